@@ -15,6 +15,7 @@ import numpy as np
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import combined
 from cluster_analysis.numeric.stats import median
+from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.lost_messages import (
     MAX_MISSING_SHARE,
     MOST_PACE_FACTOR,
@@ -28,7 +29,8 @@ from cluster_analysis.thresholds.streams import MOST_OVERLAPPED, ROUNDED_US
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.missing.record import MissingCall
 from cluster_analysis.trace.pairing.ends import Program
-from cluster_analysis.trace.pairing.slots import SEND
+from cluster_analysis.trace.pairing.program import Edges
+from cluster_analysis.trace.pairing.slots import BATCH, SEND
 
 
 def missing_messages(
@@ -53,7 +55,10 @@ def missing_messages(
     for number, (program, lost) in enumerate(zip(programs, lost_of, strict=True)):
         if lost.any():
             slots = _Slots.of(calls, same, offset_us, program)
-            found += [slots.missing(number, row, slot) for row, slot in np.argwhere(lost).tolist()]
+            # In the order of a rank's calls: one that follows another one that is lost begins behind it.
+            for row, slot in np.argwhere(lost).tolist():
+                found.append(slots.missing(number, row, slot))
+                slots.made_up_us[row, slot] = found[-1].end_us
     return found
 
 
@@ -91,8 +96,11 @@ class _Slots:
     after_us: FloatArray
     elapse_us: FloatArray
     pace: FloatArray
+    work_us: FloatArray
     partner: IntArray
     leaves_together: BoolArray
+    waits: Edges
+    made_up_us: FloatArray
 
     @classmethod
     def of(cls, calls: Calls, same: IntArray, offset_us: FloatArray, program: Program) -> _Slots:
@@ -107,6 +115,9 @@ class _Slots:
         before = np.where(earlier >= 0, np.maximum(start[table] - end[earlier], 0.0), np.nan)
         after = np.where(has_later, start[later] - end[table], np.nan)
         elapse = np.where(is_lost, np.nan, calls.elapse_us[table])
+        follows_hole = _follows_hole(family.stage, table, earlier)
+        earlier, before = np.where(follows_hole, -1, earlier), np.where(follows_hole, np.nan, before)
+        pace = _pace(family.stage, before)
         partner = np.full(len(family.stage), -1)
         partner[program.edges[1]] = program.edges[0]
         unmatched = partner[program.edges[0]] < 0
@@ -117,7 +128,9 @@ class _Slots:
             share = np.sum(apart < TOGETHER_US, axis=0) / np.maximum(np.isfinite(apart).sum(axis=0), 1)
         return cls(
             calls, same, offset_us, program, earlier, _begun_after(calls, table), before, after, elapse,
-            _pace(family.stage, before), partner, (partner >= 0) & (share >= MOSTLY_SHARE),
+            pace, _work_us(family.stage, partner, before / pace), partner,
+            (partner >= 0) & (share >= MOSTLY_SHARE), _waits(program, aligned, aligned - elapse),
+            np.full(table.shape, np.nan),
         )  # fmt: skip
 
     @property
@@ -133,27 +146,33 @@ class _Slots:
         source = int(family.table[np.flatnonzero(family.table[:, slot] >= 0)[0], slot])
         usual_us, shortest_us = (
             float(median(self.elapse_us[:, slot])),
-            float(np.nanmin(self.elapse_us[:, slot])),
+            self._quick_us(slot),
         )
         pace = float(self.pace[row, slot])
-        before_us, after_us = (
-            float(np.nan_to_num(median(one[:, slot]))) for one in (self.before_us, self.after_us)
-        )
-        work_us, rest_us = before_us * pace, max(after_us, 0.0) * pace
+        after_us = float(np.nan_to_num(median(self.after_us[:, slot])))
+        work_us, rest_us = float(self.work_us[slot]) * pace, max(after_us, 0.0) * pace
         only_sends = self._only_sends(slot)
         met_us = self._met_us(row, slot, rank)
+        is_exchange = family.kind[slot] == BATCH
         is_met = np.isfinite(met_us) and (bool(self.leaves_together[slot]) or self._was_awaited(row, slot))
+        come_us = met_us if is_met else np.inf
+        if is_exchange:
+            left_us, come_us = self._met(row, slot, rank)
+            is_met = is_met and not np.isfinite(left_us)
         # Calls that begin later than this came after it, even if it overlaps them.
         is_beside = is_met and self.all_meet
         beside_us = met_us + min(after_us, 0.0) - 0.5 * TOGETHER_US if is_beside else np.nan
-        begin_us, until_us = self._room(row, slot, rank, beside_us)
+        begin_us, until_us = self._room(row, slot, rank, beside_us, come_us)
         # It may overlap its neighbour where the replicas' calls do.
         until_us -= min(after_us, 0.0)
         if is_met and not only_sends:
             until_us = max(until_us, self._begun_us(slot, rank, begin_us))
         length = until_us - begin_us
         shortest_us = min(shortest_us, length)
-        if is_met:
+        if is_exchange and np.isfinite(left_us):
+            end = max(left_us, min(begin_us + work_us, come_us - shortest_us) + shortest_us)
+            end = min(max(end, begin_us + shortest_us), until_us)
+        elif is_met:
             end = met_us if self.all_meet else min(max(met_us, begin_us + shortest_us), until_us)
         elif only_sends:
             usual_us = min(usual_us, length)
@@ -173,6 +192,13 @@ class _Slots:
         return MissingCall(
             rank, group, source, start, end, begin_us, end - shortest_us, place=(number, row, slot)
         )
+
+    def _quick_us(self, slot: int) -> float:
+        """How long a call takes that waits for nobody: the quickest one of the same ends."""
+        family = self.program.family
+        other = np.where(self.partner >= 0, family.stage[self.partner], -1)
+        alike = (family.stage == family.stage[slot]) & (family.kind == family.kind[slot])
+        return float(np.nanmin(self.elapse_us[:, alike & (other == other[slot])]))
 
     def _only_sends(self, slot: int) -> bool:
         """Whether a call sends and does not receive; of a batch its messages tell."""
@@ -199,6 +225,34 @@ class _Slots:
             return float("nan")
         return float(self.calls.end_us[other] + self.offset_us[self.calls.rank[other]] - self.offset_us[rank])
 
+    def _met(self, row: int, slot: int, rank: int) -> tuple[float, float]:
+        """Between which times, on a rank's clock, a call that sends and receives was over.
+
+        It does not leave before those have come whom it waits for, and has met one by then who left later than
+        all others explain. Nobody who waits for it leaves sooner than it comes. NaN where one of them is lost,
+        -inf and inf where nobody tells.
+        """
+        who, whom = self.waits
+        since_us, until_us = -np.inf, np.inf
+        for one in whom[who == slot].tolist():
+            start, end = self._times_us(row, one, rank)
+            since_us = float(np.maximum(since_us, start + self._quick_us(slot)))
+            theirs = whom[who == one]
+            if slot in theirs and np.isfinite(start):  # and that one waits for this
+                until_us = min(until_us, end)
+                further = [self._times_us(row, other, rank)[0] for other in theirs.tolist() if other != slot]
+                if end > float(np.max([start, *further])) + self._quick_us(one) + TOGETHER_US:
+                    since_us = float(np.maximum(since_us, end))
+        return since_us, until_us
+
+    def _times_us(self, row: int, slot: int, rank: int) -> tuple[float, float]:
+        """When the call of a slot began and ended, on the clock of a rank; NaN where it is lost."""
+        call = int(self.program.family.table[row, slot])
+        if call < 0:
+            return float("nan"), float("nan")
+        shift = float(self.offset_us[self.calls.rank[call]] - self.offset_us[rank])
+        return float(self.calls.start_us[call]) + shift, float(self.calls.end_us[call]) + shift
+
     def _was_awaited(self, row: int, slot: int) -> bool:
         """Whether the other end waited for the message: then it left when that was there."""
         partner = self.partner[slot]
@@ -207,7 +261,9 @@ class _Slots:
         lasted, shortest = self.elapse_us[row, partner], np.nanmin(self.elapse_us[:, partner])
         return bool(lasted > WAITED_FACTOR * shortest + TOGETHER_US)
 
-    def _room(self, row: int, slot: int, rank: int, beside_us: float) -> tuple[float, float]:
+    def _room(
+        self, row: int, slot: int, rank: int, beside_us: float, met_us: float
+    ) -> tuple[float, float]:
         """Between which of the rank's own calls it lay: the end of one, and the start of the next."""
         own = self.calls.of_rank(rank)
         table, family = self.program.family.table[row], self.program.family
@@ -227,7 +283,12 @@ class _Slots:
             before = first + int(np.searchsorted(begun, beside_us))
         before = min(max(before, first), last - 1)
         until = float(self.calls.start_us[before + 1]) if before + 1 < own.stop else np.inf
-        begin = self._ended_us(row, slot, range(max(first - MOST_OVERLAPPED, own.start), before + 1), until)
+        begin = self._ended_us(
+            row, slot, range(max(first - MOST_OVERLAPPED, own.start), before + 1), min(until, met_us)
+        )
+        made_up = self.made_up_us[row, (family.stage == family.stage[slot]) & (np.arange(len(table)) < slot)]
+        made_up = made_up[made_up <= min(until, met_us)]
+        begin = max(begin, float(made_up.max(initial=-np.inf)))
         if not np.isfinite(begin):
             begin = until - float(
                 np.nansum([median(self.elapse_us[:, slot]), median(self.after_us[:, slot])])
@@ -322,16 +383,68 @@ def _begun_after(calls: Calls, table: IntArray) -> IntArray:
     return found
 
 
+def _waits(program: Program, end_us: FloatArray, start_us: FloatArray) -> Edges:
+    """Which slots do not leave before which others have come: receivers, and senders where replicas show it.
+
+    Args:
+        program: its messages.
+        end_us: when each call ended (groups, slots), on the clock of all, NaN where it is lost.
+        start_us: when each began.
+    """
+    source, target = program.edges
+    left_before = end_us[:, source] < start_us[:, target] - TOGETHER_US
+    n_known = np.isfinite(end_us[:, source] + start_us[:, target]).sum(axis=0)
+    n_met = n_known - left_before.sum(axis=0)
+    is_met = (n_met >= MOSTLY_SHARE * n_known) & (n_met.sum() >= MOSTLY_SHARE * n_known.sum())
+    return np.concatenate([target, source[is_met]]), np.concatenate([source, target[is_met]])
+
+
+def _follows_hole(stage: IntArray, table: IntArray, earlier: IntArray) -> BoolArray:
+    """Calls (groups, slots) before which their rank lacks another one: the time before them holds that.
+
+    Args:
+        stage: the stage of each slot (slots,).
+        table: calls, -1 for none (groups, slots).
+        earlier: the call that had ended last when each one began, -1 for none (groups, slots).
+    """
+    before = np.where(stage[1:] == stage[:-1], table[:, :-1], -1)
+    known = (before >= 0) & (table[:, 1:] >= 0)
+    is_next = known & (earlier[:, 1:] == before)
+    n_known, n_next = known.sum(axis=0), is_next.sum(axis=0)
+    # Where no replica has both, most of what the stage does.
+    usual = is_next.sum() > HALFWAY * known.sum()
+    behind = np.zeros(table.shape, bool)
+    behind[:, 1:] = (before < 0) & (stage[1:] == stage[:-1])
+    behind[:, 1:] &= np.where(n_known > 0, n_next > HALFWAY * n_known, usual)
+    return behind
+
+
+def _work_us(stage: IntArray, partner: IntArray, before_us: FloatArray) -> FloatArray:
+    """How long ranks work before each slot (slots,); where no replica tells, before those of the same ends.
+
+    Args:
+        stage: the stage of each slot (slots,).
+        partner: the other end of each slot's message, -1 for none (slots,).
+        before_us: the work at a pace of 1, NaN where it is not known (groups, slots).
+    """
+    found = median(before_us, 0)
+    other = np.where(partner >= 0, stage[partner], -1)
+    for slot in np.flatnonzero(np.isnan(found)).tolist():
+        alike = (stage == stage[slot]) & (other == other[slot])
+        found[slot] = np.nan_to_num(median(before_us[:, alike].ravel()))
+    return np.asarray(found)
+
+
 def _pace(stage: IntArray, before_us: FloatArray) -> FloatArray:
     """How long each rank works before its messages compared with its replicas, (groups, slots)."""
     usual = median(before_us, 0)
+    usual = np.where(np.isfinite(before_us).sum(axis=0) > 1, usual, 0.0)
     pace = np.ones(before_us.shape)
     for one in np.unique(stage):
-        own = np.flatnonzero(stage == one)
-        both = np.isfinite(before_us[:, own]) & np.isfinite(usual[own])
-        worked = np.where(both, before_us[:, own], 0.0).sum(axis=1)
-        expected = np.where(both, usual[own], 0.0).sum(axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where((expected > 0) & (worked > 0), worked / expected, 1.0)
-        pace[:, own] = np.clip(ratio, 1.0 / MOST_PACE_FACTOR, MOST_PACE_FACTOR)[:, None]
+        own = stage == one
+        # What is short says little, and a pause is not the rank's pace.
+        told = own & (usual > 0) & (usual >= median(usual[own]))
+        if told.any():
+            ratio = np.nan_to_num(median(before_us[:, told] / usual[told], 1), nan=1.0)
+            pace[:, own] = np.clip(ratio, 1.0 / MOST_PACE_FACTOR, MOST_PACE_FACTOR)[:, None]
     return pace
