@@ -75,7 +75,7 @@ def missing_collectives(
         if name in topology.groups
     }
     n_members = np.array([len(members.get(code, ())) for code in range(len(calls.groups))])
-    purpose = _purposes(calls, topology)
+    purpose = purposes(calls, topology)
     holed = _holed(calls, operator, offset_us, n_members, purpose)
     if not holed:
         return []
@@ -112,8 +112,8 @@ def missing_collectives(
     return found
 
 
-def _purposes(calls: Calls, topology: Topology) -> IntArray:
-    """Number the groups (groups,) by what they are for: role, number of ranks, how far these lie apart."""
+def purposes(calls: Calls, topology: Topology) -> IntArray:
+    """Return a number for each group (groups,) by what it is for: role, number of ranks, how far these lie apart."""
     found: dict[tuple[str, int, int], int] = {}
     numbers = []
     for name in calls.groups:

@@ -34,7 +34,12 @@ from cluster_analysis.trace.pairing.slots import BATCH, SEND
 
 
 def missing_messages(
-    calls: Calls, operator: IntArray, offset_us: FloatArray, programs: Sequence[Program]
+    calls: Calls,
+    operator: IntArray,
+    offset_us: FloatArray,
+    programs: Sequence[Program],
+    purpose: IntArray,
+    is_side: BoolArray | None = None,
 ) -> list[MissingCall]:
     """Return the messages that half of the replicas have and some lack.
 
@@ -43,7 +48,10 @@ def missing_messages(
         operator: the operator of each call (V,).
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         programs: what the groups run.
+        purpose: a number for each group (groups,), the same for those that serve alike.
+        is_side: which calls run beside computing (V,); none, if that is not known.
     """
+    main = np.arange(len(calls)) if is_side is None else np.flatnonzero(~is_side)
     lost_of = [_lost(program) for program in programs]
     found: list[MissingCall] = []
     if not any(lost.any() for lost in lost_of):
@@ -51,10 +59,10 @@ def missing_messages(
     first = np.full(len(calls.groups), len(calls))
     np.minimum.at(first, calls.group, operator)
     # What replicas do at one place: kinds of calls by their place in a group.
-    _, same = combined(calls.kind, operator - first[calls.group])
+    _, same = combined(calls.kind, operator - first[calls.group], purpose[calls.group])
     for number, (program, lost) in enumerate(zip(programs, lost_of, strict=True)):
         if lost.any():
-            slots = _Slots.of(calls, same, offset_us, program)
+            slots = _Slots.of(calls, same, main, offset_us, program)
             # In the order of a rank's calls: one that follows another one that is lost begins behind it.
             for row, slot in np.argwhere(lost).tolist():
                 found.append(slots.missing(number, row, slot))
@@ -78,8 +86,8 @@ def _lost(program: Program) -> BoolArray:
 class _Slots:
     """What replicas show of each slot, (groups, slots), NaN where lost, in µs.
 
-    `same` (V,) has one number for what replicas do at one place. `earlier` is the call of the rank that had
-    ended last when a slot's began, `later` the one that began first when that was over, -1 for none.
+    `same` (V,) has one number for what replicas do at one place. `main` are the calls of main streams, sorted.
+    `earlier` is the one of them that had ended last on the rank when a slot's began, `later` the one that began first when that was over, -1 for none.
     `before_us` is the local time since `earlier`; `after_us` that until the next call begins, below 0 where
     the two overlap. `pace` (groups, slots) is how long the rank works compared with its replicas.
     `partner` (slots,) is the other end of the message, -1 for none, and `leaves_together` whether both end at
@@ -88,6 +96,7 @@ class _Slots:
 
     calls: Calls
     same: IntArray
+    main: IntArray
     offset_us: FloatArray
     program: Program
     earlier: IntArray
@@ -103,7 +112,9 @@ class _Slots:
     made_up_us: FloatArray
 
     @classmethod
-    def of(cls, calls: Calls, same: IntArray, offset_us: FloatArray, program: Program) -> _Slots:
+    def of(
+        cls, calls: Calls, same: IntArray, main: IntArray, offset_us: FloatArray, program: Program
+    ) -> _Slots:
         family, table = program.family, program.family.table
         is_lost = table < 0
         n = len(calls)
@@ -111,11 +122,13 @@ class _Slots:
         later = np.minimum(table + 1, n - 1)
         has_later = ~is_lost & (table < n - 1) & (calls.rank[later] == rank)
         start, end = calls.start_us, calls.end_us
-        earlier = _ended_before(calls, table)
+        earlier = _ended_before(calls, main, table)
         before = np.where(earlier >= 0, np.maximum(start[table] - end[earlier], 0.0), np.nan)
         after = np.where(has_later, start[later] - end[table], np.nan)
         elapse = np.where(is_lost, np.nan, calls.elapse_us[table])
         follows_hole = _follows_hole(family.stage, table, earlier)
+        # A step's first call has no work before it.
+        before = np.where((earlier >= 0) | is_lost, before, 0.0)
         earlier, before = np.where(follows_hole, -1, earlier), np.where(follows_hole, np.nan, before)
         pace = _pace(family.stage, before)
         partner = np.full(len(family.stage), -1)
@@ -127,7 +140,7 @@ class _Slots:
         with np.errstate(invalid="ignore"):
             share = np.sum(apart < TOGETHER_US, axis=0) / np.maximum(np.isfinite(apart).sum(axis=0), 1)
         return cls(
-            calls, same, offset_us, program, earlier, _begun_after(calls, table), before, after, elapse,
+            calls, same, main, offset_us, program, earlier, _begun_after(calls, table), before, after, elapse,
             pace, _work_us(family.stage, partner, before / pace), partner,
             (partner >= 0) & (share >= MOSTLY_SHARE), _waits(program, aligned, aligned - elapse),
             np.full(table.shape, np.nan),
@@ -282,7 +295,8 @@ class _Slots:
             begun = self.calls.start_us[first + 1 : last]
             before = first + int(np.searchsorted(begun, beside_us))
         before = min(max(before, first), last - 1)
-        until = float(self.calls.start_us[before + 1]) if before + 1 < own.stop else np.inf
+        after = self._main_after(before, own.stop)
+        until = float(self.calls.start_us[after]) if after < own.stop else np.inf
         begin = self._ended_us(
             row, slot, range(max(first - MOST_OVERLAPPED, own.start), before + 1), min(until, met_us)
         )
@@ -290,12 +304,15 @@ class _Slots:
         made_up = made_up[made_up <= min(until, met_us)]
         begin = max(begin, float(made_up.max(initial=-np.inf)))
         if not np.isfinite(begin):
-            begin = until - float(
-                np.nansum([median(self.elapse_us[:, slot]), median(self.after_us[:, slot])])
-            )
+            begin = min(self._begun_by_replicas_us(slot, rank), until)
         if not np.isfinite(until):
             until = np.fmax(begin + float(median(self.elapse_us[:, slot])), beside_us + TOGETHER_US)
         return begin, max(begin, until)
+
+    def _main_after(self, call: int, end: int) -> int:
+        """The next call of the main stream behind a call; `end` where there is none before that."""
+        at = int(np.searchsorted(self.main, call, side="right"))
+        return min(int(self.main[at]), end) if at < len(self.main) else end
 
     def _ended_us(self, row: int, slot: int, inside: range, until_us: float) -> float:
         """When a rank ended the call that the replicas had ended last before a slot, of those inside.
@@ -303,8 +320,9 @@ class _Slots:
         Where it lacks that one too, when it ended its last one. Those that are still under way when the next
         call begins are on another stream.
         """
+        here = np.arange(inside.start, inside.stop)
         ends = self.calls.end_us[inside.start : inside.stop]
-        ends = np.where(ends <= until_us + ROUNDED_US, ends, -np.inf)
+        ends = np.where((ends <= until_us + ROUNDED_US) & np.isin(here, self.main), ends, -np.inf)
         asked = self.earlier[:, slot]
         found = self._of_replicas(asked, self.same[inside.start : inside.stop], ends)
         if not np.isfinite(found):  # a message: the rank's own of that slot
@@ -312,6 +330,13 @@ class _Slots:
             here = own[(own >= inside.start) & (own < inside.stop)] - inside.start
             found = float(np.median(ends[here])) if len(here) else -np.inf
         return found if np.isfinite(found) else float(ends.max(initial=-np.inf))
+
+    def _begun_by_replicas_us(self, slot: int, rank: int) -> float:
+        """When replicas begin a slot, on a rank's clock: a step's first call."""
+        table = self.program.family.table[:, slot]
+        known = table[table >= 0]
+        begun = self.calls.start_us[known] + self.offset_us[self.calls.rank[known]]
+        return float(np.median(begun) - self.offset_us[rank])
 
     def _slots_of(self, calls: IntArray) -> IntArray:
         """The slots of those of some replicas' calls that are messages of the program."""
@@ -342,7 +367,7 @@ class _Slots:
 
     def _call_before(self, slot: int, first: int, last: int) -> int:
         """The last of a rank's calls between two that comes before a slot in the replicas' order."""
-        inside = self.same[first + 1 : last]
+        inside = np.where(np.isin(np.arange(first + 1, last), self.main), self.same[first + 1 : last], -1)
         before = [first]
         for call in self.program.family.table[:, slot][self.program.family.table[:, slot] >= 0][
             :N_ASKED
@@ -360,13 +385,14 @@ def _of_group(row: IntArray, source: int) -> int:
     return int(present[0]) if len(present) else source
 
 
-def _ended_before(calls: Calls, table: IntArray) -> IntArray:
-    """The call of the same rank that had ended last when each one of a table began; -1 for none."""
+def _ended_before(calls: Calls, main: IntArray, table: IntArray) -> IntArray:
+    """The call of its rank's main stream that had ended last when each one of a table began; -1 for none."""
     latest, found = np.full(table.shape, -np.inf), np.full(table.shape, -1)
+    n_before = np.searchsorted(main, table)
     for back in range(1, MOST_OVERLAPPED + 1):
-        one = np.maximum(table - back, 0)
+        one = main[np.maximum(n_before - back, 0)]
         end = calls.end_us[one]
-        had_ended = (table >= back) & (calls.rank[one] == calls.rank[table])
+        had_ended = (table >= 0) & (n_before >= back) & (calls.rank[one] == calls.rank[table])
         had_ended &= (end <= calls.start_us[table] + ROUNDED_US) & (end > latest)
         latest, found = np.where(had_ended, end, latest), np.where(had_ended, one, found)
     return found
