@@ -196,7 +196,9 @@ class _Slots:
         elif np.isfinite(met_us):
             end = min(max(met_us, begin_us + work_us + shortest_us), until_us)
         else:
-            end = max(until_us - rest_us, begin_us + shortest_us)
+            followed_us = self._begun_us(slot, rank, begin_us)
+            next_us = min(until_us, followed_us) if np.isfinite(followed_us) else until_us
+            end = max(next_us - rest_us, begin_us + shortest_us)
         start = min(begin_us + work_us, end - shortest_us)
         longest_us = float(np.nanmax(self.elapse_us[:, slot]))
         if only_sends and longest_us < WAITED_FACTOR * usual_us:  # it waits for no receiver

@@ -35,7 +35,7 @@ def waited_us(calls: Calls, local: Sequence, missing_us: FloatArray) -> FloatArr
     rank = calls.rank[at]
     total = np.bincount(rank, most, len(calls.ranks))
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.clip(np.nan_to_num((missing_us - _waited_first(calls, local)) / total, nan=1.0), 0.0, 1.0)
+        share = np.clip(np.nan_to_num((missing_us - waited_first_us(calls, local)) / total, nan=1.0), 0.0, 1.0)
     waited[at] = most * share[rank]
     return waited
 
@@ -54,8 +54,8 @@ def most_waited_us(calls: Calls, local: Sequence) -> FloatArray:
     return most
 
 
-def _waited_first(calls: Calls, local: Sequence) -> FloatArray:
-    """How long each rank's main stream waited for the second one before it computed (ranks,)."""
+def waited_first_us(calls: Calls, local: Sequence) -> FloatArray:
+    """Return how long each rank's main stream waited for the second one before it computed (ranks,)."""
     at = np.flatnonzero((local.join >= 0) & (local.after >= 0) & ~local.waits_last)
     waited = np.maximum(calls.end_us[local.join[at]] - calls.end_us[local.after[at]], 0.0)
     return np.bincount(calls.rank[at], waited, len(calls.ranks)).astype(np.float64)
