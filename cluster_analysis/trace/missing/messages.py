@@ -166,23 +166,21 @@ class _Slots:
         work_us, rest_us = float(self.work_us[slot]) * pace, max(after_us, 0.0) * pace
         only_sends = self._only_sends(slot)
         met_us = self._met_us(row, slot, rank)
-        is_exchange = family.kind[slot] == BATCH
+        left_us, come_us = self._met(row, slot, rank)
+        is_exchange = family.kind[slot] == BATCH and np.isfinite(left_us)
         is_met = np.isfinite(met_us) and (bool(self.leaves_together[slot]) or self._was_awaited(row, slot))
-        come_us = met_us if is_met else np.inf
-        if is_exchange:
-            left_us, come_us = self._met(row, slot, rank)
-            is_met = is_met and not np.isfinite(left_us)
+        is_met = is_met and not is_exchange
         # Calls that begin later than this came after it, even if it overlaps them.
         is_beside = is_met and self.all_meet
         beside_us = met_us + min(after_us, 0.0) - 0.5 * TOGETHER_US if is_beside else np.nan
-        begin_us, until_us = self._room(row, slot, rank, beside_us, come_us)
+        begin_us, until_us = self._room(row, slot, rank, beside_us, come_us + TOGETHER_US)
         # It may overlap its neighbour where the replicas' calls do.
         until_us -= min(after_us, 0.0)
         if is_met and not only_sends:
             until_us = max(until_us, self._begun_us(slot, rank, begin_us))
         length = until_us - begin_us
         shortest_us = min(shortest_us, length)
-        if is_exchange and np.isfinite(left_us):
+        if is_exchange:
             end = max(left_us, min(begin_us + work_us, come_us - shortest_us) + shortest_us)
             end = min(max(end, begin_us + shortest_us), until_us)
         elif is_met:
@@ -328,9 +326,9 @@ class _Slots:
         asked = self.earlier[:, slot]
         found = self._of_replicas(asked, self.same[inside.start : inside.stop], ends)
         if not np.isfinite(found):  # a message: the rank's own of that slot
-            own = self.program.family.table[row, self._slots_of(asked)]
-            here = own[(own >= inside.start) & (own < inside.stop)] - inside.start
-            found = float(np.median(ends[here])) if len(here) else -np.inf
+            _, slots = np.nonzero(np.isin(self.program.family.table, asked[asked >= 0]))
+            own = int(self.program.family.table[row, np.bincount(slots).argmax()]) if len(slots) else -1
+            found = float(ends[own - inside.start]) if inside.start <= own < inside.stop else -np.inf
         return found if np.isfinite(found) else float(ends.max(initial=-np.inf))
 
     def _begun_by_replicas_us(self, slot: int, rank: int) -> float:
@@ -339,12 +337,6 @@ class _Slots:
         known = table[table >= 0]
         begun = self.calls.start_us[known] + self.offset_us[self.calls.rank[known]]
         return float(np.median(begun) - self.offset_us[rank])
-
-    def _slots_of(self, calls: IntArray) -> IntArray:
-        """The slots of those of some replicas' calls that are messages of the program."""
-        table = self.program.family.table
-        rows, slots = np.nonzero(np.isin(table, calls[calls >= 0]))
-        return np.asarray(slots[np.lexsort((slots, rows))][:N_ASKED])
 
     def _begun_us(self, slot: int, rank: int, since_us: float) -> float:
         """When a rank began the call that replicas begin first when a slot's is over; -inf: it lacks that."""
