@@ -113,7 +113,7 @@ def missing_collectives(
 
 
 def purposes(calls: Calls, topology: Topology) -> IntArray:
-    """Return a number for each group (groups,) by what it is for: role, number of ranks, how far these lie apart."""
+    """Number the groups (groups,) by what they are for: role, number of ranks, how far these lie apart."""
     found: dict[tuple[str, int, int], int] = {}
     numbers = []
     for name in calls.groups:

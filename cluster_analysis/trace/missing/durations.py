@@ -40,8 +40,8 @@ def as_totals_say(
         found: calls to fill in.
         exposed: what they must add up to.
         is_side: whether a call (V,) runs beside computing: it does not count.
-        awaits_side: whether a call (V,) begins when one on the second stream ends. Who lacks it may have waited
-            for that one for any time.
+        awaits_side: whether a call (V,) begins when one on the second stream ends: who lacks it may have
+            waited for that for any time.
     """
     incomplete, waits = np.zeros((2, len(exposed.stage)), bool)
     incomplete[[one.rank for one in found]] = True

@@ -1,36 +1,27 @@
 """Sends and receives that a rank's files lack, by the program that its pipeline runs.
 
 Replicas run one program: a slot that most of them fill and one does not was lost there. The call lay between
-the rank's own calls around it. When it ended the other end of the message tells, where both leave together;
-when it began the work before it does, as long as the replicas' at this rank's pace.
+the rank's own calls around it, as `rooms` says. It began after the work before it, as long as the replicas'
+at this rank's pace. When it ended those tell whom it met, by what `shown` says of who waits for whom.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import combined
 from cluster_analysis.numeric.stats import median
-from cluster_analysis.thresholds.common import HALFWAY
-from cluster_analysis.thresholds.lost_messages import (
-    MAX_MISSING_SHARE,
-    MOST_PACE_FACTOR,
-    MOSTLY_SHARE,
-    N_ASKED,
-    N_FURTHER,
-    WAITED_FACTOR,
-)
+from cluster_analysis.thresholds.lost_messages import MAX_MISSING_SHARE, WAITED_FACTOR
 from cluster_analysis.thresholds.messages import TOGETHER_US
-from cluster_analysis.thresholds.streams import MOST_OVERLAPPED, ROUNDED_US
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.missing.record import MissingCall
+from cluster_analysis.trace.missing.rooms import Rooms
+from cluster_analysis.trace.missing.shown import Shown
 from cluster_analysis.trace.pairing.ends import Program
-from cluster_analysis.trace.pairing.program import Edges
-from cluster_analysis.trace.pairing.slots import BATCH, SEND
+from cluster_analysis.trace.pairing.slots import BATCH
 
 
 def missing_messages(
@@ -62,11 +53,12 @@ def missing_messages(
     _, same = combined(calls.kind, operator - first[calls.group], purpose[calls.group])
     for number, (program, lost) in enumerate(zip(programs, lost_of, strict=True)):
         if lost.any():
-            slots = _Slots.of(calls, same, main, offset_us, program)
+            shown = Shown.of(calls, same, main, offset_us, program)
+            rooms = Rooms(shown, np.full(program.family.table.shape, np.nan))
             # In the order of a rank's calls: one that follows another one that is lost begins behind it.
             for row, slot in np.argwhere(lost).tolist():
-                found.append(slots.missing(number, row, slot))
-                slots.made_up_us[row, slot] = found[-1].end_us
+                found.append(_made_up(rooms, number, row, slot))
+                rooms.made_up_us[row, slot] = found[-1].end_us
     return found
 
 
@@ -82,389 +74,59 @@ def _lost(program: Program) -> BoolArray:
     return np.asarray(lost & (family.ranks[:, family.stage] >= 0))
 
 
-@dataclass(frozen=True)
-class _Slots:
-    """What replicas show of each slot, (groups, slots), NaN where lost, in µs.
-
-    `same` (V,) has one number for what replicas do at one place. `main` are the calls of main streams, sorted.
-    `earlier` is the one of them that had ended last on the rank when a slot's began, `later` the one that began first when that was over, -1 for none.
-    `before_us` is the local time since `earlier`; `after_us` that until the next call begins, below 0 where
-    the two overlap. `pace` (groups, slots) is how long the rank works compared with its replicas.
-    `partner` (slots,) is the other end of the message, -1 for none, and `leaves_together` whether both end at
-    one time.
-    """
-
-    calls: Calls
-    same: IntArray
-    main: IntArray
-    offset_us: FloatArray
-    program: Program
-    earlier: IntArray
-    later: IntArray
-    before_us: FloatArray
-    after_us: FloatArray
-    elapse_us: FloatArray
-    pace: FloatArray
-    work_us: FloatArray
-    partner: IntArray
-    leaves_together: BoolArray
-    waits: Edges
-    made_up_us: FloatArray
-
-    @classmethod
-    def of(
-        cls, calls: Calls, same: IntArray, main: IntArray, offset_us: FloatArray, program: Program
-    ) -> _Slots:
-        family, table = program.family, program.family.table
-        is_lost = table < 0
-        n = len(calls)
-        rank = calls.rank[table]
-        later = np.minimum(table + 1, n - 1)
-        has_later = ~is_lost & (table < n - 1) & (calls.rank[later] == rank)
-        start, end = calls.start_us, calls.end_us
-        earlier = _ended_before(calls, main, table)
-        before = np.where(earlier >= 0, np.maximum(start[table] - end[earlier], 0.0), np.nan)
-        after = np.where(has_later, start[later] - end[table], np.nan)
-        elapse = np.where(is_lost, np.nan, calls.elapse_us[table])
-        follows_hole = _follows_hole(family.stage, table, earlier)
-        # A step's first call has no work before it.
-        before = np.where((earlier >= 0) | is_lost, before, 0.0)
-        earlier, before = np.where(follows_hole, -1, earlier), np.where(follows_hole, np.nan, before)
-        pace = _pace(family.stage, before)
-        partner = np.full(len(family.stage), -1)
-        partner[program.edges[1]] = program.edges[0]
-        unmatched = partner[program.edges[0]] < 0
-        partner[program.edges[0][unmatched]] = program.edges[1][unmatched]
-        aligned = np.where(is_lost, np.nan, end[table] + offset_us[rank])
-        apart = np.abs(aligned - aligned[:, partner])
-        with np.errstate(invalid="ignore"):
-            share = np.sum(apart < TOGETHER_US, axis=0) / np.maximum(np.isfinite(apart).sum(axis=0), 1)
-        return cls(
-            calls, same, main, offset_us, program, earlier, _begun_after(calls, table), before, after, elapse,
-            pace, _work_us(family.stage, partner, before / pace), partner,
-            (partner >= 0) & (share >= MOSTLY_SHARE), _waits(program, aligned, aligned - elapse),
-            np.full(table.shape, np.nan),
-        )  # fmt: skip
-
-    @property
-    def all_meet(self) -> bool:
-        """Whether sends wait for their receivers: then all messages have two ends that leave together."""
-        paired = self.partner >= 0
-        return bool(paired.any() and self.leaves_together[paired].mean() >= MOSTLY_SHARE)
-
-    def missing(self, number: int, row: int, slot: int) -> MissingCall:
-        """Make up the call of a slot in a group."""
-        family = self.program.family
-        rank = int(family.ranks[row, family.stage[slot]])
-        source = int(family.table[np.flatnonzero(family.table[:, slot] >= 0)[0], slot])
-        usual_us, shortest_us = (
-            float(median(self.elapse_us[:, slot])),
-            self._quick_us(slot),
-        )
-        pace = float(self.pace[row, slot])
-        after_us = float(np.nan_to_num(median(self.after_us[:, slot])))
-        work_us, rest_us = float(self.work_us[slot]) * pace, max(after_us, 0.0) * pace
-        only_sends = self._only_sends(slot)
-        met_us = self._met_us(row, slot, rank)
-        left_us, come_us = self._met(row, slot, rank)
-        is_exchange = family.kind[slot] == BATCH and np.isfinite(left_us)
-        is_met = np.isfinite(met_us) and (bool(self.leaves_together[slot]) or self._was_awaited(row, slot))
-        is_met = is_met and not is_exchange
-        # Calls that begin later than this came after it, even if it overlaps them.
-        is_beside = is_met and self.all_meet
-        beside_us = met_us + min(after_us, 0.0) - 0.5 * TOGETHER_US if is_beside else np.nan
-        begin_us, until_us = self._room(row, slot, rank, beside_us, come_us + TOGETHER_US)
-        # It may overlap its neighbour where the replicas' calls do.
-        until_us -= min(after_us, 0.0)
-        if is_met and not only_sends:
-            until_us = max(until_us, self._begun_us(slot, rank, begin_us))
-        length = until_us - begin_us
-        shortest_us = min(shortest_us, length)
-        if is_exchange:
-            end = max(left_us, min(begin_us + work_us, come_us - shortest_us) + shortest_us)
-            end = min(max(end, begin_us + shortest_us), until_us)
-        elif is_met:
-            end = met_us if self.all_meet else min(max(met_us, begin_us + shortest_us), until_us)
-        elif only_sends:
-            usual_us = min(usual_us, length)
-            end = begin_us + min(work_us, length - usual_us) + usual_us
-            if self._follows_another(source, rank, begin_us):
-                end = max(end, until_us - rest_us)
-            shortest_us = usual_us
-        elif np.isfinite(met_us):
-            end = min(max(met_us, begin_us + work_us + shortest_us), until_us)
-        else:
-            followed_us = self._begun_us(slot, rank, begin_us)
-            next_us = min(until_us, followed_us) if np.isfinite(followed_us) else until_us
-            end = max(next_us - rest_us, begin_us + shortest_us)
-        start = min(begin_us + work_us, end - shortest_us)
-        longest_us = float(np.nanmax(self.elapse_us[:, slot]))
-        if only_sends and longest_us < WAITED_FACTOR * usual_us:  # it waits for no receiver
-            start = max(begin_us, end - usual_us)
-        group = int(self.calls.group[_of_group(family.table[row], source)])
-        return MissingCall(
-            rank, group, source, start, end, begin_us, end - shortest_us, place=(number, row, slot)
-        )
-
-    def _quick_us(self, slot: int) -> float:
-        """How long a call takes that waits for nobody: the quickest one of the same ends."""
-        family = self.program.family
-        other = np.where(self.partner >= 0, family.stage[self.partner], -1)
-        alike = (family.stage == family.stage[slot]) & (family.kind == family.kind[slot])
-        return float(np.nanmin(self.elapse_us[:, alike & (other == other[slot])]))
-
-    def _only_sends(self, slot: int) -> bool:
-        """Whether a call sends and does not receive; of a batch its messages tell."""
-        source, target = self.program.edges
-        return bool(self.program.family.kind[slot] == SEND or (slot in source and slot not in target))
-
-    def _follows_another(self, source: int, rank: int, begin_us: float) -> bool:
-        """Whether what a replica did just before is lost here: then the work before it is not known."""
-        own = self.calls.of_rank(rank)
-        before = own.start + int(np.argmin(np.abs(self.calls.end_us[own] - begin_us)))
-        after = min(before + 1, own.stop - 1)
-        is_message = self.calls.is_point_to_point
-        is_known_after = (
-            bool(self.same[after] == self.same[source + 1]) if source + 1 < len(self.same) else False
-        )
-        is_known_before = bool(self.same[before] == self.same[source - 1] or is_message[source - 1])
-        return is_known_after and not is_known_before
-
-    def _met_us(self, row: int, slot: int, rank: int) -> float:
-        """When the other end was over, on the rank's clock; NaN where that is lost too."""
-        partner = self.partner[slot]
-        other = int(self.program.family.table[row, partner]) if partner >= 0 else -1
-        if other < 0:
-            return float("nan")
-        return float(self.calls.end_us[other] + self.offset_us[self.calls.rank[other]] - self.offset_us[rank])
-
-    def _met(self, row: int, slot: int, rank: int) -> tuple[float, float]:
-        """Between which times, on a rank's clock, a call that sends and receives was over.
-
-        It does not leave before those have come whom it waits for, and has met one by then who left later than
-        all others explain. Nobody who waits for it leaves sooner than it comes. NaN where one of them is lost,
-        -inf and inf where nobody tells.
-        """
-        who, whom = self.waits
-        since_us, until_us = -np.inf, np.inf
-        for one in whom[who == slot].tolist():
-            start, end = self._times_us(row, one, rank)
-            since_us = float(np.maximum(since_us, start + self._quick_us(slot)))
-            theirs = whom[who == one]
-            if slot in theirs and np.isfinite(start):  # and that one waits for this
-                until_us = min(until_us, end)
-                further = [self._times_us(row, other, rank)[0] for other in theirs.tolist() if other != slot]
-                if end > float(np.max([start, *further])) + self._quick_us(one) + TOGETHER_US:
-                    since_us = float(np.maximum(since_us, end))
-        return since_us, until_us
-
-    def _times_us(self, row: int, slot: int, rank: int) -> tuple[float, float]:
-        """When the call of a slot began and ended, on the clock of a rank; NaN where it is lost."""
-        call = int(self.program.family.table[row, slot])
-        if call < 0:
-            return float("nan"), float("nan")
-        shift = float(self.offset_us[self.calls.rank[call]] - self.offset_us[rank])
-        return float(self.calls.start_us[call]) + shift, float(self.calls.end_us[call]) + shift
-
-    def _was_awaited(self, row: int, slot: int) -> bool:
-        """Whether the other end waited for the message: then it left when that was there."""
-        partner = self.partner[slot]
-        if self.program.family.kind[partner] == SEND:
-            return False
-        lasted, shortest = self.elapse_us[row, partner], np.nanmin(self.elapse_us[:, partner])
-        return bool(lasted > WAITED_FACTOR * shortest + TOGETHER_US)
-
-    def _room(
-        self, row: int, slot: int, rank: int, beside_us: float, met_us: float
-    ) -> tuple[float, float]:
-        """Between which of the rank's own calls it lay: the end of one, and the start of the next."""
-        own = self.calls.of_rank(rank)
-        table, family = self.program.family.table[row], self.program.family
-        alike = family.stage == family.stage[slot]
-        if np.isfinite(beside_us):
-            # Sends wait beside other calls, so that numbers are in the order of time between two ranks alone.
-            other = np.where(self.partner >= 0, family.stage[self.partner], -1)
-            alike &= (family.kind == family.kind[slot]) & (other == other[slot])
-        inside = np.flatnonzero(alike & (table >= 0))
-        first = int(table[inside[inside < slot]].max(initial=own.start - 1))
-        last = int(table[inside[inside > slot]].min(initial=own.stop))
-        if last <= first:  # starts on two streams: their numbers are not in the order of time
-            last = min(first + 1, own.stop)
-        before = self._call_before(slot, first, last)
-        if np.isfinite(beside_us):
-            begun = self.calls.start_us[first + 1 : last]
-            before = first + int(np.searchsorted(begun, beside_us))
-        before = min(max(before, first), last - 1)
-        after = self._main_after(before, own.stop)
-        until = float(self.calls.start_us[after]) if after < own.stop else np.inf
-        begin = self._ended_us(
-            row, slot, range(max(first - MOST_OVERLAPPED, own.start), before + 1), min(until, met_us)
-        )
-        made_up = self.made_up_us[row, (family.stage == family.stage[slot]) & (np.arange(len(table)) < slot)]
-        made_up = made_up[made_up <= min(until, met_us)]
-        begin = max(begin, float(made_up.max(initial=-np.inf)))
-        if not np.isfinite(begin):
-            begin = min(self._begun_by_replicas_us(slot, rank), until)
-        if not np.isfinite(until):
-            until = np.fmax(begin + float(median(self.elapse_us[:, slot])), beside_us + TOGETHER_US)
-        return begin, max(begin, until)
-
-    def _main_after(self, call: int, end: int) -> int:
-        """The next call of the main stream behind a call; `end` where there is none before that."""
-        at = int(np.searchsorted(self.main, call, side="right"))
-        return min(int(self.main[at]), end) if at < len(self.main) else end
-
-    def _ended_us(self, row: int, slot: int, inside: range, until_us: float) -> float:
-        """When a rank ended the call that the replicas had ended last before a slot, of those inside.
-
-        Where it lacks that one too, when it ended its last one. Those that are still under way when the next
-        call begins are on another stream.
-        """
-        here = np.arange(inside.start, inside.stop)
-        ends = self.calls.end_us[inside.start : inside.stop]
-        ends = np.where((ends <= until_us + ROUNDED_US) & np.isin(here, self.main), ends, -np.inf)
-        asked = self.earlier[:, slot]
-        found = self._of_replicas(asked, self.same[inside.start : inside.stop], ends)
-        if not np.isfinite(found):  # a message: the rank's own of that slot
-            _, slots = np.nonzero(np.isin(self.program.family.table, asked[asked >= 0]))
-            own = int(self.program.family.table[row, np.bincount(slots).argmax()]) if len(slots) else -1
-            found = float(ends[own - inside.start]) if inside.start <= own < inside.stop else -np.inf
-        return found if np.isfinite(found) else float(ends.max(initial=-np.inf))
-
-    def _begun_by_replicas_us(self, slot: int, rank: int) -> float:
-        """When replicas begin a slot, on a rank's clock: a step's first call."""
-        table = self.program.family.table[:, slot]
-        known = table[table >= 0]
-        begun = self.calls.start_us[known] + self.offset_us[self.calls.rank[known]]
-        return float(np.median(begun) - self.offset_us[rank])
-
-    def _begun_us(self, slot: int, rank: int, since_us: float) -> float:
-        """When a rank began the call that replicas begin first when a slot's is over; -inf: it lacks that."""
-        own = self.calls.of_rank(rank)
-        starts = self.calls.start_us[own]
-        starts = np.where(starts >= since_us, -starts, -np.inf)
-        found = -self._of_replicas(self.later[:, slot], self.same[own], starts)
-        return found if np.isfinite(found) else -np.inf
-
-    def _of_replicas(self, asked: IntArray, same: IntArray, times_us: FloatArray) -> float:
-        """The latest time of a rank's calls (N,) that are the same as a replica's; -inf where it has none.
-
-        Args:
-            asked: calls of replicas, -1 for none.
-            same: which calls the rank's are.
-            times_us: their times, -inf for those that are not meant.
-        """
-        asked = asked[(asked >= 0) & ~self.calls.is_point_to_point[asked]][:N_ASKED]
-        found = [times_us[same == one].max(initial=-np.inf) for one in self.same[asked]]
-        known = [one for one in found if np.isfinite(one)]
-        return float(np.median(known)) if known else -np.inf
-
-    def _call_before(self, slot: int, first: int, last: int) -> int:
-        """The last of a rank's calls between two that comes before a slot in the replicas' order."""
-        inside = np.where(np.isin(np.arange(first + 1, last), self.main), self.same[first + 1 : last], -1)
-        before = [first]
-        for call in self.program.family.table[:, slot][self.program.family.table[:, slot] >= 0][
-            :N_ASKED
-        ].tolist():
-            begin = self.calls.of_rank(int(self.calls.rank[call])).start
-            near = self.same[max(call - len(inside) - N_FURTHER, begin) : call]
-            at = np.flatnonzero(np.isin(inside, near))
-            before.append(first + 1 + int(at[-1]) if len(at) else first)
-        return int(np.median(before[1:])) if len(before) > 1 else first
+def _made_up(rooms: Rooms, number: int, row: int, slot: int) -> MissingCall:
+    """Make up the call of a slot in a group."""
+    shown, family = rooms.shown, rooms.shown.program.family
+    rank = int(family.ranks[row, family.stage[slot]])
+    source = int(family.table[np.flatnonzero(family.table[:, slot] >= 0)[0], slot])
+    usual_us, shortest_us = float(median(shown.elapse_us[:, slot])), shown.quick_us(slot)
+    pace = float(shown.pace[row, slot])
+    after_us = float(np.nan_to_num(median(shown.after_us[:, slot])))
+    work_us, rest_us = float(shown.work_us[slot]) * pace, max(after_us, 0.0) * pace
+    only_sends = shown.only_sends(slot)
+    met_us = shown.other_end_us(row, slot, rank)
+    left_us, come_us = shown.meeting_us(row, slot, rank)
+    is_exchange = family.kind[slot] == BATCH and np.isfinite(left_us)
+    is_met = np.isfinite(met_us) and (bool(shown.leaves_together[slot]) or shown.was_awaited(row, slot))
+    is_met = is_met and not is_exchange
+    # Calls that begin later than this came after it, even if it overlaps them.
+    is_beside = is_met and shown.all_meet
+    beside_us = met_us + min(after_us, 0.0) - 0.5 * TOGETHER_US if is_beside else np.nan
+    begin_us, until_us = rooms.room(row, slot, rank, beside_us, come_us + TOGETHER_US)
+    # It may overlap its neighbour where the replicas' calls do.
+    until_us -= min(after_us, 0.0)
+    if is_met and not only_sends:
+        until_us = max(until_us, rooms.begun_us(slot, rank, begin_us))
+    length = until_us - begin_us
+    shortest_us = min(shortest_us, length)
+    if is_exchange:
+        end = max(left_us, min(begin_us + work_us, come_us - shortest_us) + shortest_us)
+        end = min(max(end, begin_us + shortest_us), until_us)
+    elif is_met:
+        end = met_us if shown.all_meet else min(max(met_us, begin_us + shortest_us), until_us)
+    elif only_sends:
+        usual_us = min(usual_us, length)
+        end = begin_us + min(work_us, length - usual_us) + usual_us
+        if rooms.follows_another(source, rank, begin_us):
+            end = max(end, until_us - rest_us)
+        shortest_us = usual_us
+    elif np.isfinite(met_us):
+        end = min(max(met_us, begin_us + work_us + shortest_us), until_us)
+    else:
+        followed_us = rooms.begun_us(slot, rank, begin_us)
+        next_us = min(until_us, followed_us) if np.isfinite(followed_us) else until_us
+        end = max(next_us - rest_us, begin_us + shortest_us)
+    start = min(begin_us + work_us, end - shortest_us)
+    longest_us = float(np.nanmax(shown.elapse_us[:, slot]))
+    if only_sends and longest_us < WAITED_FACTOR * usual_us:  # it waits for no receiver
+        start = max(begin_us, end - usual_us)
+    group = int(shown.calls.group[_of_group(family.table[row], source)])
+    return MissingCall(
+        rank, group, source, start, end, begin_us, end - shortest_us, place=(number, row, slot)
+    )
 
 
 def _of_group(row: IntArray, source: int) -> int:
     """Return a call of the group whose row this is; one that is elsewhere where it has none."""
     present = row[row >= 0]
     return int(present[0]) if len(present) else source
-
-
-def _ended_before(calls: Calls, main: IntArray, table: IntArray) -> IntArray:
-    """The call of its rank's main stream that had ended last when each one of a table began; -1 for none."""
-    latest, found = np.full(table.shape, -np.inf), np.full(table.shape, -1)
-    n_before = np.searchsorted(main, table)
-    for back in range(1, MOST_OVERLAPPED + 1):
-        one = main[np.maximum(n_before - back, 0)]
-        end = calls.end_us[one]
-        had_ended = (table >= 0) & (n_before >= back) & (calls.rank[one] == calls.rank[table])
-        had_ended &= (end <= calls.start_us[table] + ROUNDED_US) & (end > latest)
-        latest, found = np.where(had_ended, end, latest), np.where(had_ended, one, found)
-    return found
-
-
-def _begun_after(calls: Calls, table: IntArray) -> IntArray:
-    """The call of the same rank that began first when each one of a table had ended; -1 for none."""
-    n, found = len(calls), np.full(table.shape, -1)
-    for ahead in range(MOST_OVERLAPPED, 0, -1):
-        one = np.minimum(table + ahead, n - 1)
-        begins = (table >= 0) & (table + ahead < n) & (calls.rank[one] == calls.rank[table])
-        begins &= calls.start_us[one] >= calls.end_us[table] - ROUNDED_US
-        found = np.where(begins, one, found)
-    return found
-
-
-def _waits(program: Program, end_us: FloatArray, start_us: FloatArray) -> Edges:
-    """Which slots do not leave before which others have come: receivers, and senders where replicas show it.
-
-    Args:
-        program: its messages.
-        end_us: when each call ended (groups, slots), on the clock of all, NaN where it is lost.
-        start_us: when each began.
-    """
-    source, target = program.edges
-    left_before = end_us[:, source] < start_us[:, target] - TOGETHER_US
-    n_known = np.isfinite(end_us[:, source] + start_us[:, target]).sum(axis=0)
-    n_met = n_known - left_before.sum(axis=0)
-    is_met = (n_met >= MOSTLY_SHARE * n_known) & (n_met.sum() >= MOSTLY_SHARE * n_known.sum())
-    return np.concatenate([target, source[is_met]]), np.concatenate([source, target[is_met]])
-
-
-def _follows_hole(stage: IntArray, table: IntArray, earlier: IntArray) -> BoolArray:
-    """Calls (groups, slots) before which their rank lacks another one: the time before them holds that.
-
-    Args:
-        stage: the stage of each slot (slots,).
-        table: calls, -1 for none (groups, slots).
-        earlier: the call that had ended last when each one began, -1 for none (groups, slots).
-    """
-    before = np.where(stage[1:] == stage[:-1], table[:, :-1], -1)
-    known = (before >= 0) & (table[:, 1:] >= 0)
-    is_next = known & (earlier[:, 1:] == before)
-    n_known, n_next = known.sum(axis=0), is_next.sum(axis=0)
-    # Where no replica has both, most of what the stage does.
-    usual = is_next.sum() > HALFWAY * known.sum()
-    behind = np.zeros(table.shape, bool)
-    behind[:, 1:] = (before < 0) & (stage[1:] == stage[:-1])
-    behind[:, 1:] &= np.where(n_known > 0, n_next > HALFWAY * n_known, usual)
-    return behind
-
-
-def _work_us(stage: IntArray, partner: IntArray, before_us: FloatArray) -> FloatArray:
-    """How long ranks work before each slot (slots,); where no replica tells, before those of the same ends.
-
-    Args:
-        stage: the stage of each slot (slots,).
-        partner: the other end of each slot's message, -1 for none (slots,).
-        before_us: the work at a pace of 1, NaN where it is not known (groups, slots).
-    """
-    found = median(before_us, 0)
-    other = np.where(partner >= 0, stage[partner], -1)
-    for slot in np.flatnonzero(np.isnan(found)).tolist():
-        alike = (stage == stage[slot]) & (other == other[slot])
-        found[slot] = np.nan_to_num(median(before_us[:, alike].ravel()))
-    return np.asarray(found)
-
-
-def _pace(stage: IntArray, before_us: FloatArray) -> FloatArray:
-    """How long each rank works before its messages compared with its replicas, (groups, slots)."""
-    usual = median(before_us, 0)
-    usual = np.where(np.isfinite(before_us).sum(axis=0) > 1, usual, 0.0)
-    pace = np.ones(before_us.shape)
-    for one in np.unique(stage):
-        own = stage == one
-        # What is short says little, and a pause is not the rank's pace.
-        told = own & (usual > 0) & (usual >= median(usual[own]))
-        if told.any():
-            ratio = np.nan_to_num(median(before_us[:, told] / usual[told], 1), nan=1.0)
-            pace[:, own] = np.clip(ratio, 1.0 / MOST_PACE_FACTOR, MOST_PACE_FACTOR)[:, None]
-    return pace

@@ -19,7 +19,8 @@ from cluster_analysis.trace.streams.streams import Sequence
 class UsualGaps:
     """The local time before each call (V,) in µs, and the usual one before those of its `code`.
 
-    It counts `since` the rank's last call that had ended by then, -1 for none. Calls of one code have the same place in groups of one purpose and stage.
+    It counts `since` the rank's last call that had ended by then, -1 for none. Calls of one code have the
+    same place in groups of one purpose and stage.
     """
 
     own_us: FloatArray
@@ -75,9 +76,8 @@ class UsualGaps:
             at += [float(ended[0] + gap_us[call])] if len(ended) else []
         return float(np.median(at)) if at else np.nan
 
-
     def followed_us(self, calls: Calls, rank: int, alike: IntArray) -> float:
-        """Return when a rank began what those alike begin next once a call of theirs is over; inf: unknown."""
+        """Return when a rank began what those alike begin next when theirs is over; inf: unknown."""
         inside = calls.of_rank(rank)
         codes, starts = self.code[inside], calls.start_us[inside]
         at: list[float] = []
@@ -91,7 +91,7 @@ class UsualGaps:
 
 
 def _places(calls: Calls, chosen: BoolArray) -> tuple[IntArray, IntArray]:
-    """The place of each chosen call (N,) among its rank's of the same group and kind, and how many these are."""
+    """The place of each chosen call (N,) among its rank's of its group and kind, and how many these are."""
     inside = np.flatnonzero(chosen)
     _, run = combined(calls.rank[inside], calls.group[inside], calls.kind[inside])
     order = np.argsort(run, kind="stable")

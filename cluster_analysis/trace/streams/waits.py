@@ -35,7 +35,9 @@ def waited_us(calls: Calls, local: Sequence, missing_us: FloatArray) -> FloatArr
     rank = calls.rank[at]
     total = np.bincount(rank, most, len(calls.ranks))
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.clip(np.nan_to_num((missing_us - waited_first_us(calls, local)) / total, nan=1.0), 0.0, 1.0)
+        share = np.clip(
+            np.nan_to_num((missing_us - waited_first_us(calls, local)) / total, nan=1.0), 0.0, 1.0
+        )
     waited[at] = most * share[rank]
     return waited
 
