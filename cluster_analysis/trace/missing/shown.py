@@ -223,15 +223,19 @@ def _work_us(stage: IntArray, partner: IntArray, before_us: FloatArray) -> Float
 
 
 def _pace(stage: IntArray, before_us: FloatArray) -> FloatArray:
-    """How long each rank works before its messages compared with its replicas, (groups, slots)."""
+    """How long each rank works before its messages compared with its replicas, (groups, slots).
+
+    Half of its work took so much longer, or more, and half less: a pause is not its pace.
+    """
     usual = median(before_us, 0)
     usual = np.where(np.isfinite(before_us).sum(axis=0) > 1, usual, 0.0)
     pace = np.ones(before_us.shape)
     for one in np.unique(stage):
-        own = stage == one
-        # What is short says little, and a pause is not the rank's pace.
-        told = own & (usual > 0) & (usual >= median(usual[own]))
-        if told.any():
-            ratio = np.nan_to_num(median(before_us[:, told] / usual[told], 1), nan=1.0)
-            pace[:, own] = np.clip(ratio, 1.0 / MOST_PACE_FACTOR, MOST_PACE_FACTOR)[:, None]
+        own = np.flatnonzero((stage == one) & (usual > 0))
+        ratio = before_us[:, own] / usual[own]
+        order = np.argsort(ratio, axis=1)  # NaN goes last
+        work = np.cumsum(np.take_along_axis(np.where(np.isnan(ratio), 0.0, usual[own]), order, 1), axis=1)
+        for row in np.flatnonzero(work[:, -1:].any(axis=1)).tolist():
+            middle = order[row, np.searchsorted(work[row], HALFWAY * work[row, -1])]
+            pace[row, stage == one] = np.clip(ratio[row, middle], 1.0 / MOST_PACE_FACTOR, MOST_PACE_FACTOR)
     return pace
