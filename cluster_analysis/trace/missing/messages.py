@@ -14,7 +14,7 @@ import numpy as np
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import combined
 from cluster_analysis.numeric.stats import median
-from cluster_analysis.thresholds.lost_messages import MAX_MISSING_SHARE, WAITED_FACTOR
+from cluster_analysis.thresholds.lost_messages import MAX_MISSING_SHARE
 from cluster_analysis.thresholds.messages import TOGETHER_US
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.missing.record import MissingCall
@@ -79,51 +79,33 @@ def _made_up(rooms: Rooms, number: int, row: int, slot: int) -> MissingCall:
     shown, family = rooms.shown, rooms.shown.program.family
     rank = int(family.ranks[row, family.stage[slot]])
     source = int(family.table[np.flatnonzero(family.table[:, slot] >= 0)[0], slot])
-    usual_us, shortest_us = float(median(shown.elapse_us[:, slot])), shown.quick_us(slot)
     pace = float(shown.pace[row, slot])
     after_us = float(np.nan_to_num(median(shown.after_us[:, slot])))
     work_us, rest_us = float(shown.work_us[slot]) * pace, max(after_us, 0.0) * pace
-    only_sends = shown.only_sends(slot)
     met_us = shown.other_end_us(row, slot, rank)
     left_us, come_us = shown.meeting_us(row, slot, rank)
-    is_exchange = family.kind[slot] == BATCH and np.isfinite(left_us)
-    is_met = np.isfinite(met_us) and (bool(shown.leaves_together[slot]) or shown.was_awaited(row, slot))
-    is_met = is_met and not is_exchange
     # Calls that begin later than this came after it, even if it overlaps them.
-    is_beside = is_met and shown.all_meet
+    is_beside = shown.all_meet and family.kind[slot] != BATCH and np.isfinite(met_us)
     beside_us = met_us + min(after_us, 0.0) - 0.5 * TOGETHER_US if is_beside else np.nan
     begin_us, until_us = rooms.room(row, slot, rank, beside_us, come_us + TOGETHER_US)
     # It may overlap its neighbour where the replicas' calls do.
     until_us -= min(after_us, 0.0)
-    if is_met and not only_sends:
-        until_us = max(until_us, rooms.begun_us(slot, rank, begin_us))
-    length = until_us - begin_us
-    shortest_us = min(shortest_us, length)
-    if is_exchange:
-        end = max(left_us, min(begin_us + work_us, come_us - shortest_us) + shortest_us)
-        end = min(max(end, begin_us + shortest_us), until_us)
-    elif is_met:
-        end = met_us if shown.all_meet else min(max(met_us, begin_us + shortest_us), until_us)
-    elif only_sends:
-        usual_us = min(usual_us, length)
-        end = begin_us + min(work_us, length - usual_us) + usual_us
-        if rooms.follows_another(source, rank, begin_us):
-            end = max(end, until_us - rest_us)
-        shortest_us = usual_us
-    elif np.isfinite(met_us):
-        end = min(max(met_us, begin_us + work_us + shortest_us), until_us)
-    else:
+    waits = not np.isneginf(left_us)
+    quick_us = shown.quick_us(slot) if waits else float(median(shown.elapse_us[:, slot]))
+    quick_us = min(quick_us, until_us - begin_us)
+    if is_beside:
+        end = met_us
+    elif np.isnan(left_us):
         followed_us = rooms.begun_us(slot, rank, begin_us)
         next_us = min(until_us, followed_us) if np.isfinite(followed_us) else until_us
-        end = max(next_us - rest_us, begin_us + shortest_us)
-    start = min(begin_us + work_us, end - shortest_us)
-    longest_us = float(np.nanmax(shown.elapse_us[:, slot]))
-    if only_sends and longest_us < WAITED_FACTOR * usual_us:  # it waits for no receiver
-        start = max(begin_us, end - usual_us)
+        end = max(next_us - rest_us, begin_us + quick_us)
+    else:
+        until_us = max(until_us, rooms.begun_us(slot, rank, begin_us)) if waits else until_us
+        end = max(left_us, min(begin_us + work_us, come_us - quick_us) + quick_us)
+        end = min(max(end, begin_us + quick_us), until_us)
+    start = min(begin_us + work_us, end - quick_us) if waits else max(begin_us, end - quick_us)
     group = int(shown.calls.group[_of_group(family.table[row], source)])
-    return MissingCall(
-        rank, group, source, start, end, begin_us, end - shortest_us, place=(number, row, slot)
-    )
+    return MissingCall(rank, group, source, start, end, begin_us, end - quick_us, place=(number, row, slot))
 
 
 def _of_group(row: IntArray, source: int) -> int:

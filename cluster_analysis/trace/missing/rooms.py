@@ -119,13 +119,3 @@ class Rooms:
             at = np.flatnonzero(np.isin(inside, near))
             before.append(first + 1 + int(at[-1]) if len(at) else first)
         return int(np.median(before)) if before else first
-
-    def follows_another(self, source: int, rank: int, begin_us: float) -> bool:
-        """Say whether what a replica did just before is lost here: then the work before it is not known."""
-        calls, same = self.shown.calls, self.shown.same
-        own = calls.of_rank(rank)
-        before = own.start + int(np.argmin(np.abs(calls.end_us[own] - begin_us)))
-        after = min(before + 1, own.stop - 1)
-        is_known_after = source + 1 < len(same) and bool(same[after] == same[source + 1])
-        is_known_before = bool(same[before] == same[source - 1] or calls.is_point_to_point[source - 1])
-        return is_known_after and not is_known_before

@@ -9,7 +9,7 @@ import numpy as np
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.common import HALFWAY
-from cluster_analysis.thresholds.lost_messages import MOST_PACE_FACTOR, MOSTLY_SHARE, WAITED_FACTOR
+from cluster_analysis.thresholds.lost_messages import MOST_PACE_FACTOR, MOSTLY_SHARE
 from cluster_analysis.thresholds.messages import TOGETHER_US
 from cluster_analysis.thresholds.streams import MOST_OVERLAPPED, ROUNDED_US
 from cluster_analysis.trace.calls import Calls
@@ -27,9 +27,8 @@ class Shown:
     that began first when that was over, -1 for none. `before_us` is the local time since `earlier`;
     `after_us` that until the next call begins, below 0 where the two overlap. `pace` (groups, slots) is how
     long the rank works compared with its replicas, and `work_us` (slots,) for how long they do so before a
-    slot at a pace of 1.
-    `partner` (slots,) is the other end of the message, -1 for none, and `leaves_together` whether both end at
-    one time. `waits` are slots, and whom each does not leave before (M,).
+    slot at a pace of 1. `partner` (slots,) is the other end of the message, -1 for none; `waits` are slots,
+    and whom each does not leave before (M,).
     """
 
     calls: Calls
@@ -45,7 +44,6 @@ class Shown:
     pace: FloatArray
     work_us: FloatArray
     partner: IntArray
-    leaves_together: BoolArray
     waits: Edges
 
     @classmethod
@@ -74,20 +72,17 @@ class Shown:
         unmatched = partner[program.edges[0]] < 0
         partner[program.edges[0][unmatched]] = program.edges[1][unmatched]
         aligned = np.where(is_lost, np.nan, end[table] + offset_us[rank])
-        apart = np.abs(aligned - aligned[:, partner])
-        with np.errstate(invalid="ignore"):
-            share = np.sum(apart < TOGETHER_US, axis=0) / np.maximum(np.isfinite(apart).sum(axis=0), 1)
         return cls(
             calls, same, main, offset_us, program, earlier, _begun_after(calls, table), before, after, elapse,
             pace, _work_us(family.stage, partner, before / pace), partner,
-            (partner >= 0) & (share >= MOSTLY_SHARE), _waits(program, aligned, aligned - elapse),
+            _waits(program, aligned, aligned - elapse),
         )  # fmt: skip
 
     @property
     def all_meet(self) -> bool:
         """Whether sends wait for their receivers: then all messages have two ends that leave together."""
-        paired = self.partner >= 0
-        return bool(paired.any() and self.leaves_together[paired].mean() >= MOSTLY_SHARE)
+        n_messages = len(self.program.edges[0])
+        return len(self.waits[0]) - n_messages >= MOSTLY_SHARE * max(n_messages, 1)
 
     def quick_us(self, slot: int) -> float:
         """Return how long a call takes that waits for nobody: the quickest one of the same ends."""
@@ -95,11 +90,6 @@ class Shown:
         other = np.where(self.partner >= 0, family.stage[self.partner], -1)
         alike = (family.stage == family.stage[slot]) & (family.kind == family.kind[slot])
         return float(np.nanmin(self.elapse_us[:, alike & (other == other[slot])]))
-
-    def only_sends(self, slot: int) -> bool:
-        """Whether a call sends and does not receive; of a batch its messages tell."""
-        source, target = self.program.edges
-        return bool(self.program.family.kind[slot] == SEND or (slot in source and slot not in target))
 
     def other_end_us(self, row: int, slot: int, rank: int) -> float:
         """Return when the other end was over, on the rank's clock; NaN where that is lost too."""
@@ -116,12 +106,14 @@ class Shown:
         than all others explain. Nobody who waits for it leaves sooner than it comes. NaN where one of them is
         lost, -inf and inf where nobody tells.
         """
-        who, whom = self.waits
+        (who, whom), kind = self.waits, self.program.family.kind
         since_us, until_us = -np.inf, np.inf
         for one in whom[who == slot].tolist():
             start, end = self.times_us(row, one, rank)
-            since_us = float(np.maximum(since_us, start + self.quick_us(slot)))
             theirs = whom[who == one]
+            # Who sends without waiting leaves when all is sent, unless it receives as well.
+            is_sent = slot not in theirs and kind[one] == SEND
+            since_us = float(np.maximum(since_us, end if is_sent else start + self.quick_us(slot)))
             if slot in theirs and np.isfinite(start):  # and that one waits for this
                 until_us = min(until_us, end)
                 further = [self.times_us(row, other, rank)[0] for other in theirs.tolist() if other != slot]
@@ -136,14 +128,6 @@ class Shown:
             return float("nan"), float("nan")
         shift = float(self.offset_us[self.calls.rank[call]] - self.offset_us[rank])
         return float(self.calls.start_us[call]) + shift, float(self.calls.end_us[call]) + shift
-
-    def was_awaited(self, row: int, slot: int) -> bool:
-        """Whether the other end waited for the message: then it left when that was there."""
-        partner = self.partner[slot]
-        if self.program.family.kind[partner] == SEND:
-            return False
-        lasted, shortest = self.elapse_us[row, partner], np.nanmin(self.elapse_us[:, partner])
-        return bool(lasted > WAITED_FACTOR * shortest + TOGETHER_US)
 
 
 def _ended_before(calls: Calls, main: IntArray, table: IntArray) -> IntArray:
