@@ -49,17 +49,18 @@ class Case:
     @cached_property
     def lost_by_kernels_us(self) -> tuple[FloatArray, FloatArray] | None:
         """What each rank loses a step by its device, and beyond that (R,); None where no kernels tell."""
-        if self._kernels is None or self._by_device is None:
+        if self.kernels is None or self._by_device is None:
             return None
-        return self._kernels.lost_us(self.view, self._by_device)
+        return self.kernels.lost_us(self.view, self._by_device)
 
     @cached_property
-    def _kernels(self) -> Kernels | None:
+    def kernels(self) -> Kernels | None:
+        """How long kernels take on each rank beside those of its peers; None where not known."""
         return kernels_of(self.evidence.operators, self.view, self.view.role)
 
     @cached_property
     def _by_device(self) -> FloatArray | None:
-        return None if self._kernels is None else self._kernels.of_device(self.view)
+        return None if self.kernels is None else self.kernels.of_device(self.view)
 
     @cached_property
     def common(self) -> Metric | None:

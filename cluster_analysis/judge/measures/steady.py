@@ -9,6 +9,7 @@ together: what one of them shows beyond the others is its device's again.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,12 +27,19 @@ from cluster_analysis.trace.calls import codes, numbers
 class Kernels:
     """How much `longer` a call of each type takes on each rank than on its peers, as logarithms (R, T).
 
-    NaN where it is called more or less often, or took no time. `total_us` (T,) is what each type takes on all
-    ranks together.
+    NaN where it is called more or less often, or took no time. `types` are names, each with the cores that
+    run it; `call_us` is what a call takes, `spent_us` what all of them do.
     """
 
+    types: Sequence[tuple[str, str]]
     longer: FloatArray
-    total_us: FloatArray
+    call_us: FloatArray
+    spent_us: FloatArray
+
+    @property
+    def total_us(self) -> FloatArray:
+        """What each type takes on all ranks together (T,)."""
+        return np.asarray(self.spent_us.sum(axis=0))
 
     def of_device(self, view: JobView) -> FloatArray | None:
         """Return how much longer each rank computes by what its kernels say of the device (R,).
@@ -132,19 +140,21 @@ def kernels_of(operators: pa.Table, view: JobView, role: IntArray) -> Kernels | 
     table = operators.filter(pa.array(np.isin(operators["rank"].to_numpy(), view.ranks)))
     if not table.num_rows:
         return None
-    types, kind = codes(table["op_type"])
+    (names, name), (cores, core) = codes(table["op_type"]), codes(table["core_type"])
+    both, kind = np.unique(name * len(cores) + core, return_inverse=True)
     row = np.searchsorted(view.ranks, table["rank"].to_numpy())
-    spent, calls = np.zeros((2, len(view.ranks), len(types)))
+    spent, calls = np.zeros((2, len(view.ranks), len(both)))
     np.add.at(spent, (row, kind), np.nan_to_num(numbers(table["total_us"])))
     np.add.at(calls, (row, kind), np.nan_to_num(numbers(table["n_calls"])))
     with np.errstate(divide="ignore", invalid="ignore"):
-        a_call = np.log(spent / calls)
+        call_us = spent / calls
         often = np.abs(calls / group_medians(calls, role) - 1.0)
     # Other numbers of calls are other work; a few are lost with their records. Calls of no time say nothing.
-    a_call[~(often <= TOLERANCE_SHARE) | (spent <= 0)] = np.nan
-    longer = a_call - group_medians(a_call, role)
-    matters = (np.isfinite(longer).sum(0) > FEWEST_PEERS) & (spent.sum(0) > 0)
-    return Kernels(longer[:, matters], spent.sum(0)[matters])
+    call_us[~(often <= TOLERANCE_SHARE) | (spent <= 0)] = np.nan
+    matters = (np.isfinite(call_us).sum(0) > FEWEST_PEERS) & (spent.sum(0) > 0)
+    types = [(names[one // len(cores)], cores[one % len(cores)]) for one in both[matters].tolist()]
+    longer = np.log(call_us) - group_medians(np.log(call_us), role)
+    return Kernels(types, longer[:, matters], call_us[:, matters], spent[:, matters])
 
 
 def _chance(view: JobView) -> float:
