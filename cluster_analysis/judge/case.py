@@ -9,13 +9,13 @@ from typing import Protocol
 
 import numpy as np
 
-from cluster_analysis.judge.measures.deviation import Deviation, deviations
+from cluster_analysis.judge.measures.deviation import Deviation, beside_peers, deviation_of
 from cluster_analysis.judge.measures.links import Observations, observe
 from cluster_analysis.judge.measures.metrics import Metric, by_kernels, metrics, outside_experts
 from cluster_analysis.judge.measures.steady import Kernels, kernels_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView, build_view
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.limits import Thresholds
@@ -62,6 +62,10 @@ class Case:
     def _by_device(self) -> FloatArray | None:
         return None if self.kernels is None else self.kernels.of_device(self.view)
 
+    def ways(self, metric: Metric) -> list[Metric]:
+        """A local time, and computing also by kernels that see through uneven work."""
+        return [metric, *([self.steady] if metric.is_log and self.steady is not None else [])]
+
     @cached_property
     def common(self) -> Metric | None:
         """Computing by what kernels show whatever the stage; None where not known."""
@@ -81,6 +85,15 @@ class Case:
         view = self.view
         return replace(view, role=np.zeros_like(view.role), stage=np.full_like(view.stage, -1))
 
+    def series(self, metric: Metric, excluded: BoolArray, apart: IntArray | None = None) -> FloatArray:
+        """How far ranks lie above the middle of their peers (R, S), `excluded` ranks (R,) being nobody's.
+
+        `apart` (R,) are units that do not tell what their own data are; None: all ranks of the job are peers.
+        """
+        values = np.where(excluded[:, None], np.nan, metric.values)
+        view = self.without_roles if apart is None else self.view
+        return beside_peers(values, view, apart if metric.follows_work else None)
+
     def deviation(
         self, metric: Metric, excluded: BoolArray | None = None, *, of_all: bool = False
     ) -> Deviation:
@@ -91,11 +104,10 @@ class Case:
         left_out = np.zeros(len(self.view.ranks), bool) if excluded is None else excluded
         key = (f"{metric.name} {id(metric.values)} {of_all}", left_out.tobytes())
         if key not in self._compared:
-            values = np.where(left_out[:, None], np.nan, metric.values)
-            view, use_replicas = (self.without_roles, False) if of_all else (self.view, metric.follows_work)
-            self._compared[key] = deviations(
-                values, view, metric.floor, self.limits, use_replicas=use_replicas
-            )
+            series = self.series(metric, left_out, None if of_all else np.arange(len(left_out)))
+            role = (self.without_roles if of_all else self.view).role
+            least = np.full(len(series), metric.floor)
+            self._compared[key] = deviation_of(series, role, least, min_peers=self.limits.min_peers)
         return self._compared[key]
 
     def ranks_of(self, found: Sequence[Suspect]) -> BoolArray:

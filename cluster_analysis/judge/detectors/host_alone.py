@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -26,10 +25,9 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     alone = _without_peers(case.view)
     for metric in case.metrics if alone else ():
         compared = case.common if metric.is_log else metric
-        if compared is not None:
-            deviation = partial(case.deviation, compared, of_all=True)
-            hosts = host_suspects(case.without_roles, compared, deviation, case.limits)
-            yield from (_of_work(one) for one in hosts if one.hosts[0] in alone and _is_far(case, one))
+        for one in () if compared is None else host_suspects(case, compared, of_all=True):
+            if one.hosts[0] in alone and _is_far(case, one):
+                yield _of_work(one)
 
 
 def _without_peers(view: JobView) -> set[HostId]:
