@@ -66,6 +66,10 @@ class Case:
         """A local time, and computing also by kernels that see through uneven work."""
         return [metric, *([self.steady] if metric.is_log and self.steady is not None else [])]
 
+    def by_time(self, metric: Metric) -> Metric:
+        """The local time itself, where kernels tell of it."""
+        return next(one for one in self.metrics if one.name == metric.name)
+
     @cached_property
     def common(self) -> Metric | None:
         """Computing by what kernels show whatever the stage; None where not known."""

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from cluster_analysis.judge.measures.dense import dense_us
-from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.graph import job_graph
@@ -19,6 +19,7 @@ from cluster_analysis.replay.possible_gaps import with_possible_gaps
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.replay.role_gaps import RoleGaps
 from cluster_analysis.tables.model import Topology
+from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.trace.calls import numbers
 from cluster_run.ids import HostId, Rank, Step
 
@@ -113,6 +114,18 @@ class JobView:
         same = self.role == self.role[position]
         same[position] = False
         return np.flatnonzero(same)
+
+    def lost_by_place(self, position: int) -> FloatArray | None:
+        """How much longer each gap of a rank is than its peers' (S, places), 0 where calls are lost."""
+        if self.gaps is None:
+            return None
+        lost, _ = self.gaps.laid_beside(np.array([position]), self.peers_of(position))
+        return None if lost is None else np.nan_to_num(lost[:, 0])
+
+    def in_one_gap(self, position: int, active: BoolArray) -> bool:
+        """Whether half of what a rank loses in active steps (S,) sits in one gap each, as far as is known."""
+        lost = self.lost_by_place(position)
+        return lost is None or bool(lost[active].max(axis=1).sum() >= HALFWAY * lost[active].sum())
 
     @property
     def sample(self) -> IntArray:

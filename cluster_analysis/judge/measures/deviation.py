@@ -65,6 +65,13 @@ class Deviation:
         with np.errstate(invalid="ignore"):
             return np.asarray(self.series > np.maximum(FAR_SIGMAS * self.event_scale, least))
 
+    def chances(self, events: BoolArray, size: FloatArray) -> FloatArray:
+        """P of as many events (R, S) of a `size` (R,) by chance; 1 for ranks without any."""
+        found = np.ones(len(size))
+        for rank in np.flatnonzero(events.any(axis=1)).tolist():
+            found[rank] = chance_of_as_many(int(events[rank].sum()), self.series, rank, float(size[rank]))
+        return found
+
 
 def beside_peers(values: FloatArray, view: JobView, apart: IntArray | None = None) -> FloatArray:
     """How far values (R, S), logarithms or µs, lie above the middle of their role.

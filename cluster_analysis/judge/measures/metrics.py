@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -11,6 +12,7 @@ from cluster_analysis.judge.suspects import Suspect, Where
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
+from cluster_analysis.thresholds.common import HALFWAY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import FindingFact, Value, fact
 from cluster_run.findings import Cause, Evidence, FaultKind
@@ -32,6 +34,11 @@ class Metric:
     effect: float
     is_log: bool
     follows_work: bool = False
+
+    @property
+    def event_effect(self) -> float:
+        """Less is no event in a single step: there idle time has more chance."""
+        return self.effect if self.is_log else TWICE * self.effect
 
     def removable(self, deviation: FloatArray, time_us: FloatArray) -> FloatArray:
         """µs that vanish when the deviation does; never more than there are."""
@@ -69,10 +76,10 @@ def late(
     metric: Metric,
     own: IntArray,
     course: FloatArray,
+    events: BoolArray | None = None,
     *,
     scale: float,
     n_others: int,
-    inside: BoolArray | None = None,
     **values: Value,
 ) -> Suspect:
     """Return the suspect of ranks that lose time: a rank, or those of one host.
@@ -82,23 +89,21 @@ def late(
         metric: what is too long.
         own: positions of the ranks.
         course: by how much in each step (S,), in the metric's unit.
+        events: steps (S,) in which they are late; None for all.
         scale: what a healthy level scatters by, in the metric's unit.
         n_others: ranks that they were compared with.
-        inside: steps (S,) in which they are late; None for all.
         values: what else the sentence tells.
     """
     excess_us = np.zeros(metric.time_us.shape)
     excess_us[own] = metric.removable(course, np.nan_to_num(metric.time_us[own]))
+    inside = np.ones(len(course), bool) if events is None else events
+    own_us, level = float(median(metric.time_us[own][:, inside])), float(median(course[inside]))
+    peers_us = own_us * math.exp(-level) if metric.is_log else max(own_us - level, 0.0)
+    more = {"slower_share": math.expm1(level)} if metric.is_log else {"more_us": own_us - peers_us}
     is_host = len(own) > 1
-    told = cast(FindingFact, f"{'host' if is_host else 'rank'}_{metric.name}")
-    at = np.ix_(own, np.arange(len(view.steps)) if inside is None else np.flatnonzero(inside))
-    own_us = float(median(metric.time_us[at]))
-    peers_us = own_us - float(median(excess_us[at]))
-    if metric.is_log:  # of what is longer by more digits than there are nothing would be left
-        peers_us = max(peers_us, own_us * float(np.finfo(np.float64).eps))
-    more = {"slower_share": own_us / peers_us - 1.0} if metric.is_log else {"more_us": own_us - peers_us}
     hosts = view.hosts_of(own)
     kind: FaultKind = "slow_host" if is_host else "slow_rank"
+    told = cast(FindingFact, f"{'host' if is_host else 'rank'}_{metric.name}")
     spread = scale * (peers_us if metric.is_log else 1.0)
     return Suspect(
         key=f"{kind}-{hosts[0] if is_host else view.ranks[own[0]]}",
@@ -107,6 +112,8 @@ def late(
         ranks=view.rank_ids(np.flatnonzero(view.host == view.host[own[0]]) if is_host else own),
         hosts=hosts,
         cause=metric.cause,
+        pattern="persistent" if events is None else "intermittent",
+        step_positions=tuple(np.flatnonzero(inside & (course >= HALFWAY * level)).tolist()),
         evidence=(Evidence(f"{metric.name}_us", own_us, peers_us, spread, n_others),),
         facts=(fact(told, **more, **values),),
         excess_us=excess_us,
