@@ -14,7 +14,7 @@ from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect, surest
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.stats import benjamini_hochberg, beyond_chance, median, theil_sen
+from cluster_analysis.numeric.stats import beyond_chance, median, theil_sen
 from cluster_analysis.thresholds.common import FAR_SIGMAS, HALFWAY, MOSTLY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
 
@@ -46,19 +46,20 @@ def rank_suspects(
     deviation = case.deviation(metric, out, of_all=of_all)
     # What kernels show is known for all steps together; in which of them it is lost the time tells.
     by_step = case.deviation(case.by_time(metric), out, of_all=of_all)
-    series, level = deviation.series, deviation.level
-    lasts = _is_lasting(metric, deviation, limits)
-    events = deviation.events(metric.event_effect)
-    size = np.where(events, series, np.inf).min(axis=1)
-    p_events = deviation.chances(events, size)
+    series, level, n_ranks = deviation.series, deviation.level, len(deviation.level)
     has_peers = deviation.n_peers >= limits.min_peers
-    often = benjamini_hochberg(np.where(has_peers, p_events, np.nan), limits.false_discovery_rate)
-    often &= (events.sum(axis=1) >= (2 if metric.is_log else limits.min_pauses)) & (
-        len(view.steps) >= limits.min_steps_intermittent
-    )
+    lasts = _is_lasting(metric, deviation, limits)
+    events = deviation.events(metric.event_effect) & (has_peers & ~lasts)[:, None]
+    n_events, size = events.sum(axis=1), np.where(events, series, np.inf).min(axis=1)
     excluded = out | others
-    beyond = size >= TWICE * _farthest_of_others(view.role, series, lasts | often | excluded)
-    once = ~lasts & ~often & events.any(axis=1) & beyond & (size >= limits.natural_effect) & has_peers
+    # Counting alone calls two events of five chance in a small job, however large they are.
+    beyond = size >= TWICE * _farthest_of_others(view.role, series, lasts | excluded | (n_events > 1))
+    p_events = np.where(beyond, 0.0, n_ranks * deviation.chances(events, size))
+    often = (n_events >= (2 if metric.is_log else limits.min_pauses)) & (
+        p_events <= limits.false_discovery_rate
+    )
+    often &= len(view.steps) >= limits.min_steps_intermittent
+    once = (n_events > 0) & ~often & beyond & (size >= limits.natural_effect)
     once &= (series >= HALFWAY * size[:, None]).sum(axis=1) == 1
     once &= metric.is_log and len(view.steps) >= limits.min_steps_confident
     usual = _farthest_of_others(view.role, level[:, None], lasts | often | once | excluded)
@@ -70,17 +71,16 @@ def rank_suspects(
         ):
             continue
         one = suspect_of(view, metric, deviation, by_step, rank, None if lasts[rank] else events[rank])
-        # Counting alone calls two events of five chance in a small job, however large they are.
-        p = 0.0 if beyond[rank] else float(p_events[rank])
+        p_value = float(p_events[rank])
         if lasts[rank]:
-            p = max(float(deviation.tail[rank]), _by_counting(deviation, rank, limits))
-            if level[rank] < TWICE * usual[rank] and not rising[rank]:
+            p_value = n_ranks * max(float(deviation.tail[rank]), _by_counting(deviation, rank, limits))
+            if level[rank] < TWICE * usual[rank]:
                 one = replace(one, is_alarm=False, confidence="medium")
         if once[rank]:  # experts may hold anybody's tokens for a step
             one = replace(one, pattern="transient", confidence="medium", is_alarm=view.knows_work)
         elif rising[rank]:
             one = replace(one, pattern="trend")
-        found.append(replace(one, p_value=min(1.0, len(series) * p)))
+        found.append(replace(one, p_value=min(1.0, p_value)))
     return found
 
 
@@ -105,7 +105,7 @@ def _is_lasting(metric: Metric, deviation: Deviation, limits: Thresholds) -> Boo
     is_mostly = n_slow > MOSTLY * (np.isfinite(series) & telling).sum(axis=1)
     if series.shape[1] < limits.min_steps_intermittent:  # of few steps the middle one says as much
         is_mostly[:] = True
-    significant = benjamini_hochberg(deviation.tail, limits.false_discovery_rate)
+    significant = len(level) * deviation.tail <= limits.false_discovery_rate
     return np.asarray(significant & is_large & is_mostly)
 
 
