@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +41,11 @@ class Kernels:
     def total_us(self) -> FloatArray:
         """What each type takes on all ranks together (T,)."""
         return np.asarray(self.spent_us.sum(axis=0))
+
+    @cached_property
+    def scatter(self) -> FloatArray:
+        """How far each type scatters over ranks (T,), seen through half of them being slow."""
+        return shortest_half_sigma(self.longer)
 
     def of_device(self, view: JobView) -> FloatArray | None:
         """Return how much longer each rank computes by what its kernels say of the device (R,).
@@ -83,14 +89,12 @@ class Kernels:
         """How much longer the steadiest types take on each rank (R,); None where all types scatter."""
         # The load of experts may last, so that no step tells it.
         work_differs = view.has_experts or _chance(view) > HALFWAY * STEADY_SIGMA
-        # The shortest half sees through half of the ranks being slow; two of few may agree by chance.
-        for scatter in (sigma(self.longer, 0), shortest_half_sigma(self.longer)):
-            limit = self._usual(scatter) / STEADIER_FACTOR if work_differs else STEADY_SIGMA
-            if scatter.min(initial=np.inf) <= limit:
-                # More than the least no type of kernels can have from its device.
-                steady = median(self.longer[:, scatter <= limit], 1)
-                return np.where(np.isfinite(steady), np.minimum(steady, _least(self.longer, scatter)), np.nan)
-        return None
+        limit = self._usual(self.scatter) / STEADIER_FACTOR if work_differs else STEADY_SIGMA
+        if not self.scatter.min(initial=np.inf) <= limit:
+            return None
+        # More than the least no type of kernels can have from its device.
+        steady = median(self.longer[:, self.scatter <= limit], 1)
+        return np.where(np.isfinite(steady), np.minimum(steady, _least(self.longer, self.scatter)), np.nan)
 
     def _beside_the_others(self) -> FloatArray | None:
         """How much longer a rank computes as some types take longer than others that follow samples alike.
@@ -99,8 +103,8 @@ class Kernels:
         others take beyond that is no sample's. None where types hardly differ, so that they show nothing of
         what they follow, or with too few alike to tell which of them differs.
         """
-        usual = self._usual(sigma(self.longer, 0))
-        apart = sigma(self.longer - median(self.longer, 1)[:, None], 0)
+        usual = self._usual(self.scatter)
+        apart = shortest_half_sigma(self.longer - median(self.longer, 1)[:, None])
         alike = apart <= usual / (TWICE * STEADIER_FACTOR)
         if alike.sum() < FEWEST_PEERS or not usual > HALFWAY * STEADY_SIGMA:
             return None
