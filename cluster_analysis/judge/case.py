@@ -42,16 +42,11 @@ class Case:
         return next((one for one in self._measured if one.is_log), None)
 
     @cached_property
-    def steady(self) -> Metric | None:
-        """Computing by the kernels that do the same work whatever the samples are; None where not known."""
-        return self._told_by(self._by_device)
-
-    @cached_property
     def lost_by_kernels_us(self) -> tuple[FloatArray, FloatArray] | None:
         """What each rank loses a step by its device, and beyond that (R,); None where no kernels tell."""
-        if self.kernels is None or self._by_device is None:
+        if self.kernels is None or self._longer_by_device is None:
             return None
-        return self.kernels.lost_us(self.view, self._by_device)
+        return self.kernels.lost_us(self.view, self._longer_by_device)
 
     @cached_property
     def kernels(self) -> Kernels | None:
@@ -59,59 +54,63 @@ class Case:
         return kernels_of(self.evidence.operators, self.view, self.view.role)
 
     @cached_property
-    def _by_device(self) -> FloatArray | None:
+    def _longer_by_device(self) -> FloatArray | None:
         return None if self.kernels is None else self.kernels.of_device(self.view)
 
-    def ways(self, metric: Metric) -> list[Metric]:
-        """A local time, and computing also by kernels that see through uneven work."""
-        return [metric, *([self.steady] if metric.is_log and self.steady is not None else [])]
+    def ways(self, metric: Metric, *, of_all: bool = False) -> list[Metric]:
+        """How a local time is compared: computing also by kernels, which see through uneven work.
 
-    def by_time(self, metric: Metric) -> Metric:
-        """The local time itself, where kernels tell of it."""
-        return next(one for one in self.metrics if one.name == metric.name)
+        `of_all`: with all ranks of the job, whatever their role, computing by kernels alone.
+        """
+        if not metric.is_log:
+            return [replace(metric, of_all=of_all)]
+        told = self._by_any_stage if of_all else self._by_device
+        return [*([] if of_all else [metric]), *([] if told is None else [told])]
 
     @cached_property
-    def common(self) -> Metric | None:
+    def _by_device(self) -> Metric | None:
+        """Computing by the kernels that do the same work whatever the samples are; None where not known."""
+        longer = self._longer_by_device
+        return None if longer is None or self.computing is None else by_kernels(self.computing, longer)
+
+    @cached_property
+    def _by_any_stage(self) -> Metric | None:
         """Computing by what kernels show whatever the stage; None where not known."""
-        of_all = kernels_of(self.evidence.operators, self.view, np.zeros_like(self.view.role))
-        return None if of_all is None else self._told_by(of_all.whatever_stage(self.view.role))
+        kernels = kernels_of(self.evidence.operators, self.view, np.zeros_like(self.view.role))
+        if kernels is None or self.computing is None:
+            return None
+        return replace(by_kernels(self.computing, kernels.whatever_stage(self.view.role)), of_all=True)
 
     @cached_property
     def _measured(self) -> tuple[Metric, ...]:
         return tuple(one for one in metrics(self.view, self.limits) if np.isfinite(one.values).any())
 
-    def _told_by(self, longer: FloatArray | None) -> Metric | None:
-        return None if self.computing is None or longer is None else by_kernels(self.computing, longer)
-
     @cached_property
-    def without_roles(self) -> JobView:
+    def _without_roles(self) -> JobView:
         """The job as if all of its ranks did the same work, for what knows no stage."""
         view = self.view
         return replace(view, role=np.zeros_like(view.role), stage=np.full_like(view.stage, -1))
 
-    def series(self, metric: Metric, excluded: BoolArray, apart: IntArray | None = None) -> FloatArray:
+    def compared(self, metric: Metric) -> JobView:
+        """The job, with the roles by which a metric is compared."""
+        return self._without_roles if metric.of_all else self.view
+
+    def series(self, metric: Metric, excluded: BoolArray, apart: IntArray) -> FloatArray:
         """How far ranks lie above the middle of their peers (R, S), `excluded` ranks (R,) being nobody's.
 
-        `apart` (R,) are units that do not tell what their own data are; None: all ranks of the job are peers.
+        `apart` (R,) are units that do not tell what their own data are.
         """
         values = np.where(excluded[:, None], np.nan, metric.values)
-        view = self.without_roles if apart is None else self.view
-        return beside_peers(values, view, apart if metric.follows_work else None)
+        return beside_peers(values, self.compared(metric), apart if metric.follows_work else None)
 
-    def deviation(
-        self, metric: Metric, excluded: BoolArray | None = None, *, of_all: bool = False
-    ) -> Deviation:
-        """How far ranks lie from their peers, `excluded` ranks (R,) being nobody's; formed once.
-
-        `of_all`: all ranks of the job are peers, whatever their role.
-        """
+    def deviation(self, metric: Metric, excluded: BoolArray | None = None) -> Deviation:
+        """How far ranks lie from their peers, `excluded` ranks (R,) being nobody's; formed once."""
         left_out = np.zeros(len(self.view.ranks), bool) if excluded is None else excluded
-        key = (f"{metric.name} {id(metric.values)} {of_all}", left_out.tobytes())
+        key = (f"{metric.name} {id(metric.values)} {metric.of_all}", left_out.tobytes())
         if key not in self._compared:
-            series = self.series(metric, left_out, None if of_all else np.arange(len(left_out)))
-            role = (self.without_roles if of_all else self.view).role
-            least = np.full(len(series), metric.floor)
-            self._compared[key] = deviation_of(series, role, least, min_peers=self.limits.min_peers)
+            series, least = self.series(metric, left_out, np.arange(len(left_out))), metric.floor
+            role, min_peers = self.compared(metric).role, self.limits.min_peers
+            self._compared[key] = deviation_of(series, role, np.full(len(series), least), min_peers=min_peers)
         return self._compared[key]
 
     def ranks_of(self, found: Sequence[Suspect]) -> BoolArray:

@@ -211,8 +211,8 @@ def _compared(view: JobView, suspect: Suspect, is_hit: BoolArray) -> Iterator[tu
     for role in np.unique(view.role[is_hit]):
         of_role = view.role == role
         suspects, others = np.flatnonzero(of_role & is_hit), np.flatnonzero(of_role & ~is_hit)
-        if suspect.kind == "slow_rank" and len(suspects) == 1 and view.tp_cp_peers[suspects[0]] >= 0:
-            tp_cp_peers = others[view.tp_cp_peers[others] == view.tp_cp_peers[suspects[0]]]
+        if suspect.kind == "slow_rank" and len(suspects) == 1:
+            tp_cp_peers = others[view.sample[others] == view.sample[suspects[0]]]
             others = tp_cp_peers if len(tp_cp_peers) >= ENOUGH_TP_CP_PEERS else others
         yield suspects, others
 

@@ -24,10 +24,8 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give hosts without peers that idle a multiple of everybody else, or all of whose kernels are slow."""
     alone = _without_peers(case.view)
     for metric in case.metrics if alone else ():
-        compared = case.common if metric.is_log else metric
-        for one in () if compared is None else host_suspects(case, compared, of_all=True):
-            if one.hosts[0] in alone and _is_far(case, one):
-                yield _of_work(one)
+        hosts = [one for way in case.ways(metric, of_all=True) for one in host_suspects(case, way)]
+        yield from (_of_work(one) for one in hosts if one.hosts[0] in alone and _is_far(case, one))
 
 
 def _without_peers(view: JobView) -> set[HostId]:

@@ -32,19 +32,19 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         yield from (confirmed(case.view, one, case.limits) for one in surest(hosts))
 
 
-def host_suspects(case: Case, metric: Metric, *, of_all: bool = False) -> list[Suspect]:
-    """Return hosts that are slow in one metric, the worst first; `of_all`: whatever the roles of their ranks.
+def host_suspects(case: Case, metric: Metric) -> list[Suspect]:
+    """Return hosts that are slow in one metric, the worst first.
 
     One that is improbable by itself is listed and taken out: of two slow hosts of four each hides the other.
     Whether it is improbable over all hosts its p-value tells. One that is slow by itself says nothing of the
     samples of its replica either, by which hosts of other stages are compared.
     """
-    view = case.without_roles if of_all else case.view
+    view = case.compared(metric)
     found: list[Suspect] = []
     out = view.host < 0
     n_hosts = len(np.unique(view.host[~out]))
     while len(found) < n_hosts - 1:
-        series = case.series(metric, out, None if of_all else view.host)
+        series = case.series(metric, out, view.host)
         one = _worst_host(view, metric, beside_other_hosts(series, view), case.limits)
         if one is None:
             break

@@ -25,27 +25,26 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         out = case.in_slow_hosts(metric, found)
         paused = [one for one in found if one.kind == "periodic_pause" and one.metric == metric.name]
         others = case.ranks_of(paused)
-        ranks = [one for way in case.ways(metric) for one in rank_suspects(case, way, out, others)]
+        ranks = [one for way in case.ways(metric) for one in rank_suspects(case, way, metric, out, others)]
         # Any rank of the job is a peer in what all types of kernels have in common.
-        lonely = case.deviation(metric, out).n_peers < case.limits.min_peers
-        if metric.is_log and lonely.any() and case.common is not None:
-            ranks += rank_suspects(case, case.common, out, others | ~lonely, of_all=True)
+        has_peers = case.deviation(metric, out).n_peers >= case.limits.min_peers
+        for way in case.ways(metric, of_all=True) if metric.is_log and not has_peers.all() else ():
+            by_time = replace(metric, of_all=True)
+            ranks += rank_suspects(case, way, by_time, out, others | has_peers)
         yield from (confirmed(case.view, one, case.limits) for one in surest(ranks))
 
 
 def rank_suspects(
-    case: Case, metric: Metric, out: BoolArray, others: BoolArray, *, of_all: bool = False
+    case: Case, metric: Metric, by_time: Metric, out: BoolArray, others: BoolArray
 ) -> list[Suspect]:
     """Return ranks that are slow in one metric: neither `out` (R,), of slow hosts, nor `others` (R,).
 
     What lasts goes before what comes and goes, and that before a single event, which no counting tells from
     an accident: computing has none, it is what kernels took, and idle time has many.
-    `of_all`: all ranks of the job are peers.
+    What kernels show is known for all steps together: in which of them it is lost `by_time` tells.
     """
-    view, limits = case.without_roles if of_all else case.view, case.limits
-    deviation = case.deviation(metric, out, of_all=of_all)
-    # What kernels show is known for all steps together; in which of them it is lost the time tells.
-    by_step = case.deviation(case.by_time(metric), out, of_all=of_all)
+    view, limits = case.compared(metric), case.limits
+    deviation, by_step = (case.deviation(one, out) for one in (metric, by_time))
     series, level, n_ranks = deviation.series, deviation.level, len(deviation.level)
     has_peers = deviation.n_peers >= limits.min_peers
     lasts = _is_lasting(metric, deviation, limits)
@@ -89,7 +88,7 @@ def _is_own(view: JobView, lost: FloatArray, rank: int) -> bool:
 
     `lost` (R, S) is what ranks lose in the steps in which it is slow, or on the whole.
     """
-    same = (view.tp_cp_peers == view.tp_cp_peers[rank]) & (view.tp_cp_peers >= 0)
+    same = view.sample == view.sample[rank]
     same[rank] = False
     level = median(lost, 1)
     alone = level[rank] - float(np.nan_to_num(median(level[same])))

@@ -51,9 +51,9 @@ def _uneven(
 
 def _expert_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> Iterator[Suspect]:
     """One finding when holders of experts differ in every step: some experts get more tokens."""
-    if not view.has_experts or (view.tp_cp_peers < 0).any():
+    if not view.has_experts or (view.replica < 0).any():
         return
-    codes, group = np.unique(view.tp_cp_peers, return_inverse=True)
+    codes, group = np.unique(view.sample, return_inverse=True)
     by_group = medians_by(median(work, 1), group)
     spread = float(np.nan_to_num(sigma(by_group)))
     noise = float(np.nan_to_num(sigma(work - median(work, 1)[:, None]))) / np.sqrt(len(view.steps))

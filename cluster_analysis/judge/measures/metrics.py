@@ -22,7 +22,8 @@ from cluster_run.findings import Cause, Evidence, FaultKind
 class Metric:
     """One part of a rank's local time. `values` is what is compared: ln of µs, or µs.
 
-    `follows_work`: what a rank was given to do may lengthen it, samples or experts' tokens.
+    `follows_work`: what a rank was given to do may lengthen it, samples or experts' tokens. `of_all`: all
+    ranks of the job are peers in it, whatever their role.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Metric:
     effect: float
     is_log: bool
     follows_work: bool = False
+    of_all: bool = False
 
     @property
     def event_effect(self) -> float:

@@ -211,7 +211,7 @@ def test_lasting_idle_time_is_less_sure_where_others_are_as_idle_now_and_then(
     limits = Thresholds()
     case = build_case(evidence, ONE_HOST, limits)
     (metric,) = (one for one in case.metrics if one.name == "free")
-    (suspect,) = rank_suspects(case, metric, *np.zeros((2, n_ranks), bool))
+    (suspect,) = rank_suspects(case, metric, metric, *np.zeros((2, n_ranks), bool))
     assert suspect.ranks == (SLOW,)
     assert (suspect.p_value <= limits.alarm_p_value) == is_sure
 
@@ -228,7 +228,7 @@ def test_a_device_that_costs_nothing_by_a_replay_is_an_alarm_where_nothing_excus
     limits = Thresholds()
     case = build_case(evidence_of_computing(computing, where), where, limits)
     view, metric = case.view, next(one for one in case.metrics if one.is_log)
-    (suspect,) = rank_suspects(case, metric, *np.zeros((2, 16), bool))
+    (suspect,) = rank_suspects(case, metric, metric, *np.zeros((2, 16), bool))
     copied = Saving(0.0, 0.0, 0.0, bound_us=0.05 * STEP_US)
     finding = finding_of(view, suspect, copied, limits, step_us=STEP_US, chance_us=0.0)
     assert finding.is_alarm == is_alarm
@@ -248,7 +248,7 @@ def test_a_cost_that_is_far_higher_once_others_are_repaired_is_less_sure(
     limits = Thresholds()
     case = build_case(evidence_of_computing(computing, ONE_HOST), ONE_HOST, limits)
     view, metric = case.view, next(one for one in case.metrics if one.is_log)
-    (suspect,) = rank_suspects(case, metric, *np.zeros((2, 16), bool))
+    (suspect,) = rank_suspects(case, metric, metric, *np.zeros((2, 16), bool))
     alone = 0.03 * STEP_US
     saving = Saving(alone, alone, times_alone * alone, bound_us=alone)
     finding = finding_of(
