@@ -11,7 +11,7 @@ import numpy as np
 
 from cluster_analysis.judge.measures.deviation import Deviation, beside_peers, deviation_of
 from cluster_analysis.judge.measures.links import Observations, observe
-from cluster_analysis.judge.measures.metrics import Metric, by_kernels, metrics, outside_experts
+from cluster_analysis.judge.measures.metrics import Metric, by_kernels, metrics
 from cluster_analysis.judge.measures.steady import Kernels, kernels_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView, build_view
@@ -29,33 +29,24 @@ class Case:
     view: JobView
     links: Observations | None
     limits: Thresholds
-    _compared: dict[tuple[str, bytes], Deviation] = field(default_factory=dict)
+    _compared: dict[tuple[bytes, bytes, bool], Deviation] = field(default_factory=dict)
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
-        """The local times that were measured; computing without that of experts where it is known."""
-        return tuple(outside_experts(one, self.view) for one in self._measured)
-
-    @cached_property
-    def computing(self) -> Metric | None:
-        """All computing, that of experts too; None where it was not measured."""
-        return next((one for one in self._measured if one.is_log), None)
+        """The local times that were measured."""
+        return tuple(one for one in metrics(self.view, self.limits) if np.isfinite(one.values).any())
 
     @cached_property
     def lost_by_kernels_us(self) -> tuple[FloatArray, FloatArray] | None:
         """What each rank loses a step by its device, and beyond that (R,); None where no kernels tell."""
-        if self.kernels is None or self._longer_by_device is None:
+        if self.kernels is None or self._by_device is None:
             return None
-        return self.kernels.lost_us(self.view, self._longer_by_device)
+        return self.kernels.lost_us(self.view, self._by_device)
 
     @cached_property
     def kernels(self) -> Kernels | None:
         """How long kernels take on each rank beside those of its peers; None where not known."""
         return kernels_of(self.evidence.operators, self.view, self.view.role)
-
-    @cached_property
-    def _longer_by_device(self) -> FloatArray | None:
-        return None if self.kernels is None else self.kernels.of_device(self.view)
 
     def ways(self, metric: Metric, *, of_all: bool = False) -> list[Metric]:
         """How a local time is compared: computing also by kernels, which see through uneven work.
@@ -64,26 +55,18 @@ class Case:
         """
         if not metric.is_log:
             return [replace(metric, of_all=of_all)]
-        told = self._by_any_stage if of_all else self._by_device
-        return [*([] if of_all else [metric]), *([] if told is None else [told])]
+        longer = self._whatever_stage if of_all else self._by_device
+        told = [] if longer is None else [by_kernels(metric, longer, of_all=of_all)]
+        return told if of_all else [metric, *told]
 
     @cached_property
-    def _by_device(self) -> Metric | None:
-        """Computing by the kernels that do the same work whatever the samples are; None where not known."""
-        longer = self._longer_by_device
-        return None if longer is None or self.computing is None else by_kernels(self.computing, longer)
+    def _by_device(self) -> FloatArray | None:
+        return None if self.kernels is None else self.kernels.of_device(self.view)
 
     @cached_property
-    def _by_any_stage(self) -> Metric | None:
-        """Computing by what kernels show whatever the stage; None where not known."""
+    def _whatever_stage(self) -> FloatArray | None:
         kernels = kernels_of(self.evidence.operators, self.view, np.zeros_like(self.view.role))
-        if kernels is None or self.computing is None:
-            return None
-        return replace(by_kernels(self.computing, kernels.whatever_stage(self.view.role)), of_all=True)
-
-    @cached_property
-    def _measured(self) -> tuple[Metric, ...]:
-        return tuple(one for one in metrics(self.view, self.limits) if np.isfinite(one.values).any())
+        return None if kernels is None else kernels.whatever_stage(self.view.role)
 
     @cached_property
     def _without_roles(self) -> JobView:
@@ -106,7 +89,7 @@ class Case:
     def deviation(self, metric: Metric, excluded: BoolArray | None = None) -> Deviation:
         """How far ranks lie from their peers, `excluded` ranks (R,) being nobody's; formed once."""
         left_out = np.zeros(len(self.view.ranks), bool) if excluded is None else excluded
-        key = (f"{metric.name} {id(metric.values)} {metric.of_all}", left_out.tobytes())
+        key = (metric.values.tobytes(), left_out.tobytes(), metric.of_all)
         if key not in self._compared:
             series, least = self.series(metric, left_out, np.arange(len(left_out))), metric.floor
             role, min_peers = self.compared(metric).role, self.limits.min_peers

@@ -22,13 +22,14 @@ from cluster_run.ids import Rank
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give what data, experts and stages of unequal size cost."""
-    if case.computing is not None:
-        slow_hosts = case.in_slow_hosts(case.computing, found)
-        work = beside_peers(np.where(slow_hosts[:, None], np.nan, case.computing.values), case.view)
-        yield from _data_imbalance(case.view, work, case.limits)
-        yield from _expert_imbalance(case.view, work, case.limits)
-    slow = case.ranks_of([one for one in found if one.cause == "compute"])
-    yield from _stage_imbalance(case.view, case.limits, slow)
+    slow = [one for one in found if one.cause == "compute"]
+    in_slow_hosts = case.ranks_of([one for one in slow if one.kind == "slow_host"])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        computed = np.where(in_slow_hosts[:, None], np.nan, np.log(case.view.computing_us))
+    work = beside_peers(computed, case.view)
+    yield from _data_imbalance(case.view, work, case.limits)
+    yield from _expert_imbalance(case.view, work, case.limits)
+    yield from _stage_imbalance(case.view, case.limits, case.ranks_of(slow))
 
 
 def _uneven(

@@ -152,11 +152,8 @@ def _regression(raw: FloatArray, effect: FloatArray) -> float:
     if raw.shape[1] >= FEWEST_PEERS:
         raw, effect = raw - median(raw, 1)[:, None], effect - median(effect, 1)[:, None]
     known = np.isfinite(raw) & np.isfinite(effect)
-    if not known.any():
-        return 0.0
     own, shared = raw[known], effect[known]
-    total = float((shared**2).sum())
-    return float(np.clip((own * shared).sum() / total, 0.0, 1.0)) if total > 0 else 0.0
+    return float(np.clip((own * shared).sum() / max(float((shared**2).sum()), 1e-300), 0.0, 1.0))
 
 
 def chance_of_as_many(n_own: int, series: FloatArray, rank: int, size: float) -> float:

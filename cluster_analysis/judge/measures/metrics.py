@@ -50,27 +50,30 @@ class Metric:
 
 
 def metrics(view: JobView, limits: Thresholds) -> tuple[Metric, ...]:
-    """Computing, idle time between operators (free), and idle time before the first one (preparing)."""
+    """Computing, idle time between operators (free), and idle time before the first one (preparing).
+
+    Of computing that of experts, whose load is nobody's fault, is left out where it is known.
+    """
     step_us = view.mean_step_us
+    computed_us = view.computing_us if view.dense_us is None else view.dense_us
     with np.errstate(divide="ignore", invalid="ignore"):
-        log_computing = np.where(view.computing_us > 0, np.log(view.computing_us), np.nan)
-    short = len(view.steps) < limits.min_steps_confident
-    computing_floor = limits.floor_single if short else limits.floor
-    local = limits.local_effect_share_of_step * step_us
+        log_computing = np.where(computed_us > 0, np.log(computed_us), np.nan)
+    is_short = len(view.steps) < limits.min_steps_confident
+    floor, effect = limits.floor * step_us, limits.local_effect_share_of_step * step_us
     return (
-        Metric("preparing", "input", "head", view.preparing_us, view.preparing_us,
-               limits.floor * step_us, local, False),
-        Metric("free", "dispatch", "spread", view.idled_us, view.idled_us,
-               limits.floor * step_us, local, False),
-        Metric("computing", "compute", "spread", log_computing, view.computing_us,
-               computing_floor, limits.device_effect, True, follows_work=True),
+        Metric("preparing", "input", "head", view.preparing_us, view.preparing_us, floor, effect, False),
+        Metric("free", "dispatch", "spread", view.idled_us, view.idled_us, floor, effect, False),
+        Metric(
+            "computing", "compute", "spread", log_computing, view.computing_us,
+            limits.floor_single if is_short else limits.floor, limits.device_effect, True, follows_work=True,
+        ),
     )  # fmt: skip
 
 
-def by_kernels(metric: Metric, longer: FloatArray) -> Metric:
+def by_kernels(metric: Metric, longer: FloatArray, *, of_all: bool) -> Metric:
     """Computing, compared by kernels that know no samples: `longer` (R,) than the peers', in all steps."""
     values = np.where(np.isfinite(metric.time_us), longer[:, None], np.nan)
-    return replace(metric, values=values, follows_work=False)
+    return replace(metric, values=values, follows_work=False, of_all=of_all)
 
 
 def late(
@@ -121,10 +124,3 @@ def late(
         excess_us=excess_us,
         where=metric.where,
     )
-
-
-def outside_experts(metric: Metric, view: JobView) -> Metric:
-    """Computing without that of experts, whose load is nobody's fault; the metric itself if unknown."""
-    if not metric.is_log or view.dense_us is None:
-        return metric
-    return replace(metric, values=np.log(view.dense_us))

@@ -126,16 +126,13 @@ def _least(longer: FloatArray, scatter: FloatArray) -> FloatArray:
 
 
 def _alone_in_role(values: FloatArray, role: IntArray) -> FloatArray:
-    """A rank's values (R, T) without what others of its role have as well; 0 without others.
-
-    Nobody lies below because a peer lies above.
-    """
+    """How far a rank's values (R, T) lie above 0 and those of all others of its role; 0 without others."""
     found = np.zeros(values.shape)
     for one in np.unique(role).tolist():
         inside = np.flatnonzero(role == one)
-        for rank in inside.tolist() if len(inside) > 1 else ():
-            shared = np.maximum(values[inside[inside != rank]].max(axis=0), 0.0)
-            found[rank] = np.maximum(values[rank] - shared, np.minimum(values[rank], 0.0))
+        if len(inside) > 1:
+            second = np.maximum(np.sort(values[inside], axis=0)[-2], 0.0)
+            found[inside] = np.maximum(values[inside] - second, 0.0)
     return found
 
 
