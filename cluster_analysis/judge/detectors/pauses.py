@@ -46,9 +46,8 @@ def paused_ranks(case: Case, metric: Metric) -> Iterator[Suspect]:
     n_ranks, n_steps = deviation.series.shape
     events = deviation.events(metric.event_effect)
     # Where all pause for unlike times nothing stands out; who is late in nearly all steps pauses in none.
-    shortest = np.where(events, deviation.series, np.inf).min(axis=1)
+    shortest, chances = deviation.sizes_and_chances(events)
     is_late = (deviation.series >= HALFWAY * shortest[:, None]).mean(axis=1) > MOSTLY
-    chances = deviation.chances(events, shortest)
     for rank in np.flatnonzero((events.sum(axis=1) >= 2) & ~is_late).tolist():
         mine = events[rank]
         n_pauses, lengths_us = int(mine.sum()), deviation.series[rank][mine]
@@ -65,10 +64,10 @@ def paused_ranks(case: Case, metric: Metric) -> Iterator[Suspect]:
         length_us = float(median(lengths_us))
         said = fact("rank_pauses", length_us=length_us, n_steps=n_steps)
         if is_rhythm:
-            begins = [
-                range(first, n_steps, gap) for gap in range(2, n_steps // 2 + 1) for first in range(gap)
+            n_others = [
+                len(range(at, n_steps, gap)) for gap in range(2, n_steps // 2 + 1) for at in range(gap)
             ]
-            p_value *= sum(len(one) == n_pauses for one in begins) / comb(n_steps, n_pauses)
+            p_value *= n_others.count(n_pauses) / comb(n_steps, n_pauses)
             said = fact("rank_pauses_regularly", length_us=length_us, every_n_steps=every)
         yield replace(
             suspect_of(view, metric, deviation, deviation, rank, mine),

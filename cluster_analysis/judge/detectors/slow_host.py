@@ -81,7 +81,7 @@ def _worst_host(view: JobView, metric: Metric, beside: FloatArray, limits: Thres
     # What follows samples may differ by chance in a few steps: a host may hold a replica of its own.
     everybody = np.zeros(len(hosts), np.int32)
     judged = deviation_of(by_step, everybody, least, is_beside=True, is_alone=metric.follows_work)
-    slow = [host for host in n_peers if judged.tail[host] <= limits.false_discovery_rate]
+    slow = [host for host in n_peers if judged.tail[host] <= limits.listed_p_value]
     if not slow:
         return None
     worst = max(slow, key=lambda host: (level[host], -host))

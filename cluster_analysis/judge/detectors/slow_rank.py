@@ -49,14 +49,12 @@ def rank_suspects(
     has_peers = deviation.n_peers >= limits.min_peers
     lasts = _is_lasting(metric, deviation, limits)
     events = deviation.events(metric.event_effect) & (has_peers & ~lasts)[:, None]
-    n_events, size = events.sum(axis=1), np.where(events, series, np.inf).min(axis=1)
+    n_events, (size, chance) = events.sum(axis=1), deviation.sizes_and_chances(events)
     excluded = out | others
     # Counting alone calls two events of five chance in a small job, however large they are.
     beyond = size >= TWICE * _farthest_of_others(view.role, series, lasts | excluded | (n_events > 1))
-    p_events = np.where(beyond, 0.0, n_ranks * deviation.chances(events, size))
-    often = (n_events >= (2 if metric.is_log else limits.min_pauses)) & (
-        p_events <= limits.false_discovery_rate
-    )
+    p_events = np.where(beyond, 0.0, n_ranks * chance)
+    often = (n_events >= (2 if metric.is_log else limits.min_pauses)) & (p_events <= limits.listed_p_value)
     often &= len(view.steps) >= limits.min_steps_intermittent
     once = (n_events > 0) & ~often & beyond & (size >= limits.natural_effect)
     once &= (series >= HALFWAY * size[:, None]).sum(axis=1) == 1
@@ -104,7 +102,7 @@ def _is_lasting(metric: Metric, deviation: Deviation, limits: Thresholds) -> Boo
     is_mostly = n_slow > MOSTLY * (np.isfinite(series) & telling).sum(axis=1)
     if series.shape[1] < limits.min_steps_intermittent:  # of few steps the middle one says as much
         is_mostly[:] = True
-    significant = len(level) * deviation.tail <= limits.false_discovery_rate
+    significant = len(level) * deviation.tail <= limits.listed_p_value
     return np.asarray(significant & is_large & is_mostly)
 
 

@@ -65,12 +65,12 @@ class Deviation:
         with np.errstate(invalid="ignore"):
             return np.asarray(self.series > np.maximum(FAR_SIGMAS * self.event_scale, least))
 
-    def chances(self, events: BoolArray, size: FloatArray) -> FloatArray:
-        """P of as many events (R, S) of a `size` (R,) by chance; 1 for ranks without any."""
-        found = np.ones(len(size))
+    def sizes_and_chances(self, events: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """How large the least of each rank's events (R, S) is, and P of as many by chance; 1 without any."""
+        size, chance = np.where(events, self.series, np.inf).min(axis=1), np.ones(len(events))
         for rank in np.flatnonzero(events.any(axis=1)).tolist():
-            found[rank] = chance_of_as_many(int(events[rank].sum()), self.series, rank, float(size[rank]))
-        return found
+            chance[rank] = chance_of_as_many(int(events[rank].sum()), self.series, rank, float(size[rank]))
+        return size, chance
 
 
 def beside_peers(values: FloatArray, view: JobView, apart: IntArray | None = None) -> FloatArray:
