@@ -26,10 +26,8 @@ def confirmed(view: JobView, suspect: Suspect, limits: Thresholds) -> Suspect:
     row, is_computing = suspect.evidence[0], suspect.cause == "compute"
     excess = row.value / row.peers_median - 1.0 if row.peers_median > 0 else np.inf
     is_multiple = 1.0 + excess >= limits.single_step_idle_factor
-    if suspect.kind == "slow_host":
-        is_sure = excess >= limits.natural_effect if is_computing else is_multiple
-    else:
-        is_sure = (is_computing or is_multiple) and _is_slow_throughout(view, suspect)
+    is_long = excess >= limits.natural_effect if is_computing else is_multiple
+    is_sure = is_long and (suspect.kind == "slow_host" or _is_slow_throughout(view, suspect))
     if is_sure and suspect.where != "head":
         return replace(suspect, confidence="medium")
     said = fact("moment_or_fault", n_steps=len(view.steps))
