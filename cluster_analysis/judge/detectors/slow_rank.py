@@ -154,12 +154,9 @@ def _course(deviation: Deviation, rank: int, peers: IntArray) -> FloatArray:
     Few steps vary much by chance: what varies more than nearly all `peers` (positions) do is its own.
     """
     varies = np.nan_to_num(deviation.series - deviation.level[:, None])
-    healthy = (varies**2).mean(axis=1)[peers[np.isfinite(deviation.level[peers])]]
-    noise = float(np.nan_to_num(deviation.step_sigma[rank])) ** 2
-    if len(healthy):
-        noise = max(noise, float(np.quantile(healthy, MOSTLY)))
-    own = beyond_chance(float((varies[rank] ** 2).mean()), noise) if varies.shape[1] > 2 else 0.0
-    return np.asarray(own * varies[rank])
+    seen, healthy = (varies**2).mean(axis=1), peers[np.isfinite(deviation.level[peers])]
+    noise = float(np.quantile(seen[healthy], MOSTLY)) if len(healthy) else np.inf
+    return np.asarray(beyond_chance(float(seen[rank]), noise) * varies[rank])
 
 
 def suspect_of(
