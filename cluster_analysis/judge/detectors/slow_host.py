@@ -104,8 +104,9 @@ def _is_whole_host(view: JobView, metric: Metric, of_rank: FloatArray, level: fl
 
     A single slow rank is no slow host, however few others the host has, or were read.
     """
-    n_slow = int((of_rank >= HALFWAY * level).sum())
-    return bool(n_slow >= max(2, HALFWAY * len(of_rank)) and (view.knows_work or not metric.follows_work))
+    n_slow = int((of_rank >= HALFWAY * (metric.effect if metric.is_log else level)).sum())
+    needed = MOSTLY if metric.is_log else HALFWAY
+    return bool(n_slow >= max(2, needed * len(of_rank)) and (view.knows_work or not metric.follows_work))
 
 
 def beside_other_hosts(series: FloatArray, view: JobView) -> FloatArray:
