@@ -10,8 +10,10 @@ from typing import Protocol
 import numpy as np
 
 from cluster_analysis.judge.measures.deviation import Deviation, beside_peers, deviation_of
-from cluster_analysis.judge.measures.links import Observations, observe
+from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.metrics import Metric, by_kernels, metrics
+from cluster_analysis.judge.measures.operators import observe_operators
+from cluster_analysis.judge.measures.slow_units import Observations
 from cluster_analysis.judge.measures.steady import Kernels, kernels_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView, build_view
@@ -30,6 +32,12 @@ class Case:
     links: Observations | None
     limits: Thresholds
     _compared: dict[tuple[bytes, bytes, bool], Deviation] = field(default_factory=dict)
+
+    @cached_property
+    def operators(self) -> Observations | None:
+        """What operators show of the network, in the order of the graph; None where none was read."""
+        graph = self.view.graph
+        return None if graph is None else observe_operators(graph, self.view.topology.hosts, self.limits)
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
