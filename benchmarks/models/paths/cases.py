@@ -209,23 +209,17 @@ def _uplink(shape: Shape, dice: Dice) -> list[Trouble]:
 
 
 def _event(shape: Shape, dice: Dice, plus_ms: float, kind: str) -> list[Trouble]:
-    """Groups that stand still in one step: by one event where they share a host, else by one each."""
     named = sorted({members for members in groups_of(shape)["data"].values() if len(members) > 1})
     hit = named if kind == "retransmission" else dice.sample(named, min(2, len(named)))
     hit = hit[:1] if kind == "retransmission" else hit
     told = ("retransmission", "periodic_pause", "exposed_communication", "slow_uplink", "slow_host_pair")
     accepted = (kind,) if kind == "retransmission" else told
+    ranks = tuple(sorted({rank for members in hit for rank in members}))
+    groups = tuple(f"data{members}" for members in hit)
     step = (dice.randrange(shape.steps),)
-    hosts = [{rank // shape.per_host for rank in members} for members in hit]
-    events = [hit] if set.intersection(*hosts) else [[members] for members in hit]
     return [
-        Trouble(
-            kind, "stall", plus_ms=plus_ms, steps=step, accepted=accepted,
-            ranks=tuple(sorted({rank for members in one for rank in members})),
-            groups=tuple(f"data{members}" for members in one),
-        )
-        for one in events
-    ]  # fmt: skip
+        Trouble(kind, "stall", plus_ms=plus_ms, ranks=ranks, groups=groups, steps=step, accepted=accepted)
+    ]
 
 
 def _any(dice: Dice) -> Shape:

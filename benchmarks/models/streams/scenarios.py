@@ -235,18 +235,14 @@ def _uplink(job: Job, dice: Dice) -> list[Fault]:
 
 
 def _stalled(job: Job, dice: Dice) -> list[Fault]:
-    """Two groups in one step: one event where they share a host, else two."""
     names = [name for name in job.groups() if name.startswith("dp")]
     hit = tuple(dice.sample(names, min(2, len(names))))
     told = ("retransmission", "periodic_pause", "exposed_communication", "slow_uplink", "slow_host_pair")
     steps = frozenset({dice.randrange(job.steps)})
-    hosts = [{job.host(rank) for rank in job.groups()[name]} for name in hit]
-    events = [hit] if set.intersection(*hosts) else [(name,) for name in hit]
     return [
         Fault(
-            "stalled_groups", add_ms=290.0, factor=2.0, cause="stall", groups=one, steps=steps, accepted=told
+            "stalled_groups", add_ms=290.0, factor=2.0, cause="stall", groups=hit, steps=steps, accepted=told
         )
-        for one in events
     ]
 
 

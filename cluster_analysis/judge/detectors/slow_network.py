@@ -6,7 +6,6 @@ is an event: a lost packet makes an RDMA connection wait for its timer, seconds 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -39,8 +38,6 @@ _SAID: Mapping[PartName, tuple[FaultKind, FindingFact, FindingFact]] = {
     "groups": ("slow_link", "operators_of_group", "operators_of_group"),
     "uplink": ("slow_uplink", "uplink", "operators_across_host"),
 }
-#: What may have stopped operators: positions of the steps, and a host, or a rank whose host is not known.
-_Cause = tuple[tuple[int, ...], "str | int"]
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
@@ -156,34 +153,28 @@ def remaining_share(share: FloatArray, left: FloatArray, carrier: IntArray) -> f
 
 
 def _events(case: Case) -> Iterator[Suspect]:
-    """Give operators that lasted far too long: by as few causes as explain all of them.
+    """Give operators that lasted far too long; what stood still in the same steps is one event.
 
-    What stood still in the same steps and shares a host is one event. Mended one by one they save nothing, as
-    each waits for the other.
+    Mended one by one they save nothing, as each waits for the other.
     """
     graph, limits = case.view.graph, case.limits
     if graph is None or not (graph.transfer_us > limits.retransmission_us).any():
         return
-    seen, host_of = case.operators, case.view.topology.hosts
+    seen = case.operators
     assert seen is not None
     # A group of which all operators last long has slow links and no event.
     alike = seen.kind, half_octaves(seen.size_bytes), seen.unit
     own = beyond_class(np.arange(len(seen.unit)), alike, np.log(seen.time_us), limits.link_effect)
     seen = replace(seen, excess=np.fmin(seen.excess, own))
     hit = seen.are_events(limits)
-    left: dict[int, set[_Cause]] = {}
+    by_steps: dict[tuple[int, ...], list[int]] = {}
     for team in np.unique(seen.unit[hit]).tolist():
         at = np.flatnonzero(hit & (seen.unit == team))
         # The shortest part of a collective is no wait, a message's may be: its link must show the event.
         if seen.is_group[team] or case.links is None or _links_of(case, seen, at):
-            steps = tuple(np.unique(seen.step[at]).tolist())
-            left[team] = {(steps, host_of.get(Rank(rank), rank)) for rank in seen.members[team]}
-    while left:
-        n_explained = Counter(one for causes in left.values() for one in causes)
-        cause = max(n_explained, key=lambda one: (n_explained[one], str(one)))
-        teams = [team for team, causes in left.items() if cause in causes]
+            by_steps.setdefault(tuple(np.unique(seen.step[at]).tolist()), []).append(team)
+    for teams in by_steps.values():
         yield _stopped(case, seen, np.flatnonzero(hit & np.isin(seen.unit, teams)))
-        left = {team: causes for team, causes in left.items() if team not in teams}
 
 
 def _links_of(case: Case, seen: Observations, operators: IntArray) -> tuple[Link, ...]:

@@ -101,19 +101,15 @@ def test_inside_one_host_no_packets_are_lost_and_it_is_told_all_the_same() -> No
     assert "packets" not in summary(finding) + next_check(finding)
 
 
-def test_groups_that_stood_still_in_one_step_and_share_a_host_are_one_event() -> None:
-    (finding,) = sent_again(5, 2, stopped=("left", "right"))
+@pytest.mark.parametrize("hosts_share", [True, False])
+def test_groups_that_stood_still_in_one_step_are_one_event_mended_together(hosts_share: bool) -> None:
+    stopped = ("left", "right")
+    if hosts_share:
+        (finding,) = sent_again(5, 2, stopped=stopped)
+    else:
+        (finding,) = sent_again(5, 2, stopped=stopped, host_of=lambda rank: 1 + rank // 4)
     assert finding.ranks == tuple(range(8))
     assert finding.cost_ms_per_step == pytest.approx(LOST_US / 5 / 1e3, rel=0.01)
-
-
-def test_groups_that_stood_still_in_one_step_and_share_nothing_are_two_events_that_hide_each_other() -> None:
-    found = sent_again(5, 2, stopped=("left", "right"), host_of=lambda rank: 1 + rank // 4)
-    assert sorted(one.ranks for one in found) == [(0, 1, 2, 3), (4, 5, 6, 7)]
-    assert {one.severity for one in found} == {"critical"}
-    for finding in found:
-        assert finding.cost_ms_per_step == pytest.approx(0.0, abs=1.0)
-        assert finding.cost_high_ms == pytest.approx(LOST_US / 5 / 1e3, rel=0.01)
 
 
 def test_waits_in_many_groups_at_once_are_no_lost_packets() -> None:
