@@ -96,10 +96,6 @@ class JobView:
         """Global ranks at positions."""
         return tuple(Rank(int(self.ranks[position])) for position in positions)
 
-    def hosts_of(self, positions: IntArray | list[int]) -> tuple[HostId, ...]:
-        """Hosts of the ranks at positions, as far as they are known."""
-        return tuple(self.hosts[host] for host in np.unique(self.host[positions]).tolist() if host >= 0)
-
     def hosts_of_ranks(self, ranks: Iterable[int]) -> tuple[HostId, ...]:
         """Hosts of global ranks, in their order, also of ranks without files."""
         hosts = self.topology.hosts

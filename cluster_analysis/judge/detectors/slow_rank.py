@@ -67,8 +67,10 @@ def rank_suspects(
             view, level[:, None] if lasts[rank] else series[:, events[rank]], rank
         ):
             continue
-        one = suspect_of(view, metric, deviation, by_step, rank, None if lasts[rank] else events[rank])
-        p_value = float(p_events[rank])
+        peers, p_value = view.peers_of(rank), float(p_events[rank])
+        course = _course(level[rank], by_step, rank, peers) if lasts[rank] else series[rank]
+        seen, scale = None if lasts[rank] else events[rank], deviation.scale[rank]
+        one = late(view, metric, np.array([rank]), course, seen, scale=scale, n_others=len(peers))
         if lasts[rank]:
             p_value = n_ranks * max(float(deviation.tail[rank]), _by_counting(deviation, rank, limits))
             if level[rank] < TWICE * usual[rank]:
@@ -148,36 +150,12 @@ def _is_rising(metric: Metric, deviation: Deviation, limits: Thresholds) -> Bool
     return np.asarray(np.nan_to_num(rise) > np.maximum(np.maximum(far, metric.effect), most))
 
 
-def _course(deviation: Deviation, rank: int, peers: IntArray) -> FloatArray:
-    """What a rank loses in each step (S,) beyond its level, as far as it varies more than peers do.
+def _course(level: float, deviation: Deviation, rank: int, peers: IntArray) -> FloatArray:
+    """What a rank loses in each step (S,): its `level`, and what it varies by, if that is more than peers do.
 
     Few steps vary much by chance: what varies more than nearly all `peers` (positions) do is its own.
     """
     varies = np.nan_to_num(deviation.series - deviation.level[:, None])
     seen, healthy = (varies**2).mean(axis=1), peers[np.isfinite(deviation.level[peers])]
     noise = float(np.quantile(seen[healthy], MOSTLY)) if len(healthy) else np.inf
-    return np.asarray(beyond_chance(float(seen[rank]), noise) * varies[rank])
-
-
-def suspect_of(
-    view: JobView,
-    metric: Metric,
-    deviation: Deviation,
-    by_step: Deviation,
-    rank: int,
-    events: BoolArray | None,
-) -> Suspect:
-    """Return the suspect of a rank that is late in all steps, or in those of its `events` (S,).
-
-    `by_step` has the course over the steps of what is known for all of them together, as kernels are.
-    """
-    peers = view.peers_of(rank)
-    if events is None:
-        course = np.maximum(deviation.level[rank] + _course(by_step, rank, peers), 0.0)
-    else:
-        course = np.where(events, deviation.series[rank], 0.0)
-    role = view.role_name(int(view.role[rank]))
-    return late(
-        view, metric, np.array([rank]), course, events, scale=float(deviation.scale[rank]),
-        n_others=len(peers), n_peers=len(peers), role=role, n_steps=len(view.steps),
-    )  # fmt: skip
+    return np.asarray(np.maximum(level + beyond_chance(float(seen[rank]), noise) * varies[rank], 0.0))
