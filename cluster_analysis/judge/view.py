@@ -111,17 +111,13 @@ class JobView:
         same[position] = False
         return np.flatnonzero(same)
 
-    def lost_by_place(self, position: int) -> FloatArray | None:
-        """How much longer each gap of a rank is than its peers' (S, places), 0 where calls are lost."""
-        if self.gaps is None:
-            return None
-        lost, _ = self.gaps.laid_beside(np.array([position]), self.peers_of(position))
-        return None if lost is None else np.nan_to_num(lost[:, 0])
-
     def in_one_gap(self, position: int, active: BoolArray) -> bool:
         """Whether half of what a rank loses in active steps (S,) sits in one gap each, as far as is known."""
-        lost = self.lost_by_place(position)
-        return lost is None or bool(lost[active].max(axis=1).sum() >= HALFWAY * lost[active].sum())
+        if self.gaps is None:
+            return True
+        lost, _ = self.gaps.laid_beside(np.array([position]), self.peers_of(position))
+        known = np.ones((1, 1)) if lost is None else np.nan_to_num(lost[active, 0])  # 0 where calls are lost
+        return bool(known.max(axis=1).sum() >= HALFWAY * known.sum())
 
     def role_name(self, role: int) -> tuple[str | int, ...]:
         """What ranks of a role share: `("stage", 3)`, `("group", 1)` of alike ranks, or `("job",)`."""
