@@ -9,7 +9,7 @@ import numpy as np
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.few_steps import confirmed
-from cluster_analysis.judge.measures.deviation import Deviation, chance_of_as_many
+from cluster_analysis.judge.measures.deviation import Deviation
 from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect, surest
 from cluster_analysis.judge.view import JobView
@@ -72,7 +72,7 @@ def rank_suspects(
         seen, scale = None if lasts[rank] else events[rank], deviation.scale[rank]
         one = late(view, metric, np.array([rank]), course, seen, scale=scale, n_others=len(peers))
         if lasts[rank]:
-            p_value = n_ranks * max(float(deviation.tail[rank]), _by_counting(deviation, rank, limits))
+            p_value = n_ranks * float(deviation.tail[rank])
             if level[rank] < TWICE * usual[rank]:
                 one = replace(one, is_alarm=False, confidence="medium")
         if once[rank]:  # experts may hold anybody's tokens for a step
@@ -97,27 +97,13 @@ def _is_own(view: JobView, lost: FloatArray, rank: int) -> bool:
 
 def _is_lasting(metric: Metric, deviation: Deviation, limits: Thresholds) -> BoolArray:
     """Ranks (R,) whose level is improbable, large enough, and there in nearly all steps: no pauses."""
-    series, level, telling = deviation.series, deviation.level, deviation.telling
+    series, level = deviation.series, deviation.level
     with np.errstate(invalid="ignore"):
-        n_slow = ((series > HALFWAY * level[:, None]) & telling).sum(axis=1)
-        is_large = level >= metric.effect
-    is_mostly = n_slow > MOSTLY * (np.isfinite(series) & telling).sum(axis=1)
-    if series.shape[1] < limits.min_steps_intermittent:  # of few steps the middle one says as much
-        is_mostly[:] = True
-    significant = len(level) * deviation.tail <= limits.listed_p_value
-    return np.asarray(significant & is_large & is_mostly)
-
-
-def _by_counting(deviation: Deviation, rank: int, limits: Thresholds) -> float:
-    """P of being slow in as many telling steps as a rank is, given how often others are as slow.
-
-    Late starts and idle time have long tails that no normal distribution knows. With one or two steps
-    counting says nothing; the gaps within a step decide there.
-    """
-    told, level = deviation.series[:, deviation.telling[rank]], float(deviation.level[rank])
-    if deviation.series.shape[1] < limits.min_steps_confident:
-        return 0.0
-    return chance_of_as_many(int((told[rank] >= HALFWAY * level).sum()), told, rank, level)
+        lasts = (level >= metric.effect) & (len(level) * deviation.tail <= limits.listed_p_value)
+        n_slow = (series > HALFWAY * level[:, None]).sum(axis=1)
+    if series.shape[1] >= limits.min_steps_intermittent:  # of few steps the middle one says as much
+        lasts &= n_slow > MOSTLY * np.isfinite(series).sum(axis=1)
+    return np.asarray(lasts)
 
 
 def _farthest_of_others(role: IntArray, values: FloatArray, suspected: BoolArray) -> FloatArray:

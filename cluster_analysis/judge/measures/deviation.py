@@ -51,15 +51,6 @@ class Deviation:
         scatter = np.fmax(self.step_scatter, np.nan_to_num(self.step_sigma)[:, None])
         return np.asarray(np.hypot(scatter, self.scale[:, None]))
 
-    @property
-    def telling(self) -> BoolArray:
-        """Steps in which peers scatter by less than each rank's level (R, S); all where that is so in few.
-
-        Where all ranks pause for unlike times, one that is not longer than its peers may be late even so.
-        """
-        tells = np.asarray(self.event_scale <= HALFWAY * np.nan_to_num(self.level)[:, None])
-        return np.asarray(tells | (tells.mean(axis=1) <= HALFWAY)[:, None])
-
     def events(self, least: float) -> BoolArray:
         """Steps in which a rank lies far from its peers (R, S): six times their scale, and `least`."""
         with np.errstate(invalid="ignore"):
