@@ -15,7 +15,7 @@ from cluster_analysis.judge.suspects import Suspect, surest
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import beyond_chance, median, theil_sen
-from cluster_analysis.thresholds.common import FAR_SIGMAS, HALFWAY, MOSTLY, TWICE
+from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
 
 
@@ -123,7 +123,7 @@ def _farthest_of_others(role: IntArray, values: FloatArray, suspected: BoolArray
 
 
 def _is_rising(metric: Metric, deviation: Deviation, limits: Thresholds) -> BoolArray:
-    """Ranks (R,) that fall behind further from step to step, by far more than single steps scatter.
+    """Ranks (R,) that fall behind further from step to step.
 
     The rise is most of what they lose in any step: a few long steps late in a capture are none.
     """
@@ -131,9 +131,8 @@ def _is_rising(metric: Metric, deviation: Deviation, limits: Thresholds) -> Bool
     if n_steps < limits.min_steps_intermittent:
         return np.zeros(len(deviation.level), bool)
     rise = theil_sen(deviation.series) * (n_steps - 1)
-    far = FAR_SIGMAS * np.nan_to_num(deviation.step_sigma) / np.sqrt(n_steps)
     most = HALFWAY * np.nan_to_num(deviation.series).max(axis=1)
-    return np.asarray(np.nan_to_num(rise) > np.maximum(np.maximum(far, metric.effect), most))
+    return np.asarray(np.nan_to_num(rise) > np.maximum(metric.effect, most))
 
 
 def _course(level: float, deviation: Deviation, rank: int, peers: IntArray) -> FloatArray:
