@@ -9,12 +9,12 @@ import numpy as np
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.few_steps import confirmed
-from cluster_analysis.judge.measures.deviation import Deviation
+from cluster_analysis.judge.measures.deviation import Deviation, most_of_others
 from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect, surest
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.stats import beyond_chance, median, theil_sen
+from cluster_analysis.numeric.stats import beyond_chance, group_medians, median, theil_sen
 from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
 
@@ -63,9 +63,8 @@ def rank_suspects(
     rising = _is_rising(metric, deviation, limits)
     found = []
     for rank in np.flatnonzero((lasts | often | once) & ~excluded).tolist():
-        if metric.follows_work and not _is_own(
-            view, level[:, None] if lasts[rank] else series[:, events[rank]], rank
-        ):
+        lost = level if lasts[rank] else median(series[:, events[rank]], 1)
+        if metric.follows_work and not _is_own(view, lost, rank):
             continue
         peers, p_value = view.peers_of(rank), float(p_events[rank])
         course = _course(level[rank], by_step, rank, peers) if lasts[rank] else series[rank]
@@ -86,13 +85,12 @@ def rank_suspects(
 def _is_own(view: JobView, lost: FloatArray, rank: int) -> bool:
     """Whether it is the device: if TP/CP peers lose with a rank it got more work, as may experts' holders.
 
-    `lost` (R, S) is what ranks lose in the steps in which it is slow, or on the whole.
+    `lost` (R,) is what ranks lose in the steps in which it is slow, or on the whole.
     """
     same = view.sample == view.sample[rank]
     same[rank] = False
-    level = median(lost, 1)
-    alone = level[rank] - float(np.nan_to_num(median(level[same])))
-    return bool(alone >= HALFWAY * level[rank] if same.any() else view.knows_work)
+    alone = lost[rank] - float(np.nan_to_num(median(lost[same])))
+    return bool(alone >= HALFWAY * lost[rank] if same.any() else view.knows_work)
 
 
 def _is_lasting(metric: Metric, deviation: Deviation, limits: Thresholds) -> BoolArray:
@@ -111,15 +109,9 @@ def _farthest_of_others(role: IntArray, values: FloatArray, suspected: BoolArray
 
     In any of the `values` (R, N), on either side: somebody is always the slowest, and somebody the fastest.
     """
-    farthest = np.zeros(len(role))
-    for one in np.unique(role[role >= 0]):
-        inside = np.flatnonzero(role == one)
-        healthy = np.where(suspected[inside, None], np.nan, values[inside])
-        distance = np.nan_to_num(np.abs(healthy - median(healthy))).max(axis=1)
-        order = np.argsort(distance, kind="stable")
-        farthest[inside] = distance[order[-1]]
-        farthest[inside[order[-1]]] = distance[order[-2]] if len(order) > 1 else 0.0
-    return farthest
+    healthy = np.where(suspected[:, None], np.nan, values)
+    distance = np.nan_to_num(np.abs(healthy - group_medians(healthy, role)))
+    return most_of_others(distance.max(axis=1, keepdims=True), role)[:, 0]
 
 
 def _is_rising(metric: Metric, deviation: Deviation, limits: Thresholds) -> BoolArray:
