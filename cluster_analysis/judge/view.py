@@ -139,19 +139,21 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
 
     computing, free, preparing = (by_rank(f"{name}_us") for name in ("computing", "free", "preparing"))
     preparing[preparing < 0] = np.nan
-    exposed = by_rank("communication_not_overlapped_us")
+    parts = computing + free + by_rank("communication_not_overlapped_us")
+    span = by_rank("stage_us") + np.nan_to_num(by_rank("bubble_us"))  # of some ranks only that is known
     graph = evidence.graph or job_graph(evidence)
     stage, replica = _codes(ranks, topology.stages), _codes(ranks, topology.dp_index)
     role = stage if (stage >= 0).any() else _signature_roles(ranks, graph)
     hosts = tuple(sorted(set(topology.hosts.values()), key=lambda name: (len(name), name)))
     position = {name: number for number, name in enumerate(hosts)}
     experts = [name for name, group in topology.groups.items() if group.role == "ep" and len(group.ranks) > 1]
-    idled, dense = free, None
-    if graph is not None:
-        head = np.nan_to_num(preparing)
-        graph = _checked_gaps(graph, ranks, computing + free + head, free + head, role)
+    idled, dense, head = free, None, np.nan_to_num(preparing)
+    if graph is not None and graph.n_steps == len(steps):
+        times_us = computing + free + head, free + head
+        local, idle = (rows_at(graph.ranks, ranks, us, np.nan) for us in times_us)
+        graph = with_possible_gaps(graph, local, idle, rows_at(graph.ranks, ranks, role, -1))
         idled = whole_idle_us(graph, ranks, computing + head, free, role)
-        if experts and graph.n_steps == len(steps):
+        if experts:
             dense = dense_us(
                 graph, experts, ranks, role, computing_us=computing, free_us=free, preparing_us=preparing
             )
@@ -162,7 +164,7 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
         free_us=free,
         idled_us=idled,
         preparing_us=preparing,
-        step_us=_step_times(computing + exposed + free, by_rank("stage_us"), by_rank("bubble_us"), preparing),
+        step_us=np.where(np.isfinite(parts), parts, span) + head,
         communication_us=by_rank("communication_us"),
         role=role,
         stage=stage,
@@ -176,24 +178,6 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
         dense_us=dense,
         topology=topology,
     )
-
-
-def _step_times(
-    busy_us: FloatArray, stage_us: FloatArray, bubble_us: FloatArray, preparing_us: FloatArray
-) -> FloatArray:
-    """How long each rank's step took (R, S): all its parts, or its span where only that is known."""
-    span = np.where(np.isfinite(busy_us), busy_us, stage_us + np.nan_to_num(bubble_us))
-    return np.asarray(span + np.nan_to_num(preparing_us))
-
-
-def _checked_gaps(
-    graph: Graph, ranks: IntArray, local_us: FloatArray, idle_us: FloatArray, role: IntArray
-) -> Graph:
-    """The graph, its gaps held against the local times (R, S) of the ranks that have both."""
-    if local_us.shape[1] != graph.n_steps:
-        return graph
-    local, idle = (rows_at(graph.ranks, ranks, times_us, np.nan) for times_us in (local_us, idle_us))
-    return with_possible_gaps(graph, local, idle, rows_at(graph.ranks, ranks, role, -1))
 
 
 def _codes(ranks: IntArray, values: Mapping[Rank, int]) -> IntArray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.few_steps import confirmed
-from cluster_analysis.judge.measures.deviation import Deviation, most_of_others
+from cluster_analysis.judge.measures.deviation import Deviation, chance_of_as_many, most_of_others
 from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect, surest
 from cluster_analysis.judge.view import JobView
@@ -71,7 +71,7 @@ def rank_suspects(
         seen, scale = None if lasts[rank] else events[rank], deviation.scale[rank]
         one = late(view, metric, np.array([rank]), course, seen, scale=scale, n_others=len(peers))
         if lasts[rank]:
-            p_value = n_ranks * float(deviation.tail[rank])
+            p_value = n_ranks * max(float(deviation.tail[rank]), _by_counting(deviation, rank, limits))
             if level[rank] < TWICE * usual[rank]:
                 one = replace(one, is_alarm=False, confidence="medium")
         if once[rank]:  # experts may hold anybody's tokens for a step
@@ -102,6 +102,20 @@ def _is_lasting(metric: Metric, deviation: Deviation, limits: Thresholds) -> Boo
     if series.shape[1] >= limits.min_steps_intermittent:  # of few steps the middle one says as much
         lasts &= n_slow > MOSTLY * np.isfinite(series).sum(axis=1)
     return np.asarray(lasts)
+
+
+def _by_counting(deviation: Deviation, rank: int, limits: Thresholds) -> float:
+    """P of being slow in as many steps as a rank is, given how often others are as slow.
+
+    Late starts and idle time have long tails that no normal distribution knows. With one or two steps
+    counting says nothing; the gaps within a step decide there. Nor does a step in which peers scatter by
+    more than half of the level, unless most do: where all pause for unlike times one may be late even so.
+    """
+    level, tells = float(deviation.level[rank]), deviation.step_scale[rank] <= HALFWAY * deviation.level[rank]
+    if len(tells) < limits.min_steps_confident:
+        return 0.0
+    told = deviation.series[:, tells | (tells.mean() <= HALFWAY)]
+    return chance_of_as_many(int((told[rank] >= HALFWAY * level).sum()), told, rank, level)
 
 
 def _farthest_of_others(role: IntArray, values: FloatArray, suspected: BoolArray) -> FloatArray:

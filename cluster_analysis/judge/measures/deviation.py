@@ -48,16 +48,10 @@ class Deviation:
             return np.asarray(self.series > np.maximum(FAR_SIGMAS * self.step_scale, least))
 
     def sizes_and_chances(self, events: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """How large the least of each rank's events (R, S) is, and P of as many by chance; 1 without any.
-
-        By how often others have half of that size.
-        """
+        """How large the least of each rank's events (R, S) is, and P of as many by chance; 1 without any."""
         size, chance = np.where(events, self.series, np.inf).min(axis=1), np.ones(len(events))
-        known = np.isfinite(self.series).sum(axis=1)
         for rank in np.flatnonzero(events.any(axis=1)).tolist():
-            large = (self.series >= HALFWAY * size[rank]).sum(axis=1)
-            rate = (large.sum() - large[rank] + 0.5) / max(known.sum() - known[rank], 1)
-            chance[rank] = binomial_tail(int(events[rank].sum()), events.shape[1], float(rate))
+            chance[rank] = chance_of_as_many(int(events[rank].sum()), self.series, rank, float(size[rank]))
         return size, chance
 
 
@@ -154,3 +148,10 @@ def most_of_others(values: FloatArray, role: IntArray) -> FloatArray:
             second, most = np.maximum(np.sort(values[inside], axis=0)[-2:], 0.0)
             found[inside] = np.where(values[inside] < most, most, second)
     return found
+
+
+def chance_of_as_many(n_own: int, series: FloatArray, rank: int, size: float) -> float:
+    """P that a rank has so many steps of a size by chance, given how often others (R, S) have half of it."""
+    as_large, known = series >= HALFWAY * size, np.isfinite(series)
+    n_large, n_known = (int(one.sum()) - int(one[rank].sum()) for one in (as_large, known))
+    return binomial_tail(n_own, series.shape[1], (n_large + 0.5) / max(n_known, 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -42,12 +42,6 @@ class Metric:
         """Less is no event in a single step: there idle time has more chance."""
         return self.effect if self.is_log else TWICE * self.effect
 
-    def removable(self, deviation: FloatArray, time_us: FloatArray) -> FloatArray:
-        """µs that vanish when the deviation does; never more than there are."""
-        if self.is_log:
-            return np.maximum(time_us * -np.expm1(-deviation), 0.0)
-        return np.clip(deviation, 0.0, time_us)
-
 
 def metrics(view: JobView, limits: Thresholds) -> tuple[Metric, ...]:
     """Computing, idle time between operators (free), and idle time before the first one (preparing).
@@ -68,12 +62,6 @@ def metrics(view: JobView, limits: Thresholds) -> tuple[Metric, ...]:
             limits.floor_single if is_short else limits.floor, limits.device_effect, True, follows_work=True,
         ),
     )  # fmt: skip
-
-
-def by_kernels(metric: Metric, longer: FloatArray, *, of_all: bool) -> Metric:
-    """Computing, compared by kernels that know no samples: `longer` (R,) than the peers', in all steps."""
-    values = np.where(np.isfinite(metric.time_us), longer[:, None], np.nan)
-    return replace(metric, values=values, follows_work=False, of_all=of_all)
 
 
 def late(
@@ -100,8 +88,9 @@ def late(
         n_hosts: as many other hosts, of a host.
     """
     inside = np.ones(len(course), bool) if events is None else events
-    course, excess_us = np.where(inside, course, 0.0), np.zeros(metric.time_us.shape)
-    excess_us[own] = metric.removable(course, np.nan_to_num(metric.time_us[own]))
+    course, time_us = np.where(inside, course, 0.0), np.nan_to_num(metric.time_us[own])
+    excess_us = np.zeros(metric.time_us.shape)
+    excess_us[own] = np.clip(time_us * -np.expm1(-course) if metric.is_log else course, 0.0, time_us)
     own_us, level = float(median(metric.time_us[own][:, inside])), float(median(course[inside]))
     peers_us = own_us * math.exp(-level) if metric.is_log else max(own_us - level, 0.0)
     more = {"slower_share": math.expm1(level)} if metric.is_log else {"more_us": own_us - peers_us}
