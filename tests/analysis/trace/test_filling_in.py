@@ -2,6 +2,7 @@ from dataclasses import replace
 from itertools import chain
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -162,6 +163,23 @@ def test_totals_say_how_long_a_lost_call_took_as_far_as_waits_for_a_second_strea
     (moved,) = as_totals_say([found], exposed, np.zeros(1, bool), np.zeros(1, bool))
     assert moved.end_us == found.end_us
     assert moved.end_us - moved.start_us == pytest.approx(lasts_us)
+
+
+@pytest.mark.parametrize("records_tell_totals", [True, False])
+def test_a_lost_call_is_no_idle_time_of_its_rank_where_totals_were_summed_up_from_the_records(
+    records_tell_totals: bool,
+) -> None:
+    """Three ranks of 3000 us, 300, 450 and 600 of them in calls; one of 150 us is lost on the second one."""
+    totals = steps_table(dict.fromkeys(range(3), 3000.0))
+    communication = [300.0, 300.0 if records_tell_totals else 450.0, 600.0]
+    for name, values in (
+        ("communication_not_overlapped_us", communication),
+        ("free_us", [3000.0 - one for one in communication]),
+    ):
+        totals = totals.set_column(totals.schema.get_field_index(name), name, pa.array(values))
+    step = reduce_step(Step(1), totals, collectives_table(three_rounds({(1, 1)})), NO_LINKS, WHERE)
+    assert step.steps["free_us"].to_pylist() == pytest.approx([2700.0, 2550.0, 2400.0], abs=60.0)
+    assert step.steps["communication_not_overlapped_us"].to_pylist()[1] == pytest.approx(450.0, abs=60.0)
 
 
 def two_stages(lost: set[tuple[int, int]]) -> list[Call]:
