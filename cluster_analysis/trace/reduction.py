@@ -27,6 +27,7 @@ from cluster_analysis.trace.links import usable_links
 from cluster_analysis.trace.matching import match_calls
 from cluster_analysis.trace.missing.durations import Exposed
 from cluster_analysis.trace.missing.imputation import moved_to, with_missing_calls
+from cluster_analysis.trace.missing.totals import with_lost_communication
 from cluster_analysis.trace.missing.unseen_waits import unseen_waits, with_unseen_waits
 from cluster_analysis.trace.pairing.ends import Ends, Program, ends_of, programs_of
 from cluster_analysis.trace.pairing.peers import Stated
@@ -76,7 +77,12 @@ def reduce_step(
         exposed=seen.exposed, local=seen.local,
     )  # fmt: skip
     if filled is not calls:
-        whole = _matched(filled, match_calls(filled), moved, own_steps, own_links, topology)
+        matches = match_calls(filled)
+        whole = _matched(filled, matches, moved, own_steps, own_links, topology)
+        told = with_lost_communication(own_steps, filled, whole.exposed, whole.local.is_side)
+        if told is not own_steps:
+            own_steps = told
+            whole = _matched(filled, matches, moved, own_steps, own_links, topology)
     whole = _with_unseen_waits(whole, moved, offset_us, own_steps, own_links, topology)
     operators = _operators(whole, own_steps) if calls.has_clock else None
     notes = []

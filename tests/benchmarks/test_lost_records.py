@@ -73,5 +73,16 @@ def test_one_record_in_fifty_moves_what_a_stage_costs_by_a_twentieth_at_most(run
     assert abs(moved(run, *said, 0.02, seed=1)) <= 0.05
 
 
+@pytest.mark.parametrize("seed", [1_007, 250_073])
+def test_one_record_in_fifty_moves_what_the_costlier_of_two_slow_ranks_costs_by_a_twentieth_at_most(
+    tmp_path: Path, seed: int
+) -> None:
+    model.make("plain", seed, "two ranks", tmp_path / "whole")  # exchanges in batches
+    said = dearest(tmp_path / "whole")
+    assert said is not None
+    for trial in range(2):
+        assert abs(moved(tmp_path / "whole", *said, 0.02, seed=trial)) <= 0.05
+
+
 def test_a_saving_that_is_no_longer_quoted_has_moved_by_all_of_it(run: Path) -> None:
     assert moved(run, "slow_rank-99", 10.0, 0.0, seed=1) == -1.0

@@ -164,8 +164,7 @@ def _waits(program: Program, end_us: FloatArray, start_us: FloatArray) -> Edges:
     """
     source, target = program.edges
     elapse_us = end_us - start_us
-    with np.errstate(all="ignore"):  # slots without any call
-        quick_us = np.nanmin(elapse_us[:, source], axis=0, initial=np.inf)
+    quick_us = float(np.nanmin(elapse_us[:, source], initial=np.inf))
     # Who sends without waiting leaves before; or what is received was there already, and takes no time.
     alone = end_us[:, source] < start_us[:, target] - TOGETHER_US
     alone |= elapse_us[:, target] < HALFWAY * quick_us

@@ -2,6 +2,7 @@ from dataclasses import replace
 from itertools import chain
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,8 +10,10 @@ from hypothesis import strategies as st
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import Calls, calls_of
 from cluster_analysis.trace.matching import match_calls
-from cluster_analysis.trace.missing.durations import Exposed
+from cluster_analysis.trace.missing.durations import Exposed, as_totals_say
 from cluster_analysis.trace.missing.imputation import with_missing_calls
+from cluster_analysis.trace.missing.record import MissingCall
+from cluster_analysis.trace.pairing.ends import programs_of
 from cluster_analysis.trace.reduction import reduce_step
 from cluster_analysis.trace.streams.streams import sequence
 from cluster_run.ids import Step
@@ -139,6 +142,71 @@ def filled_in(calls: list[Call], *, exposed_us: dict[int, float] | None = None) 
         exposed=exposed, local=sequence(found, np.zeros(6, np.int32)),
     )  # fmt: skip
     return filled
+
+
+@pytest.mark.parametrize(
+    ("waited_us", "lasts_us"),
+    [
+        pytest.param(0.0, 300.0, id="all that no record explains is the lost call's"),
+        pytest.param(100.0, 200.0, id="but for what the main stream may have waited for the second one"),
+        pytest.param(250.0, 100.0, id="and nothing is left to say where that may be all"),
+    ],
+)
+def test_totals_say_how_long_a_lost_call_took_as_far_as_waits_for_a_second_stream_allow(
+    waited_us: float, lasts_us: float
+) -> None:
+    found = MissingCall(0, 0, 0, 900.0, 1000.0, 0.0, 990.0)
+    exposed = Exposed(
+        np.array([1300.0, *[1000.0] * 5]), np.full(6, 1000.0),
+        np.array([waited_us, *[0.0] * 5]), np.zeros(6, np.int64),
+    )  # fmt: skip
+    (moved,) = as_totals_say([found], exposed, np.zeros(1, bool), np.zeros(1, bool))
+    assert moved.end_us == found.end_us
+    assert moved.end_us - moved.start_us == pytest.approx(lasts_us)
+
+
+@pytest.mark.parametrize("records_tell_totals", [True, False])
+def test_a_lost_call_is_no_idle_time_of_its_rank_where_totals_were_summed_up_from_the_records(
+    records_tell_totals: bool,
+) -> None:
+    """Three ranks of 3000 us, 300, 450 and 600 of them in calls; one of 150 us is lost on the second one."""
+    totals = steps_table(dict.fromkeys(range(3), 3000.0))
+    communication = [300.0, 300.0 if records_tell_totals else 450.0, 600.0]
+    for name, values in (
+        ("communication_not_overlapped_us", communication),
+        ("free_us", [3000.0 - one for one in communication]),
+    ):
+        totals = totals.set_column(totals.schema.get_field_index(name), name, pa.array(values))
+    step = reduce_step(Step(1), totals, collectives_table(three_rounds({(1, 1)})), NO_LINKS, WHERE)
+    assert step.steps["free_us"].to_pylist() == pytest.approx([2700.0, 2550.0, 2400.0], abs=60.0)
+    assert step.steps["communication_not_overlapped_us"].to_pylist()[1] == pytest.approx(450.0, abs=60.0)
+
+
+def two_stages(lost: set[tuple[int, int]]) -> list[Call]:
+    """Two ranks of each of two stages; messages come from rank 0 to 1 and from 2 to 3, 1000 us apart.
+
+    Each sends after 600 us of work, and its receiver waits for that; `lost` are ranks and numbers.
+    """
+    calls = []
+    for group, (source, target) in {"a": (0, 1), "b": (2, 3)}.items():
+        for number in range(6):
+            at = 1000.0 * number + 600.0
+            calls.append(Call(source, "send", at, 100.0, group=group, number=number))
+            calls.append(Call(target, "receive", at - 300.0, 400.0, group=group, number=number))
+    return [one for one in calls if (one.rank, one.number) not in lost]
+
+
+def test_of_two_lost_messages_the_second_begins_behind_the_first() -> None:
+    calls = calls_of(collectives_table(two_stages({(1, 2), (1, 3)})))
+    where = small_topology(
+        {"a": (0, 1), "b": (2, 3)}, {"a": "pp", "b": "pp"}, stages={0: 0, 1: 1, 2: 0, 3: 1}
+    )
+    operator, _ = match_calls(calls)
+    offset = clock_offsets(calls, operator)
+    filled, _ = with_missing_calls(calls, operator, offset, where, programs_of(calls, offset, where))
+    own, whole = np.flatnonzero(filled.rank == 1), np.flatnonzero(filled.rank == 3)
+    assert filled.end_us[own].tolist() == pytest.approx(filled.end_us[whole].tolist(), abs=5.0)
+    assert filled.start_us[own].tolist() == pytest.approx(filled.start_us[whole].tolist(), abs=5.0)
 
 
 def left_together(end_us: float, elapse_us: float, number: int, *, lost: frozenset[int]) -> list[Call]:
