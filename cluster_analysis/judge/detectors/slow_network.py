@@ -102,13 +102,12 @@ def _factors(case: Case, left: FloatArray) -> FloatArray | None:
     """Transfer of each operator (O,) if so much of each unit's time were left (U,), relative to now.
 
     A message lasts as long as its own link, a collective as long as the slowest of its group's: as the
-    entries of its step have them, and of a link without one there, those of other steps.
+    entries of its step have them, and in a step without one of a slow link, as in the middle of the others.
     """
-    graph, seen, teams = case.view.graph, case.links, case.operators
-    if graph is None or teams is None:
+    graph, teams = case.view.graph, case.operators
+    seen = case.links or teams
+    if graph is None or teams is None or seen is None:
         return None
-    if seen is None:  # units are teams
-        return left[teams.unit]
     of_pair = {seen.members[at]: left[at] for at in np.flatnonzero(left < 1.0).tolist()}
     ends = zip(teams.members, teams.is_group, strict=True)
     factor = np.array([1.0 if is_group else of_pair.get(pair, 1.0) for pair, is_group in ends])[teams.unit]
@@ -118,17 +117,15 @@ def _factors(case: Case, left: FloatArray) -> FloatArray | None:
         at = np.flatnonzero((seen.group == group) & (seen.kind == kind))
         are_same = teams.are_of(seen.groups[group], seen.kinds[kind])
         operators = np.flatnonzero(are_same & ~graph.is_message)
-        of_steps = medians_of(teams.time_us[operators], teams.step[operators])
-        took_us = np.r_[of_steps, np.full(graph.n_steps - len(of_steps), np.nan)]
-        unit, number = distinct(seen.unit[at])
-        share = seen.time_us[at] / took_us[seen.step[at]]
-        usual = medians_of(share, number)
-        for step in np.flatnonzero(np.isfinite(took_us)).tolist():
-            own = medians_of(np.where(seen.step[at] == step, share, np.nan), number)
-            of_links = np.nan_to_num(np.where(np.isfinite(own), own, usual))
-            if of_links.any():
-                here = operators[teams.step[operators] == step]
-                factor[here] = remaining_share(of_links, left[unit], carrier[unit])
+        own = np.full(graph.n_steps, np.nan)
+        for step in np.unique(seen.step[at[is_hit[at]]]).tolist():
+            took_us = median(teams.time_us[operators[teams.step[operators] == step]])
+            here = at[seen.step[at] == step]
+            unit, number = distinct(seen.unit[here])
+            share = medians_of(seen.time_us[here] / took_us, number)
+            own[step] = remaining_share(share, left[unit], carrier[unit])
+        filled = np.where(np.isfinite(own), own, np.nan_to_num(median(own), nan=1.0))
+        factor[operators] = filled[teams.step[operators]]
     return factor
 
 

@@ -91,16 +91,14 @@ def _parts(units: Units, slow: frozenset[int], host_of: Mapping[int, int]) -> It
     for ends in {tuple(sorted(units.members[at])) for at in slow}:
         together = frozenset[int].intersection(*(frozenset(of_rank[rank]) for rank in ends))
         same = frozenset(at for at in together & slow if len(units.members[at]) == len(ends))
-        if len(ends) == 2:  # both directions are one
-            yield Part("link", ends, (), same, together - same)
-        else:
-            yield Part("group", ends, (), same)
+        # Both directions of a link are one.
+        yield Part("link" if len(ends) == 2 else "group", ends, (), same, together - same)
     hosts = {at: [host_of.get(rank, _UNKNOWN) for rank in units.members[at]] for at in known}
     remote = {at: frozenset(hosts[at]) for at in known if units.transport[at].upper() == "RDMA"}
     for rank in {rank for at in slow for rank in units.members[at]}:
         own, host = of_rank[rank], host_of.get(rank, _UNKNOWN)
         # What a group sends to other hosts may leave by others of the rank's host.
-        may = {at for at in own & remote.keys() if units.is_group[at]}
+        may = frozenset(at for at in own & remote.keys() if units.is_group[at])
         perhaps = frozenset(at for at in may if hosts[at].count(host) > 1)
         for carrier in sorted({units.transport[at] for at in own}):
             claimed = frozenset(at for at in own - perhaps if units.transport[at] == carrier)

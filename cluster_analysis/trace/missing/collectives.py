@@ -83,6 +83,7 @@ def missing_collectives(
     gaps = UsualGaps.of(calls, operator, stage, purpose)
     found: list[MissingCall] = []
     until_us: dict[tuple[int, bool], float] = {}
+    made_up_us: dict[tuple[int, int], float] = {}
     for one in sorted(holed, key=lambda one: one.ended_us):
         group = int(calls.group[one.known[0]])
         for rank in sorted(set(members[group]) - set(calls.rank[one.known].tolist())):
@@ -95,7 +96,7 @@ def missing_collectives(
             is_side = streams is not None and bool(streams.is_side[one.known[0]])
             own = _stream_of(calls, rank, streams, is_side=is_side)
             after_us = until_us.get((rank, is_side), -np.inf)
-            issued_us = gaps.issued_us(calls, rank, one.known[is_alike], streams)
+            issued_us = gaps.issued_us(calls, rank, one.known[is_alike], streams, made_up_us)
             if is_side and np.isfinite(issued_us):
                 found.append(_beside(calls, own, rank, one, left_us, since_us=max(issued_us, after_us)))
             else:
@@ -109,6 +110,8 @@ def missing_collectives(
                     )
                 )  # fmt: skip
             until_us[rank, is_side] = found[-1].end_us
+            # The like of it has one code for all of the stage.
+            made_up_us |= {(rank, int(gaps.code[call])): found[-1].end_us for call in one.known[is_alike][:1]}
     return found
 
 

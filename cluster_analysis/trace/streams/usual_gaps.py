@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,11 +59,21 @@ class UsualGaps:
         local, usual = float(median(self.own_us[alike])), float(self.usual_us[alike[0]])
         return usual if local > UNUSUAL_FACTOR * usual else local
 
-    def issued_us(self, calls: Calls, rank: int, alike: IntArray, streams: Sequence | None) -> float:
+    def issued_us(
+        self, calls: Calls, rank: int, alike: IntArray, streams: Sequence | None,
+        made_up_us: Mapping[tuple[int, int], float],
+    ) -> float:  # fmt: skip
         """Return when a rank came to a call, by those alike: so long after the same call as they did.
 
         On a second stream they count from what issued it, on the main stream from what had ended last. NaN
-        where they do not agree on the stream, or the rank lacks that call too.
+        where they do not agree on the stream, or the rank lacks that call too and nobody made it up.
+
+        Args:
+            calls: the step's calls.
+            rank: who lacks the call.
+            alike: the call of others of its stage.
+            streams: which calls are on a second stream, if that is known.
+            made_up_us: ends of calls that were filled in already, by rank and code.
         """
         if streams is None or not len(alike) or len(set(streams.is_side[alike].tolist())) > 1:
             return np.nan
@@ -72,8 +83,10 @@ class UsualGaps:
         codes, ends = self.code[inside], calls.end_us[inside]
         at: list[float] = []
         for call in alike[since[alike] >= 0].tolist():
-            ended = ends[codes == self.code[since[call]]]
-            at += [float(ended[0] + gap_us[call])] if len(ended) else []
+            code = int(self.code[since[call]])
+            ended = ends[codes == code]
+            ended_us = float(ended[0]) if len(ended) else made_up_us.get((rank, code), np.nan)
+            at += [ended_us + float(gap_us[call])] if np.isfinite(ended_us) else []
         return float(np.median(at)) if at else np.nan
 
     def followed_us(self, calls: Calls, rank: int, alike: IntArray) -> float:
