@@ -11,7 +11,7 @@ import numpy as np
 
 from cluster_analysis.judge.measures.deviation import Deviation, beside_peers, deviation_of
 from cluster_analysis.judge.measures.links import observe
-from cluster_analysis.judge.measures.metrics import Metric, by_kernels, metrics
+from cluster_analysis.judge.measures.metrics import Metric, metrics
 from cluster_analysis.judge.measures.operators import observe_operators
 from cluster_analysis.judge.measures.slow_units import Observations
 from cluster_analysis.judge.measures.steady import Kernels, kernels_of
@@ -64,8 +64,12 @@ class Case:
         if not metric.is_log:
             return [replace(metric, of_all=of_all)]
         longer = self._whatever_stage if of_all else self._by_device
-        told = [] if longer is None else [by_kernels(metric, longer, of_all=of_all)]
-        return told if of_all else [metric, *told]
+        if longer is None:
+            return [] if of_all else [metric]
+        # Kernels know no samples, and are known for all steps together.
+        values = np.where(np.isfinite(metric.time_us), longer[:, None], np.nan)
+        by_kernels = replace(metric, values=values, follows_work=False, of_all=of_all)
+        return [by_kernels] if of_all else [metric, by_kernels]
 
     @cached_property
     def _by_device(self) -> FloatArray | None:

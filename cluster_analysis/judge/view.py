@@ -96,10 +96,6 @@ class JobView:
         """Global ranks at positions."""
         return tuple(Rank(int(self.ranks[position])) for position in positions)
 
-    def hosts_of(self, positions: IntArray | list[int]) -> tuple[HostId, ...]:
-        """Hosts of the ranks at positions, as far as they are known."""
-        return tuple(self.hosts[host] for host in np.unique(self.host[positions]).tolist() if host >= 0)
-
     def hosts_of_ranks(self, ranks: Iterable[int]) -> tuple[HostId, ...]:
         """Hosts of global ranks, in their order, also of ranks without files."""
         hosts = self.topology.hosts
@@ -115,17 +111,13 @@ class JobView:
         same[position] = False
         return np.flatnonzero(same)
 
-    def lost_by_place(self, position: int) -> FloatArray | None:
-        """How much longer each gap of a rank is than its peers' (S, places), 0 where calls are lost."""
-        if self.gaps is None:
-            return None
-        lost, _ = self.gaps.laid_beside(np.array([position]), self.peers_of(position))
-        return None if lost is None else np.nan_to_num(lost[:, 0])
-
     def in_one_gap(self, position: int, active: BoolArray) -> bool:
         """Whether half of what a rank loses in active steps (S,) sits in one gap each, as far as is known."""
-        lost = self.lost_by_place(position)
-        return lost is None or bool(lost[active].max(axis=1).sum() >= HALFWAY * lost[active].sum())
+        if self.gaps is None:
+            return True
+        lost, _ = self.gaps.laid_beside(np.array([position]), self.peers_of(position))
+        known = np.ones((1, 1)) if lost is None else np.nan_to_num(lost[active, 0])  # 0 where calls are lost
+        return bool(known.max(axis=1).sum() >= HALFWAY * known.sum())
 
     def role_name(self, role: int) -> tuple[str | int, ...]:
         """What ranks of a role share: `("stage", 3)`, `("group", 1)` of alike ranks, or `("job",)`."""
@@ -147,19 +139,21 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
 
     computing, free, preparing = (by_rank(f"{name}_us") for name in ("computing", "free", "preparing"))
     preparing[preparing < 0] = np.nan
-    exposed = by_rank("communication_not_overlapped_us")
+    parts = computing + free + by_rank("communication_not_overlapped_us")
+    span = by_rank("stage_us") + np.nan_to_num(by_rank("bubble_us"))  # of some ranks only that is known
     graph = evidence.graph or job_graph(evidence)
     stage, replica = _codes(ranks, topology.stages), _codes(ranks, topology.dp_index)
     role = stage if (stage >= 0).any() else _signature_roles(ranks, graph)
     hosts = tuple(sorted(set(topology.hosts.values()), key=lambda name: (len(name), name)))
     position = {name: number for number, name in enumerate(hosts)}
     experts = [name for name, group in topology.groups.items() if group.role == "ep" and len(group.ranks) > 1]
-    idled, dense = free, None
-    if graph is not None:
-        head = np.nan_to_num(preparing)
-        graph = _checked_gaps(graph, ranks, computing + free + head, free + head, role)
+    idled, dense, head = free, None, np.nan_to_num(preparing)
+    if graph is not None and graph.n_steps == len(steps):
+        times_us = computing + free + head, free + head
+        local, idle = (rows_at(graph.ranks, ranks, us, np.nan) for us in times_us)
+        graph = with_possible_gaps(graph, local, idle, rows_at(graph.ranks, ranks, role, -1))
         idled = whole_idle_us(graph, ranks, computing + head, free, role)
-        if experts and graph.n_steps == len(steps):
+        if experts:
             dense = dense_us(
                 graph, experts, ranks, role, computing_us=computing, free_us=free, preparing_us=preparing
             )
@@ -170,7 +164,7 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
         free_us=free,
         idled_us=idled,
         preparing_us=preparing,
-        step_us=_step_times(computing + exposed + free, by_rank("stage_us"), by_rank("bubble_us"), preparing),
+        step_us=np.where(np.isfinite(parts), parts, span) + head,
         communication_us=by_rank("communication_us"),
         role=role,
         stage=stage,
@@ -184,24 +178,6 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
         dense_us=dense,
         topology=topology,
     )
-
-
-def _step_times(
-    busy_us: FloatArray, stage_us: FloatArray, bubble_us: FloatArray, preparing_us: FloatArray
-) -> FloatArray:
-    """How long each rank's step took (R, S): all its parts, or its span where only that is known."""
-    span = np.where(np.isfinite(busy_us), busy_us, stage_us + np.nan_to_num(bubble_us))
-    return np.asarray(span + np.nan_to_num(preparing_us))
-
-
-def _checked_gaps(
-    graph: Graph, ranks: IntArray, local_us: FloatArray, idle_us: FloatArray, role: IntArray
-) -> Graph:
-    """The graph, its gaps held against the local times (R, S) of the ranks that have both."""
-    if local_us.shape[1] != graph.n_steps:
-        return graph
-    local, idle = (rows_at(graph.ranks, ranks, times_us, np.nan) for times_us in (local_us, idle_us))
-    return with_possible_gaps(graph, local, idle, rows_at(graph.ranks, ranks, role, -1))
 
 
 def _codes(ranks: IntArray, values: Mapping[Rank, int]) -> IntArray:

@@ -8,7 +8,6 @@ import numpy as np
 
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.thresholds.common import MOSTLY
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import fact
 
@@ -16,7 +15,7 @@ from cluster_run.facts import fact
 def confirmed(view: JobView, suspect: Suspect, limits: Thresholds) -> Suspect:
     """Return the suspect as far as its steps confirm it: fully from three on.
 
-    Slow at most places of a step it is an alarm of medium confidence. Where computing has too few places to
+    Slow in no one place of a step it is an alarm of medium confidence. Where computing has too few places to
     tell, a large difference is one of low confidence: a pause does not lengthen it. All else stays open.
     Late starts happen once a step, so that nothing within a step can confirm them. No pause lies in all ranks
     of a host: it must compute longer than by nature, or be idle a multiple of its peers' time.
@@ -27,19 +26,11 @@ def confirmed(view: JobView, suspect: Suspect, limits: Thresholds) -> Suspect:
     excess = row.value / row.peers_median - 1.0 if row.peers_median > 0 else np.inf
     is_multiple = 1.0 + excess >= limits.single_step_idle_factor
     is_long = excess >= limits.natural_effect if is_computing else is_multiple
-    is_sure = is_long and (suspect.kind == "slow_host" or _is_slow_throughout(view, suspect))
-    if is_sure and suspect.where != "head":
+    rank, in_all = view.position_of(suspect.ranks[0]), np.ones(len(view.steps), bool)
+    is_spread = suspect.kind == "slow_host" or not view.in_one_gap(rank, in_all)
+    if is_long and is_spread and suspect.where != "head":
         return replace(suspect, confidence="medium")
     said = fact("moment_or_fault", n_steps=len(view.steps))
     doubted = replace(suspect, confidence="low", facts=(*suspect.facts, said))
     is_large = is_computing and excess >= limits.single_step_device_effect
     return doubted if is_large else replace(doubted, pattern="transient", is_alarm=False)
-
-
-def _is_slow_throughout(view: JobView, suspect: Suspect) -> bool:
-    """Whether most gaps of a rank are longer than its peers', and none holds half of what it loses."""
-    rank = view.position_of(suspect.ranks[0])
-    lost = view.lost_by_place(rank)
-    if lost is None or view.in_one_gap(rank, np.ones(len(lost), bool)):
-        return False
-    return bool((lost.mean(axis=0) > 0).mean() >= MOSTLY)

@@ -23,7 +23,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     view = case.view
     role, _ = np.unique(np.stack([view.role, view.host]), axis=1)
     of_role, n_hosts = np.unique(role, return_counts=True)
-    shared = view.hosts_of(np.flatnonzero(np.isin(view.role, of_role[n_hosts > 1])))
+    shared = view.hosts_of_ranks(view.ranks[np.isin(view.role, of_role[n_hosts > 1])])
     if set(view.hosts) <= set(shared):
         return
     for metric in case.metrics:

@@ -14,8 +14,7 @@ from math import comb
 import numpy as np
 
 from cluster_analysis.judge.case import Case
-from cluster_analysis.judge.detectors.slow_rank import suspect_of
-from cluster_analysis.judge.measures.metrics import Metric
+from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import IntArray
@@ -64,13 +63,15 @@ def paused_ranks(case: Case, metric: Metric) -> Iterator[Suspect]:
         length_us = float(median(lengths_us))
         said = fact("rank_pauses", length_us=length_us, n_steps=n_steps)
         if is_rhythm:
-            n_others = [
+            n_rhythms = [
                 len(range(at, n_steps, gap)) for gap in range(2, n_steps // 2 + 1) for at in range(gap)
             ]
-            p_value *= n_others.count(n_pauses) / comb(n_steps, n_pauses)
+            p_value *= n_rhythms.count(n_pauses) / comb(n_steps, n_pauses)
             said = fact("rank_pauses_regularly", length_us=length_us, every_n_steps=every)
+        series, scale, n_others = deviation.series[rank], deviation.scale[rank], len(view.peers_of(rank))
+        one = late(view, metric, np.array([rank]), series, mine, scale=scale, n_others=n_others)
         yield replace(
-            suspect_of(view, metric, deviation, deviation, rank, mine),
+            one,
             key=f"periodic_pause-{view.ranks[rank]}",
             kind="periodic_pause",
             cause="dispatch",

@@ -89,8 +89,7 @@ def _worst_host(view: JobView, metric: Metric, beside: FloatArray, limits: Thres
     n_ranks, n_hosts = n_peers[worst]
     # The host's own level in all steps, so that the chance of single steps is not claimed as a saving.
     course = np.full(len(view.steps), float(median(of_rank[own])))
-    scale, ranks = float(judged.scale[worst]), view.rank_ids(own)
-    one = late(view, metric, own, course, scale=scale, n_others=n_ranks, ranks=ranks, n_hosts=n_hosts)
+    one = late(view, metric, own, course, scale=judged.scale[worst], n_others=n_ranks, n_hosts=n_hosts)
     return replace(one, p_value=float(judged.tail[worst]))
 
 

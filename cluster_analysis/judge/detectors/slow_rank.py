@@ -9,13 +9,13 @@ import numpy as np
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.few_steps import confirmed
-from cluster_analysis.judge.measures.deviation import Deviation, chance_of_as_many
+from cluster_analysis.judge.measures.deviation import Deviation, chance_of_as_many, most_of_others
 from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect, surest
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.stats import beyond_chance, median, theil_sen
-from cluster_analysis.thresholds.common import FAR_SIGMAS, HALFWAY, MOSTLY, TWICE
+from cluster_analysis.numeric.stats import beyond_chance, group_medians, median, theil_sen
+from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
 
 
@@ -63,12 +63,13 @@ def rank_suspects(
     rising = _is_rising(metric, deviation, limits)
     found = []
     for rank in np.flatnonzero((lasts | often | once) & ~excluded).tolist():
-        if metric.follows_work and not _is_own(
-            view, level[:, None] if lasts[rank] else series[:, events[rank]], rank
-        ):
+        lost = level if lasts[rank] else median(series[:, events[rank]], 1)
+        if metric.follows_work and not _is_own(view, lost, rank):
             continue
-        one = suspect_of(view, metric, deviation, by_step, rank, None if lasts[rank] else events[rank])
-        p_value = float(p_events[rank])
+        peers, p_value = view.peers_of(rank), float(p_events[rank])
+        course = _course(level[rank], by_step, rank, peers) if lasts[rank] else series[rank]
+        seen, scale = None if lasts[rank] else events[rank], deviation.scale[rank]
+        one = late(view, metric, np.array([rank]), course, seen, scale=scale, n_others=len(peers))
         if lasts[rank]:
             p_value = n_ranks * max(float(deviation.tail[rank]), _by_counting(deviation, rank, limits))
             if level[rank] < TWICE * usual[rank]:
@@ -84,37 +85,36 @@ def rank_suspects(
 def _is_own(view: JobView, lost: FloatArray, rank: int) -> bool:
     """Whether it is the device: if TP/CP peers lose with a rank it got more work, as may experts' holders.
 
-    `lost` (R, S) is what ranks lose in the steps in which it is slow, or on the whole.
+    `lost` (R,) is what ranks lose in the steps in which it is slow, or on the whole.
     """
     same = view.sample == view.sample[rank]
     same[rank] = False
-    level = median(lost, 1)
-    alone = level[rank] - float(np.nan_to_num(median(level[same])))
-    return bool(alone >= HALFWAY * level[rank] if same.any() else view.knows_work)
+    alone = lost[rank] - float(np.nan_to_num(median(lost[same])))
+    return bool(alone >= HALFWAY * lost[rank] if same.any() else view.knows_work)
 
 
 def _is_lasting(metric: Metric, deviation: Deviation, limits: Thresholds) -> BoolArray:
     """Ranks (R,) whose level is improbable, large enough, and there in nearly all steps: no pauses."""
-    series, level, telling = deviation.series, deviation.level, deviation.telling
+    series, level = deviation.series, deviation.level
     with np.errstate(invalid="ignore"):
-        n_slow = ((series > HALFWAY * level[:, None]) & telling).sum(axis=1)
-        is_large = level >= metric.effect
-    is_mostly = n_slow > MOSTLY * (np.isfinite(series) & telling).sum(axis=1)
-    if series.shape[1] < limits.min_steps_intermittent:  # of few steps the middle one says as much
-        is_mostly[:] = True
-    significant = len(level) * deviation.tail <= limits.listed_p_value
-    return np.asarray(significant & is_large & is_mostly)
+        lasts = (level >= metric.effect) & (len(level) * deviation.tail <= limits.listed_p_value)
+        n_slow = (series > HALFWAY * level[:, None]).sum(axis=1)
+    if series.shape[1] >= limits.min_steps_intermittent:  # of few steps the middle one says as much
+        lasts &= n_slow > MOSTLY * np.isfinite(series).sum(axis=1)
+    return np.asarray(lasts)
 
 
 def _by_counting(deviation: Deviation, rank: int, limits: Thresholds) -> float:
-    """P of being slow in as many telling steps as a rank is, given how often others are as slow.
+    """P of being slow in as many steps as a rank is, given how often others are as slow.
 
     Late starts and idle time have long tails that no normal distribution knows. With one or two steps
-    counting says nothing; the gaps within a step decide there.
+    counting says nothing; the gaps within a step decide there. Nor does a step in which peers scatter by
+    more than half of the level, unless most do: where all pause for unlike times one may be late even so.
     """
-    told, level = deviation.series[:, deviation.telling[rank]], float(deviation.level[rank])
-    if deviation.series.shape[1] < limits.min_steps_confident:
+    level, tells = float(deviation.level[rank]), deviation.step_scale[rank] <= HALFWAY * deviation.level[rank]
+    if len(tells) < limits.min_steps_confident:
         return 0.0
+    told = deviation.series[:, tells | (tells.mean() <= HALFWAY)]
     return chance_of_as_many(int((told[rank] >= HALFWAY * level).sum()), told, rank, level)
 
 
@@ -123,19 +123,13 @@ def _farthest_of_others(role: IntArray, values: FloatArray, suspected: BoolArray
 
     In any of the `values` (R, N), on either side: somebody is always the slowest, and somebody the fastest.
     """
-    farthest = np.zeros(len(role))
-    for one in np.unique(role[role >= 0]):
-        inside = np.flatnonzero(role == one)
-        healthy = np.where(suspected[inside, None], np.nan, values[inside])
-        distance = np.nan_to_num(np.abs(healthy - median(healthy))).max(axis=1)
-        order = np.argsort(distance, kind="stable")
-        farthest[inside] = distance[order[-1]]
-        farthest[inside[order[-1]]] = distance[order[-2]] if len(order) > 1 else 0.0
-    return farthest
+    healthy = np.where(suspected[:, None], np.nan, values)
+    distance = np.nan_to_num(np.abs(healthy - group_medians(healthy, role)))
+    return most_of_others(distance.max(axis=1, keepdims=True), role)[:, 0]
 
 
 def _is_rising(metric: Metric, deviation: Deviation, limits: Thresholds) -> BoolArray:
-    """Ranks (R,) that fall behind further from step to step, by far more than single steps scatter.
+    """Ranks (R,) that fall behind further from step to step.
 
     The rise is most of what they lose in any step: a few long steps late in a capture are none.
     """
@@ -143,41 +137,16 @@ def _is_rising(metric: Metric, deviation: Deviation, limits: Thresholds) -> Bool
     if n_steps < limits.min_steps_intermittent:
         return np.zeros(len(deviation.level), bool)
     rise = theil_sen(deviation.series) * (n_steps - 1)
-    far = FAR_SIGMAS * np.nan_to_num(deviation.step_sigma) / np.sqrt(n_steps)
     most = HALFWAY * np.nan_to_num(deviation.series).max(axis=1)
-    return np.asarray(np.nan_to_num(rise) > np.maximum(np.maximum(far, metric.effect), most))
+    return np.asarray(np.nan_to_num(rise) > np.maximum(metric.effect, most))
 
 
-def _course(deviation: Deviation, rank: int, peers: IntArray) -> FloatArray:
-    """What a rank loses in each step (S,) beyond its level, as far as it varies more than peers do.
+def _course(level: float, deviation: Deviation, rank: int, peers: IntArray) -> FloatArray:
+    """What a rank loses in each step (S,): its `level`, and what it varies by, if that is more than peers do.
 
     Few steps vary much by chance: what varies more than nearly all `peers` (positions) do is its own.
     """
     varies = np.nan_to_num(deviation.series - deviation.level[:, None])
     seen, healthy = (varies**2).mean(axis=1), peers[np.isfinite(deviation.level[peers])]
     noise = float(np.quantile(seen[healthy], MOSTLY)) if len(healthy) else np.inf
-    return np.asarray(beyond_chance(float(seen[rank]), noise) * varies[rank])
-
-
-def suspect_of(
-    view: JobView,
-    metric: Metric,
-    deviation: Deviation,
-    by_step: Deviation,
-    rank: int,
-    events: BoolArray | None,
-) -> Suspect:
-    """Return the suspect of a rank that is late in all steps, or in those of its `events` (S,).
-
-    `by_step` has the course over the steps of what is known for all of them together, as kernels are.
-    """
-    peers = view.peers_of(rank)
-    if events is None:
-        course = np.maximum(deviation.level[rank] + _course(by_step, rank, peers), 0.0)
-    else:
-        course = np.where(events, deviation.series[rank], 0.0)
-    role = view.role_name(int(view.role[rank]))
-    return late(
-        view, metric, np.array([rank]), course, events, scale=float(deviation.scale[rank]),
-        n_others=len(peers), n_peers=len(peers), role=role, n_steps=len(view.steps),
-    )  # fmt: skip
+    return np.asarray(np.maximum(level + beyond_chance(float(seen[rank]), noise) * varies[rank], 0.0))

@@ -104,10 +104,7 @@ def _data_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> Iter
     if not (view.replica >= 0).all() or n_replicas < FEWEST_PEERS or not view.computing_us.size:
         return
     shared = group_medians(work, view.replica)
-    if len(view.steps) >= limits.min_steps_confident:  # what stays from step to step is not the data's
-        shared = shared - median(shared, 1)[:, None]
-    elif view.has_experts:
-        return
+    shared = shared - median(shared, 1)[:, None]  # what stays from step to step is not the data's
     spread = float(np.nan_to_num(sigma(shared)))
     if spread < limits.device_effect:
         return

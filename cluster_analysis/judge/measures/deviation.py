@@ -30,40 +30,22 @@ class Deviation:
     """How far units (U,), ranks or hosts, lie above their peers, step by step and at all.
 
     `series` (U, S) is how far in each step, `level` its middle, and `scale` what a healthy one's level
-    scatters by; `step_sigma` is what its single steps do, `step_scatter` (U, S) what its peers show in that
-    very step, and `tail` the probability that a healthy one lies as far out, NaN with too few peers.
+    scatters by, `step_scale` (U, S) its single steps: where all peers scatter (garbage collection, long
+    data), lying above them is no event. `tail` is the probability that a healthy one's level lies as far
+    out, NaN with too few peers.
     """
 
     series: FloatArray
     level: FloatArray
     scale: FloatArray
-    step_sigma: FloatArray
-    step_scatter: FloatArray
+    step_scale: FloatArray
     n_peers: IntArray
     tail: FloatArray
-
-    @property
-    def event_scale(self) -> FloatArray:
-        """What a healthy rank's single step scatters by (R, S), and what lasts.
-
-        Where all peers scatter (garbage collection, long data), lying above them is no event.
-        """
-        scatter = np.fmax(self.step_scatter, np.nan_to_num(self.step_sigma)[:, None])
-        return np.asarray(np.hypot(scatter, self.scale[:, None]))
-
-    @property
-    def telling(self) -> BoolArray:
-        """Steps in which peers scatter by less than each rank's level (R, S); all where that is so in few.
-
-        Where all ranks pause for unlike times, one that is not longer than its peers may be late even so.
-        """
-        tells = np.asarray(self.event_scale <= HALFWAY * np.nan_to_num(self.level)[:, None])
-        return np.asarray(tells | (tells.mean(axis=1) <= HALFWAY)[:, None])
 
     def events(self, least: float) -> BoolArray:
         """Steps in which a rank lies far from its peers (R, S): six times their scale, and `least`."""
         with np.errstate(invalid="ignore"):
-            return np.asarray(self.series > np.maximum(FAR_SIGMAS * self.event_scale, least))
+            return np.asarray(self.series > np.maximum(FAR_SIGMAS * self.step_scale, least))
 
     def sizes_and_chances(self, events: BoolArray) -> tuple[FloatArray, FloatArray]:
         """How large the least of each rank's events (R, S) is, and P of as many by chance; 1 without any."""
@@ -122,7 +104,8 @@ def deviation_of(
     tail = student_tail(level / np.maximum(scale, _error(step_sigma, n_steps)), df)
     tail[n_peers < min_peers] = np.nan
     series = series - (own - level)[:, None]
-    return Deviation(series, level, scale, step_sigma, step_scatter, n_peers, tail)
+    step_scale = np.hypot(np.fmax(step_scatter, np.nan_to_num(step_sigma)[:, None]), scale[:, None])
+    return Deviation(series, level, scale, step_scale, n_peers, tail)
 
 
 def _error(step_sigma: FloatArray, n_steps: int) -> FloatArray:
@@ -154,6 +137,17 @@ def _regression(raw: FloatArray, effect: FloatArray) -> float:
     known = np.isfinite(raw) & np.isfinite(effect)
     own, shared = raw[known], effect[known]
     return float(np.clip((own * shared).sum() / max(float((shared**2).sum()), 1e-300), 0.0, 1.0))
+
+
+def most_of_others(values: FloatArray, role: IntArray) -> FloatArray:
+    """The most that any other of each rank's role has (R, N), 0 at least; infinite without others."""
+    found = np.full(values.shape, np.inf)
+    for one in np.unique(role).tolist():
+        inside = np.flatnonzero(role == one)
+        if len(inside) > 1:
+            second, most = np.maximum(np.sort(values[inside], axis=0)[-2:], 0.0)
+            found[inside] = np.where(values[inside] < most, most, second)
+    return found
 
 
 def chance_of_as_many(n_own: int, series: FloatArray, rank: int, size: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -42,12 +42,6 @@ class Metric:
         """Less is no event in a single step: there idle time has more chance."""
         return self.effect if self.is_log else TWICE * self.effect
 
-    def removable(self, deviation: FloatArray, time_us: FloatArray) -> FloatArray:
-        """µs that vanish when the deviation does; never more than there are."""
-        if self.is_log:
-            return np.maximum(time_us * -np.expm1(-deviation), 0.0)
-        return np.clip(deviation, 0.0, time_us)
-
 
 def metrics(view: JobView, limits: Thresholds) -> tuple[Metric, ...]:
     """Computing, idle time between operators (free), and idle time before the first one (preparing).
@@ -70,12 +64,6 @@ def metrics(view: JobView, limits: Thresholds) -> tuple[Metric, ...]:
     )  # fmt: skip
 
 
-def by_kernels(metric: Metric, longer: FloatArray, *, of_all: bool) -> Metric:
-    """Computing, compared by kernels that know no samples: `longer` (R,) than the peers', in all steps."""
-    values = np.where(np.isfinite(metric.time_us), longer[:, None], np.nan)
-    return replace(metric, values=values, follows_work=False, of_all=of_all)
-
-
 def late(
     view: JobView,
     metric: Metric,
@@ -85,7 +73,7 @@ def late(
     *,
     scale: float,
     n_others: int,
-    **values: Value,
+    n_hosts: int = 0,
 ) -> Suspect:
     """Return the suspect of ranks that lose time: a rank, or those of one host.
 
@@ -94,33 +82,38 @@ def late(
         metric: what is too long.
         own: positions of the ranks.
         course: by how much in each step (S,), in the metric's unit.
-        events: steps (S,) in which they are late; None for all.
+        events: steps (S,) in which they are late, and lose anything; None for all.
         scale: what a healthy level scatters by, in the metric's unit.
         n_others: ranks that they were compared with.
-        values: what else the sentence tells.
+        n_hosts: as many other hosts, of a host.
     """
-    excess_us = np.zeros(metric.time_us.shape)
-    excess_us[own] = metric.removable(course, np.nan_to_num(metric.time_us[own]))
     inside = np.ones(len(course), bool) if events is None else events
+    course, time_us = np.where(inside, course, 0.0), np.nan_to_num(metric.time_us[own])
+    excess_us = np.zeros(metric.time_us.shape)
+    excess_us[own] = np.clip(time_us * -np.expm1(-course) if metric.is_log else course, 0.0, time_us)
     own_us, level = float(median(metric.time_us[own][:, inside])), float(median(course[inside]))
     peers_us = own_us * math.exp(-level) if metric.is_log else max(own_us - level, 0.0)
     more = {"slower_share": math.expm1(level)} if metric.is_log else {"more_us": own_us - peers_us}
-    is_host = len(own) > 1
-    hosts = view.hosts_of(own)
+    is_host, role = len(own) > 1, view.role_name(int(view.role[own[0]]))
+    beside: dict[str, Value] = {"n_peers": n_others, "role": role, "n_steps": len(view.steps)}
+    if is_host:
+        beside = {"ranks": view.rank_ids(own), "n_hosts": n_hosts}
+    ranks = view.rank_ids(np.flatnonzero(view.host == view.host[own[0]]) if is_host else own)
+    hosts = view.hosts_of_ranks(ranks)
     kind: FaultKind = "slow_host" if is_host else "slow_rank"
     told = cast(FindingFact, f"{'host' if is_host else 'rank'}_{metric.name}")
-    spread = scale * (peers_us if metric.is_log else 1.0)
+    spread = float(scale * (peers_us if metric.is_log else 1.0))
     return Suspect(
         key=f"{kind}-{hosts[0] if is_host else view.ranks[own[0]]}",
         kind=kind,
         metric=metric.name,
-        ranks=view.rank_ids(np.flatnonzero(view.host == view.host[own[0]]) if is_host else own),
+        ranks=ranks,
         hosts=hosts,
         cause=metric.cause,
         pattern="persistent" if events is None else "intermittent",
         step_positions=tuple(np.flatnonzero(inside & (course >= HALFWAY * level)).tolist()),
         evidence=(Evidence(f"{metric.name}_us", own_us, peers_us, spread, n_others),),
-        facts=(fact(told, **more, **values),),
+        facts=(fact(told, **more, **beside),),
         excess_us=excess_us,
         where=metric.where,
     )

@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from cluster_analysis.judge.measures.deviation import most_of_others
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.stats import group_medians, median, shortest_half_sigma, sigma
@@ -76,21 +77,19 @@ class Kernels:
         common may be their shapes: NaN where they are not half of the time. And it is what one type shows
         beyond that on no other rank of its `role` (R,): a stage's work is that of all its ranks.
         """
-        if not len(self.total_us):
-            return np.full(len(self.longer), np.nan)
         is_most = np.isfinite(self.longer) @ self.total_us >= HALFWAY * self.total_us.sum()
         least = np.maximum(np.fmin.reduce(self.longer, axis=1, initial=np.inf), 0.0)
         # Longer samples lengthen most types alike.
         beyond = np.nan_to_num(self.longer - median(self.longer, 1)[:, None])
-        own = self._share_of_all(_alone_in_role(beyond, role))
+        own = self._share_of_all(np.maximum(beyond - most_of_others(beyond, role), 0.0))
         return np.asarray(np.where(is_most, least + np.log1p(own), np.nan))
 
     def _steadiest(self, view: JobView) -> FloatArray | None:
         """How much longer the steadiest types take on each rank (R,); None where all types scatter."""
         # The load of experts may last, so that no step tells it.
         work_differs = view.has_experts or _chance(view) > HALFWAY * STEADY_SIGMA
-        limit = self._usual(self.scatter) / STEADIER_FACTOR if work_differs else STEADY_SIGMA
-        if not self.scatter.min(initial=np.inf) <= limit:
+        limit = self._usual / STEADIER_FACTOR if work_differs else STEADY_SIGMA
+        if not self.scatter.min() <= limit:
             return None
         # More than the least no type of kernels can have from its device.
         steady = median(self.longer[:, self.scatter <= limit], 1)
@@ -103,17 +102,17 @@ class Kernels:
         others take beyond that is no sample's. None where types hardly differ, so that they show nothing of
         what they follow, or with too few alike to tell which of them differs.
         """
-        usual = self._usual(self.scatter)
         apart = shortest_half_sigma(self.longer - median(self.longer, 1)[:, None])
-        alike = apart <= usual / (TWICE * STEADIER_FACTOR)
-        if alike.sum() < FEWEST_PEERS or not usual > HALFWAY * STEADY_SIGMA:
+        alike = apart <= self._usual / (TWICE * STEADIER_FACTOR)
+        if alike.sum() < FEWEST_PEERS or not self._usual > HALFWAY * STEADY_SIGMA:
             return None
         beyond = np.maximum(self.longer - _least(self.longer[:, alike], apart[alike])[:, None], 0.0)
         return np.asarray(np.log1p(self._share_of_all(np.where(alike, beyond, 0.0))))
 
-    def _usual(self, scatter: FloatArray) -> float:
-        """How far the types that matter scatter (T,)."""
-        return float(median(scatter[self.total_us >= SMALL_SHARE * self.total_us.sum()]))
+    @property
+    def _usual(self) -> float:
+        """How far the types that matter scatter."""
+        return float(median(self.scatter[self.total_us >= SMALL_SHARE * self.total_us.sum()]))
 
     def _share_of_all(self, longer: FloatArray) -> FloatArray:
         """By which share all kernels of a rank take longer (R,), if its types do by logarithms (R, T)."""
@@ -125,22 +124,9 @@ def _least(longer: FloatArray, scatter: FloatArray) -> FloatArray:
     return np.asarray(np.fmin.reduce(longer + CLEAR_SIGMAS * scatter, axis=1, initial=np.inf))
 
 
-def _alone_in_role(values: FloatArray, role: IntArray) -> FloatArray:
-    """How far a rank's values (R, T) lie above 0 and those of all others of its role; 0 without others."""
-    found = np.zeros(values.shape)
-    for one in np.unique(role).tolist():
-        inside = np.flatnonzero(role == one)
-        if len(inside) > 1:
-            second = np.maximum(np.sort(values[inside], axis=0)[-2], 0.0)
-            found[inside] = np.maximum(values[inside] - second, 0.0)
-    return found
-
-
 def kernels_of(operators: pa.Table, view: JobView, role: IntArray) -> Kernels | None:
-    """Return OPERATORS of all ranks, each beside those of its `role` (R,); None without any."""
+    """Return OPERATORS of all ranks, each beside those of its `role` (R,); None if none can be compared."""
     table = operators.filter(pa.array(np.isin(operators["rank"].to_numpy(), view.ranks)))
-    if not table.num_rows:
-        return None
     (names, name), (cores, core) = codes(table["op_type"]), codes(table["core_type"])
     both, kind = np.unique(name * len(cores) + core, return_inverse=True)
     row = np.searchsorted(view.ranks, table["rank"].to_numpy())
@@ -153,6 +139,8 @@ def kernels_of(operators: pa.Table, view: JobView, role: IntArray) -> Kernels | 
     # Other numbers of calls are other work; a few are lost with their records. Calls of no time say nothing.
     call_us[~(often <= TOLERANCE_SHARE) | (spent <= 0)] = np.nan
     matters = (np.isfinite(call_us).sum(0) > FEWEST_PEERS) & (spent.sum(0) > 0)
+    if not matters.any():
+        return None
     types = [(names[one // len(cores)], cores[one % len(cores)]) for one in both[matters].tolist()]
     longer = np.log(call_us) - group_medians(np.log(call_us), role)
     return Kernels(types, longer[:, matters], call_us[:, matters], spent[:, matters])

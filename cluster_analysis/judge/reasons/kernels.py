@@ -39,31 +39,27 @@ def _explained(kernels: Kernels, view: JobView, suspect: Suspect) -> Suspect:
     usual_us, n_peers = median(peers_us, 0), np.isfinite(peers_us).sum(axis=0)
     spent_us = kernels.spent_us[rank]
     matters = (spent_us >= SMALL_SHARE * spent_us.sum()) & (n_peers >= FEWEST_PEERS) & np.isfinite(own_us)
-    with np.errstate(invalid="ignore"):
-        expected_us = np.where(matters, spent_us * usual_us / own_us, 0.0)
-    lost_us = np.where(matters, spent_us - expected_us, 0.0)
-    expected, lost = float(expected_us.sum()), float(lost_us.sum())
-    if not matters.any() or lost < HALFWAY * STEADY_SIGMA * expected:
+    longer = np.where(matters, own_us / usual_us - 1.0, 0.0)
+    expected_us = np.where(matters, spent_us / (1.0 + longer), 0.0)
+    of_all = float(longer @ expected_us) / max(float(expected_us.sum()), 1e-9)
+    if of_all < HALFWAY * STEADY_SIGMA:
         return suspect
-    slow = np.flatnonzero(matters & (lost_us * expected >= HALFWAY * lost * expected_us))
+    slow = np.flatnonzero(matters & (longer >= HALFWAY * of_all))
     is_matrix = [kernels.types[one][1].upper().startswith(_MATRIX_CORES) for one in slow.tolist()]
     kind: FindingFact = "some_kernels"
-    if expected_us[slow].sum() >= MOSTLY * expected:
+    if expected_us[slow].sum() >= MOSTLY * expected_us.sum():
         kind = "all_kernels"
     elif len(set(is_matrix)) == 1:
         kind = "matrix_kernels" if is_matrix[0] else "vector_kernels"
-    named = slow[np.argsort(-lost_us[slow], kind="stable")][:N_NAMED].tolist()
-    names = [kernels.types[one][0] for one in named]
+    named = slow[np.argsort(-(longer * expected_us)[slow], kind="stable")][:N_NAMED].tolist()
     rows = [
         Evidence(
-            f"kernel_{name}_us",
+            f"kernel_{kernels.types[one][0]}_us",
             float(own_us[one]), float(usual_us[one]), float(sigma(peers_us[:, one])), int(n_peers[one]),
         )
-        for name, one in zip(names, named, strict=True)
+        for one in named
     ]  # fmt: skip
-    slower = tuple(
-        (name, float(own_us[one] / usual_us[one] - 1.0)) for name, one in zip(names, named, strict=True)
-    )
+    slower = tuple((kernels.types[one][0], float(longer[one])) for one in named)
     return replace(
         suspect,
         evidence=(*suspect.evidence, *rows),
