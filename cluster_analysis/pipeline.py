@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from msgspec import Struct, structs
 
 from cluster_analysis.engine.choose import open_engine
 from cluster_analysis.engine.memory import DEFAULT_LIMIT_BYTES, give_back, must_file
@@ -50,8 +51,7 @@ MODULES_FOR_JUDGING = (
 Remark = Callable[[str], None]
 
 
-@dataclass
-class Examined:
+class Examined(Struct):
     """What an analysis knows before it judges, while its engine and scratch directory are open.
 
     It is not frozen: once all is judged the graph is let go, the largest part of it.
@@ -114,7 +114,7 @@ def examined(
                 engine.rest()
             evidence = _evidence(parts, read, topology)
             give_back()
-            read = replace(read, problems=read.problems + contradictions + problems)
+            read = structs.replace(read, problems=read.problems + contradictions + problems)
             known = Examined(options, evidence, topology, capture, sources, read, engine, scratch)
             del evidence  # so that the graph goes when it is let go
             yield known
@@ -148,7 +148,7 @@ def _chosen(capture: Capture, selection: Selection, run: Path) -> tuple[RankSour
 
 def _placed(source: RankSource) -> RankSource:
     """Return the source with paths that mean the same to workers, which run in other directories."""
-    return replace(source, files={role: os.path.abspath(file) for role, file in source.files.items()})
+    return structs.replace(source, files={role: os.path.abspath(file) for role, file in source.files.items()})
 
 
 def _selected(capture: Capture, sources: tuple[RankSource, ...], selection: Selection) -> Capture:
@@ -161,7 +161,7 @@ def _selected(capture: Capture, sources: tuple[RankSource, ...], selection: Sele
         if not _counts_missing(problem) and (problem.rank is None or problem.rank in selection.ranks)
     )
     expected = tuple(rank for rank in capture.expected_ranks if rank in selection.ranks)
-    return replace(capture, sources=sources, expected_ranks=expected, problems=problems)
+    return structs.replace(capture, sources=sources, expected_ranks=expected, problems=problems)
 
 
 def _counts_missing(problem: Problem) -> bool:
@@ -176,7 +176,7 @@ def _topology(
     if selection.ranks is None:
         return topology, problems
     ranks = tuple(rank for rank in topology.ranks if rank in selection.ranks)
-    return replace(topology, ranks=ranks), tuple(one for one in problems if not _counts_missing(one))
+    return structs.replace(topology, ranks=ranks), tuple(one for one in problems if not _counts_missing(one))
 
 
 def _evidence(parts: list[StepEvidence], read: RanksRead, topology: Topology) -> JobEvidence:
@@ -188,7 +188,7 @@ def _evidence(parts: list[StepEvidence], read: RanksRead, topology: Topology) ->
     parts.clear()
     give_back()
     operators = operators_of(merged)
-    merged = replace(without_operators(merged), counters=read.figures["counters"])
+    merged = structs.replace(without_operators(merged), counters=read.figures["counters"])
     return laid_out(merged, operators)
 
 
@@ -210,13 +210,13 @@ def compared(
 
     # Steps are numbered anew in each run; only the choice of ranks means the same in both.
     selection = Selection(ranks=options.selection.ranks)
-    older = replace(options, run=options.baseline, baseline=None, capture=None, selection=selection)
+    older = structs.replace(options, run=options.baseline, baseline=None, capture=None, selection=selection)
     with examined(older, progress) as before:
         found = compare(before.evidence, before.topology, examined_run.evidence, examined_run.topology)
         if found.refusals:
             return found
         pairs = match_findings(judged(before).document.findings, result.document.findings)
-        return replace(found, findings=pairs)
+        return structs.replace(found, findings=pairs)
 
 
 def judged(examined: Examined) -> AnalysisResult:

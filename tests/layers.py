@@ -243,9 +243,12 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "distributed": ("cluster_analysis.engine", "cluster_hook.follow.dask_allocation"),
     "dask_jobqueue": ("cluster_analysis.engine.clusters.slurm",),
     "jinja2": ("cluster_analysis.reports.templates",),
-    "msgspec": ("cluster_analysis.sources", "cluster_analysis.discovery"),
+    "msgspec": ("cluster_analysis",),
     "ClusterShell": ("cluster_collect",),
 }
+#: Where msgspec decodes. Everywhere else in the analysis it makes the classes of values.
+DECODING = ("cluster_analysis.sources", "cluster_analysis.discovery")
+OF_VALUES = ("msgspec.Struct", "msgspec.field", "msgspec.structs")
 #: Libraries that one module alone may import: their errors are made ours there.
 IN_ONE_MODULE = ("asyncssh", "jinja2", "dask_jobqueue", "ClusterShell")
 

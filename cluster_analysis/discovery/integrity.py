@@ -9,8 +9,9 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from cluster_analysis.discovery.found import Found
 from cluster_analysis.discovery.places import Places
@@ -23,8 +24,7 @@ _CHUNK_BYTES = 1 << 20
 _N_THREADS = 4
 
 
-@dataclass(frozen=True)
-class _Stored:
+class _Stored(Struct, frozen=True):
     """A file of a capture, and what the manifest says of it."""
 
     path: Path

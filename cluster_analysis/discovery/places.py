@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from cluster_analysis.discovery.found import public_text
 from cluster_analysis.sources.numbers import MAX_RANKS
@@ -23,8 +24,7 @@ _MARKS = ("server_list", "group_list")
 _TOLD_BELOW = ("files-missing", "files-unstable", "left-out", "ranks-missing")
 
 
-@dataclass(frozen=True)
-class Places:
+class Places(Struct, frozen=True):
     """What the run directory itself says about hosts and ranks; all empty for a plain tree.
 
     `ranks` has devices by host, and without a host where the rank table has one server only; `stored` says

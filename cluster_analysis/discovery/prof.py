@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from cluster_analysis.discovery.found import Found, as_rank
 from cluster_analysis.sources.iterations.place import is_iteration_export, role_of

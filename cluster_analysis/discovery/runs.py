@@ -6,9 +6,11 @@ Captures of two runs are never mixed, whatever their ranks and times: one run is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cluster_analysis.discovery.found import Found, Tree
 from cluster_analysis.discovery.places import Places
@@ -19,8 +21,7 @@ from cluster_run.problem import Problem
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(Struct, frozen=True):
     """What was found of one run directory; `root` holds its rank table. A plain tree is one run."""
 
     root: Path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import IO
 
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from cluster_analysis.insight.blocks import Blocks, RankSets
 from cluster_analysis.insight.naming import op_key, step_key
@@ -22,8 +22,7 @@ _N_ROWS = 20_000
 _COMMA = b", "
 
 
-@dataclass(frozen=True)
-class MatrixInput:
+class MatrixInput(Struct, frozen=True):
     """MATRIX of all steps, and each group's global ranks."""
 
     matrix: pa.Table

@@ -8,11 +8,13 @@ changes all of them, makes no rank look worse. Noise bands come from the steps o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from typing import Literal, TypeGuard
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.links import Observations, observe
 from cluster_analysis.judge.told_before import Matched
@@ -30,8 +32,7 @@ from cluster_run.facts import Fact, fact
 Subject = Literal["step", "component", "rank", "link", "operator"]
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Struct, frozen=True):
     """One quantity before and after, with the band that noise leaves around the change.
 
     `ranks` are the rank, or the sender and the receiver of the link of `transport`.
@@ -50,8 +51,7 @@ class Change:
     transport: str = ""
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """All changes, certain and large ones first. `refusals` are why more cannot be compared."""
 
     changes: tuple[Change, ...]

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cluster_analysis.engine.read_ranks import Progress
 from cluster_analysis.output_folder import INSIGHT_NAMES, new_output
@@ -22,8 +23,7 @@ from cluster_analysis.run_header import now
 from cluster_run.ids import Rank
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(Struct, frozen=True):
     """What was found, and what changed since the baseline if one was named."""
 
     reported: Reported

@@ -7,9 +7,10 @@ run without a page, do not pay for what draws the page.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
+
+from msgspec import Struct
 
 from cluster_run.layout import COMPARISON_NAME, FINDINGS_NAME, REPORT_NAME, TABLES_NAME, TIMELINE_NAME
 
@@ -22,8 +23,7 @@ def _always(options: AnalyseOptions) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class FileReport:
+class FileReport(Struct, frozen=True):
     """A report in files.
 
     Attributes:

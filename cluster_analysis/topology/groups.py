@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cluster_analysis.tables.model import RankMetadata
 from cluster_analysis.tables.schema import OPERATOR_GROUP_PREFIX
@@ -32,8 +33,7 @@ GROUP_USE = pa.schema(
 )
 
 
-@dataclass(frozen=True)
-class Members:
+class Members(Struct, frozen=True):
     """Members of one group: `ranks[i]` is local rank i. `users` are the ranks whose data mentions it."""
 
     group: str
@@ -128,8 +128,7 @@ def in_whole_blocks(members: Mapping[str, Members]) -> tuple[dict[str, Members],
     )
 
 
-@dataclass(frozen=True)
-class _Clash:
+class _Clash(Struct, frozen=True):
     local: int
     ranks: tuple[Rank, Rank]
 
@@ -142,8 +141,7 @@ class _Clash:
         )
 
 
-@dataclass
-class _Seen:
+class _Seen(Struct):
     """What the data says of one group."""
 
     users: set[Rank] = field(default_factory=set)

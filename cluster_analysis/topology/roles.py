@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from cluster_analysis.tables.model import Group, GroupRole
 from cluster_analysis.topology.groups import Members
@@ -42,8 +42,7 @@ _NUMBERED = re.compile(r"^(tp|pp|dp|cp|ep)[-_]?\d[\d_-]*$")
 _TP_OVER_DP_OPERATORS = 2.0
 
 
-@dataclass(frozen=True)
-class Roles:
+class Roles(Struct, frozen=True):
     """Groups with their roles, and the place of each rank; mappings lack ranks that are not placed."""
 
     groups: Mapping[str, Group]

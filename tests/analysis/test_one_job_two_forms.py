@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from cluster_analysis.tables.schema import PEER_VARIANT
 from cluster_run.ids import Rank
 from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, write_run
 from cluster_simulate.files.totals import Framework
+from tests.analysis.copies import replace
 from tests.simulate.jobs import VARIETY, specs
 
 TABLES = ("steps", "collectives", "links", "operators", "packets")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
@@ -24,8 +24,7 @@ from cluster_analysis.thresholds.common import FAR_SIGMAS, FEWEST_PEERS, HALFWAY
 from cluster_analysis.thresholds.limits import Thresholds
 
 
-@dataclass(frozen=True)
-class Levels:
+class Levels(Struct, frozen=True):
     """What lasts of units (U,), ranks or hosts: how far above their peers, and how probable that is.
 
     `scale` is what a healthy one's level scatters by, `step_sigma` what its single steps do, `step_scatter`
@@ -41,8 +40,7 @@ class Levels:
     tail: FloatArray
 
 
-@dataclass(frozen=True)
-class Deviation(Levels):
+class Deviation(Levels, frozen=True):
     """One metric of all ranks against their peers.
 
     `series` (R, S) is how far each rank lies above its peers after the replica's share was taken out; `raw`
@@ -89,7 +87,7 @@ def deviations(
         host_series = raw - _data_effect(raw, view, elsewhere=True)
     found = levels_of(series, view.role, np.full(len(raw), floor), min_peers=limits.min_peers)
     beside = series - (median(series, 1) - found.level)[:, None]
-    return Deviation(**vars(found), raw=raw, host_series=host_series, series=beside)
+    return Deviation(**asdict(found), raw=raw, host_series=host_series, series=beside)
 
 
 def levels_of(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from cluster_analysis.judge.measures.slow_units import Units, beyond_class, judge_units
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
@@ -20,8 +19,7 @@ from cluster_analysis.trace.calls import codes, is_representative, numbers
 from cluster_run.ids import Rank
 
 
-@dataclass(frozen=True)
-class Observations:
+class Observations(Struct, frozen=True):
     """One entry an observation of a link. `excess` is ln(time per byte) above the class's median link.
 
     `pair` numbers the pairs of `src` and `dst` through, in their order.

@@ -7,9 +7,9 @@ part, a group or the two ends of a message.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.judge.measures.slow_units import Units, beyond_class, judge_units
 from cluster_analysis.numeric.arrays import IntArray
@@ -20,8 +20,7 @@ from cluster_analysis.thresholds.network import SMALL_BYTES
 from cluster_run.ids import HostId, Rank
 
 
-@dataclass(frozen=True)
-class Teams:
+class Teams(Struct, frozen=True):
     """Ranks that communicate: the groups of a graph, then sender and receiver of messages.
 
     `of_operator` (O,) is -1 for messages whose other end is not known.

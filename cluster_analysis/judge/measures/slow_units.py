@@ -6,9 +6,8 @@ observations are 40 % slow on healthy links; the median over a unit's independen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of, quantiles_of
@@ -18,8 +17,7 @@ from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, TWICE
 from cluster_analysis.thresholds.network import HEALTHY_QUANTILE
 
 
-@dataclass(frozen=True)
-class Units:
+class Units(Struct, frozen=True):
     """Directed links, and groups of ranks, one entry each (U,).
 
     `members`: sender and receiver, or all ranks of a group in order. `level` is the median excess of `n`

@@ -9,10 +9,10 @@ together: what one of them shows beyond the others is its device's again.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
@@ -22,8 +22,7 @@ from cluster_analysis.thresholds.devices import SMALL_SHARE, STEADIER_FACTOR, ST
 from cluster_analysis.trace.calls import codes, numbers
 
 
-@dataclass(frozen=True)
-class Kernels:
+class Kernels(Struct, frozen=True):
     """How much `longer` a call of each type takes on each rank than on its peers, as logarithms (R, T).
 
     NaN where it is called more or less often, or took no time. `total_us` (T,) is what each type takes on all

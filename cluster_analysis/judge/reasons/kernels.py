@@ -6,10 +6,11 @@ Statistics of kernels sum over all steps of a capture, so that they explain a de
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
@@ -28,8 +29,7 @@ from cluster_run.findings import Evidence
 _MATRIX_CORES = ("AI_CORE", "AI_CUBE", "MIX_AIC", "AIC")
 
 
-@dataclass(frozen=True)
-class _Kind:
+class _Kind(Struct, frozen=True):
     """One kind of kernel on the suspect and its peers: mean time of a call, calls."""
 
     name: str

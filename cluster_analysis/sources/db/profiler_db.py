@@ -8,13 +8,13 @@ communication operators). An event belongs to the step in which it starts.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec.structs import replace
 
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at

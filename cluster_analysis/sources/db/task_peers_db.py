@@ -7,13 +7,13 @@ matrix names those of the fastest, slowest and middle messages alone; tasks name
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.compiled.cells import Cells, whole_numbers
@@ -31,8 +31,7 @@ _NO_PEER = 0xFFFFFFFF
 _Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class _Messages:
+class _Messages(Struct, frozen=True):
     """What tasks say of messages, each once, in columns of equal length; ordered by their start.
 
     Attributes:

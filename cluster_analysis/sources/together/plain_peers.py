@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Struct
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.compiled.cells import Cells, whole_numbers
@@ -34,8 +34,7 @@ PEERS = "peers"
 _DENSE = 16
 
 
-@dataclass(frozen=True)
-class _Operators:
+class _Operators(Struct, frozen=True):
     """The operators of one rank, and the tasks that name their ends.
 
     Attributes:
@@ -51,8 +50,7 @@ class _Operators:
     times: Sequence[StepTime]
 
 
-@dataclass(frozen=True)
-class _Messages:
+class _Messages(Struct, frozen=True):
     """Messages of one rank: their operators' rows, steps, and ends."""
 
     rows: npt.NDArray[np.intp]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Struct, field
 
 from cluster_analysis.sources.compiled.link_columns import links_of_files
 from cluster_analysis.sources.compiled.operator_columns import operators_of_files
@@ -86,8 +86,7 @@ def _taken(files: Sequence[FileOfRank], counts: Sequence[int]) -> list[str]:
     return [path for (path, _), count in zip(files, counts, strict=True) if count >= 0]
 
 
-@dataclass(frozen=True)
-class PlainCsv:
+class PlainCsv(Struct, frozen=True):
     """The tables of CSV files by path, the devices that step times name, and the table of all of them."""
 
     tables: Mapping[str, pa.Table] = field(default_factory=dict)

@@ -8,9 +8,9 @@ when it began the work before it does, as long as the replicas' at this rank's p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import combined
@@ -69,8 +69,7 @@ def _lost(program: Program) -> BoolArray:
     return np.asarray(lost & (family.ranks[:, family.stage] >= 0))
 
 
-@dataclass(frozen=True)
-class _Slots:
+class _Slots(Struct, frozen=True):
     """What replicas show of each slot, (groups, slots), NaN where lost, in µs.
 
     `same` (V,) has one number for what replicas do at one place. `earlier` is the call of the rank that had

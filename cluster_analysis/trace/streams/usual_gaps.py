@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
@@ -15,8 +14,7 @@ from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.streams.streams import Sequence
 
 
-@dataclass(frozen=True)
-class UsualGaps:
+class UsualGaps(Struct, frozen=True):
     """The local time before each call (V,) in µs, and the usual one before those of its `code`.
 
     Calls of one code have the same place in groups of one purpose and stage.

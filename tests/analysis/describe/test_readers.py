@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import fields
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import fields
 
 from cluster_analysis.describe.figures import figures_between_ranks
 from cluster_analysis.tables.model import RankTables

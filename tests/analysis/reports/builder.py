@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from cluster_run.findings import (
 )
 from cluster_run.ids import DeviceId, HostId, Rank, Step
 from cluster_run.problem import Problem
+from tests.analysis.copies import replace
 
 DEVICES_PER_HOST = 8
 SLOW_RANK = Rank(5)
