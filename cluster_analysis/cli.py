@@ -76,10 +76,10 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
     from cluster_analysis.output_folder import check_output_folder  # noqa: PLC0415
 
     check_output_folder(options.output_folder, options.run)
+    ahead = _looking_ahead(options)
     keep_pandas_out()
     keep_data_sets_out()
     return_large_blocks()
-    ahead = _looking_ahead(options)
     from cluster_analysis.pipeline import examined  # noqa: PLC0415
     from cluster_analysis.progress import progress_on  # noqa: PLC0415
     from cluster_analysis.sources.compiled.reader import in_use  # noqa: PLC0415
@@ -108,7 +108,7 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
 
 
 def _looking_ahead(options: AnalyseOptions) -> list[Callable[[Path, str | None], Capture]]:
-    """Begin to look for captures while the rest is imported; nothing where it is imported already."""
+    """Begin to look for captures while NumPy, Arrow and the rest are imported; nothing where they are."""
     if "cluster_analysis.pipeline" in sys.modules:
         return []
     from cluster_analysis.discovery.ahead import Ahead  # noqa: PLC0415

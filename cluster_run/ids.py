@@ -22,6 +22,8 @@ ServerId = NewType("ServerId", str)
 #: What stands for the ranks that findings name, where ranks are listed.
 SUSPECTS = "suspects"
 
+#: No job has more ranks: a number beyond it is damaged.
+MAX_RANKS = 1_000_000
 #: No cluster has more ranks or steps than this; a larger range is a typing error.
 MAX_RANGE_LENGTH = 10_000_000
 _MAX_DIGITS = 18

@@ -8,12 +8,11 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from cluster_analysis.discovery.found import public_text
-from cluster_analysis.sources.numbers import MAX_RANKS
 from cluster_run import layout
 from cluster_run.errors import InputError
 from cluster_run.facts import fact
 from cluster_run.host_names import HostNames
-from cluster_run.ids import DeviceId, HostId, Rank
+from cluster_run.ids import MAX_RANKS, DeviceId, HostId, Rank
 from cluster_run.manifest import CollectedFile, Manifest, read_manifest
 from cluster_run.problem import Problem
 from cluster_run.ranktable import RankTable, parse_host_mapping, parse_rank_table

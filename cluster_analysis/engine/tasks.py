@@ -22,7 +22,8 @@ from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.together.read_together import read_together
 from cluster_analysis.sources.together.ready import NOTHING_READY, Ready
 from cluster_analysis.sources.together.whole import put_together
-from cluster_analysis.tables.model import RankMetadata, RankSource, RankTables, Selection, Topology
+from cluster_analysis.tables.model import RankMetadata, RankSource, Selection, Topology
+from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.tables.schema import (
     COLLECTIVES,
     FIGURES,

@@ -1,16 +1,14 @@
-"""The values that cross modules of the analysis: what was found on disk, and what was read of it."""
+"""What crosses modules of the analysis without tables: whoever looks for captures does without Arrow."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Literal
 
-import pyarrow as pa
 from msgspec import Struct, field
 
-from cluster_analysis.tables import schema
 from cluster_run.facts import Fact
 from cluster_run.findings import Confidence, ParallelSizes
 from cluster_run.ids import DeviceId, HostId, Rank, Step
@@ -81,27 +79,6 @@ class RankMetadata(Struct, frozen=True):
     versions: Mapping[str, str] = field(default_factory=dict)
     own_rank: Rank | None = None
     device: DeviceId | None = None
-
-
-class RankTables(Struct, frozen=True):
-    """One rank, read: tables of `schema`, metadata, and what could not be read.
-
-    `figures` are tables of `schema.FIGURES` by name; one that is not there has no row. `sums` is TOLD_SUMS.
-    """
-
-    rank: Rank
-    steps: pa.Table
-    collectives: pa.Table
-    links: pa.Table
-    operators: pa.Table
-    packets: pa.Table
-    metadata: RankMetadata = RankMetadata()
-    problems: tuple[Problem, ...] = ()
-    notes: tuple[Fact, ...] = ()
-    iterations: pa.Table = field(default_factory=partial(schema.empty, schema.ITERATIONS))
-    figures: Mapping[str, pa.Table] = field(default_factory=dict)
-    spans: pa.Table = field(default_factory=partial(schema.empty, schema.OPERATOR_SPANS))
-    sums: pa.Table = field(default_factory=partial(schema.empty, schema.TOLD_SUMS))
 
 
 class Group(Struct, frozen=True):

@@ -9,7 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.tables import schema
-from cluster_analysis.tables.model import DeclaredGroup, Group, RankMetadata, RankTables, Topology
+from cluster_analysis.tables.model import DeclaredGroup, Group, RankMetadata, Topology
+from cluster_analysis.tables.rank_tables import RankTables
 from cluster_run.findings import ParallelSizes
 from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_simulate.files.capture_text import profiler_level

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.judge.detection import Detection, detect
-from cluster_analysis.tables.model import RankTables
+from cluster_analysis.tables.rank_tables import RankTables
 from cluster_run.ids import Rank
 from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, tables, topology
 from tests.analysis.copies import replace

@@ -27,7 +27,8 @@ from cluster_analysis.sources.errors import BadFileError, unheard
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.together.read_together import read_together
 from cluster_analysis.sources.together.ready import Ready
-from cluster_analysis.tables.model import RankSource, RankTables
+from cluster_analysis.tables.model import RankSource
+from cluster_analysis.tables.rank_tables import RankTables
 from cluster_reduce.form import SUFFIX
 from cluster_reduce.reduction import reduced
 from tests.analysis.copies import replace

@@ -6,14 +6,8 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.tables import schema
-from cluster_analysis.tables.model import (
-    Capture,
-    DeclaredGroup,
-    RankMetadata,
-    RankSource,
-    RankTables,
-    Topology,
-)
+from cluster_analysis.tables.model import Capture, DeclaredGroup, RankMetadata, RankSource, Topology
+from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.topology.build import build_topology, map_links
 from cluster_analysis.topology.roles import role_of_name
 from cluster_analysis.topology.use import group_use
