@@ -121,12 +121,10 @@ def _modules_for_later(options: AnalyseOptions, output_format: str) -> tuple[lis
 
     The latter are for the time when steps are reduced: there are few, and not each worker has one to the end.
     """
-    from cluster_analysis.pipeline import MODULES_FOR_JUDGING  # noqa: PLC0415
-
     reports = [one.module for one in FILES if one.is_wanted(options)]
     insight = [] if options.write_insight is False else ["cluster_analysis.insight.files"]
     return (
-        [*MODULES_FOR_JUDGING, "cluster_analysis.outputs.everything", *reports, *insight],
+        ["cluster_analysis.replay.graph", "cluster_analysis.outputs.everything", *reports, *insight],
         [TEXTS[output_format]],
     )
 

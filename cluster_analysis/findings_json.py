@@ -22,17 +22,8 @@ from cluster_analysis.sentences.notes import note
 from cluster_analysis.sentences.problems import reason
 from cluster_run.errors import ClusterError, InputError, SchemaError
 from cluster_run.facts import fact_of
-from cluster_run.findings import (
-    Evidence,
-    Finding,
-    FindingsDocument,
-    Link,
-    LostPart,
-    ParallelSizes,
-    Place,
-    RunInfo,
-    Wait,
-)
+from cluster_run.findings import Evidence, Finding, FindingsDocument, Link, LostPart, Place, RunInfo, Wait
+from cluster_run.ids import ParallelSizes
 from cluster_run.layout import FINDINGS_NAME
 from cluster_run.problem import Problem
 

@@ -156,9 +156,13 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         "cluster_analysis.run_header": "cluster_analysis.options cluster_analysis.tables cluster_run",
         "cluster_analysis.pipeline": (
-            "cluster_analysis.describe cluster_analysis.discovery cluster_analysis.engine "
-            "cluster_analysis.options cluster_analysis.result cluster_analysis.sentences "
-            "cluster_analysis.run_header "
+            "cluster_analysis.discovery cluster_analysis.engine cluster_analysis.options "
+            "cluster_analysis.replay cluster_analysis.sentences cluster_analysis.tables "
+            "cluster_analysis.topology cluster_analysis.trace.evidence cluster_run"
+        ),
+        "cluster_analysis.judging": (
+            "cluster_analysis.pipeline cluster_analysis.describe cluster_analysis.engine "
+            "cluster_analysis.result cluster_analysis.run_header cluster_analysis.sentences "
             f"cluster_analysis.judge {_JUDGED}"
         ),
         "cluster_analysis.findings_json": ("cluster_analysis.result cluster_analysis.sentences cluster_run"),
@@ -186,7 +190,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.outputs": (
             "cluster_analysis.insight cluster_analysis.reports cluster_analysis.findings_json "
             "cluster_analysis.output_folder "
-            "cluster_analysis.pipeline cluster_analysis.result cluster_analysis.engine "
+            "cluster_analysis.pipeline cluster_analysis.judging cluster_analysis.result "
+            "cluster_analysis.engine "
             "cluster_analysis.judge.baseline cluster_analysis.judge.told_before "
             "cluster_analysis.options cluster_analysis.run_header cluster_run"
         ),

@@ -15,9 +15,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cluster_analysis.engine.read_ranks import Progress
+from cluster_analysis.judging import compared, judged
 from cluster_analysis.output_folder import INSIGHT_NAMES, new_output
 from cluster_analysis.outputs.registry import FILES, FileReport
-from cluster_analysis.pipeline import Examined, compared, judged
+from cluster_analysis.pipeline import Examined
 from cluster_analysis.result import Reported
 from cluster_analysis.run_header import now
 from cluster_run.ids import Rank

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct, field
 
 from cluster_run.facts import Fact
-from cluster_run.findings import Confidence, ParallelSizes
-from cluster_run.ids import DeviceId, HostId, Rank, Step
+from cluster_run.ids import DeviceId, HostId, ParallelSizes, Rank, Step
 from cluster_run.problem import Problem
+
+if TYPE_CHECKING:
+    from cluster_run.findings import Confidence
 
 #: Who wrote a capture, and in which form; shown as `run.sources` of findings.json.
 SourceKind = Literal[

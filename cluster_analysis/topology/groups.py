@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -12,9 +13,11 @@ from msgspec.structs import replace
 from cluster_analysis.tables.model import RankMetadata
 from cluster_analysis.tables.schema import OPERATOR_GROUP_PREFIX
 from cluster_run.facts import fact
-from cluster_run.findings import Confidence
 from cluster_run.ids import Rank
 from cluster_run.problem import Problem
+
+if TYPE_CHECKING:
+    from cluster_run.findings import Confidence
 
 #: One row a rank, group and kind of operator; small, whatever the length of the run.
 #: `local_rank` is the rank's number in the group where its links tell it (a link from it to itself);

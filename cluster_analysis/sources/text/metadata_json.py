@@ -17,8 +17,7 @@ from cluster_analysis.sources.text.json_text import decode, read_bytes
 from cluster_analysis.tables.group_hash import as_group_hash
 from cluster_analysis.tables.model import DeclaredGroup, RankMetadata
 from cluster_run.facts import fact
-from cluster_run.findings import ParallelSizes
-from cluster_run.ids import MAX_RANKS, Rank
+from cluster_run.ids import MAX_RANKS, ParallelSizes, Rank
 
 _ARGUMENT_OF_SIZE = {
     "tp": "tensor_model_parallel_size",

@@ -14,17 +14,8 @@ from cluster_analysis.run_header import places_of
 from cluster_analysis.tables import described, schema
 from cluster_analysis.tables.model import Group, GroupRole, Topology
 from cluster_run.facts import fact
-from cluster_run.findings import (
-    Evidence,
-    Finding,
-    FindingsDocument,
-    Link,
-    LostPart,
-    ParallelSizes,
-    RunInfo,
-    Wait,
-)
-from cluster_run.ids import DeviceId, HostId, Rank, Step
+from cluster_run.findings import Evidence, Finding, FindingsDocument, Link, LostPart, RunInfo, Wait
+from cluster_run.ids import DeviceId, HostId, ParallelSizes, Rank, Step
 from cluster_run.problem import Problem
 from tests.analysis.copies import replace
 
