@@ -134,7 +134,7 @@ def _not_finite(value: Any, path: str = "") -> str:
 
 
 def _plain(document: FindingsDocument) -> dict[str, Any]:
-    parallel = {name: size for name, size in asdict(document.run.parallel).items() if size}
+    parallel = {name: size for name, size in document.run.parallel._asdict().items() if size}
     return {
         "schema": SCHEMA,
         "tool": {"name": TOOL_NAME, "version": document.tool_version},

@@ -39,17 +39,30 @@ Remark = Callable[[str], None]
 class Examined(Struct):
     """What an analysis knows before it judges, while its engine and scratch directory are open.
 
-    It is not frozen: once all is judged the graph is let go, the largest part of it.
+    It is not frozen: steps become the evidence of the whole job, the largest part of which is let go.
     """
 
     options: AnalyseOptions
-    evidence: JobEvidence
     topology: Topology
     capture: Capture
     sources: tuple[RankSource, ...]
     read: RanksRead
     engine: Engine
     scratch: Path
+    _parts: list[StepEvidence]
+    _evidence: JobEvidence | None = None
+
+    @property
+    def evidence(self) -> JobEvidence:
+        """What all steps say together; put together when it is first asked for, and others work already."""
+        if self._evidence is None:
+            self._evidence = _evidence(self._parts, self.read, self.topology)
+            give_back()
+        return self._evidence
+
+    def let_graph_go(self) -> None:
+        """Drop the operators of all steps: they are for judging and comparing, not for reports."""
+        self._evidence = structs.replace(self.evidence, graph=None)
 
     @property
     def shown_addresses(self) -> Mapping[HostId, str]:
@@ -97,12 +110,8 @@ def examined(
             parts, problems = reduce_all(engine, read, topology, tell, str(scratch) if stem else "")
             if not wanted.spans:  # else Insight's files come at once
                 engine.rest()
-            evidence = _evidence(parts, read, topology)
-            give_back()
             read = structs.replace(read, problems=read.problems + contradictions + problems)
-            known = Examined(options, evidence, topology, capture, sources, read, engine, scratch)
-            del evidence  # so that the graph goes when it is let go
-            yield known
+            yield Examined(options, topology, capture, sources, read, engine, scratch, parts)
         finally:
             engine.close()
             let_files_go()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import NewType
+from typing import NamedTuple, NewType
 
 from cluster_run.errors import UsageError
 
@@ -30,8 +29,7 @@ MAX_RANGE_LENGTH = 10_000_000
 _MAX_DIGITS = 18
 
 
-@dataclass(frozen=True)
-class ParallelSizes:
+class ParallelSizes(NamedTuple):
     """Degrees of parallelism; 0 where unknown."""
 
     tp: int = 0

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cluster_analysis.engine.tasks import SpanFile, SpanTable, spans_of_parts
 from cluster_analysis.insight.blocks import Blocks, RankSets, spans_of
@@ -43,10 +44,15 @@ class CommunicationInput(Struct, frozen=True):
     files: Mapping[int, str]
 
 
-def write_communication_file(given: CommunicationInput, path: str) -> None:
-    """Write cluster_communication.json to `path`; see `write_communication`."""
+def write_communication_file(
+    spans: Sequence[SpanTable | SpanFile], given: CommunicationInput, path: str
+) -> None:
+    """Write cluster_communication.json to `path`, of `given` with these spans: a task for a worker.
+
+    A worker imports the module that holds its task, and so nothing of Insight's other files.
+    """
     with open(path, "wb", _BUFFER_BYTES) as stream:
-        write_communication(given, stream)
+        write_communication(replace(given, spans=spans), stream)
 
 
 def write_communication(given: CommunicationInput, stream: IO[bytes]) -> None:

@@ -8,7 +8,6 @@ changes all of them, makes no rank look worse. Noise bands come from the steps o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import Literal, TypeGuard
 
 import numpy as np
@@ -100,7 +99,7 @@ def _refusals(
 
 def _sizes(topology: Topology) -> str:
     """The degrees of parallelism as the field writes them: TP 4 × PP 2 × DP 8."""
-    sizes = {name.upper(): size for name, size in asdict(topology.parallel).items() if size}
+    sizes = {name.upper(): size for name, size in topology.parallel._asdict().items() if size}
     return " × ".join(f"{name} {size}" for name, size in sizes.items()) or "-"
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pyarrow as pa
 from msgspec import Struct
-from msgspec.structs import replace
 
 from cluster_analysis.engine.read_ranks import Progress
 from cluster_analysis.judging import compared, judged
@@ -50,8 +49,7 @@ def write_everything(examined: Examined, tell: Progress) -> Written:
             tell("detecting", 0, 1)
             result = judged(examined)
             comparison = compared(examined, result, tell)
-            # The operators of all steps are for judging and comparing, not for reports.
-            examined.evidence = replace(examined.evidence, graph=None)
+            examined.let_graph_go()
 
             def collectives() -> Sequence[pa.Table]:
                 from cluster_analysis.insight.files import collectives_by_step  # noqa: PLC0415

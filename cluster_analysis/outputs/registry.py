@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from cluster_run.layout import COMPARISON_NAME, FINDINGS_NAME, REPORT_NAME, TABLES_NAME, TIMELINE_NAME
 
@@ -23,8 +21,8 @@ def _always(options: AnalyseOptions) -> bool:
     return True
 
 
-class FileReport(Struct, frozen=True):
-    """A report in files.
+class FileReport(NamedTuple):
+    """A report in files. `--help` needs it, which need not wait for what makes Structs.
 
     Attributes:
         module: dotted name of a `FileReporter`.
