@@ -117,9 +117,9 @@ def _looking_ahead(options: AnalyseOptions) -> list[Callable[[Path, str | None],
 
 
 def _modules_for_later(options: AnalyseOptions, output_format: str) -> tuple[list[str], list[str]]:
-    """Return the modules that judge and report, and those that show the result: some 80 and 20 ms to import.
+    """Return the modules that judge and report, and those that show the result: some 40 and 10 ms to import.
 
-    The latter are for the time when steps are reduced: there are few, and not each worker has one to the end.
+    The latter are for the time when the last step is reduced.
     """
     reports = [one.module for one in FILES if one.is_wanted(options)]
     insight = [] if options.write_insight is False else ["cluster_analysis.insight.files"]
@@ -132,7 +132,8 @@ def _modules_for_later(options: AnalyseOptions, output_format: str) -> tuple[lis
 def _importing_meanwhile(tell: Progress, *modules: list[str]) -> Progress:
     """Return `tell` that imports modules while workers are busy, so that nobody waits for them later.
 
-    Each list has its own kind of work: the first is imported beside the first work of which some is done.
+    Each list has its own kind of work: the first is imported beside the first work of which some is done, the
+    last beside the last task of the next, when a processor is idle.
     """
     waiting = list(modules)
     last = ""
@@ -140,7 +141,7 @@ def _importing_meanwhile(tell: Progress, *modules: list[str]) -> Progress:
     def told(what: str, done: int, total: int) -> None:
         nonlocal last
         tell(what, done, total)
-        if done and waiting and what != last:
+        if done and waiting and what != last and (len(waiting) > 1 or done + 1 >= total):
             last = what
             gc.disable()
             for name in waiting.pop(0):
