@@ -42,10 +42,11 @@ def enclosing_run(path: Path) -> Path | None:
 
 def split_by_run(tree: Tree, path: Path) -> dict[Path, Tree]:
     """Return what lies in each run directory below `path`; under `path` itself what lies in none."""
-    roots = {_root_of(one, path) for one in (*tree.ascend, *tree.prof, *tree.legacy)} or {path}
+    root_of = {one: _root_of(one, path) for one in (*tree.ascend, *tree.prof, *tree.legacy)}
+    roots = set(root_of.values()) or {path}
 
     def of(root: Path, directories: Iterable[Path]) -> tuple[Path, ...]:
-        return tuple(one for one in directories if _root_of(one, path) == root)
+        return tuple(one for one in directories if root_of[one] == root)
 
     parts = {
         root: Tree(of(root, tree.ascend), of(root, tree.prof), of(root, tree.legacy))

@@ -105,10 +105,6 @@ class StepTables(Struct, frozen=True):
         """Return the links alone."""
         return self.links
 
-    def load_collectives(self) -> pa.Table:
-        """Return the collectives alone."""
-        return self.collectives
-
 
 class StepFiles(Struct, frozen=True):
     """The same in files of the scratch directory, one record batch a step.
@@ -122,15 +118,11 @@ class StepFiles(Struct, frozen=True):
 
     def load(self) -> StepTables:
         """Return the two tables of this step."""
-        return StepTables(self.load_collectives(), self.load_links())
+        return StepTables(self._batch(_COLLECTIVES_SUFFIX), self.load_links())
 
     def load_links(self) -> pa.Table:
         """Return the links alone; the other file is not opened."""
         return self._batch(_LINKS_SUFFIX)
-
-    def load_collectives(self) -> pa.Table:
-        """Return the collectives alone; the other file is not opened."""
-        return self._batch(_COLLECTIVES_SUFFIX)
 
     def _batch(self, suffix: str) -> pa.Table:
         path = self.path + suffix
@@ -276,7 +268,7 @@ def reduce_parts(
 
 def collectives_of_step(parts: Sequence[StepTables | StepFiles]) -> pa.Table:
     """Return COLLECTIVES of one step, by rank and start."""
-    table = canonical([part.load_collectives() for part in parts], COLLECTIVES)
+    table = canonical([part.load().collectives for part in parts], COLLECTIVES)
     return table.sort_by([("rank", "ascending"), ("start_ns", "ascending")])
 
 
