@@ -1,29 +1,37 @@
 """By how much a quoted saving moves when a share of the records of communication is lost.
 
     python -m benchmarks.detection.lost_records [--share 0.02] [--trials 3] [--first-seed 1000] [--jobs 22]
+        [--model paths]
 
-Asks it of the real trace, in both forms of its messages, and of plain jobs of `streams` with pipelines. A
+Asks it of the real trace, in both forms of its messages, and of plain jobs of a model with pipelines. A
 finding that is no longer there has moved by all of its saving.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import random
 import shutil
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.detection.modelled import said_of
+from benchmarks.detection.modelled import MODELS, said_of
 from benchmarks.detection.real_trace import FOLDER, FORMS
-from benchmarks.models.streams import model as streams
-from benchmarks.models.streams.scenarios import scenario
 
 #: Records of one operator are in both, by one name.
 _FILES = ("communication.json", "communication_matrix.json")
+#: Tables that say its name, and the column that does.
+_TABLES = {
+    "CommAnalyzerTime": "hccl_op_name",
+    "CommAnalyzerBandwidth": "hccl_op_name",
+    "CommAnalyzerMatrix": "hccl_op_name",
+    "COMMUNICATION_OP": "(SELECT value FROM STRING_IDS WHERE id = opName)",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,11 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options_of.add_argument("--share", type=float, default=0.02)
     options_of.add_argument("--trials", type=int, default=3, help="losses of other records each")
     options_of.add_argument("--first-seed", type=int, default=1_000)
-    options_of.add_argument("--jobs", type=int, default=22, help="seeds of `streams` that are looked through")
+    options_of.add_argument("--jobs", type=int, default=22, help="seeds that are looked through")
+    options_of.add_argument("--model", choices=sorted(MODELS), default="streams")
     options = options_of.parse_args(arguments)
     moves: list[float] = []
     with tempfile.TemporaryDirectory(prefix="lost-") as scratch:
-        for name, run in _captures(Path(scratch), options.first_seed, options.jobs):
+        for name, run in _captures(Path(scratch), options.model, options.first_seed, options.jobs):
             said = dearest(run)
             if said is None:
                 continue
@@ -51,17 +60,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _captures(scratch: Path, first_seed: int, n_jobs: int) -> Iterator[tuple[str, Path]]:
+def _captures(scratch: Path, model: str, first_seed: int, n_jobs: int) -> Iterator[tuple[str, Path]]:
     if FOLDER.exists():
         yield from ((form, FOLDER / form) for form in FORMS)
+    classes = MODELS[model].FAULT_CLASSES
     for number, seed in enumerate(range(first_seed, first_seed + n_jobs)):
-        fault_class = streams.FAULT_CLASSES[number % len(streams.FAULT_CLASSES)]
-        job, faults = scenario("plain", seed, fault_class)
-        if job.pp > 1:
-            run = scratch / str(seed)
-            streams.made(job, faults, seed, run)
-            yield f"streams {seed} '{fault_class}', {job.schedule} {job.exchanges}", run
-            shutil.rmtree(run)
+        fault_class = classes[number % len(classes)]
+        run = scratch / str(seed)
+        job = MODELS[model].make("plain", seed, fault_class, run).about
+        if not any(one in job for one in ("pp1 ", "stages 1 ")):
+            yield f"{model} {seed} '{fault_class}', {job}", run
+        shutil.rmtree(run)
 
 
 def dearest(run: Path) -> tuple[str, float] | None:
@@ -86,23 +95,47 @@ def without_records(run: Path, to: Path, share: float, seed: int) -> int:
     """
     shutil.copytree(run, to)
     n_lost = 0
-    for first in sorted(to.rglob(_FILES[0])):
-        dice = random.Random(f"{seed}/{first.relative_to(to)}")
-        lost: set[tuple[str, str, str]] = set()
-        for path in (first, first.with_name(_FILES[1])):
-            if not path.exists():
-                continue
-            steps = json.loads(path.read_text(encoding="utf-8"))
-            for step, kinds in steps.items():
-                for kind, operators in kinds.items():
-                    if path == first:
-                        lost |= {(step, kind, name) for name in operators if _is_lost(name, share, dice)}
-                    kinds[kind] = {
-                        name: rows for name, rows in operators.items() if (step, kind, name) not in lost
-                    }
-            path.write_text(json.dumps(steps), encoding="utf-8")
-        n_lost += len(lost)
+    for folder in sorted({one.parent for name in (_FILES[0], "*.db") for one in to.rglob(name)}):
+        dice = random.Random(f"{seed}/{folder.relative_to(to)}")
+        n_lost += _without_entries(folder, share, dice) + _without_rows(folder, share, dice)
     return n_lost
+
+
+def _without_entries(folder: Path, share: float, dice: random.Random) -> int:
+    """Take a share of the operators out of a rank's text files."""
+    lost: set[tuple[str, str, str]] = set()
+    for path in (folder / name for name in _FILES):
+        if not path.exists():
+            continue
+        steps = json.loads(path.read_text(encoding="utf-8"))
+        for step, kinds in steps.items():
+            for kind, operators in kinds.items():
+                if path.name == _FILES[0]:
+                    lost |= {(step, kind, name) for name in operators if _is_lost(name, share, dice)}
+                kinds[kind] = {
+                    name: rows for name, rows in operators.items() if (step, kind, name) not in lost
+                }
+        path.write_text(json.dumps(steps), encoding="utf-8")
+    return len(lost)
+
+
+def _without_rows(folder: Path, share: float, dice: random.Random) -> int:
+    """Take the same operators out of all of a rank's databases."""
+    is_lost: dict[str, bool] = {}
+    for path in sorted(folder.glob("*.db")):
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            tables = [
+                one for (one,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            ]
+            for table in (one for one in _TABLES if one in tables):
+                rows = database.execute(f"SELECT rowid, {_TABLES[table]} FROM {table}").fetchall()
+                for _, name in rows:
+                    if name not in is_lost:
+                        is_lost[name] = _is_lost(name, share, dice)
+                gone = [(row,) for row, name in rows if is_lost[name]]
+                database.executemany(f"DELETE FROM {table} WHERE rowid = ?", gone)
+            database.commit()
+    return sum(is_lost.values())
 
 
 def _is_lost(name: str, share: float, dice: random.Random) -> bool:

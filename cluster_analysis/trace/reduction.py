@@ -39,7 +39,7 @@ from cluster_analysis.trace.streams.free import (
 )
 from cluster_analysis.trace.streams.streams import Sequence as Streams
 from cluster_analysis.trace.streams.streams import sequence
-from cluster_analysis.trace.streams.waits import waited_us, with_issues
+from cluster_analysis.trace.streams.waits import most_waited_us, waited_first_us, waited_us, with_issues
 from cluster_run.facts import fact
 from cluster_run.ids import Rank, Step
 
@@ -320,7 +320,9 @@ def _exposed(calls: Calls, local: Streams, steps: pa.Table, stage: IntArray) -> 
     recorded = np.bincount(calls.rank, elapse, len(calls.ranks)).astype(np.float64)
     if all_count and local.is_side.any():
         recorded += outside_us(calls, local.is_side)
-    return Exposed(total, recorded, stage)
+    waited = waited_first_us(calls, local)
+    waited += np.bincount(calls.rank, np.nan_to_num(most_waited_us(calls, local)), len(calls.ranks))
+    return Exposed(total, recorded, waited, stage)
 
 
 def _step_time(steps: pa.Table, ranks: IntArray) -> FloatArray:

@@ -73,7 +73,7 @@ def missing_collectives(
         if name in topology.groups
     }
     n_members = np.array([len(members.get(code, ())) for code in range(len(calls.groups))])
-    purpose = _purposes(calls, topology)
+    purpose = purposes(calls, topology)
     holed = _holed(calls, operator, offset_us, n_members, purpose)
     if not holed:
         return []
@@ -86,22 +86,31 @@ def missing_collectives(
         for rank in sorted(set(members[group]) - set(calls.rank[one.known].tolist())):
             left_us = one.ended_us - float(offset_us[rank])
             is_alike = stage[calls.rank[one.known]] == stage[rank]
+            # Whatever little the clocks are off by, it was over when its rank began what comes next.
+            followed_us = gaps.followed_us(calls, rank, one.known[is_alike])
+            if followed_us > left_us - HALFWAY * one.needed_us:
+                left_us = min(left_us, followed_us)
             is_side = streams is not None and bool(streams.is_side[one.known[0]])
             own = _stream_of(calls, rank, streams, is_side=is_side)
             after_us = until_us.get((rank, is_side), -np.inf)
             issued_us = gaps.issued_us(calls, rank, one.known[is_alike], streams)
-            if np.isfinite(issued_us):
+            if is_side and np.isfinite(issued_us):
                 found.append(_beside(calls, own, rank, one, left_us, since_us=max(issued_us, after_us)))
             else:
                 local_us = gaps.before(one.known, is_alike)
                 starts = calls.start_us[own if is_side else _issued(calls, rank, streams)]
                 times = starts, calls.end_us[own]
-                found.append(_in_line(calls, times, rank, one, left_us, local_us=local_us, after_us=after_us))
+                found.append(
+                    _in_line(
+                        calls, times, rank, one, left_us,
+                        issued_us=issued_us, local_us=local_us, after_us=after_us,
+                    )
+                )  # fmt: skip
             until_us[rank, is_side] = found[-1].end_us
     return found
 
 
-def _purposes(calls: Calls, topology: Topology) -> IntArray:
+def purposes(calls: Calls, topology: Topology) -> IntArray:
     """Number the groups (groups,) by what they are for: role, number of ranks, how far these lie apart."""
     found: dict[tuple[str, int, int], int] = {}
     numbers = []
@@ -177,6 +186,7 @@ def _in_line(
     one: _Holed,
     left_us: float,
     *,
+    issued_us: float,
     local_us: float,
     after_us: float,
 ) -> MissingCall:
@@ -190,6 +200,7 @@ def _in_line(
         rank: its position.
         one: the operator.
         left_us: when the others ended it, on the rank's clock.
+        issued_us: when the rank came to it, by those of its stage; NaN for unknown.
         local_us: how long ranks usually work before it; NaN for unknown.
         after_us: when the rank ended a call that is filled in before this one.
     """
@@ -199,6 +210,8 @@ def _in_line(
     before = min(max(float(ends[ends <= under_way_us].max(initial=-np.inf)), after_us), end)
     if one.waited:
         start = max(end - one.needed_us, before)
+    elif np.isfinite(issued_us):
+        start = min(max(issued_us, before), max(end - one.needed_us, before))
     elif np.isfinite(before) and np.isfinite(local_us):
         start = min(before + local_us, max(end - one.needed_us, before))
     else:

@@ -18,15 +18,19 @@ from cluster_analysis.trace.missing.record import MissingCall
 class Exposed(Struct, frozen=True):
     """Time in communication that computing does not cover, by rank (R,): of the totals, and of the records.
 
-    In µs. `stage` (R,) is that of each rank: there records and totals agree alike.
+    In µs. `waited_us` (R,) is how long at most the main stream waited for a second one, which the totals hold
+    and its own records do not. `stage` (R,) is that of each rank: there records and totals agree alike.
     """
 
     total_us: FloatArray
     recorded_us: FloatArray
+    waited_us: FloatArray
     stage: IntArray
 
 
-def as_totals_say(found: Sequence[MissingCall], exposed: Exposed, is_side: BoolArray) -> list[MissingCall]:
+def as_totals_say(
+    found: Sequence[MissingCall], exposed: Exposed, is_side: BoolArray, awaits_side: BoolArray
+) -> list[MissingCall]:
     """Return the calls, begun so much earlier or later that each rank's communication adds up.
 
     Totals that have no room for half of what all of them take at least were summed up from the records, and
@@ -36,45 +40,50 @@ def as_totals_say(found: Sequence[MissingCall], exposed: Exposed, is_side: BoolA
         found: calls to fill in.
         exposed: what they must add up to.
         is_side: whether a call (V,) runs beside computing: it does not count.
+        awaits_side: whether a call (V,) begins when one on the second stream ends: who lacks it may have
+            waited for that for any time.
     """
-    incomplete = np.zeros(len(exposed.stage), bool)
+    incomplete, waits = np.zeros((2, len(exposed.stage)), bool)
     incomplete[[one.rank for one in found]] = True
-    missing_us, least_us = _missing(exposed, incomplete)
+    waits[[one.rank for one in found if awaits_side[one.source]]] = True
+    least_us, most_us, clear_us = _missing(exposed, incomplete)
+    least_us[waits] = -np.inf
     by_rank: dict[int, list[int]] = {}
     for number, one in enumerate(found):
         if not is_side[one.source]:
             by_rank.setdefault(one.rank, []).append(number)
     moved = list(found)
-    least_by_rank = {
+    needed_us = {
         rank: sum(found[number].end_us - found[number].latest_us for number in numbers)
         for rank, numbers in by_rank.items()
-        if np.isfinite(missing_us[rank])
+        if np.isfinite(most_us[rank])
     }
-    if missing_us[list(least_by_rank)].sum() < HALFWAY * sum(least_by_rank.values()):
+    if most_us[list(needed_us)].sum() < HALFWAY * sum(needed_us.values()):
         return moved
     for rank, numbers in by_rank.items():
         filled_us = sum(found[number].end_us - found[number].start_us for number in numbers)
-        longer_us = float(missing_us[rank] - filled_us)
-        if abs(longer_us) >= least_us[rank]:
+        longer_us = float(np.clip(filled_us, least_us[rank], most_us[rank])) - filled_us
+        if abs(longer_us) >= clear_us[rank]:
             _move(moved, numbers, longer_us)
     return moved
 
 
-def _missing(exposed: Exposed, incomplete: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Time (R,) in communication that no record accounts for, and which difference from it is clear (R,).
+def _missing(exposed: Exposed, incomplete: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Time in communication that no record accounts for, the least and the most, and what is clearly more.
 
-    NaN where that cannot be said.
+    All (R,), in µs; NaN where that cannot be said.
     """
     rest = exposed.total_us - exposed.recorded_us
-    missing, clear = np.full(len(rest), np.nan), np.full(len(rest), np.nan)
+    by_records = rest - np.clip(rest, 0.0, exposed.waited_us)
+    most, clear = np.full(len(rest), np.nan), np.full(len(rest), np.nan)
     for one in np.unique(exposed.stage[incomplete]):
         inside = exposed.stage == one
-        whole = rest[inside & ~incomplete]
+        whole = by_records[inside & ~incomplete]
         whole = whole[np.isfinite(whole)]
         if len(whole) >= ENOUGH_RANKS:
-            missing[inside] = rest[inside] - float(median(whole))
+            most[inside] = rest[inside] - float(median(whole))
             clear[inside] = max(CLEAR_SIGMAS * float(sigma(whole)), LEAST_MISSING_US)
-    return missing, clear
+    return most - exposed.waited_us, most, clear
 
 
 def _move(calls: list[MissingCall], numbers: Sequence[int], longer_us: float) -> None:

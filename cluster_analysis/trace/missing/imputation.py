@@ -14,13 +14,14 @@ from msgspec.structs import replace
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.calls import Calls
-from cluster_analysis.trace.missing.collectives import missing_collectives
+from cluster_analysis.trace.missing.collectives import missing_collectives, purposes
 from cluster_analysis.trace.missing.durations import Exposed, as_totals_say
 from cluster_analysis.trace.missing.messages import missing_messages
 from cluster_analysis.trace.missing.record import MissingCall
 from cluster_analysis.trace.pairing.ends import Program
 from cluster_analysis.trace.streams.streams import Sequence as Streams
 from cluster_analysis.trace.streams.streams import among_others
+from cluster_analysis.trace.streams.waits import most_waited_us
 
 
 def with_missing_calls(
@@ -48,7 +49,9 @@ def with_missing_calls(
     """
     if not calls.has_clock:
         return calls, programs
-    messages = missing_messages(calls, operator, offset_us, programs)
+    purpose = purposes(calls, topology)
+    is_side = None if local is None else local.is_side
+    messages = missing_messages(calls, operator, offset_us, programs, purpose, is_side)
     # A lost collective lies among all of its rank's calls, with the messages that are filled in.
     among, order = _filled_in(calls, messages)
     source = _sources(messages)
@@ -61,13 +64,17 @@ def with_missing_calls(
         # And a lost message behind the lost collective that its replicas had ended before.
         among, order = _filled_in(calls, together)
         operators = np.concatenate([operator, operator[_sources(together)]])[order]
-        messages = missing_messages(among, operators, offset_us, moved_to(programs, order, ()))
+        if is_side is not None:
+            is_side = np.concatenate([is_side, is_side[_sources(together)]])[order]
+        messages = missing_messages(
+            among, operators, offset_us, moved_to(programs, order, ()), purpose, is_side
+        )
         messages = [replace(one, source=int(order[one.source])) for one in messages]
     found = [*messages, *together]
     if not found:
         return calls, programs
     if exposed is not None and local is not None:
-        found = as_totals_say(found, exposed, local.is_side)
+        found = as_totals_say(found, exposed, local.is_side, np.isfinite(most_waited_us(calls, local)))
     whole, order = _filled_in(calls, found)
     return whole, moved_to(programs, order, found)
 

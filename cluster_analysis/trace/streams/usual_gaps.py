@@ -17,10 +17,12 @@ from cluster_analysis.trace.streams.streams import Sequence
 class UsualGaps(Struct, frozen=True):
     """The local time before each call (V,) in µs, and the usual one before those of its `code`.
 
-    Calls of one code have the same place in groups of one purpose and stage.
+    It counts `since` the rank's last call that had ended by then, -1 for none. Calls of one code have the
+    same place in groups of one purpose and stage.
     """
 
     own_us: FloatArray
+    since: IntArray
     usual_us: FloatArray
     code: IntArray
 
@@ -37,9 +39,14 @@ class UsualGaps(Struct, frozen=True):
         first = np.full(len(calls.groups), len(calls))
         np.minimum.at(first, calls.group, operator)
         place = operator - first[calls.group]
-        _, code = combined(stage[calls.rank] + 1, calls.kind, place, purpose[calls.group])
-        own = _gaps(calls)
-        return cls(own, medians_of_known(code, own), code)
+        # A stage's ranks send and receive the same in one order.
+        messages = calls.is_point_to_point
+        place[messages], n_messages = _places(calls, messages)
+        count = np.zeros(len(calls), np.int64)
+        count[messages] = n_messages
+        _, code = combined(stage[calls.rank] + 1, calls.kind, place, purpose[calls.group], count)
+        own, since = _gaps(calls)
+        return cls(own, since, medians_of_known(code, own), code)
 
     def before(self, block: IntArray, is_alike: BoolArray) -> float:
         """Return the usual one before the calls of a block, of those alike if there are any; NaN: unknown."""
@@ -50,19 +57,46 @@ class UsualGaps(Struct, frozen=True):
         return usual if local > UNUSUAL_FACTOR * usual else local
 
     def issued_us(self, calls: Calls, rank: int, alike: IntArray, streams: Sequence | None) -> float:
-        """Return when a rank issued a call to its second stream, by those alike: so long after the same call.
+        """Return when a rank came to a call, by those alike: so long after the same call as they did.
 
-        NaN where they are not on a second stream, or the rank lacks that call too.
+        On a second stream they count from what issued it, on the main stream from what had ended last. NaN
+        where they do not agree on the stream, or the rank lacks that call too.
         """
-        if streams is None or not len(alike) or not streams.is_side[alike].all():
+        if streams is None or not len(alike) or len(set(streams.is_side[alike].tolist())) > 1:
             return np.nan
+        is_side = bool(streams.is_side[alike[0]])
+        since, gap_us = (streams.after, streams.gap_us) if is_side else (self.since, self.own_us)
         inside = calls.of_rank(rank)
-        own = inside.start + np.flatnonzero(~calls.is_point_to_point[inside])
+        codes, ends = self.code[inside], calls.end_us[inside]
         at: list[float] = []
-        for call in alike[streams.after[alike] >= 0].tolist():
-            since = own[self.code[own] == self.code[streams.after[call]]]
-            at += [float(calls.end_us[since[0]] + streams.gap_us[call])] if len(since) else []
+        for call in alike[since[alike] >= 0].tolist():
+            ended = ends[codes == self.code[since[call]]]
+            at += [float(ended[0] + gap_us[call])] if len(ended) else []
         return float(np.median(at)) if at else np.nan
+
+    def followed_us(self, calls: Calls, rank: int, alike: IntArray) -> float:
+        """Return when a rank began what those alike begin next when theirs is over; inf: unknown."""
+        inside = calls.of_rank(rank)
+        codes, starts = self.code[inside], calls.start_us[inside]
+        at: list[float] = []
+        for call in alike.tolist():
+            theirs = calls.of_rank(int(calls.rank[call]))
+            begun = calls.start_us[theirs] >= calls.end_us[call] - ROUNDED_US
+            if begun.any():
+                begun_us = starts[codes == self.code[theirs.start + int(np.argmax(begun))]]
+                at += [float(begun_us[0])] if len(begun_us) else []
+        return float(np.median(at)) if at else np.inf
+
+
+def _places(calls: Calls, chosen: BoolArray) -> tuple[IntArray, IntArray]:
+    """The place of each chosen call (N,) among its rank's of its group and kind, and how many these are."""
+    inside = np.flatnonzero(chosen)
+    _, run = combined(calls.rank[inside], calls.group[inside], calls.kind[inside])
+    order = np.argsort(run, kind="stable")
+    count = np.bincount(run)
+    place = np.empty(len(inside), np.int64)
+    place[order] = np.arange(len(inside)) - np.repeat(np.cumsum(count) - count, count)[: len(inside)]
+    return place, count[run]
 
 
 def medians_of_known(code: IntArray, values: FloatArray) -> FloatArray:
@@ -70,14 +104,16 @@ def medians_of_known(code: IntArray, values: FloatArray) -> FloatArray:
     return np.asarray(medians_of(values, code)[code])
 
 
-def _gaps(calls: Calls) -> FloatArray:
-    """Time before each call since the rank's last call that had ended by then (V,); NaN where there is none.
+def _gaps(calls: Calls) -> tuple[FloatArray, IntArray]:
+    """Time before each call since the rank's last call that had ended by then, and that call, both (V,).
 
-    Sends may run beside it.
+    NaN and -1 where there is none. Sends may run beside it.
     """
-    gap = np.full(len(calls), np.nan)
+    gap, last = np.full(len(calls), np.nan), np.full(len(calls), -1)
     for back in range(1, min(MOST_OVERLAPPED + 1, len(calls))):
         since = calls.start_us[back:] - calls.end_us[:-back]
-        had_ended = (calls.rank[back:] == calls.rank[:-back]) & (since > -ROUNDED_US)
-        gap[back:] = np.fmin(gap[back:], np.where(had_ended, np.maximum(since, 0.0), np.nan))
-    return gap
+        is_later = (calls.rank[back:] == calls.rank[:-back]) & (since > -ROUNDED_US)
+        is_later &= ~(np.maximum(since, 0.0) >= gap[back:])
+        gap[back:] = np.where(is_later, np.maximum(since, 0.0), gap[back:])
+        last[back:] = np.where(is_later, np.arange(len(since)), last[back:])
+    return gap, last

@@ -27,23 +27,37 @@ def waited_us(calls: Calls, local: Sequence, missing_us: FloatArray) -> FloatArr
             where that is not known: then all is waiting that may be.
     """
     waited = np.zeros(len(calls))
-    at = np.flatnonzero(local.waits_last & ~local.is_side & begins_with(calls, local.join))
+    most_us = most_waited_us(calls, local)
+    at = np.flatnonzero(most_us >= 0)
     if not len(at):
         return waited
-    begun = np.where(local.after[at] >= 0, calls.end_us[local.after[at]], -np.inf)
-    issued = np.where(local.is_side & ~local.is_queued, calls.start_us, -np.inf)
-    begun = np.maximum(begun, running_maxima(issued, calls.rank)[at])  # the call itself is on the main stream
-    most = np.where(np.isfinite(begun), np.maximum(calls.start_us[at] - begun, 0.0), 0.0)
+    most = most_us[at]
     rank = calls.rank[at]
     total = np.bincount(rank, most, len(calls.ranks))
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.clip(np.nan_to_num((missing_us - _waited_first(calls, local)) / total, nan=1.0), 0.0, 1.0)
+        share = np.clip(
+            np.nan_to_num((missing_us - waited_first_us(calls, local)) / total, nan=1.0), 0.0, 1.0
+        )
     waited[at] = most * share[rank]
     return waited
 
 
-def _waited_first(calls: Calls, local: Sequence) -> FloatArray:
-    """How long each rank's main stream waited for the second one before it computed (ranks,)."""
+def most_waited_us(calls: Calls, local: Sequence) -> FloatArray:
+    """Return how long each call's main stream can have waited before it for the second one (V,), in µs.
+
+    That is since it issued the last call there; NaN for calls that begin with no end of the second stream.
+    """
+    most = np.full(len(calls), np.nan)
+    at = np.flatnonzero(local.waits_last & ~local.is_side & begins_with(calls, local.join))
+    begun = np.where(local.after[at] >= 0, calls.end_us[local.after[at]], -np.inf)
+    issued = np.where(local.is_side & ~local.is_queued, calls.start_us, -np.inf)
+    begun = np.maximum(begun, running_maxima(issued, calls.rank)[at])  # the call itself is on the main stream
+    most[at] = np.where(np.isfinite(begun), np.maximum(calls.start_us[at] - begun, 0.0), 0.0)
+    return most
+
+
+def waited_first_us(calls: Calls, local: Sequence) -> FloatArray:
+    """Return how long each rank's main stream waited for the second one before it computed (ranks,)."""
     at = np.flatnonzero((local.join >= 0) & (local.after >= 0) & ~local.waits_last)
     waited = np.maximum(calls.end_us[local.join[at]] - calls.end_us[local.after[at]], 0.0)
     return np.bincount(calls.rank[at], waited, len(calls.ranks)).astype(np.float64)

@@ -133,7 +133,7 @@ def filled_in(calls: list[Call], *, exposed_us: dict[int, float] | None = None) 
     exposed = None
     if exposed_us is not None:
         recorded = np.bincount(found.rank, found.elapse_us)
-        exposed = Exposed(np.array(list(exposed_us.values())), recorded, np.zeros(6, np.int64))
+        exposed = Exposed(np.array(list(exposed_us.values())), recorded, np.zeros(6), np.zeros(6, np.int64))
     filled, _ = with_missing_calls(
         found, operator, clock_offsets(found, operator), where,
         exposed=exposed, local=sequence(found, np.zeros(6, np.int32)),
@@ -177,7 +177,7 @@ def test_a_call_in_which_many_stood_still_lasted_as_long_for_the_one_whose_recor
     recorded = np.bincount(found.rank, found.elapse_us)  # the totals lack what the records lack
     filled, _ = with_missing_calls(
         found, operator, clock_offsets(found, operator), where,
-        exposed=Exposed(recorded, recorded, np.zeros(n_ranks, np.int64)),
+        exposed=Exposed(recorded, recorded, np.zeros(n_ranks), np.zeros(n_ranks, np.int64)),
         local=sequence(found, np.zeros(n_ranks, np.int32)),
     )  # fmt: skip
     lasted = filled.elapse_us[filled.rank == 1][2]
