@@ -24,20 +24,19 @@ def waits_for_absent(matched: pa.Table, view: JobView, least_share: float) -> li
         view: the job.
         least_share: of the mean step.
     """
-    kinds, kind = codes(matched["op_type"])
-    names, group = codes(matched["group"])
+    (names, group), (kinds, kind) = codes(matched["group"]), codes(matched["op_type"])
     groups, read = view.topology.groups, set(view.ranks.tolist())
     absent = [
         tuple(rank for rank in groups[name].ranks if rank not in read) if name in groups else ()
         for name in names
     ]
-    # Records can be lost, too: that is no rank without files.
-    lacks_files = np.isin(group, [code for code, ranks in enumerate(absent) if ranks])
-    is_message = np.isin(kind, [code for code, name in enumerate(kinds) if is_point_to_point(name)])
-    lacks = lacks_files & ~is_message & (numbers(matched["n_ranks"]) < numbers(matched["n_expected"]))
-    # What all of them waited, at least: the rest is who came earlier than others.
+    # What all of them waited, at least: the rest is who came earlier than others. Records can be lost, too:
+    # that is no rank without files.
     of_others_us = (numbers(matched["n_ranks"]) - 1) * numbers(matched["max_wait_us"])
-    common_us = np.where(lacks, np.maximum(numbers(matched["total_wait_us"]) - of_others_us, 0.0), 0.0)
+    common_us = np.maximum(numbers(matched["total_wait_us"]) - of_others_us, 0.0)
+    lacks = np.array([bool(ranks) for ranks in absent], bool)[group]
+    is_message = np.array([is_point_to_point(name) for name in kinds], bool)[kind]
+    common_us[is_message | ~lacks] = 0.0
     steps, step = np.unique(matched["step"].to_numpy(), return_inverse=True)
     waited_us = np.zeros((len(steps), len(names)))
     np.add.at(waited_us, (step, group), common_us)
@@ -45,12 +44,5 @@ def waits_for_absent(matched: pa.Table, view: JobView, least_share: float) -> li
     if not waited_us.any() or not share >= least_share:
         return []
     worst, at = np.unravel_index(int(waited_us.argmax()), waited_us.shape)
-    return [
-        fact(
-            "waits_for_absent",
-            step_share=share,
-            wait_us=float(waited_us[worst, at]),
-            step=int(steps[worst]),
-            ranks=absent[at],
-        )
-    ]
+    wait_us, ranks = float(waited_us[worst, at]), absent[at]
+    return [fact("waits_for_absent", step_share=share, wait_us=wait_us, step=int(steps[worst]), ranks=ranks)]

@@ -15,7 +15,8 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cluster_analysis.judge.measures.links import Observations, observe
+from cluster_analysis.judge.measures.links import observe
+from cluster_analysis.judge.measures.slow_units import Observations
 from cluster_analysis.judge.told_before import Matched
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import FloatArray
@@ -170,10 +171,10 @@ def _links(before: Observations | None, after: Observations | None, limits: Thre
 def _by_link(seen: Observations) -> dict[tuple[int, int, str], list[float]]:
     """How many times its class's each observation of a link took."""
     found: dict[tuple[int, int, str], list[float]] = {}
-    columns = (seen.src, seen.dst, seen.transport, np.exp(seen.excess))
-    for src, dst, transport, ratio in zip(*(column.tolist() for column in columns), strict=True):
+    for unit, ratio in zip(seen.unit.tolist(), np.exp(seen.excess).tolist(), strict=True):
         if np.isfinite(ratio):
-            found.setdefault((src, dst, seen.transports[transport]), []).append(ratio)
+            src, dst = seen.members[unit]
+            found.setdefault((src, dst, seen.transport[unit]), []).append(ratio)
     return found
 
 

@@ -11,8 +11,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.deviation import Deviation, deviations
-from cluster_analysis.judge.measures.links import Observations, observe
+from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.metrics import Metric, by_kernels, metrics, outside_experts
+from cluster_analysis.judge.measures.operators import observe_operators
+from cluster_analysis.judge.measures.slow_units import Observations
 from cluster_analysis.judge.measures.steady import Kernels, kernels_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView, build_view
@@ -30,6 +32,12 @@ class Case(Struct, frozen=True, dict=True):
     links: Observations | None
     limits: Thresholds
     _compared: dict[tuple[str, bytes], Deviation] = field(default_factory=dict)
+
+    @cached_property
+    def operators(self) -> Observations | None:
+        """What operators show of the network, in the order of the graph; None where none was read."""
+        graph = self.view.graph
+        return None if graph is None else observe_operators(graph, self.view.topology.hosts, self.limits)
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from cluster_analysis.judge.cost.whatif import Saving
-from cluster_analysis.judge.detectors.retransmission import seen_in_its_steps
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
+from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.common import FAR_SIGMAS, TWICE
 from cluster_analysis.thresholds.cost import WIDE_INTERVAL
 from cluster_analysis.thresholds.limits import Thresholds
@@ -44,11 +46,11 @@ def finding_of(
     elif cost is None and is_known and saving.bound_us is not None:
         facts.append(fact("cost_not_replayable"))
     weight = cost if cost is not None else saving.bound_us
-    seen_us = seen_in_its_steps(view, suspect)
-    if seen_us > TWICE * (cost or 0.0):
+    hidden = saving.after_others_us or 0.0
+    seen_us = _seen_in_its_steps(view, suspect)
+    if seen_us > TWICE * max(cost or 0.0, hidden):
         cost, weight = None, seen_us
         facts.append(fact("cost_not_explained"))
-    hidden = saving.after_others_us or 0.0
     if weight is not None and hidden >= TWICE * max(weight, 1.0) and hidden >= WARNING_COST_SHARE * step_us:
         weight = hidden
         facts.append(fact("hidden", cost_us=hidden))
@@ -93,6 +95,21 @@ def finding_of(
         cost_high_ms=None if high is None else round(high / 1e3, 3),
         separable=suspect.separable,
     )
+
+
+def _seen_in_its_steps(view: JobView, suspect: Suspect) -> float:
+    """µs a step that a retransmission cost as measured: how much longer its ranks' own steps are than others.
+
+    At most what its operator lost. Ranks that were not part of it show the delay a step later, if it came at
+    the end of one. Zero for all other kinds, and where every step has one.
+    """
+    own = median(view.step_us[np.isin(view.ranks, suspect.ranks)], 0)
+    is_hit = np.isin(np.arange(len(own)), suspect.positions(len(own)))
+    if suspect.kind != "retransmission" or is_hit.all():
+        return 0.0
+    row = suspect.evidence[0]
+    longer = float(own[is_hit].max()) - float(median(own[~is_hit]))
+    return max(0.0, float(np.nan_to_num(min(longer, row.value - row.peers_median)))) / len(own)
 
 
 def _late_even_so(view: JobView, suspect: Suspect, saving: Saving, limits: Thresholds) -> float:

@@ -15,10 +15,9 @@ from msgspec import Struct, field
 
 from cluster_analysis.tables.model import Group, GroupRole
 from cluster_analysis.topology.groups import Members
-from cluster_run.ids import ParallelSizes, Rank
-
-if TYPE_CHECKING:
-    from cluster_run.findings import Confidence
+from cluster_analysis.trace.calls import moves_tokens
+from cluster_run.findings import Confidence, ParallelSizes
+from cluster_run.ids import Rank
 
 _ROLE_OF_NAME: Mapping[str, GroupRole] = {
     "tp": "tp",
@@ -139,7 +138,7 @@ def infer_roles(
             roles[key] = "world"
         elif "p2p" in kinds.get(key, {}):
             roles[key] = "cp" if key in rings else "pp"
-        elif any(kind.startswith("alltoall") for kind in kinds.get(key, {})):
+        elif any(map(moves_tokens, kinds.get(key, {}))):
             roles[key] = "ep"
         else:
             candidates.append(key)

@@ -79,6 +79,21 @@ class Calls(Struct, frozen=True, dict=True):
         return self._where_type(is_point_to_point)
 
     @cached_property
+    def moves_gradients(self) -> BoolArray:
+        """True for calls that add up what the ranks have computed: none has anything to send before."""
+        return self._where_type(moves_gradients)
+
+    @cached_property
+    def moves_weights(self) -> BoolArray:
+        """True for calls that fetch what the ranks will compute with."""
+        return self._where_type(moves_weights)
+
+    @cached_property
+    def moves_tokens(self) -> BoolArray:
+        """True for calls in which every rank sends something else to each."""
+        return self._where_type(moves_tokens)
+
+    @cached_property
     def is_receive(self) -> BoolArray:
         """True for calls that only receive."""
         return self._where_type(RECEIVE_TYPES.__contains__)
@@ -113,6 +128,21 @@ class Calls(Struct, frozen=True, dict=True):
 def is_point_to_point(op_type: str) -> bool:
     """Whether a kind of operator is between two ranks; files put some of them under `collective`."""
     return op_type in SEND_TYPES or op_type in RECEIVE_TYPES or "sendrecv" in op_type
+
+
+def moves_gradients(op_type: str) -> bool:
+    """Whether a kind of operator adds up what ranks have computed."""
+    return "reduce" in op_type
+
+
+def moves_weights(op_type: str) -> bool:
+    """Whether a kind of operator fetches what ranks will compute with."""
+    return "gather" in op_type
+
+
+def moves_tokens(op_type: str) -> bool:
+    """Whether every rank sends something else to each, as tokens go to their experts."""
+    return "alltoall" in op_type
 
 
 def calls_of(collectives: pa.Table) -> Calls:

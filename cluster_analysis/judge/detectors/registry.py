@@ -6,7 +6,6 @@ from cluster_analysis.judge.case import Detector
 from cluster_analysis.judge.detectors import (
     host_alone,
     pauses,
-    retransmission,
     slow_host,
     slow_network,
     slow_rank,
@@ -21,6 +20,5 @@ DETECTORS: tuple[Detector, ...] = (
     slow_rank.detect,
     workload.detect,
     slow_network.detect,
-    retransmission.detect,
     whole_job.detect,
 )

@@ -1,26 +1,28 @@
-"""From slow links, or groups where none was observed, to the part that is broken, and to what it costs."""
+"""Which part of the network is broken, told from links, or from operators where no link was observed.
+
+What lasts is a matter of bandwidth. A single operator that lasts many times as long as all others of its kind
+is an event: a lost packet makes an RDMA connection wait for its timer, seconds as configured by default.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.cover import Part, PartName, cover
-from cluster_analysis.judge.measures.links import judge_links
-from cluster_analysis.judge.measures.operators import judge_operators, teams_of
-from cluster_analysis.judge.measures.slow_units import Units
+from cluster_analysis.judge.measures.slow_units import Observations, Units, beyond_class, judged
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
-from cluster_analysis.numeric.sorting import combined, first_positions
+from cluster_analysis.numeric.sorting import distinct, half_octaves
 from cluster_analysis.numeric.stats import median, sigma
-from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY
-from cluster_run.facts import Fact, FindingFact, fact
+from cluster_run.facts import FindingFact, fact
 from cluster_run.findings import Evidence, FaultKind, Link
-from cluster_run.ids import HostId, Rank
+from cluster_run.ids import Rank
 
 #: What a part is called, and what is said of it: where links were observed, and where only operators were.
 _SAID: Mapping[PartName, tuple[FaultKind, FindingFact, FindingFact]] = {
@@ -40,130 +42,188 @@ _SAID: Mapping[PartName, tuple[FaultKind, FindingFact, FindingFact]] = {
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give the broken parts of the network: told from links, or where none was observed from operators."""
-    view = case.view
-    if case.links is not None:
-        units = judge_links(case.links, case.limits)
-    elif view.graph is not None:
-        units = judge_operators(view.graph, view.topology.hosts, case.limits)
-    else:
+    view, seen = case.view, case.links or case.operators
+    if seen is None:
         return
+    units = judged(seen, case.limits)
     place = {host: number for number, host in enumerate(view.hosts)}
     host_of = {int(rank): place[host] for rank, host in view.topology.hosts.items()}
     for part in cover(units, host_of):
         yield _suspect(case, units, part)
+    yield from _events(case)
 
 
 def _suspect(case: Case, units: Units, part: Part) -> Suspect:
     """The suspect of a part that explains slow units."""
-    view, slow = case.view, list(part.explained)
+    slow = list(part.explained)
     transport = units.transport[min(part.claimed.intersection(slow))]
     kind, by_link, by_operators = _SAID[part.name]
     others = np.isfinite(units.level) & ~units.slow & (np.array(units.transport) == transport)
     n_others, spread = int(np.count_nonzero(others)), float(np.nan_to_num(sigma(units.level[others])))
     ratio = float(np.exp(median(units.level[slow])))
     ends = {(units.members[at], units.transport[at]) for at in slow if len(units.members[at]) == 2}
-    ends |= {(units.members[at][::-1], units.transport[at]) for at in slow if units.is_group[at]}
-    links = tuple(Link(Rank(pair[0]), Rank(pair[1]), by) for pair, by in sorted(ends) if len(pair) == 2)
-    hosts = tuple(view.hosts[host] for host in part.hosts)
-    doubt = _doubt(part, transport)
+    ends |= {(pair[::-1], by) for pair, by in ends if case.links is None}
+    links = tuple(Link(Rank(pair[0]), Rank(pair[1]), by) for pair, by in sorted(ends))
+    hosts = tuple(case.view.hosts[host] for host in part.hosts)
     is_one_way = part.name == "link" and len(links) == 1
+    named = hosts or dict.fromkeys(next(iter(ends))[0] if is_one_way else (part.ranks[0], part.ranks[-1]))
+    facts = []
+    # What the job's traffic cannot tell apart.
+    if part.may_be_of:
+        facts = [fact("may_be_nic" if transport.upper() == "RDMA" else "may_be_port", ranks=part.may_be_of)]
+    elif part.name not in ("link", "group") and len(part.claimed) < FEWEST_PEERS:
+        facts = [fact("only_two_links")]
+    separable = not facts
     if case.links is not None:
         said, metric = "link_one_way" if is_one_way else by_link, "link_time_ratio"
         known = {"n_links": n_others, "n_seen": int(units.n[slow].sum())}
     else:
         said, metric, known = by_operators, "transfer_time_ratio", {"n_others": n_others}
-    told = fact(said, slower_share=ratio - 1.0, transport=transport, ranks=part.ranks, **known)
+        facts.append(fact("no_matrix"))
+    left = np.ones(len(units.level))
+    left[slow] = np.exp(-units.level[slow])
     return Suspect(
-        key=f"{kind}-{_name(part, links, hosts, transport)}",
+        key="-".join(map(str, (kind, *named, *([transport.lower()] if "port" in part.name else ())))),
         kind=kind,
         ranks=tuple(Rank(rank) for rank in part.ranks),
-        hosts=hosts or view.hosts_of_ranks(part.ranks),
+        hosts=hosts or case.view.hosts_of_ranks(part.ranks),
         cause="bandwidth",
         evidence=(Evidence(metric, ratio, 1.0, spread, n_others),),
-        facts=(told, *doubt) if case.links is not None else (told, *doubt, fact("no_matrix")),
+        facts=(fact(said, slower_share=ratio - 1.0, transport=transport, ranks=part.ranks, **known), *facts),
         confidence="low" if part.name in ("group", "groups") else "medium" if case.links is None else "high",
-        separable=not doubt,
+        separable=separable,
         links=links,
         p_value=min(1.0, len(units.members) * float(np.prod(units.chance[slow]))),
-        link_factor=None if view.graph is None else _factors(view.graph, case, units, slow),
+        link_factor=_factors(case, left),
     )
 
 
-def _name(part: Part, links: Sequence[Link], hosts: Sequence[HostId], transport: str) -> str:
-    """A part's name in the finding's id."""
-    if part.name in ("link", "group", "groups"):
-        return f"{links[0].src}-{links[0].dst}" if len(links) == 1 else f"{part.ranks[0]}-{part.ranks[-1]}"
-    if hosts:
-        return "-".join(hosts)
-    return f"{part.ranks[0]}-{transport.lower()}" if "port" in part.name else f"{part.ranks[0]}"
+def _factors(case: Case, left: FloatArray) -> FloatArray | None:
+    """Transfer of each operator (O,) if so much of each unit's time were left (U,), relative to now.
 
-
-def _doubt(part: Part, transport: str) -> tuple[Fact, ...]:
-    """What the job's traffic cannot tell apart; nothing where it can."""
-    if part.may_be_of:
-        kind: FindingFact = "may_be_nic" if transport.upper() == "RDMA" else "may_be_port"
-        return (fact(kind, ranks=part.may_be_of),)
-    is_one_unit = part.name in ("link", "group")
-    return () if is_one_unit or len(part.claimed) >= FEWEST_PEERS else (fact("only_two_links"),)
-
-
-def _factors(graph: Graph, case: Case, units: Units, slow: list[int]) -> FloatArray:
-    """Transfer of each operator (O,) without the fault, relative to now.
-
-    A message lasts as long as its own link, an operator of a group as long as its slowest one.
+    A message lasts as long as its own link, a collective as long as the slowest of its group's: as the
+    entries of its step have them, and of a link without one there, those of other steps.
     """
-    left = np.ones(len(units.members))
-    left[slow] = np.exp(-units.level[slow])
-    teams = teams_of(graph)
-    seen = case.links
+    graph, seen, teams = case.view.graph, case.links, case.operators
+    if graph is None or teams is None:
+        return None
     if seen is None:  # units are teams
-        return np.append(left, 1.0)[teams.of_operator]
-    of_pair = {units.members[at]: float(left[at]) for at in slow}
-    of_team = [of_pair.get(one, 1.0) if at >= teams.n_groups else 1.0 for at, one in enumerate(teams.members)]
-    factor = np.array([*of_team, 1.0])[teams.of_operator]
-    step = np.searchsorted(np.array(case.view.steps), seen.step)
-    link = combined(seen.transport, seen.pair)[1]
-    hit = np.isin(link, slow)
-    for group, kind in sorted(set(zip(seen.group[hit].tolist(), seen.kind[hit].tolist(), strict=True))):
-        is_of_group = np.array([name == seen.groups[group] for name in graph.groups])[graph.operator_group]
-        is_of_kind = np.array([name == seen.kinds[kind] for name in graph.types])[graph.operator_type]
-        operators = is_of_group & is_of_kind & ~graph.is_message
-        if operators.any():
-            at = np.flatnonzero((seen.group == group) & (seen.kind == kind))
-            entries = (link[at], seen.transport[at], seen.time_us[at])
-            took = float(median(graph.transfer_us[operators]))
-            factor[operators] = remaining_share(entries, left, took)
-            # A step's only one of its kind has entries of its own: what held up other links then.
-            n_operators = np.bincount(graph.operator_step[operators], minlength=graph.n_steps)
-            for own in np.flatnonzero(operators & (n_operators[graph.operator_step] == 1)).tolist():
-                of_step = at[step[at] == graph.operator_step[own]]
-                if hit[of_step].any():
-                    entries = (link[of_step], seen.transport[of_step], seen.time_us[of_step])
-                    factor[own] = remaining_share(entries, left, float(graph.transfer_us[own]))
+        return left[teams.unit]
+    of_pair = {seen.members[at]: left[at] for at in np.flatnonzero(left < 1.0).tolist()}
+    ends = zip(teams.members, teams.is_group, strict=True)
+    factor = np.array([1.0 if is_group else of_pair.get(pair, 1.0) for pair, is_group in ends])[teams.unit]
+    carrier = np.unique(seen.transport, return_inverse=True)[1]
+    is_hit = left[seen.unit] < 1.0
+    for group, kind in sorted(set(zip(seen.group[is_hit].tolist(), seen.kind[is_hit].tolist(), strict=True))):
+        at = np.flatnonzero((seen.group == group) & (seen.kind == kind))
+        are_same = teams.are_of(seen.groups[group], seen.kinds[kind])
+        operators = np.flatnonzero(are_same & ~graph.is_message)
+        of_steps = medians_of(teams.time_us[operators], teams.step[operators])
+        took_us = np.r_[of_steps, np.full(graph.n_steps - len(of_steps), np.nan)]
+        unit, number = distinct(seen.unit[at])
+        share = seen.time_us[at] / took_us[seen.step[at]]
+        usual = medians_of(share, number)
+        for step in np.flatnonzero(np.isfinite(took_us)).tolist():
+            own = medians_of(np.where(seen.step[at] == step, share, np.nan), number)
+            of_links = np.nan_to_num(np.where(np.isfinite(own), own, usual))
+            if of_links.any():
+                here = operators[teams.step[operators] == step]
+                factor[here] = remaining_share(of_links, left[unit], carrier[unit])
     return factor
 
 
-def remaining_share(
-    entries: tuple[IntArray, IntArray, FloatArray], left: FloatArray, transfer_us: float
-) -> float:
-    """What is left of an operator's transfer without the fault, from the median times of its links.
+def remaining_share(share: FloatArray, left: FloatArray, carrier: IntArray) -> float:
+    """What is left of an operator's transfer without the fault.
 
     It lasts as long as its slowest link. Where it uses one transport after the other, inside the hosts and
     between them, it lasts as long as the slowest links of each together: so it does if it is nearer to that.
 
     Args:
-        entries: links, their transports and times in µs.
-        left: what would be left of the time of each link.
-        transfer_us: how long it takes.
+        share: the time of each of its links, as a share of its own.
+        left: what would be left of that.
+        carrier: a number for what carries each link's data.
     """
-    link, transport, time_us = entries
-    number = combined(link)[1]
-    first = first_positions(number)
-    typical, by = medians_of(time_us, number), transport[first]
     before, after = (
-        np.array([times[by == one].max() for one in np.unique(by)])
-        for times in (typical, typical * left[link[first]])
+        np.array([times[carrier == one].max() for one in np.unique(carrier)])
+        for times in (share, share * left)
     )
-    if len(before) > 1 and transfer_us >= HALFWAY * (before.sum() + before.max()):
+    if HALFWAY * (before.sum() + before.max()) <= 1.0:
         return float(after.sum() / before.sum())
     return float(after.max() / before.max())
+
+
+def _events(case: Case) -> Iterator[Suspect]:
+    """Give operators that lasted far too long; what stood still in the same steps is one event.
+
+    Mended one by one they save nothing, as each waits for the other.
+    """
+    graph, limits = case.view.graph, case.limits
+    if graph is None or not (graph.transfer_us > limits.retransmission_us).any():
+        return
+    seen = case.operators
+    assert seen is not None
+    # A group of which all operators last long has slow links and no event.
+    alike = seen.kind, half_octaves(seen.size_bytes), seen.unit
+    own = beyond_class(np.arange(len(seen.unit)), alike, np.log(seen.time_us), limits.link_effect)
+    seen = replace(seen, excess=np.fmin(seen.excess, own))
+    hit = seen.are_events(limits)
+    by_steps: dict[tuple[int, ...], list[int]] = {}
+    for team in np.unique(seen.unit[hit]).tolist():
+        at = np.flatnonzero(hit & (seen.unit == team))
+        # The shortest part of a collective is no wait, a message's may be: its link must show the event.
+        if seen.is_group[team] or case.links is None or _links_of(case, seen, at):
+            by_steps.setdefault(tuple(np.unique(seen.step[at]).tolist()), []).append(team)
+    for teams in by_steps.values():
+        yield _stopped(case, seen, np.flatnonzero(hit & np.isin(seen.unit, teams)))
+
+
+def _links_of(case: Case, seen: Observations, operators: IntArray) -> tuple[Link, ...]:
+    """Of each group of some operators the slowest link whose entry shows the event."""
+    links = case.links
+    if links is None:
+        return ()
+    found, shows = [], links.are_events(case.limits) & np.isin(links.step, seen.step[operators])
+    for group in np.unique(seen.group[operators]).tolist():
+        at = np.flatnonzero(shows & links.are_of(seen.groups[group]))
+        if len(at):
+            unit = int(links.unit[at[np.argmax(links.time_us[at])]])
+            src, dst = links.members[unit]
+            found.append(Link(Rank(src), Rank(dst), links.transport[unit]))
+    return tuple(dict.fromkeys(found))
+
+
+def _stopped(case: Case, seen: Observations, operators: IntArray) -> Suspect:
+    """The suspect of operators that stood still together."""
+    links, steps = _links_of(case, seen, operators), tuple(np.unique(seen.step[operators]).tolist())
+    teams = [seen.members[team] for team in np.unique(seen.unit[operators]).tolist()]
+    ranks = tuple(sorted({Rank(rank) for one in teams for rank in one}))
+    worst = int(operators[np.argmax(seen.time_us[operators])])
+    alike = seen.time_us[seen.kind == seen.kind[worst]]
+    took, usual = float(seen.time_us[worst]), float(seen.time_us[worst] * np.exp(-seen.excess[worst]))
+    kind = seen.kinds[seen.kind[worst]]
+    long = {"n_operators": len(operators), "op_type": kind, "took_us": took, "usual_us": usual}
+    if len(links) == 1:
+        one, other = links[0].src, links[0].dst
+        said = fact("operators_took_long_between", **long, src=one, dst=other)
+    else:
+        one, other = ranks[0], ranks[-1]
+        said = fact("operators_took_long", **long, first=one, last=other)
+    # Inside a host no network is between ranks.
+    is_inside = all(len(case.view.hosts_of_ranks(team)) == 1 for team in teams)
+    facts = [said, fact("host_link_stopped" if is_inside else "packets_lost")]
+    if len(teams) > 1:
+        facts.append(fact("stood_still_together", n_groups=len(teams)))
+    factor = np.ones(len(seen.unit))
+    factor[operators] = np.exp(-seen.excess[operators])
+    return Suspect(
+        key=f"retransmission-{one}-{other}",
+        kind="retransmission",
+        ranks=ranks,
+        cause="bandwidth",
+        pattern="transient" if len(steps) == 1 else "intermittent",
+        step_positions=steps,
+        evidence=(Evidence("transfer_us", took, usual, float(np.nan_to_num(sigma(alike))), len(alike) - 1),),
+        facts=tuple(facts),
+        links=links,
+        link_factor=factor,
+    )

@@ -10,11 +10,12 @@ from collections.abc import Collection
 
 import numpy as np
 
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import rows_at, stable_order
 from cluster_analysis.numeric.stats import group_medians
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.common import TOLERANCE_SHARE
+from cluster_analysis.trace.calls import moves_tokens
 
 
 def dense_us(
@@ -40,35 +41,25 @@ def dense_us(
         free_us: idle time between operators (R, S), taken to be spread like the gaps.
         preparing_us: idle time before the first one (R, S).
     """
-    is_exchange = _exchanges(graph, expert_groups) & ~graph.is_side
+    of_experts = np.array([name in expert_groups for name in graph.groups], bool)[graph.operator_group]
+    of_experts &= np.array([moves_tokens(name) for name in graph.types], bool)[graph.operator_type]
+    is_exchange = of_experts[graph.operator] & ~graph.is_side
     if not is_exchange.any():
         return None
-    outside_us = np.where(_between_exchanges(graph, is_exchange) | graph.is_side, 0.0, graph.gap_us)
+    order = stable_order(graph.cell)
+    n_before = np.empty(len(order), np.int64)
+    n_before[order] = np.cumsum(is_exchange[order]) - is_exchange[order]
+    first = order[np.searchsorted(graph.cell[order], graph.cell)]
+    # After an odd number of exchanges of their rank's step tokens are with their experts.
+    is_inside = (n_before - n_before[first]) % 2 == 1
+    outside_us = np.where(is_inside | graph.is_side, 0.0, graph.gap_us)
     whole, dense, pairs = (
         rows_at(ranks, graph.ranks, by_rank, 0.0)
         for by_rank in (graph.main_gaps_us, graph.sum_by_cell(outside_us), graph.sum_by_cell(is_exchange))
     )
-    idle = np.nan_to_num(preparing_us) + np.nan_to_num(free_us) * (dense / np.maximum(whole, 1e-9))
-    is_told = (pairs > 0) & (pairs % 2 == 0) & (dense > idle)
+    idle_us = np.nan_to_num(preparing_us) + np.nan_to_num(free_us) * (dense / np.maximum(whole, 1e-9))
     local_us = computing_us + np.nan_to_num(free_us) + np.nan_to_num(preparing_us)
-    holds_waiting = whole > (1.0 + TOLERANCE_SHARE) * local_us
-    is_paused = free_us - group_medians(free_us, role) > TOLERANCE_SHARE * computing_us
-    return np.where(is_told & ~holds_waiting & ~is_paused, dense - idle, np.nan)
-
-
-def _between_exchanges(graph: Graph, is_exchange: BoolArray) -> BoolArray:
-    """Instances (V,) after an odd number of exchanges of their rank's step: tokens are with their experts."""
-    order = stable_order(graph.cell)
-    cell = graph.cell[order]
-    before: IntArray = np.cumsum(is_exchange[order]) - is_exchange[order]
-    found = np.empty(len(cell), bool)
-    found[order] = (before - before[np.searchsorted(cell, cell)]) % 2 == 1
-    return found
-
-
-def _exchanges(graph: Graph, expert_groups: Collection[str]) -> BoolArray:
-    """Instances (V,) that send tokens to experts or fetch them."""
-    is_expert = np.array([name in expert_groups for name in graph.groups], bool)
-    is_all_to_all = np.array(["alltoall" in name.lower() for name in graph.types], bool)
-    operator = is_expert[graph.operator_group] & is_all_to_all[graph.operator_type]
-    return np.asarray(operator[graph.operator])
+    is_told = (pairs > 0) & (pairs % 2 == 0) & (dense > idle_us)
+    is_told &= whole <= (1.0 + TOLERANCE_SHARE) * local_us
+    is_told &= free_us - group_medians(free_us, role) <= TOLERANCE_SHARE * computing_us
+    return np.where(is_told, dense - idle_us, np.nan)

@@ -186,7 +186,7 @@ def keep_likely_joins(
     join[main] = -1
     if not awaited.any() and not has.any():
         return waits_last
-    is_sum = moves_gradients(calls)
+    is_sum = calls.moves_gradients
     lonely = np.zeros(len(calls), bool)
     lonely[main] = True
     for instances, sides in _peers(calls, main, side, stage):
@@ -258,16 +258,6 @@ def _unlikeness(gap_us: FloatArray, together: IntArray) -> float:
     """
     of_all, inside = scatter(gap_us), gap_us - medians_by(gap_us, together)[together]
     return float(np.sqrt(of_all * np.mean(np.abs(inside)))) if inside.any() else of_all
-
-
-def moves_gradients(calls: Calls) -> BoolArray:
-    """Calls that add up what the ranks have computed (V,): none of them has anything to send before."""
-    return np.array(["reduce" in name for name in calls.types], bool)[calls.kind]
-
-
-def moves_weights(calls: Calls) -> BoolArray:
-    """Calls that fetch what the ranks will compute with (V,)."""
-    return np.array(["gather" in name for name in calls.types], bool)[calls.kind]
 
 
 def _others_wait(calls: Calls, main: IntArray, awaited: BoolArray) -> BoolArray:

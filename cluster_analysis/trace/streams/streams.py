@@ -28,8 +28,6 @@ from cluster_analysis.trace.streams.joins import (
     count_from_wait,
     issue_as_peers,
     keep_likely_joins,
-    moves_gradients,
-    moves_weights,
     queue_as_peers,
     running_maxima,
     scatter,
@@ -139,7 +137,7 @@ def _sums_beside_fetching(calls: Calls, data_groups: frozenset[str]) -> BoolArra
     Whoever computes needs the weights, so that fetching them is the main stream's. No more is summed than was
     fetched.
     """
-    fetches, sums = moves_weights(calls), moves_gradients(calls)
+    fetches, sums = calls.moves_weights, calls.moves_gradients
     if not fetches.any() or calls.is_point_to_point.any():
         return None
     n = len(calls.groups)
@@ -218,7 +216,7 @@ def _awaited_at_begin(calls: Calls, is_side: BoolArray, stage: IntArray) -> Bool
         end = calls.end_us[here]
         if len(here) < ENOUGH_PEERS or (end > start + TOLERANCE_US).any():
             continue
-        if (calls.is_send[here] | moves_gradients(calls)[here]).any():
+        if (calls.is_send[here] | calls.moves_gradients[here]).any():
             continue
         if (
             scatter(start - end)
@@ -262,7 +260,7 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
     n_calls = np.bincount(calls.group, minlength=len(calls.groups))
     per_rank = n_calls / np.maximum(_ranks_of_groups(calls), 1)
     exchanges = np.zeros(len(calls.groups), bool)
-    exchanges[calls.group[np.array(["alltoall" in name for name in calls.types], bool)[calls.kind]]] = True
+    exchanges[calls.group[calls.moves_tokens]] = True
     for here in np.flatnonzero(begun_early).tolist():
         before = here - 1
         while before > 0 and not (

@@ -12,7 +12,7 @@ import numpy as np
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, combined
 from cluster_analysis.trace.calls import Calls
-from cluster_analysis.trace.streams.joins import begins_with, moves_gradients, running_maxima
+from cluster_analysis.trace.streams.joins import begins_with, running_maxima
 from cluster_analysis.trace.streams.streams import Sequence
 from cluster_analysis.trace.streams.usual_gaps import medians_of_known
 
@@ -101,7 +101,7 @@ def with_issues(
         part = np.where(queued, np.nan, np.minimum(gap_us[side] / gap_us[around], 1.0))
     _, code = combined(stage[rank[has]] + 1, side_place[has], before + 1)
     part = medians_of_known(code, part)
-    goes_last = local.waits_last[around] & moves_gradients(calls)[side]
+    goes_last = local.waits_last[around] & calls.moves_gradients[side]
     if goes_last.any():
         part[goes_last] = _parts_evenly(around[goes_last], part[goes_last])
     begun = np.where(after[side] >= 0, calls.end_us[after[side]], -np.inf)

@@ -72,6 +72,6 @@ def test_an_operator_that_is_the_fastest_and_the_slowest_of_its_kind_is_one_obse
     result = judged(replace(DATA_PARALLEL, steps=1))
     seen = observe(result.evidence, result.topology, Thresholds())
     assert seen is not None
-    rows = list(zip(seen.kind, seen.src, seen.dst, seen.time_us, strict=True))
+    rows = list(zip(seen.kind, seen.unit, seen.time_us, strict=True))
     assert len(rows) == len(set(rows))
     assert result.evidence.links.num_rows > 2 * len(rows)

@@ -7,7 +7,7 @@ import pytest
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors import slow_network
-from cluster_analysis.judge.measures.links import Observations, judge_links
+from cluster_analysis.judge.measures.slow_units import Observations, judged
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.numeric.stats import binomial_tail
 from cluster_analysis.thresholds.limits import Thresholds
@@ -23,30 +23,30 @@ def seen(n_slow: int, n_healthy: int = 30, *, busy_share: float = 0.0, ratio: fl
     rng = np.random.default_rng(3)
     count = np.full(N_LINKS, n_healthy)
     count[SLOW] = n_slow
-    src = np.repeat(np.arange(N_LINKS), count)
-    n = len(src)
-    is_slow = (src == SLOW) | (rng.random(n) < busy_share)
-    zeros = np.zeros(n, np.int32)
-    ones = np.ones(n)
+    link = np.repeat(np.arange(N_LINKS), count)
+    n = len(link)
+    is_slow = (link == SLOW) | (rng.random(n) < busy_share)
+    zeros, size_bytes = np.zeros(n, np.int32), np.full(n, 1e7)
     excess = np.where(is_slow, np.log(ratio), 0.0) + rng.normal(0.0, 0.003, n)
     return Observations(
-        src, src + 100, src, zeros, zeros, zeros, zeros, ones, ones, excess, ("RDMA",), ("allreduce",), ("g",)
-    )
+        link, zeros, zeros, zeros, size_bytes, np.ones(n), excess, ("allreduce",), ("g",),
+        tuple((src, src + 100) for src in range(N_LINKS)), np.zeros(N_LINKS, bool), ("RDMA",) * N_LINKS,
+    )  # fmt: skip
 
 
 def test_a_links_chance_is_that_of_being_slow_so_often_at_the_healthy_links_rate() -> None:
-    table = judge_links(seen(4, busy_share=0.2), Thresholds())
+    table = judged(seen(4, busy_share=0.2), Thresholds())
     assert np.flatnonzero(table.slow).tolist() == [SLOW]
     assert table.chance[SLOW] == pytest.approx(binomial_tail(4, 4, 0.2), rel=0.3)
 
 
 def test_of_healthy_links_that_are_never_slow_half_an_observation_is() -> None:
     half = 0.5 / ((N_LINKS - 1) * 30 + 1)
-    assert judge_links(seen(4), Thresholds()).chance[SLOW] == pytest.approx(half**4)
+    assert judged(seen(4), Thresholds()).chance[SLOW] == pytest.approx(half**4)
 
 
 def test_links_that_are_not_slow_have_nothing_to_explain_by_chance() -> None:
-    table = judge_links(seen(4, busy_share=0.2), Thresholds())
+    table = judged(seen(4, busy_share=0.2), Thresholds())
     assert set(table.chance[~table.slow]) == {1.0}
 
 

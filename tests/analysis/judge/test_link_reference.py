@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster_analysis.judge.measures.links import Observations, judge_links, observe
+from cluster_analysis.judge.measures.links import observe
+from cluster_analysis.judge.measures.slow_units import Observations, judged
 from cluster_analysis.tables.schema import LINKS
 from cluster_analysis.thresholds.limits import Thresholds
 from tests.analysis.copies import replace
@@ -40,7 +41,7 @@ def observed(times_us: list[float], *, n_seen: int = N_SEEN) -> Observations:
 
 
 def slow_links(seen: Observations) -> list[int]:
-    table = judge_links(seen, Thresholds())
+    table = judged(seen, Thresholds())
     return [table.members[at][0] for at in np.flatnonzero(table.slow)]
 
 
@@ -65,7 +66,7 @@ def test_a_single_link_compares_nothing() -> None:
 def test_what_a_slow_link_of_a_few_loses_is_counted_from_the_middle_of_the_others(n_links: int) -> None:
     """Not from their fastest: its luck is no loss of the slow one."""
     healthy = np.linspace(1000.0, 1060.0, n_links - 1)
-    table = judge_links(observed([*healthy.tolist(), 2000.0]), Thresholds())
+    table = judged(observed([*healthy.tolist(), 2000.0]), Thresholds())
     assert np.exp(table.level[-1]) == pytest.approx(2000.0 / float(np.median(healthy)), rel=0.005)
     assert table.slow.tolist() == [False] * (n_links - 1) + [True]
 

@@ -1,8 +1,10 @@
 from collections.abc import Mapping
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 
+from cluster_analysis.judge.detection import detect
 from cluster_analysis.judge.detectors.slow_network import remaining_share
 from cluster_analysis.judge.measures.cover import Part, cover
 from cluster_analysis.judge.measures.links import observe
@@ -185,7 +187,7 @@ def test_links_to_itself_and_of_no_size_are_left_out() -> None:
     result = judged(SMALL)
     seen = observe(result.evidence, result.topology, Thresholds())
     assert seen is not None
-    assert (seen.src != seen.dst).all()
+    assert all(src != dst for src, dst in seen.members)
     assert (seen.size_bytes > 0).all()
 
 
@@ -194,6 +196,16 @@ def test_a_repaired_link_saves_no_more_than_the_next_slow_one_of_its_step_leaves
     result = judged(JobSpec(tp=1, pp=1, dp=32), "slow_host_pair:3", seed=seed)
     (finding,) = result.alarms
     assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.002)
+
+
+def test_a_slow_link_whose_entries_of_a_step_are_lost_is_mended_in_that_step_too() -> None:
+    whole = judged(SMALL, "slow_nic:6@5")
+    links = whole.evidence.links
+    is_own = pc.or_(pc.equal(links["src_rank"], 5), pc.equal(links["dst_rank"], 5))
+    is_lost = pc.and_(pc.equal(links["step"], whole.evidence.steps[1]), is_own)
+    found = detect(replace(whole.evidence, links=links.filter(pc.invert(is_lost))), whole.topology)
+    (finding,) = [one for one in found.findings if one.is_alarm]
+    assert finding.cost_ms_per_step == pytest.approx(whole.alarms[0].cost_ms_per_step, rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -207,6 +219,5 @@ def test_a_repaired_link_saves_no_more_than_the_next_slow_one_of_its_step_leaves
 def test_a_slow_network_costs_its_own_part_of_an_operator_that_moves_inside_hosts_first(
     transfer_us: float, left: float
 ) -> None:
-    links, transports = np.array([0, 1]), np.array([0, 1])
-    entries = (links, transports, np.array([3000.0, 2000.0]))
-    assert remaining_share(entries, np.array([1.0, 0.5]), transfer_us) == pytest.approx(left)
+    times_us, remains, transports = np.array([3000.0, 2000.0]), np.array([1.0, 0.5]), np.array([0, 1])
+    assert remaining_share(times_us / transfer_us, remains, transports) == pytest.approx(left)

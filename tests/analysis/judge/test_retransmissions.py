@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -32,15 +35,22 @@ USUAL_US = 3_000.0
 
 
 def sent_again(
-    n_steps: int, lost_in: int, *, n_hosts: int = 2, usual_us: float = USUAL_US, lost_us: float = LOST_US
+    n_steps: int,
+    lost_in: int,
+    *,
+    host_of: Callable[[int], int] = lambda rank: 1 + rank % 2,
+    usual_us: float = USUAL_US,
+    lost_us: float = LOST_US,
+    stopped: tuple[str, ...] = ("left",),
 ) -> list[Finding]:
     """Eight ranks in two groups; one group's operator, the last of its step, lasts longer by so much once.
 
-    The ranks of the other group meet those of the first in the next step, and lose the time there.
+    The ranks of the other group meet those of the first in the next step, and lose the time there. Or those
+    of both groups that `stopped` do.
     """
     groups = {"world": tuple(range(8)), "left": (0, 1, 2, 3), "right": (4, 5, 6, 7)}
     where = small_topology(groups, roles={"world": "world", "left": "dp", "right": "dp"})
-    where = replace(where, hosts={Rank(rank): HostId(str(1 + rank % n_hosts)) for rank in range(8)})
+    where = replace(where, hosts={Rank(rank): HostId(str(host_of(rank))) for rank in range(8)})
     calls, steps = list[Call](), list[pa.Table]()
     clock = np.zeros(8)
     for step in range(n_steps):
@@ -50,8 +60,8 @@ def sent_again(
                        "world", step, step=step) for rank in range(8)]  # fmt: skip
         clock[:] = meet + 100.0
         for rank in range(8):
-            lasts = usual_us + (lost_us if step == lost_in and rank < 4 else 0.0)
             group = "left" if rank < 4 else "right"
+            lasts = usual_us + (lost_us if step == lost_in and group in stopped else 0.0)
             calls.append(Call(rank, "allGather", clock[rank], lasts, group, step, step=step))
             clock[rank] += lasts
         steps.append(steps_table(dict(enumerate((clock - begin).tolist())), step=step))
@@ -86,10 +96,21 @@ def test_a_quarter_of_a_second_more_is_contention_where_an_operator_lasts_as_lon
 
 
 def test_inside_one_host_no_packets_are_lost_and_it_is_told_all_the_same() -> None:
-    (finding,) = sent_again(5, 2, n_hosts=1)
+    (finding,) = sent_again(5, 2, host_of=lambda rank: 1)
     assert finding.severity == "critical"
     assert "inside the host" in summary(finding)
     assert "packets" not in summary(finding) + next_check(finding)
+
+
+@pytest.mark.parametrize("hosts_share", [True, False])
+def test_groups_that_stood_still_in_one_step_are_one_event_mended_together(hosts_share: bool) -> None:
+    stopped = ("left", "right")
+    if hosts_share:
+        (finding,) = sent_again(5, 2, stopped=stopped)
+    else:
+        (finding,) = sent_again(5, 2, stopped=stopped, host_of=lambda rank: 1 + rank // 4)
+    assert finding.ranks == tuple(range(8))
+    assert finding.cost_ms_per_step == pytest.approx(LOST_US / 5 / 1e3, rel=0.01)
 
 
 def test_waits_in_many_groups_at_once_are_no_lost_packets() -> None:
