@@ -16,8 +16,10 @@ from msgspec import Struct, field
 from cluster_analysis.tables.model import Group, GroupRole
 from cluster_analysis.topology.groups import Members
 from cluster_analysis.trace.calls import moves_tokens
-from cluster_run.findings import Confidence, ParallelSizes
-from cluster_run.ids import Rank
+from cluster_run.ids import ParallelSizes, Rank
+
+if TYPE_CHECKING:
+    from cluster_run.findings import Confidence
 
 _ROLE_OF_NAME: Mapping[str, GroupRole] = {
     "tp": "tp",

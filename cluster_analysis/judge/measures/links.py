@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from msgspec import Struct
 
 from cluster_analysis.judge.measures.slow_units import Observations, beyond_class
 from cluster_analysis.numeric.arrays import IntArray

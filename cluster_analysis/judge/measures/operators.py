@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from msgspec import Struct
 
 from cluster_analysis.judge.measures.slow_units import Observations, beyond_class
 from cluster_analysis.numeric.sorting import combined, distinct, first_positions, half_octaves

@@ -18,8 +18,7 @@ from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.network import HEALTHY_QUANTILE, SMALL_BYTES
 
 
-@dataclass(frozen=True)
-class Observations:
+class Observations(Struct, frozen=True):
     """What was seen of units: entries of links, or operators of teams; one entry each (N,).
 
     `unit` is whose it is, `kind` and `group` what was observed, in the step at a position. `excess` is
@@ -55,8 +54,7 @@ class Observations:
         return np.asarray(is_long & (self.excess > np.log(TWICE)))
 
 
-@dataclass(frozen=True)
-class Units:
+class Units(Struct, frozen=True):
     """The units of observations, one entry each (U,).
 
     `level` is the median excess of `n` observations, NaN where they compare nothing. `slow` says which are,
