@@ -23,7 +23,7 @@ def extensions() -> list[Extension]:
             [str(path) for path in sorted(COMPILED.glob("*.c"))],
             depends=[str(path) for path in sorted(COMPILED.glob("*.h"))],
             define_macros=[("Py_LIMITED_API", LIMITED_API)],
-            extra_compile_args=["-std=c11", "-O2", "-g0", "-fvisibility=hidden"],
+            extra_compile_args=["-std=c11", "-O3", "-g0", "-fvisibility=hidden"],
             py_limited_api=True,
             # Without a compiler the same files are read by Python, more slowly.
             optional=True,

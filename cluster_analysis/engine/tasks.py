@@ -12,11 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from msgspec import Struct, field
 
-from cluster_analysis.engine.joined import canonical, cut_by_step, joined
-from cluster_analysis.engine.totals import totals_of
+from cluster_analysis.engine.bulk import bulk_of
+from cluster_analysis.engine.joined import canonical, joined
 from cluster_analysis.sources.db.sqlite import kept_open
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.together.read_together import read_together
@@ -33,10 +31,8 @@ from cluster_analysis.tables.schema import (
     OPERATORS,
     PACKETS,
     STEPS,
-    TOLD_SUMS,
 )
 from cluster_analysis.topology.build import map_links
-from cluster_analysis.topology.use import group_use
 from cluster_analysis.trace.evidence import StepEvidence
 from cluster_analysis.trace.reduction import CALLS, reduce_step
 from cluster_run.facts import Fact, fact
@@ -45,7 +41,9 @@ from cluster_run.problem import Problem
 
 #: A batch holds ranks of about this size together: large enough that a task is worth its overhead,
 #: small enough that the last task does not keep one worker busy alone.
-BATCH_BYTES = 32 * 1024 * 1024
+BATCH_BYTES = 48 * 1024 * 1024
+#: A database counts for more: its columns are all in memory at once, where of a text one file is.
+_DATABASE_COUNTS = 1.5
 _COLLECTIVES_SUFFIX = ".collectives.arrow"
 _LINKS_SUFFIX = ".links.arrow"
 _SPANS_SUFFIX = ".spans.arrow"
@@ -187,17 +185,23 @@ def batches_by_bytes(
     With several workers the batches are small enough for each worker to get four.
     """
     ordered = sorted(sources, key=lambda source: (source.rank, source.capture, source.kind))
-    total = sum(source.size_bytes for source in ordered)
-    limit = min(batch_bytes, max(1, total // (4 * n_workers))) if n_workers > 1 else batch_bytes
+    total = sum(map(_weight, ordered))
+    limit = min(batch_bytes, max(1.0, total / (4 * n_workers))) if n_workers > 1 else batch_bytes
     groups: list[list[RankSource]] = []
-    filled = limit
+    filled: float = limit
     for source in ordered:
         if filled >= limit:
             groups.append([])
-            filled = 0
+            filled = 0.0
         groups[-1].append(source)
-        filled += source.size_bytes
+        filled += _weight(source)
     return tuple(Batch(number, tuple(group)) for number, group in enumerate(groups))
+
+
+def _weight(source: RankSource) -> float:
+    """Return the bytes of a rank's files; those of databases count for more."""
+    is_database = any(role.endswith("_db") for role in source.files)
+    return source.size_bytes * (_DATABASE_COUNTS if is_database else 1.0)
 
 
 def read_batch(batch: Batch, wanted: Wanted, file_stem: str = "") -> tuple[BatchSummary, BatchBulk]:
@@ -225,31 +229,28 @@ def read_batch(batch: Batch, wanted: Wanted, file_stem: str = "") -> tuple[Batch
     def all_of(pieces: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
         return joined(put_together(list(pieces), wholes), schema)
 
-    collectives = all_of((one.collectives for one in tables), COLLECTIVES)
-    links = all_of((one.links for one in tables), LINKS)
-    steps = _distinct_steps(collectives, links)
+    bulk = bulk_of(tables, wholes)
     summary = BatchSummary(
         ranks=tuple(one.rank for one in tables),
         steps=all_of((one.steps for one in tables), STEPS),
         operators=all_of((one.operators for one in tables), OPERATORS),
         packets=all_of((one.packets for one in tables), PACKETS),
         iterations=all_of((one.iterations for one in tables), ITERATIONS),
-        uses=group_use(collectives, links),
-        totals=totals_of(collectives, joined([one.sums for one in tables], TOLD_SUMS)),
+        uses=bulk.uses,
+        totals=bulk.totals,
         figures={
             name: all_of((one.figures[name] for one in tables if name in one.figures), schema)
             for name, schema in FIGURES.items()
         },
         metadata={one.rank: one.metadata for one in tables},
-        bulk_steps=steps,
+        bulk_steps=tuple(bulk.by_step),
         problems=tuple(problem for one in tables for problem in one.problems),
         notes=tuple(dict.fromkeys(note for one in tables for note in one.notes)),
     )
-    cuts = zip(steps, cut_by_step(collectives, steps), cut_by_step(links, steps), strict=True)
-    by_step = {int(step): StepTables(own_collectives, own_links) for step, own_collectives, own_links in cuts}
+    by_step = {int(step): StepTables(*own) for step, own in bulk.by_step.items()}
     spans = SpanTable(joined([one.spans for one in tables], OPERATOR_SPANS))
     if not file_stem:
-        return summary, BatchBulk(by_step, spans)
+        return summary, BatchBulk({step: _alone(own) for step, own in by_step.items()}, spans)
     stem = f"{file_stem}{batch.number}"
     return summary, BatchBulk(filed(by_step, stem), _filed_spans(spans, stem) if wanted.spans else spans)
 
@@ -318,9 +319,10 @@ _EMPTY = {
 }
 
 
-def _distinct_steps(*tables: pa.Table) -> tuple[Step, ...]:
-    numbers = {number for table in tables for number in pc.unique(table["step"]).to_pylist()}
-    return tuple(Step(number) for number in sorted(numbers - {None}))
+def _alone(tables: StepTables) -> StepTables:
+    """Return the tables of a step without the memory of others, which would travel with them."""
+    kept = ((COLLECTIVES, tables.collectives), (LINKS, tables.links))
+    return StepTables(*(pa.concat_tables([kind.empty_table(), one]).combine_chunks() for kind, one in kept))
 
 
 def _sink(path: str) -> pa.BufferedOutputStream:

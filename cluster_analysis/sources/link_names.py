@@ -8,7 +8,8 @@ under `reduce`; the operator's own name, where there is one, says what it was.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
@@ -54,19 +55,21 @@ class LinkNames(Struct, frozen=True):
 
         A `total` names no operator: its operation is the one that all other entries of its key agree on.
         """
-        known = [_key(text) for text in self.known_keys]
+        keys = _Keys.of(self.known_keys)
         # An entry that names no operator is one itself, or it has a kind of operator only.
-        place = np.where(self.operators < 0, len(self.known_operators) + self.keys, self.operators)
-        bases = pa.array([key.base if key.kind is None else None for key in known], pa.string())
-        op_names = pa.concat_arrays([self.known_operators, bases])
-        operation_codes, operations = self._operations([key.kind or key.base for key in known])
+        own_names = pa.array([base if kind is None else None for base, kind in keys.kinds()], pa.string())
+        op_names = pa.concat_arrays([self.known_operators, own_names])
+        base_of = keys.base_codes[self.keys]
+        place = np.where(self.operators < 0, len(self.known_operators) + base_of, self.operators)
+        operation_codes, operations = self._operations([kind or base for base, kind in keys.kinds()])
         is_named = op_names.is_valid().to_numpy(zero_copy_only=False)
         own = operation_codes[place]
-        resolved = np.where(is_named[place], own, self._agreed(known, own, is_named[place]))
+        resolved = np.where(is_named[place], own, self._agreed(keys, own, is_named[place]))
+        variants, distinct = _coded([variant for _, variant in keys.samples])
         return (
-            _taken([key.group for key in known], self.keys),
+            _taken(keys.group_codes[self.keys], keys.groups),
             _in_order_of_rows(resolved, operations),
-            _taken([key.variant for key in known], self.keys),
+            _taken(variants[base_of], distinct),
             op_names.take(pa.array(place)),
         )
 
@@ -76,16 +79,18 @@ class LinkNames(Struct, frozen=True):
             texts = [*self.known_operators.to_pylist(), *values]
             return _coded([names.operation_of(text) for text in texts])
         codes, operations = self.operations
+        # There are few kinds of entries, or each is an operator of its own.
+        kinds, distinct = _coded(values)
         known = {operation: code for code, operation in enumerate(operations)}
-        more = [known.setdefault(names.operation_of(value), len(known)) for value in values]
-        return np.concatenate([codes, np.array(more, np.int32)]), list(known)
+        more = [known.setdefault(names.operation_of(value), len(known)) for value in distinct]
+        return np.concatenate([codes, np.array(more, np.int32)[kinds]]), list(known)
 
     def _agreed(
-        self, known: Sequence[_Key], operations: npt.NDArray[np.int32], is_named: npt.NDArray[np.bool_]
+        self, keys: _Keys, operations: npt.NDArray[np.int32], is_named: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.int32]:
         """Return what all named entries of each one's file, group and kind agree on, or else its own."""
-        kinds, distinct = _coded([(key.group, key.kind) for key in known])
-        place = self.files * len(distinct) + kinds[self.keys]
+        n_together, together = keys.by_group_and_kind()
+        place = self.files * n_together + together[self.keys]
         n_places = int(place.max(initial=-1)) + 1
         least, most = np.full(n_places, np.iinfo(np.int32).max, np.int32), np.full(n_places, -1, np.int32)
         np.minimum.at(least, place[is_named], operations[is_named])
@@ -135,9 +140,9 @@ def _encoded(texts: pa.Array) -> tuple[_IntArray, pa.Array]:
 
 def _coded(values: Sequence[_T]) -> tuple[npt.NDArray[np.int32], list[_T]]:
     """Return which of the distinct values each is, and these in the order in which they come first."""
-    known: dict[_T, int] = {}
-    codes = np.array([known.setdefault(value, len(known)) for value in values], np.int32)
-    return codes, list(known)
+    known = list(dict.fromkeys(values))
+    code_of = dict(zip(known, range(len(known)), strict=True))
+    return np.fromiter(map(code_of.__getitem__, values), np.int32, len(values)), known
 
 
 def _in_order_of_rows(codes: npt.NDArray[np.int32], values: Sequence[str]) -> pa.DictionaryArray:
@@ -152,24 +157,50 @@ def _in_order_of_rows(codes: npt.NDArray[np.int32], values: Sequence[str]) -> pa
     )
 
 
-def _taken(values: Sequence[str], places: _IntArray) -> pa.DictionaryArray:
-    codes, known = _coded(values)
-    return pa.DictionaryArray.from_arrays(pa.array(codes[places]), pa.array(known, pa.string()))
+def _taken(codes: _IntArray, values: Sequence[str]) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(values, pa.string()))
 
 
-class _Key(Struct, frozen=True):
-    """An entry's key: `kind-variant@group`, or `base@group` with the variant of one operator."""
+@dataclass(frozen=True)
+class _Keys:
+    """Entries' keys: `kind-variant@group`, or `base@group` with the variant of one operator.
 
-    base: str
-    group: str
-    kind: str | None
-    variant: str
+    Attributes:
+        base_codes: which of `samples` each key has.
+        bases: what stands in front of the group.
+        samples: kind and variant of each of these; no kind where it is one operator.
+        group_codes: which of `groups` each key has.
+        groups: the groups.
+    """
+
+    base_codes: npt.NDArray[np.int32]
+    bases: Sequence[str]
+    samples: Sequence[tuple[str | None, str]]
+    group_codes: npt.NDArray[np.int32]
+    groups: Sequence[str]
+
+    @classmethod
+    def of(cls, keys: Sequence[str]) -> _Keys:
+        """Take the keys apart; the ranks' files have few different ones in front of many groups."""
+        parts = [text.rpartition("@") for text in keys]
+        base_codes, bases = _coded([base if mark else group for base, mark, group in parts])
+        group_codes, groups = _coded([group if mark else "" for _, mark, group in parts])
+        return cls(base_codes, bases, [_sample(base) for base in bases], group_codes, groups)
+
+    def kinds(self) -> Iterable[tuple[str, str | None]]:
+        """Give each base and its kind."""
+        return ((base, kind) for base, (kind, _) in zip(self.bases, self.samples, strict=True))
+
+    def by_group_and_kind(self) -> tuple[int, npt.NDArray[np.int64]]:
+        """Return how many groups and kinds go together, and the number of those of each key."""
+        kind_codes, kinds = _coded([kind for kind, _ in self.samples])
+        codes = self.group_codes.astype(np.int64) * len(kinds) + kind_codes[self.base_codes]
+        distinct, places = np.unique(codes, return_inverse=True)
+        return len(distinct), places.reshape(-1)
 
 
 @lru_cache(maxsize=1 << 12)
-def _key(text: str) -> _Key:
-    base, mark, group = text.rpartition("@")
-    if not mark:
-        base, group = text, ""
+def _sample(base: str) -> tuple[str | None, str]:
+    """Return kind and variant; the groups of a job have the same few."""
     match = _SAMPLE.match(base)
-    return _Key(base, group, *(match.groups() if match else (None, OPERATOR_VARIANT)))
+    return (match[1], match[2]) if match else (None, OPERATOR_VARIANT)

@@ -77,13 +77,16 @@ def read_rank(
             tables = read_iteration_export(reading)
         else:
             tables = _read_ascend(reading, steps, with_spans, ready)
-        tables = replace(
-            tables,
-            steps=_selected(tables.steps, steps),
-            collectives=_selected(tables.collectives, steps),
-            links=_selected(tables.links, steps),
-            packets=_selected(tables.packets, steps),
-        )
+        if steps is not None:
+            tables = replace(
+                tables,
+                steps=_selected(tables.steps, steps),
+                collectives=_selected(tables.collectives, steps),
+                links=_selected(tables.links, steps),
+                packets=_selected(tables.packets, steps),
+            )
+    if not reading.problems and not reading.notes:
+        return tables
     return replace(tables, problems=tuple(reading.problems), notes=tuple(reading.notes))
 
 
@@ -197,11 +200,10 @@ def _metadata(reading: Reading, ready: Ready) -> RankMetadata:
         ("profiler_db", read_db_metadata),
     )
     info = reading.first(("profiler_info", lambda path, _: read_profiler_info(path)))
-    metadata = metadata or RankMetadata()
-    metadata = replace(metadata, device=_device(reading, ready))
+    metadata, device = metadata or RankMetadata(), _device(reading, ready)
     if info is None:
-        return metadata
-    return replace(metadata, profiler_level=info[0], versions=info[1])
+        return replace(metadata, device=device)
+    return replace(metadata, device=device, profiler_level=info[0], versions=info[1])
 
 
 def _device(reading: Reading, ready: Ready) -> DeviceId | None:

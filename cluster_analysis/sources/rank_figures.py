@@ -45,10 +45,11 @@ _READERS: Mapping[str, tuple[tuple[str, _Reader], ...]] = {
 
 def read_figures(reading: Reading, ready: Ready = NOTHING_READY) -> dict[str, pa.Table]:
     """Return the tables of `schema.FIGURES` that the rank's files hold, by name."""
-    rank = reading.source.rank
+    rank, files = reading.source.rank, reading.source.files
     found = {"counters": counters.counter_table(rank, _counters(reading))}
     for name, readers in _READERS.items():
-        table = reading.first(*((role, _ready(name, role, read, rank, ready)) for role, read in readers))
+        there = [(role, _ready(name, role, read, rank, ready)) for role, read in readers if role in files]
+        table = reading.first(*there)
         if table is not None:
             found[name] = table
     return found
@@ -75,7 +76,8 @@ def _counters(reading: Reading) -> list[counters.Counter]:
         ("profiler_db", read_task_counters),
         ("profiler_db", read_host_times),
     ):
-        found += reading.first((role, read)) or []
+        if role in reading.source.files:
+            found += reading.first((role, read)) or []
     queues = reading.first(
         ("minddata_pipeline", counters.read_minddata_pipeline),
         ("minddata_summary", counters.read_minddata_summary),

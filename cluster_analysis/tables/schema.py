@@ -74,6 +74,11 @@ TOTALS = pa.schema(
     ]
 )
 
+#: How often a rank names operators of one operation in one group, point to point or not: COLLECTIVES counted.
+USES = pa.schema(
+    [("rank", pa.int32()), ("group", _TEXT), ("op_type", _TEXT), ("is_p2p", pa.bool_()), ("n", pa.int64())]
+)
+
 #: What hosts that send columns sum themselves, because the columns do not hold it: a part of TOTALS.
 TOLD_SUMS = pa.schema(
     [

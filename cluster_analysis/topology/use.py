@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pyarrow as pa
 
@@ -12,42 +14,35 @@ from cluster_analysis.trace.calls import codes
 
 #: A rank, group, whether it is point to point, operation: what makes a row of GROUP_USE.
 _Use = tuple[int, str, bool, str]
+#: A rank and a group.
+_Member = tuple[int, str]
 
 
 def group_use(collectives: pa.Table, links: pa.Table) -> pa.Table:
     """Return which groups ranks use, and how (GROUP_USE).
 
     Args:
-        collectives: COLLECTIVES of some ranks.
+        collectives: COLLECTIVES of some ranks, or USES of them.
         links: LINKS of the same ranks.
     """
     uses, number = _uses(collectives)
-    counts = dict(zip(uses, np.bincount(number, minlength=len(uses)).tolist(), strict=True))
-    own: dict[tuple[int, str], set[int]] = {}
-    n_local: dict[tuple[int, str], int] = {}
-    peers: dict[_Use, set[int]] = {}
-    for key, source, destination in _ends(links):
-        if source == destination:
-            own.setdefault(key[:2], set()).add(source)
-        peers.setdefault(key, set()).update((source, destination))
-        n_local[key[:2]] = max(n_local.get(key[:2], 0), source + 1, destination + 1)
+    n = collectives["n"].to_numpy() if "n" in collectives.column_names else None
+    n_calls = np.bincount(number, n, len(uses)).astype(np.int64)
+    counts = dict(zip(uses, n_calls.tolist(), strict=True))
+    own, n_local, peers = _ends(links)
     keys = sorted(counts.keys() | peers.keys())
-    local = [_only(own.get(key[:2], set())) for key in keys]
+    local = [own.get(key[:2]) for key in keys]
     columns = [
         *(list(values) for values in zip(*keys, strict=True)),
         [counts.get(key, 0) for key in keys],
         local,
         [n_local.get(key[:2], 0) for key in keys],
-        [sorted(peers.get(key, set()) - {mine}) for key, mine in zip(keys, local, strict=True)],
+        [[one for one in peers.get(key, ()) if one != mine] for key, mine in zip(keys, local, strict=True)],
     ]
     if not keys:
         return GROUP_USE.empty_table()
     arrays = [pa.array(values, field.type) for values, field in zip(columns, GROUP_USE, strict=True)]
     return pa.Table.from_arrays(arrays, schema=GROUP_USE)
-
-
-def _only(values: set[int]) -> int | None:
-    return next(iter(values)) if len(values) == 1 else None
 
 
 def _uses(table: pa.Table) -> tuple[list[_Use], IntArray]:
@@ -68,12 +63,30 @@ def _uses(table: pa.Table) -> tuple[list[_Use], IntArray]:
     return list(uses), number
 
 
-def _ends(links: pa.Table) -> list[tuple[_Use, int, int]]:
-    """Return each use of links with each known pair of local ranks that it has."""
+def _ends(links: pa.Table) -> tuple[dict[_Member, int], dict[_Member, int], dict[_Use, list[int]]]:
+    """Return what links say: each member's own local rank where they agree on one, the least number of
+    members, and the local ranks that each use names, sorted.
+    """
     uses, number = _uses(links)
     source, destination = (links[name].fill_null(-1).to_numpy() for name in ("src_local", "dst_local"))
-    _, pair = combined(number, source + 1, destination + 1)
+    is_known = (source >= 0) & (destination >= 0)
+    number, source, destination = number[is_known], source[is_known], destination[is_known]
+    peers = {uses[at]: ranks for at, ranks in _by_number(np.r_[number, number], np.r_[source, destination])}
+    n_local: dict[_Member, int] = {}
+    for use, ranks in peers.items():
+        n_local[use[:2]] = max(n_local.get(use[:2], 0), ranks[-1] + 1)
+    is_own = source == destination
+    own: dict[_Member, set[int]] = {}
+    for at, ranks in _by_number(number[is_own], source[is_own]):
+        own.setdefault(uses[at][:2], set()).update(ranks)
+    return {member: next(iter(ranks)) for member, ranks in own.items() if len(ranks) == 1}, n_local, peers
+
+
+def _by_number(numbers: IntArray, values: IntArray) -> Iterable[tuple[int, list[int]]]:
+    """Return each number with its distinct values, sorted."""
+    _, pair = combined(numbers, values)
     first = first_positions(pair)
-    first = first[(source[first] >= 0) & (destination[first] >= 0)]
-    ends = zip(source[first].tolist(), destination[first].tolist(), strict=True)
-    return [(uses[at], *pair) for at, pair in zip(number[first].tolist(), ends, strict=True)]
+    found: dict[int, list[int]] = {}
+    for number, value in zip(numbers[first].tolist(), values[first].tolist(), strict=True):
+        found.setdefault(number, []).append(value)
+    return found.items()

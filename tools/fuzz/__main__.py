@@ -30,7 +30,7 @@ _JOB = (
     "--quiet",
 )
 #: Forms of the job, and the files of each that are spoiled.
-_FORMS = (("text", "communication*.json"), ("db", "*.db"))
+_FORMS = (("text", ("communication*.json", "*.csv")), ("db", ("*.db",)))
 #: A fuzzer's texts are at most 64 KiB; a database that is cut there is refused by its head alone.
 _SMALL_PAGE_BYTES, _SMALL_ROWS = 512, 24
 
@@ -40,11 +40,12 @@ def main(argv: Sequence[str]) -> int:
     seconds, *files = argv
     with tempfile.TemporaryDirectory() as folder:
         texts = [*files]
-        for form, pattern in _FORMS:
+        for form, patterns in _FORMS:
             job = Path(folder) / form
             command = [sys.executable, "-m", "cluster_simulate", str(job), *_JOB, "--form", form]
             subprocess.run(command, check=True)  # noqa: S603
-            for number, path in enumerate(sorted(job.rglob(pattern))):
+            found = sorted(path for pattern in patterns for path in job.rglob(pattern))
+            for number, path in enumerate(found):
                 # One folder takes them all, so each needs a name of its own.
                 copy = Path(folder) / f"{form}-{number}"
                 copy.write_bytes(path.read_bytes())

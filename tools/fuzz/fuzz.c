@@ -9,10 +9,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "alike.h"
 #include "communication.h"
 #include "exact.h"
 #include "matrix.h"
 #include "packed.h"
+#include "packet_totals.h"
 #include "regroup.h"
 #include "sums.h"
 #include "table.h"
@@ -192,10 +194,11 @@ static void read_text(const uint8_t *given, size_t length, struct operators *ope
     free(text);
 }
 
-/* Read a text, its first half, and the whole again: what the first has left is met by those behind it. */
+/* Read a text, its first half, and the whole again: what the first has left is met by those behind it. Then lay them. */
 static void read_texts(const uint8_t *given, size_t length) {
     struct operators operators;
     struct links links;
+    struct column totals = {NULL, 0, 0};
     memset(&operators, 0, sizeof operators);
     memset(&links, 0, sizeof links);
     operators.has_places = length % 2;
@@ -205,12 +208,36 @@ static void read_texts(const uint8_t *given, size_t length) {
     read_text(given, length, &operators, &links);
     read_text(given, length / 2, &operators, &links);
     read_text(given, length, &operators, &links);
+    (void)packet_totals(&operators, &totals);
+    (void)operators_lay(&operators);
+    (void)links_lay(&links);
     operators_free(&operators);
     links_free(&links);
+    free(totals.at);
+}
+
+/* Take a text for CSV files: the whole, its first half, most of it with an end, and the whole again. */
+static void read_csv(const uint8_t *given, size_t length) {
+    static struct alike alike;
+    size_t parts[] = {length, length / 2, length - length % 7, length}, at;
+    memset(&alike, 0, sizeof alike);
+    for (at = 0; at < sizeof parts / sizeof *parts; at++) {
+        char *text = malloc(parts[at] + 1);
+        if (!text)
+            continue;
+        memcpy(text, given, parts[at]);
+        text[parts[at]] = 0;
+        if (at == 2 && parts[at])
+            text[parts[at] - 1] = '\n';
+        (void)alike_read(text, parts[at], &alike);
+        free(text);
+    }
+    alike_free(&alike);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *given, size_t length) {
     read_texts(given, length);
+    read_csv(given, length);
     sum_exactly(given, length);
     read_tables(given, length);
     sum_spans(given, length);

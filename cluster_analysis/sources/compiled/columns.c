@@ -35,17 +35,22 @@ void texts_free(struct texts *texts) {
 
 static uint64_t hash_of(struct text text) {
     const char *at = text.at;
-    uint64_t hash = text.length * UINT64_C(0x9E3779B97F4A7C15), word;
-    size_t left = text.length;
-    for (; left >= 8; left -= 8, at += 8) {
-        memcpy(&word, at, 8);
-        hash = (hash ^ word) * UINT64_C(0xFF51AFD7ED558CCD);
-        hash ^= hash >> 32;
+    uint64_t hash = text.length, first = 0, second = 0;
+    size_t left;
+    if (text.length < 8) {
+        for (left = 0; left < text.length; left++)
+            first = first << 8 | (unsigned char)at[left];
+        return hash_of_pair(first, hash);
     }
-    word = 0;
-    memcpy(&word, at, left);
-    hash = (hash ^ word) * UINT64_C(0xC4CEB9FE1A85EC53);
-    return hash ^ (hash >> 29);
+    for (left = text.length; left > 16; left -= 16, at += 16) {
+        memcpy(&first, at, 8);
+        memcpy(&second, at + 8, 8);
+        hash = hash_of_pair(first ^ hash, second);
+    }
+    /* The last words, which may hold some bytes again. */
+    memcpy(&first, text.at + text.length - (left > 8 ? left : 8), 8);
+    memcpy(&second, text.at + text.length - 8, 8);
+    return hash_of_pair(first ^ hash, second);
 }
 
 static void fill_slots(struct names *names) {
@@ -73,23 +78,28 @@ static bool make_slots(struct names *names, size_t n_slots) {
 }
 
 int32_t names_number(struct names *names, struct text text, int64_t seen) {
-    struct name added = {text, hash_of(text), seen};
+    uint64_t hash = hash_of(text);
     size_t place;
     int n_probes;
     if (names->n_known * 2 >= names->n_slots && !make_slots(names, names->n_slots ? names->n_slots * 4 : FIRST_SLOTS))
         return -1;
-    place = added.hash & (names->n_slots - 1);
+    place = hash & (names->n_slots - 1);
     for (n_probes = 0; n_probes < MAX_PROBES; n_probes++) {
         int32_t number = names->slots[place];
         struct name *known;
         if (number < 0) {
-            if (!column_add(&names->known, &added, sizeof added))
+            if (names->known.size - names->known.used < sizeof *known && !column_grow(&names->known, sizeof *known))
                 return -1;
+            known = (struct name *)names->known.at + names->n_known;
+            known->text = text;
+            known->hash = hash;
+            known->seen = seen;
+            names->known.used += sizeof *known;
             names->slots[place] = (int32_t)names->n_known;
             return (int32_t)names->n_known++;
         }
         known = (struct name *)names->known.at + number;
-        if (known->hash == added.hash && known->text.length == text.length &&
+        if (known->hash == hash && known->text.length == text.length &&
             !memcmp(known->text.at, text.at, text.length)) {
             if (known->seen == seen && seen >= 0)
                 return -1;

@@ -6,6 +6,14 @@
 
 #include "json.h"
 
+__extension__ typedef unsigned __int128 wide;
+
+/* Both halves of a product depend on all bits of both factors. */
+static inline uint64_t hash_of_pair(uint64_t first, uint64_t second) {
+    wide product = (wide)(first ^ UINT64_C(0x9E3779B97F4A7C15)) * (second ^ UINT64_C(0xC4CEB9FE1A85EC53));
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
 struct column {
     char *at;
     size_t used, size;

@@ -2,28 +2,12 @@
 
 #include <math.h>
 
-#include "members.h"
 #include "operator_names.h"
+#include "operator_reader.h"
 
-#define US_PER_MS 1e3
-#define BYTES_PER_MB 1e6
 /* µs; more do not fit ns of 64 bits. */
 #define MAX_START_US UINT64_C(9100000000000000)
 #define NS_DIGITS 3
-
-/* What one operator says, before it is known whether it is a total. */
-struct call {
-    int64_t start_ns;
-    bool has_start;
-    double figures[N_FIGURES];
-};
-
-struct reader {
-    const char *begin, *end;
-    struct operators *found;
-    /* How this file writes that a transport carried nothing, once it is known. */
-    struct text nothing;
-};
 
 /* Names of members with their closing quote, in the order in which profilers write them. */
 static const struct text TIMES[] = {
@@ -31,20 +15,14 @@ static const struct text TIMES[] = {
     NAME("Synchronization Time(ms)"), NAME("Idle Time(ms)"), NAME("Idel Time(ms)"), NAME("Wait Time Ratio"),
     NAME("Synchronization Time Ratio")};
 enum { START_NAME, ELAPSE_NAME, IDLE_NAME = 5, IDEL_NAME, N_TIME_NAMES = 9 };
-static const struct text TRANSPORTS[] = {NAME("RDMA"), NAME("HCCS"), NAME("PCIE"), NAME("SDMA"), NAME("SIO")};
-static const int TRANSPORT_OF[] = {RDMA, HCCS, PCIE, -1, SIO};
-enum { N_TRANSPORT_NAMES = 5 };
-static const struct text CARRIED[] = {NAME("Transit Size(MB)"), NAME("Transit Time(ms)"), NAME("Bandwidth(GB/s)"),
-                                      NAME("Large Packet Ratio"), NAME("Size Distribution")};
-enum { SIZE_NAME, TIME_NAME, SIZES_NAME = 4, N_CARRIED_NAMES };
 static const struct text PARTS[] = {NAME("Communication Time Info"), NAME("Communication Bandwidth Info")};
 enum { TIME_PART, BANDWIDTH_PART, N_PARTS };
 
-static const char *start_ns(const char *at, int64_t *value) {
+static const char *start_ns(const char *at, const char *end, int64_t *value) {
     struct number number;
     uint64_t digits;
     int exponent;
-    at = json_number(at, &number);
+    at = json_number(at, end, &number);
     if (!at || number.is_negative || number.has_exponent)
         return NULL;
     digits = number.digits;
@@ -62,176 +40,122 @@ static const char *start_ns(const char *at, int64_t *value) {
     return at;
 }
 
+struct times {
+    const char *end;
+    struct call *call;
+    double idel;
+};
+
+static const char *time_at(void *given, const char *at, int which) {
+    struct times *times = given;
+    double *figure;
+    if (which == START_NAME) {
+        times->call->has_start = true;
+        return start_ns(at, times->end, &times->call->start_ns);
+    }
+    if (which == IDEL_NAME)
+        return json_double(at, times->end, &times->idel);
+    if (which < START_NAME || which > IDLE_NAME)
+        return json_skip(at, times->end, 0);
+    figure = &times->call->figures[which - ELAPSE_NAME];
+    at = json_double(at, times->end, figure);
+    *figure *= US_PER_MS;
+    return at;
+}
+
 static const char *times(struct reader *reader, const char *at, struct call *call) {
-    double idel = NAN;
-    unsigned seen = 0;
-    int guess = 0, which;
-    bool is_done;
-    at = json_object(at);
-    if (at && *at == '}')
-        return at + 1;
-    for (is_done = false; at && !is_done;) {
-        at = member(at, reader->end, TIMES, N_TIME_NAMES, &guess, &which);
-        if (!at || !first_time(&seen, which))
-            return NULL;
-        if (which == START_NAME) {
-            at = start_ns(at, &call->start_ns);
-            call->has_start = true;
-        } else if (which > START_NAME && which <= IDLE_NAME) {
-            double *figure = &call->figures[which - ELAPSE_NAME];
-            at = json_double(at, reader->end, figure);
-            *figure *= US_PER_MS;
-        } else if (which == IDEL_NAME) {
-            at = json_double(at, reader->end, &idel);
-        } else {
-            at = json_skip(at, reader->end, 0);
-        }
-        at = json_next(at, '}', &is_done);
-    }
+    struct times times = {reader->end, call, NAN};
+    at = shape_object(&reader->times, at, reader->end, TIMES, N_TIME_NAMES, time_at, &times);
     if (isnan(call->figures[IDLE]))
-        call->figures[IDLE] = idel * US_PER_MS;
+        call->figures[IDLE] = times.idel * US_PER_MS;
     return at;
 }
 
-/* `{"8.404992": [12, 7.85], …}`: number of packets and their time in ms, by size in MB. */
-static const char *distribution(struct reader *reader, const char *at, int transport, bool *is_empty) {
-    struct operators *found = reader->found;
-    int64_t seen = found->n_distributions++;
-    bool is_done;
-    at = json_object(at);
-    *is_empty = at && *at == '}';
-    if (*is_empty)
-        return at + 1;
-    for (is_done = false; at && !is_done;) {
-        struct text size;
-        double pair[2];
-        int32_t number;
-        at = json_mark(json_key(at, reader->end, &size), '[');
-        at = at ? json_mark(json_double(at, reader->end, &pair[0]), ',') : NULL;
-        at = at ? json_mark(json_double(at, reader->end, &pair[1]), ']') : NULL;
-        if (!at || isnan(pair[0]) || isnan(pair[1]))
-            return NULL;
-        number = names_number(&found->size_names, size, seen);
-        if (number < 0 || !column_add_int32(&found->packets[PACKET_ROWS], found->steps.n_rows) ||
-            !column_add_int32(&found->packets[PACKET_TRANSPORTS], transport) ||
-            !column_add_int32(&found->packets[PACKET_SIZES], number) ||
-            !column_add(&found->packets[PACKET_FIGURES], pair, sizeof pair))
-            return NULL;
-        found->n_packets++;
-        at = json_next(at, '}', &is_done);
-    }
-    return at;
-}
+struct parts {
+    struct reader *reader;
+    struct call *call;
+    int32_t n_packets; /* of all operators before */
+    bool has_times;
+};
 
-static const char *carried(struct reader *reader, const char *at, int transport, double *bytes, double *us) {
-    const char *begin = at;
-    double size = NAN, time = NAN;
-    unsigned seen = 0;
-    int guess = 0, which;
-    bool is_done, is_empty = true;
-    at = json_object(at);
-    if (at && *at == '}')
-        return at + 1;
-    for (is_done = false; at && !is_done;) {
-        at = member(at, reader->end, CARRIED, N_CARRIED_NAMES, &guess, &which);
-        if (!at || !first_time(&seen, which))
-            return NULL;
-        if (which == SIZE_NAME)
-            at = json_double(at, reader->end, &size);
-        else if (which == TIME_NAME)
-            at = json_double(at, reader->end, &time);
-        else if (which == SIZES_NAME)
-            at = distribution(reader, at, transport, &is_empty);
-        else
-            at = json_skip(at, reader->end, 0);
-        at = json_next(at, '}', &is_done);
-    }
-    *bytes = size * BYTES_PER_MB;
-    *us = time * US_PER_MS;
-    if (at && size == 0 && time == 0 && is_empty) {
-        reader->nothing.at = begin;
-        reader->nothing.length = (size_t)(at - begin);
-    }
-    return at;
-}
-
-static const char *bandwidths(struct reader *reader, const char *at, struct call *call) {
-    unsigned seen = 0;
-    int guess = 0, which;
-    bool is_done;
-    at = json_object(at);
-    if (at && *at == '}')
-        return at + 1;
-    for (is_done = false; at && !is_done;) {
-        int transport;
-        at = member(at, reader->end, TRANSPORTS, N_TRANSPORT_NAMES, &guess, &which);
-        if (!at || !first_time(&seen, which))
-            return NULL;
-        transport = which < 0 ? -1 : TRANSPORT_OF[which];
-        if (reader->nothing.length && json_goes_on(at, reader->end, reader->nothing.at, reader->nothing.length)) {
-            /* An operator has an entry for each transport and uses one or none. */
-            at += reader->nothing.length;
-            if (transport >= 0)
-                call->figures[N_TIMES + 2 * transport] = call->figures[N_TIMES + 2 * transport + 1] = 0.0;
-        } else if (transport >= 0) {
-            double *bytes = &call->figures[N_TIMES + 2 * transport];
-            at = carried(reader, at, transport, bytes, bytes + 1);
-        } else {
-            at = json_skip(at, reader->end, 0);
-        }
-        at = json_next(at, '}', &is_done);
-    }
-    return at;
+static const char *part_at(void *given, const char *at, int which) {
+    struct parts *parts = given;
+    parts->has_times = parts->has_times || which == TIME_PART;
+    if (which == TIME_PART)
+        return times(parts->reader, at, parts->call);
+    if (which != BANDWIDTH_PART)
+        return json_skip(at, parts->reader->end, 0);
+    operators_cut_packets(parts->reader->found, parts->n_packets);
+    return operator_transports(parts->reader, at, parts->call);
 }
 
 static const char *operator_at(struct reader *reader, const char *at, struct call *call) {
-    unsigned seen = 0;
-    int guess = 0, which, figure;
-    bool is_done;
+    struct parts parts = {reader, call, reader->found->n_packets, false};
+    int figure;
     call->has_start = false;
     for (figure = 0; figure < N_FIGURES; figure++)
         call->figures[figure] = NAN;
-    at = json_object(at);
+    at = shape_object(&reader->parts, at, reader->end, PARTS, N_PARTS, part_at, &parts);
     /* Without times there is no such operator, which Python tells. */
-    for (is_done = false; at && !is_done;) {
-        at = member(at, reader->end, PARTS, N_PARTS, &guess, &which);
-        if (!at || !first_time(&seen, which))
-            return NULL;
-        if (which == TIME_PART)
-            at = times(reader, at, call);
-        else if (which == BANDWIDTH_PART)
-            at = bandwidths(reader, at, call);
-        else
-            at = json_skip(at, reader->end, 0);
-        at = json_next(at, '}', &is_done);
-    }
-    return seen & (1u << TIME_PART) ? at : NULL;
+    return parts.has_times ? at : NULL;
 }
 
-/* Add what the key of an operator says: `name@group`, cut at the last `@`. */
-static bool add_key(struct operators *found, struct text key) {
-    struct text name = key, group = {key.at + key.length, 0};
-    size_t at;
-    int32_t number = names_number(&found->key_names, key, found->n_levels), group_number, stem_number;
+/* Whether a name has the stem of the one before: that ends with the first `__`. */
+static bool has_stem(struct text name, struct text stem) {
+    return stem.length && name.length >= stem.length + 2 && name.at[stem.length] == '_' && name.at[stem.length + 1] == '_' &&
+           !memcmp(name.at, stem.at, stem.length);
+}
+
+static int32_t stem_number(struct reader *reader, struct text name) {
+    if (!has_stem(name, reader->stem)) {
+        reader->stem = operator_stem(name);
+        reader->stem_number = names_number(&reader->found->stem_names, reader->stem, -1);
+        /* Without `__` all of a name is its stem. */
+        if (reader->stem.length == name.length)
+            reader->stem.length = 0;
+    }
+    return reader->stem_number;
+}
+
+/* Cut a key at its last `@`; behind that most have the group of the one before. */
+static int32_t group_number(struct reader *reader, struct text key, struct text *name) {
+    size_t n_before = key.length - reader->group.length, at;
+    *name = key;
+    if (reader->group.length && reader->group.length < key.length && key.at[n_before - 1] == '@' &&
+        !memcmp(key.at + n_before, reader->group.at, reader->group.length)) {
+        name->length = n_before - 1;
+        return reader->group_number;
+    }
+    reader->group.at = key.at + key.length;
+    reader->group.length = 0;
     for (at = key.length; at > 0; at--) {
         if (key.at[at - 1] == '@') {
-            name.length = at - 1;
-            group.at = key.at + at;
-            group.length = key.length - at;
+            name->length = at - 1;
+            reader->group.at = key.at + at;
+            reader->group.length = key.length - at;
             break;
         }
     }
-    group_number = names_number(&found->group_names, group, -1);
-    stem_number = names_number(&found->stem_names, operator_stem(name), -1);
-    return number >= 0 && group_number >= 0 && stem_number >= 0 &&
-           (!found->has_places || column_add_int32(&found->columns[KEYS], number)) &&
-           column_add_int32(&found->columns[GROUPS], group_number) &&
-           column_add_int32(&found->columns[STEMS], stem_number) &&
+    reader->group_number = names_number(&reader->found->group_names, reader->group, -1);
+    return reader->group_number;
+}
+
+/* Add what the key of an operator says, `name@group`, and tell it. */
+static bool add_key(struct reader *reader, struct text key, struct operator_use *use) {
+    struct operators *found = reader->found;
+    struct text name;
+    int32_t number = names_number(&found->key_names, key, found->n_levels);
+    int32_t group = group_number(reader, key, &name), stem = stem_number(reader, name);
+    use->group = group;
+    use->stem = stem;
+    return number >= 0 && group >= 0 && stem >= 0 && (!found->has_places || column_add_int32(&found->columns[KEYS], number)) &&
+           column_add_int32(&found->columns[GROUPS], group) && column_add_int32(&found->columns[STEMS], stem) &&
            column_add_int32(&found->columns[INDICES], operator_index(name)) && texts_add(&found->op_names, name);
 }
 
 static bool add_operator(struct reader *reader, struct text key, struct text value, const struct call *call) {
     struct operators *found = reader->found;
+    struct operator_use use = {reader->level->file, 0, 0, reader->level->is_p2p, 0};
     int figure;
     for (figure = 0; figure < N_FIGURES; figure++) {
         double number = call->figures[figure];
@@ -241,7 +165,8 @@ static bool add_operator(struct reader *reader, struct text key, struct text val
             return false;
     }
     found->steps.n_rows++;
-    return call->has_start && add_key(found, key) && column_add_int64(&found->columns[STARTS_NS], call->start_ns) &&
+    return call->has_start && add_key(reader, key, &use) &&
+           operator_sums_add(&found->sums, &use, reader->level->step, call->figures) && column_add_int64(&found->columns[STARTS_NS], call->start_ns) &&
            (!found->has_places || (column_add_int64(&found->columns[OFFSETS], value.at - reader->begin) &&
                                    column_add_int32(&found->columns[LENGTHS], (int32_t)value.length)));
 }
@@ -253,10 +178,11 @@ void operators_cut_packets(struct operators *found, int32_t n_kept) {
     found->n_packets = n_kept;
 }
 
-static const char *level_at(void *given, const char *at) {
+static const char *level_at(void *given, const char *at, const struct level *level) {
     struct reader *reader = given;
     struct operators *found = reader->found;
     bool is_done;
+    reader->level = level;
     at = json_object(at);
     if (at && *at == '}')
         return at + 1;
@@ -280,6 +206,10 @@ static const char *level_at(void *given, const char *at) {
 }
 
 bool operators_add(const char *text, size_t length, struct operators *found) {
-    struct reader reader = {text, text + length, found, {NULL, 0}};
+    struct reader reader;
+    memset(&reader, 0, sizeof reader);
+    reader.begin = text;
+    reader.end = text + length;
+    reader.found = found;
     return steps_read(text, length, &found->steps, level_at, &reader);
 }

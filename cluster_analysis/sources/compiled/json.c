@@ -8,6 +8,7 @@ __extension__ typedef unsigned __int128 wide;
 static const double TENS[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                               1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 #define MAX_TEN 22
+static const uint64_t POWERS[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
 static const uint64_t FIVES[] = {
     UINT64_C(1), UINT64_C(5), UINT64_C(25), UINT64_C(125), UINT64_C(625), UINT64_C(3125), UINT64_C(15625),
     UINT64_C(78125), UINT64_C(390625), UINT64_C(1953125), UINT64_C(9765625), UINT64_C(48828125),
@@ -22,25 +23,106 @@ static const uint64_t FIVES[] = {
 #define MAX_DIGITS 19
 #define MAX_EXPONENT 999
 
-const char *json_number(const char *at, struct number *found) {
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+/* Eight digits, of which those in front may be zeros: pairs, fours and all eight are put together. */
+static inline uint64_t eight_digits(uint64_t word) {
+    word = word * 10 + (word >> 8);
+    return ((word & UINT64_C(0x000000FF000000FF)) * UINT64_C(0x000F424000000064) +
+            ((word >> 16) & UINT64_C(0x000000FF000000FF)) * UINT64_C(0x0000271000000001)) >>
+           32;
+}
+
+/* The top bit of each byte that is no digit; of the bytes '0' is subtracted already. */
+static inline uint64_t no_digits(uint64_t word) {
+    return (((word & ~(JSON_ONES * 0x80)) + JSON_ONES * (0x80 - 10)) | word) & (JSON_ONES * 0x80);
+}
+
+/* Most numbers have up to seven letters, whose lengths nobody can foresee: read them without a loop. NULL for another one;
+ * without `found` its value is not asked for. */
+static inline const char *short_number(const char *at, const char *end, struct number *found) {
+    uint64_t word, others, whole, parts;
+    int dot, behind;
+    if (end - at < 8)
+        return NULL;
+    memcpy(&word, at, 8);
+    word ^= JSON_ONES * '0';
+    others = no_digits(word);
+    /* Behind a zero comes no digit. */
+    if (!others || others & 0x80 || (!(word & 0xFF) && !(others & 0x8000)))
+        return NULL;
+    dot = behind = __builtin_ctzll(others) / 8;
+    whole = parts = word & ((UINT64_C(1) << 8 * dot) - 1);
+    if (at[dot] == '.') {
+        others &= others - 1;
+        if (!others)
+            return NULL;
+        behind = __builtin_ctzll(others) / 8;
+        if (behind == dot + 1)
+            return NULL;
+        /* The digits in front of the dot take its place. */
+        parts = (whole << 8) | (word & ~(((UINT64_C(1) << 8 * dot) << 8) - 1));
+    }
+    if ((at[behind] | 0x20) == 'e')
+        return NULL;
+    if (!found)
+        return at + behind;
+    found->digits = eight_digits(parts << (64 - 8 * behind));
+    found->exponent = dot == behind ? 0 : dot + 1 - behind;
+    found->is_negative = found->has_exponent = false;
+    return at + behind;
+}
+#else
+static inline const char *short_number(const char *at, const char *end, struct number *found) {
+    (void)at;
+    (void)end;
+    (void)found;
+    return NULL;
+}
+#endif
+
+/* Read digits behind those that were read; eight at once where the text goes on for so long. */
+static inline const char *digits_at(const char *at, const char *end, uint64_t *digits) {
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    while (end - at >= 8) {
+        uint64_t word, others;
+        int n;
+        memcpy(&word, at, 8);
+        word ^= JSON_ONES * '0';
+        others = no_digits(word);
+        n = others ? __builtin_ctzll(others) / 8 : 8;
+        if (!n)
+            return at;
+        *digits = *digits * POWERS[n] + eight_digits(word << (64 - 8 * n));
+        at += n;
+        if (n < 8)
+            return at;
+    }
+#endif
+    for (; json_is_digit(*at); at++)
+        *digits = *digits * 10 + (uint64_t)(*at - '0');
+    return at;
+}
+
+const char *json_number(const char *at, const char *end, struct number *found) {
     const char *begin, *first, *dot = NULL;
     uint64_t digits = 0;
     int exponent = 0;
+    begin = short_number(at, end, found);
+    if (begin)
+        return begin;
     found->is_negative = *at == '-';
     at += found->is_negative;
     begin = at;
     if (*at == '0') {
         at++;
     } else {
-        while (json_is_digit(*at))
-            digits = digits * 10 + (uint64_t)(*at++ - '0');
+        at = digits_at(at, end, &digits);
         if (at == begin)
             return NULL;
     }
     if (*at == '.') {
-        dot = at++;
-        while (json_is_digit(*at))
-            digits = digits * 10 + (uint64_t)(*at++ - '0');
+        dot = at;
+        at = digits_at(at + 1, end, &digits);
         exponent = (int)(dot + 1 - at);
         if (!exponent || at - dot > MAX_EXPONENT)
             return NULL;
@@ -120,7 +202,7 @@ const char *json_double(const char *at, const char *end, double *value) {
         *value = NAN;
         return json_goes_on(at, end, "null", 4) ? at + 4 : NULL;
     }
-    at = json_number(at, &number);
+    at = json_number(at, end, &number);
     return at && json_as_double(&number, value) ? at : NULL;
 }
 
@@ -141,6 +223,7 @@ static const char *skip_members(const char *at, const char *end, char closing, i
 const char *json_skip(const char *at, const char *end, int depth) {
     struct number number;
     struct text text;
+    const char *behind;
     if (!at || depth > JSON_MAX_DEPTH)
         return NULL;
     switch (*at) {
@@ -157,6 +240,7 @@ const char *json_skip(const char *at, const char *end, int depth) {
     case 'n':
         return json_goes_on(at, end, "null", 4) ? at + 4 : NULL;
     default:
-        return json_number(at, &number);
+        behind = short_number(at, end, NULL);
+        return behind ? behind : json_number(at, end, &number);
     }
 }

@@ -94,7 +94,7 @@ static inline const char *json_key(const char *at, const char *end, struct text 
 
 static inline bool json_is_digit(char letter) { return (unsigned char)(letter - '0') < 10; }
 
-const char *json_number(const char *at, struct number *found);
+const char *json_number(const char *at, const char *end, struct number *found);
 bool json_as_double(const struct number *number, double *value);
 const char *json_skip(const char *at, const char *end, int depth);
 

@@ -24,13 +24,15 @@ class LinkColumns:
         self._ranks = ranks
         #: Of each file how many links it has, -1 for one that Python must read.
         self.counts = levels.counts
+        #: Which rows are of which file and step.
+        self.layout = levels.layout
         self.has_missing = bool(given["n_missing"])
         self.has_negative = bool(given["n_negative"])
 
     def links(self) -> pa.Table:
-        """Return LINKS."""
+        """Return LINKS, laid by step."""
         given = self._given
-        owners = np.repeat(np.arange(len(self._ranks)), np.maximum(self.counts, 0))
+        owners = self._levels.owners
         stems, stem_names = given["operator_stems"]
         names = LinkNames(
             array(given["keys"], np.int32),
@@ -63,18 +65,18 @@ def link_columns(content: bytes, rank: int, steps: frozenset[int] | None) -> Lin
     return _read((content,), [rank], steps, is_told=False)
 
 
-def links_of_files(contents: Iterable[bytes], ranks: Sequence[int]) -> LinkColumns | None:
+def links_of_files(paths: Sequence[str], ranks: Sequence[int]) -> LinkColumns | None:
     """Return the links of the files of some ranks, of which nothing is to be told; None without any.
 
     Args:
-        contents: their texts, of which one at a time is looked at.
+        paths: where they are; one at a time is in memory.
         ranks: whose they are.
     """
-    return _read(contents, ranks, None, is_told=True)
+    return _read(paths, ranks, None, is_told=True)
 
 
 def _read(
-    contents: Iterable[bytes], ranks: Sequence[int], steps: frozenset[int] | None, *, is_told: bool
+    contents: Iterable[bytes | str], ranks: Sequence[int], steps: frozenset[int] | None, *, is_told: bool
 ) -> LinkColumns | None:
     compiled_reader = compiled()
     if compiled_reader is None:

@@ -2,7 +2,8 @@
 
 #include <math.h>
 
-#include "members.h"
+#include "laid.h"
+#include "shape.h"
 
 #define US_PER_MS 1e3
 #define BYTES_PER_MB 1e6
@@ -14,6 +15,7 @@
 struct reader {
     const char *end;
     struct links *found;
+    struct shape link; /* how the last one was written */
 };
 
 static const struct text LINK[] = {NAME("Transport Type"), NAME("Transit Size(MB)"), NAME("Transit Time(ms)"),
@@ -48,56 +50,56 @@ static bool ends_of(struct text text, int32_t *source, int32_t *destination) {
     return at && at == text.at + text.length;
 }
 
+/* What one link says. */
+struct link {
+    const char *end;
+    struct text transport, pytorch, mindspore;
+    double size, time;
+};
+
+static const char *value_of_link(void *given, const char *at, int which) {
+    struct link *link = given;
+    switch (which) {
+    case TRANSPORT:
+        return string_or_null(at, link->end, &link->transport);
+    case SIZE:
+        return json_double(at, link->end, &link->size);
+    case TIME:
+        return json_double(at, link->end, &link->time);
+    case PYTORCH_NAME:
+        return string_or_null(at, link->end, &link->pytorch);
+    case MINDSPORE_NAME:
+        return string_or_null(at, link->end, &link->mindspore);
+    default:
+        return json_skip(at, link->end, 0);
+    }
+}
+
 static const char *link_at(struct reader *reader, const char *at, int32_t key, struct text ends) {
     struct links *found = reader->found;
-    struct text transport = {NULL, 0}, pytorch = {NULL, 0}, mindspore = {NULL, 0};
-    double size = NAN, time = NAN;
+    struct link link = {reader->end, {NULL, 0}, {NULL, 0}, {NULL, 0}, NAN, NAN};
     int32_t source, destination, transport_number, name_number;
-    unsigned seen = 0;
-    int guess = 0, which;
-    bool is_done = false;
-    at = json_object(at);
-    if (at && *at == '}') {
-        is_done = true;
-        at++;
-    }
-    while (at && !is_done) {
-        at = member(at, reader->end, LINK, N_LINK_NAMES, &guess, &which);
-        if (!at || !first_time(&seen, which))
-            return NULL;
-        if (which == TRANSPORT)
-            at = string_or_null(at, reader->end, &transport);
-        else if (which == SIZE)
-            at = json_double(at, reader->end, &size);
-        else if (which == TIME)
-            at = json_double(at, reader->end, &time);
-        else if (which == PYTORCH_NAME)
-            at = string_or_null(at, reader->end, &pytorch);
-        else if (which == MINDSPORE_NAME)
-            at = string_or_null(at, reader->end, &mindspore);
-        else
-            at = json_skip(at, reader->end, 0);
-        at = json_next(at, '}', &is_done);
-    }
+    at = shape_object(&reader->link, at, reader->end, LINK, N_LINK_NAMES, value_of_link, &link);
     if (key == NO_KEY)
         return at;
     /* An empty name names nothing. */
-    pytorch = pytorch.length ? pytorch : mindspore;
-    if (!pytorch.length)
-        pytorch.at = NULL;
+    if (!link.pytorch.length)
+        link.pytorch = link.mindspore;
+    if (!link.pytorch.length)
+        link.pytorch.at = NULL;
     if (!at || !ends_of(ends, &source, &destination) ||
-        !number_of(&found->transport_names, transport, &transport_number) ||
-        !number_of(&found->operator_names, pytorch, &name_number))
+        !number_of(&found->transport_names, link.transport, &transport_number) ||
+        !number_of(&found->operator_names, link.pytorch, &name_number))
         return NULL;
     found->steps.n_rows++;
-    found->n_missing += isnan(size) || isnan(time);
-    found->n_negative += size < 0 || time < 0;
+    found->n_missing += isnan(link.size) || isnan(link.time);
+    found->n_negative += link.size < 0 || link.time < 0;
     if (column_add_int32(&found->columns[KEYS_OF_LINKS], key) && column_add_int32(&found->columns[SOURCES], source) &&
         column_add_int32(&found->columns[DESTINATIONS], destination) &&
         column_add_int32(&found->columns[TRANSPORTS_OF_LINKS], transport_number) &&
         column_add_int32(&found->columns[OPERATORS_OF_LINKS], name_number) &&
-        column_add_double(&found->columns[SIZES_BYTES], size * BYTES_PER_MB) &&
-        column_add_double(&found->columns[TIMES_US], time * US_PER_MS))
+        column_add_double(&found->columns[SIZES_BYTES], link.size * BYTES_PER_MB) &&
+        column_add_double(&found->columns[TIMES_US], link.time * US_PER_MS))
         return at;
     return NULL;
 }
@@ -118,9 +120,10 @@ static const char *links_at(struct reader *reader, const char *at, int32_t key) 
     return at;
 }
 
-static const char *level_at(void *given, const char *at) {
+static const char *level_at(void *given, const char *at, const struct level *level) {
     struct reader *reader = given;
     bool is_done;
+    (void)level;
     at = json_object(at);
     if (at && *at == '}')
         return at + 1;
@@ -149,13 +152,16 @@ static void names_of(struct links *found, struct names **names) {
 }
 
 bool links_read(const char *text, size_t length, struct links *found) {
-    struct reader reader = {text + length, found};
+    struct reader reader;
     struct steps_mark steps = steps_begin(&found->steps);
     struct names *names[N_NAMES];
     size_t used[N_LINK_COLUMNS], n_known[N_NAMES];
     int32_t n_missing = found->n_missing, n_negative = found->n_negative;
     bool is_read;
     int at;
+    memset(&reader, 0, sizeof reader);
+    reader.end = text + length;
+    reader.found = found;
     names_of(found, names);
     for (at = 0; at < N_LINK_COLUMNS; at++)
         used[at] = found->columns[at].used;
@@ -176,6 +182,16 @@ bool links_read(const char *text, size_t length, struct links *found) {
     found->n_negative = n_negative;
     steps_undo(&found->steps, &steps);
     return false;
+}
+
+bool links_lay(struct links *found) {
+    struct runs runs;
+    bool is_done = runs_find(&runs, &found->steps);
+    int at;
+    for (at = 0; is_done && at < N_LINK_COLUMNS; at++)
+        is_done = runs_lay(&runs, &found->columns[at], at < SIZES_BYTES ? sizeof(int32_t) : sizeof(double));
+    runs_free(&runs);
+    return is_done;
 }
 
 void links_free(struct links *links) {

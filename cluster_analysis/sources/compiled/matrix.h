@@ -21,6 +21,8 @@ struct links {
 /* Read a text, whose byte behind the end is 0, behind those that were read before; the text may go then. False, and
  * nothing of it is kept, where Python must read it. */
 bool links_read(const char *text, size_t length, struct links *found);
+/* Lay the rows by step, when all is read; false where there is no memory. */
+bool links_lay(struct links *found);
 void links_free(struct links *links);
 
 #endif

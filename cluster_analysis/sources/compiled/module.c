@@ -160,6 +160,7 @@ static PyObject *number(PyObject *module, PyObject *content) {
 static PyMethodDef METHODS[] = {
     {"operators", module_operators, METH_VARARGS, "Return the columns of communication.json of several ranks, and which Python must read."},
     {"links", module_links, METH_VARARGS, "Return the columns of communication_matrix.json of several ranks, and which Python must read."},
+    {"csv", module_csv, METH_O, "Return the text of small CSV files of one header, and which Python must read."},
     {"table", table, METH_VARARGS, "Return the columns of a table of a SQLite file, None where SQLite must read it."},
     {"numbers", numbers, METH_VARARGS, "Return the whole numbers (int64) of planes, None where they are none."},
     {"filled", filled, METH_VARARGS, "Return names with their numbers as Arrow lays texts, None for impossible ones."},

@@ -1,36 +1,69 @@
 #include "module_files.h"
 
+#include "alike.h"
 #include "communication.h"
+#include "content.h"
 #include "matrix.h"
 #include "operator_names.h"
+#include "packet_totals.h"
+
+/* Larger files Arrow reads as fast. */
+#define MAX_CSV_BYTES (1 << 16)
+/* All of them together have no more, so that no count of anything in them overflows. */
+#define MAX_BYTES INT32_MAX
 
 /* Reads a text behind those before it; false where Python must. */
 typedef bool (*read_text)(void *found, const char *text, size_t length);
+/* Makes place for so many texts like the one that was read. */
+typedef void (*reserve)(void *found, size_t n_texts);
 
 static bool read_operators(void *found, const char *text, size_t length) { return operators_read(text, length, found); }
+static void reserve_operators(void *found, size_t n_texts) { operators_reserve(found, n_texts); }
 static bool read_links(void *found, const char *text, size_t length) { return links_read(text, length, found); }
+static bool read_csv(void *found, const char *text, size_t length) { return alike_read(text, length, found); }
 
-/* Read each of the contents, only one of which is in memory at a time, and note how many rows it has: -1 where Python must
- * read it. False with an exception set. */
-static bool read_each(PyObject *contents, read_text read, void *found, const int32_t *n_rows, struct column *counts) {
-    PyObject *each = PyObject_GetIter(contents), *content;
-    bool is_done = each != NULL;
-    while (is_done && (content = PyIter_Next(each))) {
-        char *text;
-        Py_ssize_t length;
-        int32_t before = *n_rows;
-        bool is_plain;
-        is_done = !PyBytes_AsStringAndSize(content, &text, &length);
-        if (is_done) {
-            Py_BEGIN_ALLOW_THREADS
-            is_plain = read(found, text, (size_t)length);
-            Py_END_ALLOW_THREADS
-            is_done = column_add_int32(counts, is_plain ? *n_rows - before : -1);
-            if (!is_done)
-                PyErr_NoMemory();
-        }
-        Py_DECREF(content);
+/* Read a text (bytes) or the file at a path (str): 1, 0 where Python must read it, -1 with an exception set. */
+static int read_one(PyObject *given, read_text read, void *found, struct content *content) {
+    PyObject *path = PyUnicode_Check(given) ? PyUnicode_EncodeFSDefault(given) : Py_NewRef(given);
+    char *text;
+    Py_ssize_t length;
+    bool is_plain, is_path = path != given;
+    if (!path || PyBytes_AsStringAndSize(path, &text, is_path ? NULL : &length)) {
+        Py_XDECREF(path);
+        return -1;
     }
+    Py_BEGIN_ALLOW_THREADS
+    if (is_path)
+        /* An unreadable file is one without a text: each has a number. */
+        is_plain = content_read(content, text) ? read(found, content->at, content->length) : read(found, "", 0);
+    else
+        is_plain = read(found, text, (size_t)length);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(path);
+    return is_plain;
+}
+
+/* Read each of the texts or files, only one of which is in memory at a time, and note how many rows it has: -1 where Python
+ * must read it. False with an exception set. */
+static bool read_each(PyObject *contents, size_t most, read_text read, reserve reserve, void *found, const int32_t *n_rows,
+                      struct column *counts) {
+    PyObject *each = PyObject_GetIter(contents), *given;
+    struct content content = {NULL, 0, 0, most};
+    Py_ssize_t n_texts = each ? PyObject_Size(contents) : -1;
+    bool is_done = n_texts >= 0;
+    while (is_done && (given = PyIter_Next(each))) {
+        int32_t before = *n_rows;
+        int is_plain = read_one(given, read, found, &content);
+        is_done = is_plain >= 0;
+        if (is_done && !column_add_int32(counts, is_plain ? *n_rows - before : -1)) {
+            is_done = false;
+            PyErr_NoMemory();
+        }
+        if (is_plain > 0 && !before && n_texts > 1 && reserve)
+            reserve(found, (size_t)n_texts - 1);
+        Py_DECREF(given);
+    }
+    content_free(&content);
     Py_XDECREF(each);
     return is_done && !PyErr_Occurred();
 }
@@ -88,6 +121,8 @@ static bool set_operators(PyObject *columns, struct operators *found) {
         !set(columns, "stem_names", values_names_of(&found->stem_names)) ||
         !set(columns, "indices", values_taken(&found->columns[INDICES])) ||
         !set(columns, "starts_ns", values_taken(&found->columns[STARTS_NS])) ||
+        !set(columns, "totals", values_bytes_of(&found->sums.totals)) ||
+        !set(columns, "uses", values_bytes_of(&found->sums.uses)) ||
         !set(columns, "figures", figures_of(found->figures)) ||
         !set(columns, "n_missing", counts_of(found->n_missing, N_FIGURES)) ||
         !set(columns, "n_negative", counts_of(found->n_negative, N_FIGURES)) ||
@@ -137,7 +172,7 @@ static bool set_links(PyObject *columns, struct links *found) {
 
 PyObject *module_operators(PyObject *module, PyObject *given) {
     struct operators found;
-    struct column counts = {NULL, 0, 0};
+    struct column counts = {NULL, 0, 0}, totals = {NULL, 0, 0};
     PyObject *columns = NULL, *contents;
     int has_places;
     (void)module;
@@ -145,12 +180,15 @@ PyObject *module_operators(PyObject *module, PyObject *given) {
     if (!PyArg_ParseTuple(given, "OpII", &contents, &has_places, &found.needed, &found.measured))
         return NULL;
     found.has_places = has_places;
-    if (read_each(contents, read_operators, &found, &found.steps.n_rows, &counts)) {
-        columns = PyDict_New();
-        if (columns && !(set_steps(columns, &found.steps, &counts) && set_operators(columns, &found)))
+    if (read_each(contents, MAX_BYTES, read_operators, reserve_operators, &found, &found.steps.n_rows, &counts)) {
+        bool are_summed = packet_totals(&found, &totals);
+        columns = operators_lay(&found) ? PyDict_New() : PyErr_NoMemory();
+        if (columns && !(set_steps(columns, &found.steps, &counts) && set_operators(columns, &found) &&
+                         set(columns, "packet_totals", are_summed ? values_bytes_of(&totals) : Py_NewRef(Py_None))))
             Py_CLEAR(columns);
     }
     free(counts.at);
+    free(totals.at);
     operators_free(&found);
     return columns;
 }
@@ -165,12 +203,37 @@ PyObject *module_links(PyObject *module, PyObject *given) {
     if (!PyArg_ParseTuple(given, "Op", &contents, &is_told))
         return NULL;
     found.is_told = is_told;
-    if (read_each(contents, read_links, &found, &found.steps.n_rows, &counts)) {
-        columns = PyDict_New();
+    if (read_each(contents, MAX_BYTES, read_links, NULL, &found, &found.steps.n_rows, &counts)) {
+        columns = links_lay(&found) ? PyDict_New() : PyErr_NoMemory();
         if (columns && !(set_steps(columns, &found.steps, &counts) && set_links(columns, &found)))
             Py_CLEAR(columns);
     }
     free(counts.at);
     links_free(&found);
     return columns;
+}
+
+/* Header, rows of each file (-1 where Python must read it) and columns. */
+PyObject *module_csv(PyObject *module, PyObject *contents) {
+    struct alike *found = calloc(1, sizeof *found);
+    struct column counts = {NULL, 0, 0};
+    PyObject *columns = NULL, *given = NULL;
+    int at;
+    (void)module;
+    if (!found)
+        return PyErr_NoMemory();
+    if (read_each(contents, MAX_CSV_BYTES, read_csv, NULL, found, &found->n_rows, &counts)) {
+        columns = PyTuple_New(found->n_columns);
+        for (at = 0; columns && at < found->n_columns; at++) {
+            PyObject *column = values_texts_of(&found->columns[at]);
+            if (!column || PyTuple_SetItem(columns, at, column))
+                Py_CLEAR(columns);
+        }
+    }
+    if (columns)
+        given = Py_BuildValue("(NNN)", values_bytes_of(&found->header), values_bytes_of(&counts), columns);
+    free(counts.at);
+    alike_free(found);
+    free(found);
+    return given;
 }

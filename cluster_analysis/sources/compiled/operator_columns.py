@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.compiled.arrays import array, figures, named, texts, whole
+from cluster_analysis.sources.compiled.layout import Layout
 from cluster_analysis.sources.compiled.operator_names import operations
-from cluster_analysis.sources.compiled.packet_sums import packet_sums_of
+from cluster_analysis.sources.compiled.packet_sums import packet_sums_of, packets_of_totals
 from cluster_analysis.sources.compiled.reader import compiled
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.measured import (
@@ -32,6 +33,21 @@ from cluster_analysis.tables import schema
 
 #: The columns of figures, as the compiled reader has them too.
 _FIGURES = tuple(field.name for field in schema.COLLECTIVES if pa.types.is_float64(field.type))[:-1]
+
+
+#: A level: key of its step, whether it is point to point, rows, file.
+_N_OF_LEVEL = 4
+#: What operators add up to, and who uses which group how, as operator_sums.h has them.
+_TOTAL = np.dtype(
+    [
+        ("sums", np.float64, len(_FIGURES)),
+        ("file", np.int32),
+        ("step", np.int32),
+        ("group", np.int32),
+        ("known", np.uint32),
+    ]
+)
+_USE = np.dtype([(name, np.int32) for name in ("file", "group", "stem", "is_p2p", "n")])
 
 
 def _bits(names: Iterable[str]) -> int:
@@ -50,16 +66,17 @@ class OperatorColumns:
         #: Of each file its rank, and how many operators it has; -1 for one that Python must read.
         self.ranks = ranks
         self.counts = levels.counts
-        self._owners = np.repeat(np.arange(len(ranks), dtype=np.int32), np.maximum(self.counts, 0))
+        #: Which rows are of which file and step.
+        self.layout = levels.layout
 
     def collectives(self, remark: Remark) -> pa.Table:
-        """Return COLLECTIVES."""
+        """Return COLLECTIVES, laid by step."""
         given = self._given
         op_names = texts(given["op_names"])
         stems = array(given["stems"], np.int32)
         op_types, is_p2p = operations(op_names, stems, texts(given["stem_names"]).to_pylist())
         columns = {
-            "rank": self._ranks(),
+            "rank": self._ranks_of(self._levels.owners),
             "step": pa.array(self._levels.steps),
             "group": named(given["groups"], given["group_names"]),
             "op_name": op_names,
@@ -79,7 +96,12 @@ class OperatorColumns:
 
     def packets(self, remark: Remark) -> tuple[pa.Table, npt.NDArray[np.int64]]:
         """Return PACKETS, and the file of each row."""
-        given = self._given
+        given, summed = self._given, None
+        if given["packet_totals"] is not None and self.layout.are_distinct():
+            groups, sizes = texts(given["group_names"]), texts(given["size_names"])
+            summed = packets_of_totals(self.ranks, given["packet_totals"], self.layout.steps, groups, sizes)
+        if summed is not None:
+            return summed
         rows = array(given["packet_rows"], np.int32)
         groups = array(given["groups"], np.int32)[rows]
         entries = PacketEntries(
@@ -89,18 +111,50 @@ class OperatorColumns:
             named(given["packet_sizes"], given["size_names"]),
             array(given["packet_figures"], np.float64).reshape(-1, 2),
         )
-        return packet_sums_of(self.ranks, self._owners[rows], entries, remark)
+        return packet_sums_of(self.ranks, self._levels.owners[rows], entries, remark)
 
-    def spans(self, n_skipped: Sequence[int]) -> pa.Table:
-        """Return OPERATOR_SPANS of files that were read without their first `n_skipped` bytes."""
-        given = self._given
+    def totals(self) -> pa.Table | None:
+        """Return TOTALS, in the order of the files; None where two keys name one step."""
+        if not self.layout.are_distinct():
+            return None
+        found = np.frombuffer(self._given["totals"], _TOTAL)
+        columns = [
+            self._ranks_of(found["file"]),
+            pa.array(self.layout.steps[found["step"]]),
+            self._groups_of(found["group"]),
+        ]
+        for at, values in enumerate(found["sums"].T.copy()):
+            is_unknown = (found["known"] >> at & 1) == 0
+            columns.append(pa.array(values, mask=is_unknown if is_unknown.any() else None))
+        columns.append(pa.nulls(len(found), pa.float64()))
+        return pa.Table.from_arrays(columns, schema=schema.TOTALS)
+
+    def uses(self) -> pa.Table:
+        """Return USES of COLLECTIVES."""
+        found = np.frombuffer(self._given["uses"], _USE)
+        stem_names = texts(self._given["stem_names"])
+        stems = np.ascontiguousarray(found["stem"])
+        op_types, is_p2p = operations(stem_names.take(pa.array(stems)), stems, stem_names.to_pylist())
+        columns = [
+            self._ranks_of(found["file"]),
+            self._groups_of(found["group"]),
+            op_types,
+            pa.array((found["is_p2p"] != 0) | is_p2p),
+            pa.array(found["n"].astype(np.int64)),
+        ]
+        return pa.Table.from_arrays(columns, schema=schema.USES)
+
+    def spans(self, n_skipped: Sequence[int] = ()) -> pa.Table:
+        """Return OPERATOR_SPANS of files that were read without their first `n_skipped` bytes, if any."""
+        given, layout = self._given, self.layout
+        owners = layout.rows_in_files(layout.files)
         offsets = array(given["offsets"], np.int64)
         if any(n_skipped):
-            offsets = offsets + np.array(n_skipped, np.int64)[self._owners]
+            offsets = offsets + np.array(n_skipped, np.int64)[owners]
         positions = [np.arange(count, dtype=np.int32) for count in self.counts if count > 0]
         columns = [
-            self._ranks(),
-            pa.array(self._levels.steps),
+            self._ranks_of(owners),
+            pa.array(layout.rows_in_files(layout.steps[layout.keys])),
             named(given["keys"], given["key_names"]),
             pa.array(np.concatenate(positions)),
             pa.array(offsets),
@@ -108,24 +162,35 @@ class OperatorColumns:
         ]
         return pa.Table.from_arrays(columns, schema=schema.OPERATOR_SPANS)
 
-    def _ranks(self) -> pa.Array:
-        return pa.array(np.array(self.ranks, np.int32)[self._owners])
+    def _ranks_of(self, owners: npt.NDArray[np.int32]) -> pa.Array:
+        return pa.array(np.array(self.ranks, np.int32)[owners])
+
+    def _groups_of(self, groups: npt.NDArray[np.int32]) -> pa.Array:
+        return named(np.ascontiguousarray(groups).tobytes(), self._given["group_names"])
 
 
 class Levels:
-    """Step and level of each row of some files; both communication files have them."""
+    """Step and level of each row of some files; both communication files have them.
+
+    Rows are laid by step, those of a step in the order of the files; places in the texts are not.
+    """
 
     def __init__(self, given: Mapping[str, Any]) -> None:
-        levels = array(given["levels"], np.int32).reshape(-1, 3)
+        levels = array(given["levels"], np.int32).reshape(-1, _N_OF_LEVEL)
         keys = _steps_of(*given["step_names"])
         #: Of each file how many rows it has, -1 where Python must read it.
         self.counts: list[int] = array(given["counts"], np.int32).tolist()
         #: False: a key is no step, which Python says of it.
         self._are_steps = None not in keys
         self._numbers = [key or 0 for key in keys]
-        rows = levels[:, 2]
-        self.steps = np.repeat(np.array(self._numbers, np.int64)[levels[:, 0]], rows)
-        self.is_p2p = np.repeat(levels[:, 1] != 0, rows)
+        keys_of_levels, is_p2p, n_rows, files = np.ascontiguousarray(levels.T)
+        order = np.argsort(keys_of_levels, kind="stable")
+        steps = np.array(self._numbers, np.int64)
+        #: Which rows are of which file and step.
+        self.layout = Layout(files, keys_of_levels, steps, n_rows, order)
+        self.steps = self.layout.rows_of(steps[keys_of_levels])
+        self.is_p2p = self.layout.rows_of(is_p2p != 0)
+        self.owners = self.layout.rows_of(files)
 
     def all_in(self, steps: frozenset[int] | None) -> bool:
         """Return whether there are rows, and every key is a step, and one of these (None: all)."""
@@ -149,19 +214,19 @@ def operator_columns(
 
 
 def operators_of_files(
-    contents: Iterable[bytes], ranks: Sequence[int], *, with_places: bool
+    paths: Sequence[str], ranks: Sequence[int], *, with_places: bool
 ) -> OperatorColumns | None:
     """Return the operators of the files of some ranks, of which nothing is to be told; None without any.
 
     Args:
-        contents: their texts, of which one at a time is looked at.
+        paths: where they are; one at a time is in memory.
         ranks: whose they are.
         with_places: whether `spans` will be asked for.
     """
     compiled_reader = compiled()
     if compiled_reader is None:
         return None
-    given = compiled_reader.operators(contents, with_places, _NEEDED, _MEASURED)
+    given = compiled_reader.operators(paths, with_places, _NEEDED, _MEASURED)
     levels = Levels(given)
     return OperatorColumns(given, levels, ranks) if levels.all_in(None) else None
 

@@ -1,5 +1,9 @@
 /* Operators of several files, one behind the other: each is added whole or not at all. */
 #include "communication.h"
+#include "laid.h"
+
+/* No more than this is set aside for a column. */
+#define MAX_RESERVED (1 << 23)
 
 enum { N_COLUMNS = N_OPERATOR_COLUMNS + N_FIGURES + 2, N_NAMES = 4 };
 
@@ -36,7 +40,7 @@ bool operators_read(const char *text, size_t length, struct operators *found) {
     struct column *columns[N_COLUMNS];
     struct names *names[N_NAMES];
     size_t used[N_COLUMNS], n_known[N_NAMES];
-    int32_t n_packets = found->n_packets, n_missing[N_FIGURES], n_negative[N_FIGURES];
+    int32_t n_packets = found->n_packets, n_totals = found->sums.of_totals.n, n_uses = found->sums.of_uses.n, n_missing[N_FIGURES], n_negative[N_FIGURES];
     bool is_read;
     int at;
     columns_of(found, columns);
@@ -63,8 +67,35 @@ bool operators_read(const char *text, size_t length, struct operators *found) {
     memcpy(found->n_missing, n_missing, sizeof n_missing);
     memcpy(found->n_negative, n_negative, sizeof n_negative);
     operators_cut_packets(found, n_packets);
+    operator_sums_cut(&found->sums, n_totals, n_uses);
     steps_undo(&found->steps, &steps);
     return false;
+}
+
+void operators_reserve(struct operators *found, size_t n_times) {
+    struct column *columns[N_COLUMNS];
+    int at;
+    columns_of(found, columns);
+    for (at = 0; at < N_COLUMNS; at++) {
+        size_t more = columns[at]->used <= MAX_RESERVED / n_times ? columns[at]->used * n_times : 0;
+        if (more > columns[at]->size - columns[at]->used)
+            (void)column_grow(columns[at], more);
+    }
+}
+
+bool operators_lay(struct operators *found) {
+    struct runs runs;
+    bool is_done = runs_find(&runs, &found->steps);
+    int at;
+    for (at = 0; is_done && at < KEYS; at++)
+        is_done = runs_lay(&runs, &found->columns[at], at == STARTS_NS ? sizeof(int64_t) : sizeof(int32_t));
+    for (at = 0; is_done && at < N_FIGURES; at++)
+        is_done = runs_lay(&runs, &found->figures[at], sizeof(double));
+    is_done = is_done && runs_lay_texts(&runs, &found->op_names);
+    if (is_done)
+        runs_renumber(&runs, (int32_t *)(void *)found->packets[PACKET_ROWS].at, (size_t)found->n_packets);
+    runs_free(&runs);
+    return is_done;
 }
 
 void operators_free(struct operators *operators) {
@@ -79,5 +110,6 @@ void operators_free(struct operators *operators) {
         free(operators->packets[at].at);
     for (at = 0; at < N_NAMES; at++)
         names_free(names[at]);
+    operator_sums_free(&operators->sums);
     steps_free(&operators->steps);
 }

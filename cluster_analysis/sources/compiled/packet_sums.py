@@ -19,6 +19,11 @@ from cluster_analysis.tables import schema
 _SORTED_TRANSPORTS = tuple(sorted(TRANSPORTS))
 #: So many different numbers have 16 bits.
 _MOST_SHORT = 1 << 16
+#: What the compiled reader sums, as packet_totals.h has it.
+_TOTAL = np.dtype(
+    [("n", np.float64), ("ms", np.float64)]
+    + [(name, np.int32) for name in ("file", "step", "group", "transport", "size", "unused")]
+)
 _PLACES = np.array([_SORTED_TRANSPORTS.index(name) for name in TRANSPORTS])
 
 
@@ -64,16 +69,62 @@ def packet_sums_of(
     begins = np.concatenate(([0], np.flatnonzero(sorted_codes[1:] != sorted_codes[:-1]) + 1))
     counts, times_ms = _exact(entries.figures, order, begins)
     at = np.unravel_index(sorted_codes[begins], shape)
+    named = [names[place] for place in at[2].tolist()]
+    owner, step = np.asarray(at[0], np.int64), steps[at[1]]
+    return _table(ranks, owner, step, named, at[3].tolist(), sizes[at[4]], counts, times_ms), owner
+
+
+def packets_of_totals(
+    ranks: Sequence[int], totals: bytes, steps: npt.NDArray[np.int64], groups: pa.Array, sizes: pa.Array
+) -> tuple[pa.Table, npt.NDArray[np.int64]] | None:
+    """Return the same of what the compiled reader has summed; None where sizes must be looked at one by one.
+
+    Args:
+        ranks: the ranks.
+        totals: as packet_totals.h has them.
+        steps: the step of each key, no two of which name one.
+        groups: the groups' names.
+        sizes: the sizes, as texts.
+    """
+    numeric, n_bad = numbers.to_float64(sizes)
+    known = numeric.to_numpy(zero_copy_only=False)
+    if n_bad or numeric.null_count or len(np.unique(known)) < len(known):
+        return None
+    found = np.frombuffer(totals, _TOTAL)
+    names = groups.to_pylist()
+    place_of = np.argsort(sorted(range(len(names)), key=names.__getitem__))
+    transports, step, size = _PLACES[found["transport"]], steps[found["step"]], known[found["size"]]
+    order = np.lexsort((size, transports, place_of[found["group"]], step, found["file"]))
+    found = found[order]
+    owner = found["file"].astype(np.int64)
+    named = [names[group] for group in found["group"].tolist()]
+    counts, times_ms = found["n"].tolist(), found["ms"].tolist()
+    table = _table(
+        ranks, owner, step[order], named, transports[order].tolist(), size[order], counts, times_ms
+    )
+    return table, owner
+
+
+def _table(
+    ranks: Sequence[int],
+    owners: npt.NDArray[np.int64],
+    steps: npt.NDArray[np.int64],
+    groups: list[str],
+    transports: list[int],
+    sizes: npt.NDArray[np.float64],
+    counts: list[float],
+    times_ms: list[float],
+) -> pa.Table:
     columns = {
-        "rank": pa.array(np.array(ranks, np.int32)[at[0]]),
-        "step": pa.array(steps[at[1]], pa.int64()),
-        "group": numbers.encoded([names[place] for place in at[2].tolist()]),
-        "transport": numbers.encoded([_SORTED_TRANSPORTS[place] for place in at[3].tolist()]),
-        "packet_bytes": pa.array(sizes[at[4]] * numbers.BYTES_PER_MB),
+        "rank": pa.array(np.array(ranks, np.int32)[owners]),
+        "step": pa.array(steps, pa.int64()),
+        "group": numbers.encoded(groups),
+        "transport": numbers.encoded([_SORTED_TRANSPORTS[place] for place in transports]),
+        "packet_bytes": pa.array(sizes * numbers.BYTES_PER_MB),
         "n_packets": pa.array(list(map(round, counts)), pa.int64()),
         "total_us": pa.array([time_ms * numbers.US_PER_MS for time_ms in times_ms], pa.float64()),
     }
-    return pa.table(columns, schema=schema.PACKETS), np.asarray(at[0], np.int64)
+    return pa.table(columns, schema=schema.PACKETS)
 
 
 def _exact(

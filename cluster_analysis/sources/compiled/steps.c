@@ -7,6 +7,7 @@ enum { P2P, COLLECTIVE, N_LEVELS };
 
 struct file {
     const char *end;
+    int32_t number;
     struct steps *found;
     read_level level;
     void *reader;
@@ -19,17 +20,17 @@ static const char *step_at(struct file *file, const char *at, int32_t step) {
     if (at && *at == '}')
         return at + 1;
     for (is_done = false; at && !is_done;) {
-        int32_t before = file->found->n_rows, level[3];
+        struct level level = {step, 0, 0, file->number};
+        int32_t before = file->found->n_rows;
         at = member(at, file->end, LEVELS, N_LEVELS, &guess, &which);
         /* Rows come in the order of the file, so p2p must come first. */
         if (!at || which <= last)
             return NULL;
         last = which;
-        at = file->level(file->reader, at);
-        level[0] = step;
-        level[1] = which == P2P;
-        level[2] = file->found->n_rows - before;
-        if (!at || !column_add(&file->found->levels, level, sizeof level))
+        level.is_p2p = which == P2P;
+        at = file->level(file->reader, at, &level);
+        level.n_rows = file->found->n_rows - before;
+        if (!at || !column_add(&file->found->levels, &level, sizeof level))
             return NULL;
         at = json_next(at, '}', &is_done);
     }
@@ -37,8 +38,8 @@ static const char *step_at(struct file *file, const char *at, int32_t step) {
 }
 
 bool steps_read(const char *text, size_t length, struct steps *found, read_level level, void *reader) {
-    struct file file = {text + length, found, level, reader};
-    int32_t n_before = found->n_rows, seen = found->n_files++;
+    struct file file = {text + length, found->n_files++, found, level, reader};
+    int32_t n_before = found->n_rows;
     const char *at;
     bool is_done;
     if (length > INT32_MAX - found->n_bytes)
@@ -49,7 +50,7 @@ bool steps_read(const char *text, size_t length, struct steps *found, read_level
         struct text step;
         int32_t number;
         at = json_key(at, file.end, &step);
-        number = at ? names_number(&found->names, step, seen) : -1;
+        number = at ? names_number(&found->names, step, file.number) : -1;
         at = number >= 0 ? step_at(&file, at, number) : NULL;
         at = json_next(at, '}', &is_done);
     }

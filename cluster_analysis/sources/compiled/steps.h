@@ -6,13 +6,17 @@
 
 struct steps {
     struct names names;
-    /* A level each: number of the step, whether it is p2p, how many rows; int32. */
-    struct column levels;
+    struct column levels; /* struct level */
     /* How many rows there are, which `read_level` counts. */
     int32_t n_rows;
     int32_t n_files;
     /* Of all texts; so no count of anything in them overflows. */
     size_t n_bytes;
+};
+
+/* Rows of a file that are filed under one step as point to point, or not. */
+struct level {
+    int32_t step, is_p2p, n_rows, file;
 };
 
 /* Where a file begins among what was read of those before it. */
@@ -21,8 +25,8 @@ struct steps_mark {
     int32_t n_rows;
 };
 
-/* Reads the object of one level and returns the place behind it, or NULL. */
-typedef const char *(*read_level)(void *reader, const char *at);
+/* Reads the object of one level and returns the place behind it, or NULL; `n_rows` of the level is not known yet. */
+typedef const char *(*read_level)(void *reader, const char *at, const struct level *level);
 
 /* Read a text, whose byte behind the end is 0, behind those before it; false where Python must. */
 bool steps_read(const char *text, size_t length, struct steps *found, read_level level, void *reader);

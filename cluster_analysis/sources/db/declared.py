@@ -40,6 +40,12 @@ class Declared(Struct, frozen=True, eq=False):
 
 
 @lru_cache(maxsize=4 * _MOST_KNOWN)
+def folded(name: str) -> str:
+    """Return a name in lower case; the same few hundred are asked for of each database."""
+    return name.casefold()
+
+
+@lru_cache(maxsize=4 * _MOST_KNOWN)
 def has_columns(table: Declared, columns: tuple[str, ...]) -> bool:
     """Return whether there is such a table, with all these columns."""
     return bool(table.columns) and all(column.casefold() in table.columns for column in columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -53,9 +54,13 @@ def read_db_environment(path: Path, rank: int, remark: Remark) -> pa.Table | Non
 def _table(rank: int, variables: Mapping[str, object]) -> pa.Table | None:
     if not variables:
         return None
-    columns = {
-        "rank": numbers.constant(rank, len(variables), pa.int32()),
-        "variable": pa.array(sorted(variables), pa.string()),
-        "value": pa.array([str(variables[name]) for name in sorted(variables)], pa.string()),
-    }
-    return pa.table(columns, schema=schema.ENVIRONMENT)
+    names, values = _texts(tuple((name, str(variables[name])) for name in sorted(variables)))
+    ranks = numbers.constant(rank, len(variables), pa.int32())
+    return pa.Table.from_arrays([ranks, names, values], schema=schema.ENVIRONMENT)
+
+
+@lru_cache(maxsize=64)
+def _texts(variables: tuple[tuple[str, str], ...]) -> tuple[pa.Array, pa.Array]:
+    """Return names and values; most ranks of a job have the same ones."""
+    names, values = zip(*variables, strict=True)
+    return pa.array(names, pa.string()), pa.array(values, pa.string())

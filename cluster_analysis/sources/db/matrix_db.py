@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from cluster_analysis.sources import measured, numbers
 from cluster_analysis.sources.compiled.cells import Cells, as_list, codes_of
+from cluster_analysis.sources.compiled.operator_names import operations_of
 from cluster_analysis.sources.db import database_columns
 from cluster_analysis.sources.db.analysis_db import is_p2p, present, steps_by_start
 from cluster_analysis.sources.db.packets_db import with_steps
@@ -81,7 +82,8 @@ def _table(
     codes = np.array([at if text else -1 for at, text in enumerate([*known_operators, None])], np.int32)
     named = codes[pc.fill_null(distinct.indices, len(known_operators)).to_numpy()]
     keys, known_keys = _keys(op_keys, group_keys)
-    described = LinkNames(keys, known_keys, owners, named, distinct.dictionary).described()
+    known = distinct.dictionary
+    described = LinkNames(keys, known_keys, owners, named, known, operations_of(known)).described()
     sizes, link_times = (database_columns.floats(values, remark, are_needed=True) for values in figures)
     columns = {
         "rank": pa.array(np.array(ranks, np.int32)[owners]),

@@ -24,7 +24,7 @@ from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.compiled.cells import Cells, as_list, cells_of, coded
 from cluster_analysis.sources.compiled.database_file import DatabaseFile
 from cluster_analysis.sources.compiled.table_columns import CELLS, CODES, FLOATS, NOTHING
-from cluster_analysis.sources.db.declared import Declared, Schema, has_columns
+from cluster_analysis.sources.db.declared import Declared, Schema, folded, has_columns
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_run.facts import fact
 
@@ -89,6 +89,8 @@ class Database:
             connection.text_factory = _decoded
         self._wanted = wanted
         self._schema: Schema | None = None
+        #: What was asked for of it, by name.
+        self._tables: dict[str, Declared] = {}
         self._cells: dict[tuple[str, str, int], Cells] = {}
         self._made: dict[Callable[[Database], Any], Any] = {}
 
@@ -159,31 +161,35 @@ class Database:
         self._keep(
             self._table(table),
             table,
-            [(name, wish) for name, wish in wishes.items() if self.has(table, name)],
+            [(folded(name), wish) for name, wish in wishes.items() if self.has(table, name)],
         )
 
     def _read(self, table: str, columns: Sequence[str], wish: int) -> list[Cells]:
         self._require_looked_for(table, columns)
-        about = self._table(table)
-        absent = [f"column: {table}.{name}" for name in columns if name.casefold() not in about.columns]
+        about, key = self._table(table), folded(table)
+        names = [folded(name) for name in columns]
+        absent = [
+            f"column: {table}.{name}"
+            for name, own in zip(columns, names, strict=True)
+            if own not in about.columns
+        ]
         if absent:
             detail = f"no such {absent[0] if about.columns else f'table: {table}'}"
             raise BadFileError(fact("not_database", detail=detail))
-        self._keep(about, table, [(name, wish) for name in columns])
-        return [self._cells[table.casefold(), name.casefold(), wish] for name in columns]
+        self._keep(about, table, [(name, wish) for name in names])
+        return [self._cells[key, name, wish] for name in names]
 
     def _keep(self, about: Declared, table: str, wanted: Sequence[tuple[str, int]]) -> None:
-        """Read what is not known yet; a column may be there as it is and as a dictionary."""
-        new = {
-            name.casefold(): wish
-            for name, wish in wanted
-            if (table.casefold(), name.casefold(), wish) not in self._cells
-        }
+        """Read what is not known yet, names in lower case; a column may be there as a dictionary, too."""
+        key = folded(table)
+        new = {name: wish for name, wish in wanted if (key, name, wish) not in self._cells}
+        if not new:
+            return
         wishes = {name: new[name] for name in about.columns if name in new}
         if wishes:
             read = self._read_by_pages(about, wishes) or self._read_by_rows(about, table, wishes)
             for (name, wish), cells in zip(wishes.items(), read, strict=True):
-                self._cells[table.casefold(), name, wish] = coded(cells) if wish == CODES else cells
+                self._cells[key, name, wish] = coded(cells) if wish == CODES else cells
 
     def _read_by_pages(self, about: Declared, wishes: Mapping[str, int]) -> list[Cells] | None:
         if self._file is None or not about.root:
@@ -226,6 +232,7 @@ class Database:
         """
         self._path = None
         self._schema = None
+        self._tables = {}
         self._cells = {}
         self._made = {}
         if self._file is not None:
@@ -242,9 +249,12 @@ class Database:
         return self._connected
 
     def _table(self, table: str) -> Declared:
-        if self._schema is None:
-            self._schema = Schema(self.rows, None if self._file is None else self._file.schema())
-        return self._schema.table(table)
+        found = self._tables.get(table)
+        if found is None:
+            if self._schema is None:
+                self._schema = Schema(self.rows, None if self._file is None else self._file.schema())
+            found = self._tables[table] = self._schema.table(table)
+        return found
 
 
 class _KeptOpen(threading.local):

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 from msgspec import Struct
 
+from cluster_analysis.sources.compiled.csv_columns import csv_columns
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.reading import path_of
 from cluster_analysis.sources.text.json_text import read_bytes
@@ -56,8 +57,19 @@ class Alike(Struct, frozen=True):
 
 def read_alike(paths: Sequence[str]) -> Alike:
     """Return those of small files that have the header of the first, and rows, and nothing that is amiss."""
+    read = csv_columns(paths)
+    if read is not None:
+        counts = dict(zip(paths, read.counts, strict=True))
+        whole = {path: count for path, count in counts.items() if count > 0}
+        text = pa.Table.from_arrays(read.columns, names=list(_header(read.header)) if read.columns else [])
+        return Alike(tuple(whole), text, tuple(whole.values()))
+    return _read_alike(paths)
+
+
+def _read_alike(paths: Sequence[str]) -> Alike:
+    """Do the same without the compiled reader."""
     header: tuple[str, ...] = ()
-    whole: dict[str, list[list[str]]] = {}
+    rows_of: dict[str, list[list[str]]] = {}
     for path in paths:
         try:
             content = read_bytes(path_of(path))
@@ -69,11 +81,11 @@ def read_alike(paths: Sequence[str]) -> Alike:
         own = _header(_first_line_of(content))
         header = header or own
         if own == header and len(lines) > 1 and all(len(cells) == len(header) for cells in lines):
-            whole[path] = lines[1:]
-    rows = [cells for own_rows in whole.values() for cells in own_rows]
+            rows_of[path] = lines[1:]
+    rows = [cells for own_rows in rows_of.values() for cells in own_rows]
     columns = [pa.array(cells, pa.string()) for cells in zip(*rows, strict=True)] if rows else []
     text = pa.Table.from_arrays(columns, names=list(header[: len(columns)]))
-    return Alike(tuple(whole), text, tuple(map(len, whole.values())))
+    return Alike(tuple(rows_of), text, tuple(map(len, rows_of.values())))
 
 
 def named(text: pa.Table, wanted: Iterable[str], needed: Iterable[str]) -> pa.Table:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from msgspec import Struct, field
 
+from cluster_analysis.sources.compiled.layout import Layout
 from cluster_analysis.sources.compiled.link_columns import links_of_files
 from cluster_analysis.sources.compiled.operator_columns import operators_of_files
 from cluster_analysis.sources.errors import BadFileError, Remark
-from cluster_analysis.sources.reading import path_of
 from cluster_analysis.sources.text.api_statistic_csv import apis_of
 from cluster_analysis.sources.text.communication_json import CommunicationTables
 from cluster_analysis.sources.text.csv_text import read_alike
-from cluster_analysis.sources.text.json_text import read_with_offset
 from cluster_analysis.sources.text.op_statistic_csv import operators_of
 from cluster_analysis.sources.text.step_trace_csv import devices_of, steps_of
-from cluster_analysis.sources.together.whole import Whole, whole
+from cluster_analysis.sources.together.whole import Laid, Whole, whole
 from cluster_run.facts import Fact
 
 #: A file's path, and whose it is.
@@ -43,43 +43,42 @@ def plain_operators(
     files: Sequence[FileOfRank], *, with_spans: bool
 ) -> tuple[dict[str, CommunicationTables], tuple[Whole, ...]]:
     """Return the tables of communication files, by path, and those of all of them."""
-    n_skipped: list[int] = []
-    contents = _contents(files, n_skipped)
-    read = operators_of_files(contents, [rank for _, rank in files], with_places=with_spans)
+    read = operators_of_files(*_paths_and_ranks(files), with_places=with_spans)
     if read is None:
         return {}, ()
-    is_taken = np.array(read.counts) >= 0
     try:
         packets, owners = read.packets(tell)
-        n_packets = np.bincount(owners, minlength=len(files))[is_taken]
-        wholes = [whole(read.collectives(tell), read.counts), whole(packets, n_packets)]
+        collectives = read.collectives(tell)
     except NotPlainError:
         return {}, ()
+    n_packets = np.bincount(owners, minlength=len(files))[np.array(read.counts) >= 0]
+    laid = _laid(collectives, read.layout)
+    if laid.laid is not None:
+        laid = replace(laid, laid=replace(laid.laid, totals=read.totals(), uses=read.uses()))
+    wholes = [laid, whole(packets, n_packets)]
     if with_spans:
-        wholes.append(whole(read.spans(n_skipped), read.counts))
+        wholes.append(whole(read.spans(), read.counts))
     found = [CommunicationTables(*one) for one in zip(*(one.parts for one in wholes), strict=True)]
     return dict(zip(_taken(files, read.counts), found, strict=True)), tuple(wholes)
 
 
+def _laid(table: pa.Table, layout: Layout) -> Whole:
+    """Return a table that is laid by step, and the piece of each file."""
+    parts = tuple(layout.by_file(table).values())
+    return Whole(table, parts, Laid(layout.by_step(table))) if layout.are_distinct() else Whole(None, parts)
+
+
 def plain_links(files: Sequence[FileOfRank]) -> tuple[dict[str, pa.Table], tuple[Whole, ...]]:
     """Return LINKS of matrix files, by path, and of all of them."""
-    read = links_of_files(_contents(files, []), [rank for _, rank in files])
+    read = links_of_files(*_paths_and_ranks(files))
     if read is None:
         return {}, ()
-    links = whole(read.links(), read.counts)
+    links = _laid(read.links(), read.layout)
     return dict(zip(_taken(files, read.counts), links.parts, strict=True)), (links,)
 
 
-def _contents(files: Sequence[FileOfRank], n_skipped: list[int]) -> Iterator[bytes]:
-    """Give the text of each file, nothing of one that cannot be read; note what was skipped before it."""
-    for path, _ in files:
-        try:
-            content, skipped = read_with_offset(path_of(path))
-        except BadFileError:
-            # Whoever reads the rank alone says what is wrong.
-            content, skipped = b"", 0
-        n_skipped.append(skipped)
-        yield content
+def _paths_and_ranks(files: Sequence[FileOfRank]) -> tuple[list[str], list[int]]:
+    return [path for path, _ in files], [rank for _, rank in files]
 
 
 def _taken(files: Sequence[FileOfRank], counts: Sequence[int]) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -11,11 +12,28 @@ import pyarrow as pa
 from msgspec import Struct
 
 
-class Whole(Struct, frozen=True):
-    """A table (None: there is none), and its pieces, one behind the other."""
+@dataclass(frozen=True)
+class Laid:
+    """What is known of a table whose rows are laid by step.
+
+    Attributes:
+        by_step: its rows by step, in the order of the ranks.
+        totals: TOTALS of COLLECTIVES; None for another table.
+        uses: USES of COLLECTIVES; None for another table.
+    """
+
+    by_step: Mapping[int, pa.Table]
+    totals: pa.Table | None = None
+    uses: pa.Table | None = None
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A table (None: there is none), and its pieces, one behind the other unless it is laid by step."""
 
     table: pa.Table | None
     parts: tuple[pa.Table, ...]
+    laid: Laid | None = None
 
 
 NOTHING_WHOLE = Whole(None, ())
@@ -37,13 +55,26 @@ def put_together(tables: Sequence[pa.Table], known: Iterable[Whole]) -> list[pa.
 
     Then nobody has to copy them to have them in one piece again.
     """
-    by_first = {id(one.parts[0]): one for one in known if one.parts}
-    found: list[pa.Table] = []
+    behind = [one for one in known if one.laid is None]
+    return [one if of is None else of.table for one, of in _with_wholes(tables, behind)]
+
+
+def laid_together(tables: Sequence[pa.Table], known: Iterable[Whole]) -> list[Whole] | None:
+    """Return the tables laid by step that have these rows and no others; None where there are none such."""
+    found = [of for one, of in _with_wholes(tables, known) if of is not None or one.num_rows]
+    laid = [of for of in found if of is not None and of.laid is not None]
+    return laid if len(laid) == len(found) else None
+
+
+def _with_wholes(tables: Sequence[pa.Table], known: Iterable[Whole]) -> list[tuple[pa.Table, Whole | None]]:
+    """Return the tables; of those that are all pieces of a whole one the first, with that."""
+    by_first = {id(one.parts[0]): one for one in known if one.parts and one.table is not None}
+    found: list[tuple[pa.Table, Whole | None]] = []
     at = 0
     while at < len(tables):
         one = by_first.get(id(tables[at]), NOTHING_WHOLE)
         own = tables[at : at + len(one.parts)]
         is_whole = one.table is not None and list(map(id, own)) == list(map(id, one.parts))
-        found.append(one.table if is_whole else tables[at])
+        found.append((tables[at], one if is_whole else None))
         at += len(own) if is_whole else 1
     return found
