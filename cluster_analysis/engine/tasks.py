@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from cluster_analysis.engine.bulk import bulk_of
 from cluster_analysis.engine.joined import canonical, joined
@@ -99,10 +100,6 @@ class StepTables(Struct, frozen=True):
         """Return the tables, which are here already."""
         return self
 
-    def load_links(self) -> pa.Table:
-        """Return the links alone."""
-        return self.links
-
 
 class StepFiles(Struct, frozen=True):
     """The same in files of the scratch directory, one record batch a step.
@@ -116,11 +113,7 @@ class StepFiles(Struct, frozen=True):
 
     def load(self) -> StepTables:
         """Return the two tables of this step."""
-        return StepTables(self._batch(_COLLECTIVES_SUFFIX), self.load_links())
-
-    def load_links(self) -> pa.Table:
-        """Return the links alone; the other file is not opened."""
-        return self._batch(_LINKS_SUFFIX)
+        return StepTables(self._batch(_COLLECTIVES_SUFFIX), self._batch(_LINKS_SUFFIX))
 
     def _batch(self, suffix: str) -> pa.Table:
         path = self.path + suffix

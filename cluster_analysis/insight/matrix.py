@@ -54,7 +54,7 @@ def of_all_steps(tables: Sequence[pa.Table]) -> pa.Table:
 
 def matrix_of_step(step: Step, topology: Topology, parts: Sequence[StepTables | StepFiles]) -> pa.Table:
     """Return MATRIX of one step, without links that have an end nobody knows: the reduction names those."""
-    links, _ = map_links(canonical([part.load_links() for part in parts], LINKS), topology)
+    links, _ = map_links(canonical([part.load().links for part in parts], LINKS), topology)
     is_measured = pc.not_equal(links["variant"].cast(pa.string()), PEER_VARIANT)
     has_ends = pc.and_(pc.is_valid(links["src_rank"]), pc.is_valid(links["dst_rank"]))
     links = links.filter(pc.and_(is_measured, has_ends))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
@@ -161,8 +160,7 @@ def _taken(codes: _IntArray, values: Sequence[str]) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(values, pa.string()))
 
 
-@dataclass(frozen=True)
-class _Keys:
+class _Keys(Struct, frozen=True):
     """Entries' keys: `kind-variant@group`, or `base@group` with the variant of one operator.
 
     Attributes:

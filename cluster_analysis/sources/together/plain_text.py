@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cluster_analysis.sources.compiled.layout import Layout
 from cluster_analysis.sources.compiled.link_columns import links_of_files
