@@ -10,15 +10,15 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cluster_analysis.judge.measures.deviation import Deviation, deviations
+from cluster_analysis.judge.measures.deviation import Deviation, beside_peers, deviation_of
 from cluster_analysis.judge.measures.links import observe
-from cluster_analysis.judge.measures.metrics import Metric, by_kernels, metrics, outside_experts
+from cluster_analysis.judge.measures.metrics import Metric, by_kernels, metrics
 from cluster_analysis.judge.measures.operators import observe_operators
 from cluster_analysis.judge.measures.slow_units import Observations
 from cluster_analysis.judge.measures.steady import Kernels, kernels_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView, build_view
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.limits import Thresholds
@@ -31,7 +31,7 @@ class Case(Struct, frozen=True, dict=True):
     view: JobView
     links: Observations | None
     limits: Thresholds
-    _compared: dict[tuple[str, bytes], Deviation] = field(default_factory=dict)
+    _compared: dict[tuple[bytes, bytes, bool], Deviation] = field(default_factory=dict)
 
     @cached_property
     def operators(self) -> Observations | None:
@@ -41,68 +41,67 @@ class Case(Struct, frozen=True, dict=True):
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
-        """The local times that were measured; computing without that of experts where it is known."""
-        return tuple(outside_experts(one, self.view) for one in self._measured)
-
-    @cached_property
-    def computing(self) -> Metric | None:
-        """All computing, that of experts too; None where it was not measured."""
-        return next((one for one in self._measured if one.is_log), None)
-
-    @cached_property
-    def steady(self) -> Metric | None:
-        """Computing by the kernels that do the same work whatever the samples are; None where not known."""
-        return self._told_by(self._by_device)
+        """The local times that were measured."""
+        return tuple(one for one in metrics(self.view, self.limits) if np.isfinite(one.values).any())
 
     @cached_property
     def lost_by_kernels_us(self) -> tuple[FloatArray, FloatArray] | None:
         """What each rank loses a step by its device, and beyond that (R,); None where no kernels tell."""
-        if self._kernels is None or self._by_device is None:
+        if self.kernels is None or self._by_device is None:
             return None
-        return self._kernels.lost_us(self.view, self._by_device)
+        return self.kernels.lost_us(self.view, self._by_device)
 
     @cached_property
-    def _kernels(self) -> Kernels | None:
+    def kernels(self) -> Kernels | None:
+        """How long kernels take on each rank beside those of its peers; None where not known."""
         return kernels_of(self.evidence.operators, self.view, self.view.role)
+
+    def ways(self, metric: Metric, *, of_all: bool = False) -> list[Metric]:
+        """How a local time is compared: computing also by kernels, which see through uneven work.
+
+        `of_all`: with all ranks of the job, whatever their role, computing by kernels alone.
+        """
+        if not metric.is_log:
+            return [replace(metric, of_all=of_all)]
+        longer = self._whatever_stage if of_all else self._by_device
+        told = [] if longer is None else [by_kernels(metric, longer, of_all=of_all)]
+        return told if of_all else [metric, *told]
 
     @cached_property
     def _by_device(self) -> FloatArray | None:
-        return None if self._kernels is None else self._kernels.of_device(self.view)
+        return None if self.kernels is None else self.kernels.of_device(self.view)
 
     @cached_property
-    def common(self) -> Metric | None:
-        """Computing by what kernels show whatever the stage; None where not known."""
-        of_all = kernels_of(self.evidence.operators, self.view, np.zeros_like(self.view.role))
-        return None if of_all is None else self._told_by(of_all.whatever_stage(self.view.role))
+    def _whatever_stage(self) -> FloatArray | None:
+        kernels = kernels_of(self.evidence.operators, self.view, np.zeros_like(self.view.role))
+        return None if kernels is None else kernels.whatever_stage(self.view.role)
 
     @cached_property
-    def _measured(self) -> tuple[Metric, ...]:
-        return tuple(one for one in metrics(self.view, self.limits) if np.isfinite(one.values).any())
-
-    def _told_by(self, longer: FloatArray | None) -> Metric | None:
-        return None if self.computing is None or longer is None else by_kernels(self.computing, longer)
-
-    @cached_property
-    def without_roles(self) -> JobView:
+    def _without_roles(self) -> JobView:
         """The job as if all of its ranks did the same work, for what knows no stage."""
         view = self.view
         return replace(view, role=np.zeros_like(view.role), stage=np.full_like(view.stage, -1))
 
-    def deviation(
-        self, metric: Metric, excluded: BoolArray | None = None, *, of_all: bool = False
-    ) -> Deviation:
-        """How far ranks lie from their peers, `excluded` ranks (R,) being nobody's; formed once.
+    def compared(self, metric: Metric) -> JobView:
+        """The job, with the roles by which a metric is compared."""
+        return self._without_roles if metric.of_all else self.view
 
-        `of_all`: all ranks of the job are peers, whatever their role.
+    def series(self, metric: Metric, excluded: BoolArray, apart: IntArray) -> FloatArray:
+        """How far ranks lie above the middle of their peers (R, S), `excluded` ranks (R,) being nobody's.
+
+        `apart` (R,) are units that do not tell what their own data are.
         """
+        values = np.where(excluded[:, None], np.nan, metric.values)
+        return beside_peers(values, self.compared(metric), apart if metric.follows_work else None)
+
+    def deviation(self, metric: Metric, excluded: BoolArray | None = None) -> Deviation:
+        """How far ranks lie from their peers, `excluded` ranks (R,) being nobody's; formed once."""
         left_out = np.zeros(len(self.view.ranks), bool) if excluded is None else excluded
-        key = (f"{metric.name} {id(metric.values)} {of_all}", left_out.tobytes())
+        key = (metric.values.tobytes(), left_out.tobytes(), metric.of_all)
         if key not in self._compared:
-            values = np.where(left_out[:, None], np.nan, metric.values)
-            view, use_replicas = (self.without_roles, False) if of_all else (self.view, metric.follows_work)
-            self._compared[key] = deviations(
-                values, view, metric.floor, self.limits, use_replicas=use_replicas
-            )
+            series, least = self.series(metric, left_out, np.arange(len(left_out))), metric.floor
+            role, min_peers = self.compared(metric).role, self.limits.min_peers
+            self._compared[key] = deviation_of(series, role, np.full(len(series), least), min_peers=min_peers)
         return self._compared[key]
 
     def ranks_of(self, found: Sequence[Suspect]) -> BoolArray:

@@ -82,7 +82,7 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     suspects: list[Suspect] = []
     for detector in DETECTORS:
         suspects += detector(case, tuple(suspects))
-    suspects = with_reasons(evidence, view, _costliest(suspects))
+    suspects = with_reasons(evidence.counters, case.kernels, view, _costliest(suspects))
     what_if = WhatIf(view, case.lost_by_kernels_us)
     savings = what_if.savings(suspects, refuse_above=limits.replay_refuse)
     ideal = what_if.ideal(suspects)  # before the next line holds the waiting of all calls

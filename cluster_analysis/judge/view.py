@@ -9,8 +9,8 @@ import numpy as np
 from msgspec import Struct
 
 from cluster_analysis.judge.measures.dense import dense_us
-from cluster_analysis.numeric.arrays import FloatArray, IntArray
-from cluster_analysis.numeric.sorting import rows_at
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.sorting import combined, rows_at
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.graph import job_graph
 from cluster_analysis.replay.idle_time import likely_idle_us, whole_idle_us
@@ -19,6 +19,7 @@ from cluster_analysis.replay.possible_gaps import with_possible_gaps
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.replay.role_gaps import RoleGaps
 from cluster_analysis.tables.model import Topology
+from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.trace.calls import numbers
 from cluster_run.ids import HostId, Rank, Step
 
@@ -28,7 +29,7 @@ class JobView(Struct, frozen=True, dict=True):
 
     `role`: ranks that do the same work (peers). `replica`: ranks that work on the same data.
     `idled_us` is `free_us` with what is idled beside communication, where that is known.
-    `tp_cp_peers`: ranks of one replica and stage, which share even the micro-batch.
+    `sample`: TP/CP peers, of one replica and stage, share even the micro-batch; each has its own if unknown.
     `dense_us` is computing outside of experts, None without experts or where it cannot be told.
     """
 
@@ -45,7 +46,7 @@ class JobView(Struct, frozen=True, dict=True):
     host: IntArray
     hosts: tuple[HostId, ...]
     replica: IntArray
-    tp_cp_peers: IntArray
+    sample: IntArray
     has_experts: bool
     graph: Graph | None
     gaps: RoleGaps | None
@@ -113,12 +114,17 @@ class JobView(Struct, frozen=True, dict=True):
         same[position] = False
         return np.flatnonzero(same)
 
-    @property
-    def sample(self) -> IntArray:
-        """A number for what each rank works on: the same for TP/CP peers, its own where these are unknown."""
-        unknown = self.tp_cp_peers < 0
-        own = self.tp_cp_peers.max(initial=-1) + 1 + np.arange(len(self.ranks))
-        return np.where(unknown, own, self.tp_cp_peers)
+    def lost_by_place(self, position: int) -> FloatArray | None:
+        """How much longer each gap of a rank is than its peers' (S, places), 0 where calls are lost."""
+        if self.gaps is None:
+            return None
+        lost, _ = self.gaps.laid_beside(np.array([position]), self.peers_of(position))
+        return None if lost is None else np.nan_to_num(lost[:, 0])
+
+    def in_one_gap(self, position: int, active: BoolArray) -> bool:
+        """Whether half of what a rank loses in active steps (S,) sits in one gap each, as far as is known."""
+        lost = self.lost_by_place(position)
+        return lost is None or bool(lost[active].max(axis=1).sum() >= HALFWAY * lost[active].sum())
 
     def role_name(self, role: int) -> tuple[str | int, ...]:
         """What ranks of a role share: `("stage", 3)`, `("group", 1)` of alike ranks, or `("job",)`."""
@@ -170,7 +176,7 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
         host=_codes(ranks, {rank: position[host] for rank, host in topology.hosts.items()}),
         hosts=hosts,
         replica=replica,
-        tp_cp_peers=_tp_cp_peers(ranks, topology, role, replica),
+        sample=_samples(ranks, topology, role, replica),
         has_experts=bool(experts),
         graph=graph,
         gaps=None if graph is None else RoleGaps(ranks, graph),
@@ -213,13 +219,12 @@ def _signature_roles(ranks: IntArray, graph: Graph | None) -> IntArray:
     return _codes(ranks, known)
 
 
-def _tp_cp_peers(ranks: IntArray, topology: Topology, role: IntArray, replica: IntArray) -> IntArray:
+def _samples(ranks: IntArray, topology: Topology, role: IntArray, replica: IntArray) -> IntArray:
     """Ranks with the same micro-batches: same stage and replica, or else the same tensor-parallel group."""
     if (replica >= 0).all() and (role >= 0).all():
-        _, code = np.unique(np.stack([role, replica]), axis=1, return_inverse=True)
-        return np.ravel(code).astype(np.int32)
-    code = np.full(len(ranks), -1, np.int32)
-    tensor = [group for group in topology.groups.values() if group.role == "tp" and len(group.ranks) > 1]
-    for number, group in enumerate(sorted(tensor, key=lambda one: one.ranks)):
-        code[np.isin(ranks, group.ranks)] = number
+        return combined(role, replica)[1]
+    code = np.arange(len(ranks), dtype=np.int32)
+    for number, group in enumerate(topology.groups.values(), len(ranks)):
+        if group.role == "tp":
+            code[np.isin(ranks, group.ranks)] = number
     return code

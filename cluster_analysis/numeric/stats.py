@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
 
 #: Groups are padded to the longest while that takes no more than this many times their sizes.
 _MAX_PADDING = 8
@@ -152,19 +152,6 @@ def binomial_tail(events: int, trials: int, rate: float) -> float:
     return float(
         sum(math.comb(trials, k) * rate**k * (1.0 - rate) ** (trials - k) for k in range(events, trials + 1))
     )
-
-
-def benjamini_hochberg(p: FloatArray, rate: float) -> BoolArray:
-    """Which hypotheses to reject so that at most `rate` of the rejected ones are wrong, on average."""
-    chosen = np.zeros(len(p), bool)
-    known = np.flatnonzero(np.isfinite(p))
-    if not len(known):
-        return chosen
-    order = known[np.argsort(p[known], kind="stable")]
-    passes = p[order] <= rate * np.arange(1, len(order) + 1) / len(order)
-    if passes.any():
-        chosen[order[: int(np.flatnonzero(passes)[-1]) + 1]] = True
-    return chosen
 
 
 def theil_sen(values: FloatArray) -> FloatArray:

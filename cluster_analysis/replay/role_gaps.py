@@ -8,7 +8,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import stable_order
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph
-from cluster_analysis.thresholds.replay import MOST_SHARE, SLOW_PLACE_SHARE
+from cluster_analysis.thresholds.replay import MOST_SHARE
 
 
 class RoleGaps:
@@ -30,29 +30,12 @@ class RoleGaps:
         self._count = np.where(known, count.reshape(shape)[:, where], 0)
         self._begin = begin[:, where]
 
-    def instances_of(self, ranks: IntArray) -> IntArray | None:
-        """Instances by place, (steps, ranks, places); None when the numbers of calls differ."""
-        count = self._count[:, ranks]
-        n_places = int(count.max(initial=0))
-        if not n_places or (count != n_places).any():
-            return None
-        return np.asarray(self._instances[self._begin[:, ranks][..., None] + np.arange(n_places)])
-
-    def lost_us(self, suspects: IntArray, peers: IntArray) -> FloatArray | None:
-        """How much longer each gap of the suspects is than their peers': (steps, suspects, places)."""
-        peers = self._like(suspects, peers)
-        own, others = self.instances_of(suspects), self.instances_of(peers)
-        if own is None or others is None or not len(peers):
-            return None
-        lost: FloatArray = self._gap_us[own] - median(self._gap_us[others], 1)[:, None, :]
-        return lost
-
     def laid_beside(
         self, suspects: IntArray, peers: IntArray
     ) -> tuple[FloatArray, IntArray] | tuple[None, None]:
-        """What `lost_us` says where calls are complete, and the instances; NaN and -1 in steps without some.
+        """How much longer each gap of the suspects is than their peers', and the instances.
 
-        Both are (steps, suspects, places); None where most steps lack calls.
+        Both are (steps, suspects, places), NaN and -1 in steps without some calls; None where most lack any.
         """
         own, others, at = self._complete_gaps(suspects, peers)
         if own is None or others is None or at is None or not len(peers):
@@ -93,32 +76,6 @@ class RoleGaps:
             found[step, at] = here[np.argmax(beyond[step, at] if known else self._gap_us[here])]
         return found
 
-    def slow_share(
-        self, suspects: IntArray, peers: IntArray, shared: FloatArray | None = None
-    ) -> float | None:
-        """Share of the peers' time that lies in places where the suspects are slow.
-
-        Args:
-            suspects: positions of the suspects.
-            peers: positions of those they are compared with.
-            shared: logarithm of what lengthens a rank's gaps in a step for its data's sake (R, S).
-        """
-        own, others, _ = self._complete_gaps(suspects, peers)
-        if own is None or others is None:
-            return None
-        if shared is not None:
-            factor = np.exp(-np.nan_to_num(shared)).T[:, :, None]
-            own, others = own * factor[:, suspects], others * factor[:, peers]
-        usual_by_step = median(others, 1)
-        usual = _mean(usual_by_step, 0)
-        # The middle of the suspects: one that is very slow says nothing of the others.
-        by_place = _mean(median(own - usual_by_step[:, None, :], 1), 0)
-        total = float(usual.sum())
-        if total <= 0 or by_place.sum() <= 0:
-            return 0.0
-        is_slow = by_place > SLOW_PLACE_SHARE * usual * (by_place.sum() / total)
-        return float(usual[is_slow].sum() / total)
-
     def _complete_gaps(
         self, suspects: IntArray, peers: IntArray
     ) -> tuple[FloatArray, FloatArray, IntArray] | tuple[None, None, None]:
@@ -140,30 +97,3 @@ class RoleGaps:
         gaps = np.where(is_complete[..., None], self._gap_us[at], np.nan)
         own = np.where(is_complete[:, :n_own, None], at[:, :n_own], -1)
         return gaps[:, :n_own], gaps[:, n_own:], own
-
-    def _like(self, suspects: IntArray, peers: IntArray) -> IntArray:
-        """The peers that have as many calls as the suspects: a lost record makes two gaps one."""
-        wanted = self._count[:, suspects].max(axis=1, initial=0)
-        return np.asarray(peers[(self._count[:, peers] == wanted[:, None]).all(axis=0)])
-
-
-def _mean(values: FloatArray, axis: int | tuple[int, ...]) -> FloatArray:
-    """Mean of what is known; 0 where nothing is."""
-    known = np.isfinite(values)
-    total: FloatArray = np.where(known, values, 0.0).sum(axis=axis) / np.maximum(known.sum(axis=axis), 1)
-    return total
-
-
-def longer_share(lost_us: FloatArray, active: BoolArray) -> float:
-    """Share of places whose gap is longer than the peers', on average over active steps (steps,).
-
-    Half is chance.
-    """
-    return float((lost_us[active].mean(axis=0) > 0).mean()) if active.any() else 0.0
-
-
-def concentration(lost_us: FloatArray, active: BoolArray) -> float:
-    """Share of the excess that the single longest gap of each active step holds; 1 is one pause."""
-    chosen = np.maximum(lost_us[active], 0.0)
-    total = lost_us[active].sum()
-    return float(np.clip(chosen.max(axis=2).sum() / max(total, 1e-9), 0.0, 1.0)) if chosen.size else 0.0

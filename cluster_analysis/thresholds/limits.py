@@ -11,8 +11,8 @@ from cluster_run.findings import CRITICAL_COST_SHARE, WARNING_COST_SHARE
 class Thresholds(Struct, frozen=True):
     """Defaults measured on real captures and on the benchmark; see docs/how-it-decides.md."""
 
-    #: False-discovery rate inside each family of tests.
-    false_discovery_rate: float = 0.01
+    #: What is listed must be as improbable as this in a healthy job: a rank over all ranks, a host by itself.
+    listed_p_value: float = 0.01
     #: With fewer peers than this a rank is not compared, only described.
     min_peers: int = FEWEST_PEERS
     #: Scale floors: peers agree to 0.05-1 % in healthy jobs, of computing or of the step; a tighter scale is

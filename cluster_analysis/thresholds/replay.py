@@ -40,7 +40,5 @@ SHORT_MESSAGE_SHARE = 0.3
 QUICK_SHARE = 0.9
 
 # Role gaps.
-#: A place is slow where it loses this share of what the suspect loses on average.
-SLOW_PLACE_SHARE = 0.5
 #: Share of the steps of ranks that must be complete to be laid side by side.
 MOST_SHARE = 0.5

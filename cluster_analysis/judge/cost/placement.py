@@ -111,9 +111,9 @@ def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatAr
 
     Who launches late is idle beside calls too. A host does so by chance more or less, before the first
     operator as behind it. Its ranks wait for the latest of them, so that the usual does not tell what they
-    lose together. One gap that loses far more than usual is a pause, and not its launching; where all ranks
-    pause, who launches late has nothing launched ahead that would hide it, and what one of its ranks loses so
-    much more than its middle one as the host does in a usual step is a pause of its own.
+    lose together. Where all ranks pause, who launches late has nothing launched ahead that would hide it, and
+    what one of its ranks loses so much more than its middle one as the host does in a usual step is a pause
+    of its own.
     """
     is_host = suspect.kind == "slow_host"
     is_head = is_host and (suspect.cause, suspect.where) == ("input", "head")
@@ -129,31 +129,22 @@ def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatAr
     for role in np.unique(view.role[is_hit]):
         of_role = view.role == role
         own, peers = np.flatnonzero(of_role & is_hit), np.flatnonzero(of_role & ~is_hit)
-        if is_spread:
+        if not is_host:
             more = np.maximum(beside[own] - median(beside[peers], 0), 0.0)
             excess[own] += np.where(level_us[own] > 0, more, 0.0)
-        if not is_host:
             continue
         usual = median(idle[peers], 0)
         all_pause = _all_pause(view, peers)
         measured = np.clip(idle[own] - usual, 0.0, idle[own])
-        level = np.maximum(excess[own], median(measured, 1)[:, None])
+        level = np.maximum(level_us[own], median(measured, 1)[:, None])
         middle, calm = float(median(measured.ravel())), ~all_pause
         real = _real(
             sigma((measured - middle)[:, calm].ravel()), sigma((idle[peers] - usual)[:, calm].ravel())
         )
         measured = np.where(calm, np.maximum(middle + real * (measured - middle), 0.0), measured)
-        # Where records are lost no gap tells: there all that is longer than usual counts.
-        longest = measured - median(measured, 1)[:, None]
-        lost, _ = view.gaps.laid_beside(own, peers)
-        if lost is not None:
-            longest = np.fmin(longest, (lost - median(lost, 0)).max(axis=2).T)
-        far = float(median(longest.ravel()) + FAR_SIGMAS * sigma(longest.ravel()))
-        pauses = ~all_pause & (longest > np.minimum(level, far))
-        excess[own] = np.where(pauses, np.maximum(measured - longest, 0.0), measured)
         of_host = np.broadcast_to(median(measured, 0), measured.shape)
         own_pause = measured - of_host > np.maximum(level, FAR_SIGMAS * sigma(idle[peers], 0))
-        excess[own] = np.where(all_pause & own_pause, of_host, excess[own])
+        excess[own] = np.where(all_pause & own_pause, of_host, measured)
     return excess
 
 
@@ -211,8 +202,8 @@ def _compared(view: JobView, suspect: Suspect, is_hit: BoolArray) -> Iterator[tu
     for role in np.unique(view.role[is_hit]):
         of_role = view.role == role
         suspects, others = np.flatnonzero(of_role & is_hit), np.flatnonzero(of_role & ~is_hit)
-        if suspect.kind == "slow_rank" and len(suspects) == 1 and view.tp_cp_peers[suspects[0]] >= 0:
-            tp_cp_peers = others[view.tp_cp_peers[others] == view.tp_cp_peers[suspects[0]]]
+        if suspect.kind == "slow_rank" and len(suspects) == 1:
+            tp_cp_peers = others[view.sample[others] == view.sample[suspects[0]]]
             others = tp_cp_peers if len(tp_cp_peers) >= ENOUGH_TP_CP_PEERS else others
         yield suspects, others
 

@@ -7,8 +7,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.replay.role_gaps import concentration, longer_share
-from cluster_analysis.thresholds.common import HALFWAY, MOSTLY
+from cluster_analysis.thresholds.common import MOSTLY
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import fact
 
@@ -26,29 +25,20 @@ def confirmed(view: JobView, suspect: Suspect, limits: Thresholds) -> Suspect:
     row, is_computing = suspect.evidence[0], suspect.cause == "compute"
     excess = row.value / row.peers_median - 1.0 if row.peers_median > 0 else np.inf
     is_multiple = 1.0 + excess >= limits.single_step_idle_factor
-    if suspect.kind == "slow_host":
-        is_sure = excess >= limits.natural_effect if is_computing else is_multiple
-    else:
-        is_sure = (is_computing or is_multiple) and _is_slow_throughout(view, suspect)
+    is_long = excess >= limits.natural_effect if is_computing else is_multiple
+    is_sure = is_long and (suspect.kind == "slow_host" or _is_slow_throughout(view, suspect))
     if is_sure and suspect.where != "head":
         return replace(suspect, confidence="medium")
-    doubted = replace(
-        suspect, confidence="low", facts=(*suspect.facts, fact("moment_or_fault", n_steps=len(view.steps)))
-    )
-    if is_computing and excess >= limits.single_step_device_effect:
-        return doubted
-    return replace(doubted, pattern="transient", is_alarm=False)
+    said = fact("moment_or_fault", n_steps=len(view.steps))
+    doubted = replace(suspect, confidence="low", facts=(*suspect.facts, said))
+    is_large = is_computing and excess >= limits.single_step_device_effect
+    return doubted if is_large else replace(doubted, pattern="transient", is_alarm=False)
 
 
 def _is_slow_throughout(view: JobView, suspect: Suspect) -> bool:
-    """Whether most gaps of a rank are long, by no single one of them."""
-    rank = np.searchsorted(view.ranks, suspect.ranks[:1])
-    peers = view.peers_of(int(rank[0]))
-    lost = None if view.gaps is None else view.gaps.lost_us(rank, peers)
-    every_step = np.ones(len(view.steps), bool)
-    if view.gaps is None or lost is None or concentration(lost, every_step) > HALFWAY:
+    """Whether most gaps of a rank are longer than its peers', and none holds half of what it loses."""
+    rank = view.position_of(suspect.ranks[0])
+    lost = view.lost_by_place(rank)
+    if lost is None or view.in_one_gap(rank, np.ones(len(lost), bool)):
         return False
-    if suspect.cause == "compute":
-        return (view.gaps.slow_share(rank, peers) or 0.0) >= MOSTLY
-    # Idle time differs by a third from step to step on every rank: only a multiple of it is news.
-    return longer_share(lost, every_step) >= MOSTLY
+    return bool((lost.mean(axis=0) > 0).mean() >= MOSTLY)

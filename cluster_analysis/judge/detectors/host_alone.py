@@ -7,7 +7,7 @@ That it happens, where, and what it costs can.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,29 +15,22 @@ from msgspec.structs import replace
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.slow_host import host_suspects
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.judge.view import JobView
 from cluster_run.facts import FindingFact, fact
 from cluster_run.findings import WorkloadKind
-from cluster_run.ids import HostId
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give hosts without peers that idle a multiple of everybody else, or all of whose kernels are slow."""
-    alone = _without_peers(case.view)
-    for metric in case.metrics if alone else ():
-        compared = case.common if metric.is_log else metric
-        if compared is not None:
-            deviation = partial(case.deviation, compared, of_all=True)
-            hosts = host_suspects(case.without_roles, compared, deviation, case.limits)
-            yield from (_of_work(one) for one in hosts if one.hosts[0] in alone and _is_far(case, one))
-
-
-def _without_peers(view: JobView) -> set[HostId]:
-    """Hosts none of whose ranks does the same work as one elsewhere."""
+    view = case.view
     role, _ = np.unique(np.stack([view.role, view.host]), axis=1)
     of_role, n_hosts = np.unique(role, return_counts=True)
     shared = view.hosts_of(np.flatnonzero(np.isin(view.role, of_role[n_hosts > 1])))
-    return set(view.hosts_of(np.arange(len(view.ranks)))) - set(shared)
+    if set(view.hosts) <= set(shared):
+        return
+    for metric in case.metrics:
+        for way in case.ways(metric, of_all=True):
+            hosts = [one for one in host_suspects(case, way) if one.hosts[0] not in shared]
+            yield from (_of_work(one) for one in hosts if _is_far(case, one))
 
 
 def _is_far(case: Case, one: Suspect) -> bool:
@@ -53,20 +46,15 @@ def _is_far(case: Case, one: Suspect) -> bool:
 
 def _of_work(one: Suspect) -> Suspect:
     """The suspect told as one of the work, which accuses nobody of computing longer: stages may be uneven."""
-    row, host = one.evidence[0], one.hosts[0]
+    row, host, is_alarm = one.evidence[0], one.hosts[0], one.cause != "compute"
     kind: WorkloadKind = "stage_imbalance"
     said = fact("host_alone_slow", host=host, slower_share=row.value / row.peers_median - 1.0)
-    if one.cause != "compute":
+    if is_alarm:
         is_head = one.where == "head"
         kind = "input_bound" if is_head else "host_bound"
         told: FindingFact = "host_alone_late" if is_head else "host_alone_idle"
         said = fact(told, host=host, own_us=row.value, others_us=row.peers_median)
+    key = f"{kind}-host-{host}"
     return replace(
-        one,
-        key=f"{kind}-host-{host}",
-        kind=kind,
-        facts=(said,),
-        confidence="low",
-        separable=False,
-        is_alarm=one.cause != "compute",
+        one, key=key, kind=kind, facts=(said,), confidence="low", separable=False, is_alarm=is_alarm
     )

@@ -7,27 +7,21 @@ where two hosts share a stage, a slow one makes half of the other one's peers sl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.few_steps import confirmed
-from cluster_analysis.judge.measures.deviation import Deviation, levels_of
+from cluster_analysis.judge.measures.deviation import deviation_of
 from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect, surest
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.stats import (
-    MEDIAN_SE,
-    median,
-    medians_by,
-    others_median,
-    sigma,
-)
-from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, MOSTLY
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.stats import MEDIAN_SE, median, medians_by, others_median, sigma
+from cluster_analysis.thresholds.common import HALFWAY, MOSTLY
 from cluster_analysis.thresholds.devices import IDLE_SIGMA
 from cluster_analysis.thresholds.limits import Thresholds
 
@@ -35,29 +29,24 @@ from cluster_analysis.thresholds.limits import Thresholds
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give hosts that are slow in a local time, the worst first."""
     for metric in case.metrics:
-        hosts = host_suspects(case.view, metric, partial(case.deviation, metric), case.limits)
-        if metric.is_log and case.steady is not None:
-            steady = case.steady
-            hosts += host_suspects(case.view, steady, partial(case.deviation, steady), case.limits)
+        hosts = [one for way in case.ways(metric) for one in host_suspects(case, way)]
         yield from (confirmed(case.view, one, case.limits) for one in surest(hosts))
 
 
-def host_suspects(
-    view: JobView, metric: Metric, deviation: Callable[[BoolArray], Deviation], limits: Thresholds
-) -> list[Suspect]:
+def host_suspects(case: Case, metric: Metric) -> list[Suspect]:
     """Return hosts that are slow in one metric, the worst first.
 
     One that is improbable by itself is listed and taken out: of two slow hosts of four each hides the other.
     Whether it is improbable over all hosts its p-value tells. One that is slow by itself says nothing of the
-    samples of its replica, by which hosts of other stages are compared: `deviation` is without some ranks.
+    samples of its replica either, by which hosts of other stages are compared.
     """
+    view = case.compared(metric)
     found: list[Suspect] = []
     out = view.host < 0
     n_hosts = len(np.unique(view.host[~out]))
     while len(found) < n_hosts - 1:
-        excluded = out & (view.host >= 0)
-        series = np.where(out[:, None], np.nan, deviation(excluded).host_series)
-        one = _worst_host(view, metric, beside_other_hosts(series, view), limits)
+        series = case.series(metric, out, view.host)
+        one = _worst_host(view, metric, beside_other_hosts(series, view), case.limits)
         if one is None:
             break
         found.append(replace(one, p_value=min(1.0, one.p_value * n_hosts)))
@@ -73,58 +62,42 @@ def _worst_host(view: JobView, metric: Metric, beside: FloatArray, limits: Thres
     of_rank = median(beside, 1)
     known = np.flatnonzero(np.isfinite(of_rank))
     hosts, code = np.unique(view.host[known], return_inverse=True)
-    if not len(hosts):
-        return None
     by_step = medians_by(beside[known], code)
     level = median(by_step, 1)
     # How ranks of one host scatter says how far their middle may lie by chance.
     scatter = float(np.nan_to_num(sigma(of_rank[known] - level[code])))
-    least, peers = np.full(len(hosts), metric.floor), {}
+    least, n_peers = np.full(len(hosts), metric.floor), dict[int, tuple[int, int]]()
     for host in np.flatnonzero(level >= metric.effect).tolist():
         own, others = known[code == host], known[code != host]
         if _is_whole_host(view, metric, of_rank[own], level[host]):
-            peers[host] = others[np.isin(view.role[others], view.role[own])]
+            peers = others[np.isin(view.role[others], view.role[own])]
+            n_peers[host] = len(peers), len(np.unique(view.host[peers]))
             by_chance = MEDIAN_SE * scatter / np.sqrt(len(own))
             if not metric.is_log:
-                by_chance = max(by_chance, _idle_sigma_us(view, metric, level[host], peers[host], others))
+                usual_us = max(_calm_us(metric, peers), _calm_us(metric, others), 1e-9)
+                # It differs between healthy hosts by a factor, not by a sum.
+                by_chance = max(by_chance, IDLE_SIGMA * level[host] / np.log1p(level[host] / usual_us))
             # One peer host is a host like this one: its own chance counts too.
-            by_chance *= (1.0 + 1.0 / len(np.unique(view.host[peers[host]]))) ** 0.5
-            least[host] = max(metric.floor, by_chance)
+            least[host] = max(metric.floor, by_chance * (1.0 + 1.0 / n_peers[host][1]) ** 0.5)
     # What follows samples may differ by chance in a few steps: a host may hold a replica of its own.
     everybody = np.zeros(len(hosts), np.int32)
-    judged = levels_of(by_step, everybody, least, is_beside=True, is_alone=metric.follows_work)
-    slow = [host for host in peers if judged.tail[host] <= limits.false_discovery_rate]
+    judged = deviation_of(by_step, everybody, least, is_beside=True, is_alone=metric.follows_work)
+    slow = [host for host in n_peers if judged.tail[host] <= limits.listed_p_value]
     if not slow:
         return None
     worst = max(slow, key=lambda host: (level[host], -host))
     own = known[code == worst]
+    n_ranks, n_hosts = n_peers[worst]
     # The host's own level in all steps, so that the chance of single steps is not claimed as a saving.
-    one = late(
-        view,
-        metric,
-        own,
-        np.full(len(view.steps), float(median(of_rank[own]))),
-        scale=float(judged.scale[worst]),
-        n_others=len(peers[worst]),
-        ranks=view.rank_ids(own),
-        n_hosts=len(np.unique(view.host[peers[worst]])),
-    )
+    course = np.full(len(view.steps), float(median(of_rank[own])))
+    scale, ranks = float(judged.scale[worst]), view.rank_ids(own)
+    one = late(view, metric, own, course, scale=scale, n_others=n_ranks, ranks=ranks, n_hosts=n_hosts)
     return replace(one, p_value=float(judged.tail[worst]))
 
 
-def _idle_sigma_us(view: JobView, metric: Metric, more_us: float, peers: IntArray, others: IntArray) -> float:
-    """What idle time of healthy hosts differs by: a factor, not a sum, of what is usual in a calm step.
-
-    All ranks may pause in half of the steps (garbage collection, checkpoints): a quarter of them is calm.
-    """
-
-    def usual_us(ranks: IntArray) -> float:
-        return float(np.quantile(np.nan_to_num(median(metric.values[ranks], 0)), 1.0 - MOSTLY))
-
-    typical_us = max(usual_us(peers), 1e-9)
-    if len(np.unique(view.host[peers])) < FEWEST_PEERS:  # one of few may be a quiet one
-        typical_us = max(typical_us, usual_us(others))
-    return float(IDLE_SIGMA * more_us / np.log1p(more_us / typical_us))
+def _calm_us(metric: Metric, ranks: IntArray) -> float:
+    """What ranks idle in a calm step: all may pause in half of them (garbage collection, checkpoints)."""
+    return float(np.quantile(np.nan_to_num(median(metric.values[ranks], 0)), 1.0 - MOSTLY))
 
 
 def _is_whole_host(view: JobView, metric: Metric, of_rank: FloatArray, level: float) -> bool:
@@ -132,9 +105,9 @@ def _is_whole_host(view: JobView, metric: Metric, of_rank: FloatArray, level: fl
 
     A single slow rank is no slow host, however few others the host has, or were read.
     """
-    slow = of_rank >= HALFWAY * (metric.effect if metric.is_log else level)
+    n_slow = int((of_rank >= HALFWAY * (metric.effect if metric.is_log else level)).sum())
     needed = MOSTLY if metric.is_log else HALFWAY
-    return bool(slow.sum() >= max(2, needed * len(slow)) and (view.knows_work or not metric.follows_work))
+    return bool(n_slow >= max(2, needed * len(of_rank)) and (view.knows_work or not metric.follows_work))
 
 
 def beside_other_hosts(series: FloatArray, view: JobView) -> FloatArray:

@@ -14,101 +14,83 @@ from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect, surest
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.stats import benjamini_hochberg, beyond_chance, median, theil_sen
+from cluster_analysis.numeric.stats import beyond_chance, median, theil_sen
 from cluster_analysis.thresholds.common import FAR_SIGMAS, HALFWAY, MOSTLY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_run.findings import Pattern
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give slow ranks by their peers, and in computing by kernels, which see through uneven work."""
-    view, limits = case.view, case.limits
     for metric in case.metrics:
-        of_hosts = case.in_slow_hosts(metric, found)
+        out = case.in_slow_hosts(metric, found)
         paused = [one for one in found if one.kind == "periodic_pause" and one.metric == metric.name]
-        excluded = of_hosts | case.ranks_of(paused)
-        deviation = case.deviation(metric, of_hosts)
-        ranks = rank_suspects(view, metric, deviation, limits, excluded)
-        if metric.is_log:
-            ranks = [one for one in ranks if _is_own(view, deviation, one)]
-            if case.steady is not None:
-                by_steady = case.deviation(case.steady, of_hosts)
-                ranks += rank_suspects(view, case.steady, by_steady, limits, excluded, by_step=deviation)
-            # Any rank of the job is a peer in what all types of kernels have in common.
-            lonely = deviation.n_peers < limits.min_peers
-            if lonely.any() and case.common is not None:
-                by_all, by_time = (
-                    case.deviation(one, of_hosts, of_all=True) for one in (case.common, metric)
-                )
-                others = excluded | ~lonely
-                ranks += rank_suspects(
-                    case.without_roles, case.common, by_all, limits, others, by_step=by_time
-                )
-            ranks = surest(ranks)
-        yield from (confirmed(view, one, limits) for one in ranks)
-
-
-def _is_own(view: JobView, deviation: Deviation, suspect: Suspect) -> bool:
-    """Whether it is the device: if TP/CP peers deviate with a rank it got more work, as may experts' holders.
-
-    In the steps in which it is slow.
-    """
-    rank = view.position_of(suspect.ranks[0])
-    tp_cp_peers = np.flatnonzero((view.tp_cp_peers == view.tp_cp_peers[rank]) & (view.tp_cp_peers >= 0))
-    tp_cp_peers = tp_cp_peers[tp_cp_peers != rank]
-    level = deviation.level
-    if suspect.pattern != "persistent":
-        level = median(deviation.series[:, list(suspect.step_positions or ())], 1)
-    alone = level[rank] - float(np.nan_to_num(median(level[tp_cp_peers])))
-    return bool(alone >= HALFWAY * level[rank] if len(tp_cp_peers) else view.knows_work)
+        others = case.ranks_of(paused)
+        ranks = [one for way in case.ways(metric) for one in rank_suspects(case, way, metric, out, others)]
+        # Any rank of the job is a peer in what all types of kernels have in common.
+        has_peers = case.deviation(metric, out).n_peers >= case.limits.min_peers
+        for way in case.ways(metric, of_all=True) if metric.is_log and not has_peers.all() else ():
+            by_time = replace(metric, of_all=True)
+            ranks += rank_suspects(case, way, by_time, out, others | has_peers)
+        yield from (confirmed(case.view, one, case.limits) for one in surest(ranks))
 
 
 def rank_suspects(
-    view: JobView, metric: Metric, deviation: Deviation, limits: Thresholds, excluded: BoolArray, *,
-    by_step: Deviation | None = None,
-) -> list[Suspect]:  # fmt: skip
-    """Return ranks that are slow in one metric; `excluded` ranks (R,) already belong to a slow host.
-
-    `by_step` has the course over the steps of what is known for all steps together, as kernels are.
+    case: Case, metric: Metric, by_time: Metric, out: BoolArray, others: BoolArray
+) -> list[Suspect]:
+    """Return ranks that are slow in one metric: neither `out` (R,), of slow hosts, nor `others` (R,).
 
     What lasts goes before what comes and goes, and that before a single event, which no counting tells from
     an accident: computing has none, it is what kernels took, and idle time has many.
+    What kernels show is known for all steps together: in which of them it is lost `by_time` tells.
     """
-    series, level = deviation.series, np.nan_to_num(deviation.level)
-    lasts = _is_lasting(metric, deviation, limits)
-    events = deviation.events(metric.effect if metric.is_log else TWICE * metric.effect)
-    size = np.where(events, series, np.inf).min(axis=1)
-    p_events = np.ones(len(series))
-    for rank in np.flatnonzero(events.any(axis=1)).tolist():
-        n_events = int(events[rank].sum())
-        p_events[rank] = chance_of_as_many(n_events, series, rank, float(size[rank]))
+    view, limits = case.compared(metric), case.limits
+    deviation, by_step = (case.deviation(one, out) for one in (metric, by_time))
+    series, level, n_ranks = deviation.series, deviation.level, len(deviation.level)
     has_peers = deviation.n_peers >= limits.min_peers
-    often = benjamini_hochberg(np.where(has_peers, p_events, np.nan), limits.false_discovery_rate)
-    often &= events.sum(axis=1) >= (2 if metric.is_log else limits.min_pauses)
-    slow = lasts | (often & (len(view.steps) >= limits.min_steps_intermittent))
-    farthest = _farthest_of_others(view.role, series, slow | excluded)
-    beyond = events.any(axis=1) & (size >= TWICE * farthest)
-    once = ~slow & beyond & (size >= limits.natural_effect) & has_peers
+    lasts = _is_lasting(metric, deviation, limits)
+    events = deviation.events(metric.event_effect) & (has_peers & ~lasts)[:, None]
+    n_events, (size, chance) = events.sum(axis=1), deviation.sizes_and_chances(events)
+    excluded = out | others
+    # Counting alone calls two events of five chance in a small job, however large they are.
+    beyond = size >= TWICE * _farthest_of_others(view.role, series, lasts | excluded | (n_events > 1))
+    p_events = np.where(beyond, 0.0, n_ranks * chance)
+    often = (n_events >= (2 if metric.is_log else limits.min_pauses)) & (p_events <= limits.listed_p_value)
+    often &= len(view.steps) >= limits.min_steps_intermittent
+    once = (n_events > 0) & ~often & beyond & (size >= limits.natural_effect)
     once &= (series >= HALFWAY * size[:, None]).sum(axis=1) == 1
     once &= metric.is_log and len(view.steps) >= limits.min_steps_confident
-    usual = _farthest_of_others(view.role, deviation.level[:, None], slow | once | excluded)
+    usual = _farthest_of_others(view.role, level[:, None], lasts | often | once | excluded)
     rising = _is_rising(metric, deviation, limits)
     found = []
-    for rank in np.flatnonzero((slow | once) & ~excluded).tolist():
-        one = suspect_of(view, metric, deviation, rank, None if lasts[rank] else events[rank], by_step)
+    for rank in np.flatnonzero((lasts | often | once) & ~excluded).tolist():
+        if metric.follows_work and not _is_own(
+            view, level[:, None] if lasts[rank] else series[:, events[rank]], rank
+        ):
+            continue
+        one = suspect_of(view, metric, deviation, by_step, rank, None if lasts[rank] else events[rank])
+        p_value = float(p_events[rank])
         if lasts[rank]:
-            p = max(float(deviation.tail[rank]), _by_counting(deviation, rank, limits))
-            if level[rank] < TWICE * usual[rank] and not rising[rank]:
+            p_value = n_ranks * max(float(deviation.tail[rank]), _by_counting(deviation, rank, limits))
+            if level[rank] < TWICE * usual[rank]:
                 one = replace(one, is_alarm=False, confidence="medium")
-        else:
-            # Counting alone calls two events of five chance in a small job, however large they are.
-            p = 0.0 if beyond[rank] else p_events[rank]
         if once[rank]:  # experts may hold anybody's tokens for a step
             one = replace(one, pattern="transient", confidence="medium", is_alarm=view.knows_work)
         elif rising[rank]:
             one = replace(one, pattern="trend")
-        found.append(replace(one, p_value=min(1.0, len(series) * p)))
+        found.append(replace(one, p_value=min(1.0, p_value)))
     return found
+
+
+def _is_own(view: JobView, lost: FloatArray, rank: int) -> bool:
+    """Whether it is the device: if TP/CP peers lose with a rank it got more work, as may experts' holders.
+
+    `lost` (R, S) is what ranks lose in the steps in which it is slow, or on the whole.
+    """
+    same = view.sample == view.sample[rank]
+    same[rank] = False
+    level = median(lost, 1)
+    alone = level[rank] - float(np.nan_to_num(median(level[same])))
+    return bool(alone >= HALFWAY * level[rank] if same.any() else view.knows_work)
 
 
 def _is_lasting(metric: Metric, deviation: Deviation, limits: Thresholds) -> BoolArray:
@@ -116,11 +98,12 @@ def _is_lasting(metric: Metric, deviation: Deviation, limits: Thresholds) -> Boo
     series, level, telling = deviation.series, deviation.level, deviation.telling
     with np.errstate(invalid="ignore"):
         n_slow = ((series > HALFWAY * level[:, None]) & telling).sum(axis=1)
+        is_large = level >= metric.effect
     is_mostly = n_slow > MOSTLY * (np.isfinite(series) & telling).sum(axis=1)
     if series.shape[1] < limits.min_steps_intermittent:  # of few steps the middle one says as much
         is_mostly[:] = True
-    significant = benjamini_hochberg(deviation.tail, limits.false_discovery_rate)
-    return np.asarray(significant & (np.nan_to_num(level) >= metric.effect) & is_mostly)
+    significant = len(level) * deviation.tail <= limits.listed_p_value
+    return np.asarray(significant & is_large & is_mostly)
 
 
 def _by_counting(deviation: Deviation, rank: int, limits: Thresholds) -> float:
@@ -165,50 +148,36 @@ def _is_rising(metric: Metric, deviation: Deviation, limits: Thresholds) -> Bool
     return np.asarray(np.nan_to_num(rise) > np.maximum(np.maximum(far, metric.effect), most))
 
 
-def _course(series: FloatArray, level: float, rank: int, deviation: Deviation, peers: IntArray) -> FloatArray:
-    """A rank's level by step (S,): its own `series` as far as it varies more than peers do, else the same.
+def _course(deviation: Deviation, rank: int, peers: IntArray) -> FloatArray:
+    """What a rank loses in each step (S,) beyond its level, as far as it varies more than peers do.
 
     Few steps vary much by chance: what varies more than nearly all `peers` (positions) do is its own.
     """
-    known = np.where(np.isfinite(series), series, level)
-    seen = float(np.mean((known - level) ** 2))
-    healthy = deviation.series[peers]
-    healthy = healthy[np.isfinite(healthy).any(axis=1)]
-    scatter = np.nan_to_num(healthy - median(healthy, 1)[:, None])
-    noise = float(np.nan_to_num(deviation.step_sigma[rank])) ** 2
-    if len(healthy):
-        noise = max(noise, float(np.quantile((scatter**2).mean(axis=1), MOSTLY)))
-    own = beyond_chance(seen, noise) if len(series) > 2 else 0.0
-    return np.asarray(level + own * (known - level))
+    varies = np.nan_to_num(deviation.series - deviation.level[:, None])
+    seen, healthy = (varies**2).mean(axis=1), peers[np.isfinite(deviation.level[peers])]
+    noise = float(np.quantile(seen[healthy], MOSTLY)) if len(healthy) else np.inf
+    return np.asarray(beyond_chance(float(seen[rank]), noise) * varies[rank])
 
 
 def suspect_of(
-    view: JobView, metric: Metric, deviation: Deviation, rank: int, events: BoolArray | None,
-    by_step: Deviation | None = None,
-) -> Suspect:  # fmt: skip
-    """Return the suspect of a rank that is late in all steps, or in those of its `events` (S,)."""
-    peers, series, level = view.peers_of(rank), deviation.series[rank], float(deviation.level[rank])
-    if events is not None:
-        course, in_steps = np.where(events, series, 0.0), events
+    view: JobView,
+    metric: Metric,
+    deviation: Deviation,
+    by_step: Deviation,
+    rank: int,
+    events: BoolArray | None,
+) -> Suspect:
+    """Return the suspect of a rank that is late in all steps, or in those of its `events` (S,).
+
+    `by_step` has the course over the steps of what is known for all of them together, as kernels are.
+    """
+    peers = view.peers_of(rank)
+    if events is None:
+        course = np.maximum(deviation.level[rank] + _course(by_step, rank, peers), 0.0)
     else:
-        if by_step is not None:
-            series = by_step.series[rank] - np.nan_to_num(by_step.series[rank]).mean() + level
-        course = np.maximum(_course(series, level, rank, by_step or deviation, peers), 0.0)
-        in_steps = course >= HALFWAY * level
-    one = late(
-        view,
-        metric,
-        np.array([rank]),
-        course if by_step is None else np.full(len(series), level),
-        scale=float(deviation.scale[rank]),
-        n_others=len(peers),
-        inside=events,
-        n_peers=len(peers),
-        role=view.role_name(int(view.role[rank])),
-        n_steps=len(view.steps),
-    )
-    excess = np.zeros(metric.time_us.shape)
-    excess[rank] = metric.removable(course, np.nan_to_num(metric.time_us[rank]))
-    steps = tuple(np.flatnonzero(in_steps).tolist())
-    pattern: Pattern = "persistent" if events is None else "intermittent"
-    return replace(one, excess_us=excess, step_positions=steps, pattern=pattern)
+        course = np.where(events, deviation.series[rank], 0.0)
+    role = view.role_name(int(view.role[rank]))
+    return late(
+        view, metric, np.array([rank]), course, events, scale=float(deviation.scale[rank]),
+        n_others=len(peers), n_peers=len(peers), role=role, n_steps=len(view.steps),
+    )  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
-from cluster_analysis.judge.measures.deviation import Deviation
+from cluster_analysis.judge.measures.deviation import beside_peers
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
@@ -22,12 +22,14 @@ from cluster_run.ids import Rank
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give what data, experts and stages of unequal size cost."""
-    if case.computing is not None:
-        work = case.deviation(case.computing, case.in_slow_hosts(case.computing, found))
-        yield from _data_imbalance(case.view, work, case.limits)
-        yield from _expert_imbalance(case.view, work, case.limits)
-    slow = case.ranks_of([one for one in found if one.cause == "compute"])
-    yield from _stage_imbalance(case.view, case.limits, slow)
+    slow = [one for one in found if one.cause == "compute"]
+    in_slow_hosts = case.ranks_of([one for one in slow if one.kind == "slow_host"])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        computed = np.where(in_slow_hosts[:, None], np.nan, np.log(case.view.computing_us))
+    work = beside_peers(computed, case.view)
+    yield from _data_imbalance(case.view, work, case.limits)
+    yield from _expert_imbalance(case.view, work, case.limits)
+    yield from _stage_imbalance(case.view, case.limits, case.ranks_of(slow))
 
 
 def _uneven(
@@ -48,14 +50,14 @@ def _uneven(
     )
 
 
-def _expert_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) -> Iterator[Suspect]:
+def _expert_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> Iterator[Suspect]:
     """One finding when holders of experts differ in every step: some experts get more tokens."""
-    if not view.has_experts or (view.tp_cp_peers < 0).any():
+    if not view.has_experts or (view.replica < 0).any():
         return
-    codes, group = np.unique(view.tp_cp_peers, return_inverse=True)
-    by_group = medians_by(median(deviation.raw, 1), group)
+    codes, group = np.unique(view.sample, return_inverse=True)
+    by_group = medians_by(median(work, 1), group)
     spread = float(np.nan_to_num(sigma(by_group)))
-    noise = float(np.nan_to_num(median(deviation.step_sigma))) / np.sqrt(len(view.steps))
+    noise = float(np.nan_to_num(sigma(work - median(work, 1)[:, None]))) / np.sqrt(len(view.steps))
     if len(codes) <= FEWEST_PEERS or spread < max(limits.device_effect, TWICE * noise):
         return
     worst = int(np.nanargmax(by_group))  # a host that is slow by itself, and its experts, have no level here
@@ -96,12 +98,12 @@ def _stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> It
     yield _uneven("stage_imbalance", view, more, row, said, view.rank_ids(known[slowest]))
 
 
-def _data_imbalance(view: JobView, deviation: Deviation, limits: Thresholds) -> Iterator[Suspect]:
+def _data_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> Iterator[Suspect]:
     """One finding when replicas differ from step to step: their samples differ in length."""
     n_replicas = len(np.unique(view.replica))
     if not (view.replica >= 0).all() or n_replicas < FEWEST_PEERS or not view.computing_us.size:
         return
-    shared = group_medians(deviation.raw, view.replica)
+    shared = group_medians(work, view.replica)
     if len(view.steps) >= limits.min_steps_confident:  # what stays from step to step is not the data's
         shared = shared - median(shared, 1)[:, None]
     elif view.has_experts:

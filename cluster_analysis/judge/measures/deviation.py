@@ -8,6 +8,7 @@ from msgspec.structs import asdict
 
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.sorting import combined, first_positions
 from cluster_analysis.numeric.stats import (
     MEDIAN_SE,
     PRIOR_DF,
@@ -15,42 +16,31 @@ from cluster_analysis.numeric.stats import (
     group_medians,
     leave_one_out,
     median,
+    medians_by,
     others_median,
     shrink,
     sigma,
     student_tail,
 )
 from cluster_analysis.thresholds.common import FAR_SIGMAS, FEWEST_PEERS, HALFWAY, LEAST_DF
-from cluster_analysis.thresholds.limits import Thresholds
 
 
-class Levels(Struct, frozen=True):
-    """What lasts of units (U,), ranks or hosts: how far above their peers, and how probable that is.
+@dataclass(frozen=True)
+class Deviation:
+    """How far units (U,), ranks or hosts, lie above their peers, step by step and at all.
 
-    `scale` is what a healthy one's level scatters by, `step_sigma` what its single steps do, `step_scatter`
-    (U, S) what its peers show in that very step, and `tail` the probability that a healthy one lies as far
-    out, NaN with too few peers.
+    `series` (U, S) is how far in each step, `level` its middle, and `scale` what a healthy one's level
+    scatters by; `step_sigma` is what its single steps do, `step_scatter` (U, S) what its peers show in that
+    very step, and `tail` the probability that a healthy one lies as far out, NaN with too few peers.
     """
 
+    series: FloatArray
     level: FloatArray
     scale: FloatArray
     step_sigma: FloatArray
     step_scatter: FloatArray
     n_peers: IntArray
     tail: FloatArray
-
-
-class Deviation(Levels, frozen=True):
-    """One metric of all ranks against their peers.
-
-    `series` (R, S) is how far each rank lies above its peers after the replica's share was taken out; `raw`
-    before that. `host_series` is for comparing hosts: the replica's share comes from other hosts only, so
-    that a host that holds whole replicas is not explained away.
-    """
-
-    raw: FloatArray
-    host_series: FloatArray
-    series: FloatArray
 
     @property
     def event_scale(self) -> FloatArray:
@@ -75,25 +65,27 @@ class Deviation(Levels, frozen=True):
         with np.errstate(invalid="ignore"):
             return np.asarray(self.series > np.maximum(FAR_SIGMAS * self.event_scale, least))
 
+    def sizes_and_chances(self, events: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """How large the least of each rank's events (R, S) is, and P of as many by chance; 1 without any."""
+        size, chance = np.where(events, self.series, np.inf).min(axis=1), np.ones(len(events))
+        for rank in np.flatnonzero(events.any(axis=1)).tolist():
+            chance[rank] = chance_of_as_many(int(events[rank].sum()), self.series, rank, float(size[rank]))
+        return size, chance
 
-def deviations(
-    values: FloatArray, view: JobView, floor: float, limits: Thresholds, *, use_replicas: bool
-) -> Deviation:
-    """Compare (R, S) values with peers: logarithms for times that scale, µs for times that add."""
+
+def beside_peers(values: FloatArray, view: JobView, apart: IntArray | None = None) -> FloatArray:
+    """How far values (R, S), logarithms or µs, lie above the middle of their role.
+
+    With `apart` (R,) also without what their replicas' data explain: units that are told by others only.
+    """
     raw = values - group_medians(values, view.role)
-    series, host_series = raw, raw
-    if use_replicas:
-        series = raw - _data_effect(raw, view, elsewhere=False)
-        host_series = raw - _data_effect(raw, view, elsewhere=True)
-    found = levels_of(series, view.role, np.full(len(raw), floor), min_peers=limits.min_peers)
-    beside = series - (median(series, 1) - found.level)[:, None]
-    return Deviation(**asdict(found), raw=raw, host_series=host_series, series=beside)
+    return raw if apart is None or (view.replica < 0).any() else raw - _data_effect(raw, view.replica, apart)
 
 
-def levels_of(
+def deviation_of(
     series: FloatArray, family: IntArray, least: FloatArray, *,
     min_peers: int = 1, is_beside: bool = False, is_alone: bool = False,
-) -> Levels:  # fmt: skip
+) -> Deviation:  # fmt: skip
     """Test the middle of each unit's steps (U, S) against the others of its family, without itself.
 
     Args:
@@ -129,7 +121,8 @@ def levels_of(
     level = own if is_beside else own - centre
     tail = student_tail(level / np.maximum(scale, _error(step_sigma, n_steps)), df)
     tail[n_peers < min_peers] = np.nan
-    return Levels(level, scale, step_sigma, step_scatter, n_peers, tail)
+    series = series - (own - level)[:, None]
+    return Deviation(series, level, scale, step_sigma, step_scatter, n_peers, tail)
 
 
 def _error(step_sigma: FloatArray, n_steps: int) -> FloatArray:
@@ -137,37 +130,18 @@ def _error(step_sigma: FloatArray, n_steps: int) -> FloatArray:
     return np.asarray(MEDIAN_SE * np.nan_to_num(step_sigma) / np.sqrt(n_steps))
 
 
-def _data_effect(raw: FloatArray, view: JobView, *, elsewhere: bool) -> FloatArray:
-    """Return what all ranks of a replica share in a step, (R, S): its data were longer.
+def _data_effect(raw: FloatArray, replica: IntArray, apart: IntArray) -> FloatArray:
+    """Return what all units of a replica share in a step, (R, S): its data were longer.
 
-    The share is the median of the replica's ranks in other stages; with one stage it is that of the
-    rank's TP/CP peers. `elsewhere`: of its ranks in other stages on other hosts, so that a host that holds
-    all of a replica is not explained away. It is weighted by how far ranks follow it (`_regression`): with
-    equal data nothing is taken out.
+    For each unit, a rank or a host, that is the middle of the others: a host that holds whole replicas is not
+    explained away. It is weighted by how far ranks follow it: with equal data nothing is taken out.
     """
-    none = np.zeros(raw.shape)
-    if not (view.replica >= 0).all():
-        return none
-    effect = np.full(raw.shape, np.nan)
-    roles = np.unique(view.role)
-    for replica in np.unique(view.replica):
-        inside = np.flatnonzero(view.replica == replica)
-        role_of = view.role[inside]
-        for role in np.unique(role_of):
-            own, others = inside[role_of == role], inside[role_of != role]
-            if elsewhere:
-                for host in np.unique(view.host[own]):
-                    away = others[(view.host[others] != host) | (view.host[others] < 0)]
-                    effect[own[view.host[own] == host]] = median(raw[away], 0)
-            elif len(others):
-                effect[own] = median(raw[others], 0)
-            elif len(own) > 2:
-                effect[own] = others_median(raw[own].T).T
-    replicas = np.unique(view.replica)
-    if not np.isfinite(effect).any() or len(replicas) < (2 if len(roles) > 1 else 3):
-        return none
-    shared: FloatArray = _regression(raw, effect) * np.nan_to_num(effect)
-    return shared
+    _, unit = combined(replica, apart)
+    by_unit, of_unit = medians_by(raw, unit), replica[first_positions(unit)]
+    others = np.full(by_unit.shape, np.nan)
+    for one in np.unique(replica):
+        others[of_unit == one] = others_median(by_unit[of_unit == one].T).T
+    return np.asarray(_regression(raw, others[unit]) * np.nan_to_num(others[unit]))
 
 
 def _regression(raw: FloatArray, effect: FloatArray) -> float:
@@ -178,11 +152,8 @@ def _regression(raw: FloatArray, effect: FloatArray) -> float:
     if raw.shape[1] >= FEWEST_PEERS:
         raw, effect = raw - median(raw, 1)[:, None], effect - median(effect, 1)[:, None]
     known = np.isfinite(raw) & np.isfinite(effect)
-    if not known.any():
-        return 0.0
     own, shared = raw[known], effect[known]
-    total = float((shared**2).sum())
-    return float(np.clip((own * shared).sum() / total, 0.0, 1.0)) if total > 0 else 0.0
+    return float(np.clip((own * shared).sum() / max(float((shared**2).sum()), 1e-300), 0.0, 1.0))
 
 
 def chance_of_as_many(n_own: int, series: FloatArray, rank: int, size: float) -> float:

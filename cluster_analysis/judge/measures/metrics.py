@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -12,6 +14,7 @@ from cluster_analysis.judge.suspects import Suspect, Where
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
+from cluster_analysis.thresholds.common import HALFWAY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import FindingFact, Value, fact
 from cluster_run.findings import Cause, Evidence, FaultKind
@@ -20,7 +23,8 @@ from cluster_run.findings import Cause, Evidence, FaultKind
 class Metric(Struct, frozen=True):
     """One part of a rank's local time. `values` is what is compared: ln of µs, or µs.
 
-    `follows_work`: what a rank was given to do may lengthen it, samples or experts' tokens.
+    `follows_work`: what a rank was given to do may lengthen it, samples or experts' tokens. `of_all`: all
+    ranks of the job are peers in it, whatever their role.
     """
 
     name: str
@@ -32,6 +36,12 @@ class Metric(Struct, frozen=True):
     effect: float
     is_log: bool
     follows_work: bool = False
+    of_all: bool = False
+
+    @property
+    def event_effect(self) -> float:
+        """Less is no event in a single step: there idle time has more chance."""
+        return self.effect if self.is_log else TWICE * self.effect
 
     def removable(self, deviation: FloatArray, time_us: FloatArray) -> FloatArray:
         """µs that vanish when the deviation does; never more than there are."""
@@ -41,27 +51,30 @@ class Metric(Struct, frozen=True):
 
 
 def metrics(view: JobView, limits: Thresholds) -> tuple[Metric, ...]:
-    """Computing, idle time between operators (free), and idle time before the first one (preparing)."""
+    """Computing, idle time between operators (free), and idle time before the first one (preparing).
+
+    Of computing that of experts, whose load is nobody's fault, is left out where it is known.
+    """
     step_us = view.mean_step_us
+    computed_us = view.computing_us if view.dense_us is None else view.dense_us
     with np.errstate(divide="ignore", invalid="ignore"):
-        log_computing = np.where(view.computing_us > 0, np.log(view.computing_us), np.nan)
-    short = len(view.steps) < limits.min_steps_confident
-    computing_floor = limits.floor_single if short else limits.floor
-    local = limits.local_effect_share_of_step * step_us
+        log_computing = np.where(computed_us > 0, np.log(computed_us), np.nan)
+    is_short = len(view.steps) < limits.min_steps_confident
+    floor, effect = limits.floor * step_us, limits.local_effect_share_of_step * step_us
     return (
-        Metric("preparing", "input", "head", view.preparing_us, view.preparing_us,
-               limits.floor * step_us, local, False),
-        Metric("free", "dispatch", "spread", view.idled_us, view.idled_us,
-               limits.floor * step_us, local, False),
-        Metric("computing", "compute", "spread", log_computing, view.computing_us,
-               computing_floor, limits.device_effect, True, follows_work=True),
+        Metric("preparing", "input", "head", view.preparing_us, view.preparing_us, floor, effect, False),
+        Metric("free", "dispatch", "spread", view.idled_us, view.idled_us, floor, effect, False),
+        Metric(
+            "computing", "compute", "spread", log_computing, view.computing_us,
+            limits.floor_single if is_short else limits.floor, limits.device_effect, True, follows_work=True,
+        ),
     )  # fmt: skip
 
 
-def by_kernels(metric: Metric, longer: FloatArray) -> Metric:
+def by_kernels(metric: Metric, longer: FloatArray, *, of_all: bool) -> Metric:
     """Computing, compared by kernels that know no samples: `longer` (R,) than the peers', in all steps."""
     values = np.where(np.isfinite(metric.time_us), longer[:, None], np.nan)
-    return replace(metric, values=values, follows_work=False)
+    return replace(metric, values=values, follows_work=False, of_all=of_all)
 
 
 def late(
@@ -69,10 +82,10 @@ def late(
     metric: Metric,
     own: IntArray,
     course: FloatArray,
+    events: BoolArray | None = None,
     *,
     scale: float,
     n_others: int,
-    inside: BoolArray | None = None,
     **values: Value,
 ) -> Suspect:
     """Return the suspect of ranks that lose time: a rank, or those of one host.
@@ -82,23 +95,21 @@ def late(
         metric: what is too long.
         own: positions of the ranks.
         course: by how much in each step (S,), in the metric's unit.
+        events: steps (S,) in which they are late; None for all.
         scale: what a healthy level scatters by, in the metric's unit.
         n_others: ranks that they were compared with.
-        inside: steps (S,) in which they are late; None for all.
         values: what else the sentence tells.
     """
     excess_us = np.zeros(metric.time_us.shape)
     excess_us[own] = metric.removable(course, np.nan_to_num(metric.time_us[own]))
+    inside = np.ones(len(course), bool) if events is None else events
+    own_us, level = float(median(metric.time_us[own][:, inside])), float(median(course[inside]))
+    peers_us = own_us * math.exp(-level) if metric.is_log else max(own_us - level, 0.0)
+    more = {"slower_share": math.expm1(level)} if metric.is_log else {"more_us": own_us - peers_us}
     is_host = len(own) > 1
-    told = cast(FindingFact, f"{'host' if is_host else 'rank'}_{metric.name}")
-    at = np.ix_(own, np.arange(len(view.steps)) if inside is None else np.flatnonzero(inside))
-    own_us = float(median(metric.time_us[at]))
-    peers_us = own_us - float(median(excess_us[at]))
-    if metric.is_log:  # of what is longer by more digits than there are nothing would be left
-        peers_us = max(peers_us, own_us * float(np.finfo(np.float64).eps))
-    more = {"slower_share": own_us / peers_us - 1.0} if metric.is_log else {"more_us": own_us - peers_us}
     hosts = view.hosts_of(own)
     kind: FaultKind = "slow_host" if is_host else "slow_rank"
+    told = cast(FindingFact, f"{'host' if is_host else 'rank'}_{metric.name}")
     spread = scale * (peers_us if metric.is_log else 1.0)
     return Suspect(
         key=f"{kind}-{hosts[0] if is_host else view.ranks[own[0]]}",
@@ -107,15 +118,10 @@ def late(
         ranks=view.rank_ids(np.flatnonzero(view.host == view.host[own[0]]) if is_host else own),
         hosts=hosts,
         cause=metric.cause,
+        pattern="persistent" if events is None else "intermittent",
+        step_positions=tuple(np.flatnonzero(inside & (course >= HALFWAY * level)).tolist()),
         evidence=(Evidence(f"{metric.name}_us", own_us, peers_us, spread, n_others),),
         facts=(fact(told, **more, **values),),
         excess_us=excess_us,
         where=metric.where,
     )
-
-
-def outside_experts(metric: Metric, view: JobView) -> Metric:
-    """Computing without that of experts, whose load is nobody's fault; the metric itself if unknown."""
-    if not metric.is_log or view.dense_us is None:
-        return metric
-    return replace(metric, values=np.log(view.dense_us))

@@ -9,6 +9,9 @@ together: what one of them shows beyond the others is its device's again.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -25,12 +28,24 @@ from cluster_analysis.trace.calls import codes, numbers
 class Kernels(Struct, frozen=True):
     """How much `longer` a call of each type takes on each rank than on its peers, as logarithms (R, T).
 
-    NaN where it is called more or less often, or took no time. `total_us` (T,) is what each type takes on all
-    ranks together.
+    NaN where it is called more or less often, or took no time. `types` are names, each with the cores that
+    run it; `call_us` is what a call takes, `spent_us` what all of them do.
     """
 
+    types: Sequence[tuple[str, str]]
     longer: FloatArray
-    total_us: FloatArray
+    call_us: FloatArray
+    spent_us: FloatArray
+
+    @property
+    def total_us(self) -> FloatArray:
+        """What each type takes on all ranks together (T,)."""
+        return np.asarray(self.spent_us.sum(axis=0))
+
+    @cached_property
+    def scatter(self) -> FloatArray:
+        """How far each type scatters over ranks (T,), seen through half of them being slow."""
+        return shortest_half_sigma(self.longer)
 
     def of_device(self, view: JobView) -> FloatArray | None:
         """Return how much longer each rank computes by what its kernels say of the device (R,).
@@ -74,14 +89,12 @@ class Kernels(Struct, frozen=True):
         """How much longer the steadiest types take on each rank (R,); None where all types scatter."""
         # The load of experts may last, so that no step tells it.
         work_differs = view.has_experts or _chance(view) > HALFWAY * STEADY_SIGMA
-        # The shortest half sees through half of the ranks being slow; two of few may agree by chance.
-        for scatter in (sigma(self.longer, 0), shortest_half_sigma(self.longer)):
-            limit = self._usual(scatter) / STEADIER_FACTOR if work_differs else STEADY_SIGMA
-            if scatter.min(initial=np.inf) <= limit:
-                # More than the least no type of kernels can have from its device.
-                steady = median(self.longer[:, scatter <= limit], 1)
-                return np.where(np.isfinite(steady), np.minimum(steady, _least(self.longer, scatter)), np.nan)
-        return None
+        limit = self._usual(self.scatter) / STEADIER_FACTOR if work_differs else STEADY_SIGMA
+        if not self.scatter.min(initial=np.inf) <= limit:
+            return None
+        # More than the least no type of kernels can have from its device.
+        steady = median(self.longer[:, self.scatter <= limit], 1)
+        return np.where(np.isfinite(steady), np.minimum(steady, _least(self.longer, self.scatter)), np.nan)
 
     def _beside_the_others(self) -> FloatArray | None:
         """How much longer a rank computes as some types take longer than others that follow samples alike.
@@ -90,8 +103,8 @@ class Kernels(Struct, frozen=True):
         others take beyond that is no sample's. None where types hardly differ, so that they show nothing of
         what they follow, or with too few alike to tell which of them differs.
         """
-        usual = self._usual(sigma(self.longer, 0))
-        apart = sigma(self.longer - median(self.longer, 1)[:, None], 0)
+        usual = self._usual(self.scatter)
+        apart = shortest_half_sigma(self.longer - median(self.longer, 1)[:, None])
         alike = apart <= usual / (TWICE * STEADIER_FACTOR)
         if alike.sum() < FEWEST_PEERS or not usual > HALFWAY * STEADY_SIGMA:
             return None
@@ -113,16 +126,13 @@ def _least(longer: FloatArray, scatter: FloatArray) -> FloatArray:
 
 
 def _alone_in_role(values: FloatArray, role: IntArray) -> FloatArray:
-    """A rank's values (R, T) without what others of its role have as well; 0 without others.
-
-    Nobody lies below because a peer lies above.
-    """
+    """How far a rank's values (R, T) lie above 0 and those of all others of its role; 0 without others."""
     found = np.zeros(values.shape)
     for one in np.unique(role).tolist():
         inside = np.flatnonzero(role == one)
-        for rank in inside.tolist() if len(inside) > 1 else ():
-            shared = np.maximum(values[inside[inside != rank]].max(axis=0), 0.0)
-            found[rank] = np.maximum(values[rank] - shared, np.minimum(values[rank], 0.0))
+        if len(inside) > 1:
+            second = np.maximum(np.sort(values[inside], axis=0)[-2], 0.0)
+            found[inside] = np.maximum(values[inside] - second, 0.0)
     return found
 
 
@@ -131,19 +141,21 @@ def kernels_of(operators: pa.Table, view: JobView, role: IntArray) -> Kernels | 
     table = operators.filter(pa.array(np.isin(operators["rank"].to_numpy(), view.ranks)))
     if not table.num_rows:
         return None
-    types, kind = codes(table["op_type"])
+    (names, name), (cores, core) = codes(table["op_type"]), codes(table["core_type"])
+    both, kind = np.unique(name * len(cores) + core, return_inverse=True)
     row = np.searchsorted(view.ranks, table["rank"].to_numpy())
-    spent, calls = np.zeros((2, len(view.ranks), len(types)))
+    spent, calls = np.zeros((2, len(view.ranks), len(both)))
     np.add.at(spent, (row, kind), np.nan_to_num(numbers(table["total_us"])))
     np.add.at(calls, (row, kind), np.nan_to_num(numbers(table["n_calls"])))
     with np.errstate(divide="ignore", invalid="ignore"):
-        a_call = np.log(spent / calls)
+        call_us = spent / calls
         often = np.abs(calls / group_medians(calls, role) - 1.0)
     # Other numbers of calls are other work; a few are lost with their records. Calls of no time say nothing.
-    a_call[~(often <= TOLERANCE_SHARE) | (spent <= 0)] = np.nan
-    longer = a_call - group_medians(a_call, role)
-    matters = (np.isfinite(longer).sum(0) > FEWEST_PEERS) & (spent.sum(0) > 0)
-    return Kernels(longer[:, matters], spent.sum(0)[matters])
+    call_us[~(often <= TOLERANCE_SHARE) | (spent <= 0)] = np.nan
+    matters = (np.isfinite(call_us).sum(0) > FEWEST_PEERS) & (spent.sum(0) > 0)
+    types = [(names[one // len(cores)], cores[one % len(cores)]) for one in both[matters].tolist()]
+    longer = np.log(call_us) - group_medians(np.log(call_us), role)
+    return Kernels(types, longer[:, matters], call_us[:, matters], spent[:, matters])
 
 
 def _chance(view: JobView) -> float:

@@ -13,12 +13,12 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.counters import by_rank
+from cluster_analysis.judge.measures.steady import Kernels
 from cluster_analysis.judge.reasons.kernels import with_kernels
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import median, sigma
-from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FEWEST_PEERS, HALFWAY
 from cluster_analysis.thresholds.devices import STEADY_SIGMA
 from cluster_run.facts import Fact, fact
@@ -28,9 +28,11 @@ _CLOCK = "aicore_frequency_mhz"
 _RETRIES = "retry_operators_count"
 
 
-def with_reasons(evidence: JobEvidence, view: JobView, suspects: Sequence[Suspect]) -> list[Suspect]:
+def with_reasons(
+    counters: pa.Table, kernels: Kernels | None, view: JobView, suspects: Sequence[Suspect]
+) -> list[Suspect]:
     """Return the suspects, each with the evidence and facts that explain or confirm it."""
-    return with_counters(evidence.counters, view, with_kernels(evidence.operators, view, suspects))
+    return with_counters(counters, view, with_kernels(kernels, view, suspects))
 
 
 def with_counters(counters: pa.Table, view: JobView, suspects: Sequence[Suspect]) -> list[Suspect]:

@@ -40,12 +40,12 @@ def as_totals_say(
         found: calls to fill in.
         exposed: what they must add up to.
         is_side: whether a call (V,) runs beside computing: it does not count.
-        awaits_side: whether a call (V,) begins when one on the second stream ends: who lacks it may have
-            waited for that for any time.
+        awaits_side: whether a call (V,) begins when one on the second stream ends: who lacks either may have
+            waited for any time.
     """
     incomplete, waits = np.zeros((2, len(exposed.stage)), bool)
     incomplete[[one.rank for one in found]] = True
-    waits[[one.rank for one in found if awaits_side[one.source]]] = True
+    waits[[one.rank for one in found if awaits_side[one.source] or is_side[one.source]]] = True
     least_us, most_us, clear_us = _missing(exposed, incomplete)
     least_us[waits] = -np.inf
     by_rank: dict[int, list[int]] = {}

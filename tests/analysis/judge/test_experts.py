@@ -110,10 +110,9 @@ def test_the_busiest_experts_are_named_though_those_of_a_slow_host_have_no_level
     raw = np.repeat(np.linspace(-0.2, 0.2, 16)[:, None], 5, axis=1)
     raw[4:6] = np.nan
     view: Any = SimpleNamespace(
-        has_experts=True, tp_cp_peers=np.arange(16) // 2, steps=tuple(range(5)),
+        has_experts=True, sample=np.arange(16) // 2, replica=np.arange(16) // 2, steps=tuple(range(5)),
         computing_us=np.full((16, 5), 1e5), rank_ids=lambda rows: tuple(rows.tolist()),
     )  # fmt: skip
-    deviation: Any = SimpleNamespace(raw=raw, step_sigma=np.full(5, 0.001))
-    (found,) = _expert_imbalance(view, deviation, Thresholds())
+    (found,) = _expert_imbalance(view, raw, Thresholds())
     assert found.ranks == (14, 15)
     assert np.isfinite(found.evidence[0].value)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cluster_analysis.judge.case import build_case
 from cluster_analysis.judge.cost.whatif import Saving
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.judge.detectors.slow_rank import rank_suspects
 from cluster_analysis.judge.gates import finding_of
-from cluster_analysis.judge.measures.deviation import deviations
-from cluster_analysis.judge.measures.metrics import metrics
 from cluster_analysis.judge.open_questions import open_questions
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.numeric.arrays import FloatArray
@@ -208,10 +207,10 @@ def test_lasting_idle_time_is_less_sure_where_others_are_as_idle_now_and_then(
         idle[(rank + 2 * step) % 7 < 2] *= 3.0
     idle[SLOW] = 0.05 * STEP_US * np.array([3.0, 3.0, 3.0, 1.0, 3.0, 3.0])
     evidence = evidence_of_computing(peers_agree(n_ranks, n_steps, share=0.5), ONE_HOST, idle)
-    limits, view = Thresholds(), build_view(evidence, ONE_HOST)
-    (metric,) = (one for one in metrics(view, limits) if one.name == "free")
-    deviation = deviations(metric.values, view, metric.floor, limits, use_replicas=False)
-    (suspect,) = rank_suspects(view, metric, deviation, limits, np.zeros(n_ranks, bool))
+    limits = Thresholds()
+    case = build_case(evidence, ONE_HOST, limits)
+    (metric,) = (one for one in case.metrics if one.name == "free")
+    (suspect,) = rank_suspects(case, metric, metric, *np.zeros((2, n_ranks), bool))
     assert suspect.ranks == (SLOW,)
     assert (suspect.p_value <= limits.alarm_p_value) == is_sure
 
@@ -225,10 +224,10 @@ def test_a_device_that_costs_nothing_by_a_replay_is_an_alarm_where_nothing_excus
     where = replace(ONE_HOST, stages={rank: int(rank) % n_stages for rank in ONE_HOST.ranks})
     computing = peers_agree(16, 6)
     computing[SLOW] *= slower
-    view, limits = build_view(evidence_of_computing(computing, where), where), Thresholds()
-    metric = next(one for one in metrics(view, limits) if one.is_log)
-    found = deviations(metric.values, view, metric.floor, limits, use_replicas=False)
-    (suspect,) = rank_suspects(view, metric, found, limits, np.zeros(16, bool))
+    limits = Thresholds()
+    case = build_case(evidence_of_computing(computing, where), where, limits)
+    view, metric = case.view, next(one for one in case.metrics if one.is_log)
+    (suspect,) = rank_suspects(case, metric, metric, *np.zeros((2, 16), bool))
     copied = Saving(0.0, 0.0, 0.0, bound_us=0.05 * STEP_US)
     finding = finding_of(view, suspect, copied, limits, step_us=STEP_US, chance_us=0.0)
     assert finding.is_alarm == is_alarm
@@ -245,10 +244,10 @@ def test_a_cost_that_is_far_higher_once_others_are_repaired_is_less_sure(
 ) -> None:
     computing = peers_agree(16, 6)
     computing[SLOW] *= 1.12
-    view, limits = build_view(evidence_of_computing(computing, ONE_HOST), ONE_HOST), Thresholds()
-    metric = next(one for one in metrics(view, limits) if one.is_log)
-    found = deviations(metric.values, view, metric.floor, limits, use_replicas=False)
-    (suspect,) = rank_suspects(view, metric, found, limits, np.zeros(16, bool))
+    limits = Thresholds()
+    case = build_case(evidence_of_computing(computing, ONE_HOST), ONE_HOST, limits)
+    view, metric = case.view, next(one for one in case.metrics if one.is_log)
+    (suspect,) = rank_suspects(case, metric, metric, *np.zeros((2, 16), bool))
     alone = 0.03 * STEP_US
     saving = Saving(alone, alone, times_alone * alone, bound_us=alone)
     finding = finding_of(

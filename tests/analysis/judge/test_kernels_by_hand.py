@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from cluster_analysis.judge.measures.steady import kernels_of
 from cluster_analysis.judge.reasons.kernels import with_kernels
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import build_view
@@ -63,7 +64,7 @@ def statistics(
 
 def told(table: pa.Table, one: Suspect | None = None) -> str:
     """What is added to the summary."""
-    (explained,) = with_kernels(table, VIEW, [one or suspect()])
+    (explained,) = with_kernels(kernels_of(table, VIEW, VIEW.role), VIEW, [one or suspect()])
     assert explained.facts[: len(PLAIN)] == PLAIN
     added = explained.facts[len(PLAIN) :]
     return " ".join(fill(SENTENCES[one.kind], dict(one.values)).en for one in added)  # type: ignore[index]
@@ -89,7 +90,8 @@ def test_a_mixture_is_named_and_explained_by_nothing() -> None:
 
 
 def test_each_slow_kind_is_evidence_beside_its_peers() -> None:
-    (explained,) = with_kernels(statistics({"MatMulV2": 1.3}), VIEW, [suspect()])
+    table = statistics({"MatMulV2": 1.3})
+    (explained,) = with_kernels(kernels_of(table, VIEW, VIEW.role), VIEW, [suspect()])
     (row,) = explained.evidence
     assert (row.metric, row.value, row.peers_median, row.n_peers) == (
         "kernel_MatMulV2_us",
@@ -127,6 +129,7 @@ def test_a_host_a_late_start_and_a_run_without_statistics_keep_their_words() -> 
 
 def test_kernels_explain_and_change_neither_cost_nor_alarm() -> None:
     before = suspect()
-    (after,) = with_kernels(statistics({"MatMulV2": 1.3}), VIEW, [before])
+    kernels = kernels_of(statistics({"MatMulV2": 1.3}), VIEW, VIEW.role)
+    (after,) = with_kernels(kernels, VIEW, [before])
     for name in ("key", "is_alarm", "p_value", "confidence", "excess_us", "pattern"):
         assert getattr(after, name) == getattr(before, name)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 
 from cluster_simulate.api import Healthy, JobSpec
-from tests.analysis.jobs import judged
+from tests.analysis.jobs import SMALL, judged
 from tests.analysis.totals import judged_by_computing, on_hosts, peers_agree
 
 N_RANKS, SLOW = 32, 5
@@ -44,6 +47,17 @@ def test_small_events_of_other_ranks_do_not_make_large_ones_an_accident() -> Non
     computing[others[:4], [1, 2, 4, 5]] *= 1.08
     (finding,) = [one for one in judged_by_computing(computing, on_hosts(16, 16)).findings if one.is_alarm]
     assert (finding.ranks, finding.pattern) == ((SLOW,), "intermittent")
+
+
+@pytest.mark.parametrize("cause", ["dispatch", "input"])
+def test_a_rank_that_launches_or_begins_late_now_and_then_all_through_those_steps_is_slow_and_pauses_not(
+    cause: str,
+) -> None:
+    spec = replace(SMALL, steps=10)
+    case = judged(spec, f"slow_rank:1.2,cause={cause},pattern=intermittent,duty=0.3", seed=3)
+    (alarm,) = case.alarms
+    assert (alarm.kind, alarm.cause, alarm.pattern) == ("slow_rank", cause, "intermittent")
+    assert alarm.cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.05)
 
 
 def test_a_total_that_no_device_can_have_is_judged_as_others_are() -> None:

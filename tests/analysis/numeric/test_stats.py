@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster_analysis.numeric.stats import (
-    benjamini_hochberg,
     binomial_tail,
     leave_one_out,
     median,
@@ -71,18 +70,6 @@ def test_student_tails_are_those_of_the_tables(t: float, df: int, tail: float) -
 def test_binomial_tails_are_exact() -> None:
     assert binomial_tail(2, 4, 0.5) == pytest.approx(11 / 16)
     assert binomial_tail(0, 4, 0.5) == 1.0
-
-
-def test_false_discoveries_are_counted_over_the_whole_family() -> None:
-    p = np.array([0.001, 0.009, 0.5, math.nan, 0.8])
-    assert benjamini_hochberg(p, 0.01).tolist() == [True, False, False, False, False]
-    assert benjamini_hochberg(p, 0.05).tolist() == [True, True, False, False, False]
-
-
-@settings(deadline=None)
-@given(st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=30), st.floats(0.01, 0.2))
-def test_a_stricter_rate_never_rejects_more(p: list[float], rate: float) -> None:
-    assert benjamini_hochberg(np.array(p), rate / 2).sum() <= benjamini_hochberg(np.array(p), rate).sum()
 
 
 def test_one_wild_step_does_not_make_a_slope() -> None:
