@@ -7,7 +7,6 @@ That it happens, where, and what it costs can.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 from msgspec.structs import replace

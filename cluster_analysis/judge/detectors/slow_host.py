@@ -8,7 +8,6 @@ where two hosts share a stage, a slow one makes half of the other one's peers sl
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 from msgspec.structs import replace

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -25,7 +24,7 @@ from cluster_analysis.thresholds.devices import SMALL_SHARE, STEADIER_FACTOR, ST
 from cluster_analysis.trace.calls import codes, numbers
 
 
-class Kernels(Struct, frozen=True):
+class Kernels(Struct, frozen=True, dict=True):
     """How much `longer` a call of each type takes on each rank than on its peers, as logarithms (R, T).
 
     NaN where it is called more or less often, or took no time. `types` are names, each with the cores that
