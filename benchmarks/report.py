@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.jobs import THIN
+from cluster_analysis.judging import judged
 from cluster_analysis.options import AnalyseOptions
-from cluster_analysis.pipeline import examined, judged
+from cluster_analysis.pipeline import examined
 from cluster_analysis.reports import html
 from cluster_analysis.reports.page.packing import pack
 from cluster_analysis.result import AnalysisResult

@@ -16,6 +16,7 @@ from cluster_analysis.lean_imports import (
     keep_no_spare_threads,
     keep_pandas_out,
 )
+from cluster_analysis.options import AnalyseOptions
 
 
 def main() -> None:
@@ -26,7 +27,6 @@ def main() -> None:
     keep_pandas_out()
     keep_data_sets_out()
     from cluster_analysis.engine.memory import return_large_blocks  # noqa: PLC0415
-    from cluster_analysis.options import AnalyseOptions  # noqa: PLC0415 - it imports Arrow
     from cluster_analysis.outputs.everything import write_everything  # noqa: PLC0415
     from cluster_analysis.pipeline import examined  # noqa: PLC0415
 

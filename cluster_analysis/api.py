@@ -11,8 +11,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cluster_analysis.judging import compared, judged
 from cluster_analysis.options import AnalyseOptions
-from cluster_analysis.pipeline import compared, examined, judged
+from cluster_analysis.pipeline import examined
 from cluster_analysis.reports import wording
 from cluster_analysis.reports.commands import place_text
 from cluster_analysis.result import AnalysisResult

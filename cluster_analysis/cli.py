@@ -76,10 +76,10 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
     from cluster_analysis.output_folder import check_output_folder  # noqa: PLC0415
 
     check_output_folder(options.output_folder, options.run)
+    ahead = _looking_ahead(options)
     keep_pandas_out()
     keep_data_sets_out()
     return_large_blocks()
-    ahead = _looking_ahead(options)
     from cluster_analysis.pipeline import examined  # noqa: PLC0415
     from cluster_analysis.progress import progress_on  # noqa: PLC0415
     from cluster_analysis.sources.compiled.reader import in_use  # noqa: PLC0415
@@ -108,7 +108,7 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
 
 
 def _looking_ahead(options: AnalyseOptions) -> list[Callable[[Path, str | None], Capture]]:
-    """Begin to look for captures while the rest is imported; nothing where it is imported already."""
+    """Begin to look for captures while NumPy, Arrow and the rest are imported; nothing where they are."""
     if "cluster_analysis.pipeline" in sys.modules:
         return []
     from cluster_analysis.discovery.ahead import Ahead  # noqa: PLC0415
@@ -117,16 +117,14 @@ def _looking_ahead(options: AnalyseOptions) -> list[Callable[[Path, str | None],
 
 
 def _modules_for_later(options: AnalyseOptions, output_format: str) -> tuple[list[str], list[str]]:
-    """Return the modules that judge and report, and those that show the result: some 80 and 20 ms to import.
+    """Return the modules that judge and report, and those that show the result: some 40 and 10 ms to import.
 
-    The latter are for the time when steps are reduced: there are few, and not each worker has one to the end.
+    The latter are for the time when the last step is reduced.
     """
-    from cluster_analysis.pipeline import MODULES_FOR_JUDGING  # noqa: PLC0415
-
     reports = [one.module for one in FILES if one.is_wanted(options)]
     insight = [] if options.write_insight is False else ["cluster_analysis.insight.files"]
     return (
-        [*MODULES_FOR_JUDGING, "cluster_analysis.outputs.everything", *reports, *insight],
+        ["cluster_analysis.replay.graph", "cluster_analysis.outputs.everything", *reports, *insight],
         [TEXTS[output_format]],
     )
 
@@ -134,7 +132,8 @@ def _modules_for_later(options: AnalyseOptions, output_format: str) -> tuple[lis
 def _importing_meanwhile(tell: Progress, *modules: list[str]) -> Progress:
     """Return `tell` that imports modules while workers are busy, so that nobody waits for them later.
 
-    Each list has its own kind of work: the first is imported beside the first work of which some is done.
+    Each list has its own kind of work: the first is imported beside the first work of which some is done, the
+    last beside the last task of the next, when a processor is idle.
     """
     waiting = list(modules)
     last = ""
@@ -142,7 +141,7 @@ def _importing_meanwhile(tell: Progress, *modules: list[str]) -> Progress:
     def told(what: str, done: int, total: int) -> None:
         nonlocal last
         tell(what, done, total)
-        if done and waiting and what != last:
+        if done and waiting and what != last and (len(waiting) > 1 or done + 1 >= total):
             last = what
             gc.disable()
             for name in waiting.pop(0):

@@ -22,17 +22,8 @@ from cluster_analysis.sentences.notes import note
 from cluster_analysis.sentences.problems import reason
 from cluster_run.errors import ClusterError, InputError, SchemaError
 from cluster_run.facts import fact_of
-from cluster_run.findings import (
-    Evidence,
-    Finding,
-    FindingsDocument,
-    Link,
-    LostPart,
-    ParallelSizes,
-    Place,
-    RunInfo,
-    Wait,
-)
+from cluster_run.findings import Evidence, Finding, FindingsDocument, Link, LostPart, Place, RunInfo, Wait
+from cluster_run.ids import ParallelSizes
 from cluster_run.layout import FINDINGS_NAME
 from cluster_run.problem import Problem
 
@@ -143,7 +134,7 @@ def _not_finite(value: Any, path: str = "") -> str:
 
 
 def _plain(document: FindingsDocument) -> dict[str, Any]:
-    parallel = {name: size for name, size in asdict(document.run.parallel).items() if size}
+    parallel = {name: size for name, size in document.run.parallel._asdict().items() if size}
     return {
         "schema": SCHEMA,
         "tool": {"name": TOOL_NAME, "version": document.tool_version},

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from cluster_analysis.tables.model import Selection
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
@@ -16,8 +17,7 @@ MAX_INSIGHT_BYTES = 512_000_000
 ADDRESS_PREFIXES = ("tcp://", "tls://")
 
 
-@dataclass(frozen=True)
-class TlsFiles:
+class TlsFiles(Struct, frozen=True):
     """Certificates for a `tls://` scheduler: paths of PEM files."""
 
     ca_file: str
@@ -25,8 +25,7 @@ class TlsFiles:
     key: str
 
 
-@dataclass(frozen=True)
-class AnalyseOptions:
+class AnalyseOptions(Struct, frozen=True):
     """One analysis. None means "decide for me"."""
 
     run: Path

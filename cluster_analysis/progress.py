@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import TextIO
+
+from msgspec import Struct, field
 
 _CLEAR_LINE = "\r\x1b[K"
 _EVERY_S = 0.1
 
 
-@dataclass
-class ProgressLine:
+class ProgressLine(Struct):
     """Shows `what done/total` on `stream`, and the time of each stage when verbose."""
 
     stream: TextIO

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from cluster_analysis.tables.model import Topology
 from cluster_run.findings import FindingsDocument
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from cluster_analysis.judge.baseline import Comparison
 
 
-@dataclass(frozen=True)
-class AnalysisResult:
+class AnalysisResult(Struct, frozen=True):
     """Findings and the tables behind them.
 
     `tables` has the keys `ranks`, `steps`, `matched`, `rank_times`, `links`, `operators` and `iterations`
@@ -37,8 +36,7 @@ def no_collectives() -> Sequence[pa.Table]:
     return ()
 
 
-@dataclass(frozen=True)
-class Reported:
+class Reported(Struct, frozen=True):
     """What a report is made of.
 
     Attributes:
@@ -55,8 +53,7 @@ class Reported:
     collectives: Callable[[], Sequence[pa.Table]] = no_collectives
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """Where a text is shown: in which language, how many columns wide, with colours or without.
 
     `is_verbose`: with how it was computed, too.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cluster_run.facts import Fact
-from cluster_run.ids import HostId, Rank, Step
+from cluster_run.ids import HostId, ParallelSizes, Rank, Step
 from cluster_run.problem import Problem
 
 FaultKind = Literal["slow_rank", "slow_host", "slow_link", "slow_nic", "slow_host_pair", "slow_uplink"]
@@ -156,17 +156,6 @@ class Finding:
     def is_alarm(self) -> bool:
         """Whether somebody should act on it; the others are for information."""
         return self.severity != "info"
-
-
-@dataclass(frozen=True)
-class ParallelSizes:
-    """Degrees of parallelism; 0 where unknown."""
-
-    tp: int = 0
-    pp: int = 0
-    dp: int = 0
-    cp: int = 0
-    ep: int = 0
 
 
 #: What a step may lose time to.

@@ -1,10 +1,10 @@
-"""Identifiers, and the compact notation for sets of numbers (`0-7,12`)."""
+"""Identifiers, degrees of parallelism, and the compact notation for sets of numbers (`0-7,12`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import NewType
+from typing import NamedTuple, NewType
 
 from cluster_run.errors import UsageError
 
@@ -22,9 +22,21 @@ ServerId = NewType("ServerId", str)
 #: What stands for the ranks that findings name, where ranks are listed.
 SUSPECTS = "suspects"
 
+#: No job has more ranks: a number beyond it is damaged.
+MAX_RANKS = 1_000_000
 #: No cluster has more ranks or steps than this; a larger range is a typing error.
 MAX_RANGE_LENGTH = 10_000_000
 _MAX_DIGITS = 18
+
+
+class ParallelSizes(NamedTuple):
+    """Degrees of parallelism; 0 where unknown."""
+
+    tp: int = 0
+    pp: int = 0
+    dp: int = 0
+    cp: int = 0
+    ep: int = 0
 
 
 def parse_number_ranges(text: str) -> frozenset[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ class RankTable:
 
     places: tuple[RankPlace, ...]
 
-    @property
+    @cached_property
     def server_ids(self) -> tuple[ServerId, ...]:
         """The hosts in order of their first rank."""
         return tuple(dict.fromkeys(place.server_id for place in self.places))

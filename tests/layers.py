@@ -156,9 +156,13 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         "cluster_analysis.run_header": "cluster_analysis.options cluster_analysis.tables cluster_run",
         "cluster_analysis.pipeline": (
-            "cluster_analysis.describe cluster_analysis.discovery cluster_analysis.engine "
-            "cluster_analysis.options cluster_analysis.result cluster_analysis.sentences "
-            "cluster_analysis.run_header "
+            "cluster_analysis.discovery cluster_analysis.engine cluster_analysis.options "
+            "cluster_analysis.replay cluster_analysis.sentences cluster_analysis.tables "
+            "cluster_analysis.topology cluster_analysis.trace.evidence cluster_run"
+        ),
+        "cluster_analysis.judging": (
+            "cluster_analysis.pipeline cluster_analysis.describe cluster_analysis.engine "
+            "cluster_analysis.result cluster_analysis.run_header cluster_analysis.sentences "
             f"cluster_analysis.judge {_JUDGED}"
         ),
         "cluster_analysis.findings_json": ("cluster_analysis.result cluster_analysis.sentences cluster_run"),
@@ -186,7 +190,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.outputs": (
             "cluster_analysis.insight cluster_analysis.reports cluster_analysis.findings_json "
             "cluster_analysis.output_folder "
-            "cluster_analysis.pipeline cluster_analysis.result cluster_analysis.engine "
+            "cluster_analysis.pipeline cluster_analysis.judging cluster_analysis.result "
+            "cluster_analysis.engine "
             "cluster_analysis.judge.baseline cluster_analysis.judge.told_before "
             "cluster_analysis.options cluster_analysis.run_header cluster_run"
         ),
@@ -243,9 +248,12 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "distributed": ("cluster_analysis.engine", "cluster_hook.follow.dask_allocation"),
     "dask_jobqueue": ("cluster_analysis.engine.clusters.slurm",),
     "jinja2": ("cluster_analysis.reports.templates",),
-    "msgspec": ("cluster_analysis.sources", "cluster_analysis.discovery"),
+    "msgspec": ("cluster_analysis",),
     "ClusterShell": ("cluster_collect",),
 }
+#: Where msgspec decodes. Everywhere else in the analysis it makes the classes of values.
+DECODING = ("cluster_analysis.sources", "cluster_analysis.discovery")
+OF_VALUES = ("msgspec.Struct", "msgspec.field", "msgspec.structs")
 #: Libraries that one module alone may import: their errors are made ours there.
 IN_ONE_MODULE = ("asyncssh", "jinja2", "dask_jobqueue", "ClusterShell")
 

@@ -11,9 +11,11 @@ import pytest
 
 from tests.layers import (
     ALLOWED,
+    DECODING,
     IN_ONE_MODULE,
     MAX_LINES,
     MAX_MODULES,
+    OF_VALUES,
     OWNERS,
     ROOT,
     circles,
@@ -98,6 +100,18 @@ def test_a_library_is_known_only_where_it_belongs(library: str) -> None:
     users = {name for name, path in modules().items() if library in map(_package, imports_of(path))}
     strangers = {name for name in users if not any(is_in(name, owner) for owner in OWNERS[library])}
     assert strangers == set()
+
+
+def test_what_decodes_nothing_has_of_msgspec_the_classes_of_values_alone() -> None:
+    used = {
+        name: {one for one in imports_of(path) if _package(one) == "msgspec"}
+        for name, path in modules().items()
+        if not any(is_in(name, room) for room in DECODING)
+    }
+    # `import msgspec` names nothing below it, and so could decode.
+    assert [name for name, names in used.items() if names == {"msgspec"}] == []
+    of_it = {(name, one) for name, names in used.items() for one in names - {"msgspec"}}
+    assert {(name, one) for name, one in of_it if not any(is_in(one, value) for value in OF_VALUES)} == set()
 
 
 @pytest.mark.parametrize("library", IN_ONE_MODULE)

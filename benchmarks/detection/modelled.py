@@ -11,7 +11,7 @@ from benchmarks.detection.scoring import Said
 from benchmarks.models.paths import model as paths
 from benchmarks.models.streams import model as streams
 from benchmarks.models.truth import KnownJob
-from cluster_analysis import pipeline
+from cluster_analysis import judging, pipeline
 from cluster_analysis.options import AnalyseOptions
 
 #: Rules that need nothing but step times: the calls are laid out, and let go, before judging.
@@ -30,6 +30,6 @@ def said_of(run: Path) -> Said:
     """Judge a run directory as the command does, in this process."""
     options = AnalyseOptions(run=run, scheduler="threads", n_workers=1, write_report=False)
     with pipeline.examined(options) as examined:
-        document = pipeline.judged(examined).document
+        document = judging.judged(examined).document
         rules = {name: RULES[name](examined.evidence, examined.topology) for name in _RULES}
     return Said(document.verdict, document.findings, document.replay.get("error_share"), rules)

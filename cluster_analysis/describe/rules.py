@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from cluster_analysis.describe.quartiles import table_of
 from cluster_analysis.sentences.rules import rule_sentences
@@ -20,8 +21,7 @@ from cluster_run.findings import Finding, RuleName
 Tables = Mapping[str, pa.Table]
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One rule. `measure` gives a value by rank; the rule holds for ranks whose value is above `limit`.
 
     What it says is in `sentences.rules`. `explains` are the kinds of findings, and the causes of slow

@@ -1,6 +1,6 @@
-"""Looks for captures in a process of its own, while this one imports what comes next.
+"""Looks for captures in a process of its own, while this one imports NumPy, Arrow and what reads.
 
-That process imports what looks for them, too, so that this one need not.
+That process imports what looks for them, and neither NumPy nor Arrow, unless a database has to say its rank.
 Whatever keeps that process from telling what it found, this one looks itself, and says what is wrong.
 """
 

@@ -16,7 +16,6 @@ import msgspec
 
 from cluster_analysis.discovery.found import Found, as_rank, is_file, public_name
 from cluster_analysis.sources.columns.place import original_name
-from cluster_analysis.sources.db.profiler_db import read_own_rank
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.metadata_json import read_metadata
 from cluster_analysis.tables.model import SourceKind
@@ -64,7 +63,9 @@ _WINDOW = re.compile(r"^rank_?\d+_(?P<window>.*start\d+.*)$")
 def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
     """Return what one capture directory holds (None where it cannot be used), and what is wrong with it."""
     output = directory / layout.PROFILER_OUTPUT_NAME
-    said = _ranks_of_names(directory)
+    beside = {entry.name: is_file(entry) for entry in os.scandir(directory)}
+    info = max((name for name in beside if _INFO.match(name)), default=None)
+    said = _ranks_of_names(directory, info)
     if not output.is_dir():
         return None, Problem(
             fact("not_parsed"),
@@ -85,8 +86,8 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
         files["profiler_db"] = output / database.string
         if database.group(2):
             said[database.string] = Rank(int(database.group(2)))
-    for role, name in (("metadata", "profiler_metadata.json"), ("profiler_info", _info_name(directory))):
-        if name and (directory / name).is_file():
+    for role, name in (("metadata", "profiler_metadata.json"), ("profiler_info", info)):
+        if name and beside.get(name):
             files[role] = directory / name
     rank = next(iter(said.values()), None)
     if not files.keys() - {"metadata", "profiler_info"}:
@@ -184,19 +185,13 @@ def _ended_ns(path: Path | None) -> int:
     return time_ns if isinstance(time_ns, int) else 0
 
 
-def _info_name(directory: Path) -> str | None:
-    names = sorted(entry.name for entry in os.scandir(directory) if _INFO.match(entry.name))
-    return names[-1] if names else None
-
-
-def _ranks_of_names(directory: Path) -> dict[str, Rank]:
-    """Return the rank that each name says, most reliable first.
+def _ranks_of_names(directory: Path, info: str | None) -> dict[str, Rank]:
+    """Return the rank that each name says, most reliable first; `info` is the name of its profiler_info.
 
     That is profiler_info_{rank}.json (without a rank in its name what is in it), then what MindSpore calls
     the capture or the directory around it.
     """
     said: dict[str, Rank | None] = {}
-    info = _info_name(directory)
     match = _INFO.match(info) if info else None
     if info and match:
         number = match.group(1)
@@ -208,11 +203,18 @@ def _ranks_of_names(directory: Path) -> dict[str, Rank]:
     return {name: rank for name, rank in said.items() if rank is not None}
 
 
+def _rank_of_database(path: Path) -> Rank | None:
+    # What reads databases needs Arrow, which most captures do without here.
+    from cluster_analysis.sources.db.profiler_db import read_own_rank  # noqa: PLC0415
+
+    return read_own_rank(path)
+
+
 def _rank_of_contents(files: Mapping[str, Path]) -> Rank | None:
     """Return the rank that the metadata says, else the database; None where they are damaged or do not."""
     readers: tuple[tuple[str, Callable[[Path], Rank | None]], ...] = (
         ("metadata", lambda path: read_metadata(path).own_rank),
-        ("profiler_db", read_own_rank),
+        ("profiler_db", _rank_of_database),
     )
     for role, read in readers:
         if role in files:

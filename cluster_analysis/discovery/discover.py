@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from msgspec import structs
+
 from cluster_analysis.discovery.ascend import inspect_capture
 from cluster_analysis.discovery.families import one_job
 from cluster_analysis.discovery.found import Found, Tree, public_name
@@ -90,7 +92,7 @@ def _inspect(root: Path, tree: Tree) -> Run:
             name = public_name(directory)
             one, problem = None, Problem(fact("unlistable", detail=str(error.strerror or error)), file=name)
         if one is not None:
-            found.append(replace(one, host=host, beside=_beside(directory, root)))
+            found.append(structs.replace(one, host=host, beside=_beside(directory, root)))
         if problem is not None:
             problems.append(replace(problem, host=host))
     for directories, inspect in ((tree.prof, inspect_prof), (tree.legacy, inspect_legacy)):

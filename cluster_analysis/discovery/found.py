@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from cluster_analysis.sources.columns.place import on_disk
 from cluster_analysis.tables.model import SourceKind
@@ -88,8 +89,7 @@ def is_directory(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Struct, frozen=True):
     """One capture of one rank.
 
     `window` names the session where the path does; `stamp` is when it began, as 17 digits (20231119…), 0
@@ -116,8 +116,7 @@ class Found:
         return sum(map(_bytes_read, self.files.values()))
 
 
-@dataclass(frozen=True)
-class Tree:
+class Tree(Struct, frozen=True):
     """All directories of a tree that may hold captures, by what they look like, each in order of its path."""
 
     ascend: tuple[Path, ...] = ()

@@ -8,7 +8,8 @@ shared. A rank without a host is a gap; a rank with a wrong one has the wrong ma
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cluster_analysis.discovery.found import Found
 from cluster_analysis.discovery.places import Places
@@ -18,8 +19,7 @@ from cluster_run.layout import RANK_TABLE_NAME
 from cluster_run.problem import Problem
 
 
-@dataclass(frozen=True)
-class Hosts:
+class Hosts(Struct, frozen=True):
     """Host of each rank, where it is known; the hosts' real names; what the rank table says of devices."""
 
     of_rank: Mapping[Rank, HostId]

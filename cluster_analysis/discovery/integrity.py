@@ -9,8 +9,9 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from cluster_analysis.discovery.found import Found
 from cluster_analysis.discovery.places import Places
@@ -23,8 +24,7 @@ _CHUNK_BYTES = 1 << 20
 _N_THREADS = 4
 
 
-@dataclass(frozen=True)
-class _Stored:
+class _Stored(Struct, frozen=True):
     """A file of a capture, and what the manifest says of it."""
 
     path: Path
@@ -43,17 +43,13 @@ def changed_files(captures: Iterable[Found], places: Places, root: Path) -> list
     owners: dict[str, dict[Path, Found]] = {}
     n_before = len(root.joinpath("_").as_posix()) - 1
     for one in captures if places.stored else ():
-        for path in map(on_disk, one.files.values()):
+        for path, status in map(_asked, one.files.values()):
             name = path.as_posix()[n_before:]
             read.add(name)
             owners.setdefault(name.rpartition("/")[0], {})[one.directory] = one
             collected = places.stored.get(name)
-            if collected is None:
+            if collected is None or status is None:
                 continue
-            try:
-                status = os.stat(path)
-            except OSError:
-                continue  # Reading it tells.
             stored = _Stored(path, one, collected)
             if status.st_size != collected.size_bytes:
                 why = fact("other_size", n_bytes=status.st_size, n_bytes_collected=collected.size_bytes)
@@ -68,6 +64,18 @@ def changed_files(captures: Iterable[Found], places: Places, root: Path) -> list
         for one, found in zip(touched, hashes, strict=True)
         if found is not None and found != one.collected.sha256
     ]
+
+
+def _asked(path: Path) -> tuple[Path, os.stat_result | None]:
+    """Return where a file or else its columns are, and what the system says of it; None if reading tells."""
+    try:
+        return path, os.stat(path)  # one question for each of many files
+    except OSError:
+        path = on_disk(path)
+    try:
+        return path, os.stat(path)
+    except OSError:
+        return path, None
 
 
 def _gone(unread: Iterable[str], owners: Mapping[str, Mapping[Path, Found]], root: Path) -> Iterator[Problem]:

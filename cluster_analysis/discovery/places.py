@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct, field
+
 from cluster_analysis.discovery.found import public_text
-from cluster_analysis.sources.numbers import MAX_RANKS
 from cluster_run import layout
 from cluster_run.errors import InputError
 from cluster_run.facts import fact
 from cluster_run.host_names import HostNames
-from cluster_run.ids import DeviceId, HostId, Rank
+from cluster_run.ids import MAX_RANKS, DeviceId, HostId, Rank
 from cluster_run.manifest import CollectedFile, Manifest, read_manifest
 from cluster_run.problem import Problem
 from cluster_run.ranktable import RankTable, parse_host_mapping, parse_rank_table
@@ -23,8 +23,7 @@ _MARKS = ("server_list", "group_list")
 _TOLD_BELOW = ("files-missing", "files-unstable", "left-out", "ranks-missing")
 
 
-@dataclass(frozen=True)
-class Places:
+class Places(Struct, frozen=True):
     """What the run directory itself says about hosts and ranks; all empty for a plain tree.
 
     `ranks` has devices by host, and without a host where the rank table has one server only; `stored` says

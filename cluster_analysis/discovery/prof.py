@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from cluster_analysis.discovery.found import Found, as_rank
-from cluster_analysis.sources.iterations.place import is_iteration_export, role_of
-from cluster_analysis.sources.text.timeline_json import TIMELINE, slice_number
+from cluster_analysis.sources.iterations.place import (
+    TIMELINE,
+    is_iteration_export,
+    role_of,
+    slice_number,
+)
 from cluster_analysis.tables.model import SourceKind
 from cluster_run.facts import fact
 from cluster_run.ids import DeviceId, HostId, Rank

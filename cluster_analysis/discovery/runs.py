@@ -6,9 +6,11 @@ Captures of two runs are never mixed, whatever their ranks and times: one run is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cluster_analysis.discovery.found import Found, Tree
 from cluster_analysis.discovery.places import Places
@@ -19,8 +21,7 @@ from cluster_run.problem import Problem
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(Struct, frozen=True):
     """What was found of one run directory; `root` holds its rank table. A plain tree is one run."""
 
     root: Path
@@ -41,10 +42,11 @@ def enclosing_run(path: Path) -> Path | None:
 
 def split_by_run(tree: Tree, path: Path) -> dict[Path, Tree]:
     """Return what lies in each run directory below `path`; under `path` itself what lies in none."""
-    roots = {_root_of(one, path) for one in (*tree.ascend, *tree.prof, *tree.legacy)} or {path}
+    root_of = {one: _root_of(one, path) for one in (*tree.ascend, *tree.prof, *tree.legacy)}
+    roots = set(root_of.values()) or {path}
 
     def of(root: Path, directories: Iterable[Path]) -> tuple[Path, ...]:
-        return tuple(one for one in directories if _root_of(one, path) == root)
+        return tuple(one for one in directories if root_of[one] == root)
 
     parts = {
         root: Tree(of(root, tree.ascend), of(root, tree.prof), of(root, tree.legacy))

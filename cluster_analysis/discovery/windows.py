@@ -7,8 +7,9 @@ else when they began at about the same time, else when they lie beside each othe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
+
+from msgspec import Struct
 
 from cluster_analysis.discovery.found import Found, public_name
 from cluster_run.errors import InputError
@@ -22,8 +23,7 @@ _START_MS = 60_000
 Windows = dict[str, dict[Rank, list[Found]]]
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """One window: each rank once. `problems` name what had to be left out, `notes` the other windows."""
 
     name: str

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from cluster_analysis.engine.joined import cut_by_step, joined
 from cluster_analysis.engine.totals import totals_of
 from cluster_analysis.sources.together.whole import Laid, Whole, laid_together, put_together
-from cluster_analysis.tables.model import RankTables
+from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.tables.schema import COLLECTIVES, LINKS, TOLD_SUMS, TOTALS, USES
 from cluster_analysis.topology.use import group_use
 from cluster_run.ids import Step
 
 
-@dataclass(frozen=True)
-class Bulk:
+class Bulk(Struct, frozen=True):
     """The large tables of some ranks.
 
     Attributes:

@@ -206,7 +206,7 @@ class ProcessEngine(_LocalEngine):
             )
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
-                self._pool.submit(_nothing).result()
+                self._pool.submit(_nothing)
         return self._pool
 
 

@@ -8,9 +8,10 @@ Dask clusters. All give the same values in the same order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
+
+from msgspec import Struct
 
 from cluster_run.errors import ClusterError
 
@@ -31,8 +32,7 @@ class EngineError(ClusterError):
     """The scheduler cannot be reached, or was lost on the way."""
 
 
-@dataclass(frozen=True)
-class Outcome(Generic[R]):
+class Outcome(Struct, Generic[R], frozen=True):
     """What became of one task: a value, or why it was given up after `N_ATTEMPTS`."""
 
     value: R | None = None
@@ -47,8 +47,7 @@ class Kept(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class KeptOutcome(Generic[R]):
+class KeptOutcome(Struct, Generic[R], frozen=True):
     """The small half of a task's value, and the large half, which stays where it is."""
 
     value: R | None = None
@@ -56,8 +55,7 @@ class KeptOutcome(Generic[R]):
     failure: str = ""
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Struct, frozen=True):
     """What workers must see: files of the run, one a host, and where the output goes."""
 
     files: tuple[str, ...]

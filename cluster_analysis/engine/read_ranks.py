@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
+from msgspec import Struct
 
 from cluster_analysis.engine import tasks
 from cluster_analysis.engine.graph import task
@@ -27,8 +27,7 @@ from cluster_run.problem import Problem
 Progress = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True)
-class RanksRead:
+class RanksRead(Struct, frozen=True):
     """All ranks, read: the small tables here, the large ones wherever the engine kept them."""
 
     steps: pa.Table

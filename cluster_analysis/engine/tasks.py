@@ -9,10 +9,10 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from cluster_analysis.engine.bulk import bulk_of
 from cluster_analysis.engine.joined import canonical, joined
@@ -21,7 +21,8 @@ from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.together.read_together import read_together
 from cluster_analysis.sources.together.ready import NOTHING_READY, Ready
 from cluster_analysis.sources.together.whole import put_together
-from cluster_analysis.tables.model import RankMetadata, RankSource, RankTables, Selection, Topology
+from cluster_analysis.tables.model import RankMetadata, RankSource, Selection, Topology
+from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.tables.schema import (
     COLLECTIVES,
     FIGURES,
@@ -58,24 +59,21 @@ _SINK_BYTES = 256 * 1024
 SPANS = -1
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """What is wanted of the ranks: which steps, and whether also where each operator lies in their texts."""
 
     selection: Selection = field(default_factory=Selection)
     spans: bool = True
 
 
-@dataclass(frozen=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Ranks that are read by one task. `number` counts the batches in the order of their ranks."""
 
     number: int
     sources: tuple[RankSource, ...]
 
 
-@dataclass(frozen=True)
-class BatchSummary:
+class BatchSummary(Struct, frozen=True):
     """What is small about a batch of ranks. Tables are sorted by rank."""
 
     ranks: tuple[Rank, ...]
@@ -92,8 +90,7 @@ class BatchSummary:
     notes: tuple[Fact, ...]
 
 
-@dataclass(frozen=True)
-class StepTables:
+class StepTables(Struct, frozen=True):
     """The large tables of a batch in one step."""
 
     collectives: pa.Table
@@ -104,8 +101,7 @@ class StepTables:
         return self
 
 
-@dataclass(frozen=True)
-class StepFiles:
+class StepFiles(Struct, frozen=True):
     """The same in files of the scratch directory, one record batch a step.
 
     Files are mapped: columns that a task does not look at are never read.
@@ -140,8 +136,7 @@ def let_files_go() -> None:
     _kept_open.cache_clear()
 
 
-@dataclass(frozen=True)
-class SpanTable:
+class SpanTable(Struct, frozen=True):
     """Where the operators of a batch lie in the ranks' files: OPERATOR_SPANS."""
 
     spans: pa.Table
@@ -151,8 +146,7 @@ class SpanTable:
         return self.spans
 
 
-@dataclass(frozen=True)
-class SpanFile:
+class SpanFile(Struct, frozen=True):
     """The same in a file of the scratch directory."""
 
     path: str
@@ -163,8 +157,7 @@ class SpanFile:
             return pa.ipc.open_file(file).read_all()
 
 
-@dataclass(frozen=True)
-class BatchBulk:
+class BatchBulk(Struct, frozen=True):
     """The large tables of a batch: by step, and the places of all its operators."""
 
     by_step: Mapping[int, StepTables | StepFiles] = field(default_factory=dict)

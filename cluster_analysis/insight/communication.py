@@ -8,7 +8,6 @@ is in memory is that table, some 30 bytes an operator, and one output buffer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import IO
 
@@ -16,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cluster_analysis.engine.tasks import SpanFile, SpanTable, spans_of_parts
 from cluster_analysis.insight.blocks import Blocks, RankSets, spans_of
@@ -33,8 +34,7 @@ _BUFFER_BYTES = 1024 * 1024
 _N_TOTALS = 1000
 
 
-@dataclass(frozen=True)
-class CommunicationInput:
+class CommunicationInput(Struct, frozen=True):
     """All that the file is made of. `members` gives each group's global ranks, `files` each rank's file."""
 
     spans: Sequence[SpanTable | SpanFile]
@@ -44,10 +44,15 @@ class CommunicationInput:
     files: Mapping[int, str]
 
 
-def write_communication_file(given: CommunicationInput, path: str) -> None:
-    """Write cluster_communication.json to `path`; see `write_communication`."""
+def write_communication_file(
+    spans: Sequence[SpanTable | SpanFile], given: CommunicationInput, path: str
+) -> None:
+    """Write cluster_communication.json to `path`, of `given` with these spans: a task for a worker.
+
+    A worker imports the module that holds its task, and so nothing of Insight's other files.
+    """
     with open(path, "wb", _BUFFER_BYTES) as stream:
-        write_communication(given, stream)
+        write_communication(replace(given, spans=spans), stream)
 
 
 def write_communication(given: CommunicationInput, stream: IO[bytes]) -> None:

@@ -7,8 +7,7 @@ text. So the form follows the captures: a database as soon as one rank has one.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ import pyarrow.compute as pc
 from cluster_analysis.engine.graph import task
 from cluster_analysis.engine.local import InProcessEngine
 from cluster_analysis.engine.protocol import Engine, Graph, Key
-from cluster_analysis.engine.tasks import SpanFile, SpanTable, collectives_of_step
+from cluster_analysis.engine.tasks import collectives_of_step
 from cluster_analysis.insight import communication, matrix, matrix_file
 from cluster_analysis.insight.database import InsightDatabase
 from cluster_analysis.insight.group_file import group_json, group_rows
@@ -71,19 +70,22 @@ def write_text_files(examined: Examined, folder: Path) -> None:
 
 
 def _writings(examined: Examined, folder: Path) -> Graph:
-    """Return the tasks that write the two large files; the function is called with a file's path last."""
+    """Return the tasks that write the two large files; each is told the path last."""
     read = examined.read
     members = members_by_group(examined.topology, _mentions(read.uses))
     matrices: list[Key] = [("matrix", step) for step in read.bulk_steps]
     return {
         ("communication file",): task(
-            _write_communication,
+            communication.write_communication_file,
             list(read.spans()),
             _communication_input(examined, members),
             str(folder / "cluster_communication.json"),
         ),
         ("matrix file",): task(
-            _write_matrix, matrices, members, str(folder / "cluster_communication_matrix.json")
+            matrix_file.write_matrix_file,
+            matrices,
+            members,
+            str(folder / "cluster_communication_matrix.json"),
         ),
     }
 
@@ -99,16 +101,6 @@ def _run_writings(examined: Examined, writings: Graph) -> None:
     for key, outcome in zip(writings, engine.run({**pieces, **writings}, list(writings)), strict=True):
         if outcome.failure:
             raise InputError(f"{key[0]} for MindStudio Insight: {outcome.failure}")
-
-
-def _write_communication(
-    spans: Sequence[SpanTable | SpanFile], given: communication.CommunicationInput, path: str
-) -> None:
-    communication.write_communication_file(replace(given, spans=spans), path)
-
-
-def _write_matrix(tables: Sequence[pa.Table], members: dict[str, tuple[Rank, ...]], path: str) -> None:
-    matrix_file.write_matrix_file(matrix_file.MatrixInput(_joined(tables), members), path)
 
 
 def _matrices(examined: Examined) -> Graph:
@@ -200,11 +192,7 @@ def _mentions(uses: pa.Table) -> dict[str, set[Rank]]:
 def _matrix(examined: Examined) -> pa.Table:
     graph = _matrices(examined)
     outcomes = examined.engine.run(graph, [("matrix", step) for step in examined.read.bulk_steps])
-    return _joined([one.value for one in outcomes if one.value is not None])
-
-
-def _joined(tables: Sequence[pa.Table]) -> pa.Table:
-    return pa.concat_tables([matrix.MATRIX.empty_table(), *tables]).unify_dictionaries().combine_chunks()
+    return matrix.of_all_steps([one.value for one in outcomes if one.value is not None])
 
 
 def _communication_input(

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
+from msgspec import Struct
 
 from cluster_analysis.insight.naming import NO_GROUP, members_by_group, safe
 from cluster_analysis.tables.model import RankMetadata, Topology
 from cluster_run.ids import Rank
 
 
-@dataclass(frozen=True)
-class GroupRow:
+class GroupRow(Struct, frozen=True):
     """One group in one use. `group_id` is the communicator's own name, empty where nothing tells it."""
 
     kind: str

@@ -47,6 +47,11 @@ MATRIX = pa.schema(
 )
 
 
+def of_all_steps(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return MATRIX of all steps, from that of each."""
+    return pa.concat_tables([MATRIX.empty_table(), *tables]).unify_dictionaries().combine_chunks()
+
+
 def matrix_of_step(step: Step, topology: Topology, parts: Sequence[StepTables | StepFiles]) -> pa.Table:
     """Return MATRIX of one step, without links that have an end nobody knows: the reduction names those."""
     links, _ = map_links(canonical([part.load().links for part in parts], LINKS), topology)

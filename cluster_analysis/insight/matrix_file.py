@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import IO
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.insight.blocks import Blocks, RankSets
+from cluster_analysis.insight.matrix import of_all_steps
 from cluster_analysis.insight.naming import op_key, step_key
 from cluster_run.ids import Rank
 
@@ -22,18 +22,10 @@ _N_ROWS = 20_000
 _COMMA = b", "
 
 
-@dataclass(frozen=True)
-class MatrixInput:
-    """MATRIX of all steps, and each group's global ranks."""
-
-    matrix: pa.Table
-    members: Mapping[str, tuple[Rank, ...]]
-
-
-def write_matrix_file(given: MatrixInput, path: str) -> None:
-    """Write cluster_communication_matrix.json to `path`; see `write_matrix`."""
+def write_matrix_file(tables: Sequence[pa.Table], members: Mapping[str, tuple[Rank, ...]], path: str) -> None:
+    """Write cluster_communication_matrix.json to `path`, of MATRIX of each step: a task for a worker."""
     with open(path, "wb", 1024 * 1024) as stream:
-        write_matrix(given.matrix, given.members, stream)
+        write_matrix(of_all_steps(tables), members, stream)
 
 
 def write_matrix(matrix: pa.Table, members: Mapping[str, tuple[Rank, ...]], stream: IO[bytes]) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
+from msgspec import Struct
 
 from cluster_analysis.insight.naming import rank_set
 from cluster_analysis.tables.model import Topology
@@ -31,8 +31,7 @@ INDEX_COLUMNS = ("DP Index", "PP Index", "TP Index")
 NOT_KNOWN = "NA"
 
 
-@dataclass(frozen=True)
-class StepRow:
+class StepRow(Struct, frozen=True):
     """One row. `times` are µs in the order of COLUMNS; `indices` are DP, PP, TP, None where unknown."""
 
     step: int

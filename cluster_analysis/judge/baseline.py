@@ -8,11 +8,12 @@ changes all of them, makes no rank look worse. Noise bands come from the steps o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
 from typing import Literal, TypeGuard
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.slow_units import Observations
@@ -31,8 +32,7 @@ from cluster_run.facts import Fact, fact
 Subject = Literal["step", "component", "rank", "link", "operator"]
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Struct, frozen=True):
     """One quantity before and after, with the band that noise leaves around the change.
 
     `ranks` are the rank, or the sender and the receiver of the link of `transport`.
@@ -51,8 +51,7 @@ class Change:
     transport: str = ""
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """All changes, certain and large ones first. `refusals` are why more cannot be compared."""
 
     changes: tuple[Change, ...]
@@ -101,7 +100,7 @@ def _refusals(
 
 def _sizes(topology: Topology) -> str:
     """The degrees of parallelism as the field writes them: TP 4 × PP 2 × DP 8."""
-    sizes = {name.upper(): size for name, size in asdict(topology.parallel).items() if size}
+    sizes = {name.upper(): size for name, size in topology.parallel._asdict().items() if size}
     return " × ".join(f"{name} {size}" for name, size in sizes.items()) or "-"
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.deviation import Deviation, beside_peers, deviation_of
 from cluster_analysis.judge.measures.links import observe
@@ -23,8 +24,7 @@ from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.limits import Thresholds
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Struct, frozen=True, dict=True):
     """One job before the detectors. `links` are observations of single links, None without a matrix."""
 
     evidence: JobEvidence

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from cluster_analysis.judge.case import build_case
 from cluster_analysis.judge.compared_with import with_peers
@@ -34,8 +35,7 @@ from cluster_run.findings import FAULT_KINDS, Confidence, Finding, LostPart, Ver
 _CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
 
 
-@dataclass(frozen=True)
-class Detection:
+class Detection(Struct, frozen=True):
     """The outcome: findings sorted by cost, what could not be judged, and the tables for reports.
 
     `replay` says how far the replay may be trusted: `error_share` (replayed against measured step),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_run.facts import Fact
@@ -17,8 +17,7 @@ from cluster_run.ids import HostId, Rank
 Where = Literal["spread", "head", "pauses"]
 
 
-@dataclass(frozen=True)
-class Suspect:
+class Suspect(Struct, frozen=True):
     """One hypothesis.
 
     `step_positions` are the steps that show it, None for all. `excess_us` (R, S) is the local time that would

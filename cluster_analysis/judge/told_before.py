@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from cluster_run.findings import Finding
 
 
-@dataclass(frozen=True)
-class Matched:
+class Matched(Struct, frozen=True):
     """A finding of the older run, of the newer one, or of both; never of neither."""
 
     before: Finding | None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.judge.measures.dense import dense_us
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
@@ -24,8 +24,7 @@ from cluster_analysis.trace.calls import numbers
 from cluster_run.ids import HostId, Rank, Step
 
 
-@dataclass(frozen=True)
-class JobView:
+class JobView(Struct, frozen=True, dict=True):
     """Times in µs, (R, S), NaN where not measured. Codes are (R,), -1 where unknown.
 
     `role`: ranks that do the same work (peers). `replica`: ranks that work on the same data.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+
+from msgspec.structs import asdict
 
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.judge.told_before import Matched

@@ -8,22 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
+from msgspec import Struct
 
 from cluster_analysis.engine.read_ranks import Progress
+from cluster_analysis.judging import compared, judged
 from cluster_analysis.output_folder import INSIGHT_NAMES, new_output
 from cluster_analysis.outputs.registry import FILES, FileReport
-from cluster_analysis.pipeline import Examined, compared, judged
+from cluster_analysis.pipeline import Examined
 from cluster_analysis.result import Reported
 from cluster_analysis.run_header import now
 from cluster_run.ids import Rank
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(Struct, frozen=True):
     """What was found, and what changed since the baseline if one was named."""
 
     reported: Reported
@@ -49,8 +49,7 @@ def write_everything(examined: Examined, tell: Progress) -> Written:
             tell("detecting", 0, 1)
             result = judged(examined)
             comparison = compared(examined, result, tell)
-            # The operators of all steps are for judging and comparing, not for reports.
-            examined.evidence = replace(examined.evidence, graph=None)
+            examined.let_graph_go()
 
             def collectives() -> Sequence[pa.Table]:
                 from cluster_analysis.insight.files import collectives_by_step  # noqa: PLC0415

@@ -7,9 +7,8 @@ run without a page, do not pay for what draws the page.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from cluster_run.layout import COMPARISON_NAME, FINDINGS_NAME, REPORT_NAME, TABLES_NAME, TIMELINE_NAME
 
@@ -22,9 +21,8 @@ def _always(options: AnalyseOptions) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class FileReport:
-    """A report in files.
+class FileReport(NamedTuple):
+    """A report in files. `--help` needs it, which need not wait for what makes Structs.
 
     Attributes:
         module: dotted name of a `FileReporter`.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import asdict, replace
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.replay.instances import Instances
@@ -63,7 +63,7 @@ class _SideBySide:
     """
 
     def __init__(self, steps: Sequence[StepOperators]) -> None:
-        self._columns: list[dict[str, Any]] = [dict(vars(step)) for step in steps]
+        self._columns: list[dict[str, Any]] = [asdict(step) for step in steps]
         self.n_instances_by_step = [step.n_instances for step in steps]
         self.n_operators_by_step = [len(step.operator_group) for step in steps]
         self.n_instances = sum(self.n_instances_by_step)

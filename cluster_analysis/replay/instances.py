@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, ranges, stable_order
 
 
-@dataclass(frozen=True)
-class Instances:
+class Instances(Struct, frozen=True, dict=True):
     """The columns of a graph's instances (V,) that decide the order; V where there is none, V + 1 for `join`.
 
     `by_operator` are the instances of each operator, in their order. `cell` numbers step and rank

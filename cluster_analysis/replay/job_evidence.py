@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.tables.model import Topology
@@ -30,8 +31,7 @@ from cluster_run.ids import Step
 NO_COMMON_STEP = fact("no_common_step")
 
 
-@dataclass(frozen=True)
-class JobEvidence:
+class JobEvidence(Struct, frozen=True):
     """All steps of all ranks, sorted by step. `step_operators` has one entry a step, None without any.
 
     `graph` stands for them once `graph.laid_out` has laid them side by side: they are dropped then.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.thresholds.replay import (
@@ -20,8 +19,7 @@ from cluster_analysis.thresholds.replay import (
 )
 
 
-@dataclass(frozen=True)
-class Messages:
+class Messages(Struct, frozen=True):
     """The point-to-point instances of a job (M,). `sender` and `receiver`: `n_instances` for none."""
 
     instances: IntArray

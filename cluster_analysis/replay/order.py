@@ -9,18 +9,17 @@ begin of each rank's step.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, stable_order
 from cluster_analysis.replay.instances import Instances, levels
 
 
-@dataclass(frozen=True)
-class Partners:
+class Partners(Struct, frozen=True):
     """Other ends of messages: `at` (P,) messages of the block, and what says when their partners come.
 
     `place` is the partner's, `after` and `join` are rows. None stands for none of them.
@@ -33,8 +32,7 @@ class Partners:
     waits_last: BoolArray | None
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(Struct, frozen=True):
     """`n_operators` operators of `n_members` instances each, from place `begin` and operator place `first`.
 
     `joins` are instances that wait for a call of another stream before their local time, counted from
@@ -63,8 +61,7 @@ class Block:
         return self.begin + self.n_operators * self.n_members
 
 
-@dataclass(frozen=True)
-class ReplayOrder:
+class ReplayOrder(Struct, frozen=True):
     """The blocks in order. `instances` (V,) and `operators` (O,) lie at each place, `place` (V,) and
     `operator_place` (O,) where each one lies.
 

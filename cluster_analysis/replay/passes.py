@@ -6,17 +6,15 @@ together, of whom the longest alone counts. It is formed once, and anew only whe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import distinct
 from cluster_analysis.replay.order import Block, Partners, ReplayOrder
 
 
-@dataclass(frozen=True)
-class Meeting:
+class Meeting(Struct, frozen=True):
     """Messages of a block, `at`, that wait for their partners, which lie at `place`.
 
     `arrival` is where the partners' own arrivals are found, None where one of them is only formed later.
@@ -28,8 +26,7 @@ class Meeting:
     partners: Partners
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """One block in a pass: rows of its operators, entries of its local times, rows that these count from.
 
     `joins` and `late_joins` are those of the block. `arrivals` is where those of its messages are kept.
@@ -45,8 +42,7 @@ class Stage:
     meetings: tuple[Meeting, ...]
 
 
-@dataclass(frozen=True)
-class Entries:
+class Entries(Struct, frozen=True):
     """Where local times lie by entry; `n_messages` are there in all.
 
     By block, and last of what has none (B + 1,): its first `place` and `entry`, its `n_operators` and

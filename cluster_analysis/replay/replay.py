@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import ranges
@@ -33,8 +34,7 @@ _WHATEVER_THE_GAPS = ("cell_begin", "cell", "is_message", "_entries", "_transfer
 _OF_GAPS = ("main_gaps_us", "_local", "waits_us")
 
 
-@dataclass(frozen=True)
-class Repair:
+class Repair(Struct, frozen=True):
     """What would be different: local times of some instances, transfers of some operators, each in µs."""
 
     instances: IntArray = field(default_factory=lambda: np.empty(0, np.int32))
@@ -43,8 +43,7 @@ class Repair:
     transfer_us: FloatArray = field(default_factory=lambda: np.empty(0))
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(Struct, frozen=True, dict=True):
     """All steps of a job side by side; instances and operators are numbered through.
 
     `rank` and `step` (V,) are positions in `ranks` and among the steps. `after`, `sender` and `receiver`

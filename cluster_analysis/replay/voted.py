@@ -8,9 +8,9 @@ whether it sends or receives, and its running place.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import BoolArray, IntArray
 from cluster_analysis.numeric.sorting import begins, combined, distinct

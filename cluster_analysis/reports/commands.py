@@ -6,7 +6,7 @@ of the device on its host. `HCCL_TEST_USE_DEVS` chooses the devices of one host.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from cluster_analysis.result import AnalysisResult
 from cluster_run.findings import Finding, Place
@@ -16,8 +16,7 @@ MAX_PLACES = 4
 _TEST = "./bin/all_reduce_test -b 8M -e 512M -f 2"
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(Struct, frozen=True):
     """A command line, and where it is to be run."""
 
     where: str

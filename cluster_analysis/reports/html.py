@@ -10,10 +10,10 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 from markupsafe import Markup
+from msgspec.structs import asdict
 
 from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.judge.baseline import Comparison

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import changes, wording, words
@@ -70,8 +71,7 @@ def render(
     return "\n".join(lines) + "\n"
 
 
-@dataclass(frozen=True)
-class _Ticket:
+class _Ticket(Struct, frozen=True):
     """A result, and the language in which it is told."""
 
     result: AnalysisResult

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from cluster_analysis.reports.page.cube import METRICS
 from cluster_analysis.result import AnalysisResult
@@ -24,8 +24,7 @@ _FAR_OF_STEP = 0.005
 _OWN = ("compute_only", "overlapped", "free", "preparing")
 
 
-@dataclass(frozen=True)
-class StepPart:
+class StepPart(Struct, frozen=True):
     """One part of the mean step: its name on the page, its mean over all ranks, and one rank's beside it.
 
     A mean over a thousand ranks hides one of them: `beside_us` is the mean of the ranks that the costliest

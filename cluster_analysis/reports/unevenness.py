@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from cluster_analysis.reports import words
 from cluster_analysis.reports.wording import format_ms
@@ -15,8 +15,7 @@ from cluster_run.findings import PART_OF_KIND, WARNING_COST_SHARE, FindingsDocum
 _LEAST_SHARE = 0.005
 
 
-@dataclass(frozen=True)
-class Lost:
+class Lost(Struct, frozen=True):
     """One part of the loss: its name in `LostPart`, what a reader calls it, ms a step, share of the loss."""
 
     part: str
@@ -25,8 +24,7 @@ class Lost:
     share: float
 
 
-@dataclass(frozen=True)
-class Price:
+class Price(Struct, frozen=True):
     """The mean step, the step of equal ranks, both in ms, and what the difference is lost to, largest first.
 
     `lost` is empty where nothing is wrong: then no part of the difference is anybody's to repair.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from string import Formatter
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from cluster_analysis.sentences import amounts, terms
 from cluster_analysis.sentences.details import in_chinese
@@ -20,8 +21,7 @@ _MAX_RANGES = 6
 _MAX_LISTED = 8
 
 
-@dataclass(frozen=True)
-class Phrase:
+class Phrase(Struct, frozen=True):
     """The same words in both languages."""
 
     en: str

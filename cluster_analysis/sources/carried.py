@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 #: What stands for an entry that is not there.
 ABSENT = msgspec.Raw(b"")
@@ -34,8 +34,7 @@ _N_TRIED = 64
 _BAD_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-@dataclass(frozen=True)
-class Carried:
+class Carried(Struct, frozen=True):
     """The figures of entries, in their order; packets only of those that have any, size by size.
 
     Attributes:

@@ -18,10 +18,10 @@ Spans are int64 (N, 2): begin and end, ns.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.counters import Counter
@@ -31,8 +31,7 @@ _LAUNCH_US = 50.0
 Spans = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class HostTimes:
+class HostTimes(Struct, frozen=True):
     """What a capture knows of the host and of the time its device had nothing to run.
 
     `causes` holds the host's calls by what they wait for: a moment counts for the first one that holds.

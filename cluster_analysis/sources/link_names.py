@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from cluster_analysis.sources import names
 from cluster_analysis.tables import schema
@@ -30,8 +30,7 @@ _IntArray = npt.NDArray[np.integer]
 Described = tuple[pa.Array, pa.Array, pa.Array, pa.Array]
 
 
-@dataclass(frozen=True)
-class LinkNames:
+class LinkNames(Struct, frozen=True):
     """The names of link entries, in columns of equal length (N,).
 
     Attributes:
@@ -161,8 +160,7 @@ def _taken(codes: _IntArray, values: Sequence[str]) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(values, pa.string()))
 
 
-@dataclass(frozen=True)
-class _Keys:
+class _Keys(Struct, frozen=True):
     """Entries' keys: `kind-variant@group`, or `base@group` with the variant of one operator.
 
     Attributes:

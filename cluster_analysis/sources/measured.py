@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from cluster_analysis.sources.errors import Remark, left_out
 from cluster_run.facts import fact
 
 
-@dataclass(frozen=True)
-class Needed:
+class Needed(Struct, frozen=True):
     """Columns of a table that every row must have."""
 
     rows: Literal["operators", "links"]

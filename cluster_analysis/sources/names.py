@@ -27,8 +27,6 @@ _OPERATION = re.compile(
 )
 _POINT_TO_POINT = pa.array(["send", "receive", "batchsendrecv"])
 _SYNONYMS = {"recv": "receive", "sendrecv": "batchsendrecv"}
-_HASH = re.compile(r"^\d{15,20}$")
-_MASK = 0xFFFFFFFF
 
 
 def split_keys(keys: pa.Array) -> tuple[pa.Array, pa.Array]:
@@ -95,26 +93,8 @@ def point_to_point(op_types: pa.Array) -> pa.Array:
     return pc.fill_null(is_one.take(op_types.indices), False)
 
 
-@lru_cache(maxsize=4096)
-def group_hash(group_id: str) -> str:
-    """Return the number that operator names carry for a group id of `parallel_group_info`.
-
-    Two 32-bit sums, base 29 and base 131, joined; checked against real captures.
-    """
-    low, high = 0, 0
-    for character in group_id:
-        high = (high * 29 + ord(character)) & _MASK
-        low = (low * 131 + ord(character)) & _MASK
-    return str((high << 32) | low)
-
-
 #: Bytes of one element by HCCL's name of its type (ENUM_HCCL_DATA_TYPE of a profiler database).
 DATA_TYPE_BYTES = {
     "INT8": 1, "UINT8": 1, "INT16": 2, "UINT16": 2, "FP16": 2, "BFP16": 2, "INT32": 4, "UINT32": 4, "FP32": 4,
     "INT64": 8, "UINT64": 8, "FP64": 8, "INT128": 16,
 }  # fmt: skip
-
-
-def as_group_hash(name: str) -> str:
-    """Return the group's hash for a group id, or for what is a hash already; "" names no group."""
-    return name if not name or _HASH.match(name) else group_hash(name)

@@ -13,6 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster_run.ids import MAX_RANKS
+
 US_PER_MS = 1e3
 BYTES_PER_MB = 1e6
 BYTES_PER_KB = 1e3
@@ -31,8 +33,6 @@ MOST_PS = 1 << 53
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?$"
 #: µs; what is larger does not fit ns of 64 bits.
 _STAMP = r"^(\d{1,15}|[0-8]\d{15}|9[01]\d{14})(\.\d*)?$"
-#: No job has more ranks: a number beyond it is damaged.
-MAX_RANKS = 1_000_000
 #: No count or identifier has more than 18 digits.
 _MAX_WHOLE = 10**18
 #: Columns of so few rows are cast together.

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Struct
 
 TRANSPORTS = ("HCCS", "RDMA", "PCIE", "SIO")
 
 
-@dataclass(frozen=True)
-class PacketEntries:
+class PacketEntries(Struct, frozen=True):
     """One packet size of one operator each, in columns of equal length.
 
     Attributes:

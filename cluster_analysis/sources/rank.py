@@ -5,11 +5,11 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from cluster_analysis.sources.columns.links import read_link_columns
 from cluster_analysis.sources.columns.operators import read_operator_columns
@@ -28,7 +28,7 @@ from cluster_analysis.sources.db.sqlite import kept_open
 from cluster_analysis.sources.db.task_links_db import read_task_links
 from cluster_analysis.sources.db.task_peers_db import read_task_peers
 from cluster_analysis.sources.errors import BadFileError, Remark
-from cluster_analysis.sources.iterations.place import is_iteration_export
+from cluster_analysis.sources.iterations.place import TIMELINE, is_iteration_export, slice_number
 from cluster_analysis.sources.missing import tell_what_is_missing
 from cluster_analysis.sources.rank_figures import read_figures
 from cluster_analysis.sources.reading import Reading, or_empty, path_of
@@ -38,10 +38,11 @@ from cluster_analysis.sources.text.matrix_json import read_matrix
 from cluster_analysis.sources.text.metadata_json import read_metadata, read_profiler_info
 from cluster_analysis.sources.text.op_statistic_csv import read_op_statistic
 from cluster_analysis.sources.text.step_trace_csv import read_device_of_steps, read_step_trace
-from cluster_analysis.sources.text.timeline_json import TIMELINE, read_timeline_steps, slice_number
+from cluster_analysis.sources.text.timeline_json import read_timeline_steps
 from cluster_analysis.sources.together.ready import NOTHING_READY, Ready
 from cluster_analysis.tables import schema
-from cluster_analysis.tables.model import RankMetadata, RankSource, RankTables, Selection
+from cluster_analysis.tables.model import RankMetadata, RankSource, Selection
+from cluster_analysis.tables.rank_tables import RankTables
 from cluster_run.ids import DeviceId
 
 

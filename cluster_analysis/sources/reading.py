@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.tables import schema
@@ -30,8 +30,7 @@ def path_of(file: str) -> Path:
     return Path(file)
 
 
-@dataclass
-class Reading:
+class Reading(Struct):
     """What could not be read of one rank, collected while its files are read."""
 
     source: RankSource

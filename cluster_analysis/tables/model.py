@@ -1,20 +1,20 @@
-"""The values that cross modules of the analysis: what was found on disk, and what was read of it."""
+"""What crosses modules of the analysis without tables: whoever looks for captures does without Arrow."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
 
-import pyarrow as pa
+from msgspec import Struct, field
 
-from cluster_analysis.tables import schema
 from cluster_run.facts import Fact
-from cluster_run.findings import Confidence, ParallelSizes
-from cluster_run.ids import DeviceId, HostId, Rank, Step
+from cluster_run.ids import DeviceId, HostId, ParallelSizes, Rank, Step
 from cluster_run.problem import Problem
+
+if TYPE_CHECKING:
+    from cluster_run.findings import Confidence
 
 #: Who wrote a capture, and in which form; shown as `run.sources` of findings.json.
 SourceKind = Literal[
@@ -30,8 +30,7 @@ SourceKind = Literal[
 GroupRole = Literal["tp", "pp", "dp", "cp", "ep", "world", "unknown"]
 
 
-@dataclass(frozen=True)
-class RankSource:
+class RankSource(Struct, frozen=True):
     """One capture of one rank on disk. `files` maps a role (`step_trace`, `communication`, …) to a path."""
 
     rank: Rank
@@ -43,8 +42,7 @@ class RankSource:
     capture: str = ""
 
 
-@dataclass(frozen=True)
-class Capture:
+class Capture(Struct, frozen=True):
     """Everything discovery found for one window of one job. `addresses` maps hosts to real names."""
 
     sources: tuple[RankSource, ...]
@@ -57,8 +55,7 @@ class Capture:
     notes: tuple[Fact, ...] = ()
 
 
-@dataclass(frozen=True)
-class DeclaredGroup:
+class DeclaredGroup(Struct, frozen=True):
     """A communication group as one rank's metadata declares it; `group` is the hash of operator names.
 
     `group_id` is the communicator's own name, from which the hash is made.
@@ -70,8 +67,7 @@ class DeclaredGroup:
     group_id: str = ""
 
 
-@dataclass(frozen=True)
-class RankMetadata:
+class RankMetadata(Struct, frozen=True):
     """What a capture says about itself.
 
     `own_rank` is whose it is, where all that it says agrees; `device` the device of its host that it is of.
@@ -87,30 +83,7 @@ class RankMetadata:
     device: DeviceId | None = None
 
 
-@dataclass(frozen=True)
-class RankTables:
-    """One rank, read: tables of `schema`, metadata, and what could not be read.
-
-    `figures` are tables of `schema.FIGURES` by name; one that is not there has no row. `sums` is TOLD_SUMS.
-    """
-
-    rank: Rank
-    steps: pa.Table
-    collectives: pa.Table
-    links: pa.Table
-    operators: pa.Table
-    packets: pa.Table
-    metadata: RankMetadata = RankMetadata()
-    problems: tuple[Problem, ...] = ()
-    notes: tuple[Fact, ...] = ()
-    iterations: pa.Table = field(default_factory=partial(schema.empty, schema.ITERATIONS))
-    figures: Mapping[str, pa.Table] = field(default_factory=dict)
-    spans: pa.Table = field(default_factory=partial(schema.empty, schema.OPERATOR_SPANS))
-    sums: pa.Table = field(default_factory=partial(schema.empty, schema.TOLD_SUMS))
-
-
-@dataclass(frozen=True)
-class Group:
+class Group(Struct, frozen=True):
     """A communication group with its global members: `ranks[i]` is local rank i."""
 
     group: str
@@ -120,8 +93,7 @@ class Group:
     confidence: Confidence = "high"
 
 
-@dataclass(frozen=True)
-class Topology:
+class Topology(Struct, frozen=True, dict=True):
     """Who sits where and talks to whom. Mappings lack ranks of which nothing is known.
 
     `devices` are numbers of devices on their hosts, by the rank table or else by the captures themselves.
@@ -160,8 +132,7 @@ class Topology:
         }
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """Which part of a capture to analyse; None means all of it."""
 
     steps: frozenset[Step] | None = None

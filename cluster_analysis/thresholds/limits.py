@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from cluster_analysis.thresholds.common import EVENT_US, FEWEST_PEERS, TOLERANCE_SHARE, TWICE
 from cluster_run.findings import CRITICAL_COST_SHARE, WARNING_COST_SHARE
 
 
-@dataclass(frozen=True)
-class Thresholds:
+class Thresholds(Struct, frozen=True):
     """Defaults measured on real captures and on the benchmark; see docs/how-it-decides.md."""
 
     #: What is listed must be as improbable as this in a healthy job: a rank over all ranks, a host by itself.

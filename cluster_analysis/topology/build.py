@@ -15,8 +15,7 @@ from cluster_analysis.topology.groups import declared_members, find_members, in_
 from cluster_analysis.topology.roles import assign_roles
 from cluster_analysis.trace.calls import codes
 from cluster_run.facts import fact
-from cluster_run.findings import ParallelSizes
-from cluster_run.ids import DeviceId, HostId, Rank
+from cluster_run.ids import DeviceId, HostId, ParallelSizes, Rank
 from cluster_run.problem import Problem
 
 _NO_LOCAL = -1

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cluster_analysis.tables.model import RankMetadata
 from cluster_analysis.tables.schema import OPERATOR_GROUP_PREFIX
 from cluster_run.facts import fact
-from cluster_run.findings import Confidence
 from cluster_run.ids import Rank
 from cluster_run.problem import Problem
+
+if TYPE_CHECKING:
+    from cluster_run.findings import Confidence
 
 #: One row a rank, group and kind of operator; small, whatever the length of the run.
 #: `local_rank` is the rank's number in the group where its links tell it (a link from it to itself);
@@ -32,8 +36,7 @@ GROUP_USE = pa.schema(
 )
 
 
-@dataclass(frozen=True)
-class Members:
+class Members(Struct, frozen=True):
     """Members of one group: `ranks[i]` is local rank i. `users` are the ranks whose data mentions it."""
 
     group: str
@@ -128,8 +131,7 @@ def in_whole_blocks(members: Mapping[str, Members]) -> tuple[dict[str, Members],
     )
 
 
-@dataclass(frozen=True)
-class _Clash:
+class _Clash(Struct, frozen=True):
     local: int
     ranks: tuple[Rank, Rank]
 
@@ -142,8 +144,7 @@ class _Clash:
         )
 
 
-@dataclass
-class _Seen:
+class _Seen(Struct):
     """What the data says of one group."""
 
     users: set[Rank] = field(default_factory=set)

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from cluster_analysis.tables.model import Group, GroupRole
 from cluster_analysis.topology.groups import Members
 from cluster_analysis.trace.calls import moves_tokens
-from cluster_run.findings import Confidence, ParallelSizes
-from cluster_run.ids import Rank
+from cluster_run.ids import ParallelSizes, Rank
+
+if TYPE_CHECKING:
+    from cluster_run.findings import Confidence
 
 _ROLE_OF_NAME: Mapping[str, GroupRole] = {
     "tp": "tp",
@@ -43,8 +46,7 @@ _NUMBERED = re.compile(r"^(tp|pp|dp|cp|ep)[-_]?\d[\d_-]*$")
 _TP_OVER_DP_OPERATORS = 2.0
 
 
-@dataclass(frozen=True)
-class Roles:
+class Roles(Struct, frozen=True):
     """Groups with their roles, and the place of each rank; mappings lack ranks that are not placed."""
 
     groups: Mapping[str, Group]

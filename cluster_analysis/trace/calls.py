@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import distinct, stable_order
@@ -34,8 +34,7 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class Calls:
+class Calls(Struct, frozen=True, dict=True):
     """One entry a call of one rank, sorted by rank and start. Start and end are µs on the rank's own clock.
 
     `rank`, `group` and `kind` are positions in `ranks`, `groups` and `types`; `number` is the running

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
+from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_run.facts import Fact
 from cluster_run.ids import Step
 
 
-@dataclass(frozen=True)
-class Queue:
+class Queue(Struct, frozen=True):
     """What tells where computing goes on beside calls, of a step in which no two calls of a rank overlap.
 
     `start_us` (V,) is when instances began on their rank's clock, `is_recorded` (V,) which of them were not
@@ -28,8 +26,7 @@ class Queue:
     idle_us: FloatArray
 
 
-@dataclass(frozen=True)
-class StepOperators:
+class StepOperators(Struct, frozen=True):
     """The communication operators of one step as a graph that can be replayed.
 
     A *instance* is one rank's part in one operator; the instances of a rank stand in program order. The
@@ -76,8 +73,7 @@ class StepOperators:
         return len(self.instance_rank)
 
 
-@dataclass(frozen=True)
-class StepEvidence:
+class StepEvidence(Struct, frozen=True):
     """One step of all ranks. `links` holds the usable rows of LINKS with global ranks."""
 
     step: Step

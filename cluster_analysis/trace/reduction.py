@@ -8,11 +8,12 @@ milliseconds; neither is looked at.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, stable_order
@@ -96,8 +97,7 @@ def reduce_step(
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Matched:
+class _Matched(Struct, frozen=True, dict=True):
     """Everything known about the calls of a step, by call (V,) or by operator (O,).
 
     `members` (V,) are the calls of each operator side by side, by rank, from `begin` (O,) on. `waited_us`

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.tables import schema
-from cluster_analysis.tables.model import DeclaredGroup, Group, RankMetadata, RankTables, Topology
-from cluster_run.findings import ParallelSizes
-from cluster_run.ids import DeviceId, HostId, Rank
+from cluster_analysis.tables.model import DeclaredGroup, Group, RankMetadata, Topology
+from cluster_analysis.tables.rank_tables import RankTables
+from cluster_run.ids import DeviceId, HostId, ParallelSizes, Rank
 from cluster_simulate.files.capture_text import profiler_level
 from cluster_simulate.files.entries import VARIANTS, link_entries
 from cluster_simulate.files.kernels import kernel_statistics

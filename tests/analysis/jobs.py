@@ -14,8 +14,8 @@ from cluster_analysis.tables.model import Group, GroupRole, Topology
 from cluster_analysis.tables.schema import COLLECTIVES, LINKS, OPERATORS, PACKETS, STEPS
 from cluster_analysis.trace.evidence import StepEvidence
 from cluster_analysis.trace.reduction import reduce_step
-from cluster_run.findings import Finding, ParallelSizes
-from cluster_run.ids import DeviceId, HostId, Rank, Step
+from cluster_run.findings import Finding
+from cluster_run.ids import DeviceId, HostId, ParallelSizes, Rank, Step
 from cluster_simulate.api import (
     JobSpec,
     SimulatedJob,

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from cluster_analysis.cli import main as analyse
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
-from cluster_analysis.tables.model import Capture, RankTables
+from cluster_analysis.tables.model import Capture
+from cluster_analysis.tables.rank_tables import RankTables
 from cluster_run import layout
 from cluster_run.ids import Rank
 from cluster_simulate.api import JobSpec, simulate, write_run

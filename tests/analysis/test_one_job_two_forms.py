@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,12 @@ from hypothesis import given, settings
 from cluster_analysis.cli import main as analyse
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
-from cluster_analysis.tables.model import RankTables
+from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.tables.schema import PEER_VARIANT
 from cluster_run.ids import Rank
 from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, write_run
 from cluster_simulate.files.totals import Framework
+from tests.analysis.copies import replace
 from tests.simulate.jobs import VARIETY, specs
 
 TABLES = ("steps", "collectives", "links", "operators", "packets")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
 
@@ -12,6 +10,7 @@ from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.replay.job_evidence import JobEvidence, merge_steps
 from cluster_analysis.tables.model import Topology
 from cluster_run.ids import HostId, Rank
+from tests.analysis.copies import replace
 from tests.analysis.jobs import (
     NO_LINKS,
     NO_OPERATORS,

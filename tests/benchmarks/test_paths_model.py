@@ -13,7 +13,7 @@ from benchmarks.models.paths.cases import JOBS, Make, varied
 from benchmarks.models.paths.job import Job
 from benchmarks.models.paths.plan import orders
 from benchmarks.models.paths.shape import Form, Shape, Spread, Trouble, Way
-from cluster_analysis import pipeline
+from cluster_analysis import judging, pipeline
 from cluster_analysis.options import AnalyseOptions
 
 EVEN = Spread(blocks=0, chip=0, rack=0, gap=0.001, wire=0, wire_each=0, hiccups=0, exit_us=0)
@@ -70,7 +70,7 @@ def test_files_are_read_without_a_problem_and_the_step_is_what_was_solved(tmp_pa
     known = model.made(shape, [], 3, tmp_path)
     options = AnalyseOptions(run=tmp_path, scheduler="threads", n_workers=1, write_report=False)
     with pipeline.examined(options) as examined:
-        document = pipeline.judged(examined).document
+        document = judging.judged(examined).document
     assert document.problems == ()
     assert document.run.sources == (f"ascend_ms/{'text' if form == 'text' else 'db'}",)
     assert document.run.ranks == document.run.expected_ranks == known.n_ranks

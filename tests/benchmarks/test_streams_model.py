@@ -14,7 +14,7 @@ from benchmarks.models.streams.job import Fault, Job, Schedule, Varying
 from benchmarks.models.streams.program import Program
 from benchmarks.models.streams.scenarios import FAMILIES, with_noise
 from benchmarks.models.streams.schedules import turns
-from cluster_analysis import pipeline
+from cluster_analysis import judging, pipeline
 from cluster_analysis.options import AnalyseOptions
 from tests.layers import PACKAGES, imports_of, is_in, modules
 
@@ -110,7 +110,7 @@ def test_files_are_read_without_a_problem_and_the_step_is_what_was_run(
     known = model.make("plain", 3, fault_class, tmp_path)
     options = AnalyseOptions(run=tmp_path, scheduler="threads", n_workers=1, write_report=False)
     with pipeline.examined(options) as examined:
-        document = pipeline.judged(examined).document
+        document = judging.judged(examined).document
     assert document.problems == ()
     assert document.run.ranks == document.run.expected_ranks == known.n_ranks
     assert document.run.step_ms == pytest.approx(known.step_ms, rel=0.01)

@@ -163,3 +163,8 @@ def test_the_mapping_has_the_form_of_the_r1_script() -> None:
 def test_the_first_line_of_a_host_wins_and_broken_lines_are_passed_over() -> None:
     # The r1.x script appended its lines again at each run.
     assert parse_host_mapping("a 1\n\nb\nb 2\na 3\n") == {"a": "1", "b": "2"}
+
+
+def test_the_hosts_of_a_table_are_worked_out_once_however_many_ranks_ask() -> None:
+    found = parse_rank_table(table(server("a", (0, 0)), server("b", (0, 1))), "hccl.json")
+    assert found.server_ids is found.server_ids

@@ -16,7 +16,7 @@ import pytest
 
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
-from cluster_analysis.tables.model import RankTables
+from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.tables.schema import PEER_VARIANT
 from cluster_run import layout
 from cluster_run.errors import InputError, UsageError

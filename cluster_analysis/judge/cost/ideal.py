@@ -7,9 +7,9 @@ as its mean over peers, and the job is replayed. What that saves is divided by w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
@@ -19,8 +19,7 @@ from cluster_analysis.replay.replay import Graph
 from cluster_run.findings import PART_OF_KIND, Finding, LostPart, Part
 
 
-@dataclass(frozen=True)
-class Ideal:
+class Ideal(Struct, frozen=True):
     """The mean step as replayed, and as it would be, in µs."""
 
     step_us: float

@@ -8,9 +8,9 @@ synchronises with.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.judge.cost.attribution import waits_for
 from cluster_analysis.judge.cost.copied import copied_waiting_share
@@ -29,8 +29,7 @@ from cluster_run.findings import Wait
 _BATCH = 8
 
 
-@dataclass(frozen=True)
-class Saving:
+class Saving(Struct, frozen=True):
     """What repairing a suspect saves in the mean step, alone and with the ones before it. None: not known.
 
     `after_others_us` is what it adds once the costlier ones are repaired: more than alone where it hides
@@ -44,8 +43,7 @@ class Saving:
     bound_us: float | None = None
 
 
-@dataclass(frozen=True)
-class Replay:
+class Replay(Struct, frozen=True):
     """The unmodified replay of the steps (S,) in which it agrees with what was measured.
 
     `step_us` (S,) are their times in µs, `is_good` (S,) whether a step is one of them, and

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec.structs import replace
 
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView

@@ -7,9 +7,9 @@ That it happens, where, and what it costs can.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.slow_host import host_suspects

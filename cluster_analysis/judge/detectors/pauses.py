@@ -8,10 +8,10 @@ checkpoints).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from math import comb
 
 import numpy as np
+from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.metrics import Metric, late

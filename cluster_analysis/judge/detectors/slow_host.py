@@ -8,9 +8,9 @@ where two hosts share a stage, a slow one makes half of the other one's peers sl
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.few_steps import confirmed

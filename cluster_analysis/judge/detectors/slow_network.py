@@ -7,9 +7,9 @@ is an event: a lost packet makes an RDMA connection wait for its timer, seconds 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.cover import Part, PartName, cover

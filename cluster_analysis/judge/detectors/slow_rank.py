@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.few_steps import confirmed

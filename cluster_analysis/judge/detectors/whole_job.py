@@ -7,10 +7,10 @@ against the step.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.counters import of_typical_rank

@@ -10,10 +10,11 @@ link only: it may be slow because of a part that it only touches, and acquits no
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.slow_units import Units
 
@@ -28,8 +29,7 @@ _PORT: tuple[PartName, ...] = ("port", "port_tx", "port_rx")
 _NIC: tuple[PartName, ...] = ("nic", "nic_tx", "nic_rx")
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Struct, frozen=True):
     """What may be broken: `claimed` units (positions) are slow then, those of `perhaps` may be.
 
     `explained` are the slow ones that nothing larger explains. This may as well be the card or the port of

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
@@ -25,8 +24,7 @@ from cluster_analysis.numeric.stats import (
 from cluster_analysis.thresholds.common import FAR_SIGMAS, FEWEST_PEERS, HALFWAY, LEAST_DF
 
 
-@dataclass(frozen=True)
-class Deviation:
+class Deviation(Struct, frozen=True):
     """How far units (U,), ranks or hosts, lie above their peers, step by step and at all.
 
     `series` (U, S) is how far in each step, `level` its middle, and `scale` what a healthy one's level

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cluster_analysis.judge.suspects import Suspect, Where
 from cluster_analysis.judge.view import JobView
@@ -18,8 +19,7 @@ from cluster_run.facts import FindingFact, Value, fact
 from cluster_run.findings import Cause, Evidence, FaultKind
 
 
-@dataclass(frozen=True)
-class Metric:
+class Metric(Struct, frozen=True):
     """One part of a rank's local time. `values` is what is compared: ln of µs, or µs.
 
     `follows_work`: what a rank was given to do may lengthen it, samples or experts' tokens. `of_all`: all

@@ -6,9 +6,8 @@ observations are 40 % slow on healthy links; the median over a unit's independen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of, quantiles_of
@@ -19,8 +18,7 @@ from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.network import HEALTHY_QUANTILE, SMALL_BYTES
 
 
-@dataclass(frozen=True)
-class Observations:
+class Observations(Struct, frozen=True):
     """What was seen of units: entries of links, or operators of teams; one entry each (N,).
 
     `unit` is whose it is, `kind` and `group` what was observed, in the step at a position. `excess` is
@@ -56,8 +54,7 @@ class Observations:
         return np.asarray(is_long & (self.excess > np.log(TWICE)))
 
 
-@dataclass(frozen=True)
-class Units:
+class Units(Struct, frozen=True):
     """The units of observations, one entry each (U,).
 
     `level` is the median excess of `n` observations, NaN where they compare nothing. `slow` says which are,

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from cluster_analysis.judge.measures.deviation import most_of_others
 from cluster_analysis.judge.view import JobView
@@ -25,8 +25,7 @@ from cluster_analysis.thresholds.devices import SMALL_SHARE, STEADIER_FACTOR, ST
 from cluster_analysis.trace.calls import codes, numbers
 
 
-@dataclass(frozen=True)
-class Kernels:
+class Kernels(Struct, frozen=True, dict=True):
     """How much `longer` a call of each type takes on each rank than on its peers, as logarithms (R, T).
 
     NaN where it is called more or less often, or took no time. `types` are names, each with the cores that

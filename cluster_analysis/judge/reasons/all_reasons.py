@@ -7,10 +7,10 @@ and operators that HCCL had to repeat (`retry`) confirm that packets were lost.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.counters import by_rank
 from cluster_analysis.judge.measures.steady import Kernels

@@ -6,9 +6,9 @@ Statistics of kernels sum over all steps of a capture, so that they explain a de
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.steady import Kernels
 from cluster_analysis.judge.suspects import Suspect

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from cluster_analysis.result import AnalysisResult
 
@@ -29,8 +29,7 @@ METRICS: Mapping[str, tuple[str, str]] = {
 MAX_CELLS = 300_000
 
 
-@dataclass(frozen=True)
-class Cube:
+class Cube(Struct, frozen=True):
     """`values[metric]` has the shape (ranks, bins) in µs, NaN where nothing was measured.
 
     Bin i holds the mean of the steps `bins[i]`; with few steps each bin is one step.

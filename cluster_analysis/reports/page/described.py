@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
+from msgspec import Struct
 
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.phrase import Phrase
@@ -16,8 +16,7 @@ _MAX_TEXT = 60
 _LARGE = 1000.0
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """One table. `columns` are keys of words and whether they hold numbers; `n_left` rows are not shown."""
 
     title: str

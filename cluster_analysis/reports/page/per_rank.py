@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.reports.page.waiting import waits_by_rank
 from cluster_analysis.result import AnalysisResult
@@ -22,8 +22,7 @@ _LEAST_WAIT_US = 1.0
 MAX_WAITS = 100_000
 
 
-@dataclass(frozen=True)
-class PerRank:
+class PerRank(Struct, frozen=True):
     """`columns` are arrays for the page; `wait_groups` and `kernel_kinds` name what their numbers stand for.
 
     `wait.group`, `wait.rank`, `wait.us`: what a rank of the group waits a step for that rank, in µs.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from cluster_analysis.result import AnalysisResult
 
@@ -20,8 +20,7 @@ _MAX_COMPONENTS = 4
 _UNITS = ("B", "KiB", "MiB", "GiB")
 
 
-@dataclass(frozen=True)
-class Curves:
+class Curves(Struct, frozen=True):
     """Memory of one component: for each rank the points of its line, and the highest value as text."""
 
     component: str
@@ -29,8 +28,7 @@ class Curves:
     lines: Sequence[tuple[int, str]]
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """Packets of one size: its share of the longest bar, and what is written beside it."""
 
     transport: str
@@ -41,8 +39,7 @@ class Bar:
     bandwidth: str
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """One device: its rank, a shade from 0 to 1, and what is written in it."""
 
     rank: int

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from cluster_analysis.reports.page import waiting
 from cluster_analysis.result import AnalysisResult
@@ -21,8 +22,7 @@ MAX_LINKS = 120_000
 MAX_OPERATORS = 200
 
 
-@dataclass(frozen=True)
-class Traffic:
+class Traffic(Struct, frozen=True):
     """`columns` are arrays of equal length for each prefix (`link.`, `pair.`), `header` is JSON."""
 
     header: Mapping[str, object]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.trace.calls import numbers
@@ -20,8 +20,7 @@ _MAX_GROUPS_A_LEVEL = 6
 _MIN_SHARE = 0.05
 
 
-@dataclass(frozen=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """How long one group waited for one rank, and how long quiet groups of its role wait; µs a rank and step.
 
     Quiet is the lower quartile: a slow rank may well keep half of the groups of a kind waiting. It can keep

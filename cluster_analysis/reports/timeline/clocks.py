@@ -9,12 +9,12 @@ this: ranks arrive whenever they arrive. Broadcasts and the like are left out: t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from cluster_analysis.numeric.stats import MAD_TO_SIGMA
 from cluster_run.ids import HostId, Rank
@@ -28,8 +28,7 @@ MIN_DRIFT_SPAN_S = 10.0
 _MIN_OBSERVATIONS = 3
 
 
-@dataclass(frozen=True)
-class HostClock:
+class HostClock(Struct, frozen=True):
     """How far a host's clock is ahead of the reference's, at `Clocks.origin_ns`.
 
     `error_us` is the spread of the differences it was fitted to; None where the host shares no collective
@@ -42,8 +41,7 @@ class HostClock:
     n_observations: int
 
 
-@dataclass(frozen=True)
-class Clocks:
+class Clocks(Struct, frozen=True):
     """The clocks of all hosts of a job; ranks whose host is unknown have a clock each, under `rank N`."""
 
     reference: str
@@ -79,8 +77,7 @@ def estimate_clocks(collectives: Sequence[pa.Table], hosts: Mapping[Rank, HostId
     return Clocks(names[0], origin_ns, by_host, host_of)
 
 
-@dataclass(frozen=True)
-class _Pair:
+class _Pair(Struct, frozen=True):
     first: int
     second: int
     offset_us: float

@@ -11,12 +11,12 @@ import gzip
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct, field
 
 from cluster_analysis.reports.commands import place_text
 from cluster_analysis.reports.timeline.clocks import Clocks, estimate_clocks
@@ -38,8 +38,7 @@ _LANES = 4
 _COLOURS = {"critical": "terrible", "warning": "bad", "info": "grey"}
 
 
-@dataclass(frozen=True)
-class _Stage:
+class _Stage(Struct, frozen=True):
     """What the slices of all ranks share.
 
     `bounds` gathers begin and end of each step in µs, `free_at` when each lane of each rank is free again:

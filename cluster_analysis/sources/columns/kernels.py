@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Struct
 
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.errors import BadFileError
@@ -15,8 +15,7 @@ from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
 from cluster_run.facts import fact
 
 
-@dataclass(frozen=True)
-class Calls:
+class Calls(Struct, frozen=True):
     """Rows of communication, in columns of equal length.
 
     Attributes:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from cluster_analysis.sources.compiled.arrays import array, texts
 from cluster_analysis.sources.compiled.reader import compiled
 
 
-@dataclass(frozen=True)
-class CsvColumns:
+class CsvColumns(Struct, frozen=True):
     """Files of one header, one behind the other.
 
     Attributes:

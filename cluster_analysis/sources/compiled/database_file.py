@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from cluster_analysis.sources.compiled.cells import Cells
 from cluster_analysis.sources.compiled.table_columns import CELLS, table_columns
@@ -22,8 +22,7 @@ _ROOT = 1
 _ENTRY = (pa.string(), pa.string(), pa.string(), pa.int64(), pa.string())
 
 
-@dataclass(frozen=True)
-class SchemaPage:
+class SchemaPage(Struct, frozen=True):
     """What a file says of itself, as the compiled reader reads it; SQLite alone says whether it is sound.
 
     Attributes:

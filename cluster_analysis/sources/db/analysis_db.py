@@ -8,7 +8,6 @@ MindSpore's tables lack `step` and `type`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cluster_analysis.sources import measured, numbers
 from cluster_analysis.sources.compiled.cells import Cells, as_list, chosen, codes_of, is_coded
@@ -119,8 +120,7 @@ def communication_of(
     return _collectives(operators, ranks, remark), packets, owners
 
 
-@dataclass(frozen=True)
-class _Operators:
+class _Operators(Struct, frozen=True):
     """The operators, in columns of equal length.
 
     Attributes:

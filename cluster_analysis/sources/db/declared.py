@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from cluster_analysis.sources.compiled.database_file import SchemaPage
 
@@ -22,8 +23,7 @@ _KNOWN: dict[tuple[str, str], tuple[tuple[Any, ...], ...]] = {}
 _SOUND: set[Hashable] = set()
 
 
-@dataclass(frozen=True, eq=False)
-class Declared:
+class Declared(Struct, frozen=True, eq=False):
     """One table.
 
     Attributes:

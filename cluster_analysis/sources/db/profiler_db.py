@@ -8,13 +8,13 @@ communication operators). An event belongs to the step in which it starts.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec.structs import replace
 
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
@@ -31,6 +31,7 @@ from cluster_analysis.sources.errors import BadFileError, Remark, unheard
 from cluster_analysis.sources.host_times import Spans
 from cluster_analysis.sources.text.metadata_json import parse_metadata
 from cluster_analysis.tables import schema
+from cluster_analysis.tables.group_hash import as_group_hash
 from cluster_analysis.tables.model import RankMetadata
 from cluster_run.facts import fact
 from cluster_run.ids import Rank
@@ -179,7 +180,7 @@ def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table |
     given = {
         "rank": numbers.constant(rank, len(rows), pa.int32()),
         "step": pa.array([step for step in steps if step is not None], pa.int64()),
-        "group": numbers.encoded([names.as_group_hash(str(row[3] or "")) for row in rows]),
+        "group": numbers.encoded([as_group_hash(str(row[3] or "")) for row in rows]),
         "op_name": op_names,
         "op_type": op_types,
         "op_index": names.indices_in_group(op_names),

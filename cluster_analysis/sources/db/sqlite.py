@@ -11,13 +11,13 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from cluster_analysis.sources.columns.database import Wanted, database_of
 from cluster_analysis.sources.columns.place import columns_of
@@ -32,8 +32,7 @@ _T = TypeVar("_T")
 _BATCH_ROWS = 50_000
 
 
-@dataclass(frozen=True)
-class StepTime:
+class StepTime(Struct, frozen=True):
     """When one step began and ended, as the databases' STEP_TIME has it."""
 
     number: int

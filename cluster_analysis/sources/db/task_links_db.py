@@ -18,6 +18,7 @@ from cluster_analysis.sources.db.tasks import task_times, tell_untimed
 from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.link_names import OPERATOR_VARIANT
 from cluster_analysis.tables import schema
+from cluster_analysis.tables.group_hash import as_group_hash
 
 _INFO, _OPERATOR, _TASK = "COMMUNICATION_TASK_INFO", "COMMUNICATION_OP", "TASK"
 _COPIES = ("Memcpy", "Reduce_Inline", "Reduce Inline")
@@ -57,7 +58,7 @@ def read_task_links(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     columns = {
         "rank": numbers.constant(rank, len(known), pa.int32()),
         "step": pa.array([step for _, step in known], pa.int64()),
-        "group": numbers.encoded([names.as_group_hash(str(row[1] or "")) for row, _ in known]),
+        "group": numbers.encoded([as_group_hash(str(row[1] or "")) for row, _ in known]),
         "is_p2p": names.point_to_point(op_types),
         "op_type": op_types,
         "variant": numbers.encoded([OPERATOR_VARIANT] * len(known)),

@@ -7,15 +7,15 @@ matrix names those of the fastest, slowest and middle messages alone; tasks name
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
-from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources import numbers
 from cluster_analysis.sources.compiled.cells import Cells, whole_numbers
 from cluster_analysis.sources.compiled.operator_names import told_by_names
 from cluster_analysis.sources.db.profiler_db import read_step_times
@@ -23,6 +23,8 @@ from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database
 from cluster_analysis.sources.db.tasks import OPERATOR, pairs, texts_of
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.tables import schema
+from cluster_analysis.tables.group_hash import as_group_hash
+from cluster_run.ids import MAX_RANKS
 
 INFO = "COMMUNICATION_TASK_INFO"
 _MESSAGES = "send|recv|receive"
@@ -31,8 +33,7 @@ _NO_PEER = 0xFFFFFFFF
 _Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class _Messages:
+class _Messages(Struct, frozen=True):
     """What tasks say of messages, each once, in columns of equal length; ordered by their start.
 
     Attributes:
@@ -63,7 +64,7 @@ def read_task_peers(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         return None
     steps, is_kept = steps_of(times, found.starts_ns)
     for ends in (found.sources, found.peers):
-        is_kept &= (ends >= 0) & (ends < numbers.MAX_RANKS)
+        is_kept &= (ends >= 0) & (ends < MAX_RANKS)
     kept = pa.array(is_kept)
     op_names = found.op_names.filter(kept)
     if not len(op_names):
@@ -178,7 +179,7 @@ def steps_of(times: Sequence[StepTime], starts_ns: _Ints) -> tuple[_Ints, npt.ND
 def _hashes(groups: pa.Array) -> pa.DictionaryArray:
     """Return the groups as operators' names have them."""
     encoded = pc.fill_null(groups, "").dictionary_encode()
-    hashes = pa.array(map(names.as_group_hash, encoded.dictionary.to_pylist()), pa.string())
+    hashes = pa.array(map(as_group_hash, encoded.dictionary.to_pylist()), pa.string())
     return numbers.encoded(hashes.take(encoded.indices))
 
 

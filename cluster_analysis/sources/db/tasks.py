@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from cluster_analysis.sources.compiled.cells import Cells, as_list, whole_numbers
 from cluster_analysis.sources.compiled.span_sums import summed, summed_spans, summed_tasks
@@ -31,8 +31,7 @@ _OF_OPERATORS = ("opId", "opName", "groupName", "startNs", "relay", "retry")
 _OF_KERNELS = ("globalTaskId", "opType", "taskType", "name", "inputShapes", "outputShapes", "opState")
 
 
-@dataclass(frozen=True)
-class Times:
+class Times(Struct, frozen=True):
     """Begin and end of each row of a table, ns (N,), and which rows have both, in their order (N,).
 
     `are_whole` says whether all rows have both, in whichever order.
@@ -78,8 +77,7 @@ def tell_untimed(times: Times, part: Part, remark: Remark) -> None:
         remark(left_out(n_bad, part, "no_time"))
 
 
-@dataclass(frozen=True)
-class Kernels:
+class Kernels(Struct, frozen=True):
     """The tasks that are kernels and have both times, in columns of equal length.
 
     Attributes:
@@ -106,8 +104,7 @@ def kernels(database: Database) -> Kernels:
     return Kernels(np.stack([times.begin_ns[tasks], times.end_ns[tasks]], axis=1), tasks, rows)
 
 
-@dataclass(frozen=True)
-class KernelGroups:
+class KernelGroups(Struct, frozen=True):
     """Kernels with equal numbers for their texts: so many, and ns in all, at least and at most.
 
     Attributes:

@@ -18,7 +18,8 @@ from cluster_analysis.sources.r1.step_trace import graph_groups
 from cluster_analysis.sources.reading import Reading, or_empty
 from cluster_analysis.sources.text.timeline_json import COLUMNS
 from cluster_analysis.tables import schema
-from cluster_analysis.tables.model import RankMetadata, RankTables
+from cluster_analysis.tables.model import RankMetadata
+from cluster_analysis.tables.rank_tables import RankTables
 from cluster_run.facts import fact
 
 _Rows = list[dict[str, Any]]

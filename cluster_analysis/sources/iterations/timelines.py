@@ -16,10 +16,10 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from cluster_analysis.sources.text.json_text import decode, read_bytes
 
@@ -65,8 +65,7 @@ class Event(msgspec.Struct, gc=False):
 _EVENTS: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(list[Event])
 
 
-@dataclass(frozen=True)
-class Iteration:
+class Iteration(Struct, frozen=True):
     """One iteration, µs: its begin and end, the end of what computes, and the begin of its forward pass."""
 
     number: int
@@ -76,8 +75,7 @@ class Iteration:
     end_us: float
 
 
-@dataclass(frozen=True)
-class Move:
+class Move(Struct, frozen=True):
     """Data moved between two ranks of one operator; ranks are as the file has them."""
 
     source: int
@@ -87,8 +85,7 @@ class Move:
     time_us: float
 
 
-@dataclass(frozen=True)
-class Operator:
+class Operator(Struct, frozen=True):
     """One communication operator of one rank and iteration, with what its planes moved."""
 
     name: str
@@ -97,8 +94,7 @@ class Operator:
     moves: Sequence[Move]
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(Struct, frozen=True):
     """One task that computes."""
 
     name: str

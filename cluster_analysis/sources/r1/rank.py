@@ -22,9 +22,10 @@ from cluster_analysis.sources.r1.step_trace import read_r1_step_trace
 from cluster_analysis.sources.r1.strategy import read_strategy
 from cluster_analysis.sources.reading import Reading, or_empty
 from cluster_analysis.tables import schema
-from cluster_analysis.tables.model import RankMetadata, RankTables
+from cluster_analysis.tables.model import RankMetadata
+from cluster_analysis.tables.rank_tables import RankTables
 from cluster_run.facts import fact
-from cluster_run.findings import ParallelSizes
+from cluster_run.ids import ParallelSizes
 
 #: The file's name holds the number of stages, the number of ranks, and the rank.
 _PIPELINE = re.compile(r"_cluster_analyse_(?P<mode>[a-z-]+)_(?P<stages>\d+)_(?P<size>\d+)_\d+\.csv$")

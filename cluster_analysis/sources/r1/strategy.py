@@ -14,7 +14,7 @@ from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.text.json_text import decode, read_bytes
 from cluster_analysis.tables.model import RankMetadata
 from cluster_run.facts import fact
-from cluster_run.findings import ParallelSizes
+from cluster_run.ids import ParallelSizes
 
 
 class _Size(msgspec.Struct):

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, compress
 from pathlib import Path
@@ -23,7 +22,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec.structs import astuple
+from msgspec import Struct, field
+from msgspec.structs import astuple, replace
 
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.carried import ABSENT, BadEntryError, carried
@@ -77,8 +77,7 @@ _OPERATORS: Decoders[_Op] = Decoders(
 _TIME_COLUMNS = ("elapse_us", "transit_us", "wait_us", "synchronization_us", "idle_us")
 
 
-@dataclass(frozen=True)
-class CommunicationTables:
+class CommunicationTables(Struct, frozen=True):
     """Operators of one rank: COLLECTIVES, PACKETS; OPERATOR_SPANS of a text, TOLD_SUMS of its columns."""
 
     collectives: pa.Table

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.errors import BadFileError, Remark
@@ -38,8 +38,7 @@ class Level(msgspec.Struct, Generic[_Op], gc=False, frozen=True, forbid_unknown_
     collective: dict[str, _Op] = {}
 
 
-@dataclass(frozen=True)
-class Decoders(Generic[_Op]):
+class Decoders(Struct, Generic[_Op], frozen=True):
     """Decoders of one kind of operator, for each form of the file."""
 
     by_step: msgspec.json.Decoder[dict[str, Level[_Op]]]

@@ -6,12 +6,12 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
+from msgspec import Struct
 
 from cluster_analysis.sources.compiled.csv_columns import csv_columns
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
@@ -47,8 +47,7 @@ def read_columns(path: Path, wanted: Iterable[str], remark: Remark) -> pa.Table:
     return table.select(list(found.values())).rename_columns(list(found))
 
 
-@dataclass(frozen=True)
-class Alike:
+class Alike(Struct, frozen=True):
     """Files of one header, each whole: their text, one behind the other, and the rows of each."""
 
     paths: tuple[str, ...]

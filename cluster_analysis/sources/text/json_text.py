@@ -9,7 +9,6 @@ from typing import TypeVar
 import msgspec
 
 from cluster_analysis.sources.columns.place import columns_of
-from cluster_analysis.sources.columns.r1_trace import trace_of
 from cluster_analysis.sources.errors import BadFileError
 from cluster_run.facts import Fact, fact
 
@@ -38,6 +37,9 @@ def read_with_offset(path: Path) -> tuple[bytes, int]:
     except OSError as error:
         columns = columns_of(path)
         if columns is not None:
+            # Needs NumPy, which whoever reads nothing but metadata need not wait for.
+            from cluster_analysis.sources.columns.r1_trace import trace_of  # noqa: PLC0415
+
             return trace_of(columns), 0
         raise BadFileError(fact("unreadable", detail=str(error.strerror or error))) from error
     if content.startswith(_UTF16):

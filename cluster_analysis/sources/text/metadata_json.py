@@ -12,14 +12,12 @@ from pathlib import Path
 
 import msgspec
 
-from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import BadFileError
-from cluster_analysis.sources.names import as_group_hash
 from cluster_analysis.sources.text.json_text import decode, read_bytes
+from cluster_analysis.tables.group_hash import as_group_hash
 from cluster_analysis.tables.model import DeclaredGroup, RankMetadata
 from cluster_run.facts import fact
-from cluster_run.findings import ParallelSizes
-from cluster_run.ids import Rank
+from cluster_run.ids import MAX_RANKS, ParallelSizes, Rank
 
 _ARGUMENT_OF_SIZE = {
     "tp": "tensor_model_parallel_size",
@@ -101,7 +99,7 @@ def parse_metadata(content: bytes) -> RankMetadata:
     world_size = _whole(arguments.get("world_size"))
     ends = [end for _, own_ends in members for end in own_ends]
     ends += [Rank(world_size - 1)] if world_size else []
-    if ends and not 0 <= min(ends) <= max(ends) < numbers.MAX_RANKS:
+    if ends and not 0 <= min(ends) <= max(ends) < MAX_RANKS:
         raise BadFileError(fact("impossible_rank", named=min(ends) if min(ends) < 0 else max(ends)))
     return RankMetadata(
         parallel=ParallelSizes(**sizes),
@@ -137,7 +135,7 @@ def _own_rank(said: object, groups: Iterable[_Group], members: Sequence[_Members
     }
     if isinstance(said, int) and not isinstance(said, bool):
         ranks.add(said)
-    return Rank(ranks.pop()) if len(ranks) == 1 and 0 <= min(ranks) < numbers.MAX_RANKS else None
+    return Rank(ranks.pop()) if len(ranks) == 1 and 0 <= min(ranks) < MAX_RANKS else None
 
 
 def read_profiler_info(path: Path) -> tuple[str, Mapping[str, str]]:

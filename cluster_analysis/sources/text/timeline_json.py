@@ -7,7 +7,6 @@ timeline is cut into slices, `msprof_slice_0_*.json` and so on.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -15,13 +14,11 @@ import msgspec
 import pyarrow as pa
 
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.iterations.place import slice_number
 from cluster_analysis.sources.text.json_text import decode, read_bytes
 from cluster_analysis.tables import schema
 from cluster_run.facts import fact
 
-#: Role of a timeline's file; its further slices are `prof_timeline/1` and so on.
-TIMELINE = "prof_timeline"
-_SLICE = re.compile(r"^msprof_slice_(\d{1,9})_")
 _PROCESS = "Overlap Analysis"
 COLUMNS = {
     "Computing": "computing_us",
@@ -45,12 +42,6 @@ class _Event(msgspec.Struct, gc=False):
 
 
 _EVENTS: msgspec.json.Decoder[list[_Event]] = msgspec.json.Decoder(list[_Event])
-
-
-def slice_number(path: Path) -> int:
-    """Return which slice of a timeline a file is; -1 for a whole timeline."""
-    match = _SLICE.match(path.name)
-    return int(match.group(1)) if match else -1
 
 
 def read_timeline_steps(paths: Sequence[Path], rank: int, remark: Remark) -> pa.Table | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Struct
 
 from cluster_analysis.sources.compiled.cells import whole_numbers
 from cluster_analysis.sources.db.figures_db import KERNEL_TEXTS, operators_of_ranks, sums_of_texts
@@ -38,8 +38,7 @@ _NAMES = (*KERNEL_TEXTS, "opState")
 OfTasks = dict[tuple[str, str], "pa.Table | None"]
 
 
-@dataclass(frozen=True)
-class _Kinds:
+class _Kinds(Struct, frozen=True):
     """The kinds of kernels of one rank.
 
     Attributes:

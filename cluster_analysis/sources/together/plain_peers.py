@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Struct
 
-from cluster_analysis.sources import numbers
 from cluster_analysis.sources.compiled.cells import Cells, whole_numbers
 from cluster_analysis.sources.compiled.operator_names import told_by_names
 from cluster_analysis.sources.db.profiler_db import read_step_times
@@ -27,6 +26,7 @@ from cluster_analysis.sources.db.tasks import OPERATOR, places_of, read_operator
 from cluster_analysis.sources.together.plain_kernels import OfTasks, each_plain
 from cluster_analysis.sources.together.plain_text import FileOfRank, tell
 from cluster_analysis.sources.together.whole import parts_of
+from cluster_run.ids import MAX_RANKS
 
 _Ints = npt.NDArray[np.int64]
 PEERS = "peers"
@@ -34,8 +34,7 @@ PEERS = "peers"
 _DENSE = 16
 
 
-@dataclass(frozen=True)
-class _Operators:
+class _Operators(Struct, frozen=True):
     """The operators of one rank, and the tasks that name their ends.
 
     Attributes:
@@ -51,8 +50,7 @@ class _Operators:
     times: Sequence[StepTime]
 
 
-@dataclass(frozen=True)
-class _Messages:
+class _Messages(Struct, frozen=True):
     """Messages of one rank: their operators' rows, steps, and ends."""
 
     rows: npt.NDArray[np.intp]
@@ -146,5 +144,5 @@ def _messages(operators: _Operators, is_message: npt.NDArray[np.bool_]) -> _Mess
     at, sources, peers = at[order], sources[order], peers[order]
     steps, is_kept = steps_of(operators.times, starts[at])
     for end in (sources, peers):
-        is_kept &= end < numbers.MAX_RANKS
+        is_kept &= end < MAX_RANKS
     return _Messages(at[is_kept], steps[is_kept], sources[is_kept], peers[is_kept])

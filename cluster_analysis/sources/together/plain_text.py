@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cluster_analysis.sources.compiled.layout import Layout
 from cluster_analysis.sources.compiled.link_columns import links_of_files
@@ -84,8 +85,7 @@ def _taken(files: Sequence[FileOfRank], counts: Sequence[int]) -> list[str]:
     return [path for (path, _), count in zip(files, counts, strict=True) if count >= 0]
 
 
-@dataclass(frozen=True)
-class PlainCsv:
+class PlainCsv(Struct, frozen=True):
     """The tables of CSV files by path, the devices that step times name, and the table of all of them."""
 
     tables: Mapping[str, pa.Table] = field(default_factory=dict)

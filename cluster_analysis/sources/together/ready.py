@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.text.communication_json import CommunicationTables
@@ -15,8 +15,7 @@ from cluster_analysis.sources.together.whole import Whole
 _ReadTable = Callable[[Path, Remark], pa.Table | None]
 
 
-@dataclass(frozen=True)
-class Ready:
+class Ready(Struct, frozen=True):
     """What was read already, by path: operators, links, and tables of small files.
 
     `wholes` are the tables that pieces of these are of. `devices` has the device that a file of step times

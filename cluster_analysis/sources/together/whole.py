@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Struct
 
 
-@dataclass(frozen=True)
-class Laid:
+class Laid(Struct, frozen=True):
     """What is known of a table whose rows are laid by step.
 
     Attributes:
@@ -26,8 +25,7 @@ class Laid:
     uses: pa.Table | None = None
 
 
-@dataclass(frozen=True)
-class Whole:
+class Whole(Struct, frozen=True):
     """A table (None: there is none), and its pieces, one behind the other unless it is laid by step."""
 
     table: pa.Table | None

@@ -8,9 +8,8 @@ waited as long as events last, the operator took that long: the network stood st
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, combined, half_octaves, stable_order
@@ -24,8 +23,7 @@ from cluster_analysis.trace.streams.usual_gaps import UsualGaps, medians_of_know
 from cluster_run.ids import Rank
 
 
-@dataclass(frozen=True)
-class _Holed:
+class _Holed(Struct, frozen=True):
     """An operator that some members lack: the others' calls, when they left it, and what it takes, in µs.
 
     `usual_us` is the transfer of complete ones, NaN if there are none; `shortest_us` the shortest elapse.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median, sigma
@@ -14,8 +15,7 @@ from cluster_analysis.thresholds.trace import CLEAR_SIGMAS, ENOUGH_RANKS, LEAST_
 from cluster_analysis.trace.missing.record import MissingCall
 
 
-@dataclass(frozen=True)
-class Exposed:
+class Exposed(Struct, frozen=True):
     """Time in communication that computing does not cover, by rank (R,): of the totals, and of the records.
 
     In µs. `waited_us` (R,) is how long at most the main stream waited for a second one, which the totals hold

@@ -7,9 +7,9 @@ for work.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.tables.model import Topology

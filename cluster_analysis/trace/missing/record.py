@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True)
-class MissingCall:
+class MissingCall(Struct, frozen=True):
     """One call to fill in: like `source` (a call of another rank), on this rank's clock, in µs.
 
     `earliest_us` and `latest_us` are between which times it may have begun instead. A message has a place in

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
@@ -14,8 +13,7 @@ from cluster_analysis.thresholds.streams import MOST_OVERLAPPED, ROUNDED_US
 from cluster_analysis.trace.missing.shown import Shown
 
 
-@dataclass(frozen=True)
-class Rooms:
+class Rooms(Struct, frozen=True):
     """Where calls of a program lie, by what replicas show.
 
     `made_up_us` (groups, slots) are the ends of calls that are filled in, as they become known, else NaN.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
@@ -18,8 +17,7 @@ from cluster_analysis.trace.pairing.program import Edges
 from cluster_analysis.trace.pairing.slots import SEND
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """What replicas show of each slot, (groups, slots), NaN where lost, in µs.
 
     `same` (V,) has one number for what replicas do at one place. `main` are the calls of main streams, in

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.tables.model import Topology
@@ -40,8 +41,7 @@ _BY_CHANCE = float(np.log(CHANCE_P_VALUE))
 _TRIED_FIRST = 8
 
 
-@dataclass(frozen=True)
-class Unseen:
+class Unseen(Struct, frozen=True):
     """One wait: before which call of each member it was, when each came, and when all went on (own clocks).
 
     (N,) each, in µs; `begin_us` and `end_us` are on each rank's own clock.
@@ -52,8 +52,7 @@ class Unseen:
     end_us: FloatArray
 
 
-@dataclass(frozen=True)
-class _Begun:
+class _Begun(Struct, frozen=True, dict=True):
     """The main streams' calls (M,), by rank; `came_us` is the end of the one before, on one clock."""
 
     calls: Calls

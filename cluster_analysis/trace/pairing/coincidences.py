@@ -7,10 +7,10 @@ lie close together. What coincides in several replicas is the program; once may 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import MAD_TO_SIGMA
@@ -32,8 +32,7 @@ from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.pairing.slots import BATCH, RECEIVE, SEND, Family
 
 
-@dataclass(frozen=True)
-class Clocks:
+class Clocks(Struct, frozen=True):
     """How long targets end after their sources' end, and after their begin, and give or take what, in µs.
 
     Each is two arrays (groups,); None where the sources' ends, or begins, tell nothing.
@@ -43,8 +42,7 @@ class Clocks:
     begun: tuple[FloatArray, FloatArray] | None
 
 
-@dataclass(frozen=True)
-class Votes:
+class Votes(Struct, frozen=True):
     """How often two slots' calls end together, (E,) edges from slot `source` to slot `target`.
 
     `weight` is up to 1 for each replica. `clocks` are by (source stage, target stage) where they tell.
@@ -57,8 +55,7 @@ class Votes:
     n_groups: int
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """Some groups of a family on one clock: `start_us` and `end_us` (groups, slots), NaN where lost."""
 
     family: Family

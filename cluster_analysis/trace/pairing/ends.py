@@ -7,9 +7,10 @@ Files tell it of some calls, and times of most; what neither tells follows from 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
@@ -29,8 +30,7 @@ from cluster_analysis.trace.pairing.slots import Family, alone, families, withou
 _SAMPLED = 8
 
 
-@dataclass(frozen=True)
-class Ends:
+class Ends(Struct, frozen=True):
     """For each call (V,): the call that sends to it, and the call that receives from it; -1 for none."""
 
     sender: IntArray
@@ -38,8 +38,7 @@ class Ends:
     n_unpaired: int
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(Struct, frozen=True):
     """Groups that run one program, and its messages: slots that send, and slots that receive (P,)."""
 
     family: Family

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, IntArray
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.pairing.slots import Family
 
 
-@dataclass(frozen=True)
-class Stated:
+class Stated(Struct, frozen=True):
     """What files say of messages: the operators' names by row of COLLECTIVES, and LINKS with global ranks."""
 
     names: pa.ChunkedArray

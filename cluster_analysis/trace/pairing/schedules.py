@@ -8,9 +8,10 @@ against the operators' times.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import islice
+
+from msgspec import Struct
 
 from cluster_analysis.thresholds.messages import MAX_CHUNKS
 
@@ -18,8 +19,7 @@ from cluster_analysis.thresholds.messages import MAX_CHUNKS
 Message = tuple[int, int, bool, int, int]
 
 
-@dataclass(frozen=True)
-class StageCalls:
+class StageCalls(Struct, frozen=True):
     """What one stage does: its messages in program order, and whether each is sent."""
 
     messages: tuple[Message, ...]
@@ -36,8 +36,7 @@ class StageCalls:
         return tuple(m for m, is_send in zip(self.messages, self.is_send, strict=True) if not is_send)
 
 
-@dataclass(frozen=True)
-class BatchCall:
+class BatchCall(Struct, frozen=True):
     """One batchSendRecv: what it sends and what it receives."""
 
     sends: tuple[Message, ...]

@@ -8,10 +8,10 @@ slot a call is in, if the profiler counts what was lost; else groups are familie
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, IntArray
 from cluster_analysis.numeric.sorting import begins
@@ -22,8 +22,7 @@ from cluster_analysis.trace.calls import Calls
 SEND, RECEIVE, BATCH = 0, 1, 2
 
 
-@dataclass(frozen=True)
-class Family:
+class Family(Struct, frozen=True):
     """Groups of one program. `table` (groups, slots) are calls, -1 for none; the slots lie stage by stage.
 
     `stage` and `kind` (slots,) say whose they are and whether they send, receive or do both. `ranks`
@@ -45,8 +44,7 @@ class Family:
         return np.flatnonzero(self.stage == stage)
 
 
-@dataclass(frozen=True)
-class _Runs:
+class _Runs(Struct, frozen=True):
     """The messages of each rank in each group: run `r` is `calls[begin[r]:begin[r + 1]]`, in order."""
 
     calls: IntArray

@@ -9,10 +9,10 @@ hides another one may show.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import distinct
@@ -32,8 +32,7 @@ from cluster_analysis.trace.streams.hidden import Hidden, Weights
 from cluster_analysis.trace.streams.joins import scatter
 
 
-@dataclass(frozen=True)
-class Laid:
+class Laid(Struct, frozen=True, dict=True):
     """Calls of ranks that run one program, side by side: times in µs by (rows, places), a row a rank's step.
 
     Calls that are not recorded were filled in: gaps around them show nothing. `rank` (rows,) tells rows of
@@ -90,8 +89,7 @@ class Laid:
         return np.asarray(self.covered_us * (1.0 + np.clip(self.idle_us / alone, 0.0, MOST_IDLE_SHARE)))
 
 
-@dataclass(frozen=True)
-class Beside:
+class Beside(Struct, frozen=True):
     """Where computing goes on beside calls. By place (places,) and by (rows, places).
 
     Before a call that `runs_on` computing did not wait for the call before it; it took `worked_us` since it

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.thresholds.common import HALFWAY
@@ -32,8 +33,7 @@ class Weights:
         self._n_used = min(self._n_used + 1, int(self._fetched[place - 1]))
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """Before which call something is hidden: its room, and what may lie beyond it (rows,); the most it is.
 
     `weight` is how much is computed there compared with the other places, by what the call is for.

@@ -7,10 +7,11 @@ the rank shortens and what a quicker collective leaves as it is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import stable_order
@@ -27,8 +28,7 @@ POINT = "computing"
 _Rows = tuple[int, IntArray]
 
 
-@dataclass
-class _Woven:
+class _Woven(Struct):
     """Points found so far, and what calls count from: positions of calls, or `n_calls` + a point's number."""
 
     n_calls: int

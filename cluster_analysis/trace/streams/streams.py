@@ -8,9 +8,8 @@ enough; where the main stream waits for one, the gaps of peers tell.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, distinct, searchsorted_within
@@ -36,8 +35,7 @@ from cluster_analysis.trace.streams.joins import (
 )
 
 
-@dataclass(frozen=True)
-class Sequence:
+class Sequence(Struct, frozen=True):
     """Local dependencies of calls, each (V,): positions of calls, -1 for none.
 
     `after` is the call that the gap counts from; `join` a call of the other stream that must have

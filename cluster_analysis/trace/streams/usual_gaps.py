@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
@@ -16,8 +14,7 @@ from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.streams.streams import Sequence
 
 
-@dataclass(frozen=True)
-class UsualGaps:
+class UsualGaps(Struct, frozen=True):
     """The local time before each call (V,) in µs, and the usual one before those of its `code`.
 
     It counts `since` the rank's last call that had ended by then, -1 for none. Calls of one code have the

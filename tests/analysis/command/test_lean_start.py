@@ -48,3 +48,22 @@ def test_a_run_on_this_machine_imports_no_pandas_and_no_dask_and_sets_no_memory_
     assert done.stderr == ""
     expected = ["cluster_analysis.insight.files"] if insight else []
     assert done.stdout.splitlines()[-1] == f"{expected} system"
+
+
+LOOKING = """
+import sys
+from pathlib import Path
+from cluster_analysis.discovery.discover import discover
+found = discover(Path(sys.argv[1]))
+print(len(found.sources), sorted({"numpy", "pyarrow"} & set(sys.modules)))
+"""
+
+
+def test_captures_of_text_are_found_without_numpy_and_arrow(tmp_path: Path) -> None:
+    run = write_small_run(tmp_path / "run")
+    done = subprocess.run(
+        [sys.executable, "-c", LOOKING, str(run)], capture_output=True, text=True, timeout=580, check=True
+    )
+    n_sources, heavy = done.stdout.split(maxsplit=1)
+    assert int(n_sources) > 0
+    assert heavy == "[]\n"

@@ -9,12 +9,13 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.describe.kernels import between_ranks
+from cluster_analysis.judging import judged
 from cluster_analysis.options import AnalyseOptions
-from cluster_analysis.pipeline import examined, judged
+from cluster_analysis.pipeline import examined
 from cluster_analysis.reports import html
 from cluster_analysis.tables import described, schema
-from cluster_analysis.tables.model import ParallelSizes, Topology
-from cluster_run.ids import Rank
+from cluster_analysis.tables.model import Topology
+from cluster_run.ids import ParallelSizes, Rank
 from tests.analysis.runs import real, write_small_run
 
 NOWHERE = Topology((), {}, {}, {}, ParallelSizes(), {})

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.describe.places import host_times, packet_sizes
+from cluster_analysis.judging import judged
 from cluster_analysis.options import AnalyseOptions
-from cluster_analysis.pipeline import examined, judged
+from cluster_analysis.pipeline import examined
 from cluster_analysis.reports import html
 from cluster_analysis.reports.page.pictures import device_map, memory_curves, packet_bars
 from cluster_analysis.result import AnalysisResult

@@ -18,8 +18,7 @@ from cluster_analysis.insight.op_copy import OpenFiles
 from cluster_analysis.tables.model import Group, Topology
 from cluster_analysis.tables.schema import COLLECTIVES, LINKS
 from cluster_run.errors import InputError
-from cluster_run.findings import ParallelSizes
-from cluster_run.ids import Rank, Step
+from cluster_run.ids import ParallelSizes, Rank, Step
 from tests.analysis.runs import captures, file_of, write_small_run
 
 PAIR = Group("7", "pp", (Rank(4), Rank(9)))

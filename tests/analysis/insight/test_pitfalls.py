@@ -251,8 +251,10 @@ def test_rank_sets_are_sorted_tuples() -> None:
 def topology_of_nobody() -> Any:
     from cluster_analysis.tables.model import Group, Topology  # noqa: PLC0415
     from cluster_analysis.topology.groups import GROUP_USE  # noqa: PLC0415
-    from cluster_run.findings import ParallelSizes  # noqa: PLC0415
-    from cluster_run.ids import Rank  # noqa: PLC0415
+    from cluster_run.ids import (  # noqa: PLC0415
+        ParallelSizes,
+        Rank,
+    )
 
     assert "group" in COLLECTIVES.names
     row = dict.fromkeys(GROUP_USE.names) | {"rank": 0, "group": "42", "is_p2p": False}

@@ -1,5 +1,4 @@
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow.compute as pc
@@ -11,6 +10,7 @@ from cluster_analysis.judge.view import build_view
 from cluster_analysis.replay.replay import Graph, Repair
 from cluster_analysis.sentences.chains import chain
 from cluster_analysis.trace.evidence import StepOperators
+from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, Judged, judged
 
 

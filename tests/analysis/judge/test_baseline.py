@@ -1,9 +1,8 @@
-from dataclasses import replace
-
 import pytest
 
 from cluster_analysis.judge.baseline import Comparison, compare
 from cluster_analysis.reports.changes import refusals, summary
+from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, Judged, judged
 
 

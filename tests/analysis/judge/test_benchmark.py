@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from benchmarks.detection.simulated import is_unseen, judge, true_saving_share
 from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate
+from tests.analysis.copies import replace
 from tests.analysis.jobs import judged
 
 DATA_PARALLEL = JobSpec(tp=1, pp=1, dp=16, steps=3, microbatches=4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from cluster_analysis.tables.schema import COUNTERS
 from cluster_run.findings import Evidence, Finding, Link
 from cluster_run.ids import Rank
 from cluster_simulate.api import JobSpec, parse_scenario, simulate, write_run
+from tests.analysis.copies import replace
 from tests.analysis.totals import evidence_of_computing, on_hosts, peers_agree
 
 N_RANKS = 8

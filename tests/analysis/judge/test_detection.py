@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -10,6 +8,7 @@ from cluster_analysis.sentences.chains import chain as chain_of
 from cluster_analysis.tables.schema import COLLECTIVES, STEPS
 from cluster_run.findings import FAULT_KINDS
 from cluster_simulate.api import Healthy, JobSpec, Noise, simulate, tables, topology
+from tests.analysis.copies import replace
 from tests.analysis.jobs import (
     NO_LINKS,
     NO_OPERATORS,

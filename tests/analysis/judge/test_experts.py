@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +15,7 @@ from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_simulate.api import Healthy, JobSpec
+from tests.analysis.copies import replace
 from tests.analysis.jobs import judged
 
 #: Two stages of four hosts, busy experts everywhere.

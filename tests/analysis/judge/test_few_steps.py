@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import FAULT_KINDS
 from cluster_simulate.api import JobSpec
+from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, judged
 from tests.analysis.said import notes_of, summary
 

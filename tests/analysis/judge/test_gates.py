@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -19,6 +17,7 @@ from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Severity
 from cluster_simulate.api import JobSpec
+from tests.analysis.copies import replace
 from tests.analysis.jobs import judged
 from tests.analysis.totals import (
     STEP_US,

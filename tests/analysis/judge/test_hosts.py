@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -12,6 +10,7 @@ from cluster_analysis.judge.detectors.slow_host import beside_other_hosts
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_run.ids import HostId, Rank
 from cluster_simulate.api import Healthy, JobSpec
+from tests.analysis.copies import replace
 from tests.analysis.jobs import judged
 from tests.analysis.totals import evidence_of_computing, evidence_of_idle, on_hosts, peers_agree
 

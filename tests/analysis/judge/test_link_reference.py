@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,6 +12,7 @@ from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.slow_units import Observations, judged
 from cluster_analysis.tables.schema import LINKS
 from cluster_analysis.thresholds.limits import Thresholds
+from tests.analysis.copies import replace
 from tests.analysis.totals import evidence_of_computing, on_hosts, peers_agree
 
 N_SEEN = 8

@@ -1,5 +1,4 @@
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 import pyarrow.compute as pc
@@ -12,6 +11,7 @@ from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.slow_units import Units
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_simulate.api import Healthy, JobSpec
+from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, Judged, judged
 from tests.analysis.said import summary
 

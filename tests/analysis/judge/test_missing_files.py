@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pyarrow as pa
 import pytest
 
 from cluster_analysis.judge.detection import Detection, detect
-from cluster_analysis.tables.model import RankTables
+from cluster_analysis.tables.rank_tables import RankTables
 from cluster_run.ids import Rank
 from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, tables, topology
+from tests.analysis.copies import replace
 from tests.analysis.jobs import evidence_of_tables, judged
 
 SMALL = JobSpec(tp=2, pp=2, dp=4, ranks_per_host=4, steps=5)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from cluster_analysis.judging import judged
 from cluster_analysis.options import AnalyseOptions
-from cluster_analysis.pipeline import examined, judged
+from cluster_analysis.pipeline import examined
 from cluster_analysis.replay.job_evidence import NO_COMMON_STEP
 from tests.analysis.runs import file_of, write_small_run
 

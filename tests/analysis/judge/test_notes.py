@@ -1,7 +1,5 @@
 """The notes on what could not be judged are sentences for one rank as for several."""
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,6 +12,7 @@ from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.ids import Rank
 from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, tables, topology
+from tests.analysis.copies import replace
 from tests.analysis.jobs import (
     NO_LINKS,
     NO_OPERATORS,

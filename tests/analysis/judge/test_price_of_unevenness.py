@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from cluster_simulate.api import Healthy, JobSpec
+from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, judged
 from tests.analysis.totals import judged_by_computing, on_hosts, peers_agree
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ from cluster_analysis.tables.schema import LINKS
 from cluster_run.findings import Finding
 from cluster_run.ids import HostId, Rank
 from cluster_simulate.api import Healthy, JobSpec
+from tests.analysis.copies import replace
 from tests.analysis.jobs import (
     NO_LINKS,
     NO_OPERATORS,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -18,6 +16,7 @@ from cluster_analysis.tables.schema import OPERATORS, empty
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Finding
 from cluster_run.ids import Rank
+from tests.analysis.copies import replace
 from tests.analysis.totals import STEP_US, evidence_of_computing, on_hosts
 
 N_RANKS, N_STEPS = 32, 5

@@ -1,8 +1,7 @@
 """Findings of two runs, matched: fixed, still there, new."""
 
-from dataclasses import replace
-
 from cluster_analysis.judge.told_before import match_findings
+from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 
 RANK, LINK = builder.degraded().document.findings

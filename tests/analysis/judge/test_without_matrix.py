@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -13,6 +11,7 @@ from cluster_analysis.judge.detectors import slow_network
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Finding
 from cluster_simulate.api import JobSpec
+from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, Judged, judged
 from tests.analysis.said import notes_of, summary
 

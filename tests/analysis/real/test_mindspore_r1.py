@@ -9,8 +9,9 @@ import pyarrow.compute as pc
 import pytest
 
 from cluster_analysis.discovery.discover import discover
+from cluster_analysis.judging import judged
 from cluster_analysis.options import AnalyseOptions
-from cluster_analysis.pipeline import examined, judged
+from cluster_analysis.pipeline import examined
 from cluster_analysis.sources.rank import read_rank
 from tests.analysis.real.captures import DATA, US_PER_MS, needs_captures, read, topology_of
 from tests.analysis.said import notes_of

@@ -9,8 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from cluster_analysis.judging import judged
 from cluster_analysis.options import AnalyseOptions
-from cluster_analysis.pipeline import examined, judged
+from cluster_analysis.pipeline import examined
 from cluster_analysis.reports.page.traffic import build_traffic
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.text.step_trace_csv import COLUMNS

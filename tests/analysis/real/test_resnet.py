@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from cluster_analysis.judging import judged
 from cluster_analysis.options import AnalyseOptions
-from cluster_analysis.pipeline import examined, judged
+from cluster_analysis.pipeline import examined
 from cluster_analysis.sources.db.profiler_db import read_task_steps
 from cluster_analysis.sources.db.task_links_db import read_task_links
 from cluster_analysis.sources.errors import unheard

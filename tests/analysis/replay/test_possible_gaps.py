@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -12,6 +10,7 @@ from cluster_analysis.judge.view import build_view
 from cluster_analysis.replay.possible_gaps import _level, _over
 from cluster_analysis.replay.role_gaps import RoleGaps
 from cluster_simulate.api import Healthy, JobSpec, truth
+from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, judged
 
 

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -15,6 +14,7 @@ from cluster_analysis.thresholds.replay import HELD_UP_FACTOR
 from cluster_analysis.trace.reduction import reduce_step
 from cluster_run.ids import Rank, Step
 from cluster_simulate.api import Healthy, JobSpec, Noise
+from tests.analysis.copies import replace
 from tests.analysis.jobs import (
     NO_LINKS,
     SMALL,

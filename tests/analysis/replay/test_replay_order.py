@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.replay.instances import Instances
 from cluster_analysis.replay.order import Block, ReplayOrder, replay_order
+from tests.analysis.copies import replace
 
 #: A loaded machine is slow and makes no test fail.
 UNHURRIED = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])

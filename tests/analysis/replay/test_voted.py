@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from cluster_analysis.replay.voted import with_voted_messages
 from cluster_analysis.trace.evidence import StepOperators
+from tests.analysis.copies import replace
 
 _RIGHT = (0, 1)
 _CROSSED = (1, 0)

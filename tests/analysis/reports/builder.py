@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -14,18 +14,10 @@ from cluster_analysis.run_header import places_of
 from cluster_analysis.tables import described, schema
 from cluster_analysis.tables.model import Group, GroupRole, Topology
 from cluster_run.facts import fact
-from cluster_run.findings import (
-    Evidence,
-    Finding,
-    FindingsDocument,
-    Link,
-    LostPart,
-    ParallelSizes,
-    RunInfo,
-    Wait,
-)
-from cluster_run.ids import DeviceId, HostId, Rank, Step
+from cluster_run.findings import Evidence, Finding, FindingsDocument, Link, LostPart, RunInfo, Wait
+from cluster_run.ids import DeviceId, HostId, ParallelSizes, Rank, Step
 from cluster_run.problem import Problem
+from tests.analysis.copies import replace
 
 DEVICES_PER_HOST = 8
 SLOW_RANK = Rank(5)

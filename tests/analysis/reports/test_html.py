@@ -1,6 +1,5 @@
 import json
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -10,6 +9,7 @@ from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import html
 from cluster_analysis.reports.page.packing import unpack
+from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 from tests.analysis.said import next_check, summary
 

@@ -1,8 +1,7 @@
-from dataclasses import replace
-
 import pytest
 
 from cluster_analysis.reports import markdown, terminal
+from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 from tests.analysis.reports.gold import assert_gold
 from tests.analysis.reports.test_terminal import RESULTS

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from dataclasses import replace
 
 from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.reports import commands, html, markdown, terminal
@@ -11,6 +10,7 @@ from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.reports.words import load_dictionary
 from cluster_hook.telling.verdict import read_verdict
 from cluster_run.findings import Place
+from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 
 WHERE = f"rank {builder.SLOW_RANK} = host 1 / device {builder.SLOW_RANK}"

@@ -1,11 +1,11 @@
 import shutil
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cluster_analysis.reports import prometheus
+from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 from tests.analysis.reports.gold import assert_gold
 from tests.analysis.reports.test_terminal import RESULTS

@@ -1,5 +1,4 @@
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -7,6 +6,7 @@ from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import html, terminal
 from cluster_analysis.result import Reported, Shown
 from cluster_run.facts import fact
+from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 from tests.analysis.reports.gold import assert_gold
 

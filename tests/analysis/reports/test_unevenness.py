@@ -1,12 +1,11 @@
 """What unevenness costs, as terminal, ticket and page tell it."""
 
-from dataclasses import replace
-
 import pytest
 
 from cluster_analysis.reports import html, markdown, terminal, words
 from cluster_analysis.reports.unevenness import price_of_unevenness
 from cluster_run.findings import LostPart
+from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 
 DICTIONARY = words.load_dictionary()

@@ -1,5 +1,4 @@
 import re
-from dataclasses import replace
 from importlib.resources import files
 from string import Formatter
 from typing import get_args
@@ -22,6 +21,7 @@ from cluster_run.findings import (
     WorkloadKind,
 )
 from cluster_run.ids import Rank
+from tests.analysis.copies import replace
 from tests.analysis.jobs import judged
 from tests.analysis.reports import builder
 

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
-from cluster_analysis.tables.model import Capture, RankTables, Topology
+from cluster_analysis.tables.model import Capture, Topology
+from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.topology.build import build_topology
 from cluster_analysis.topology.use import group_use
 from cluster_run.ids import Rank

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from cluster_analysis.sources.rank import read_rank
-from cluster_analysis.tables.model import RankTables, Selection
+from cluster_analysis.tables.model import Selection
+from cluster_analysis.tables.rank_tables import RankTables
 from tests.analysis.sources.builders import OUTPUT, source_of, write_info
 
 NS = 1_000

@@ -6,7 +6,6 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.rank import read_rank
 from cluster_reduce.communication import reduce_communication
 from cluster_reduce.form import HEAD_WORDS, SUFFIX, Writer
+from tests.analysis.copies import replace
 from tests.analysis.runs import write_small_run
 from tests.analysis.sources.builders import (
     GROUP,

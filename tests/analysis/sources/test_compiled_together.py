@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import fields
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import fields
 
 from cluster_analysis.sources.compiled import reader
 from cluster_analysis.sources.text.communication_json import CommunicationTables, read_communication

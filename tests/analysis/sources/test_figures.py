@@ -10,7 +10,7 @@ import pytest
 
 from cluster_analysis.sources.counters import read_module_memory
 from cluster_analysis.sources.rank import read_rank
-from cluster_analysis.tables.model import RankTables
+from cluster_analysis.tables.rank_tables import RankTables
 from tests.analysis.said import refused
 from tests.analysis.sources.builders import OUTPUT, source_of, write_capture
 from tests.analysis.sources.hand_made_databases import BEGIN, NS, database_capture, profiler_db

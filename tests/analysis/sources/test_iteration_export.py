@@ -10,7 +10,7 @@ import pytest
 
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
-from cluster_analysis.tables.model import RankTables
+from cluster_analysis.tables.rank_tables import RankTables
 
 _NO_RANK = 4294967295
 

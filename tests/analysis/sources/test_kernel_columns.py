@@ -12,7 +12,7 @@ from cluster_analysis.sources.errors import BadFileError, unheard
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.text import kernel_details_csv
 from cluster_analysis.sources.text.kernel_details_csv import read_kernel_details, read_kernels
-from cluster_analysis.tables.model import RankTables
+from cluster_analysis.tables.rank_tables import RankTables
 from cluster_reduce.form import SUFFIX, Writer
 from tests.analysis.sources.builders import source_of
 from tests.analysis.sources.twins import as_columns, assert_twins

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cluster_analysis.sources.names import group_hash
+from cluster_analysis.tables.group_hash import group_hash
 from cluster_analysis.topology.build import map_links
 from tests.analysis.sources.builders import GROUP, LinkRow, write_capture
 from tests.analysis.sources.four_ranks import RANKS, own_links, problems_of, read_all, topology_of

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from cluster_analysis.judging import judged
 from cluster_analysis.options import AnalyseOptions
-from cluster_analysis.pipeline import examined, judged
+from cluster_analysis.pipeline import examined
 from cluster_analysis.sources.rank import read_rank
-from cluster_analysis.tables.model import RankTables
+from cluster_analysis.tables.rank_tables import RankTables
 from tests.analysis.said import notes_of, reason, summary
 from tests.analysis.sources.builders import source_of
 

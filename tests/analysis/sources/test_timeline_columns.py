@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cluster_analysis.sources import host_times
 from cluster_analysis.sources.rank import read_rank
-from cluster_analysis.tables.model import RankTables
+from cluster_analysis.tables.rank_tables import RankTables
 from cluster_reduce.form import SUFFIX, UnfitError, Writer
 from cluster_reduce.sums import spans, trace_view
 from cluster_reduce.sums.trace_view import reduce_trace_view, unread

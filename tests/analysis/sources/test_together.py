@@ -11,7 +11,6 @@ import sys
 import weakref
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +27,11 @@ from cluster_analysis.sources.errors import BadFileError, unheard
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.together.read_together import read_together
 from cluster_analysis.sources.together.ready import Ready
-from cluster_analysis.tables.model import RankSource, RankTables
+from cluster_analysis.tables.model import RankSource
+from cluster_analysis.tables.rank_tables import RankTables
 from cluster_reduce.form import SUFFIX
 from cluster_reduce.reduction import reduced
+from tests.analysis.copies import replace
 
 ROOT = Path(__file__).parents[3]
 LARGE = ("communication.json", "communication_matrix.json")

@@ -13,7 +13,8 @@ import pytest
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.names import operation
 from cluster_analysis.sources.rank import read_rank
-from cluster_analysis.tables.model import Capture, RankTables
+from cluster_analysis.tables.model import Capture
+from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.topology.build import build_topology, map_links
 from cluster_analysis.topology.use import group_use
 from cluster_run.ids import Rank

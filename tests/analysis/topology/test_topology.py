@@ -6,19 +6,12 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.tables import schema
-from cluster_analysis.tables.model import (
-    Capture,
-    DeclaredGroup,
-    RankMetadata,
-    RankSource,
-    RankTables,
-    Topology,
-)
+from cluster_analysis.tables.model import Capture, DeclaredGroup, RankMetadata, RankSource, Topology
+from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.topology.build import build_topology, map_links
 from cluster_analysis.topology.roles import role_of_name
 from cluster_analysis.topology.use import group_use
-from cluster_run.findings import ParallelSizes
-from cluster_run.ids import Rank
+from cluster_run.ids import ParallelSizes, Rank
 from cluster_run.problem import Problem
 from tests.analysis.said import reason
 

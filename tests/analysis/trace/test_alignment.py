@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,6 +11,7 @@ from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.trace.alignment import clock_offsets, connected
 from cluster_analysis.trace.calls import Calls, calls_of
 from cluster_analysis.trace.matching import match_calls
+from tests.analysis.copies import replace
 from tests.analysis.jobs import Call, collectives_table
 
 #: A loaded machine is slow and makes no test fail.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.calls import Calls, calls_of
 from cluster_analysis.trace.pairing.ends import Ends
 from cluster_run.ids import Rank
+from tests.analysis.copies import replace
 from tests.analysis.jobs import Call, collectives_table, small_topology
 from tests.analysis.trace.paired import paired_ends
 

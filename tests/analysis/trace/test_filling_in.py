@@ -1,4 +1,3 @@
-from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -18,6 +17,7 @@ from cluster_analysis.trace.reduction import reduce_step
 from cluster_analysis.trace.streams.streams import sequence
 from cluster_run.ids import Step
 from cluster_simulate.api import Healthy, JobSpec
+from tests.analysis.copies import replace
 from tests.analysis.jobs import (
     NO_LINKS,
     SMALL,

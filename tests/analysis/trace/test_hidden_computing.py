@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.trace.streams.computing import Beside, Laid, beside
+from tests.analysis.copies import replace
 
 N_RANKS = 6
 N_STEPS = 4

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import calls_of
 from cluster_analysis.trace.matching import match_calls
 from cluster_analysis.trace.pairing.peers import Stated
+from tests.analysis.copies import replace
 from tests.analysis.jobs import Call, collectives_table
 from tests.analysis.trace.paired import paired_ends
 from tests.analysis.trace.pipelines import (

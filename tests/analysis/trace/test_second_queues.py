@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,6 +13,7 @@ from cluster_analysis.tables.schema import STEPS
 from cluster_analysis.trace.calls import Calls, calls_of
 from cluster_analysis.trace.streams.streams import Sequence, sequence
 from cluster_run.ids import HostId
+from tests.analysis.copies import replace
 from tests.analysis.jobs import (
     NO_LINKS,
     NO_OPERATORS,

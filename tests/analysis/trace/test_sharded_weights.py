@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -12,6 +10,7 @@ from cluster_analysis.trace.matching import match_calls
 from cluster_analysis.trace.missing.imputation import with_missing_calls
 from cluster_analysis.trace.streams.streams import sequence
 from cluster_simulate.api import Healthy, JobSpec
+from tests.analysis.copies import replace
 from tests.analysis.jobs import Call, collectives_table, judged, small_topology
 
 SHARDED = JobSpec(tp=4, pp=2, dp=4, steps=3, dp_mode="zero3")

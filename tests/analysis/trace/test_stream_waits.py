@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -17,6 +15,7 @@ from cluster_analysis.trace.reduction import reduce_step
 from cluster_analysis.trace.streams.points import POINT, with_points
 from cluster_run.ids import Step
 from cluster_simulate.api import Healthy, JobSpec
+from tests.analysis.copies import replace
 from tests.analysis.jobs import (
     NO_LINKS,
     Call,

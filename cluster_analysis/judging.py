@@ -1,0 +1,166 @@
+"""The second half of the analysis: what was examined is judged, and compared with an older run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from msgspec import structs
+
+from cluster_analysis.describe.everything import described
+from cluster_analysis.describe.rules import advised
+from cluster_analysis.engine.memory import give_back
+from cluster_analysis.engine.read_ranks import Progress, RanksRead
+from cluster_analysis.judge.detection import detect
+from cluster_analysis.pipeline import Examined, counts_missing, examined
+from cluster_analysis.replay.job_evidence import NO_COMMON_STEP
+from cluster_analysis.result import AnalysisResult
+from cluster_analysis.run_header import analysed_at, captured_at, places_of, run_command
+from cluster_analysis.sentences.problems import reason
+from cluster_analysis.tables.model import Capture, Selection, Topology
+from cluster_analysis.tables.schema import RANKS
+from cluster_run.facts import fact
+from cluster_run.findings import FindingsDocument, RunInfo, Verdict
+from cluster_run.ids import Rank
+from cluster_run.problem import Problem, one_a_file
+from cluster_run.version import VERSION
+
+if TYPE_CHECKING:
+    from cluster_analysis.judge.baseline import Comparison
+
+
+def compared(
+    examined_run: Examined, result: AnalysisResult, progress: Progress | None = None
+) -> Comparison | None:
+    """Return what changed since the baseline that the options name, None where they name none.
+
+    `result` is what was found in the run; the older run is judged in the same way.
+
+    Raises:
+        InputError: the baseline cannot be analysed.
+    """
+    options = examined_run.options
+    if options.baseline is None:
+        return None
+    # Few have a baseline.
+    from cluster_analysis.judge.baseline import compare  # noqa: PLC0415
+    from cluster_analysis.judge.told_before import match_findings  # noqa: PLC0415
+
+    # Steps are numbered anew in each run; only the choice of ranks means the same in both.
+    selection = Selection(ranks=options.selection.ranks)
+    older = structs.replace(options, run=options.baseline, baseline=None, capture=None, selection=selection)
+    with examined(older, progress) as before:
+        found = compare(before.evidence, before.topology, examined_run.evidence, examined_run.topology)
+        if found.refusals:
+            return found
+        pairs = match_findings(judged(before).document.findings, result.document.findings)
+        return structs.replace(found, findings=pairs)
+
+
+def judged(known: Examined) -> AnalysisResult:
+    """Return the findings, and the tables behind them."""
+    options, evidence, topology = known.options, known.evidence, known.topology
+    capture, read = known.capture, known.read
+    found = detect(evidence, topology)
+    give_back()
+    seen = _ranks_with_data(read)
+    expected = _expected_ranks(capture, topology, options.selection)
+    problems = one_a_file(capture.problems, read.problems)
+    missing = sorted(expected - seen)
+    if NO_COMMON_STEP in evidence.notes:
+        problems += (Problem(NO_COMMON_STEP, advice="record_same_steps"),)
+    problems += _unnamed_missing(missing, problems, len(expected))
+    # Without its step times nobody can say that a rank is healthy.
+    untimed = seen.difference(read.steps["rank"].unique().to_pylist())
+    verdict: Verdict = "unknown" if (missing or untimed) and found.verdict == "healthy" else found.verdict
+    of_batches = (note for one in read.summaries for note in one.notes)
+    notes = dict.fromkeys((*capture.notes, *of_batches, *evidence.notes, *found.notes))
+    hosts = {host for rank, host in topology.hosts.items() if rank in seen}
+    document = FindingsDocument(
+        tool_version=VERSION,
+        run=RunInfo(
+            ranks=len(seen),
+            expected_ranks=len(expected),
+            hosts=len(hosts),
+            steps=evidence.steps,
+            step_ms=found.step_ms,
+            sources=tuple(sorted({source.kind for source in capture.sources})),
+            parallel=topology.parallel,
+            name=options.run.resolve().name,
+            path=str(options.run.resolve()),
+            captured=captured_at(known.sources),
+            analysed=analysed_at(),
+            command=run_command(options),
+            ideal_step_ms=None if found.ideal is None else round(found.ideal.ideal_us / 1e3, 3),
+            slowdown=None if found.ideal is None else round(found.ideal.slowdown, 4),
+            lost=found.lost,
+        ),
+        verdict=verdict,
+        findings=tuple(replace(one, places=places_of(one, topology)) for one in found.findings),
+        problems=tuple(sorted(set(problems), key=_problem_order)),
+        notes=tuple(notes),
+        replay=found.replay,
+    )
+    tables = {
+        "ranks": _ranks_table(topology),
+        "steps": evidence.step_table,
+        "matched": found.matched,
+        "rank_times": found.rank_times,
+        "links": found.links,
+        "operators": evidence.operators,
+        "iterations": read.iterations,
+        "packets": evidence.packets,
+        **read.figures,
+    }
+    tables |= described(tables, topology)
+    findings = advised(document.findings, tables["advice"], len(seen))
+    return AnalysisResult(
+        document=replace(document, findings=findings),
+        topology=topology,
+        tables=tables,
+        addresses=known.shown_addresses,
+    )
+
+
+def _ranks_with_data(read: RanksRead) -> set[Rank]:
+    seen = {Rank(one) for one in read.steps["rank"].unique().to_pylist()}
+    return seen | {Rank(one) for one in read.uses["rank"].unique().to_pylist()}
+
+
+def _expected_ranks(capture: Capture, topology: Topology, selection: Selection) -> set[Rank]:
+    """Return every rank that the rank table, the metadata or a communication group knows of."""
+    expected = {*capture.expected_ranks, *topology.ranks}
+    for group in topology.groups.values():
+        expected.update(group.ranks)
+    return expected if selection.ranks is None else expected & selection.ranks
+
+
+def _unnamed_missing(
+    missing: list[Rank], problems: tuple[Problem, ...], n_expected: int
+) -> tuple[Problem, ...]:
+    """Return one problem for all missing ranks that no other problem names."""
+    named = {problem.rank for problem in problems}
+    unnamed = [rank for rank in missing if rank not in named]
+    if not unnamed or any(counts_missing(one) for one in problems):
+        return ()
+    why = fact("missing_ranks", n_missing=len(unnamed), n_ranks=n_expected, ranks=tuple(unnamed))
+    return (Problem(why, advice="collect_them_too"),)
+
+
+def _problem_order(problem: Problem) -> tuple[str, int, str, str]:
+    """By place, then by what a reader of findings.json sees: the order of it is the same in each run."""
+    rank = -1 if problem.rank is None else problem.rank
+    return (problem.host or "", rank, problem.file, reason(problem).en)
+
+
+def _ranks_table(topology: Topology) -> pa.Table:
+    columns = {
+        "rank": list(topology.ranks),
+        "host": [topology.hosts.get(rank) for rank in topology.ranks],
+        "device": [topology.devices.get(rank) for rank in topology.ranks],
+        "stage": [topology.stages.get(rank) for rank in topology.ranks],
+        "tp_index": [topology.tp_index.get(rank) for rank in topology.ranks],
+        "dp_index": [topology.dp_index.get(rank) for rank in topology.ranks],
+    }
+    return pa.table(columns, schema=RANKS)
