@@ -7,7 +7,6 @@ from typing import cast
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from cluster_analysis.judge.suspects import Suspect, Where
 from cluster_analysis.judge.view import JobView
