@@ -42,7 +42,7 @@ def missing_messages(
         purpose: a number for each group (groups,), the same for those that serve alike.
         is_side: which calls run beside computing (V,); none, if that is not known.
     """
-    main = np.arange(len(calls)) if is_side is None else np.flatnonzero(~is_side)
+    is_main = np.ones(len(calls), bool) if is_side is None else ~is_side
     lost_of = [_lost(program) for program in programs]
     found: list[MissingCall] = []
     if not any(lost.any() for lost in lost_of):
@@ -53,7 +53,7 @@ def missing_messages(
     _, same = combined(calls.kind, operator - first[calls.group], purpose[calls.group])
     for number, (program, lost) in enumerate(zip(programs, lost_of, strict=True)):
         if lost.any():
-            shown = Shown.of(calls, same, main, offset_us, program)
+            shown = Shown.of(calls, same, is_main, offset_us, program)
             rooms = Rooms(shown, np.full(program.family.table.shape, np.nan))
             # In the order of a rank's calls: one that follows another one that is lost begins behind it.
             for row, slot in np.argwhere(lost).tolist():

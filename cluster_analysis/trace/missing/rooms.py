@@ -66,9 +66,10 @@ class Rooms(Struct, frozen=True):
         Where it lacks that one too, when it ended its last one. Those that are still under way when the next
         call begins are on another stream.
         """
-        here = np.arange(inside.start, inside.stop)
         ends = self.shown.calls.end_us[inside.start : inside.stop]
-        ends = np.where((ends <= until_us + ROUNDED_US) & np.isin(here, self.shown.main), ends, -np.inf)
+        ends = np.where(
+            (ends <= until_us + ROUNDED_US) & self.shown.is_main[inside.start : inside.stop], ends, -np.inf
+        )
         asked = self.shown.earlier[:, slot]
         found = self._of_replicas(asked, self.shown.same[inside.start : inside.stop], ends)
         if not np.isfinite(found):  # a message: the rank's own of that slot
@@ -108,7 +109,7 @@ class Rooms(Struct, frozen=True):
     def _call_before(self, slot: int, first: int, last: int) -> int:
         """The last of a rank's calls between two that comes before a slot in the replicas' order."""
         calls, same = self.shown.calls, self.shown.same
-        inside = np.where(np.isin(np.arange(first + 1, last), self.shown.main), same[first + 1 : last], -1)
+        inside = np.where(self.shown.is_main[first + 1 : last], same[first + 1 : last], -1)
         asked = self.shown.program.family.table[:, slot]
         before: list[int] = []
         for call in asked[asked >= 0][:N_ASKED].tolist():

@@ -20,17 +20,18 @@ from cluster_analysis.trace.pairing.slots import SEND
 class Shown(Struct, frozen=True):
     """What replicas show of each slot, (groups, slots), NaN where lost, in µs.
 
-    `same` (V,) has one number for what replicas do at one place. `main` are the calls of main streams, in
-    order. `earlier` is the one of them that had ended last on the rank when a slot's began, `later` the call
-    that began first when that was over, -1 for none. `before_us` is the local time since `earlier`;
-    `after_us` that until the next call begins, below 0 where the two overlap. `pace` (groups, slots) is how
-    long the rank works compared with its replicas, and `work_us` (slots,) for how long they do so before a
-    slot at a pace of 1. `partner` (slots,) is the other end of the message, -1 for none; `waits` are slots,
+    `same` (V,) has one number for what replicas do at one place. `is_main` (V,) are calls of main streams,
+    `main` the same in order. `earlier` is the one of them that had ended last on the rank when a slot's began,
+    `later` the call that began first when that was over, -1 for none. `before_us` is the local time since
+    `earlier`; `after_us` that until the next call begins, below 0 where the two overlap. `pace` (groups,
+    slots) is how long the rank works compared with its replicas, and `work_us` (slots,) for how long they do
+    so before a slot at a pace of 1. `partner` (slots,) is the other end of the message, -1 for none; `waits` are slots,
     and whom each does not leave before (M,).
     """
 
     calls: Calls
     same: IntArray
+    is_main: BoolArray
     main: IntArray
     offset_us: FloatArray
     program: Program
@@ -46,11 +47,11 @@ class Shown(Struct, frozen=True):
 
     @classmethod
     def of(
-        cls, calls: Calls, same: IntArray, main: IntArray, offset_us: FloatArray, program: Program
+        cls, calls: Calls, same: IntArray, is_main: BoolArray, offset_us: FloatArray, program: Program
     ) -> Shown:
         """Take it of a step's calls, and a program with its messages."""
         family, table = program.family, program.family.table
-        is_lost = table < 0
+        is_lost, main = table < 0, np.flatnonzero(is_main)
         n = len(calls)
         rank = calls.rank[table]
         later = np.minimum(table + 1, n - 1)
@@ -71,8 +72,8 @@ class Shown(Struct, frozen=True):
         partner[program.edges[0][unmatched]] = program.edges[1][unmatched]
         aligned = np.where(is_lost, np.nan, end[table] + offset_us[rank])
         return cls(
-            calls, same, main, offset_us, program, earlier, _begun_after(calls, table), before, after, elapse,
-            pace, _work_us(family.stage, partner, before / pace), partner,
+            calls, same, is_main, main, offset_us, program, earlier, _begun_after(calls, table), before, after,
+            elapse, pace, _work_us(family.stage, partner, before / pace), partner,
             _waits(program, aligned, aligned - elapse),
         )  # fmt: skip
 
@@ -98,7 +99,7 @@ class Shown(Struct, frozen=True):
         return float(self.calls.end_us[other] + self.offset_us[self.calls.rank[other]] - self.offset_us[rank])
 
     def meeting_us(self, row: int, slot: int, rank: int) -> tuple[float, float]:
-        """Return between which times, on a rank's clock, a call that sends and receives was over.
+        """Return between which times, on a rank's clock, a call was over.
 
         It does not leave before those have come whom it waits for, and has met one by then who left later
         than all others explain. Nobody who waits for it leaves sooner than it comes. NaN where one of them is
