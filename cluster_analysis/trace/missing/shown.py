@@ -21,12 +21,12 @@ class Shown(Struct, frozen=True):
     """What replicas show of each slot, (groups, slots), NaN where lost, in µs.
 
     `same` (V,) has one number for what replicas do at one place. `is_main` (V,) are calls of main streams,
-    `main` the same in order. `earlier` is the one of them that had ended last on the rank when a slot's began,
-    `later` the call that began first when that was over, -1 for none. `before_us` is the local time since
-    `earlier`; `after_us` that until the next call begins, below 0 where the two overlap. `pace` (groups,
-    slots) is how long the rank works compared with its replicas, and `work_us` (slots,) for how long they do
-    so before a slot at a pace of 1. `partner` (slots,) is the other end of the message, -1 for none; `waits` are slots,
-    and whom each does not leave before (M,).
+    `main` the same in order. `earlier` is the one of them that had ended last on the rank when a slot's
+    began, `later` the call that began first when that was over, -1 for none. `before_us` is the local time
+    since `earlier`; `after_us` that until the next call begins, below 0 where the two overlap. `pace`
+    (groups, slots) is how long the rank works compared with its replicas, and `work_us` (slots,) for how long
+    they do so before a slot at a pace of 1. `partner` (slots,) is the other end of the message, -1 for none;
+    `waits` are slots, and whom each does not leave before (M,).
     """
 
     calls: Calls
@@ -72,8 +72,8 @@ class Shown(Struct, frozen=True):
         partner[program.edges[0][unmatched]] = program.edges[1][unmatched]
         aligned = np.where(is_lost, np.nan, end[table] + offset_us[rank])
         return cls(
-            calls, same, is_main, main, offset_us, program, earlier, _begun_after(calls, table), before, after,
-            elapse, pace, _work_us(family.stage, partner, before / pace), partner,
+            calls, same, is_main, main, offset_us, program, earlier, _begun_after(calls, table), before,
+            after, elapse, pace, _work_us(family.stage, partner, before / pace), partner,
             _waits(program, aligned, aligned - elapse),
         )  # fmt: skip
 
