@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from string import Formatter
 from typing import Any, Literal
-
-from msgspec import Struct
 
 from cluster_analysis.sentences import amounts, terms
 from cluster_analysis.sentences.details import in_chinese
@@ -21,7 +20,8 @@ _MAX_RANGES = 6
 _MAX_LISTED = 8
 
 
-class Phrase(Struct, frozen=True):
+@dataclass(frozen=True)
+class Phrase:
     """The same words in both languages."""
 
     en: str
