@@ -161,11 +161,13 @@ def _matched(
     )
     moved = moved_us(calls, members, begin, transfer, topology)
     wait = calls.elapse_us - moved[operator]
-    exposed = _exposed(calls, local, steps, stage)
-    missing = exposed.total_us - exposed.recorded_us
+    most, first = most_waited_us(calls, local), waited_first_us(calls, local)
+    all_waited = first + np.bincount(calls.rank, np.nan_to_num(most), len(calls.ranks))
+    exposed = _exposed(calls, local, steps, stage, all_waited)
+    missing = exposed.rest_us - first
     if local.fetches:
         missing = np.full_like(missing, np.nan)  # behind the last sum all is waiting
-    waited = waited_us(calls, local, missing)
+    waited = waited_us(calls, most, missing)
     return _Matched(
         calls, operator, place, members, begin, transfer, moved, wait, ends, local, waited, exposed
     )
@@ -311,7 +313,7 @@ def _head_us(calls: Calls, steps: pa.Table) -> FloatArray:
     return np.maximum(np.where(np.isfinite(total), total - last_end, 0.0), 0.0)
 
 
-def _exposed(calls: Calls, local: Streams, steps: pa.Table, stage: IntArray) -> Exposed:
+def _exposed(calls: Calls, local: Streams, steps: pa.Table, stage: IntArray, waited: FloatArray) -> Exposed:
     """Communication that computing does not cover, by the totals and by the records of the main streams.
 
     With one stream, the records do not tell what computing covers: there it is all communication.
@@ -326,8 +328,6 @@ def _exposed(calls: Calls, local: Streams, steps: pa.Table, stage: IntArray) -> 
     recorded = np.bincount(calls.rank, elapse, len(calls.ranks)).astype(np.float64)
     if all_count and local.is_side.any():
         recorded += outside_us(calls, local.is_side)
-    waited = waited_first_us(calls, local)
-    waited += np.bincount(calls.rank, np.nan_to_num(most_waited_us(calls, local)), len(calls.ranks))
     return Exposed(total, recorded, waited, stage)
 
 

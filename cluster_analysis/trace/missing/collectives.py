@@ -55,6 +55,7 @@ def missing_collectives(
     operator: IntArray,
     offset_us: FloatArray,
     topology: Topology,
+    purpose: IntArray,
     streams: Sequence | None = None,
 ) -> list[MissingCall]:
     """Return the collectives that some members' files have and others' lack, in the order of their ends.
@@ -64,6 +65,7 @@ def missing_collectives(
         operator: the operator of each call (V,).
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         topology: the members of each group, and stages.
+        purpose: a number for each group (groups,), the same for those that serve alike.
         streams: which calls are on a second stream, if that is known.
     """
     present = {int(rank): position for position, rank in enumerate(calls.ranks)}
@@ -73,7 +75,6 @@ def missing_collectives(
         if name in topology.groups
     }
     n_members = np.array([len(members.get(code, ())) for code in range(len(calls.groups))])
-    purpose = purposes(calls, topology)
     holed = _holed(calls, operator, offset_us, n_members, purpose)
     if not holed:
         return []
@@ -114,7 +115,7 @@ def missing_collectives(
 
 
 def purposes(calls: Calls, topology: Topology) -> IntArray:
-    """Number the groups (groups,) by what they are for: role, number of ranks, how far these lie apart."""
+    """Return a number for each group (groups,) by its use: role, number of ranks, how far these lie apart."""
     found: dict[tuple[str, int, int], int] = {}
     numbers = []
     for name in calls.groups:

@@ -27,6 +27,16 @@ class Exposed(Struct, frozen=True):
     waited_us: FloatArray
     stage: IntArray
 
+    @property
+    def rest_us(self) -> FloatArray:
+        """What the totals hold beyond the records (R,)."""
+        return self.total_us - self.recorded_us
+
+    @property
+    def unexplained_us(self) -> FloatArray:
+        """The part of the rest (R,) that waiting for a second stream cannot be."""
+        return np.asarray(self.rest_us - np.clip(self.rest_us, 0.0, self.waited_us))
+
 
 def as_totals_say(
     found: Sequence[MissingCall], exposed: Exposed, is_side: BoolArray, awaits_side: BoolArray
@@ -73,12 +83,11 @@ def _missing(exposed: Exposed, incomplete: BoolArray) -> tuple[FloatArray, Float
 
     All (R,), in µs; NaN where that cannot be said.
     """
-    rest = exposed.total_us - exposed.recorded_us
-    by_records = rest - np.clip(rest, 0.0, exposed.waited_us)
+    rest, unexplained = exposed.rest_us, exposed.unexplained_us
     most, clear = np.full(len(rest), np.nan), np.full(len(rest), np.nan)
     for one in np.unique(exposed.stage[incomplete]):
         inside = exposed.stage == one
-        whole = by_records[inside & ~incomplete]
+        whole = unexplained[inside & ~incomplete]
         whole = whole[np.isfinite(whole)]
         if len(whole) >= ENOUGH_RANKS:
             most[inside] = rest[inside] - float(median(whole))

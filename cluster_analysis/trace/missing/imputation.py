@@ -56,7 +56,7 @@ def with_missing_calls(
     among, order = _filled_in(calls, messages)
     source = _sources(messages)
     together = missing_collectives(
-        among, np.concatenate([operator, operator[source]])[order], offset_us, topology,
+        among, np.concatenate([operator, operator[source]])[order], offset_us, topology, purpose,
         local if local is None or not messages else among_others(local, source, order),
     )  # fmt: skip
     together = [replace(one, source=int(order[one.source])) for one in together]

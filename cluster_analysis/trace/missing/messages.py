@@ -91,7 +91,7 @@ def _made_up(rooms: Rooms, number: int, row: int, slot: int) -> MissingCall:
     # It may overlap its neighbour where the replicas' calls do.
     until_us -= min(after_us, 0.0)
     waits = not np.isneginf(left_us)
-    quick_us = shown.quick_us(slot) if waits else float(median(shown.elapse_us[:, slot]))
+    quick_us = float(shown.quick_us[slot]) if waits else float(median(shown.elapse_us[:, slot]))
     quick_us = min(quick_us, until_us - begin_us)
     if is_beside:
         end = met_us

@@ -29,8 +29,7 @@ class Rooms(Struct, frozen=True):
         alike = family.stage == family.stage[slot]
         if np.isfinite(beside_us):
             # Sends wait beside other calls, so that numbers are in the order of time between two ranks alone.
-            other = np.where(self.shown.partner >= 0, family.stage[self.shown.partner], -1)
-            alike &= (family.kind == family.kind[slot]) & (other == other[slot])
+            alike = self.shown.between == self.shown.between[slot]
         inside = np.flatnonzero(alike & (table >= 0))
         first = int(table[inside[inside < slot]].max(initial=own.start - 1))
         last = int(table[inside[inside > slot]].min(initial=own.stop))

@@ -6,6 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.sorting import combined
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.lost_messages import MOST_PACE_FACTOR, MOSTLY_SHARE
@@ -25,8 +26,10 @@ class Shown(Struct, frozen=True):
     began, `later` the call that began first when that was over, -1 for none. `before_us` is the local time
     since `earlier`; `after_us` that until the next call begins, below 0 where the two overlap. `pace`
     (groups, slots) is how long the rank works compared with its replicas, and `work_us` (slots,) for how long
-    they do so before a slot at a pace of 1. `partner` (slots,) is the other end of the message, -1 for none;
-    `waits` are slots, and whom each does not leave before (M,).
+    they do so before a slot at a pace of 1. `partner` (slots,) is the other end of the message, -1 for none,
+    and `between` (slots,) a number for the kind of call and its two stages. `quick_us` (slots,) is how long a
+    call takes that waits for nobody: the quickest one of the same ends. `waits` are slots, and whom each does
+    not leave before (M,).
     """
 
     calls: Calls
@@ -43,6 +46,8 @@ class Shown(Struct, frozen=True):
     pace: FloatArray
     work_us: FloatArray
     partner: IntArray
+    between: IntArray
+    quick_us: FloatArray
     waits: Edges
 
     @classmethod
@@ -70,11 +75,16 @@ class Shown(Struct, frozen=True):
         partner[program.edges[1]] = program.edges[0]
         unmatched = partner[program.edges[0]] < 0
         partner[program.edges[0][unmatched]] = program.edges[1][unmatched]
+        other = np.where(partner >= 0, family.stage[partner], -1)
+        _, between = combined(family.stage, family.kind, other + 1)
+        quick = np.array(
+            [np.nanmin(elapse[:, between == one], initial=np.inf) for one in range(int(between.max()) + 1)]
+        )
         aligned = np.where(is_lost, np.nan, end[table] + offset_us[rank])
         return cls(
             calls, same, is_main, main, offset_us, program, earlier, _begun_after(calls, table), before,
-            after, elapse, pace, _work_us(family.stage, partner, before / pace), partner,
-            _waits(program, aligned, aligned - elapse),
+            after, elapse, pace, _work_us(family.stage, other, before / pace), partner, between,
+            quick[between], _waits(program, aligned, aligned - elapse),
         )  # fmt: skip
 
     @property
@@ -83,20 +93,10 @@ class Shown(Struct, frozen=True):
         n_messages = len(self.program.edges[0])
         return len(self.waits[0]) - n_messages >= MOSTLY_SHARE * max(n_messages, 1)
 
-    def quick_us(self, slot: int) -> float:
-        """Return how long a call takes that waits for nobody: the quickest one of the same ends."""
-        family = self.program.family
-        other = np.where(self.partner >= 0, family.stage[self.partner], -1)
-        alike = (family.stage == family.stage[slot]) & (family.kind == family.kind[slot])
-        return float(np.nanmin(self.elapse_us[:, alike & (other == other[slot])]))
-
     def other_end_us(self, row: int, slot: int, rank: int) -> float:
         """Return when the other end was over, on the rank's clock; NaN where that is lost too."""
-        partner = self.partner[slot]
-        other = int(self.program.family.table[row, partner]) if partner >= 0 else -1
-        if other < 0:
-            return float("nan")
-        return float(self.calls.end_us[other] + self.offset_us[self.calls.rank[other]] - self.offset_us[rank])
+        partner = int(self.partner[slot])
+        return self.times_us(row, partner, rank)[1] if partner >= 0 else float("nan")
 
     def meeting_us(self, row: int, slot: int, rank: int) -> tuple[float, float]:
         """Return between which times, on a rank's clock, a call was over.
@@ -112,11 +112,11 @@ class Shown(Struct, frozen=True):
             theirs = whom[who == one]
             # Who sends without waiting leaves when all is sent, unless it receives as well.
             is_sent = slot not in theirs and kind[one] == SEND
-            since_us = float(np.maximum(since_us, end if is_sent else start + self.quick_us(slot)))
+            since_us = float(np.maximum(since_us, end if is_sent else start + float(self.quick_us[slot])))
             if slot in theirs and np.isfinite(start):  # and that one waits for this
                 until_us = min(until_us, end)
                 further = [self.times_us(row, other, rank)[0] for other in theirs.tolist() if other != slot]
-                if end > float(np.max([start, *further])) + self.quick_us(one) + TOGETHER_US:
+                if end > float(np.max([start, *further])) + float(self.quick_us[one]) + TOGETHER_US:
                     since_us = float(np.maximum(since_us, end))
         return since_us, until_us
 
@@ -193,16 +193,15 @@ def _follows_hole(stage: IntArray, table: IntArray, earlier: IntArray) -> BoolAr
     return behind
 
 
-def _work_us(stage: IntArray, partner: IntArray, before_us: FloatArray) -> FloatArray:
+def _work_us(stage: IntArray, other: IntArray, before_us: FloatArray) -> FloatArray:
     """How long ranks work before each slot (slots,); where no replica tells, before those of the same ends.
 
     Args:
         stage: the stage of each slot (slots,).
-        partner: the other end of each slot's message, -1 for none (slots,).
+        other: the stage at the other end of its message, -1 for none (slots,).
         before_us: the work at a pace of 1, NaN where it is not known (groups, slots).
     """
     found = median(before_us, 0)
-    other = np.where(partner >= 0, stage[partner], -1)
     for slot in np.flatnonzero(np.isnan(found)).tolist():
         alike = (stage == stage[slot]) & (other == other[slot])
         found[slot] = np.nan_to_num(median(before_us[:, alike].ravel()))

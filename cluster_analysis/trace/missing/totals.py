@@ -42,13 +42,11 @@ def _lost_us(calls: Calls, exposed: Exposed, is_side: BoolArray) -> FloatArray:
     """
     filled = (calls.rows < 0) & ~is_side
     lost_us = np.bincount(calls.rank[filled], calls.elapse_us[filled], len(calls.ranks)).astype(np.float64)
-    rest_us = exposed.total_us - exposed.recorded_us
     # What the main stream waited for a second one is in the totals alone.
-    by_records = rest_us - np.clip(rest_us, 0.0, exposed.waited_us)
-    short_us = -rest_us
+    short_us, unexplained_us = -exposed.rest_us, exposed.unexplained_us
     for stage in np.unique(exposed.stage):
         inside = exposed.stage == stage
-        short_us[inside] += np.nan_to_num(median(by_records[inside & (lost_us == 0)]))
+        short_us[inside] += np.nan_to_num(median(unexplained_us[inside & (lost_us == 0)]))
     known = (lost_us > 0) & np.isfinite(short_us)
     is_short = short_us[known].sum() > HALFWAY * lost_us[known].sum()
     return np.where(known & is_short, lost_us, 0.0)

@@ -109,7 +109,7 @@ def _places(calls: Calls, chosen: BoolArray) -> tuple[IntArray, IntArray]:
     order = np.argsort(run, kind="stable")
     count = np.bincount(run)
     place = np.empty(len(inside), np.int64)
-    place[order] = np.arange(len(inside)) - np.repeat(np.cumsum(count) - count, count)[: len(inside)]
+    place[order] = np.arange(len(inside)) - np.repeat(np.cumsum(count) - count, count)
     return place, count[run]
 
 

@@ -17,27 +17,23 @@ from cluster_analysis.trace.streams.streams import Sequence
 from cluster_analysis.trace.streams.usual_gaps import medians_of_known
 
 
-def waited_us(calls: Calls, local: Sequence, missing_us: FloatArray) -> FloatArray:
+def waited_us(calls: Calls, most_us: FloatArray, missing_us: FloatArray) -> FloatArray:
     """Return how long each call's main stream waited before it (V,), in µs.
 
     Args:
         calls: the step's calls.
-        local: their streams.
-        missing_us: communication of each rank that neither its records nor computing cover (ranks,), NaN
-            where that is not known: then all is waiting that may be.
+        most_us: how long it can have waited, NaN where it waited for nothing (V,).
+        missing_us: communication of each rank that neither its records, nor computing, nor waits before that
+            cover (ranks,), NaN where that is not known: then all is waiting that may be.
     """
     waited = np.zeros(len(calls))
-    most_us = most_waited_us(calls, local)
     at = np.flatnonzero(most_us >= 0)
     if not len(at):
         return waited
-    most = most_us[at]
-    rank = calls.rank[at]
+    most, rank = most_us[at], calls.rank[at]
     total = np.bincount(rank, most, len(calls.ranks))
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.clip(
-            np.nan_to_num((missing_us - waited_first_us(calls, local)) / total, nan=1.0), 0.0, 1.0
-        )
+        share = np.clip(np.nan_to_num(missing_us / total, nan=1.0), 0.0, 1.0)
     waited[at] = most * share[rank]
     return waited
 
@@ -49,6 +45,8 @@ def most_waited_us(calls: Calls, local: Sequence) -> FloatArray:
     """
     most = np.full(len(calls), np.nan)
     at = np.flatnonzero(local.waits_last & ~local.is_side & begins_with(calls, local.join))
+    if not len(at):
+        return most
     begun = np.where(local.after[at] >= 0, calls.end_us[local.after[at]], -np.inf)
     issued = np.where(local.is_side & ~local.is_queued, calls.start_us, -np.inf)
     begun = np.maximum(begun, running_maxima(issued, calls.rank)[at])  # the call itself is on the main stream
