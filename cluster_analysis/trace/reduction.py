@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, stable_order
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.tables.schema import COLLECTIVES, MATCHED, RANK_TIMES, empty
+from cluster_analysis.tables.schema import COLLECTIVES, MATCHED, RANK_TIMES, SENT, empty
 from cluster_analysis.trace.absent_members import moved_us, without_absent
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.arrivals import last_to_arrive
@@ -32,6 +32,7 @@ from cluster_analysis.trace.missing.totals import with_lost_communication
 from cluster_analysis.trace.missing.unseen_waits import unseen_waits, with_unseen_waits
 from cluster_analysis.trace.pairing.ends import Ends, Program, ends_of, programs_of
 from cluster_analysis.trace.pairing.peers import Stated
+from cluster_analysis.trace.sent import sent_by_ranks
 from cluster_analysis.trace.streams.free import (
     data_is_free,
     is_one_queue,
@@ -93,7 +94,7 @@ def reduce_step(
         notes.append(fact("unpaired_messages"))
     return StepEvidence(
         step, own_steps, _matched_table(step, seen, topology, names), _rank_times(step, seen), own_links,
-        operators, tuple(notes),
+        operators, tuple(notes), empty(SENT) if own_links.num_rows else sent_by_ranks(own_collectives),
     )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ _SAID: Mapping[PartName, tuple[FaultKind, FindingFact, FindingFact]] = {
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give the broken parts of the network: told from links, or where none was observed from operators."""
-    view, seen = case.view, case.links or case.operators
+    view, seen = case.view, case.network
     if seen is None:
         return
     units = judged(seen, case.limits)
@@ -73,7 +73,7 @@ def _suspect(case: Case, units: Units, part: Part) -> Suspect:
         facts = [fact("may_be_nic" if transport.upper() == "RDMA" else "may_be_port", ranks=part.may_be_of)]
     elif part.name not in ("link", "group") and len(part.claimed) < FEWEST_PEERS:
         facts = [fact("only_two_links")]
-    separable = not facts
+    separable = not facts and not units.is_guess[slow].any()
     if case.links is not None:
         said, metric = "link_one_way" if is_one_way else by_link, "link_time_ratio"
         known = {"n_links": n_others, "n_seen": int(units.n[slow].sum())}
@@ -105,7 +105,7 @@ def _factors(case: Case, left: FloatArray) -> FloatArray | None:
     entries of its step have them, and in a step without one of a slow link, as in the middle of the others.
     """
     graph, teams = case.view.graph, case.operators
-    seen = case.links or teams
+    seen = case.network
     if graph is None or teams is None or seen is None:
         return None
     of_pair = {seen.members[at]: left[at] for at in np.flatnonzero(left < 1.0).tolist()}

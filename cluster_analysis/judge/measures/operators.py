@@ -1,7 +1,7 @@
 """Operators as observations of the network: how long each took to move its data.
 
 An operator says how long its slowest link took, not which link that was: it observes the ranks that take
-part, a group or the two ends of a message.
+part, a group or the two ends of a message. `sent.py` has what each of them moved.
 """
 
 from __future__ import annotations
@@ -46,5 +46,5 @@ def observe_operators(graph: Graph, host_of: Mapping[Rank, HostId], limits: Thre
     return Observations(
         team, graph.operator_step, kind, graph.operator_group, size, time_us, excess, graph.types,
         graph.groups, tuple(members), np.arange(len(members)) < n_groups,
-        tuple(np.where(crosses, "RDMA", "HCCS").tolist()),
+        tuple(np.where(crosses, "RDMA", "HCCS").tolist()), np.zeros(len(members), bool),
     )  # fmt: skip
