@@ -13,6 +13,8 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.slow_units import Observations, beyond_class
+from cluster_analysis.numeric.arrays import BoolArray, IntArray
+from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined, first_positions, half_octaves
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.trace.calls import codes
@@ -26,7 +28,7 @@ def observe_sent(
     host_of: Mapping[Rank, HostId],
     limits: Thresholds,
 ) -> Observations:
-    """Put what members sent in the place of operators of groups, where these compare too little.
+    """Put what members sent in the place of operators of groups that reach other hosts.
 
     A class shares transport, type, half-octave of size, and number of ranks.
 
@@ -37,53 +39,81 @@ def observe_sent(
         host_of: host of each rank that is known.
         limits: the least effect.
     """
-    (carriers, carrier), (kinds, kind), (groups, group) = (
-        codes(sent[name]) for name in ("transport", "op_type", "group")
-    )
+    (carriers, carrier), (kinds, kind), (groups, group) = _named(sent)
     is_remote = np.array([one.upper() == "RDMA" for one in carriers], bool)[carrier]
-    is_compared = teams.is_group[teams.unit] & np.isfinite(teams.excess)
-    judged = {teams.groups[at] for at in np.unique(teams.group[is_compared])}
-    judged -= {groups[at] for at in np.unique(group[is_remote])}
-    team_of = {name: at for at, name in enumerate(teams.groups) if name not in judged}
-    team = np.array([team_of.get(name, -1) for name in groups], np.int64)[group]
+    reaching = {groups[at] for at in np.unique(group[is_remote])}
+    team_of = {name: at for at, name in enumerate(teams.groups) if name in reaching}
     kind_of = {name: at for at, name in enumerate(teams.kinds)}
-    kind = np.array([kind_of.get(name, -1) for name in kinds], np.int64)[kind]
+    team, kind = (
+        np.array([known.get(name, -1) for name in names], np.int64)[code]
+        for known, names, code in ((team_of, groups, group), (kind_of, kinds, kind))
+    )
     rows = np.flatnonzero((team >= 0) & (kind >= 0))
     if not len(rows):
         return teams
-    carrier, team, kind = carrier[rows], team[rows], kind[rows]
+    carrier, team, kind, is_remote = carrier[rows], team[rows], kind[rows], is_remote[rows]
     size, time, rank, step = (
         np.asarray(sent[name].to_numpy())[rows] for name in ("size_bytes", "time_us", "rank", "step")
     )
     unit = combined(carrier, team, rank)[1]
     n_members = np.array([len(one) for one in teams.members], np.int32)[team]
     alike = carrier, kind, half_octaves(size), n_members
-    excess = beyond_class(unit, alike, np.log(time / size), limits.link_effect)
     first = first_positions(unit)
-    owner = combined(carrier[first], team[first])[1]
-    ends = [(0, 0)] * len(first)
-    for one in range(int(owner.max()) + 1):
-        own = np.flatnonzero(owner == one)
-        at = first[own]
-        pairs = _pairs(
-            rank[at].tolist(), teams.members[team[at[0]]], host_of, is_remote=bool(is_remote[rows[at[0]]])
-        )
-        for place, pair in zip(own.tolist(), pairs, strict=True):
-            ends[place] = pair
+    ends = _ends(rank[first], team[first], is_remote[first], teams, host_of)
     kept = np.flatnonzero(~(np.isin(teams.group, team) & teams.is_group[teams.unit]))
-    n = len(ends)
     own_rows = {
         "unit": len(teams.members) + unit, "step": np.searchsorted(steps, step), "kind": kind, "group": team,
-        "size_bytes": size, "time_us": time, "excess": excess,
+        "size_bytes": size, "time_us": time,
+        "excess": beyond_class(unit, alike, np.log(time / size), limits.link_effect),
     }  # fmt: skip
     return replace(
         teams,
         **{name: np.r_[getattr(teams, name)[kept], values] for name, values in own_rows.items()},
         members=(*teams.members, *ends),
-        is_group=np.r_[teams.is_group, np.zeros(n, bool)],
+        is_group=np.r_[teams.is_group, np.zeros(len(ends), bool)],
         transport=(*teams.transport, *(carriers[at] for at in carrier[first].tolist())),
-        is_guess=np.r_[teams.is_guess, np.ones(n, bool)],
+        is_guess=np.r_[teams.is_guess, np.ones(len(ends), bool)],
     )
+
+
+def are_agreeing(sent: pa.Table, limits: Thresholds) -> set[str]:
+    """Return the groups whose members all sent as fast as each other.
+
+    A member's links are added, so that one slow link of many shows as its part of them.
+    """
+    (_, carrier), (_, kind), (groups, group) = _named(sent)
+    slowness = np.log(sent["time_us"].to_numpy() / sent["size_bytes"].to_numpy())
+    cell, unit = combined(carrier, kind, group)[1], combined(carrier, group, sent["rank"].to_numpy())[1]
+    alike = cell, half_octaves(sent["size_bytes"].to_numpy())
+    level = medians_of(beyond_class(unit, alike, slowness, limits.link_effect), unit)
+    of_group = group[first_positions(unit)]
+    n_members = np.bincount(of_group, minlength=len(groups))
+    least = np.log1p(limits.link_effect / np.maximum(n_members[of_group] - 1, 1))
+    differ = {groups[at] for at in np.unique(of_group[~(level < least)])}
+    return set(groups) - differ
+
+
+def _named(sent: pa.Table) -> list[tuple[tuple[str, ...], IntArray]]:
+    return [codes(sent[name]) for name in ("transport", "op_type", "group")]
+
+
+def _ends(
+    rank: IntArray,
+    team: IntArray,
+    is_remote: BoolArray,
+    teams: Observations,
+    host_of: Mapping[Rank, HostId],
+) -> list[tuple[int, int]]:
+    """Each sender and whom it is taken to send to, all (U,)."""
+    ends = [(0, 0)] * len(rank)
+    owner = combined(team, is_remote.astype(np.int64))[1]
+    for one in range(int(owner.max()) + 1):
+        at = np.flatnonzero(owner == one)
+        members = teams.members[int(team[at[0]])]
+        pairs = _pairs(rank[at].tolist(), members, host_of, is_remote=bool(is_remote[at[0]]))
+        for place, pair in zip(at.tolist(), pairs, strict=True):
+            ends[place] = pair
+    return ends
 
 
 def _pairs(

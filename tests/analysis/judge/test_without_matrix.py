@@ -21,6 +21,7 @@ from tests.analysis.jobs import SMALL, Judged, judged
 from tests.analysis.said import notes_of, summary
 
 ONE_GROUP = JobSpec(tp=1, pp=1, dp=32, steps=5)
+ONE_HOST = JobSpec(tp=1, pp=1, dp=8, steps=5)
 PAIRS = JobSpec(tp=2, pp=2, dp=4, steps=5, microbatches=4, ranks_per_host=4)
 
 
@@ -107,8 +108,15 @@ def test_an_uplink_that_slows_all_groups_alike_is_told_by_what_their_members_sen
 
 
 @pytest.mark.parametrize("seed", [11, 12, 13])
-def test_a_healthy_job_of_one_group_stays_healthy(seed: int) -> None:
-    assert without_matrix(judged(ONE_GROUP, seed=seed)).verdict == "healthy"
+@pytest.mark.parametrize("spec", [ONE_GROUP, ONE_HOST], ids=["hosts", "one host"])
+def test_a_healthy_job_of_one_group_stays_healthy(spec: JobSpec, seed: int) -> None:
+    assert without_matrix(judged(spec, seed=seed)).verdict == "healthy"
+
+
+def test_a_link_inside_the_only_host_of_which_only_sums_tell_leaves_the_question_open() -> None:
+    detection = without_matrix(judged(ONE_HOST, "slow_link:5@2-5"))
+    assert detection.verdict == "unknown"
+    assert any("no file tells what to compare them with" in note for note in notes_of(detection))
 
 
 def test_a_group_that_nothing_is_held_against_may_be_slow_and_is_not_called_healthy() -> None:
