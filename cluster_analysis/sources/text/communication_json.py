@@ -36,11 +36,12 @@ from cluster_analysis.sources.measured import (
     tell_missing,
     without_negative,
 )
-from cluster_analysis.sources.packets import TRANSPORTS, PacketEntries
+from cluster_analysis.sources.packets import PacketEntries
 from cluster_analysis.sources.text.communication_levels import Decoders, Level, operators_by_step, whole_steps
 from cluster_analysis.sources.text.communication_spans import operator_spans
 from cluster_analysis.sources.text.json_text import read_with_offset
 from cluster_analysis.tables import schema
+from cluster_analysis.tables.schema import TRANSPORTS
 from cluster_run.facts import fact
 
 
