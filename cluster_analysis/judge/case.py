@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -14,7 +14,7 @@ from cluster_analysis.judge.measures.deviation import Deviation, beside_peers, d
 from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.metrics import Metric, metrics
 from cluster_analysis.judge.measures.operators import observe_operators
-from cluster_analysis.judge.measures.sent import observe_sent
+from cluster_analysis.judge.measures.sent import observe_sent, slow_senders
 from cluster_analysis.judge.measures.slow_units import Observations
 from cluster_analysis.judge.measures.steady import Kernels, kernels_of
 from cluster_analysis.judge.suspects import Suspect
@@ -47,6 +47,11 @@ class Case(Struct, frozen=True, dict=True):
         if self.links is not None or teams is None or not sent.num_rows:
             return self.links or teams
         return observe_sent(sent, teams, self.view.steps, self.view.topology.hosts, self.limits)
+
+    @cached_property
+    def slow_senders(self) -> Mapping[str, tuple[int, ...]]:
+        """Who sent more slowly than others of its group, by group; only of those that tell what they sent."""
+        return slow_senders(self.evidence.sent, self.limits) if self.evidence.sent.num_rows else {}
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:

@@ -9,7 +9,6 @@ import numpy as np
 from cluster_analysis.judge.absent import waits_for_absent
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.gates import lie_apart
-from cluster_analysis.judge.measures.sent import are_agreeing
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray
@@ -180,8 +179,7 @@ def uncompared_network(case: Case) -> list[Fact]:
     compared = np.zeros((len(teams.groups), len(teams.kinds)), bool)
     alike = np.isfinite(seen.excess)
     compared[seen.group[alike], seen.kind[alike]] = True
-    agree = are_agreeing(case.evidence.sent, case.limits)
-    compared[[name in agree for name in teams.groups]] = True
+    compared[[case.slow_senders.get(name) == () for name in teams.groups]] = True
     is_left = ~compared[teams.group, teams.kind] & ~view.graph.is_message
     took_us = view.graph.sum_by_cell(np.where(is_left, view.graph.transfer_us, 0.0)[view.graph.operator])
     exposed_us = rows_at(view.graph.ranks, view.ranks, view.uncovered_us, np.nan)

@@ -20,10 +20,10 @@ from cluster_analysis.tables.schema import (
     OPERATORS,
     PACKETS,
     RANK_TIMES,
-    SENT,
     STEPS,
     empty,
 )
+from cluster_analysis.tables.sent import SENT
 from cluster_analysis.trace.evidence import StepEvidence, StepOperators
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import Step

@@ -125,23 +125,6 @@ LINKS = pa.schema(
     ]
 )
 
-#: Transports whose sums each operator has, in the spelling of link entries.
-TRANSPORTS = ("HCCS", "RDMA", "PCIE", "SIO")
-
-#: One row a rank, collective and transport, where no link entries tell: what the rank's own links carried for
-#: it, and for how long, all of them added.
-SENT = pa.schema(
-    [
-        ("step", pa.int64()),
-        ("rank", pa.int32()),
-        ("group", _TEXT),
-        ("op_type", _TEXT),
-        ("transport", _TEXT),
-        ("size_bytes", pa.float64()),
-        ("time_us", pa.float64()),
-    ]
-)
-
 #: One row a rank and kind of kernel, as op_statistic.csv has it, over all its steps.
 OPERATORS = pa.schema(
     [

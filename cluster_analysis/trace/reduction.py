@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, stable_order
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.tables.schema import COLLECTIVES, MATCHED, RANK_TIMES, SENT, empty
+from cluster_analysis.tables.schema import COLLECTIVES, MATCHED, RANK_TIMES, empty
 from cluster_analysis.trace.absent_members import moved_us, without_absent
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.arrivals import last_to_arrive
@@ -61,8 +61,7 @@ def reduce_step(
         links: LINKS rows, likewise; `src_rank` and `dst_rank` global, null where unknown.
         topology: groups with their global members.
     """
-    own_steps = _of_step(steps, step)
-    all_links = _of_step(links, step)
+    own_steps, all_links = _of_step(steps, step), _of_step(links, step)
     own_links = usable_links(all_links, topology)
     own_collectives = _of_step(collectives, step)
     calls = calls_of(own_collectives)
@@ -94,7 +93,7 @@ def reduce_step(
         notes.append(fact("unpaired_messages"))
     return StepEvidence(
         step, own_steps, _matched_table(step, seen, topology, names), _rank_times(step, seen), own_links,
-        operators, tuple(notes), empty(SENT) if own_links.num_rows else sent_by_ranks(own_collectives),
+        operators, tuple(notes), sent_by_ranks(own_collectives, own_links),
     )  # fmt: skip
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.tables.schema import SENT, TRANSPORTS, empty
+from cluster_analysis.tables.schema import empty
+from cluster_analysis.tables.sent import SENT, TRANSPORTS
 from cluster_analysis.trace.calls import codes, is_point_to_point, numbers
 
 
-def sent_by_ranks(collectives: pa.Table) -> pa.Table:
-    """Return SENT of the COLLECTIVES rows of a step.
+def sent_by_ranks(collectives: pa.Table, links: pa.Table) -> pa.Table:
+    """Return SENT of the COLLECTIVES rows of a step; nothing where LINKS rows tell of single links.
 
     A message is told by both of its ends, and needs no row here.
     """
+    if links.num_rows:
+        return empty(SENT)
     kinds, kind = codes(collectives["op_type"])
     is_collective = ~np.array([is_point_to_point(name) for name in kinds], bool)[kind]
     parts = []

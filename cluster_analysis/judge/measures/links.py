@@ -49,7 +49,7 @@ def observe(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Ob
     carriers = tuple(transports[code] for code in transport[first].tolist())
     return Observations(
         unit, step, kind, group[rows], size, time, excess, kinds, groups,
-        members, np.zeros(len(first), bool), carriers, np.zeros(len(first), bool),
+        members, np.zeros(len(first), bool), carriers,
     )  # fmt: skip
 
 

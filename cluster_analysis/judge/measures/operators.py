@@ -46,5 +46,5 @@ def observe_operators(graph: Graph, host_of: Mapping[Rank, HostId], limits: Thre
     return Observations(
         team, graph.operator_step, kind, graph.operator_group, size, time_us, excess, graph.types,
         graph.groups, tuple(members), np.arange(len(members)) < n_groups,
-        tuple(np.where(crosses, "RDMA", "HCCS").tolist()), np.zeros(len(members), bool),
+        tuple(np.where(crosses, "RDMA", "HCCS").tolist()),
     )  # fmt: skip

@@ -72,25 +72,27 @@ def observe_sent(
         members=(*teams.members, *ends),
         is_group=np.r_[teams.is_group, np.zeros(len(ends), bool)],
         transport=(*teams.transport, *(carriers[at] for at in carrier[first].tolist())),
-        is_guess=np.r_[teams.is_guess, np.ones(len(ends), bool)],
     )
 
 
-def are_agreeing(sent: pa.Table, limits: Thresholds) -> set[str]:
-    """Return the groups whose members all sent as fast as each other.
+def slow_senders(sent: pa.Table, limits: Thresholds) -> dict[str, tuple[int, ...]]:
+    """Return by group the members that sent more slowly than most; those of which nobody knows it, too.
 
-    A member's links are added, so that one slow link of many shows as its part of them.
+    A member's links are added, so that one slow link of many shows as its part of them, on both of its ends.
     """
     (_, carrier), (_, kind), (groups, group) = _named(sent)
-    slowness = np.log(sent["time_us"].to_numpy() / sent["size_bytes"].to_numpy())
-    cell, unit = combined(carrier, kind, group)[1], combined(carrier, group, sent["rank"].to_numpy())[1]
-    alike = cell, half_octaves(sent["size_bytes"].to_numpy())
-    level = medians_of(beyond_class(unit, alike, slowness, limits.link_effect), unit)
-    of_group = group[first_positions(unit)]
-    n_members = np.bincount(of_group, minlength=len(groups))
-    least = np.log1p(limits.link_effect / np.maximum(n_members[of_group] - 1, 1))
-    differ = {groups[at] for at in np.unique(of_group[~(level < least)])}
-    return set(groups) - differ
+    rank, size, time = (sent[name].to_numpy() for name in ("rank", "size_bytes", "time_us"))
+    unit = combined(carrier, group, rank)[1]
+    excess = beyond_class(
+        unit, (carrier, kind, group, half_octaves(size)), np.log(time / size), limits.link_effect
+    )
+    level, first = medians_of(excess, unit), first_positions(unit)
+    n_members = np.array([len(np.unique(rank[group == at])) for at in range(len(groups))])
+    is_slow = ~(level < np.log1p(limits.link_effect / np.maximum(n_members[group[first]] - 1, 1)))
+    found = first[is_slow]
+    return {
+        name: tuple(sorted(set(rank[found[group[found] == at]].tolist()))) for at, name in enumerate(groups)
+    }
 
 
 def _named(sent: pa.Table) -> list[tuple[tuple[str, ...], IntArray]]:

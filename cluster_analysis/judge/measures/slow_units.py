@@ -25,7 +25,7 @@ class Observations(Struct, frozen=True):
     ln(time per byte) beyond the like of it, NaN where it compares nothing.
 
     Units (U,): `members` are sender and receiver, or all ranks of a group in order (`is_group`), `transport`
-    what carries their data. `is_guess` says that the receiver is only taken to be one.
+    what carries their data.
     """
 
     unit: IntArray
@@ -40,7 +40,6 @@ class Observations(Struct, frozen=True):
     members: tuple[tuple[int, ...], ...]
     is_group: BoolArray
     transport: tuple[str, ...]
-    is_guess: BoolArray
 
     def are_of(self, group: str, kind: str | None = None) -> BoolArray:
         """Which are of a group, and of a kind if one is given."""
@@ -65,7 +64,6 @@ class Units(Struct, frozen=True):
 
     members: tuple[tuple[int, ...], ...]
     is_group: BoolArray
-    is_guess: BoolArray
     transport: tuple[str, ...]
     level: FloatArray
     n: IntArray
@@ -124,4 +122,4 @@ def judged(seen: Observations, limits: Thresholds) -> Units:
         n_as_slow = len(largest) - int(np.searchsorted(largest, HALFWAY * level[at], side="right"))
         rate = (n_as_slow + 0.5) / (int(healthy.sum()) + 1)
         chance[at] = binomial_tail(int(n_slow[at]), int(n[at]), rate)
-    return Units(seen.members, seen.is_group, seen.is_guess, seen.transport, level, n, slow, chance)
+    return Units(seen.members, seen.is_group, seen.transport, level, n, slow, chance)

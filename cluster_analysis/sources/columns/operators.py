@@ -26,7 +26,7 @@ from cluster_analysis.sources.measured import (
 )
 from cluster_analysis.sources.text.communication_json import CommunicationTables
 from cluster_analysis.tables import schema
-from cluster_analysis.tables.schema import TRANSPORTS
+from cluster_analysis.tables.sent import TRANSPORTS
 from cluster_run.facts import fact
 
 _N = len(TRANSPORTS)

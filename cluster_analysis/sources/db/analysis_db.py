@@ -29,7 +29,7 @@ from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.measured import without_repeated_steps
 from cluster_analysis.sources.text.communication_json import CommunicationTables
 from cluster_analysis.tables import schema
-from cluster_analysis.tables.schema import TRANSPORTS
+from cluster_analysis.tables.sent import TRANSPORTS
 
 _STEP_COLUMNS = {
     "computing_us": "computing",

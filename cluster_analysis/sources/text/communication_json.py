@@ -41,7 +41,7 @@ from cluster_analysis.sources.text.communication_levels import Decoders, Level, 
 from cluster_analysis.sources.text.communication_spans import operator_spans
 from cluster_analysis.sources.text.json_text import read_with_offset
 from cluster_analysis.tables import schema
-from cluster_analysis.tables.schema import TRANSPORTS
+from cluster_analysis.tables.sent import TRANSPORTS
 from cluster_run.facts import fact
 
 
