@@ -179,8 +179,11 @@ def uncompared_network(case: Case) -> list[Fact]:
     compared = np.zeros((len(teams.groups), len(teams.kinds)), bool)
     alike = np.isfinite(seen.excess)
     compared[seen.group[alike], seen.kind[alike]] = True
-    compared[[case.slow_senders.get(name) == () for name in teams.groups]] = True
     is_left = ~compared[teams.group, teams.kind] & ~view.graph.is_message
+    if not is_left.any():
+        return []
+    are_unlike = np.array([case.slow_senders.get(name) != () for name in teams.groups], bool)
+    is_left &= are_unlike[teams.group]
     took_us = view.graph.sum_by_cell(np.where(is_left, view.graph.transfer_us, 0.0)[view.graph.operator])
     exposed_us = rows_at(view.graph.ranks, view.ranks, view.uncovered_us, np.nan)
     share = float(np.fmin(took_us, exposed_us).max(axis=0).mean()) / view.mean_step_us

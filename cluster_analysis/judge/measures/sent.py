@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.slow_units import Observations, beyond_class
@@ -17,6 +18,7 @@ from cluster_analysis.numeric.arrays import BoolArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined, first_positions, half_octaves
 from cluster_analysis.thresholds.limits import Thresholds
+from cluster_analysis.thresholds.network import SMALL_BYTES
 from cluster_analysis.trace.calls import codes
 from cluster_run.ids import HostId, Rank, Step
 
@@ -79,7 +81,9 @@ def slow_senders(sent: pa.Table, limits: Thresholds) -> dict[str, tuple[int, ...
     """Return by group the members that sent more slowly than most; those of which nobody knows it, too.
 
     A member's links are added, so that one slow link of many shows as its part of them, on both of its ends.
+    Small operators are latency, and say nothing.
     """
+    sent = sent.filter(pc.greater_equal(sent["size_bytes"], SMALL_BYTES))
     (_, carrier), (_, kind), (groups, group) = _named(sent)
     rank, size, time = (sent[name].to_numpy() for name in ("rank", "size_bytes", "time_us"))
     unit = combined(carrier, group, rank)[1]
@@ -87,12 +91,13 @@ def slow_senders(sent: pa.Table, limits: Thresholds) -> dict[str, tuple[int, ...
         unit, (carrier, kind, group, half_octaves(size)), np.log(time / size), limits.link_effect
     )
     level, first = medians_of(excess, unit), first_positions(unit)
-    n_members = np.array([len(np.unique(rank[group == at])) for at in range(len(groups))])
+    member = first_positions(combined(group, rank)[1])
+    n_members = np.bincount(group[member], minlength=len(groups))
     is_slow = ~(level < np.log1p(limits.link_effect / np.maximum(n_members[group[first]] - 1, 1)))
-    found = first[is_slow]
-    return {
-        name: tuple(sorted(set(rank[found[group[found] == at]].tolist()))) for at, name in enumerate(groups)
-    }
+    slow: dict[str, set[int]] = {name: set() for name in groups}
+    for at in first[is_slow].tolist():
+        slow[groups[group[at]]].add(int(rank[at]))
+    return {name: tuple(sorted(members)) for name, members in slow.items()}
 
 
 def _named(sent: pa.Table) -> list[tuple[tuple[str, ...], IntArray]]:

@@ -78,8 +78,15 @@ def test_a_slow_link_of_a_group_of_two_is_that_link() -> None:
     assert {(link.src, link.dst) for link in finding.links} == {(2, 3), (3, 2)}
 
 
-def test_a_slow_link_of_a_larger_group_names_its_members_and_no_link() -> None:
+def test_a_slow_link_of_a_larger_group_is_between_the_two_members_that_sent_slowly() -> None:
     (finding,) = alarms(without_matrix(judged(SMALL, "slow_link:5@4-5")))
+    assert {(link.src, link.dst) for link in finding.links} == {(4, 5), (5, 4)}
+    assert not finding.separable
+
+
+def test_where_no_file_tells_what_members_sent_a_slow_link_is_told_by_its_group() -> None:
+    whole = judged(SMALL, "slow_link:5@4-5")
+    (finding,) = alarms(detect(without_links(whole), whole.topology))
     assert (finding.kind, tuple(finding.ranks), finding.links) == ("slow_link", (4, 5, 6, 7), ())
     assert finding.confidence == "low"
 
