@@ -83,7 +83,8 @@ def _suspect(case: Case, units: Units, part: Part) -> Suspect:
         facts = [fact("may_be_nic" if transport.upper() == "RDMA" else "may_be_port", ranks=part.may_be_of)]
     elif part.name not in ("link", "group") and len(part.claimed) < FEWEST_PEERS:
         facts = [fact("only_two_links")]
-    separable = not facts and not case.evidence.sent.num_rows  # of what was sent the receiver is a guess
+    # Of what was sent the receiver is a guess.
+    separable = not facts and (case.links is not None or not case.evidence.sent.num_rows)
     if case.links is not None:
         said, metric = "link_one_way" if is_one_way else by_link, "link_time_ratio"
         known = {"n_links": n_others, "n_seen": int(units.n[slow].sum())}
@@ -188,8 +189,8 @@ def _links_of(case: Case, seen: Observations, operators: IntArray) -> tuple[Link
     """Of each group of some operators the slowest link whose entry shows the event."""
     links = case.network
     assert links is not None
-    shows = links.are_events(case.limits) & np.isin(links.step, seen.step[operators])
-    shows &= np.array([len(one) == 2 for one in links.members])[links.unit]
+    is_link = ~links.is_group[links.unit]
+    shows = links.are_events(case.limits) & is_link & np.isin(links.step, seen.step[operators])
     found = []
     for group in np.unique(seen.group[operators]).tolist():
         at = np.flatnonzero(shows & links.are_of(seen.groups[group]))
