@@ -53,6 +53,19 @@ def test_a_lost_collective_ends_where_the_other_members_left_it() -> None:
     assert (np.diff(filled.start_us[own]) > 0).all()
 
 
+def test_calls_that_begin_at_one_time_keep_their_order_where_others_are_filled_in() -> None:
+    together = [
+        Call(rank, "send" if number == 8 else "allreduce", 5000.0, elapse, f"{number}", number)
+        for rank in range(3)
+        for number, elapse in ((7, 900.0), (8, 300.0))
+    ]
+    calls = calls_of(collectives_table([*three_rounds({(1, 1)}), *together]))
+    operator, _ = match_calls(calls)
+    filled, _ = with_missing_calls(calls, operator, clock_offsets(calls, operator), WHERE)
+    assert len(filled) == len(calls) + 1
+    assert filled.number[filled.number > 2].tolist() == [7, 8] * 3
+
+
 @pytest.mark.parametrize("other_has_it", [True, False])
 def test_a_collective_that_most_members_lack_was_made_if_other_groups_of_its_purpose_have_it(
     other_has_it: bool,
