@@ -46,7 +46,7 @@ BATCH_BYTES = 96 * 1024 * 1024
 #: So many batches each of several workers gets at least.
 _LEAST_BATCHES = 4
 #: A database counts for more: its columns are all in memory at once, where of a text one file is.
-_DATABASE_COUNTS = 3.0
+_DATABASE_COUNTS = 1.5
 _SPANS_SUFFIX = ".spans.arrow"
 #: So many ranks are read together: more would save little, and take more memory.
 _MOST_TOGETHER = 64

@@ -17,7 +17,6 @@ from cluster_analysis.sources.reading import Reading
 from cluster_analysis.sources.text.api_statistic_csv import read_api_statistic
 from cluster_analysis.sources.text.environment_json import read_environment
 from cluster_analysis.sources.text.kernel_details_csv import read_kernels
-from cluster_analysis.sources.text.trace_view_json import read_trace_view
 from cluster_analysis.sources.together.candidates import NoDatabases
 from cluster_analysis.sources.together.ready import Ready
 from cluster_run.facts import fact
@@ -88,4 +87,6 @@ def _of_timeline(reading: Reading) -> list[counters.Counter]:
             fact("timeline_too_large", n_bytes=n_bytes, most_bytes=_MOST_TIMELINE_BYTES)
         )
         return []
+    from cluster_analysis.sources.text.trace_view_json import read_trace_view  # noqa: PLC0415
+
     return reading.first(("trace_view", read_trace_view)) or []

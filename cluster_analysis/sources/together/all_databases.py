@@ -21,9 +21,10 @@ def ready_of_databases(
     steps: _Files, communications: _Files, links: _Files, kernels: _Files, peers: _Files
 ) -> Ready:
     """Return what is plain of databases: of each the paths of those that are to be asked for it."""
-    small = steps_of_databases(steps)
-    operators = operators_of_databases(communications)
-    matrices = links_of_databases(links)
+    small, of_steps = steps_of_databases(steps)
+    operators, of_operators = operators_of_databases(communications)
+    matrices, of_links = links_of_databases(links)
     of_tasks = kernels_of_databases(kernels)
     of_tasks |= peers_of_databases(peers)
-    return Ready(operators, matrices, small, {}, of_tasks)
+    wholes = (*of_steps, *of_operators, *of_links)
+    return Ready(operators, matrices, small, of_tasks=of_tasks, wholes=wholes)

@@ -47,7 +47,7 @@ def read_together(sources: Sequence[RankSource], *, with_spans: bool) -> Ready:
     small |= of_databases.small
     described = plain_metadata(_files(sources, "metadata"))
     small |= described.environment
-    wholes += (*all_operators, *all_links, *described.wholes)
+    wholes += (*all_operators, *all_links, *described.wholes, *of_databases.wholes)
     of_tasks, metadata = of_databases.of_tasks, described.metadata
     return Ready(communications, found_links, small, devices, of_tasks, metadata, tuple(wholes))
 
