@@ -19,6 +19,7 @@ from cluster_analysis.judge.measures.steady import Kernels, kernels_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.stats import group_medians, others_median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.limits import Thresholds
@@ -99,14 +100,32 @@ class Case(Struct, frozen=True, dict=True):
         return beside_peers(values, self.compared(metric), apart if metric.follows_work else None)
 
     def deviation(self, metric: Metric, excluded: BoolArray | None = None) -> Deviation:
-        """How far ranks lie from their peers, `excluded` ranks (R,) being nobody's; formed once."""
+        """How far ranks lie from their peers; formed once.
+
+        `excluded` ranks (R,), of slow hosts, are no peers of others, and are held against their own host.
+        """
         left_out = np.zeros(len(self.view.ranks), bool) if excluded is None else excluded
         key = (metric.values.tobytes(), left_out.tobytes(), metric.of_all)
         if key not in self._compared:
             series, least = self.series(metric, left_out, np.arange(len(left_out))), metric.floor
+            series[left_out] = self._within_host(metric, left_out)[left_out]
             role, min_peers = self.compared(metric).role, self.limits.min_peers
             self._compared[key] = deviation_of(series, role, np.full(len(series), least), min_peers=min_peers)
         return self._compared[key]
+
+    def _within_host(self, metric: Metric, inside: BoolArray) -> FloatArray:
+        """How far ranks `inside` (R,) slow hosts lie above the middle of their host's others (R, S).
+
+        Of each role the others of the job say how long it takes; NaN where there are none.
+        """
+        view = self.compared(metric)
+        others = group_medians(np.where(inside[:, None], np.nan, metric.values), view.role)
+        beside = np.full(metric.values.shape, np.nan)
+        for host in np.unique(view.host[inside]).tolist():
+            own = inside & (view.host == host)
+            raw = metric.values[own] - others[own]
+            beside[own] = raw - others_median(raw.T).T
+        return beside
 
     def ranks_of(self, found: Sequence[Suspect]) -> BoolArray:
         """Which ranks (R,) are among those of `found`."""

@@ -13,6 +13,8 @@ class Thresholds(Struct, frozen=True):
 
     #: What is listed must be as improbable as this in a healthy job: a rank over all ranks, a host by itself.
     listed_p_value: float = 0.01
+    #: A host that would cost what leaves the question open need be no more improbable than this.
+    doubted_p_value: float = 0.05
     #: With fewer peers than this a rank is not compared, only described.
     min_peers: int = FEWEST_PEERS
     #: Scale floors: peers agree to 0.05-1 % in healthy jobs, of computing or of the step; a tighter scale is

@@ -37,7 +37,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
 def rank_suspects(
     case: Case, metric: Metric, by_time: Metric, out: BoolArray, others: BoolArray
 ) -> list[Suspect]:
-    """Return ranks that are slow in one metric: neither `out` (R,), of slow hosts, nor `others` (R,).
+    """Return ranks that are slow in one metric, none of `others` (R,); those `out` (R,) have slow hosts.
 
     What lasts goes before what comes and goes, and that before a single event, which no counting tells from
     an accident: computing has none, it is what kernels took, and idle time has many.
@@ -50,19 +50,18 @@ def rank_suspects(
     lasts = _is_lasting(metric, deviation, limits)
     events = deviation.events(metric.event_effect) & (has_peers & ~lasts)[:, None]
     n_events, (size, chance) = events.sum(axis=1), deviation.sizes_and_chances(events)
-    excluded = out | others
     # Counting alone calls two events of five chance in a small job, however large they are.
-    beyond = size >= TWICE * _farthest_of_others(view.role, series, lasts | excluded | (n_events > 1))
+    beyond = size >= TWICE * _farthest_of_others(view.role, series, lasts | others | (n_events > 1))
     p_events = np.where(beyond, 0.0, n_ranks * chance)
     often = (n_events >= (2 if metric.is_log else limits.min_pauses)) & (p_events <= limits.listed_p_value)
     often &= len(view.steps) >= limits.min_steps_intermittent
     once = (n_events > 0) & ~often & beyond & (size >= limits.natural_effect)
     once &= (series >= HALFWAY * size[:, None]).sum(axis=1) == 1
     once &= metric.is_log and len(view.steps) >= limits.min_steps_confident
-    usual = _farthest_of_others(view.role, level[:, None], lasts | often | once | excluded)
+    usual = _farthest_of_others(view.role, level[:, None], lasts | often | once | others)
     rising = _is_rising(metric, deviation, limits)
     found = []
-    for rank in np.flatnonzero((lasts | often | once) & ~excluded).tolist():
+    for rank in np.flatnonzero((lasts | often | once) & ~others).tolist():
         lost = level if lasts[rank] else median(series[:, events[rank]], 1)
         if metric.follows_work and not _is_own(view, lost, rank):
             continue

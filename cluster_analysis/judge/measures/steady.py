@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +24,7 @@ from cluster_analysis.thresholds.devices import SMALL_SHARE, STEADIER_FACTOR, ST
 from cluster_analysis.trace.calls import codes, numbers
 
 
-class Kernels(Struct, frozen=True, dict=True):
+class Kernels(Struct, frozen=True):
     """How much `longer` a call of each type takes on each rank than on its peers, as logarithms (R, T).
 
     NaN where it is called more or less often, or took no time. `types` are names, each with the cores that
@@ -41,11 +40,6 @@ class Kernels(Struct, frozen=True, dict=True):
     def total_us(self) -> FloatArray:
         """What each type takes on all ranks together (T,)."""
         return np.asarray(self.spent_us.sum(axis=0))
-
-    @cached_property
-    def scatter(self) -> FloatArray:
-        """How far each type scatters over ranks (T,), seen through half of them being slow."""
-        return shortest_half_sigma(self.longer)
 
     def of_device(self, view: JobView) -> FloatArray | None:
         """Return how much longer each rank computes by what its kernels say of the device (R,).
@@ -87,12 +81,14 @@ class Kernels(Struct, frozen=True, dict=True):
         """How much longer the steadiest types take on each rank (R,); None where all types scatter."""
         # The load of experts may last, so that no step tells it.
         work_differs = view.has_experts or _chance(view) > HALFWAY * STEADY_SIGMA
-        limit = self._usual / STEADIER_FACTOR if work_differs else STEADY_SIGMA
-        if not self.scatter.min() <= limit:
-            return None
-        # More than the least no type of kernels can have from its device.
-        steady = median(self.longer[:, self.scatter <= limit], 1)
-        return np.where(np.isfinite(steady), np.minimum(steady, _least(self.longer, self.scatter)), np.nan)
+        # The shortest half sees through half of the ranks being slow; two of few may agree by chance.
+        for scatter in (sigma(self.longer, 0), shortest_half_sigma(self.longer)):
+            limit = self._usual(scatter) / STEADIER_FACTOR if work_differs else STEADY_SIGMA
+            if scatter.min() <= limit:
+                # More than the least no type of kernels can have from its device.
+                steady = median(self.longer[:, scatter <= limit], 1)
+                return np.where(np.isfinite(steady), np.minimum(steady, _least(self.longer, scatter)), np.nan)
+        return None
 
     def _beside_the_others(self) -> FloatArray | None:
         """How much longer a rank computes as some types take longer than others that follow samples alike.
@@ -101,17 +97,17 @@ class Kernels(Struct, frozen=True, dict=True):
         others take beyond that is no sample's. None where types hardly differ, so that they show nothing of
         what they follow, or with too few alike to tell which of them differs.
         """
-        apart = shortest_half_sigma(self.longer - median(self.longer, 1)[:, None])
-        alike = apart <= self._usual / (TWICE * STEADIER_FACTOR)
-        if alike.sum() < FEWEST_PEERS or not self._usual > HALFWAY * STEADY_SIGMA:
+        usual = self._usual(sigma(self.longer, 0))
+        apart = sigma(self.longer - median(self.longer, 1)[:, None], 0)
+        alike = apart <= usual / (TWICE * STEADIER_FACTOR)
+        if alike.sum() < FEWEST_PEERS or not usual > HALFWAY * STEADY_SIGMA:
             return None
         beyond = np.maximum(self.longer - _least(self.longer[:, alike], apart[alike])[:, None], 0.0)
         return np.asarray(np.log1p(self._share_of_all(np.where(alike, beyond, 0.0))))
 
-    @property
-    def _usual(self) -> float:
+    def _usual(self, scatter: FloatArray) -> float:
         """How far the types that matter scatter."""
-        return float(median(self.scatter[self.total_us >= SMALL_SHARE * self.total_us.sum()]))
+        return float(median(scatter[self.total_us >= SMALL_SHARE * self.total_us.sum()]))
 
     def _share_of_all(self, longer: FloatArray) -> FloatArray:
         """By which share all kernels of a rank take longer (R,), if its types do by logarithms (R, T)."""

@@ -15,6 +15,7 @@ from cluster_run.findings import Evidence, Finding
 from cluster_run.ids import HostId, Rank
 from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.jobs import judged
+from tests.analysis.totals import judged_by_computing, on_hosts, peers_agree
 
 N_RANKS, N_STEPS, STEP_US, PAUSE_US = 16, 5, 400e3, 110e3
 UNEVEN = Healthy(sequence_sigma=0.4)
@@ -74,3 +75,18 @@ def test_a_host_that_is_a_stage_and_idles_leaves_a_question_though_nobody_can_te
     )  # fmt: skip
     view: Any = SimpleNamespace(mean_step_us=700e3)
     assert [one.kind for one in _unexplained(view, [found], Thresholds())] == asked
+
+
+def test_a_host_that_costs_much_and_may_be_slow_is_listed_and_leaves_the_question_open() -> None:
+    """Each host has samples of its own; the third one is 13 % behind in most steps, with a chance of 2 %."""
+    behind = [
+        [-0.05, 0.00, -0.04, 0.00, -0.01],
+        [0.04, 0.00, -0.04, 0.04, -0.06],
+        [0.16, 0.14, 0.10, 0.00, 0.13],
+        [-0.04, -0.02, 0.04, -0.09, 0.01],
+    ]
+    computing = peers_agree(32, 5, share=0.6) * np.exp(np.repeat(behind, 8, axis=0))
+    found = judged_by_computing(computing, on_hosts(32, 8))
+    assert [(one.id, one.severity) for one in found.findings] == [("slow_host-3", "info")]
+    assert found.verdict == "unknown"
+    assert "costly_unexplained" in [one.kind for one in found.notes]

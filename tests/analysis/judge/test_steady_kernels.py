@@ -141,6 +141,31 @@ def test_unequal_samples_alone_are_nobody_s_fault() -> None:
     assert not alarms(np.ones(N_RANKS))
 
 
+def test_a_rank_of_a_slow_host_is_held_against_its_own_host() -> None:
+    found = alarms(slow(range(8, 16), 1.15) * slow(range(10, 11), 1.3), by_step=np.ones(SAMPLES.shape))
+    assert {(one.kind, one.id) for one in found} == {
+        ("slow_host", "slow_host-2"),
+        ("slow_rank", "slow_rank-10"),
+    }
+    (rank,) = (one for one in found if one.kind == "slow_rank")
+    assert rank.facts[0]["slower_share"] == pytest.approx(0.3, abs=0.02)
+
+
+def test_ranks_of_a_slow_host_are_not_accused_where_they_are_all_as_slow() -> None:
+    (alarm,) = alarms(slow(range(8, 16), 1.15), by_step=np.ones(SAMPLES.shape))
+    assert alarm.kind == "slow_host"
+
+
+@pytest.mark.parametrize("draw", range(12, 26))
+def test_hosts_that_hold_a_replica_each_are_not_accused_where_few_peers_agree_by_chance(draw: int) -> None:
+    chance = np.random.default_rng(draw)
+    samples = np.repeat(np.exp(chance.normal(0.0, 0.15, (4, N_STEPS))), 8, axis=0)
+    devices = np.exp(chance.normal(0.0, 0.006, N_RANKS))
+    stages = replace(WHERE, stages={Rank(rank): rank % 8 // 2 for rank in range(N_RANKS)})
+    evidence = computed(devices, samples, where=stages)
+    assert not [one for one in detect(evidence, stages).findings if one.is_alarm]
+
+
 def test_attention_that_grows_faster_than_its_samples_is_nobody_s_fault() -> None:
     assert not alarms(np.ones(N_RANKS), FlashAttentionScore=SAMPLES.mean(axis=1) ** 0.5)
 
