@@ -157,6 +157,25 @@ def filled_in(calls: list[Call], *, exposed_us: dict[int, float] | None = None) 
     return filled
 
 
+def test_of_two_that_lack_a_call_all_others_waited_for_the_one_that_came_later() -> None:
+    """Rank 5 is done with a call of its own 800 µs later than the others, and rank 4 with them."""
+    calls = [
+        one
+        for rank in range(6)
+        for one in (
+            Call(rank, "allreduce", 0.0, 100.0, number=0),
+            Call(rank, "allreduce", 200.0, 1500.0 if rank == 5 else 700.0, f"t{rank}", number=7),
+            Call(rank, "allreduce", 1000.0, 900.0, number=1),
+            Call(rank, "allreduce", 2500.0, 100.0, number=2),
+        )
+        if not (rank > 3 and one.number == 1)
+    ]
+    filled = filled_in(calls)
+    made_up = filled.rows < 0
+    assert filled.start_us[made_up].tolist() == pytest.approx([1000.0, 1800.0])
+    assert filled.end_us[made_up].tolist() == pytest.approx([1900.0, 1900.0])
+
+
 @pytest.mark.parametrize(
     ("waited_us", "lasts_us"),
     [
