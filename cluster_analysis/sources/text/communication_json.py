@@ -87,6 +87,11 @@ class CommunicationTables(Struct, frozen=True):
     sums: pa.Table = field(default_factory=partial(schema.empty, schema.TOLD_SUMS))
 
 
+def without_packets(collectives: pa.Table | None) -> CommunicationTables | None:
+    """Return COLLECTIVES of a file that holds no packets; None where there are none."""
+    return None if collectives is None else CommunicationTables(collectives, schema.empty(schema.PACKETS))
+
+
 def read_communication(
     path: Path, rank: int, steps: frozenset[int] | None, remark: Remark, *, with_spans: bool = True
 ) -> CommunicationTables:
