@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_analysis.numeric.arrays import FloatArray
-from cluster_analysis.numeric.stats import median
+from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.messages import TOGETHER_US
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.pairing.ends import Program
 
@@ -21,7 +22,7 @@ def beside_messages(calls: Calls, program: Program, offset_us: FloatArray) -> Fl
     Args:
         calls: the step's calls.
         program: groups of ranks, and their messages.
-        offset_us: the same by collectives, which is kept where no messages lead to a stage.
+        offset_us: the same by collectives, which is kept where no messages tell, or they disagree.
     """
     family, (source, target) = program.family, program.edges
     if not len(source):
@@ -44,7 +45,9 @@ def beside_messages(calls: Calls, program: Program, offset_us: FloatArray) -> Fl
             )
             if (sent | received).any():
                 ends = np.concatenate([apart[:, sent], -apart[:, received]], axis=1)
-                moved[:, other] = moved[:, one] + np.nan_to_num(median(ends, 1))
+                # A batch is over when the last of its messages is: those of two may agree on nothing.
+                agree = sigma(ends, 1) <= TOGETHER_US
+                moved[:, other] = moved[:, one] + np.where(agree, median(ends, 1), 0.0)
                 settled.append(other)
                 waiting.append(other)
     beside: FloatArray = offset_us.copy()

@@ -112,14 +112,15 @@ class Shown(Struct, frozen=True):
             theirs = whom[who == one]
             # Who sends without waiting leaves when all is sent, unless it receives as well.
             is_sent = slot not in theirs and kind[one] == SEND
-            since_us = float(np.maximum(since_us, end if is_sent else start + float(self.quick_us[slot])))
+            # Where all replicas wait the quickest one is none; but nothing took longer than its other end.
+            through = end if is_sent else min(start + float(self.quick_us[slot]), end)
+            since_us = float(np.maximum(since_us, through))
             if slot in theirs and np.isfinite(start):  # and that one waits for this
                 until_us = min(until_us, end)
                 further = [self.times_us(row, other, rank)[0] for other in theirs.tolist() if other != slot]
                 if end > float(np.max([start, *further])) + float(self.quick_us[one]) + TOGETHER_US:
                     since_us = float(np.maximum(since_us, end))
-        # Where all replicas waited nobody knows how long the quickest takes: less than they say, then.
-        return float(np.minimum(since_us, until_us)), until_us
+        return since_us, until_us
 
     def times_us(self, row: int, slot: int, rank: int) -> tuple[float, float]:
         """Return when the call of a slot began and ended, on the clock of a rank; NaN where it is lost."""
