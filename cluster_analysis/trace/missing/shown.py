@@ -70,7 +70,9 @@ class Shown(Struct, frozen=True):
         # A step's first call has no work before it.
         before = np.where((earlier >= 0) | is_lost, before, 0.0)
         earlier, before = np.where(follows_hole, -1, earlier), np.where(follows_hole, np.nan, before)
-        pace = _pace(family.stage, before)
+        # Work before messages may be next to nothing: that behind them is the rank's as well.
+        worked = np.concatenate([before, np.maximum(after, 0.0)], axis=1)
+        pace = _pace(np.r_[family.stage, family.stage], worked)[:, : len(family.stage)]
         partner = np.full(len(family.stage), -1)
         partner[program.edges[1]] = program.edges[0]
         unmatched = partner[program.edges[0]] < 0
@@ -210,17 +212,17 @@ def _work_us(stage: IntArray, other: IntArray, before_us: FloatArray) -> FloatAr
     return np.asarray(found)
 
 
-def _pace(stage: IntArray, before_us: FloatArray) -> FloatArray:
-    """How long each rank works before its messages compared with its replicas, (groups, slots).
+def _pace(stage: IntArray, worked_us: FloatArray) -> FloatArray:
+    """How long each rank works beside its messages compared with its replicas, (groups, slots).
 
     Half of its work took so much longer, or more, and half less: a pause is not its pace.
     """
-    usual = median(before_us, 0)
-    usual = np.where(np.isfinite(before_us).sum(axis=0) > 1, usual, 0.0)
-    pace = np.ones(before_us.shape)
+    usual = median(worked_us, 0)
+    usual = np.where(np.isfinite(worked_us).sum(axis=0) > 1, usual, 0.0)
+    pace = np.ones(worked_us.shape)
     for one in np.unique(stage):
         own = np.flatnonzero((stage == one) & (usual > 0))
-        ratio = before_us[:, own] / usual[own]
+        ratio = worked_us[:, own] / usual[own]
         order = np.argsort(ratio, axis=1)  # NaN goes last
         work = np.cumsum(np.take_along_axis(np.where(np.isnan(ratio), 0.0, usual[own]), order, 1), axis=1)
         for row in np.flatnonzero(work[:, -1:].any(axis=1)).tolist():
