@@ -97,6 +97,7 @@ class Run:
         host = now + (job.shape.input_ms if is_mended else job.inputs[rank, step])
         pauses = {} if is_mended or rank in self.mended.pauses else dict(job.pauses[rank, step])
         slowness = 1.0 if is_mended else job.launching[rank, step]
+        busy = 0.0
         items = job.own[rank, step]
         for one in self.troubles:
             if rank not in one.ranks or is_mended:
@@ -104,13 +105,13 @@ class Run:
             if one.what == "feeds":
                 host += one.size * job.inputs[rank, step] / job.shape.input_ms
             elif one.what == "launches":
-                slowness *= 1 + one.size
+                busy += one.size
             elif one.what == "pauses" and step in one.steps and rank not in self.mended.pauses:
                 place = items[len(items) * (1 + 7 * step % 10) // 60]
                 pauses[place] = pauses.get(place, 0.0) + one.size
         for number in items:
             item = job.items[number]
-            host += pauses.get(number, 0.0)
+            host += pauses.get(number, 0.0) + busy * item.held_up
             self.first[number] = host + 0.1 * item.launch_ms * slowness
             host += item.launch_ms * slowness
             self.launched[number] = host

@@ -44,6 +44,7 @@ class Job:
         self.own: dict[tuple[int, int], list[int]] = {
             (r, s): [] for r in range(n) for s in range(shape.steps)
         }
+        self._busy_dice = random.Random(f"queues/{seed}/busy")
         self._link_dice = random.Random(f"queues/{seed}/links")
         self._open: dict[tuple[str, int], int] = {}
         for step in range(shape.steps):
@@ -156,7 +157,8 @@ class Job:
         self, rank: int, step: int, what: str, work: float, length: float, stage: int | None
     ) -> None:
         launch = self.shape.work_ms * self.shape.launch_share * (2 if what == "backward" else 1)
-        self._add(Item(rank, step, KERNELS, what, "computing", launch, work, length, stage))
+        held_up = launch * self._busy_dice.expovariate(1.0)
+        self._add(Item(rank, step, KERNELS, what, "computing", launch, work, held_up, length, stage))
 
     def _collective(
         self,

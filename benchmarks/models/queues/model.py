@@ -273,7 +273,7 @@ def _grown(job: Job, fault: Fault, share: float) -> Fault:
     for _ in range(7):
         size = (low + high) / 2 if low or high < fault.most else fault.most / 8
         cost_ms = Run(job, (fault.trouble.sized(size),)).course_of_all().step_ms(steps) - clean_ms
-        if abs(cost_ms / clean_ms - share) < 0.15 * share:
+        if abs(cost_ms / clean_ms - share) < 0.25 * share:
             break
         low, high = (size, high) if cost_ms < share * clean_ms else (low, size)
     return replace(fault, trouble=fault.trouble.sized(size))

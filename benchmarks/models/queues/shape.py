@@ -92,6 +92,8 @@ class Item:
     stream: str
     launch_ms: float
     work_ms: float = 0.0
+    #: How long a busy processor holds up the host before it, next to others.
+    held_up: float = 0.0
     length: float = 1.0
     stage: int | None = None
     meeting: int = -1
