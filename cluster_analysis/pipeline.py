@@ -19,9 +19,9 @@ from cluster_analysis.engine.protocol import Engine
 from cluster_analysis.engine.read_ranks import Progress, RanksRead, read_all, require_data
 from cluster_analysis.engine.reduce_steps import reduce_all
 from cluster_analysis.engine.scratch import scratch_directory
-from cluster_analysis.engine.tasks import Wanted, let_files_go
+from cluster_analysis.engine.step_files import let_files_go
+from cluster_analysis.engine.tasks import Wanted
 from cluster_analysis.options import AnalyseOptions
-from cluster_analysis.sentences.problems import reason
 from cluster_analysis.tables.model import Capture, RankSource, Selection, Topology
 from cluster_analysis.topology.build import build_topology
 from cluster_run.errors import InputError
@@ -103,7 +103,9 @@ def examined(
                     remark(sentence)
             limit = options.memory_limit_bytes or DEFAULT_LIMIT_BYTES
             stem = f"{scratch}/batch-" if must_file(engine, size_bytes, limit) else ""
-            wanted = Wanted(options.selection, spans=options.wants_insight(size_bytes))
+            has_insight = options.wants_insight(size_bytes)
+            calls_alone = not has_insight and not options.write_timeline
+            wanted = Wanted(options.selection, spans=has_insight, calls_alone=calls_alone)
             read = read_all(engine, sources, wanted, stem, tell)
             require_data(read, options)
             topology, contradictions = _topology(capture, read, options.selection)
@@ -126,6 +128,8 @@ def _look(run: Path, capture: str | None) -> Capture:
 
 def _chosen(capture: Capture, selection: Selection, run: Path) -> tuple[RankSource, ...]:
     if not capture.sources:
+        from cluster_analysis.sentences.problems import reason  # noqa: PLC0415 - else with the reports
+
         why = f": {reason(capture.problems[0]).en}" if capture.problems else ""
         raise InputError(
             f"{run}: no profiler data found{why}",

@@ -96,6 +96,7 @@ NoteFact = Literal[
     "waits_for_absent",
     "long_pause",
     "unread_communication",
+    "uncompared_network",
     "long_step",
     "ranks_without_step_times",
     "steps_of_some_ranks",

@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from benchmarks.detection import modelled, real_trace, simulated
+from benchmarks.detection import modelled, no_matrix, real_trace, simulated
 from benchmarks.detection.scoring import Outcome, score
 from benchmarks.detection.tables import print_table
 
@@ -67,6 +67,9 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     options.add_argument("--class", dest="fault_class", help="only faulty jobs of this class")
     options.add_argument("--mode", choices=("plain", "hard", "both"), default="both")
     options.add_argument("--processes", type=int, default=2)
+    options.add_argument(
+        "--without-matrix", action="store_true", help="the same jobs, none with a communication_matrix.json"
+    )
     return options
 
 
@@ -75,13 +78,15 @@ def work_of(source: str, options: argparse.Namespace) -> list[Work]:
     classes = simulated.FAULTS if source == simulated.NAME else modelled.MODELS[source].FAULT_CLASSES
     first, skip = FIRST_SEED[options.seeds], options.skip
     work: list[Work] = []
+    suffix = no_matrix.SUFFIX if options.without_matrix else ""
     for base, mode in ((0, "plain"), (100_000, "hard")):
         if options.mode in (mode, "both"):
             faulty = [
                 (first + base + n, classes[n % len(classes)]) for n in range(skip, skip + options.faults)
             ]
-            work += [(source, mode, seed, one) for seed, one in faulty if options.fault_class in (None, one)]
-            work += [(source, mode, first + base + n, None) for n in range(skip, skip + options.healthy)]
+            shown = mode + suffix
+            work += [(source, shown, seed, one) for seed, one in faulty if options.fault_class in (None, one)]
+            work += [(source, shown, first + base + n, None) for n in range(skip, skip + options.healthy)]
     return work
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 from benchmarks.detection.field_rules import RULES
+from benchmarks.detection.no_matrix import has_matrix, mode_of_model, remove_matrix
 from benchmarks.detection.scoring import Said
 from benchmarks.models.paths import model as paths
 from benchmarks.models.queues import model as queues
@@ -23,8 +25,16 @@ MODELS: dict[str, ModuleType] = {one.NAME: one for one in (streams, paths, queue
 def judge(source: str, mode: str, seed: int, fault_class: str | None) -> tuple[KnownJob, Said]:
     """Write one job of a model, judge it, and return what is true and what was said."""
     with tempfile.TemporaryDirectory(prefix="model-") as folder:
-        known: KnownJob = MODELS[source].make(mode, seed, fault_class, Path(folder))
+        known = made(source, mode, seed, fault_class, Path(folder))
         return known, said_of(Path(folder))
+
+
+def made(source: str, mode: str, seed: int, fault_class: str | None, folder: Path) -> KnownJob:
+    """Write one job of a model into a folder, and return what is true of it."""
+    known: KnownJob = MODELS[source].make(mode_of_model(mode), seed, fault_class, folder)
+    if not has_matrix(mode):
+        remove_matrix(folder)
+    return replace(known, mode=mode)
 
 
 def said_of(run: Path) -> Said:

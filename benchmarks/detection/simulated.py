@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from benchmarks.detection.field_rules import RULES
+from benchmarks.detection.no_matrix import has_matrix, mode_of_model
 from benchmarks.detection.scoring import Said
 from benchmarks.models.truth import KnownFault, KnownJob
 from cluster_analysis.judge.detection import detect
@@ -60,7 +61,7 @@ def judge(mode: str, seed: int, scenario: str | None) -> tuple[KnownJob, Said]:
 
 def read(mode: str, seed: int, scenario: str | None) -> tuple[KnownJob, JobEvidence, Topology]:
     """Simulate one job, and return what is true of it and what is read of it."""
-    spec = job_spec(mode, seed)
+    spec = job_spec(mode_of_model(mode), seed)
     scenarios = [parse_scenario(scenario)] if scenario else []
     job = simulate(spec, scenarios, seed=seed)
     hidden = set(spec.healthy.missing_ranks)
@@ -68,7 +69,7 @@ def read(mode: str, seed: int, scenario: str | None) -> tuple[KnownJob, JobEvide
         spec = replace(spec, healthy=replace(spec.healthy, missing_ranks=()))
         job = simulate(spec, scenarios, seed=seed)
     where = topology(job)
-    return known(job, mode, seed, scenario or "healthy"), evidence_of(job, where), where
+    return known(job, mode, seed, scenario or "healthy"), evidence_of(job, where, has_matrix(mode)), where
 
 
 def known(job: SimulatedJob, mode: str, seed: int, scenario: str) -> KnownJob:
@@ -135,13 +136,15 @@ def job_spec(mode: str, seed: int) -> JobSpec:
     )
 
 
-def evidence_of(job: SimulatedJob, where: Topology) -> JobEvidence:
-    """Parsed tables to evidence, as the engine does it."""
+def evidence_of(job: SimulatedJob, where: Topology, has_links: bool = True) -> JobEvidence:
+    """Parsed tables to evidence, as the engine does it; without what tells of single links if asked."""
     ranks = list(tables(job).values())
     joined = {
         name: pa.concat_tables([getattr(one, name) for one in ranks]).unify_dictionaries()
         for name in ("steps", "collectives", "links", "operators", "packets")
     }
+    if not has_links:
+        joined["links"] = joined["links"].slice(0, 0)
     numbers = sorted(set(joined["steps"]["step"].to_pylist()))
     parts = [
         reduce_step(Step(number), joined["steps"], joined["collectives"], joined["links"], where)

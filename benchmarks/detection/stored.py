@@ -70,7 +70,7 @@ def _read(work: Work) -> tuple[KnownJob, JobEvidence, Topology]:
         known, evidence, topology = simulated.read(mode, seed, fault_class)
     else:
         with tempfile.TemporaryDirectory(prefix="model-") as folder:
-            known = modelled.MODELS[source].make(mode, seed, fault_class, Path(folder))
+            known = modelled.made(source, mode, seed, fault_class, Path(folder))
             options = AnalyseOptions(run=Path(folder), scheduler="threads", n_workers=1, write_report=False)
             with pipeline.examined(options) as examined:
                 evidence, topology = examined.evidence, examined.topology
@@ -88,8 +88,7 @@ def _saving_ms(work: Work, finding: Finding) -> float:
     if source == simulated.NAME:
         return simulated.read(mode, seed, fault_class)[0].saving_ms(finding)
     with tempfile.TemporaryDirectory(prefix="model-") as folder:
-        known: KnownJob = modelled.MODELS[source].make(mode, seed, fault_class, Path(folder))
-        return known.saving_ms(finding)
+        return modelled.made(source, mode, seed, fault_class, Path(folder)).saving_ms(finding)
 
 
 def _told(job: KnownJob, found: Detection) -> str:

@@ -21,8 +21,6 @@ from cluster_analysis.discovery.prof import inspect_prof
 from cluster_analysis.discovery.runs import Run, choose_run, enclosing_run, run_names, split_by_run
 from cluster_analysis.discovery.walk import LEADS_NOWHERE, is_archive, walk
 from cluster_analysis.discovery.windows import Choice, choose_window
-from cluster_analysis.sentences.advice import advice
-from cluster_analysis.sentences.problems import reason
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.metadata_json import read_metadata
 from cluster_analysis.tables.model import Capture, RankSource
@@ -197,6 +195,10 @@ def _source(
 def _why_nothing(runs: Iterable[Run]) -> str:
     problems = [problem for run in runs for problem in (*run.places.problems, *run.problems)]
     if problems:
+        # Of a run in which something is found nothing is told yet.
+        from cluster_analysis.sentences.advice import advice  # noqa: PLC0415
+        from cluster_analysis.sentences.problems import reason  # noqa: PLC0415
+
         more = f" (and {len(problems) - 1} more like it)" if len(problems) > 1 else ""
         advised = advice(problems[0]).en
         return f"{problems[0].file}: {reason(problems[0]).en}{more}{f'; {advised}' if advised else ''}"

@@ -5,10 +5,8 @@ A flipped bit in a number is a number: nothing in the file itself tells. The man
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -56,8 +54,7 @@ def changed_files(captures: Iterable[Found], places: Places, root: Path) -> list
                 problems.append(_problem(stored, why))
             elif status.st_mtime_ns != collected.mtime_ns and collected.sha256:
                 touched.append(stored)
-    with ThreadPoolExecutor(min(_N_THREADS, os.cpu_count() or 1)) as threads:
-        hashes = list(threads.map(_sha256, (one.path for one in touched)))
+    hashes = _hashes([one.path for one in touched]) if touched else []
     problems += _gone(places.stored.keys() - read, owners, root)
     return problems + [
         _problem(one, fact("other_hash"))
@@ -100,8 +97,18 @@ def _problem(stored: _Stored, why: Fact) -> Problem:
     return Problem(why, original_name(stored.path.name), owner.rank, owner.host, "collect_again")
 
 
+def _hashes(paths: Sequence[Path]) -> list[str | None]:
+    # Few runs have files that were touched: others need not wait for these modules.
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
+    with ThreadPoolExecutor(min(_N_THREADS, os.cpu_count() or 1)) as threads:
+        return list(threads.map(_sha256, paths))
+
+
 def _sha256(path: Path) -> str | None:
     """Return the hash of a file; None where it cannot be read, which reading it will tell."""
+    import hashlib  # noqa: PLC0415
+
     digest = hashlib.sha256()
     try:
         with path.open("rb") as stream:

@@ -15,7 +15,8 @@ from cluster_analysis.engine.graph import task
 from cluster_analysis.engine.handover import set_aside
 from cluster_analysis.engine.protocol import Engine, Graph
 from cluster_analysis.engine.read_ranks import Progress, RanksRead
-from cluster_analysis.engine.tasks import StepFiles, StepTables, reduce_parts
+from cluster_analysis.engine.step_files import StepFiles, StepTables
+from cluster_analysis.engine.tasks import reduce_parts
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.evidence import StepEvidence
 from cluster_run.facts import fact

@@ -7,17 +7,17 @@ in memory or in a file, cut by step.
 from __future__ import annotations
 
 import gc
-import os
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 
 import pyarrow as pa
 from msgspec import Struct, field
 
 from cluster_analysis.engine.bulk import bulk_of
 from cluster_analysis.engine.joined import canonical, joined
-from cluster_analysis.sources.db.sqlite import kept_open
-from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.engine.step_files import StepFiles, StepTables, file_sink, filed
+from cluster_analysis.sources.rank import databases_kept_open, read_rank
+from cluster_analysis.sources.together.candidates import has_databases
 from cluster_analysis.sources.together.read_together import read_together
 from cluster_analysis.sources.together.ready import NOTHING_READY, Ready
 from cluster_analysis.sources.together.whole import put_together
@@ -42,28 +42,30 @@ from cluster_run.problem import Problem
 
 #: A batch holds ranks of about this size together: large enough that a task is worth its overhead,
 #: small enough that the last task does not keep one worker busy alone.
-BATCH_BYTES = 48 * 1024 * 1024
+BATCH_BYTES = 96 * 1024 * 1024
+#: So many batches each of several workers gets at least.
+_LEAST_BATCHES = 3
 #: A database counts for more: its columns are all in memory at once, where of a text one file is.
 _DATABASE_COUNTS = 1.5
-_COLLECTIVES_SUFFIX = ".collectives.arrow"
-_LINKS_SUFFIX = ".links.arrow"
 _SPANS_SUFFIX = ".spans.arrow"
-#: Files with more steps than this stay open, so many at most: they hold little of each.
-_MANY_STEPS = 64
-_MOST_KEPT_OPEN = 128
 #: So many ranks are read together: more would save little, and take more memory.
 _MOST_TOGETHER = 64
-#: Written at once.
-_SINK_BYTES = 256 * 1024
 #: Key of the piece that says where the operators of all steps lie; no step has such a number.
 SPANS = -1
 
 
 class Wanted(Struct, frozen=True):
-    """What is wanted of the ranks: which steps, and whether also where each operator lies in their texts."""
+    """What is wanted of the ranks.
+
+    Attributes:
+        selection: which steps.
+        spans: whether also where each operator lies in their texts.
+        calls_alone: whether of COLLECTIVES what a step's reduction reads is enough in files.
+    """
 
     selection: Selection = field(default_factory=Selection)
     spans: bool = True
+    calls_alone: bool = False
 
 
 class Batch(Struct, frozen=True):
@@ -88,52 +90,6 @@ class BatchSummary(Struct, frozen=True):
     bulk_steps: tuple[Step, ...]
     problems: tuple[Problem, ...]
     notes: tuple[Fact, ...]
-
-
-class StepTables(Struct, frozen=True):
-    """The large tables of a batch in one step."""
-
-    collectives: pa.Table
-    links: pa.Table
-
-    def load(self) -> StepTables:
-        """Return the tables, which are here already."""
-        return self
-
-
-class StepFiles(Struct, frozen=True):
-    """The same in files of the scratch directory, one record batch a step.
-
-    Files are mapped: columns that a task does not look at are never read.
-    """
-
-    path: str
-    position: int
-    n_steps: int
-
-    def load(self) -> StepTables:
-        """Return the two tables of this step."""
-        return StepTables(self._batch(_COLLECTIVES_SUFFIX), self._batch(_LINKS_SUFFIX))
-
-    def _batch(self, suffix: str) -> pa.Table:
-        path = self.path + suffix
-        # Opening reads where all steps lie: with thousands of them that takes longer than one of them.
-        opened = _kept_open(path, os.stat(path).st_ino) if self.n_steps > _MANY_STEPS else _opened(path)
-        return pa.Table.from_batches([opened.get_batch(self.position)])
-
-
-def _opened(path: str) -> pa.RecordBatchFileReader:
-    return pa.ipc.open_file(pa.memory_map(path))
-
-
-@lru_cache(_MOST_KEPT_OPEN)
-def _kept_open(path: str, _inode: int) -> pa.RecordBatchFileReader:
-    return _opened(path)
-
-
-def let_files_go() -> None:
-    """Close what this process kept open: files that were removed take their space until then."""
-    _kept_open.cache_clear()
 
 
 class SpanTable(Struct, frozen=True):
@@ -175,11 +131,15 @@ def batches_by_bytes(
 ) -> tuple[Batch, ...]:
     """Cut `sources` into batches of about `batch_bytes`, in the order of their ranks.
 
-    With several workers the batches are small enough for each worker to get four.
+    With several workers the batches are small enough for each worker to get three, and all get as many: the
+    last ones end at about the same time.
     """
     ordered = sorted(sources, key=lambda source: (source.rank, source.capture, source.kind))
     total = sum(map(_weight, ordered))
-    limit = min(batch_bytes, max(1.0, total / (4 * n_workers))) if n_workers > 1 else batch_bytes
+    limit: float = batch_bytes
+    if n_workers > 1:
+        n_each = max(_LEAST_BATCHES, math.ceil(total / (batch_bytes * n_workers)))
+        limit = max(1.0, total / (n_each * n_workers))
     groups: list[list[RankSource]] = []
     filled: float = limit
     for source in ordered:
@@ -193,8 +153,7 @@ def batches_by_bytes(
 
 def _weight(source: RankSource) -> float:
     """Return the bytes of a rank's files; those of databases count for more."""
-    is_database = any(role.endswith("_db") for role in source.files)
-    return source.size_bytes * (_DATABASE_COUNTS if is_database else 1.0)
+    return source.size_bytes * (_DATABASE_COUNTS if has_databases(source.files) else 1.0)
 
 
 def read_batch(batch: Batch, wanted: Wanted, file_stem: str = "") -> tuple[BatchSummary, BatchBulk]:
@@ -245,7 +204,8 @@ def read_batch(batch: Batch, wanted: Wanted, file_stem: str = "") -> tuple[Batch
     if not file_stem:
         return summary, BatchBulk({step: _alone(own) for step, own in by_step.items()}, spans)
     stem = f"{file_stem}{batch.number}"
-    return summary, BatchBulk(filed(by_step, stem), _filed_spans(spans, stem) if wanted.spans else spans)
+    files = filed(by_step, stem, CALLS if wanted.calls_alone else COLLECTIVES)
+    return summary, BatchBulk(files, _filed_spans(spans, stem) if wanted.spans else spans)
 
 
 def reduce_parts(
@@ -272,7 +232,7 @@ def spans_of_parts(parts: Sequence[SpanTable | SpanFile]) -> pa.Table:
 
 
 def _read_some(sources: Sequence[RankSource], wanted: Wanted) -> tuple[list[RankTables], Ready]:
-    with kept_open():
+    with databases_kept_open(sources):
         ready = _ready(sources, wanted)
         return [_read(source, wanted, ready) for source in sources], ready
 
@@ -318,26 +278,7 @@ def _alone(tables: StepTables) -> StepTables:
     return StepTables(*(pa.concat_tables([kind.empty_table(), one]).combine_chunks() for kind, one in kept))
 
 
-def _sink(path: str) -> pa.BufferedOutputStream:
-    # Arrow writes each column of each step on its own: a thousand calls into the system for a batch.
-    return pa.BufferedOutputStream(pa.OSFile(path, "wb"), _SINK_BYTES)
-
-
-def filed(by_step: Mapping[int, StepTables], stem: str) -> Mapping[int, StepFiles]:
-    """Write the tables of all steps to files whose paths begin with `stem`."""
-    for name, schema, tables in (
-        (_COLLECTIVES_SUFFIX, COLLECTIVES, [one.collectives for one in by_step.values()]),
-        (_LINKS_SUFFIX, LINKS, [one.links for one in by_step.values()]),
-    ):
-        with _sink(stem + name) as sink, pa.ipc.new_file(sink, schema) as writer:
-            for table in tables:
-                # One batch a step, so that the position in the file is that of the step.
-                (batch,) = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=schema)]
-                writer.write_batch(batch)
-    return {step: StepFiles(stem, position, len(by_step)) for position, step in enumerate(by_step)}
-
-
 def _filed_spans(spans: SpanTable, stem: str) -> SpanFile:
-    with _sink(stem + _SPANS_SUFFIX) as sink, pa.ipc.new_file(sink, OPERATOR_SPANS) as writer:
+    with file_sink(stem + _SPANS_SUFFIX) as sink, pa.ipc.new_file(sink, OPERATOR_SPANS) as writer:
         writer.write_table(spans.spans)
     return SpanFile(stem)

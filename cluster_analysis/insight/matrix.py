@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.engine.joined import canonical
-from cluster_analysis.engine.tasks import StepFiles, StepTables
+from cluster_analysis.engine.step_files import StepFiles, StepTables
 from cluster_analysis.insight.naming import TOTAL, all_safe, safe
 from cluster_analysis.insight.totals import ratios
 from cluster_analysis.sources.numbers import BYTES_PER_MB, US_PER_MS

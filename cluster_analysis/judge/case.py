@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from cluster_analysis.judge.measures.deviation import Deviation, beside_peers, d
 from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.metrics import Metric, metrics
 from cluster_analysis.judge.measures.operators import observe_operators
+from cluster_analysis.judge.measures.sent import observe_sent, slow_senders
 from cluster_analysis.judge.measures.slow_units import Observations
 from cluster_analysis.judge.measures.steady import Kernels, kernels_of
 from cluster_analysis.judge.suspects import Suspect
@@ -39,6 +40,19 @@ class Case(Struct, frozen=True, dict=True):
         """What operators show of the network, in the order of the graph; None where none was read."""
         graph = self.view.graph
         return None if graph is None else observe_operators(graph, self.view.topology.hosts, self.limits)
+
+    @cached_property
+    def network(self) -> Observations | None:
+        """What is seen of the network: links; else what each rank sent, or at least whole operators."""
+        sent, teams = self.evidence.sent, self.operators
+        if self.links is not None or teams is None or not sent.num_rows:
+            return self.links or teams
+        return observe_sent(sent, teams, self.view.steps, self.view.topology.hosts, self.limits)
+
+    @cached_property
+    def slow_senders(self) -> Mapping[str, tuple[int, ...]]:
+        """Who sent more slowly than others of its group, by group; only of those that tell what they sent."""
+        return slow_senders(self.evidence.sent, self.limits) if self.evidence.sent.num_rows else {}
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:

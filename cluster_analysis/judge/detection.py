@@ -17,7 +17,13 @@ from cluster_analysis.judge.cost.whatif import WhatIf
 from cluster_analysis.judge.detectors.registry import DETECTORS
 from cluster_analysis.judge.gates import finding_of
 from cluster_analysis.judge.measures.links import link_summary
-from cluster_analysis.judge.open_questions import can_judge, few_peers, open_questions, what_is_missing
+from cluster_analysis.judge.open_questions import (
+    can_judge,
+    few_peers,
+    open_questions,
+    uncompared_network,
+    what_is_missing,
+)
 from cluster_analysis.judge.reasons.all_reasons import with_reasons
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
@@ -109,6 +115,8 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
         notes.append(fact("replay_off", error_share=mean_error))
     verdict: Verdict = "degraded" if any(one.is_alarm for one in findings) else "healthy"
     questions = open_questions(view, evidence, findings, limits, copied_share)
+    if verdict == "healthy":
+        questions += uncompared_network(case)
     if is_far_off:
         questions.append(fact("replay_far_off"))
     if verdict == "healthy" and (questions or not can_judge(view, limits)):

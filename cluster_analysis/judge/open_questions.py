@@ -12,6 +12,7 @@ from cluster_analysis.judge.gates import lie_apart
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray
+from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.thresholds.common import HALFWAY
@@ -164,6 +165,32 @@ def _unread_communication(view: JobView, limits: Thresholds) -> list[Fact]:
     if not share >= limits.open_cost_share:
         return []
     return [fact("unread_communication", n_ranks=int((~seen).sum()), step_share=share)]
+
+
+def uncompared_network(case: Case) -> list[Fact]:
+    """Collectives that nothing shows to be as usual: they have no like, and what members sent is not alike.
+
+    Nobody knows how long they should take. What a slow network costs there is no more than what they take
+    and computing does not cover.
+    """
+    view, seen, teams = case.view, case.network, case.operators
+    if case.links is not None or view.graph is None or seen is None or teams is None:
+        return []
+    compared = np.zeros((len(teams.groups), len(teams.kinds)), bool)
+    alike = np.isfinite(seen.excess)
+    compared[seen.group[alike], seen.kind[alike]] = True
+    is_left = ~compared[teams.group, teams.kind] & ~view.graph.is_message
+    if not is_left.any():
+        return []
+    are_unlike = np.array([case.slow_senders.get(name) != () for name in teams.groups], bool)
+    is_left &= are_unlike[teams.group]
+    took_us = view.graph.sum_by_cell(np.where(is_left, view.graph.transfer_us, 0.0)[view.graph.operator])
+    exposed_us = rows_at(view.graph.ranks, view.ranks, view.uncovered_us, np.nan)
+    share = float(np.fmin(took_us, exposed_us).max(axis=0).mean()) / view.mean_step_us
+    if not share >= case.limits.open_cost_share:
+        return []
+    n_groups = len(np.unique(teams.group[is_left]))
+    return [fact("uncompared_network", n_groups=n_groups, step_share=share)]
 
 
 def _long_steps(view: JobView, limits: Thresholds, copied_share: float) -> list[Fact]:

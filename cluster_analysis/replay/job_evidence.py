@@ -23,6 +23,7 @@ from cluster_analysis.tables.schema import (
     STEPS,
     empty,
 )
+from cluster_analysis.tables.sent import SENT
 from cluster_analysis.trace.evidence import StepEvidence, StepOperators
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import Step
@@ -48,6 +49,7 @@ class JobEvidence(Struct, frozen=True):
     notes: tuple[Fact, ...] = field(default=())
     graph: Graph | None = None
     counters: pa.Table = field(default_factory=COUNTERS.empty_table)
+    sent: pa.Table = field(default_factory=SENT.empty_table)
 
 
 def merge_steps(
@@ -84,6 +86,7 @@ def merge_steps(
         else empty(PACKETS),
         step_operators=tuple(part.operators for part in ordered),
         notes=tuple(notes),
+        sent=_sorted([part.sent for part in ordered], SENT, ()),
     )
 
 

@@ -89,6 +89,10 @@ OPEN_QUESTIONS: Mapping[NoteFact, Template] = {
         "the communication of {n_ranks} {n_ranks:rank|ranks} could not be read",
         "{n_ranks} 张卡的通信数据无法读取",
     ),
+    "uncompared_network": (
+        "communication that takes {step_share:percent} of the step could be compared with nothing",
+        "占每步 {step_share:percent} 的通信没有可比对象",
+    ),
     "long_pause": (
         "step {step} took {longer_us:ms} longer because rank {rank} idled",
         "步 {step} 因卡 {rank} 空闲而长了 {longer_us:ms}",

@@ -84,8 +84,9 @@ NETWORK: Mapping[FindingFact, Template] = {
         f"卡 {{ranks:listed}} 之间的集合通信{_OPERATORS[1]}",
     ),
     "no_matrix": (
-        "Without communication_matrix.json the link itself cannot be told.",
-        "没有 communication_matrix.json，无法定位到具体链路。",
+        "Without communication_matrix.json it is told by operators, and by what ranks sent: the link itself "
+        "is uncertain.",
+        "没有 communication_matrix.json，只能根据通信算子和各卡发送的数据判断：具体链路不确定。",
     ),
     "stood_still_together": (
         "In the same steps {n_groups} groups stood still for as long: one event, so they are fixed together.",

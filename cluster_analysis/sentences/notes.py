@@ -25,8 +25,8 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "没有通信算子：损失只是由步总时间得出的上限，链路未判断",
     ),
     "no_communication_matrix": (
-        "no link with two known ends: links are judged by groups only, where three are alike",
-        "没有两端均已知的链路：只能在有三个以上同类通信域时按通信域判断链路",
+        "no link with two known ends: links are judged by groups, and by what each of their members sent",
+        "没有两端均已知的链路：只能按通信域及其成员各自发送的数据判断链路",
     ),
     "ranks_missing": (
         "{n_read} of {n_ranks} ranks {n_read:was|were} read: whom the others waited for may be "
@@ -63,6 +63,14 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "this job is not called healthy",
         "{n_ranks} 张卡的通信数据无法读取，按所有卡平均占每步的 {step_share:percent}：这部分网络未判断，"
         "不能判定为健康",
+    ),
+    "uncompared_network": (
+        "collectives of {n_groups} {n_groups:group|groups} take up to {step_share:percent} of the step, and "
+        "no file tells what to compare them with: the network may be slow, or the work needs as much, and "
+        "this job is not called healthy; record communication_matrix.json, or compare with a good run",
+        "{n_groups} 个通信域的集合通信最多占每步的 {step_share:percent}，没有文件给出可比对象："
+        "可能是网络慢，也可能是工作负载本身所需，不能判定为健康；请采集 communication_matrix.json，"
+        "或与正常运行对比",
     ),
     "long_pause": (
         "step {step} took {longer_us:ms} longer than usual because rank {rank} idled, and the others waited "

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import BadFileError
@@ -31,6 +32,22 @@ _DECIMALS = 3
 _MOST_PS = float(1 << 62)
 _OTHERS = "(all others)"
 _MATRIX_TYPES = ("MatMul", "BatchMatMul")
+
+
+class Calls(Struct, frozen=True):
+    """Rows of communication among kernels, in columns of equal length.
+
+    Attributes:
+        steps: as the file spells them.
+        names: of operators.
+        starts_ns: int64, null for what is not told.
+        lengths_us: float64.
+    """
+
+    steps: list[str]
+    names: pa.Array
+    starts_ns: pa.Array
+    lengths_us: pa.Array
 
 
 class KernelSums:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.sources.reading import Reading, path_of
+from cluster_analysis.sources.reading import Reading, name_of
 from cluster_analysis.tables.model import RankMetadata
 from cluster_run.facts import fact
 
@@ -32,7 +32,7 @@ def tell_what_is_missing(
     """
     told = {problem.file for problem in reading.problems}
     files = reading.source.files
-    if any(path_of(files[role]).name in told for role in _DATABASES if role in files):
+    if any(name_of(files[role]) in told for role in _DATABASES if role in files):
         # What is missing would have been in the damaged database.
         return
     if steps is None and "step_trace" not in files:
@@ -40,7 +40,7 @@ def tell_what_is_missing(
     _tell_missing_files(reading, metadata, collectives is not None, links is not None)
     if steps is not None and collectives is not None:
         _tell_silent_steps(reading, told, steps, collectives)
-    matrix = path_of(files.get("matrix", "")).name
+    matrix = name_of(files.get("matrix", ""))
     has_links = links is None or links.num_rows
     if matrix and matrix not in told and not has_links and collectives is not None and collectives.num_rows:
         reading.problem(fact("no_link_in_it"), matrix, "parse_again")
@@ -70,13 +70,17 @@ def _tell_silent_steps(reading: Reading, told: set[str], steps: pa.Table, collec
 
     A file that is whole, and of the right form, can be without them all the same.
     """
-    read = (path_of(path).name for role in _COMMUNICATION if (path := reading.source.files.get(role)))
+    read = (name_of(path) for role in _COMMUNICATION if (path := reading.source.files.get(role)))
     name = next(read, None)
     if name is None or name in told:
         return
-    there = set(pc.unique(collectives["step"]).to_pylist())
+    # Operators lie mostly in one piece a step: the first of each names it.
+    first = {piece[0].as_py() for piece in collectives["step"].chunks if len(piece)}
     rows = zip(steps["step"].to_pylist(), steps["communication_us"].to_pylist(), strict=True)
-    silent = [(step, time_us) for step, time_us in rows if time_us and time_us > 0 and step not in there]
+    silent = [(step, time_us) for step, time_us in rows if time_us and time_us > 0 and step not in first]
+    if silent:
+        there = set(pc.unique(collectives["step"]).to_pylist())
+        silent = [(step, time_us) for step, time_us in silent if step not in there]
     if silent:
         why = fact(
             "silent_steps",

@@ -7,8 +7,6 @@ import numpy.typing as npt
 import pyarrow as pa
 from msgspec import Struct
 
-TRANSPORTS = ("HCCS", "RDMA", "PCIE", "SIO")
-
 
 class PacketEntries(Struct, frozen=True):
     """One packet size of one operator each, in columns of equal length.

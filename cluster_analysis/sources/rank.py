@@ -1,44 +1,38 @@
-"""One rank, read: every file of its capture, each on its own; a bad one costs that file only."""
+"""One rank, read: every file of its capture, each on its own; a bad one costs that file only.
+
+What reads databases, columns and older profilers is imported with the first of them: a job of text files,
+the most frequent, starts sooner without SQLite and those.
+"""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from cluster_analysis.sources.columns.links import read_link_columns
-from cluster_analysis.sources.columns.operators import read_operator_columns
 from cluster_analysis.sources.columns.place import columns_of
-from cluster_analysis.sources.db.analysis_db import read_db_communication, read_db_steps
-from cluster_analysis.sources.db.figures_db import read_task_operators
-from cluster_analysis.sources.db.matrix_db import read_db_matrix
-from cluster_analysis.sources.db.profiler_db import (
-    read_db_metadata,
-    read_own_device,
-    read_step_times,
-    read_task_communication,
-    read_task_steps,
-)
-from cluster_analysis.sources.db.sqlite import kept_open
-from cluster_analysis.sources.db.task_links_db import read_task_links
-from cluster_analysis.sources.db.task_peers_db import read_task_peers
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.iterations.place import TIMELINE, is_iteration_export, slice_number
 from cluster_analysis.sources.missing import tell_what_is_missing
 from cluster_analysis.sources.rank_figures import read_figures
 from cluster_analysis.sources.reading import Reading, or_empty, path_of
-from cluster_analysis.sources.text.communication_json import CommunicationTables, read_communication
+from cluster_analysis.sources.text.communication_json import (
+    CommunicationTables,
+    read_communication,
+    without_packets,
+)
 from cluster_analysis.sources.text.kernel_details_csv import read_kernel_communication, read_kernel_details
 from cluster_analysis.sources.text.matrix_json import read_matrix
 from cluster_analysis.sources.text.metadata_json import read_metadata, read_profiler_info
 from cluster_analysis.sources.text.op_statistic_csv import read_op_statistic
 from cluster_analysis.sources.text.step_trace_csv import read_device_of_steps, read_step_trace
 from cluster_analysis.sources.text.timeline_json import read_timeline_steps
+from cluster_analysis.sources.together.candidates import NoDatabases, has_databases
 from cluster_analysis.sources.together.ready import NOTHING_READY, Ready
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankMetadata, RankSource, Selection
@@ -65,8 +59,7 @@ def read_rank(
     if selection is not None and selection.steps is not None:
         steps = frozenset(int(step) for step in selection.steps)
     reading = Reading(source)
-    with _collector_off(), kept_open():
-        # What reads captures of older profilers is imported with the first of them: few see one.
+    with _collector_off(), databases_kept_open([source]):
         if source.kind == "mindspore_r1/text":
             from cluster_analysis.sources.r1.rank import read_r1_rank  # noqa: PLC0415
 
@@ -90,6 +83,24 @@ def read_rank(
     return replace(tables, problems=tuple(reading.problems), notes=tuple(reading.notes))
 
 
+def databases_kept_open(sources: Sequence[RankSource]) -> AbstractContextManager[None]:
+    """Open each database of these ranks once within this: see `kept_open`."""
+    if not any(has_databases(one.files) for one in sources):
+        return nullcontext()
+    from cluster_analysis.sources.db.sqlite import kept_open  # noqa: PLC0415
+
+    return kept_open()
+
+
+def _databases(reading: Reading, ready: Ready, *, is_mindspore: bool) -> NoDatabases:
+    """Return what reads the databases of a rank, and with the first of them import it."""
+    if not has_databases(reading.source.files):
+        return NoDatabases()
+    from cluster_analysis.sources.db.of_rank import Databases  # noqa: PLC0415
+
+    return Databases(reading, ready, is_mindspore=is_mindspore)
+
+
 @contextmanager
 def _collector_off() -> Iterator[None]:
     """Switch the garbage collector off: decoding makes many objects and no cycles."""
@@ -107,41 +118,31 @@ def _read_ascend(
 ) -> RankTables:
     """Read a capture of PyTorch, MindSpore 2.x or CANN: text where there is text, databases otherwise."""
     rank, is_mindspore = reading.source.rank, reading.source.kind.startswith("ascend_ms")
-    metadata = _metadata(reading, ready)
-    step_table = _steps(reading, is_mindspore, ready)
-    times = reading.first(("profiler_db", read_step_times)) or ()
+    databases = _databases(reading, ready, is_mindspore=is_mindspore)
+    metadata = _metadata(reading, databases, ready)
+    step_table = _steps(reading, databases, ready)
     communication = reading.first(
         (
             "communication",
-            lambda path, remark: _read_communication(path, rank, steps, remark, with_spans, ready),
+            ready.or_communication(
+                lambda path, remark: _read_communication(path, rank, steps, remark, with_spans)
+            ),
         ),
-        (
-            "analysis_db",
-            lambda path, remark: ready.communication(path) or read_db_communication(path, rank, remark),
-        ),
-        ("communication_db", lambda path, remark: read_db_communication(path, rank, remark, times)),
-        ("profiler_db", lambda path, remark: _without_packets(read_task_communication(path, rank, remark))),
+        *databases.communication(),
         (
             "kernel_details",
-            lambda path, remark: _without_packets(read_kernel_communication(path, rank, remark)),
+            lambda path, remark: without_packets(read_kernel_communication(path, rank, remark)),
         ),
     )
     links = reading.first(
         ("matrix", ready.or_links(lambda path, remark: _read_matrix(path, rank, steps, remark))),
-        ("analysis_db", ready.or_links(lambda path, remark: read_db_matrix(path, rank, remark))),
-        ("communication_db", lambda path, remark: read_db_matrix(path, rank, remark, times, is_mindspore)),
-        ("profiler_db", lambda path, remark: read_task_links(path, rank, remark)),
+        *databases.links(),
     )
-    peers = reading.first(
-        ("profiler_db", ready.or_of_tasks("peers", lambda path, remark: read_task_peers(path, rank, remark)))
-    )
+    peers = reading.first(*databases.peers())
     operators = reading.first(
         ("op_statistic", ready.or_read(lambda path, remark: read_op_statistic(path, rank, remark))),
         ("kernel_details", lambda path, remark: read_kernel_details(path, rank, remark)),
-        (
-            "profiler_db",
-            ready.or_of_tasks("operators", lambda path, remark: read_task_operators(path, rank, remark)),
-        ),
+        *databases.operators(),
     )
     collectives = communication.collectives if communication else None
     tell_what_is_missing(
@@ -157,20 +158,19 @@ def _read_ascend(
         operators=or_empty(operators, schema.OPERATORS),
         packets=or_empty(communication.packets if communication else None, schema.PACKETS),
         metadata=metadata,
-        figures=read_figures(reading, ready),
+        figures=read_figures(reading, databases, ready),
         spans=or_empty(communication.spans if communication else None, schema.OPERATOR_SPANS),
         sums=or_empty(communication.sums if communication else None, schema.TOLD_SUMS),
     )
 
 
 def _read_communication(
-    path: Path, rank: int, steps: frozenset[int] | None, remark: Remark, with_spans: bool, ready: Ready
+    path: Path, rank: int, steps: frozenset[int] | None, remark: Remark, with_spans: bool
 ) -> CommunicationTables:
-    plain = ready.communication(path)
-    if plain is not None:
-        return plain
     columns = columns_of(path)
     if columns is not None:
+        from cluster_analysis.sources.columns.operators import read_operator_columns  # noqa: PLC0415
+
         return read_operator_columns(columns, rank, steps, remark)
     return read_communication(path, rank, steps, remark, with_spans=with_spans)
 
@@ -178,41 +178,38 @@ def _read_communication(
 def _read_matrix(path: Path, rank: int, steps: frozenset[int] | None, remark: Remark) -> pa.Table:
     columns = columns_of(path)
     if columns is not None:
+        from cluster_analysis.sources.columns.links import read_link_columns  # noqa: PLC0415
+
         return read_link_columns(columns, rank, steps, remark)
     return read_matrix(path, rank, steps, remark)
 
 
-def _steps(reading: Reading, is_mindspore: bool, ready: Ready) -> pa.Table | None:
+def _steps(reading: Reading, databases: NoDatabases, ready: Ready) -> pa.Table | None:
     rank = reading.source.rank
     slices = [Path(path) for role, path in reading.source.files.items() if role.partition("/")[0] == TIMELINE]
     timeline = sorted(slices, key=slice_number)
     return reading.first(
         ("step_trace", ready.or_read(lambda path, remark: read_step_trace(path, rank, remark))),
-        ("analysis_db", ready.or_read(lambda path, remark: read_db_steps(path, rank, remark))),
-        ("profiler_db", lambda path, remark: read_task_steps(path, rank, is_mindspore, remark)),
+        *databases.steps(),
         (TIMELINE, lambda _, remark: read_timeline_steps(timeline, rank, remark)),
     )
 
 
-def _metadata(reading: Reading, ready: Ready) -> RankMetadata:
+def _metadata(reading: Reading, databases: NoDatabases, ready: Ready) -> RankMetadata:
     metadata = reading.first(
-        ("metadata", lambda path, _: read_metadata(path)),
-        ("profiler_db", read_db_metadata),
+        ("metadata", ready.or_metadata(lambda path, _: read_metadata(path))),
+        *databases.metadata(),
     )
     info = reading.first(("profiler_info", lambda path, _: read_profiler_info(path)))
-    metadata, device = metadata or RankMetadata(), _device(reading, ready)
+    metadata, device = metadata or RankMetadata(), _device(reading, databases, ready)
     if info is None:
         return replace(metadata, device=device)
     return replace(metadata, device=device, profiler_level=info[0], versions=info[1])
 
 
-def _device(reading: Reading, ready: Ready) -> DeviceId | None:
+def _device(reading: Reading, databases: NoDatabases, ready: Ready) -> DeviceId | None:
     """Return the device that a file says it is of. What is wrong with the file is told where it is read."""
-    for role, read in (
-        ("step_trace", read_device_of_steps),
-        ("profiler_db", read_own_device),
-        ("analysis_db", read_own_device),
-    ):
+    for role, read in (("step_trace", read_device_of_steps), *databases.device()):
         path = reading.source.files.get(role)
         if path is not None:
             with suppress(BadFileError):
@@ -226,10 +223,6 @@ def _together(links: pa.Table | None, peers: pa.Table | None) -> pa.Table | None
     if links is None or peers is None:
         return peers if links is None else links
     return pa.concat_tables([links, peers]).unify_dictionaries().combine_chunks()
-
-
-def _without_packets(collectives: pa.Table | None) -> CommunicationTables | None:
-    return None if collectives is None else CommunicationTables(collectives, schema.empty(schema.PACKETS))
 
 
 def _selected(table: pa.Table, steps: frozenset[int] | None) -> pa.Table:

@@ -10,61 +10,47 @@ import pyarrow as pa
 
 from cluster_analysis.sources import counters
 from cluster_analysis.sources.columns.place import columns_of
-from cluster_analysis.sources.columns.timeline import read_timeline_columns
-from cluster_analysis.sources.db.counters_db import read_task_counters
-from cluster_analysis.sources.db.environment import read_db_environment, read_environment
-from cluster_analysis.sources.db.figures_db import (
-    read_db_apis,
-    read_db_memory,
-    read_frequency,
-    read_task_kernels,
-)
-from cluster_analysis.sources.db.host_times_db import read_host_times
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.memory_curve import read_memory_curve
 from cluster_analysis.sources.r1.input_pipeline import read_input_pipeline
 from cluster_analysis.sources.reading import Reading
 from cluster_analysis.sources.text.api_statistic_csv import read_api_statistic
+from cluster_analysis.sources.text.environment_json import read_environment
 from cluster_analysis.sources.text.kernel_details_csv import read_kernels
-from cluster_analysis.sources.text.trace_view_json import read_trace_view
-from cluster_analysis.sources.together.ready import NOTHING_READY, Ready
+from cluster_analysis.sources.together.candidates import NoDatabases
+from cluster_analysis.sources.together.ready import Ready
 from cluster_run.facts import fact
 
 #: A larger timeline takes longer to read than all else that a rank has together.
 _MOST_TIMELINE_BYTES = 256_000_000
 _Reader = Callable[[Path, int, Remark], pa.Table | None]
-#: For each table of FIGURES the files that hold it, the best first.
+#: For each table of FIGURES the text files that hold it, which are better than a database.
 _READERS: Mapping[str, tuple[tuple[str, _Reader], ...]] = {
-    "apis": (("api_statistic", read_api_statistic), ("profiler_db", read_db_apis)),
-    "kernels": (("kernel_details", read_kernels), ("profiler_db", read_task_kernels)),
-    "memory": (("memory_record", read_memory_curve), ("profiler_db", read_db_memory)),
-    "frequency": (("profiler_db", read_frequency),),
-    "environment": (("metadata", read_environment), ("profiler_db", read_db_environment)),
+    "apis": (("api_statistic", read_api_statistic),),
+    "kernels": (("kernel_details", read_kernels),),
+    "memory": (("memory_record", read_memory_curve),),
+    "frequency": (),
+    "environment": (("metadata", read_environment),),
 }
 
 
-def read_figures(reading: Reading, ready: Ready = NOTHING_READY) -> dict[str, pa.Table]:
+def read_figures(reading: Reading, databases: NoDatabases, ready: Ready) -> dict[str, pa.Table]:
     """Return the tables of `schema.FIGURES` that the rank's files hold, by name."""
     rank, files = reading.source.rank, reading.source.files
-    found = {"counters": counters.counter_table(rank, _counters(reading))}
+    found = {"counters": counters.counter_table(rank, _counters(reading, databases))}
     for name, readers in _READERS.items():
-        there = [(role, _ready(name, role, read, rank, ready)) for role, read in readers if role in files]
-        table = reading.first(*there)
+        there = [(role, _ready(read, rank, ready)) for role, read in readers if role in files]
+        table = reading.first(*there, *databases.figures(name))
         if table is not None:
             found[name] = table
     return found
 
 
-def _ready(
-    name: str, role: str, read: _Reader, rank: int, ready: Ready
-) -> Callable[[Path, Remark], pa.Table | None]:
-    def of_rank(path: Path, remark: Remark) -> pa.Table | None:
-        return read(path, rank, remark)
-
-    return ready.or_of_tasks(name, of_rank) if role == "profiler_db" else ready.or_read(of_rank)
+def _ready(read: _Reader, rank: int, ready: Ready) -> Callable[[Path, Remark], pa.Table | None]:
+    return ready.or_read(lambda path, remark: read(path, rank, remark))
 
 
-def _counters(reading: Reading) -> list[counters.Counter]:
+def _counters(reading: Reading, databases: NoDatabases) -> list[counters.Counter]:
     """Return the figures of the capture as a whole; each file adds its own."""
     found: list[counters.Counter] = []
     for role, read in (
@@ -73,8 +59,7 @@ def _counters(reading: Reading) -> list[counters.Counter]:
         ("operator_memory", counters.read_operator_memory),
         ("dataset", counters.read_dataset),
         ("operator_details", counters.read_data_loader),
-        ("profiler_db", read_task_counters),
-        ("profiler_db", read_host_times),
+        *databases.counters(),
     ):
         if role in reading.source.files:
             found += reading.first((role, read)) or []
@@ -93,6 +78,8 @@ def _of_timeline(reading: Reading) -> list[counters.Counter]:
         return []
     path = Path(reading.source.files["trace_view"])
     if columns_of(path) is not None:
+        from cluster_analysis.sources.columns.timeline import read_timeline_columns  # noqa: PLC0415
+
         return reading.first(("trace_view", read_timeline_columns)) or []
     n_bytes = os.stat(path).st_size
     if n_bytes > _MOST_TIMELINE_BYTES:
@@ -100,4 +87,6 @@ def _of_timeline(reading: Reading) -> list[counters.Counter]:
             fact("timeline_too_large", n_bytes=n_bytes, most_bytes=_MOST_TIMELINE_BYTES)
         )
         return []
+    from cluster_analysis.sources.text.trace_view_json import read_trace_view  # noqa: PLC0415
+
     return reading.first(("trace_view", read_trace_view)) or []

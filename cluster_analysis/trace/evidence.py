@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from msgspec import Struct
+from msgspec import Struct, field
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.tables.sent import SENT
 from cluster_run.facts import Fact
 from cluster_run.ids import Step
 
@@ -74,7 +75,7 @@ class StepOperators(Struct, frozen=True):
 
 
 class StepEvidence(Struct, frozen=True):
-    """One step of all ranks. `links` holds the usable rows of LINKS with global ranks."""
+    """One step of all ranks. `links` are usable rows of LINKS with global ranks, else `sent` is SENT."""
 
     step: Step
     steps: pa.Table
@@ -83,3 +84,4 @@ class StepEvidence(Struct, frozen=True):
     links: pa.Table
     operators: StepOperators | None
     notes: tuple[Fact, ...] = ()
+    sent: pa.Table = field(default_factory=SENT.empty_table)

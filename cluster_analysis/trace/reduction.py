@@ -32,6 +32,7 @@ from cluster_analysis.trace.missing.totals import with_lost_communication
 from cluster_analysis.trace.missing.unseen_waits import unseen_waits, with_unseen_waits
 from cluster_analysis.trace.pairing.ends import Ends, Program, ends_of, programs_of
 from cluster_analysis.trace.pairing.peers import Stated
+from cluster_analysis.trace.sent import sent_by_ranks
 from cluster_analysis.trace.streams.free import (
     data_is_free,
     is_one_queue,
@@ -60,8 +61,7 @@ def reduce_step(
         links: LINKS rows, likewise; `src_rank` and `dst_rank` global, null where unknown.
         topology: groups with their global members.
     """
-    own_steps = _of_step(steps, step)
-    all_links = _of_step(links, step)
+    own_steps, all_links = _of_step(steps, step), _of_step(links, step)
     own_links = usable_links(all_links, topology)
     own_collectives = _of_step(collectives, step)
     calls = calls_of(own_collectives)
@@ -93,7 +93,7 @@ def reduce_step(
         notes.append(fact("unpaired_messages"))
     return StepEvidence(
         step, own_steps, _matched_table(step, seen, topology, names), _rank_times(step, seen), own_links,
-        operators, tuple(notes),
+        operators, tuple(notes), sent_by_ranks(own_collectives, own_links),
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.detection.__main__ import judge_job
+from benchmarks.detection.no_matrix import SUFFIX
 from benchmarks.detection.stored import judge_stored
 
 
@@ -21,3 +22,13 @@ def test_the_store_has_one_file_a_job(tmp_path: Path) -> None:
     for seed in (1_002, 1_003):
         judge_stored(tmp_path, ("simulator", "plain", seed, None))
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_mode_without_matrix_has_the_same_job_and_no_links(tmp_path: Path) -> None:
+    for source, fault_class in (("simulator", "slow_nic:10"), ("paths", "network card")):
+        whole, bare = (
+            judge_stored(tmp_path, (source, f"plain{suffix}", 1_000, fault_class)) for suffix in ("", SUFFIX)
+        )
+        assert bare[0].n_material == whole[0].n_material
+        assert "no_communication_matrix" in bare[1]
+        assert "no_communication_matrix" not in whole[1]

@@ -42,15 +42,23 @@ _SAID: Mapping[PartName, tuple[FaultKind, FindingFact, FindingFact]] = {
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give the broken parts of the network: told from links, or where none was observed from operators."""
-    view, seen = case.view, case.links or case.operators
+    view, seen = case.view, case.network
     if seen is None:
         return
     units = judged(seen, case.limits)
     place = {host: number for number, host in enumerate(view.hosts)}
     host_of = {int(rank): place[host] for rank, host in view.topology.hosts.items()}
     for part in cover(units, host_of):
-        yield _suspect(case, units, part)
+        yield _suspect(case, units, _narrowed(case, seen, part))
     yield from _events(case)
+
+
+def _narrowed(case: Case, seen: Observations, part: Part) -> Part:
+    """A group as the link of two members, if just these sent more slowly: each shows the link of both."""
+    if part.name != "group":
+        return part
+    slow = {one for at in part.explained for one in case.slow_senders.get(seen.groups[at], ())}
+    return replace(part, name="link", ranks=tuple(sorted(slow))) if len(slow) == 2 else part
 
 
 def _suspect(case: Case, units: Units, part: Part) -> Suspect:
@@ -62,7 +70,9 @@ def _suspect(case: Case, units: Units, part: Part) -> Suspect:
     n_others, spread = int(np.count_nonzero(others)), float(np.nan_to_num(sigma(units.level[others])))
     ratio = float(np.exp(median(units.level[slow])))
     ends = {(units.members[at], units.transport[at]) for at in slow if len(units.members[at]) == 2}
-    ends |= {(pair[::-1], by) for pair, by in ends if case.links is None}
+    if case.links is None:
+        ends |= {(part.ranks, transport)} if part.name == "link" else set()
+        ends |= {(pair[::-1], by) for pair, by in ends}
     links = tuple(Link(Rank(pair[0]), Rank(pair[1]), by) for pair, by in sorted(ends))
     hosts = tuple(case.view.hosts[host] for host in part.hosts)
     is_one_way = part.name == "link" and len(links) == 1
@@ -73,7 +83,8 @@ def _suspect(case: Case, units: Units, part: Part) -> Suspect:
         facts = [fact("may_be_nic" if transport.upper() == "RDMA" else "may_be_port", ranks=part.may_be_of)]
     elif part.name not in ("link", "group") and len(part.claimed) < FEWEST_PEERS:
         facts = [fact("only_two_links")]
-    separable = not facts
+    # Of what was sent the receiver is a guess.
+    separable = not facts and (case.links is not None or not case.evidence.sent.num_rows)
     if case.links is not None:
         said, metric = "link_one_way" if is_one_way else by_link, "link_time_ratio"
         known = {"n_links": n_others, "n_seen": int(units.n[slow].sum())}
@@ -105,7 +116,7 @@ def _factors(case: Case, left: FloatArray) -> FloatArray | None:
     entries of its step have them, and in a step without one of a slow link, as in the middle of the others.
     """
     graph, teams = case.view.graph, case.operators
-    seen = case.links or teams
+    seen = case.network
     if graph is None or teams is None or seen is None:
         return None
     of_pair = {seen.members[at]: left[at] for at in np.flatnonzero(left < 1.0).tolist()}
@@ -176,10 +187,11 @@ def _events(case: Case) -> Iterator[Suspect]:
 
 def _links_of(case: Case, seen: Observations, operators: IntArray) -> tuple[Link, ...]:
     """Of each group of some operators the slowest link whose entry shows the event."""
-    links = case.links
-    if links is None:
-        return ()
-    found, shows = [], links.are_events(case.limits) & np.isin(links.step, seen.step[operators])
+    links = case.network
+    assert links is not None
+    is_link = ~links.is_group[links.unit]
+    shows = links.are_events(case.limits) & is_link & np.isin(links.step, seen.step[operators])
+    found = []
     for group in np.unique(seen.group[operators]).tolist():
         at = np.flatnonzero(shows & links.are_of(seen.groups[group]))
         if len(at):
@@ -210,6 +222,8 @@ def _stopped(case: Case, seen: Observations, operators: IntArray) -> Suspect:
     facts = [said, fact("host_link_stopped" if is_inside else "packets_lost")]
     if len(teams) > 1:
         facts.append(fact("stood_still_together", n_groups=len(teams)))
+    if case.links is None and links:
+        facts.append(fact("no_matrix"))
     factor = np.ones(len(seen.unit))
     factor[operators] = np.exp(-seen.excess[operators])
     return Suspect(

@@ -1,7 +1,7 @@
 """Operators as observations of the network: how long each took to move its data.
 
 An operator says how long its slowest link took, not which link that was: it observes the ranks that take
-part, a group or the two ends of a message.
+part, a group or the two ends of a message. `sent.py` has what each of them moved.
 """
 
 from __future__ import annotations

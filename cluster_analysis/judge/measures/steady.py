@@ -81,8 +81,10 @@ class Kernels(Struct, frozen=True):
         """How much longer the steadiest types take on each rank (R,); None where all types scatter."""
         # The load of experts may last, so that no step tells it.
         work_differs = view.has_experts or _chance(view) > HALFWAY * STEADY_SIGMA
-        # The shortest half sees through half of the ranks being slow; two of few may agree by chance.
-        for scatter in (sigma(self.longer, 0), shortest_half_sigma(self.longer)):
+        # The shortest half sees through half of the ranks being slow; two of few may agree by chance. So do
+        # ranks of one host through slow hosts, where they have unlike samples.
+        within = sigma(self.longer - group_medians(self.longer, view.host), 0)
+        for scatter in (sigma(self.longer, 0), shortest_half_sigma(self.longer), within):
             limit = self._usual(scatter) / STEADIER_FACTOR if work_differs else STEADY_SIGMA
             if scatter.min() <= limit:
                 # More than the least no type of kernels can have from its device.

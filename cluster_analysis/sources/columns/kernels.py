@@ -7,28 +7,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from msgspec import Struct
 
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.errors import BadFileError
-from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
+from cluster_analysis.sources.kernel_groups import KEYS, Calls, KernelSums
 from cluster_run.facts import fact
-
-
-class Calls(Struct, frozen=True):
-    """Rows of communication, in columns of equal length.
-
-    Attributes:
-        steps: as the file spells them.
-        names: of operators.
-        starts_ns: int64, null for what is not told.
-        lengths_us: float64.
-    """
-
-    steps: list[str]
-    names: pa.Array
-    starts_ns: pa.Array
-    lengths_us: pa.Array
 
 
 def kernel_sums_of(path: Path) -> KernelSums:

@@ -24,9 +24,9 @@ from cluster_analysis.sources.measured import (
     tell_missing,
     without_negative,
 )
-from cluster_analysis.sources.packets import TRANSPORTS
 from cluster_analysis.sources.text.communication_json import CommunicationTables
 from cluster_analysis.tables import schema
+from cluster_analysis.tables.sent import TRANSPORTS
 from cluster_run.facts import fact
 
 _N = len(TRANSPORTS)

@@ -13,8 +13,9 @@ import pyarrow as pa
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.compiled.reader import compiled
 from cluster_analysis.sources.errors import Remark, left_out
-from cluster_analysis.sources.packets import TRANSPORTS, PacketEntries
+from cluster_analysis.sources.packets import PacketEntries
 from cluster_analysis.tables import schema
+from cluster_analysis.tables.sent import TRANSPORTS
 
 _SORTED_TRANSPORTS = tuple(sorted(TRANSPORTS))
 #: So many different numbers have 16 bits.

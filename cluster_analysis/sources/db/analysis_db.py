@@ -27,9 +27,9 @@ from cluster_analysis.sources.db.packets_db import StepOf, read_packets
 from cluster_analysis.sources.db.sqlite import Database, StepTime, Tables, open_database, step_at
 from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.measured import without_repeated_steps
-from cluster_analysis.sources.packets import TRANSPORTS
 from cluster_analysis.sources.text.communication_json import CommunicationTables
 from cluster_analysis.tables import schema
+from cluster_analysis.tables.sent import TRANSPORTS
 
 _STEP_COLUMNS = {
     "computing_us": "computing",

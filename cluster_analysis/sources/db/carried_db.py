@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from cluster_analysis.sources.compiled.cells import Cells, as_list, codes_of, is_coded, joined
 from cluster_analysis.sources.db.database_columns import are_plain
 from cluster_analysis.sources.db.sqlite import Tables
-from cluster_analysis.sources.packets import TRANSPORTS
+from cluster_analysis.tables.sent import TRANSPORTS
 
 BANDWIDTH = "CommAnalyzerBandwidth"
 #: What CommAnalyzerBandwidth says of each packet size.

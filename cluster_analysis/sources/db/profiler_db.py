@@ -29,6 +29,7 @@ from cluster_analysis.sources.db.tasks import (
 )
 from cluster_analysis.sources.errors import BadFileError, Remark, unheard
 from cluster_analysis.sources.host_times import Spans
+from cluster_analysis.sources.text.environment_json import ENVIRONMENT_KEY, environment_of
 from cluster_analysis.sources.text.metadata_json import parse_metadata
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.group_hash import as_group_hash
@@ -275,3 +276,12 @@ def read_db_metadata(path: Path, remark: Remark) -> RankMetadata:
     except BadFileError as error:
         raise BadFileError(fact("of_part", part="META_DATA"), None, error.why) from error
     return replace(metadata, host_name=host)
+
+
+def read_db_environment(path: Path, rank: int, remark: Remark) -> pa.Table | None:
+    """Return ENVIRONMENT of META_DATA; None where it records no variable."""
+    with open_database(path, remark) as database:
+        if not database.has("META_DATA", "name", "value"):
+            return None
+        rows = database.rows("SELECT value FROM META_DATA WHERE name = ?", (ENVIRONMENT_KEY,))
+    return environment_of(rank, str(rows[0][0]).encode()) if rows else None

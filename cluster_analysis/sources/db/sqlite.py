@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -100,6 +100,10 @@ class Database:
             self._require_looked_for(table, columns)
         return has_columns(self._table(table), columns)
 
+    def likeness(self, table: str) -> Hashable:
+        """Return what databases have in common whose answers to `has` are the same for this table."""
+        return self if self._wanted is not None else self._table(table)
+
     def column(self, table: str, column: str, otherwise: str = "NULL") -> str:
         """Return the column as SQL, `otherwise` where the table lacks it."""
         self._require_looked_for(table, (column,))
@@ -158,11 +162,11 @@ class Database:
     def read_ahead(self, table: str, coded: Sequence[str], floats: Sequence[str]) -> None:
         """Read columns at once that are asked for later; those that the table lacks are passed over."""
         wishes = dict.fromkeys(coded, CODES) | dict.fromkeys(floats, FLOATS)
-        self._keep(
-            self._table(table),
-            table,
-            [(folded(name), wish) for name, wish in wishes.items() if self.has(table, name)],
-        )
+        about = self._table(table)
+        if self._wanted is not None:
+            self._require_looked_for(table, tuple(wishes))
+        named = ((folded(name), wish) for name, wish in wishes.items())
+        self._keep(about, table, [(name, wish) for name, wish in named if name in about.columns])
 
     def _read(self, table: str, columns: Sequence[str], wish: int) -> list[Cells]:
         self._require_looked_for(table, columns)

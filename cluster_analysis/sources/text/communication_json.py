@@ -36,11 +36,12 @@ from cluster_analysis.sources.measured import (
     tell_missing,
     without_negative,
 )
-from cluster_analysis.sources.packets import TRANSPORTS, PacketEntries
+from cluster_analysis.sources.packets import PacketEntries
 from cluster_analysis.sources.text.communication_levels import Decoders, Level, operators_by_step, whole_steps
 from cluster_analysis.sources.text.communication_spans import operator_spans
 from cluster_analysis.sources.text.json_text import read_with_offset
 from cluster_analysis.tables import schema
+from cluster_analysis.tables.sent import TRANSPORTS
 from cluster_run.facts import fact
 
 
@@ -84,6 +85,11 @@ class CommunicationTables(Struct, frozen=True):
     packets: pa.Table
     spans: pa.Table = field(default_factory=partial(schema.empty, schema.OPERATOR_SPANS))
     sums: pa.Table = field(default_factory=partial(schema.empty, schema.TOLD_SUMS))
+
+
+def without_packets(collectives: pa.Table | None) -> CommunicationTables | None:
+    """Return COLLECTIVES of a file that holds no packets; None where there are none."""
+    return None if collectives is None else CommunicationTables(collectives, schema.empty(schema.PACKETS))
 
 
 def read_communication(

@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from cluster_analysis.sources import names, numbers
-from cluster_analysis.sources.columns.kernels import Calls, kernel_calls_of, kernel_sums_of
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out, unheard
-from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
+from cluster_analysis.sources.kernel_groups import KEYS, Calls, KernelSums
 from cluster_analysis.tables import schema
 from cluster_reduce.sums.kernel_details import COLUMNS_OF_KEYS
 from cluster_run.facts import fact
@@ -37,9 +36,9 @@ def read_kernel_details(path: Path, rank: int, remark: Remark) -> pa.Table | Non
     Raises:
         BadFileError: nothing of the file can be used.
     """
-    columns = columns_of(path)
-    if columns is not None:
-        return kernel_sums_of(columns).operators(rank)
+    sums = _sums_of_columns(path)
+    if sums is not None:
+        return sums.operators(rank)
     header = _header(path)
     needed = ("Type", "Accelerator Core", _DURATION)
     if not set(needed) <= set(header):
@@ -56,8 +55,7 @@ def read_kernel_communication(path: Path, rank: int, remark: Remark) -> pa.Table
     Raises:
         BadFileError: nothing of the file can be used.
     """
-    columns = columns_of(path)
-    calls = _calls(path) if columns is None else kernel_calls_of(columns)
+    calls = _calls(path)
     if calls is None or not len(calls.names):
         return None
     n_calls = len(calls.names)
@@ -83,6 +81,11 @@ def read_kernel_communication(path: Path, rank: int, remark: Remark) -> pa.Table
 
 def _calls(path: Path) -> Calls | None:
     """Return the rows of communication; None where the file lacks a column, or such rows."""
+    columns = columns_of(path)
+    if columns is not None:
+        from cluster_analysis.sources.columns.kernels import kernel_calls_of  # noqa: PLC0415
+
+        return kernel_calls_of(columns)
     header = _header(path)
     wanted = ("Step Id", "Name", "Accelerator Core", "Start Time(us)", _DURATION)
     if not set(wanted[1:]) <= set(header):
@@ -106,13 +109,22 @@ def read_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     Raises:
         BadFileError: nothing of the file can be used.
     """
-    columns = columns_of(path)
-    if columns is not None:
-        return kernel_sums_of(columns).table(rank)
+    sums = _sums_of_columns(path)
+    if sums is not None:
+        return sums.table(rank)
     header = _header(path)
     if not {"Type", "Accelerator Core", "Name", _DURATION} <= set(header):
         return None
     return _summed(path, header, tuple(COLUMNS_OF_KEYS), remark).table(rank)
+
+
+def _sums_of_columns(path: Path) -> KernelSums | None:
+    columns = columns_of(path)
+    if columns is None:
+        return None
+    from cluster_analysis.sources.columns.kernels import kernel_sums_of  # noqa: PLC0415
+
+    return kernel_sums_of(columns)
 
 
 def _summed(path: Path, header: list[str], keys: tuple[str, ...], remark: Remark) -> KernelSums:

@@ -6,27 +6,22 @@ reads the ranks one by one, and so are steps that are left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
 from cluster_analysis.sources.columns.place import is_here
-from cluster_analysis.sources.together.plain_columns import links_of_columns, operators_of_columns
-from cluster_analysis.sources.together.plain_databases import (
-    links_of_databases,
-    operators_of_databases,
-    steps_of_databases,
-)
-from cluster_analysis.sources.together.plain_kernels import kernels_of_databases
-from cluster_analysis.sources.together.plain_peers import peers_of_databases
+from cluster_analysis.sources.together.candidates import has_databases
+from cluster_analysis.sources.together.plain_metadata import plain_metadata
 from cluster_analysis.sources.together.plain_text import (
     CSV_ROLES,
     STEP_TRACE,
+    FileOfRank,
     plain_csv,
     plain_links,
     plain_operators,
 )
-from cluster_analysis.sources.together.ready import Ready
+from cluster_analysis.sources.together.ready import NOTHING_READY, Ready
 from cluster_analysis.sources.together.whole import Whole
 from cluster_analysis.tables.model import RankSource
 
@@ -42,21 +37,59 @@ def read_together(sources: Sequence[RankSource], *, with_spans: bool) -> Ready:
         devices |= plain_files.devices
         wholes += plain_files.wholes
     operators, links = (_files(sources, role) for role in ("communication", "matrix"))
-    communications = operators_of_columns([one for one in operators if not is_here(one[0])])
-    found_links = links_of_columns([one for one in links if not is_here(one[0])])
-    plain, all_operators = plain_operators(
-        [one for one in operators if is_here(one[0])], with_spans=with_spans
+    operators_here, links_here = _here(operators), _here(links)
+    communications, all_operators = plain_operators(operators_here, with_spans=with_spans)
+    found_links, all_links = plain_links(links_here)
+    of_columns = _columns(_others(operators, operators_here), _others(links, links_here))
+    of_databases = _databases(sources)
+    communications |= {**of_columns.communications, **of_databases.communications}
+    found_links |= {**of_columns.links, **of_databases.links}
+    small |= of_databases.small
+    described = plain_metadata(_files(sources, "metadata"))
+    small |= described.environment
+    wholes += (*all_operators, *all_links, *described.wholes, *of_databases.wholes)
+    of_tasks, metadata = of_databases.of_tasks, described.metadata
+    return Ready(communications, found_links, small, devices, of_tasks, metadata, tuple(wholes))
+
+
+def import_readers(sources: Iterable[RankSource]) -> None:
+    """Import what reads these ranks' files, before processes are forked that would each do it."""
+    if any(has_databases(one.files) for one in sources):
+        import cluster_analysis.sources.db.of_rank  # noqa: PLC0415
+        import cluster_analysis.sources.together.all_databases  # noqa: F401, PLC0415
+
+
+def _here(files: Sequence[FileOfRank]) -> list[FileOfRank]:
+    return [one for one in files if is_here(one[0])]
+
+
+def _others(files: Sequence[FileOfRank], some: Sequence[FileOfRank]) -> list[FileOfRank]:
+    return [] if len(files) == len(some) else [one for one in files if one not in some]
+
+
+def _columns(operators: Sequence[FileOfRank], links: Sequence[FileOfRank]) -> Ready:
+    if not operators and not links:
+        return NOTHING_READY
+    from cluster_analysis.sources.together.plain_columns import (  # noqa: PLC0415
+        links_of_columns,
+        operators_of_columns,
     )
-    plain_of_links, all_links = plain_links([one for one in links if is_here(one[0])])
-    communications |= plain
-    found_links |= plain_of_links
-    small |= steps_of_databases(_files(sources, "analysis_db", STEP_TRACE))
-    communications |= operators_of_databases(_files(sources, "analysis_db", "communication"))
-    found_links |= links_of_databases(_files(sources, "analysis_db", "matrix"))
-    of_tasks = kernels_of_databases(_files(sources, "profiler_db", "kernel_details"))
-    of_tasks |= peers_of_databases(_files(sources, "profiler_db"))
-    wholes += (*all_operators, *all_links)
-    return Ready(communications, found_links, small, devices, of_tasks, tuple(wholes))
+
+    return Ready(operators_of_columns(operators), links_of_columns(links))
+
+
+def _databases(sources: Sequence[RankSource]) -> Ready:
+    if not any(has_databases(one.files) for one in sources):
+        return NOTHING_READY
+    from cluster_analysis.sources.together.all_databases import ready_of_databases  # noqa: PLC0415
+
+    return ready_of_databases(
+        _files(sources, "analysis_db", STEP_TRACE),
+        _files(sources, "analysis_db", "communication"),
+        _files(sources, "analysis_db", "matrix"),
+        _files(sources, "profiler_db", "kernel_details"),
+        _files(sources, "profiler_db"),
+    )
 
 
 def _files(sources: Sequence[RankSource], role: str, better: str = "") -> list[tuple[str, int]]:

@@ -9,14 +9,16 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from cluster_analysis.sources.errors import Remark
+from cluster_analysis.sources.reading import OrRead
 from cluster_analysis.sources.text.communication_json import CommunicationTables
 from cluster_analysis.sources.together.whole import Whole
+from cluster_analysis.tables.model import RankMetadata
 
 _ReadTable = Callable[[Path, Remark], pa.Table | None]
 
 
 class Ready(Struct, frozen=True):
-    """What was read already, by path: operators, links, and tables of small files.
+    """What was read already, by path: operators, links, tables of small files, and metadata.
 
     `wholes` are the tables that pieces of these are of. `devices` has the device that a file of step times
     says it is of, None where it names none or several. `of_tasks` has what was made of databases' tasks, by
@@ -28,19 +30,26 @@ class Ready(Struct, frozen=True):
     small: Mapping[str, pa.Table] = field(default_factory=dict)
     devices: Mapping[str, int | None] = field(default_factory=dict)
     of_tasks: Mapping[tuple[str, str], pa.Table | None] = field(default_factory=dict)
+    metadata: Mapping[str, RankMetadata] = field(default_factory=dict)
     wholes: tuple[Whole, ...] = ()
 
-    def communication(self, path: Path) -> CommunicationTables | None:
-        """Return the tables of a communication file, None where they are not ready."""
-        return self.communications.get(str(path))
-
-    def or_read(self, read: _ReadTable) -> _ReadTable:
+    def or_read(self, read: _ReadTable) -> OrRead[pa.Table]:
         """Return what gives the table of a small file: the one that is ready, or else what `read` gives."""
-        return _first_of(self.small, read)
+        return OrRead(self.small, read)
 
-    def or_links(self, read: _ReadTable) -> _ReadTable:
+    def or_communication(
+        self, read: Callable[[Path, Remark], CommunicationTables | None]
+    ) -> OrRead[CommunicationTables]:
+        """Return the same of communication files."""
+        return OrRead(self.communications, read)
+
+    def or_links(self, read: _ReadTable) -> OrRead[pa.Table]:
         """Return the same of links."""
-        return _first_of(self.links, read)
+        return OrRead(self.links, read)
+
+    def or_metadata(self, read: Callable[[Path, Remark], RankMetadata | None]) -> OrRead[RankMetadata]:
+        """Return the same of metadata."""
+        return OrRead(self.metadata, read)
 
     def or_of_tasks(self, what: str, read: _ReadTable) -> _ReadTable:
         """Return the same of what is made of tasks."""
@@ -50,14 +59,6 @@ class Ready(Struct, frozen=True):
             return self.of_tasks[key] if key in self.of_tasks else read(path, remark)
 
         return found
-
-
-def _first_of(tables: Mapping[str, pa.Table], read: _ReadTable) -> _ReadTable:
-    def found(path: Path, remark: Remark) -> pa.Table | None:
-        table = tables.get(str(path))
-        return read(path, remark) if table is None else table
-
-    return found
 
 
 NOTHING_READY = Ready()

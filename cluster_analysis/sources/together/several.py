@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -40,10 +40,18 @@ class Several:
         self._n_rows: dict[str, list[int]] = {}
         self._joined: dict[tuple[str, str, str], Cells] = {}
         self._made: dict[Callable[[Tables], Any], Any] = {}
+        #: Of each table the likeness of each database.
+        self._likenesses: dict[str, list[Hashable]] = {}
 
     def has(self, table: str, *columns: str) -> bool:
-        """Return whether the table and all these columns exist."""
-        return _same(self._each(lambda one: one.has(table, *columns)))
+        """Return whether the table and all these columns exist; of databases that are alike one is asked."""
+        if table not in self._likenesses:
+            self._likenesses[table] = self._each(lambda one: one.likeness(table))
+        asked: dict[Hashable, bool] = {}
+        for place, likeness in enumerate(self._likenesses[table]):
+            if likeness not in asked:
+                asked[likeness] = self._ask(place, lambda one: one.has(table, *columns))
+        return _same([asked[likeness] for likeness in self._likenesses[table]])
 
     def cells(self, table: str, *columns: str, are_floats: bool = False) -> list[Cells]:
         """Return columns that the tables have; see `Database.cells`."""
@@ -86,14 +94,14 @@ class Several:
         return [self._joined[key] for key in keys]
 
     def _each(self, ask: Callable[[Database], _T]) -> list[_T]:
-        found = []
-        for place, one in enumerate(self._databases):
-            try:
-                found.append(ask(one))
-            except (BadFileError, ValueError, TypeError, ArithmeticError, LookupError) as error:
-                # Whoever reads the rank alone says what is wrong.
-                raise UnlikeError([place]) from error
-        return found
+        return [self._ask(place, ask) for place in range(len(self._databases))]
+
+    def _ask(self, place: int, ask: Callable[[Database], _T]) -> _T:
+        try:
+            return ask(self._databases[place])
+        except (BadFileError, ValueError, TypeError, ArithmeticError, LookupError) as error:
+            # Whoever reads the rank alone says what is wrong.
+            raise UnlikeError([place]) from error
 
 
 def _type(cells: Cells) -> tuple[pa.DataType, bool] | None:

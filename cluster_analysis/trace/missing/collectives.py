@@ -85,9 +85,15 @@ def missing_collectives(
     made_up_us: dict[tuple[int, int], float] = {}
     for one in sorted(holed, key=lambda one: one.ended_us):
         group = int(calls.group[one.known[0]])
-        for rank in sorted(set(members[group]) - set(calls.rank[one.known].tolist())):
+        lacking = sorted(set(members[group]) - set(calls.rank[one.known].tolist()))
+        alike = {rank: stage[calls.rank[one.known]] == stage[rank] for rank in lacking}
+        came_us = {
+            rank: gaps.issued_us(calls, rank, one.known[alike[rank]], streams, made_up_us) for rank in lacking
+        }
+        latest_us = float(np.max([came_us[rank] + float(offset_us[rank]) for rank in lacking]))
+        for rank in lacking:
             left_us = one.ended_us - float(offset_us[rank])
-            is_alike = stage[calls.rank[one.known]] == stage[rank]
+            is_alike, issued_us = alike[rank], came_us[rank]
             # Whatever little the clocks are off by, it was over when its rank began what comes next.
             followed_us = gaps.followed_us(calls, rank, one.known[is_alike])
             if followed_us > left_us - HALFWAY * one.needed_us:
@@ -95,7 +101,6 @@ def missing_collectives(
             is_side = streams is not None and bool(streams.is_side[one.known[0]])
             own = _stream_of(calls, rank, streams, is_side=is_side)
             after_us = until_us.get((rank, is_side), -np.inf)
-            issued_us = gaps.issued_us(calls, rank, one.known[is_alike], streams, made_up_us)
             if is_side and np.isfinite(issued_us):
                 found.append(_beside(calls, own, rank, one, left_us, since_us=max(issued_us, after_us)))
             else:
@@ -106,6 +111,7 @@ def missing_collectives(
                     _in_line(
                         calls, times, rank, one, left_us,
                         issued_us=issued_us, local_us=local_us, after_us=after_us,
+                        came_last=not issued_us + float(offset_us[rank]) < latest_us,
                     )
                 )  # fmt: skip
             until_us[rank, is_side] = found[-1].end_us
@@ -193,6 +199,7 @@ def _in_line(
     issued_us: float,
     local_us: float,
     after_us: float,
+    came_last: bool,
 ) -> MissingCall:
     """The call of a rank that works before it, and waits in it.
 
@@ -207,12 +214,13 @@ def _in_line(
         issued_us: when the rank came to it, by those of its stage; NaN for unknown.
         local_us: how long ranks usually work before it; NaN for unknown.
         after_us: when the rank ended a call that is filled in before this one.
+        came_last: whether no other one that lacks it came later: they waited for the last.
     """
     starts, ends = times_us
     under_way_us = left_us - HALFWAY * one.needed_us
     end = min(left_us, float(starts[starts > under_way_us].min(initial=np.inf)))
     before = min(max(float(ends[ends <= under_way_us].max(initial=-np.inf)), after_us), end)
-    if one.waited:
+    if one.waited and came_last:
         start = max(end - one.needed_us, before)
     elif np.isfinite(issued_us):
         start = min(max(issued_us, before), max(end - one.needed_us, before))

@@ -92,7 +92,9 @@ def _filled_in(calls: Calls, found: Sequence[MissingCall]) -> tuple[Calls, IntAr
     start = np.concatenate([calls.start_us, [one.start_us for one in found]])
     end = np.concatenate([calls.end_us, [one.end_us for one in found]])
     group = np.concatenate([calls.group, [one.group for one in found]])
-    order = np.lexsort((end, start, rank))
+    # Calls that begin at one time stay as they were: which of them overlaps the other hangs on their order.
+    first = np.where(end[len(calls) :] > start[len(calls) :], len(calls), -1)
+    order = np.lexsort((np.r_[np.arange(len(calls)), first], start, rank))
     others = {
         name: np.concatenate([getattr(calls, name), getattr(calls, name)[source]])[order]
         for name in ("kind", "number", "size_bytes", "busy_us")

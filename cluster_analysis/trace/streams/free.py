@@ -12,7 +12,7 @@ from cluster_analysis.thresholds.streams import REGULAR_CALLS, TOLERANCE_US
 from cluster_analysis.thresholds.trace import FREE_DATA_SHARE, OTHER_CALLS_SHARE
 from cluster_analysis.trace.calls import Calls, numbers
 from cluster_analysis.trace.streams.joins import running_maxima
-from cluster_analysis.trace.streams.streams import Sequence
+from cluster_analysis.trace.streams.streams import Sequence, moves_data
 
 
 def sends_are_free(calls: Calls, steps: pa.Table) -> bool:
@@ -33,8 +33,7 @@ def data_is_free(calls: Calls, data_groups: frozenset[str], shortest_us: FloatAr
         shortest_us: the shortest elapse of each call's operator (V,): what it takes without waiting.
         steps: the step's totals.
     """
-    is_data = np.array([name in data_groups for name in calls.groups], bool)[calls.group]
-    is_data &= ~calls.is_point_to_point
+    is_data = moves_data(calls, data_groups)
     n_others = int((~is_data & ~calls.is_point_to_point).sum())
     # With hardly a call beside them, nothing would show where computing waits for the gradients.
     if not is_data.any() or n_others < OTHER_CALLS_SHARE * is_data.sum() or not steps.num_rows:

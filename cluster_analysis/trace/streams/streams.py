@@ -101,12 +101,11 @@ def sequence(
         nothing = np.zeros(n, bool)
         return Sequence(after, join, np.full(n, np.nan), nothing, nothing, nothing)
     sends = calls.is_send
-    is_side = sends if (sends_are_free or _overlap_others(calls, sends)) else np.zeros(n, bool)
+    is_side = sends if (sends_are_free or _overlap_others(calls, sends, data_groups)) else np.zeros(n, bool)
     if _asked_ahead(calls, data_groups):
         is_side = is_side | calls.is_receive
     if data_is_free:
-        is_data = np.array([name in data_groups for name in calls.groups], bool)[calls.group]
-        is_side = is_side | (is_data & ~calls.is_point_to_point)
+        is_side = is_side | moves_data(calls, data_groups)
     else:
         is_side = is_side | _side_calls(calls, is_side, data_groups)
     sums = _sums_beside_fetching(calls, data_groups)
@@ -226,12 +225,13 @@ def _awaited_at_begin(calls: Calls, is_side: BoolArray, stage: IntArray) -> Bool
     return awaited
 
 
-def _overlap_others(calls: Calls, sends: BoolArray) -> bool:
+def _overlap_others(calls: Calls, sends: BoolArray, data_groups: frozenset[str]) -> bool:
     """Whether sends are regularly still going on when the rank begins its next call.
 
-    One that is may be a call that was filled in a little too early.
+    One that is may be a call that was filled in a little too early. Gradients that have a stream of their
+    own begin beside any send.
     """
-    n_early = int(_begun_early(calls, ~sends, sends).sum())
+    n_early = int(_begun_early(calls, ~sends & ~moves_data(calls, data_groups), sends).sum())
     return n_early > 0 and n_early >= REGULAR_CALLS * int(sends.sum())
 
 
@@ -241,12 +241,17 @@ def _asked_ahead(calls: Calls, data_groups: frozenset[str]) -> bool:
     Gradients that have a stream of their own, and sends that queue behind others, begin beside any receive.
     """
     receives = calls.is_receive
-    is_data = np.array([name in data_groups for name in calls.groups], bool)[calls.group]
     before = np.full(len(calls), -1, np.int32)
     chain(calls, np.flatnonzero(calls.is_send), before)
-    others = ~receives & ~(is_data & ~calls.is_point_to_point) & ~begins_with(calls, before)
+    others = ~receives & ~moves_data(calls, data_groups) & ~begins_with(calls, before)
     n_early = int(_begun_early(calls, others, receives).sum())
     return n_early > 0 and n_early >= REGULAR_CALLS * int(receives.sum())
+
+
+def moves_data(calls: Calls, data_groups: frozenset[str]) -> BoolArray:
+    """The collectives of data-parallel groups (V,)."""
+    is_data = np.array([name in data_groups for name in calls.groups], bool)[calls.group]
+    return is_data & ~calls.is_point_to_point
 
 
 def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> BoolArray:

@@ -50,6 +50,45 @@ def test_a_run_on_this_machine_imports_no_pandas_and_no_dask_and_sets_no_memory_
     assert done.stdout.splitlines()[-1] == f"{expected} system"
 
 
+#: Tells, in the process that forks, what is loaded when the first worker is.
+FORKING = """
+import os, sys
+real = os.fork
+def fork():
+    if "cluster_analysis.engine.local" in sys.modules:
+        of_formats = [one for one in sys.modules if ".sources.db" in one or ".columns.columns_file" in one]
+        print("loaded:", sorted({"sqlite3", "hashlib"} & set(sys.modules)), of_formats, flush=True)
+    return real()
+os.fork = fork
+from cluster_analysis.__main__ import run
+run()
+"""
+
+
+def test_workers_of_a_run_of_text_are_forked_without_what_reads_databases_and_columns(tmp_path: Path) -> None:
+    run = write_small_run(tmp_path / "run")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            FORKING,
+            str(run),
+            "-q",
+            "--no-insight",
+            "--scheduler",
+            "processes",
+            "--workers",
+            "2",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=580,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stdout.splitlines() if line.startswith("loaded:")] == ["loaded: [] []"] * 2
+
+
 LOOKING = """
 import sys
 from pathlib import Path

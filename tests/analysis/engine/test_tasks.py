@@ -14,20 +14,12 @@ from hypothesis import strategies as st
 
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.joined import canonical, cut_by_step
-from cluster_analysis.engine.tasks import (
-    SPANS,
-    Batch,
-    StepTables,
-    Wanted,
-    batches_by_bytes,
-    filed,
-    let_files_go,
-    read_batch,
-    reduce_parts,
-)
+from cluster_analysis.engine.step_files import StepTables, filed, let_files_go
+from cluster_analysis.engine.tasks import SPANS, Batch, Wanted, batches_by_bytes, read_batch, reduce_parts
 from cluster_analysis.tables.model import Capture, RankSource, Selection, Topology
 from cluster_analysis.tables.schema import COLLECTIVES, LINKS
 from cluster_analysis.topology.build import build_topology
+from cluster_analysis.trace.reduction import CALLS
 from cluster_run.ids import Rank, Step
 from tests.analysis.runs import write_small_run
 
@@ -98,7 +90,7 @@ def test_a_step_is_the_same_bytes_from_files_as_from_memory(
 ) -> None:
     from_files = _reduced(capture, topology, [3, 5], stem=f"{tmp_path}/batch-")
     assert from_files == _reduced(capture, topology, [3, 5])
-    assert len(list(tmp_path.iterdir())) == 3 * 3
+    assert len(list(tmp_path.iterdir())) == 3 * 2
 
 
 def test_tables_of_one_step_only_are_read_from_a_file(capture: Capture, tmp_path: Path) -> None:
@@ -113,7 +105,7 @@ def test_places_of_operators_that_nobody_wants_are_not_kept(capture: Capture, tm
         assert with_places.part(SPANS).load().num_rows > 0
         assert without.part(SPANS).load().num_rows == 0
         assert without.part(12).load() == with_places.part(12).load()
-    assert len(list(tmp_path.iterdir())) == 3 + 2
+    assert len(list(tmp_path.iterdir())) == 2 + 1
 
 
 def test_a_step_that_a_batch_lacks_is_empty(capture: Capture) -> None:
@@ -164,3 +156,13 @@ def test_canonical_dictionaries_are_sorted_and_hold_no_spares() -> None:
     joined = canonical([table.slice(2), table.slice(0, 1)], LINKS)
     assert joined["group"].to_pylist() == ["a", "b"]
     assert joined["group"].chunk(0).dictionary.to_pylist() == ["a", "b"]
+
+
+def test_files_of_calls_alone_have_what_a_step_is_reduced_of(capture: Capture, tmp_path: Path) -> None:
+    collectives = []
+    for number, calls_alone in enumerate((False, True)):
+        batch = Batch(number, capture.sources)
+        _, bulk = read_batch(batch, Wanted(calls_alone=calls_alone), f"{tmp_path}/batch-")
+        collectives.append(bulk.part(11).load().collectives)
+    assert collectives[0].schema == COLLECTIVES
+    assert collectives[1] == collectives[0].select(CALLS.names)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.cli import main
-from cluster_analysis.engine.tasks import StepTables
+from cluster_analysis.engine.step_files import StepTables
 from cluster_analysis.insight.matrix import matrix_of_step
 from cluster_analysis.insight.op_copy import OpenFiles
 from cluster_analysis.tables.model import Group, Topology

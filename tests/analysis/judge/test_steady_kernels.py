@@ -137,6 +137,20 @@ def test_two_slow_hosts_of_four_are_both_known_behind_unequal_samples() -> None:
     assert {(one.kind, one.hosts) for one in found} == {("slow_host", ("1",)), ("slow_host", ("3",))}
 
 
+def test_ranks_of_one_host_tell_steady_kernels_though_two_hosts_of_four_are_unlike_slow() -> None:
+    """Four ranks share their samples, and each host holds two such replicas: their optimizers agree."""
+    case = build_case(computed(np.ones(N_RANKS), SAMPLES), WHERE, Thresholds())
+    assert case.kernels is not None
+    optimizer = np.array([0.10, 0.10, 0.04, 0.04, -0.04, -0.04, -0.04, -0.04])
+    products = np.array([-0.01, 0.16, 0.01, 0.01, -0.12, 0.01, -0.10, -0.09])
+    is_product = np.array([name != "ApplyAdamWV2" for name, _ in case.kernels.types])
+    longer = np.repeat(np.where(is_product, products[:, None], optimizer[:, None]), 4, axis=0)
+    longer += np.random.default_rng(1).normal(0.0, 0.005, (N_RANKS, 1))
+    of_device = replace(case.kernels, longer=longer).of_device(case.view)
+    assert of_device is not None
+    assert np.median(of_device[:8]) - np.median(of_device[16:]) == pytest.approx(0.14, abs=0.01)
+
+
 def test_unequal_samples_alone_are_nobody_s_fault() -> None:
     assert not alarms(np.ones(N_RANKS))
 

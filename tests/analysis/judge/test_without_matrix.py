@@ -1,27 +1,40 @@
-"""Without a communication matrix, groups still show that the network is slow, and about where."""
+"""Without a communication matrix, groups and what members sent show that the network is slow, and where."""
 
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from cluster_analysis.judge.case import build_case
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.judge.detectors import slow_network
+from cluster_analysis.judge.measures.sent import _pairs
+from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.thresholds.limits import Thresholds
+from cluster_analysis.trace.sent import sent_by_ranks
 from cluster_run.findings import Finding
-from cluster_simulate.api import JobSpec
+from cluster_run.ids import HostId, Rank
+from cluster_simulate.api import JobSpec, tables
 from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, Judged, judged
 from tests.analysis.said import notes_of, summary
 
+ONE_GROUP = JobSpec(tp=1, pp=1, dp=32, steps=5)
+ONE_HOST = JobSpec(tp=1, pp=1, dp=8, steps=5)
 PAIRS = JobSpec(tp=2, pp=2, dp=4, steps=5, microbatches=4, ranks_per_host=4)
+
+
+def without_links(result: Judged) -> JobEvidence:
+    """What is read of the job if no file tells of links: neither of single ones nor of those of a rank."""
+    return replace(result.evidence, links=result.evidence.links.slice(0, 0))
 
 
 def without_matrix(result: Judged) -> Detection:
     """Judge the job again as if no rank had written a matrix."""
-    evidence = replace(result.evidence, links=result.evidence.links.slice(0, 0))
-    return detect(evidence, result.topology)
+    evidence = without_links(result)
+    calls = pa.concat_tables([one.collectives for one in tables(result.job).values()]).unify_dictionaries()
+    return detect(replace(evidence, sent=sent_by_ranks(calls, evidence.links)), result.topology)
 
 
 def alarms(detection: Detection) -> list[Finding]:
@@ -41,15 +54,14 @@ def test_what_the_slow_groups_have_in_common_is_named(
     whole = judged(SMALL, scenario)
     (finding,) = alarms(without_matrix(whole))
     assert (finding.kind, tuple(finding.ranks), tuple(finding.hosts)) == (kind, ranks, hosts)
-    assert "Without communication_matrix.json the link itself cannot be told" in summary(finding)
+    assert "the link itself is uncertain" in summary(finding)
     assert finding.confidence == "medium"
     assert finding.cost_ms_per_step == pytest.approx(whole.true_cost_ms, rel=0.1)
 
 
 def test_two_groups_of_the_same_ranks_are_mended_by_what_each_of_them_loses() -> None:
     whole = judged(replace(PAIRS, ep=4), "slow_nic:6@5")
-    evidence = replace(whole.evidence, links=whole.evidence.links.slice(0, 0))
-    case = build_case(evidence, whole.topology, Thresholds())
+    case = build_case(without_links(whole), whole.topology, Thresholds())
     (found,) = slow_network.detect(case, ())
     graph, left = case.view.graph, found.link_factor
     assert graph is not None
@@ -66,8 +78,15 @@ def test_a_slow_link_of_a_group_of_two_is_that_link() -> None:
     assert {(link.src, link.dst) for link in finding.links} == {(2, 3), (3, 2)}
 
 
-def test_a_slow_link_of_a_larger_group_names_its_members_and_no_link() -> None:
+def test_a_slow_link_of_a_larger_group_is_between_the_two_members_that_sent_slowly() -> None:
     (finding,) = alarms(without_matrix(judged(SMALL, "slow_link:5@4-5")))
+    assert {(link.src, link.dst) for link in finding.links} == {(4, 5), (5, 4)}
+    assert not finding.separable
+
+
+def test_where_no_file_tells_what_members_sent_a_slow_link_is_told_by_its_group() -> None:
+    whole = judged(SMALL, "slow_link:5@4-5")
+    (finding,) = alarms(detect(without_links(whole), whole.topology))
     assert (finding.kind, tuple(finding.ranks), finding.links) == ("slow_link", (4, 5, 6, 7), ())
     assert finding.confidence == "low"
 
@@ -77,10 +96,50 @@ def test_a_slow_link_of_a_larger_group_names_its_members_and_no_link() -> None:
 def test_a_healthy_job_has_no_slow_group(spec: JobSpec, seed: int) -> None:
     detection = without_matrix(judged(spec, seed=seed))
     assert alarms(detection) == []
-    assert any("links are judged by groups only" in note for note in notes_of(detection))
+    assert any("links are judged by groups, and by" in note for note in notes_of(detection))
 
 
-def test_a_group_that_has_no_like_is_not_judged() -> None:
-    detection = without_matrix(judged(JobSpec(tp=1, pp=1, dp=8, steps=5), "slow_link:5"))
-    assert not [one for one in detection.findings if one.kind == "slow_link"]
-    assert any("where three are alike" in note for note in notes_of(detection))
+def test_a_card_of_the_only_group_is_told_by_what_its_members_sent() -> None:
+    whole = judged(ONE_GROUP, "slow_nic:6@15")
+    (finding,) = alarms(without_matrix(whole))
+    assert 15 in finding.ranks
+    assert not finding.separable
+    assert finding.cost_ms_per_step == pytest.approx(whole.true_cost_ms, rel=0.1)
+
+
+def test_an_uplink_that_slows_all_groups_alike_is_told_by_what_their_members_sent() -> None:
+    whole = judged(JobSpec(tp=8, pp=1, dp=4, steps=5), "slow_uplink:4@2")
+    (finding,) = alarms(without_matrix(whole))
+    assert (finding.kind, tuple(finding.hosts)) == ("slow_uplink", ("2",))
+    assert finding.cost_ms_per_step == pytest.approx(whole.true_cost_ms, rel=0.1)
+
+
+@pytest.mark.parametrize("seed", [11, 12, 13])
+@pytest.mark.parametrize("spec", [ONE_GROUP, ONE_HOST], ids=["hosts", "one host"])
+def test_a_healthy_job_of_one_group_stays_healthy(spec: JobSpec, seed: int) -> None:
+    assert without_matrix(judged(spec, seed=seed)).verdict == "healthy"
+
+
+def test_a_link_inside_the_only_host_of_which_only_sums_tell_leaves_the_question_open() -> None:
+    detection = without_matrix(judged(ONE_HOST, "slow_link:5@2-5"))
+    assert detection.verdict == "unknown"
+    assert any("no file tells what to compare them with" in note for note in notes_of(detection))
+
+
+def test_a_group_that_nothing_is_held_against_may_be_slow_and_is_not_called_healthy() -> None:
+    whole = judged(ONE_GROUP, "slow_nic:6@15")
+    detection = detect(without_links(whole), whole.topology)
+    assert not [one for one in detection.findings if one.kind.startswith("slow_")]
+    assert detection.verdict == "unknown"
+    assert any("no file tells what to compare them with" in note for note in notes_of(detection))
+
+
+@pytest.mark.parametrize(
+    ("sender_of_each_host", "receivers"), [((3, 7), (4, 0)), ((0, 1, 2, 3), (4, 5, 6, 7))]
+)
+def test_senders_are_joined_in_a_ring_or_in_one_for_each_place_of_a_host(
+    sender_of_each_host: tuple[int, ...], receivers: tuple[int, ...]
+) -> None:
+    hosts = {Rank(rank): HostId(str(rank // 4)) for rank in range(8)}
+    pairs = _pairs(sender_of_each_host, tuple(range(8)), hosts, is_remote=True)
+    assert pairs == list(zip(sender_of_each_host, receivers, strict=True))

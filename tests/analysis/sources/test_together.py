@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import shutil
 import sqlite3
@@ -98,7 +99,9 @@ def test_by_python_alone_ranks_that_are_read_together_give_the_same(
 
 
 @of_both_forms
-@pytest.mark.parametrize("role", ["communication", "matrix", "step_trace", "op_statistic", "api_statistic"])
+@pytest.mark.parametrize(
+    "role", ["communication", "matrix", "step_trace", "op_statistic", "api_statistic", "metadata"]
+)
 @pytest.mark.parametrize("damage", ["cut off", "other bytes", "gone"])
 def test_a_damaged_file_among_ranks_is_told_as_it_is_alone(job: Path, role: str, damage: str) -> None:
     sources = discover(job).sources
@@ -112,6 +115,18 @@ def test_a_damaged_file_among_ranks_is_told_as_it_is_alone(job: Path, role: str,
     ready = read_together(sources, with_spans=True)
     together = [said(read_rank(source, ready=ready)) for source in sources]
     assert together == [said(read_rank(source)) for source in sources]
+
+
+@pytest.mark.parametrize("job", ["text"], indirect=True)
+@pytest.mark.parametrize("variables", [[1], {}, {"B": "2", "A": None}, {"A": {"C": 1}}, "\\ud800", None])
+def test_odd_variables_among_ranks_are_told_as_they_are_alone(job: Path, variables: object) -> None:
+    sources = discover(job).sources
+    path = files_of(sources[1], "metadata")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "ENV_VARIABLES": variables}))
+    ready = read_together(sources, with_spans=True)
+    together = [said(read_rank(source, ready=ready)) for source in sources]
+    assert together == [said(read_rank(source)) for source in sources]
+    assert len(ready.metadata) == len(sources)
 
 
 @of_both_forms
@@ -161,7 +176,9 @@ def test_databases_that_are_read_together_give_what_each_gives_alone(
     monkeypatch.setenv(CHOICE, reader)
     ready, together = read_in_one_batch(sources)
     assert together == alone
-    assert len(ready.communications) == len(ready.links) == len(ready.small) == len(sources)
+    assert len(ready.communications) == len(ready.links) == len(ready.metadata) == len(sources)
+    small = {one.files[role] for one in sources for role in ("analysis_db", "metadata")}
+    assert ready.small.keys() == small
     paths = {source.files["profiler_db"] for source in sources}
     assert set(ready.of_tasks) == {
         (what, path) for what in ("kernels", "operators", "peers") for path in paths
@@ -193,7 +210,8 @@ def test_an_odd_database_among_ranks_is_told_as_it_is_alone(
         connection.execute(damage)
     ready, together = read_in_one_batch(sources)
     assert together == [said(read_rank(source)) for source in sources]
-    assert (len(ready.communications), len(ready.links), len(ready.small)) == n_ready
+    n_steps = sum(one.files["analysis_db"] in ready.small for one in sources)
+    assert (len(ready.communications), len(ready.links), n_steps) == n_ready
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from cluster_analysis.sources.errors import BadFileError, unheard
 from cluster_analysis.sources.reading import Reading
 from cluster_analysis.sources.text import trace_view_json
 from cluster_analysis.sources.text.trace_view_json import read_trace_view
+from cluster_analysis.sources.together.candidates import NoDatabases
+from cluster_analysis.sources.together.ready import NOTHING_READY
 from cluster_analysis.tables.model import RankSource
 from cluster_run.ids import Rank
 from tests.analysis.real.captures import DATA, needs_captures
@@ -145,7 +147,7 @@ def test_a_timeline_that_is_too_large_is_named_and_costs_nothing(
     path.write_text(json.dumps(EVENTS))
     monkeypatch.setattr(rank_figures, "_MOST_TIMELINE_BYTES", 100)
     reading = Reading(RankSource(Rank(3), "ascend_pt/text", {"trace_view": str(path)}, 1))
-    assert "counters" in rank_figures.read_figures(reading)
+    assert "counters" in rank_figures.read_figures(reading, NoDatabases(), NOTHING_READY)
     assert reading.problems == []
     (note,) = reading.notes
     assert "rank 3, trace_view.json" in sentence(note).en

@@ -53,6 +53,19 @@ def test_a_lost_collective_ends_where_the_other_members_left_it() -> None:
     assert (np.diff(filled.start_us[own]) > 0).all()
 
 
+def test_calls_that_begin_at_one_time_keep_their_order_where_others_are_filled_in() -> None:
+    together = [
+        Call(rank, "send" if number == 8 else "allreduce", 5000.0, elapse, f"{number}", number)
+        for rank in range(3)
+        for number, elapse in ((7, 900.0), (8, 300.0))
+    ]
+    calls = calls_of(collectives_table([*three_rounds({(1, 1)}), *together]))
+    operator, _ = match_calls(calls)
+    filled, _ = with_missing_calls(calls, operator, clock_offsets(calls, operator), WHERE)
+    assert len(filled) == len(calls) + 1
+    assert filled.number[filled.number > 2].tolist() == [7, 8] * 3
+
+
 @pytest.mark.parametrize("other_has_it", [True, False])
 def test_a_collective_that_most_members_lack_was_made_if_other_groups_of_its_purpose_have_it(
     other_has_it: bool,
@@ -142,6 +155,25 @@ def filled_in(calls: list[Call], *, exposed_us: dict[int, float] | None = None) 
         exposed=exposed, local=sequence(found, np.zeros(6, np.int32)),
     )  # fmt: skip
     return filled
+
+
+def test_of_two_that_lack_a_call_all_others_waited_for_the_one_that_came_later() -> None:
+    """Rank 5 is done with a call of its own 800 µs later than the others, and rank 4 with them."""
+    calls = [
+        one
+        for rank in range(6)
+        for one in (
+            Call(rank, "allreduce", 0.0, 100.0, number=0),
+            Call(rank, "allreduce", 200.0, 1500.0 if rank == 5 else 700.0, f"t{rank}", number=7),
+            Call(rank, "allreduce", 1000.0, 900.0, number=1),
+            Call(rank, "allreduce", 2500.0, 100.0, number=2),
+        )
+        if not (rank > 3 and one.number == 1)
+    ]
+    filled = filled_in(calls)
+    made_up = filled.rows < 0
+    assert filled.start_us[made_up].tolist() == pytest.approx([1000.0, 1800.0])
+    assert filled.end_us[made_up].tolist() == pytest.approx([1900.0, 1900.0])
 
 
 @pytest.mark.parametrize(

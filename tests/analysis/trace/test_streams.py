@@ -128,6 +128,20 @@ def test_weights_that_a_step_begins_with_are_no_second_stream_to_those_that_wait
     assert found.gap_us[main] == pytest.approx(np.full(N_RANKS, 1_500.0))
 
 
+@pytest.mark.parametrize(("send", "gradients"), [(2, 3), (3, 2)], ids=["send first", "gradients first"])
+def test_gradients_that_begin_with_a_send_say_nothing_of_where_sends_are(send: int, gradients: int) -> None:
+    def of_rank(rank: int) -> list[Call]:
+        return [
+            Call(rank, "allreduce", 0.0, 500.0, group="t", number=1),
+            Call(rank, "send", 1_000.0, 300.0, group="p", number=send),
+            Call(rank, "allreduce", 1_000.0, 20_000.0, group="d", number=gradients),
+            Call(rank, "allreduce", 2_000.0, 500.0, group="t", number=4),
+        ]
+
+    calls, found = in_order(of_rank)
+    assert calls.number[found.is_side].tolist() == [gradients] * N_RANKS
+
+
 def weights_beside_the_begin(rank: int) -> list[Call]:
     """The same, but computing goes on meanwhile and begins its own calls at its own time."""
     return [

@@ -1,0 +1,143 @@
+"""What members of a group sent, as observations of links: where no matrix tells of single ones.
+
+An operator says how long its slowest link took. Of groups that reach other hosts all may use the slow part,
+and some groups have no like: there each member is held against the others by what it sent itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec.structs import replace
+
+from cluster_analysis.judge.measures.slow_units import Observations, beyond_class
+from cluster_analysis.numeric.arrays import BoolArray, IntArray
+from cluster_analysis.numeric.grouped import medians_of
+from cluster_analysis.numeric.sorting import combined, first_positions, half_octaves
+from cluster_analysis.thresholds.limits import Thresholds
+from cluster_analysis.thresholds.network import SMALL_BYTES
+from cluster_analysis.trace.calls import codes
+from cluster_run.ids import HostId, Rank, Step
+
+
+def observe_sent(
+    sent: pa.Table,
+    teams: Observations,
+    steps: Sequence[Step],
+    host_of: Mapping[Rank, HostId],
+    limits: Thresholds,
+) -> Observations:
+    """Put what members sent in the place of operators of groups that reach other hosts.
+
+    A class shares transport, type, half-octave of size, and number of ranks.
+
+    Args:
+        sent: SENT of the job.
+        teams: what its operators show.
+        steps: of the job, in order.
+        host_of: host of each rank that is known.
+        limits: the least effect.
+    """
+    (carriers, carrier), (kinds, kind), (groups, group) = _named(sent)
+    is_remote = np.array([one.upper() == "RDMA" for one in carriers], bool)[carrier]
+    reaching = {groups[at] for at in np.unique(group[is_remote])}
+    team_of = {name: at for at, name in enumerate(teams.groups) if name in reaching}
+    kind_of = {name: at for at, name in enumerate(teams.kinds)}
+    team, kind = (
+        np.array([known.get(name, -1) for name in names], np.int64)[code]
+        for known, names, code in ((team_of, groups, group), (kind_of, kinds, kind))
+    )
+    rows = np.flatnonzero((team >= 0) & (kind >= 0))
+    if not len(rows):
+        return teams
+    carrier, team, kind, is_remote = carrier[rows], team[rows], kind[rows], is_remote[rows]
+    size, time, rank, step = (
+        np.asarray(sent[name].to_numpy())[rows] for name in ("size_bytes", "time_us", "rank", "step")
+    )
+    unit = combined(carrier, team, rank)[1]
+    n_members = np.array([len(one) for one in teams.members], np.int32)[team]
+    alike = carrier, kind, half_octaves(size), n_members
+    first = first_positions(unit)
+    ends = _ends(rank[first], team[first], is_remote[first], teams, host_of)
+    kept = np.flatnonzero(~(np.isin(teams.group, team) & teams.is_group[teams.unit]))
+    own_rows = {
+        "unit": len(teams.members) + unit, "step": np.searchsorted(steps, step), "kind": kind, "group": team,
+        "size_bytes": size, "time_us": time,
+        "excess": beyond_class(unit, alike, np.log(time / size), limits.link_effect),
+    }  # fmt: skip
+    return replace(
+        teams,
+        **{name: np.r_[getattr(teams, name)[kept], values] for name, values in own_rows.items()},
+        members=(*teams.members, *ends),
+        is_group=np.r_[teams.is_group, np.zeros(len(ends), bool)],
+        transport=(*teams.transport, *(carriers[at] for at in carrier[first].tolist())),
+    )
+
+
+def slow_senders(sent: pa.Table, limits: Thresholds) -> dict[str, tuple[int, ...]]:
+    """Return by group the members that sent more slowly than most; those of which nobody knows it, too.
+
+    A member's links are added, so that one slow link of many shows as its part of them, on both of its ends.
+    Small operators are latency, and say nothing.
+    """
+    sent = sent.filter(pc.greater_equal(sent["size_bytes"], SMALL_BYTES))
+    (_, carrier), (_, kind), (groups, group) = _named(sent)
+    rank, size, time = (sent[name].to_numpy() for name in ("rank", "size_bytes", "time_us"))
+    unit = combined(carrier, group, rank)[1]
+    excess = beyond_class(
+        unit, (carrier, kind, group, half_octaves(size)), np.log(time / size), limits.link_effect
+    )
+    level, first = medians_of(excess, unit), first_positions(unit)
+    member = first_positions(combined(group, rank)[1])
+    n_members = np.bincount(group[member], minlength=len(groups))
+    is_slow = ~(level < np.log1p(limits.link_effect / np.maximum(n_members[group[first]] - 1, 1)))
+    slow: dict[str, set[int]] = {name: set() for name in groups}
+    for at in first[is_slow].tolist():
+        slow[groups[group[at]]].add(int(rank[at]))
+    return {name: tuple(sorted(members)) for name, members in slow.items()}
+
+
+def _named(sent: pa.Table) -> list[tuple[tuple[str, ...], IntArray]]:
+    return [codes(sent[name]) for name in ("transport", "op_type", "group")]
+
+
+def _ends(
+    rank: IntArray,
+    team: IntArray,
+    is_remote: BoolArray,
+    teams: Observations,
+    host_of: Mapping[Rank, HostId],
+) -> list[tuple[int, int]]:
+    """Each sender and whom it is taken to send to, all (U,)."""
+    ends = [(0, 0)] * len(rank)
+    owner = combined(team, is_remote.astype(np.int64))[1]
+    for one in range(int(owner.max()) + 1):
+        at = np.flatnonzero(owner == one)
+        members = teams.members[int(team[at[0]])]
+        pairs = _pairs(rank[at].tolist(), members, host_of, is_remote=bool(is_remote[at[0]]))
+        for place, pair in zip(at.tolist(), pairs, strict=True):
+            ends[place] = pair
+    return ends
+
+
+def _pairs(
+    senders: Sequence[int], members: tuple[int, ...], host_of: Mapping[Rank, HostId], *, is_remote: bool
+) -> list[tuple[int, int]]:
+    """Whom each of a group's senders over one transport is taken to send to: the next one, as in a ring.
+
+    Where ranks send to other hosts whose next one is on their own, rings join the members at the same place
+    of each host.
+    """
+    ring = dict(zip(members, (*members[1:], *members[:1]), strict=True))
+    by_host: dict[HostId | None, list[int]] = {}
+    for rank in members:
+        by_host.setdefault(host_of.get(Rank(rank)), []).append(rank)
+    is_inside = any(host_of.get(Rank(one)) == host_of.get(Rank(ring[one])) for one in senders)
+    if is_remote and is_inside and len(by_host) > 1:
+        hosts = list(by_host.values())
+        for own, other in zip(hosts, (*hosts[1:], *hosts[:1]), strict=True):
+            ring |= {rank: other[at % len(other)] for at, rank in enumerate(own)}
+    return [(rank, ring[rank]) for rank in senders]

@@ -1,0 +1,24 @@
+"""What ranks sent, by transport: known of every operator, whether or not files tell of single links."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+
+#: Transports whose sums each operator has, in the spelling of link entries.
+TRANSPORTS = ("HCCS", "RDMA", "PCIE", "SIO")
+
+#: One row a rank, collective and transport, where no link entries tell: what the rank's own links carried for
+#: it, and for how long, all of them added.
+SENT = pa.schema(
+    [
+        ("step", pa.int64()),
+        ("rank", pa.int32()),
+        ("group", _TEXT),
+        ("op_type", _TEXT),
+        ("transport", _TEXT),
+        ("size_bytes", pa.float64()),
+        ("time_us", pa.float64()),
+    ]
+)
