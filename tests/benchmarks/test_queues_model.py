@@ -84,3 +84,16 @@ def test_the_same_seed_writes_the_same_bytes(tmp_path: Path, form: str) -> None:
         files = sorted(path for path in (tmp_path / name).rglob("*") if path.is_file())
         both.append([(path.relative_to(tmp_path / name), path.read_bytes()) for path in files])
     assert both[0] == both[1]
+
+
+def test_gradients_beside_the_last_backward_of_a_short_pipeline_are_replayed_beside_it(
+    tmp_path: Path,
+) -> None:
+    shape = Shape(
+        data=8, stages=2, layers=(3, 3), head=0.2, work_ms=8.0, gradients_mb=400.0, length_sigma=0.1
+    )
+    model.made(Job(shape, 3), [], tmp_path)
+    options = AnalyseOptions(run=tmp_path, scheduler="threads", n_workers=1, write_report=False)
+    with pipeline.examined(options) as examined:
+        document = judging.judged(examined).document
+    assert document.replay["error_share"] < 0.005
