@@ -17,6 +17,7 @@ from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.lost_messages import MAX_MISSING_SHARE
 from cluster_analysis.thresholds.messages import TOGETHER_US
 from cluster_analysis.trace.calls import Calls
+from cluster_analysis.trace.missing.clocks import beside_messages
 from cluster_analysis.trace.missing.record import MissingCall
 from cluster_analysis.trace.missing.rooms import Rooms
 from cluster_analysis.trace.missing.shown import Shown
@@ -53,7 +54,8 @@ def missing_messages(
     _, same = combined(calls.kind, operator - first[calls.group], purpose[calls.group])
     for number, (program, lost) in enumerate(zip(programs, lost_of, strict=True)):
         if lost.any():
-            shown = Shown.of(calls, same, is_main, offset_us, program)
+            clocks_us = beside_messages(calls, program, offset_us)
+            shown = Shown.of(calls, same, is_main, clocks_us, program)
             rooms = Rooms(shown, np.full(program.family.table.shape, np.nan))
             # In the order of a rank's calls: one that follows another one that is lost begins behind it.
             for row, slot in np.argwhere(lost).tolist():

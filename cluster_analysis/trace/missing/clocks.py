@@ -1,0 +1,53 @@
+"""How far clocks of a pipeline's stages stand apart, by the messages between them.
+
+Collectives connect the clocks of ranks that share one. Stages share hardly any, and a wait that no record
+shows makes those leave it apart: many messages tell more than a few collectives.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.numeric.stats import median
+from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.trace.calls import Calls
+from cluster_analysis.trace.pairing.ends import Program
+
+
+def beside_messages(calls: Calls, program: Program, offset_us: FloatArray) -> FloatArray:
+    """Return what to add to each rank's clock (ranks,) so that both ends of a message are over together.
+
+    Args:
+        calls: the step's calls.
+        program: groups of ranks, and their messages.
+        offset_us: the same by collectives, which is kept where no messages lead to a stage.
+    """
+    family, (source, target) = program.family, program.edges
+    if not len(source):
+        return offset_us
+    is_lost, rank = family.table < 0, calls.rank[family.table]
+    end = np.where(is_lost, np.nan, calls.end_us[family.table] + offset_us[rank])
+    elapse = np.where(is_lost, np.nan, calls.elapse_us[family.table])
+    # What was there already when somebody asked for it ended before.
+    met = elapse[:, target] >= HALFWAY * np.nanmin(elapse[:, source], initial=np.inf)
+    apart = np.where(met, end[:, source] - end[:, target], np.nan)
+    moved = np.zeros(family.ranks.shape)
+    settled, waiting = [int(family.stage[source[0]])], []
+    waiting += settled
+    while waiting:
+        one = waiting.pop()
+        for other in set(range(family.n_stages)) - set(settled):
+            sent, received = (
+                (family.stage[source] == first) & (family.stage[target] == last)
+                for first, last in ((one, other), (other, one))
+            )
+            if (sent | received).any():
+                ends = np.concatenate([apart[:, sent], -apart[:, received]], axis=1)
+                moved[:, other] = moved[:, one] + np.nan_to_num(median(ends, 1))
+                settled.append(other)
+                waiting.append(other)
+    beside: FloatArray = offset_us.copy()
+    known = family.ranks >= 0
+    beside[family.ranks[known]] += moved[known]
+    return beside
