@@ -11,6 +11,7 @@ from benchmarks.detection.field_rules import RULES
 from benchmarks.detection.no_matrix import has_matrix, mode_of_model, remove_matrix
 from benchmarks.detection.scoring import Said
 from benchmarks.models.paths import model as paths
+from benchmarks.models.queues import model as queues
 from benchmarks.models.streams import model as streams
 from benchmarks.models.truth import KnownJob
 from cluster_analysis import judging, pipeline
@@ -18,7 +19,7 @@ from cluster_analysis.options import AnalyseOptions
 
 #: Rules that need nothing but step times: the calls are laid out, and let go, before judging.
 _RULES = ("5 % spread",)
-MODELS: dict[str, ModuleType] = {one.NAME: one for one in (streams, paths)}
+MODELS: dict[str, ModuleType] = {one.NAME: one for one in (streams, paths, queues)}
 
 
 def judge(source: str, mode: str, seed: int, fault_class: str | None) -> tuple[KnownJob, Said]:

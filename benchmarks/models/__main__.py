@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.models.paths import model as paths
+from benchmarks.models.queues import model as queues
 from benchmarks.models.streams import model as streams
 
-MODELS = {one.NAME: one for one in (streams, paths)}
+MODELS = {one.NAME: one for one in (streams, paths, queues)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,6 +9,7 @@ from cluster_analysis.judge.detectors import (
     slow_host,
     slow_network,
     slow_rank,
+    uneven_host,
     whole_job,
     workload,
 )
@@ -16,6 +17,7 @@ from cluster_analysis.judge.detectors import (
 DETECTORS: tuple[Detector, ...] = (
     slow_host.detect,
     host_alone.detect,
+    uneven_host.detect,
     pauses.detect,
     slow_rank.detect,
     workload.detect,

@@ -34,8 +34,8 @@ def data_is_free(calls: Calls, data_groups: frozenset[str], shortest_us: FloatAr
         steps: the step's totals.
     """
     is_data = moves_data(calls, data_groups)
-    n_others = int((~is_data & ~calls.is_point_to_point).sum())
-    # With hardly a call beside them, nothing would show where computing waits for the gradients.
+    # With hardly a call beside them that computing waits for, nothing shows where it waits for gradients.
+    n_others = int((~is_data & ~calls.is_send).sum())
     if not is_data.any() or n_others < OTHER_CALLS_SHARE * is_data.sum() or not steps.num_rows:
         return False
     overlapped = float(np.nansum(numbers(steps["overlapped_us"])))

@@ -1,0 +1,53 @@
+"""A host whose ranks are held up now and then, never all of them: the middle of its ranks shows nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_analysis.judge.detection import detect
+from cluster_analysis.numeric.arrays import FloatArray
+from cluster_run.findings import Finding
+from tests.analysis.totals import evidence_of_idle, on_hosts, peers_agree
+
+N_RANKS, N_STEPS, PER_HOST = 32, 8, 8
+
+
+def held_up(ranks: range) -> FloatArray:
+    """Idle times, of which two of eight ranks in each step, each time others, have 30 to 90 ms more."""
+    dice = np.random.default_rng(3)
+    idle_us = 10e3 * dice.uniform(0.95, 1.05, (N_RANKS, N_STEPS))
+    for first in ranks[::PER_HOST]:
+        for step in range(N_STEPS):
+            hit = first + (3 * step + np.array([0, 5])) % PER_HOST
+            idle_us[hit, step] += dice.uniform(30e3, 90e3, 2)
+    return np.asarray(idle_us)
+
+
+def found_in(free_us: FloatArray) -> list[Finding]:
+    where = on_hosts(N_RANKS, PER_HOST)
+    preparing = np.full(free_us.shape, 2e3)
+    evidence = evidence_of_idle(peers_agree(N_RANKS, free_us.shape[1], share=0.5), free_us, preparing, where)
+    return [one for one in detect(evidence, where).findings if one.kind == "slow_host"]
+
+
+def test_a_host_that_holds_up_other_ranks_in_each_step_is_named() -> None:
+    (host,) = found_in(held_up(range(8, 16)))
+    assert host.is_alarm
+    assert (host.ranks, host.cause, host.pattern) == (tuple(range(8, 16)), "dispatch", "intermittent")
+
+
+def test_where_the_ranks_of_all_hosts_are_held_up_no_host_is_named() -> None:
+    assert found_in(held_up(range(N_RANKS))) == []
+
+
+def test_a_host_of_which_two_ranks_pause_is_none_that_holds_up_its_ranks() -> None:
+    idle_us = held_up(range(0))
+    idle_us[[3, 5], 1::2] += 60e3
+    assert found_in(idle_us) == []
+
+
+def test_a_host_that_held_up_its_ranks_in_few_steps_is_not_named() -> None:
+    idle_us = held_up(range(0))
+    idle_us[:8, 3] += 60e3
+    idle_us[:8, 5] += 40e3
+    assert found_in(idle_us) == []
