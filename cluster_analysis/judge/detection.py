@@ -25,7 +25,7 @@ from cluster_analysis.judge.open_questions import (
     what_is_missing,
 )
 from cluster_analysis.judge.reasons.all_reasons import with_reasons
-from cluster_analysis.judge.suspects import Suspect
+from cluster_analysis.judge.suspects import Suspect, hosts_or_their_ranks
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.stats import group_medians, median
 from cluster_analysis.replay.job_evidence import JobEvidence
@@ -88,6 +88,7 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     suspects: list[Suspect] = []
     for detector in DETECTORS:
         suspects += detector(case, tuple(suspects))
+    suspects = hosts_or_their_ranks(suspects)
     suspects = with_reasons(evidence.counters, case.kernels, view, _costliest(suspects))
     what_if = WhatIf(view, case.lost_by_kernels_us)
     savings = what_if.savings(suspects, refuse_above=limits.replay_refuse)

@@ -62,3 +62,17 @@ def surest(suspects: Sequence[Suspect]) -> list[Suspect]:
     for one in sorted(suspects, key=lambda suspect: (not suspect.is_alarm, suspect.p_value)):
         best.setdefault(one.key, one)
     return list(best.values())
+
+
+def hosts_or_their_ranks(suspects: Sequence[Suspect]) -> list[Suspect]:
+    """Each host that may be slow, or those of its ranks that are slow beyond it: whichever is surer."""
+    gone: set[int] = set()
+    for host in (one for one in suspects if one.kind == "slow_host"):
+        own = [
+            one
+            for one in suspects
+            if one.kind == "slow_rank" and one.metric == host.metric and set(one.ranks) <= set(host.ranks)
+        ]
+        is_surer = any(one.is_alarm and one.p_value < host.p_value for one in own)
+        gone |= {id(host)} if is_surer else {id(one) for one in own}
+    return [one for one in suspects if id(one) not in gone]

@@ -24,7 +24,9 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     for metric in case.metrics:
         out = case.in_slow_hosts(metric, found)
         paused = [one for one in found if one.kind == "periodic_pause" and one.metric == metric.name]
-        others = case.ranks_of(paused)
+        sure = [one for one in found if one.kind == "slow_host" and one.p_value <= case.limits.costly_p_value]
+        # Members of a slow host have no findings of their own; a host that may be one hides no rank.
+        others = case.ranks_of(paused) | (out & case.ranks_of(sure))
         ranks = [one for way in case.ways(metric) for one in rank_suspects(case, way, metric, out, others)]
         # Any rank of the job is a peer in what all types of kernels have in common.
         has_peers = case.deviation(metric, out).n_peers >= case.limits.min_peers
