@@ -44,9 +44,11 @@ class Case(Struct, frozen=True, dict=True):
     @cached_property
     def network(self) -> Observations | None:
         """What is seen of the network: links; else what each rank sent, or at least whole operators."""
+        if self.links is not None:
+            return self.links
         sent, teams = self.evidence.sent, self.operators
-        if self.links is not None or teams is None or not sent.num_rows:
-            return self.links or teams
+        if teams is None or not sent.num_rows:
+            return teams
         return observe_sent(sent, teams, self.view.steps, self.view.topology.hosts, self.limits)
 
     @cached_property

@@ -36,17 +36,27 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         series = case.deviation(metric).series
         for host in hosts.tolist():
             own = np.flatnonzero(view.host == host)
+            # Most hosts have nothing that is large enough, and need no look at how all others scatter.
+            if not _are_many(series[own] > metric.event_effect):
+                continue
             events = _events(metric, series, own)
-            n_ranks, n_hit = int(events[own].any(axis=1).sum()), int(events[own].any(axis=0).sum())
-            least_ranks, least_steps = (max(HALFWAY * n, FEWEST_PEERS) for n in (len(own), n_steps))
+            if not _are_many(events[own]):
+                continue
             least_us = np.where(events[own], series[own], np.inf).min()
-            is_usual = float((series[own] >= HALFWAY * least_us).mean()) > MOSTLY
-            if is_usual or n_ranks < least_ranks or n_hit < least_steps:
+            if float((series[own] >= HALFWAY * least_us).mean()) > MOSTLY:
                 continue
             p_value = len(hosts) * _chance(series, events, own)
             one = _suspect(case, metric, own, len(hosts) - 1)
             if p_value <= limits.listed_p_value and one.hosts[0] not in told:
                 yield replace(one, p_value=p_value)
+
+
+def _are_many(events: BoolArray) -> bool:
+    """Whether half of the ranks and half of the steps (R, S) have any."""
+    return all(
+        int(events.any(axis=axis).sum()) >= max(HALFWAY * events.shape[1 - axis], FEWEST_PEERS)
+        for axis in (0, 1)
+    )
 
 
 def _events(metric: Metric, series: FloatArray, own: IntArray) -> BoolArray:
