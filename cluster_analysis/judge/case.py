@@ -124,7 +124,8 @@ class Case(Struct, frozen=True, dict=True):
         key = (metric.values.tobytes(), left_out.tobytes(), metric.of_all)
         if key not in self._compared:
             series, least = self.series(metric, left_out, np.arange(len(left_out))), metric.floor
-            series[left_out] = self._within_host(metric, left_out)[left_out]
+            if left_out.any():
+                series[left_out] = self._within_host(metric, left_out)[left_out]
             role, min_peers = self.compared(metric).role, self.limits.min_peers
             self._compared[key] = deviation_of(series, role, np.full(len(series), least), min_peers=min_peers)
         return self._compared[key]

@@ -37,7 +37,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         for host in hosts.tolist():
             own = np.flatnonzero(view.host == host)
             # Most hosts have nothing that is large enough, and need no look at how all others scatter.
-            if not _are_many(series[own] > metric.event_effect):
+            if view.hosts[host] in told or not _are_many(series[own] > metric.event_effect):
                 continue
             events = _events(metric, series, own)
             if not _are_many(events[own]):
@@ -46,9 +46,8 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
             if float((series[own] >= HALFWAY * least_us).mean()) > MOSTLY:
                 continue
             p_value = len(hosts) * _chance(series, events, own)
-            one = _suspect(case, metric, own, len(hosts) - 1)
-            if p_value <= limits.listed_p_value and one.hosts[0] not in told:
-                yield replace(one, p_value=p_value)
+            if p_value <= limits.listed_p_value:
+                yield replace(_suspect(case, metric, own, len(hosts) - 1), p_value=p_value)
 
 
 def _are_many(events: BoolArray) -> bool:

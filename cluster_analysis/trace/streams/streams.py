@@ -146,7 +146,7 @@ def _sums_beside_fetching(calls: Calls, data_groups: frozenset[str]) -> BoolArra
     fetched = np.unique(calls.rank[main].astype(np.int64) * n + calls.group[main])
     if not (main | sums).all() or not np.array_equal(fetched // n, np.arange(len(calls.ranks))):
         return None  # calls of another kind, or ranks that fetch in several groups
-    is_data = np.array([name in data_groups for name in calls.groups], bool)
+    is_data = _are_data(calls, data_groups)
     n_calls = np.bincount(calls.group, minlength=n)
     n_early = np.bincount(calls.group[_begun_early(calls, ~main, main)], minlength=n)
     beside = is_data & (n_fetched == 0) & (n_early > 0) & (n_early >= REGULAR_CALLS * n_calls)
@@ -160,7 +160,7 @@ def _split_groups(calls: Calls, is_side: BoolArray, data_groups: frozenset[str])
     Gradients go beside computing as layers are done; what is held back goes behind all computing, on the main
     stream, and begins while the others still go on. So those that were issued before are on the second one.
     """
-    is_data = np.array([name in data_groups for name in calls.groups], bool)
+    is_data = _are_data(calls, data_groups)
     own = calls.collectives_by_group
     own = own[is_data[calls.group[own]] & (calls.number[own] >= 0)]
     ended = calls.surely_ended_us - QUEUE_US
@@ -250,14 +250,18 @@ def _asked_ahead(calls: Calls, data_groups: frozenset[str]) -> bool:
 
 def moves_data(calls: Calls, data_groups: frozenset[str]) -> BoolArray:
     """The collectives of data-parallel groups (V,)."""
-    is_data = np.array([name in data_groups for name in calls.groups], bool)[calls.group]
-    return is_data & ~calls.is_point_to_point
+    return _are_data(calls, data_groups)[calls.group] & ~calls.is_point_to_point
+
+
+def _are_data(calls: Calls, data_groups: frozenset[str]) -> BoolArray:
+    """Which groups (groups,) are data-parallel."""
+    return np.array([name in data_groups for name in calls.groups], bool)
 
 
 def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> BoolArray:
     """Calls on a second stream: data-parallel ones that overlap others, or groups with fewer calls."""
     rest = ~known & ~calls.is_point_to_point
-    is_data = np.array([name in data_groups for name in calls.groups], bool)
+    is_data = _are_data(calls, data_groups)
     hit = _beside_messages(calls, ~known, rest & is_data[calls.group])
     begun_early = _begun_early(calls, rest, rest)
     if not begun_early.any() and not hit.any():
