@@ -14,6 +14,8 @@ from cluster_run.findings import FAULT_KINDS, WARNING_COST_SHARE, Finding
 MATERIAL_SHARE = 0.01
 #: A job that loses this much to a fault must not be called healthy.
 DEAR_SHARE = 0.05
+#: What the job's own split of its work costs.
+UNEVEN_WORK = frozenset({"stage_imbalance", "data_imbalance", "expert_imbalance"})
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,9 @@ def score(source: str, job: KnownJob, said: Said) -> Outcome:
     wrong = [one for one in alarms if is_wrong(one, job)]
     missed = [fault for fault in material if not found[fault]]
     errors = [cost_error_ms(found[fault], fault) for fault in material if is_costed(found[fault], fault)]
-    is_reassured = said.verdict == "healthy" and job.cost_ms >= DEAR_SHARE * job.step_ms
+    # Uneven work is no part that misbehaves: its cost must be told, and the headline tells it.
+    is_blamed = any(one.kind not in UNEVEN_WORK or not found[one] for one in job.faults)
+    is_reassured = said.verdict == "healthy" and is_blamed and job.cost_ms >= DEAR_SHARE * job.step_ms
     what = "MISSED" if missed else "WRONG" if wrong else "HEALTHY" if is_reassured else ""
     return Outcome(
         source=source,

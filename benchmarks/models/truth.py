@@ -31,7 +31,8 @@ class KnownFault:
 class KnownJob:
     """A job that lies in `folder` as profilers write it. `cost_ms` is of all faults together, a step.
 
-    `saving_ms(finding)` is what a step truly gains if what a finding names were as its peers.
+    `saving_ms(finding)` is what a step truly gains if what a finding names were as its peers, with all faults
+    left or all repaired, whichever is more: faults hide what else is slow.
     """
 
     folder: Path

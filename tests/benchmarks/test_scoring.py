@@ -85,3 +85,13 @@ def test_a_host_that_is_a_stage_is_told_where_the_stage_is_named_with_its_cost()
     assert score("a model", _job(host), _said(told)).n_found == 1
     too_little = _finding((4, 5, 6, 7), 0.1, "stage_imbalance", "info")
     assert score("a model", _job(host), _said(too_little)).n_found == 0
+
+
+@pytest.mark.parametrize(("told_ms", "is_reassured"), [(6.0, False), (0.1, True)])
+def test_work_that_is_split_unevenly_may_be_healthy_where_its_cost_is_told(
+    told_ms: float, is_reassured: bool
+) -> None:
+    stage = KnownFault("stage_imbalance", ("stage_imbalance",), (4, 5, 6, 7), (), (), 6.0, 6.0)
+    told = _finding((4, 5, 6, 7), told_ms, "stage_imbalance", "info")
+    assert score("a model", _job(stage), _said(told, verdict="healthy")).is_reassured == is_reassured
+    assert score("a model", _job(stage, SLOW), _said(told, verdict="healthy")).is_reassured

@@ -47,7 +47,8 @@ def made(
     _write(Recorder(job, whole), folder)
 
     def saving_ms(finding: Finding) -> float:
-        return whole.step_ms - solve(troubles, _repaired(finding)).step_ms
+        repaired = _repaired(finding)
+        return max(whole.step_ms - solve(troubles, repaired).step_ms, clean_ms - solve([], repaired).step_ms)
 
     about = (
         f"tensor {shape.tensor} data {shape.data} stages {shape.stages} experts {shape.experts} "

@@ -64,7 +64,8 @@ def made(job: Job, faults: list[Fault], folder: Path, mode: str = "plain", name:
     )
 
     def saving_ms(finding: Finding) -> float:
-        return whole_ms - step_ms(troubles, _mended(finding))
+        mended = _mended(finding)
+        return max(whole_ms - step_ms(troubles, mended), clean_ms - step_ms((), mended))
 
     return KnownJob(
         folder,

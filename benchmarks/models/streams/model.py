@@ -37,7 +37,8 @@ def made(
     )
 
     def saving_ms(finding: Finding) -> float:
-        return (step_us - run(program, faults, _repaired(job, finding))) / 1000.0
+        repaired = _repaired(job, finding)
+        return max(step_us - run(program, faults, repaired), clean_us - run(program, [], repaired)) / 1000.0
 
     return KnownJob(
         folder,
