@@ -20,3 +20,5 @@ N_NAMED = 3
 #: is nothing for kernels to explain.
 STEADY_SIGMA = 0.02
 STEADIER_FACTOR = 1.5
+#: In the names of kernels that update weights.
+OPTIMIZERS = ("adam", "momentum", "adagrad", "rmsprop", "lamb", "lars", "sgd")

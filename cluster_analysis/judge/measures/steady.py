@@ -20,7 +20,7 @@ from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.stats import group_medians, median, shortest_half_sigma, sigma
 from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FEWEST_PEERS, HALFWAY, TOLERANCE_SHARE, TWICE
-from cluster_analysis.thresholds.devices import SMALL_SHARE, STEADIER_FACTOR, STEADY_SIGMA
+from cluster_analysis.thresholds.devices import OPTIMIZERS, SMALL_SHARE, STEADIER_FACTOR, STEADY_SIGMA
 from cluster_analysis.trace.calls import codes, numbers
 
 
@@ -80,16 +80,22 @@ class Kernels(Struct, frozen=True):
     def _steadiest(self, view: JobView) -> FloatArray | None:
         """How much longer the steadiest types take on each rank (R,); None where all types scatter."""
         # The load of experts may last, so that no step tells it.
-        work_differs = view.has_experts or _chance(view) > HALFWAY * STEADY_SIGMA
+        work_differs = view.has_experts or CLEAR_SIGMAS * _chance(view) > STEADY_SIGMA
         # The shortest half sees through half of the ranks being slow; two of few may agree by chance. So do
         # ranks of one host through slow hosts, where they have unlike samples.
         within = sigma(self.longer - group_medians(self.longer, view.host), 0)
-        for scatter in (sigma(self.longer, 0), shortest_half_sigma(self.longer), within):
-            limit = self._usual(scatter) / STEADIER_FACTOR if work_differs else STEADY_SIGMA
-            if scatter.min() <= limit:
-                # More than the least no type of kernels can have from its device.
-                steady = median(self.longer[:, scatter <= limit], 1)
-                return np.where(np.isfinite(steady), np.minimum(steady, _least(self.longer, scatter)), np.nan)
+        scatters = (sigma(self.longer, 0), shortest_half_sigma(self.longer), within)
+        # There are as many weights whatever the samples are.
+        updates = np.array([any(word in name.lower() for word in OPTIMIZERS) for name, _ in self.types])
+        for types, may_follow in ((np.ones_like(updates), work_differs), (updates, False)):
+            for scatter in scatters:
+                limit = self._usual(scatter) / STEADIER_FACTOR if may_follow else STEADY_SIGMA
+                is_steady = types & (scatter <= limit)
+                if is_steady.any():
+                    # More than the least no type of kernels can have from its device.
+                    steady = median(self.longer[:, is_steady], 1)
+                    least = _least(self.longer, scatter)
+                    return np.where(np.isfinite(steady), np.minimum(steady, least), np.nan)
         return None
 
     def _beside_the_others(self) -> FloatArray | None:

@@ -151,6 +151,40 @@ def test_ranks_of_one_host_tell_steady_kernels_though_two_hosts_of_four_are_unli
     assert np.median(of_device[:8]) - np.median(of_device[16:]) == pytest.approx(0.14, abs=0.01)
 
 
+def test_a_slow_host_is_known_by_its_optimizers_where_all_kernels_scatter_alike() -> None:
+    """The first host has long samples too. Those of the others came out even, so that no scatter tells."""
+    replicas = np.array([0.08, 0.0, 0.004, -0.004])[:, None]
+    chance = CHANCE.normal(0.0, 0.06, (4, N_STEPS))
+    samples = np.repeat(replicas + chance - chance.mean(axis=1, keepdims=True), 8, axis=0)
+    evidence = computed(slow(range(8), 1.15), np.exp(samples))
+    (alarm,) = [one for one in detect(evidence, WHERE).findings if one.is_alarm]
+    assert alarm.id == "slow_host-1"
+    row = alarm.evidence[0]
+    assert row.value / row.peers_median == pytest.approx(1.15, abs=0.02)
+    unknown = evidence.operators.to_pylist()
+    for row_of in unknown:
+        row_of["op_type"] = row_of["op_type"].replace("ApplyAdamWV2", "Update")
+    by_times = replace(evidence, operators=pa.Table.from_pylist(unknown, schema=OPERATORS))
+    assert not [one for one in detect(by_times, WHERE).findings if one.is_alarm]
+
+
+@pytest.mark.parametrize(("scatter", "is_told"), [(0.005, True), (0.03, False)])
+def test_kernels_know_no_samples_only_where_samples_could_not_make_them_scatter_as_they_do(
+    scatter: float, is_told: bool
+) -> None:
+    samples = np.exp(np.random.default_rng(2).normal(0.0, scatter, SAMPLES.shape))
+    case = build_case(computed(np.ones(N_RANKS), samples), WHERE, Thresholds())
+    assert case.kernels is not None
+    # No type differs from another one: hosts of unlike samples that last, or slow hosts.
+    chance = np.random.default_rng(3).normal(0.0, 0.005, N_RANKS)
+    of_rank = np.repeat([0.02, -0.02, 0.02, -0.02], 8) + chance
+    longer = np.repeat(of_rank[:, None], len(KERNELS), axis=1)
+    types = [("MatMulV3", "AI_CORE")] * len(KERNELS)
+    of_device = replace(case.kernels, longer=longer, types=types).of_device(case.view)
+    assert of_device is not None
+    assert (np.ptp(of_device) > 0.01) == is_told
+
+
 def test_unequal_samples_alone_are_nobody_s_fault() -> None:
     assert not alarms(np.ones(N_RANKS))
 
