@@ -54,13 +54,13 @@ def test_two_pauses_of_one_rank_that_cost_much_leave_a_question_though_each_is_s
     assert paused((0, 3)) == ["long_pause"]
 
 
-def test_two_short_pauses_or_a_single_one_are_chance() -> None:
+def test_short_pauses_that_cost_little_leave_none() -> None:
     assert paused((0, 3), pause_us=40e3) == []
-    assert paused((2,)) == []
+    assert paused((2,), pause_us=90e3) == []
 
 
-def test_a_single_pause_is_a_question_once_it_is_an_event() -> None:
-    assert paused((2,), pause_us=250e3) == ["long_pause"]
+def test_a_single_pause_that_costs_much_leaves_a_question_though_healthy_hosts_pause_too() -> None:
+    assert paused((2,), pause_us=120e3) == ["long_pause"]
 
 
 @pytest.mark.parametrize(("idle_us", "asked"), [(250e3, ["costly_unexplained"]), (25e3, [])])
