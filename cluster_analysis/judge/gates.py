@@ -66,8 +66,9 @@ def finding_of(
     severity: Severity = severity_of(None if weight is None else weight / step_us)
     share = None if cost is None or not step_us > 0 else cost / step_us
     # With many ranks somebody is always the unluckiest: an alarm must be improbable over all of them.
-    # Accidents are costly too: of a pause the cost says nothing.
-    is_costly = (weight or 0.0) >= limits.sure_cost_share * step_us and suspect.kind != "periodic_pause"
+    # Accidents are costly too: of what is idled now and then the cost says nothing.
+    is_accident = suspect.cause != "compute" and suspect.pattern == "intermittent"
+    is_costly = (weight or 0.0) >= limits.sure_cost_share * step_us and not is_accident
     is_sure = suspect.p_value <= (limits.costly_p_value if is_costly else limits.alarm_p_value)
     is_chance = weight is not None and weight < chance_us and suspect.link_factor is None
     # What cannot be replayed may cost nothing: nature is weighed by what is known to be lost.
@@ -118,7 +119,7 @@ def _late_even_so(view: JobView, suspect: Suspect, saving: Saving, limits: Thres
     Stages may wait for others. Where all ranks do the same work, or a device is slower than any healthy one,
     it is worth a look whatever the replay says: waiting that is copied replays exactly.
     """
-    if (suspect.cause, suspect.pattern) != ("compute", "persistent") or not suspect.evidence:
+    if suspect.cause != "compute" or not suspect.evidence:
         return 0.0
     row = suspect.evidence[0]
     excess = row.value / row.peers_median - 1.0 if row.peers_median > 0 else 0.0

@@ -25,9 +25,6 @@ class Thresholds(Struct, frozen=True):
     device_effect: float = 0.02
     link_effect: float = 0.10
     local_effect_share_of_step: float = WARNING_COST_SHARE
-    #: Two events make a rank intermittently slow. Pauses of the host happen to healthy ranks too; fewer than
-    #: this on one rank are chance.
-    min_pauses: int = FEWEST_PEERS
     #: With fewer steps a deviation cannot be told from a bad moment: floors are widened.
     min_steps_confident: int = FEWEST_PEERS
     #: With fewer steps than this nothing comes and goes, or grows.

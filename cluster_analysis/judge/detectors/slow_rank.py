@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.few_steps import confirmed
+from cluster_analysis.judge.detectors.pauses import as_pause
 from cluster_analysis.judge.measures.deviation import Deviation, chance_of_as_many, most_of_others
 from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect, surest
@@ -20,20 +21,35 @@ from cluster_analysis.thresholds.limits import Thresholds
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
-    """Give slow ranks by their peers, and in computing by kernels, which see through uneven work."""
+    """Give slow ranks by their peers, and in computing by kernels, which see through uneven work.
+
+    Members of a slow host have no findings of their own, unless they pause: it is slow in no step or in each.
+    """
     for metric in case.metrics:
         out = case.in_slow_hosts(metric, found)
-        paused = [one for one in found if one.kind == "periodic_pause" and one.metric == metric.name]
+        # A host that may be slow hides no rank.
         sure = [one for one in found if one.kind == "slow_host" and one.p_value <= case.limits.costly_p_value]
-        # Members of a slow host have no findings of their own; a host that may be one hides no rank.
-        others = case.ranks_of(paused) | (out & case.ranks_of(sure))
+        others = out & case.ranks_of(sure)
         ranks = [one for way in case.ways(metric) for one in rank_suspects(case, way, metric, out, others)]
-        # Any rank of the job is a peer in what all types of kernels have in common.
+        # Any rank of the job is a peer in what all types of kernels have in common, and in being idle.
         has_peers = case.deviation(metric, out).n_peers >= case.limits.min_peers
-        for way in case.ways(metric, of_all=True) if metric.is_log and not has_peers.all() else ():
+        known = has_peers if metric.is_log else has_peers | ~_idle_far_longer(case, metric)
+        for way in case.ways(metric, of_all=True) if not known.all() else ():
             by_time = replace(metric, of_all=True)
-            ranks += rank_suspects(case, way, by_time, out, others | has_peers)
+            ranks += rank_suspects(case, way, by_time, out, others | known)
         yield from (confirmed(case.view, one, case.limits) for one in surest(ranks))
+
+
+def _idle_far_longer(case: Case, metric: Metric) -> BoolArray:
+    """Ranks (R,) that are idle a multiple of what all others are, most of it beyond the others of their role.
+
+    Stages may differ by less, and what all ranks of a stage are idle is its work's.
+    """
+    idle_us = median(metric.time_us, 1)
+    usual_us = float(median(idle_us))
+    with np.errstate(invalid="ignore"):
+        is_own = case.deviation(metric).level >= HALFWAY * (idle_us - usual_us)
+        return np.asarray(is_own & (idle_us >= case.limits.single_step_idle_factor * usual_us))
 
 
 def rank_suspects(
@@ -52,18 +68,18 @@ def rank_suspects(
     lasts = _is_lasting(metric, deviation, limits)
     events = deviation.events(metric.event_effect) & (has_peers & ~lasts)[:, None]
     n_events, (size, chance) = events.sum(axis=1), deviation.sizes_and_chances(events)
-    # Counting alone calls two events of five chance in a small job, however large they are.
+    # Counting alone calls two events of five chance in a small job, however large they are: of computing.
     beyond = size >= TWICE * _farthest_of_others(view.role, series, lasts | others | (n_events > 1))
-    p_events = np.where(beyond, 0.0, n_ranks * chance)
-    often = (n_events >= (2 if metric.is_log else limits.min_pauses)) & (p_events <= limits.listed_p_value)
-    often &= len(view.steps) >= limits.min_steps_intermittent
+    # Idle time is looked for in two places.
+    p_events = np.where(beyond, 0.0, n_ranks * chance) if metric.is_log else 2.0 * n_ranks * chance
+    often = (n_events > 1) & (p_events <= limits.listed_p_value)
     once = (n_events > 0) & ~often & beyond & (size >= limits.natural_effect)
     once &= (series >= HALFWAY * size[:, None]).sum(axis=1) == 1
     once &= metric.is_log and len(view.steps) >= limits.min_steps_confident
     usual = _farthest_of_others(view.role, level[:, None], lasts | often | once | others)
     rising = _is_rising(metric, deviation, limits)
     found = []
-    for rank in np.flatnonzero((lasts | often | once) & ~others).tolist():
+    for rank in np.flatnonzero((lasts | often | once) & (~others | often)).tolist():
         lost = level if lasts[rank] else median(series[:, events[rank]], 1)
         if metric.follows_work and not _is_own(view, lost, rank):
             continue
@@ -77,7 +93,11 @@ def rank_suspects(
                 one = replace(one, is_alarm=False, confidence="medium")
         if once[rank]:  # experts may hold anybody's tokens for a step
             one = replace(one, pattern="transient", confidence="medium", is_alarm=view.knows_work)
-        elif rising[rank]:
+        elif often[rank] and not metric.is_log:
+            one = as_pause(case, metric, one, rank, events[rank])
+        if one.kind == "slow_rank" and others[rank]:
+            continue
+        if one.kind == "slow_rank" and rising[rank] and not once[rank]:
             one = replace(one, pattern="trend")
         found.append(replace(one, p_value=min(1.0, p_value)))
     return found

@@ -22,10 +22,10 @@ from cluster_run.findings import Evidence
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
-    """Give hosts half of whose ranks idle far longer than their peers, in half of the steps all told.
+    """Give hosts whose ranks idle far longer than their peers in more steps than by chance, all told.
 
-    Not those that are slow beyond doubt by the middle of their ranks, nor those whose ranks are late by half
-    as much in most steps: of these the middle tells.
+    Several do, beside those that are late in most steps, and no one of them does most of it. Not hosts that
+    are slow beyond doubt by the middle of their ranks.
     """
     view, limits, n_steps = case.view, case.limits, len(case.view.steps)
     told = {one.hosts[0] for one in found if one.kind == "slow_host" and one.p_value <= limits.alarm_p_value}
@@ -37,25 +37,19 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         for host in hosts.tolist():
             own = np.flatnonzero(view.host == host)
             # Most hosts have nothing that is large enough, and need no look at how all others scatter.
-            if view.hosts[host] in told or not _are_many(series[own] > metric.event_effect):
+            if view.hosts[host] in told or (series[own] > metric.effect).any(axis=1).sum() < FEWEST_PEERS:
                 continue
             events = _events(metric, series, own)
-            if not _are_many(events[own]):
+            if not events[own].any():
                 continue
-            least_us = np.where(events[own], series[own], np.inf).min()
-            if float((series[own] >= HALFWAY * least_us).mean()) > MOSTLY:
+            n_events, least_us = events[own].sum(axis=1), series[own][events[own]].min()
+            is_always = (series[own] >= HALFWAY * least_us).mean(axis=1) > MOSTLY
+            is_few = ((n_events > 0) & ~is_always).sum() < FEWEST_PEERS
+            if is_few or n_events.max() > HALFWAY * n_events.sum():
                 continue
             p_value = len(hosts) * _chance(series, events, own)
             if p_value <= limits.listed_p_value:
                 yield replace(_suspect(case, metric, own, len(hosts) - 1), p_value=p_value)
-
-
-def _are_many(events: BoolArray) -> bool:
-    """Whether half of the ranks and half of the steps (R, S) have any."""
-    return all(
-        int(events.any(axis=axis).sum()) >= max(HALFWAY * events.shape[1 - axis], FEWEST_PEERS)
-        for axis in (0, 1)
-    )
 
 
 def _events(metric: Metric, series: FloatArray, own: IntArray) -> BoolArray:
@@ -66,7 +60,7 @@ def _events(metric: Metric, series: FloatArray, own: IntArray) -> BoolArray:
     others = np.delete(series, own, axis=0)
     scatter = float(sigma(others[np.isfinite(others)])) if np.isfinite(others).any() else np.inf
     with np.errstate(invalid="ignore"):
-        return np.asarray(series > max(metric.event_effect, FAR_SIGMAS * scatter))
+        return np.asarray(series > max(metric.effect, FAR_SIGMAS * scatter))
 
 
 def _chance(series: FloatArray, events: BoolArray, own: IntArray) -> float:
@@ -86,7 +80,7 @@ def _suspect(case: Case, metric: Metric, own: IntArray, n_hosts: int) -> Suspect
     view = case.view
     series = case.deviation(metric).series[own]
     idle_us = np.nan_to_num(metric.time_us[own])
-    lost_us = np.where(series >= HALFWAY * metric.event_effect, np.clip(series, 0.0, idle_us), 0.0)
+    lost_us = np.clip(np.nan_to_num(series), 0.0, idle_us)
     course = lost_us.mean(axis=0)
     others = np.flatnonzero(view.host != view.host[own[0]])
     scale = float(np.median(case.deviation(metric).scale[own]))

@@ -86,6 +86,21 @@ def test_the_more_alike_two_pauses_are_the_less_may_they_be_accidents(
     assert named == ([(RANK,)] if is_named else [])
 
 
+@pytest.mark.parametrize(("n_accidents", "is_listed"), [(0, True), (3, False)])
+def test_two_unlike_pauses_are_listed_where_no_other_rank_has_any_and_are_no_alarm(
+    n_accidents: int, is_listed: bool
+) -> None:
+    where, n_ranks, n_steps = on_hosts(32, 8), 32, 6
+    free = 10e3 * np.random.default_rng(5).uniform(0.9, 1.1, (n_ranks, n_steps))
+    free[RANK, [1, 4]] += [60e3, 90e3]
+    free[np.arange(n_accidents), np.arange(n_accidents)] += 90e3
+    preparing = np.full(free.shape, 2e3)
+    computing = peers_agree(n_ranks, n_steps, share=0.5)
+    found = detect(evidence_of_idle(computing, free, preparing, where), where).findings
+    paused = [(one.ranks, one.is_alarm) for one in found if one.kind == "periodic_pause"]
+    assert paused == ([((RANK,), False)] if is_listed else [])
+
+
 def test_a_rank_that_pauses_on_a_host_that_is_always_idle_is_named_as_well() -> None:
     free, preparing = idle(10), idle(10, usual_us=2e3)
     free[:8] += 14e3

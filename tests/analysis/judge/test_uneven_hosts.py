@@ -36,6 +36,20 @@ def test_a_host_that_holds_up_other_ranks_in_each_step_is_named() -> None:
     assert (host.ranks, host.cause, host.pattern) == (tuple(range(8, 16)), "dispatch", "intermittent")
 
 
+def test_a_host_that_holds_up_one_rank_or_another_in_a_third_of_the_steps_is_named() -> None:
+    idle_us = held_up(range(0))
+    idle_us[[9, 12, 14], [1, 4, 6]] += [40e3, 60e3, 30e3]
+    (host,) = found_in(idle_us)
+    assert (host.ranks, host.pattern) == (tuple(range(8, 16)), "intermittent")
+
+
+def test_a_rank_that_has_most_of_its_host_s_long_pauses_is_no_slow_host() -> None:
+    idle_us = held_up(range(0))
+    idle_us[9, [1, 3, 4, 7]] += 50e3
+    idle_us[[12, 14], [2, 6]] += 50e3
+    assert found_in(idle_us) == []
+
+
 def test_where_the_ranks_of_all_hosts_are_held_up_no_host_is_named() -> None:
     assert found_in(held_up(range(N_RANKS))) == []
 
