@@ -74,7 +74,9 @@ def finding_of(
     # What cannot be replayed may cost nothing: nature is weighed by what is known to be lost.
     known = 0.0 if cost is None and seen_us == 0.0 and view.graph is not None else weight or 0.0
     is_nature = _is_natural(suspect, known / step_us if step_us > 0 else 0.0, len(view.ranks), limits)
-    if not suspect.is_alarm or not is_sure or is_chance or is_nature:
+    # A moment of a device is news once it is costly.
+    is_little = (suspect.kind, suspect.pattern) == ("slow_rank", "transient") and not is_costly
+    if not suspect.is_alarm or not is_sure or is_chance or is_nature or is_little:
         severity = "info"
     return Finding(
         id=suspect.key,
@@ -119,7 +121,7 @@ def _late_even_so(view: JobView, suspect: Suspect, saving: Saving, limits: Thres
     Stages may wait for others. Where all ranks do the same work, or a device is slower than any healthy one,
     it is worth a look whatever the replay says: waiting that is copied replays exactly.
     """
-    if suspect.cause != "compute" or not suspect.evidence:
+    if suspect.cause != "compute" or suspect.pattern == "transient" or not suspect.evidence:
         return 0.0
     row = suspect.evidence[0]
     excess = row.value / row.peers_median - 1.0 if row.peers_median > 0 else 0.0

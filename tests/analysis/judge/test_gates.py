@@ -234,6 +234,35 @@ def test_a_device_that_costs_nothing_by_a_replay_is_an_alarm_where_nothing_excus
     assert (finding.cost_ms_per_step, finding.cost_high_ms) == (0.0, 50.0 if is_alarm else 0.0)
 
 
+def test_a_device_that_is_slow_now_and_then_is_judged_by_its_lead_where_a_replay_shows_no_cost() -> None:
+    computing = peers_agree(16, 8)
+    computing[SLOW, [1, 4, 6]] *= 1.3
+    limits = Thresholds()
+    case = build_case(evidence_of_computing(computing, ONE_HOST), ONE_HOST, limits)
+    metric = next(one for one in case.metrics if one.is_log)
+    (suspect,) = rank_suspects(case, metric, metric, *np.zeros((2, 16), bool))
+    assert suspect.pattern == "intermittent"
+    copied = Saving(0.0, 0.0, 0.0, bound_us=0.05 * STEP_US)
+    assert finding_of(case.view, suspect, copied, limits, step_us=STEP_US, chance_us=0.0).is_alarm
+
+
+@pytest.mark.parametrize(("cost_share", "is_alarm"), [(0.008, False), (0.012, True)])
+def test_a_single_slow_step_of_a_device_is_an_alarm_once_it_costs_a_hundredth(
+    cost_share: float, *, is_alarm: bool
+) -> None:
+    computing = peers_agree(16, 8)
+    computing[SLOW, 3] *= 1.3
+    limits = Thresholds()
+    case = build_case(evidence_of_computing(computing, ONE_HOST), ONE_HOST, limits)
+    metric = next(one for one in case.metrics if one.is_log)
+    (suspect,) = rank_suspects(case, metric, metric, *np.zeros((2, 16), bool))
+    assert suspect.pattern == "transient"
+    cost_us = cost_share * STEP_US
+    saving = Saving(cost_us, cost_us, cost_us, bound_us=3.0 * cost_us)
+    finding = finding_of(case.view, suspect, saving, limits, step_us=STEP_US, chance_us=0.0)
+    assert finding.is_alarm == is_alarm
+
+
 @pytest.mark.parametrize(
     ("times_alone", "confidence"),
     [(1.4, "high"), (1.6, "medium")],
