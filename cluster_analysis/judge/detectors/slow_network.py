@@ -91,6 +91,8 @@ def _suspect(case: Case, units: Units, part: Part) -> Suspect:
     else:
         said, metric, known = by_operators, "transfer_time_ratio", {"n_others": n_others}
         facts.append(fact("no_matrix"))
+    # Of two links the slower one may be as it should, and the other one new.
+    is_doubtful = case.links is None or (part.name == "link" and n_others < FEWEST_PEERS)
     left = np.ones(len(units.level))
     left[slow] = np.exp(-units.level[slow])
     return Suspect(
@@ -101,7 +103,7 @@ def _suspect(case: Case, units: Units, part: Part) -> Suspect:
         cause="bandwidth",
         evidence=(Evidence(metric, ratio, 1.0, spread, n_others),),
         facts=(fact(said, slower_share=ratio - 1.0, transport=transport, ranks=part.ranks, **known), *facts),
-        confidence="low" if part.name in ("group", "groups") else "medium" if case.links is None else "high",
+        confidence="low" if part.name in ("group", "groups") else "medium" if is_doubtful else "high",
         separable=separable,
         links=links,
         p_value=min(1.0, len(units.members) * float(np.prod(units.chance[slow]))),

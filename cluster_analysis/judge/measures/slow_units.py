@@ -13,7 +13,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of, quantiles_of
 from cluster_analysis.numeric.sorting import combined, first_positions
 from cluster_analysis.numeric.stats import binomial_tail
-from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, TWICE
+from cluster_analysis.thresholds.common import HALFWAY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.network import HEALTHY_QUANTILE, SMALL_BYTES
 
@@ -79,8 +79,7 @@ def beyond_class(
     A slow uplink makes up to half of all links slow, so that their median would be no reference. What lies
     within the least effect of the 30 % quantile is healthy, and the middle of that is the reference.
 
-    Of two the slower one is known to be slow where contention could not make it so: else nobody knows how
-    those of the class scatter, and they compare nothing: NaN. So does a single one.
+    A single one compares nothing: NaN.
 
     Args:
         unit: whose observation each one is (N,).
@@ -94,10 +93,7 @@ def beyond_class(
     member_class = class_of[first_positions(member)]
     above = own - quantiles_of(own, member_class, HEALTHY_QUANTILE)[member_class]
     reference = medians_of(np.where(above <= np.log1p(effect), own, np.nan), member_class)
-    farthest = np.zeros(len(reference))
-    np.fmax.at(farthest, member_class, above)
-    is_few = np.bincount(member_class, np.isfinite(own), len(reference)) < FEWEST_PEERS
-    reference[is_few & (farthest < np.log(TWICE))] = np.nan
+    reference[np.bincount(member_class, np.isfinite(own), len(reference)) < 2] = np.nan
     return slowness - reference[class_of]
 
 
