@@ -18,6 +18,7 @@ FindingFact = Literal[
     "host_computing",
     "host_free",
     "host_preparing",
+    "computing_or_idle",
     "all_kernels",
     "matrix_kernels",
     "vector_kernels",

@@ -85,7 +85,9 @@ class Case(Struct, frozen=True, dict=True):
             return [] if of_all else [metric]
         # Kernels know no samples, and are known for all steps together.
         values = np.where(np.isfinite(metric.time_us), longer[:, None], np.nan)
-        by_kernels = replace(metric, values=values, follows_work=False, of_all=of_all)
+        by_kernels = replace(
+            metric, cause="compute", values=values, follows_work=False, has_idle=False, of_all=of_all
+        )
         return [by_kernels] if of_all else [metric, by_kernels]
 
     @cached_property

@@ -52,6 +52,10 @@ SENTENCES: Mapping[FindingFact, Template] = {
         f"The {_HOST[0]} start their steps {{more_us:ms}} later than {_HOSTS[0]}.",
         f"{_HOST[1]}每步比{_HOSTS[1]}晚 {{more_us:ms}} 开始。",
     ),
+    "computing_or_idle": (
+        "Idle time counts as computing in these files: it may be either.",
+        "这些文件把空闲时间计入计算，无法区分二者。",
+    ),
     "all_kernels": (
         "All kinds of kernels are slower ({kernels:shares}): clock or temperature.",
         "各类算子都变慢（{kernels:shares}）：可能是频率或温度所致。",

@@ -94,8 +94,9 @@ OPEN_QUESTIONS: Mapping[NoteFact, Template] = {
         "占每步 {step_share:percent} 的通信没有可比对象",
     ),
     "long_pause": (
-        "step {step} took {longer_us:ms} longer because rank {rank} idled",
-        "步 {step} 因卡 {rank} 空闲而长了 {longer_us:ms}",
+        "{steps:step|steps} {steps:ranges} took up to {longer_us:ms} longer because {ranks:rank|ranks} "
+        "{ranks:ranges} idled",
+        "步 {steps:ranges} 因卡 {ranks:ranges} 空闲而最多长了 {longer_us:ms}",
     ),
     "long_step": (
         "all ranks communicate for {longer_us:ms} longer in step {step}, and nothing says why",

@@ -164,7 +164,7 @@ def analysed(root: Path, out: Path) -> tuple[int, dict[str, object]]:
 
 
 def test_a_rank_whose_step_times_are_lost_is_not_called_healthy(tmp_path: Path) -> None:
-    write_run(simulate(VARIETY["plain"], (), 5), tmp_path / "run", "text", "pt")
+    write_run(simulate(VARIETY["plain"], (), 6), tmp_path / "run", "text", "pt")
     code, document = analysed(tmp_path / "run", tmp_path / "out")
     assert (code, document["verdict"]) == (0, "healthy")
     next((tmp_path / "run").rglob("step_trace_time.csv")).write_bytes(b"")

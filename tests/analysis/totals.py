@@ -35,7 +35,7 @@ def evidence_of_computing(
     computing_us: FloatArray, where: Topology, idle_us: FloatArray | None = None
 ) -> JobEvidence:
     """Evidence of (ranks, steps) computing and idle times in steps of a second; the rest is communication."""
-    idle_us = np.zeros(computing_us.shape) if idle_us is None else idle_us
+    idle_us = np.ones(computing_us.shape) if idle_us is None else idle_us  # files of r1.x know of none
     totals = [
         steps_table({rank: own_us + idle}, step=step, computing_us=own_us)
         for (rank, step), own_us, idle in zip(

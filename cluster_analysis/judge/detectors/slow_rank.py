@@ -71,11 +71,11 @@ def rank_suspects(
     # Counting alone calls two events of five chance in a small job, however large they are: of computing.
     beyond = size >= TWICE * _farthest_of_others(view.role, series, lasts | others | (n_events > 1))
     # Idle time is looked for in two places.
-    p_events = np.where(beyond, 0.0, n_ranks * chance) if metric.is_log else 2.0 * n_ranks * chance
+    p_events = 2.0 * n_ranks * chance if metric.has_idle else np.where(beyond, 0.0, n_ranks * chance)
     often = (n_events > 1) & (p_events <= limits.listed_p_value)
     once = (n_events > 0) & ~often & beyond & (size >= limits.natural_effect)
     once &= (series >= HALFWAY * size[:, None]).sum(axis=1) == 1
-    once &= metric.is_log and len(view.steps) >= limits.min_steps_confident
+    once &= len(view.steps) >= limits.min_steps_confident and not metric.has_idle
     usual = _farthest_of_others(view.role, level[:, None], lasts | often | once | others)
     rising = _is_rising(metric, deviation, limits)
     found = []

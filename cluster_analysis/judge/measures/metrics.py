@@ -21,8 +21,9 @@ from cluster_run.findings import Cause, Evidence, FaultKind
 class Metric(Struct, frozen=True):
     """One part of a rank's local time. `values` is what is compared: ln of µs, or µs.
 
-    `follows_work`: what a rank was given to do may lengthen it, samples or experts' tokens. `of_all`: all
-    ranks of the job are peers in it, whatever their role.
+    `follows_work`: what a rank was given to do may lengthen it, samples or experts' tokens. `has_idle`: idle
+    time is in it, which has accidents; computing has none, it is what kernels took. `of_all`: all ranks of
+    the job are peers in it, whatever their role.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Metric(Struct, frozen=True):
     effect: float
     is_log: bool
     follows_work: bool = False
+    has_idle: bool = True
     of_all: bool = False
 
     @property
@@ -47,7 +49,8 @@ def metrics(view: JobView, limits: Thresholds) -> tuple[Metric, ...]:
 
     Of computing that of experts, whose load is nobody's fault, is left out where it is known.
     """
-    step_us = view.mean_step_us
+    # Files of r1.x count idle time as computing.
+    step_us, has_idle = view.mean_step_us, not np.nansum(view.free_us) > 0
     computed_us = view.computing_us if view.dense_us is None else view.dense_us
     with np.errstate(divide="ignore", invalid="ignore"):
         log_computing = np.where(computed_us > 0, np.log(computed_us), np.nan)
@@ -57,8 +60,9 @@ def metrics(view: JobView, limits: Thresholds) -> tuple[Metric, ...]:
         Metric("preparing", "input", "head", view.preparing_us, view.preparing_us, floor, effect, False),
         Metric("free", "dispatch", "spread", view.idled_us, view.idled_us, floor, effect, False),
         Metric(
-            "computing", "compute", "spread", log_computing, view.computing_us,
+            "computing", "unknown" if has_idle else "compute", "spread", log_computing, view.computing_us,
             limits.floor_single if is_short else limits.floor, limits.device_effect, True, follows_work=True,
+            has_idle=has_idle,
         ),
     )  # fmt: skip
 
@@ -102,6 +106,7 @@ def late(
     kind: FaultKind = "slow_host" if is_host else "slow_rank"
     told = cast(FindingFact, f"{'host' if is_host else 'rank'}_{metric.name}")
     spread = float(scale * (peers_us if metric.is_log else 1.0))
+    doubt = (fact("computing_or_idle"),) if metric.is_log and metric.has_idle else ()
     return Suspect(
         key=f"{kind}-{hosts[0] if is_host else view.ranks[own[0]]}",
         kind=kind,
@@ -112,7 +117,7 @@ def late(
         pattern="persistent" if events is None else "intermittent",
         step_positions=tuple(np.flatnonzero(inside & (course >= HALFWAY * level)).tolist()),
         evidence=(Evidence(f"{metric.name}_us", own_us, peers_us, spread, n_others),),
-        facts=(fact(told, **more, **beside),),
+        facts=(fact(told, **more, **beside), *doubt),
         excess_us=excess_us,
         where=metric.where,
     )

@@ -36,31 +36,35 @@ def test_samples_of_replicas_that_are_a_host_each_may_be_slow_hosts(seed: int) -
     assert found.verdict == "unknown"
 
 
-def paused(steps: tuple[int, ...], pause_us: float = PAUSE_US) -> list[str]:
-    """What is asked of a job in which one rank idles in these steps, and all wait for it."""
+def asked_of(steps: tuple[int, ...], pause_us: float, ranks: range = range(3, 4)) -> list[tuple[int, ...]]:
+    """Whom a question names in a job in which these ranks idle in these steps, and all wait for them."""
     free: FloatArray = np.full((N_RANKS, N_STEPS), 20e3)
     step = np.full((N_RANKS, N_STEPS), STEP_US)
     for one in steps:
-        free[3, one] += pause_us
+        free[ranks, one] += pause_us
         step[:, one] += pause_us
     view: Any = SimpleNamespace(
         steps=tuple(range(N_STEPS)), free_us=free, preparing_us=np.zeros_like(free), step_us=step,
-        mean_step_us=float(step.mean()), rank_ids=tuple,
+        mean_step_us=float(step.mean()), rank_ids=tuple, host=np.arange(N_RANKS) // 4,
     )  # fmt: skip
-    return [one.kind for one in _long_pause(view, Thresholds())]
+    return [dict(one.values)["ranks"] for one in _long_pause(view, Thresholds())]  # type: ignore[misc]
 
 
 def test_two_pauses_of_one_rank_that_cost_much_leave_a_question_though_each_is_short() -> None:
-    assert paused((0, 3)) == ["long_pause"]
+    assert asked_of((0, 3), PAUSE_US) == [(3,)]
 
 
 def test_short_pauses_that_cost_little_leave_none() -> None:
-    assert paused((0, 3), pause_us=40e3) == []
-    assert paused((2,), pause_us=90e3) == []
+    assert asked_of((0, 3), 40e3) == []
+    assert asked_of((2,), 90e3) == []
+
+
+def test_a_pause_of_all_ranks_of_a_host_is_told_as_the_host_s() -> None:
+    assert asked_of((0, 3), PAUSE_US, range(12, 16)) == [tuple(range(12, 16))]
 
 
 def test_a_single_pause_that_costs_much_leaves_a_question_though_healthy_hosts_pause_too() -> None:
-    assert paused((2,), pause_us=120e3) == ["long_pause"]
+    assert asked_of((2,), 120e3) == [(3,)]
 
 
 @pytest.mark.parametrize(("idle_us", "asked"), [(250e3, ["costly_unexplained"]), (25e3, [])])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from cluster_analysis.judge.detection import detect
 from cluster_analysis.numeric.arrays import FloatArray
@@ -24,9 +25,9 @@ def held_up(ranks: range) -> FloatArray:
 
 
 def found_in(free_us: FloatArray) -> list[Finding]:
-    where = on_hosts(N_RANKS, PER_HOST)
+    where = on_hosts(len(free_us), PER_HOST)
     preparing = np.full(free_us.shape, 2e3)
-    evidence = evidence_of_idle(peers_agree(N_RANKS, free_us.shape[1], share=0.5), free_us, preparing, where)
+    evidence = evidence_of_idle(peers_agree(*free_us.shape, share=0.5), free_us, preparing, where)
     return [one for one in detect(evidence, where).findings if one.kind == "slow_host"]
 
 
@@ -48,6 +49,19 @@ def test_a_rank_that_has_most_of_its_host_s_long_pauses_is_no_slow_host() -> Non
     idle_us[9, [1, 3, 4, 7]] += 50e3
     idle_us[[12, 14], [2, 6]] += 50e3
     assert found_in(idle_us) == []
+
+
+@pytest.mark.parametrize(("late_us", "is_listed"), [(250e3, True), (40e3, False)])
+def test_a_host_all_of_whose_ranks_are_late_in_a_third_of_the_steps_is_listed_where_that_is_costly(
+    late_us: float, *, is_listed: bool
+) -> None:
+    """Two of six steps of one host of eight are improbable by 5 %: no alarm, no line if it costs little."""
+    idle_us = np.vstack([held_up(range(0)), held_up(range(0))])[:, :6]
+    idle_us[8:16, [1, 4]] += late_us
+    found = found_in(idle_us)
+    assert [(one.ranks, one.is_alarm) for one in found] == (
+        [(tuple(range(8, 16)), False)] if is_listed else []
+    )
 
 
 def test_where_the_ranks_of_all_hosts_are_held_up_no_host_is_named() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cluster_analysis.judge.detectors.pauses import _every
+from cluster_analysis.judge.measures.rhythm import rhythm_of
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.replay.possible_gaps import _level, _over
 from cluster_analysis.replay.role_gaps import RoleGaps
@@ -121,9 +121,9 @@ def test_one_step_without_all_calls_leaves_it_known_where_a_host_is_slow() -> No
 
 
 def test_two_pauses_at_both_ends_of_the_profile_are_no_rhythm() -> None:
-    assert 2 * _every(np.array([1, 3]), 5) <= 5
-    assert 2 * _every(np.array([0, 6]), 12) <= 12
-    assert 2 * _every(np.array([0, 11]), 12) > 12
+    assert rhythm_of(np.isin(np.arange(5), [1, 3])) == 2
+    assert rhythm_of(np.isin(np.arange(12), [0, 6])) == 6
+    assert rhythm_of(np.isin(np.arange(12), [0, 11])) == 0
 
 
 @pytest.mark.parametrize("seed", [2, 5])
