@@ -42,17 +42,11 @@ def observe_sent(
         limits: the least effect.
     """
     (carriers, carrier), (kinds, kind), (groups, group) = _named(sent)
-    is_remote = np.array([one.upper() == "RDMA" for one in carriers], bool)[carrier]
-    reaching = {groups[at] for at in np.unique(group[is_remote])}
-    team_of = {name: at for at, name in enumerate(teams.groups) if name in reaching}
-    kind_of = {name: at for at, name in enumerate(teams.kinds)}
-    team, kind = (
-        np.array([known.get(name, -1) for name in names], np.int64)[code]
-        for known, names, code in ((team_of, groups, group), (kind_of, kinds, kind))
-    )
-    rows = np.flatnonzero((team >= 0) & (kind >= 0))
-    if not len(rows):
-        return teams
+    is_remote = np.array([one == "RDMA" for one in carriers], bool)[carrier]
+    team_of, kind_of = ({name: at for at, name in enumerate(one)} for one in (teams.groups, teams.kinds))
+    team = np.array([team_of.get(name, -1) for name in groups], np.int64)[group]
+    kind = np.array([kind_of.get(name, -1) for name in kinds], np.int64)[kind]
+    rows = np.flatnonzero((team >= 0) & (kind >= 0) & np.isin(group, group[is_remote]))
     carrier, team, kind, is_remote = carrier[rows], team[rows], kind[rows], is_remote[rows]
     size, time, rank, step = (
         np.asarray(sent[name].to_numpy())[rows] for name in ("size_bytes", "time_us", "rank", "step")
@@ -61,7 +55,7 @@ def observe_sent(
     n_members = np.array([len(one) for one in teams.members], np.int32)[team]
     alike = carrier, kind, half_octaves(size), n_members
     first = first_positions(unit)
-    ends = _ends(rank[first], team[first], is_remote[first], teams, host_of)
+    ends = rank[first], _receivers(rank[first], team[first], is_remote[first], teams, host_of)
     kept = np.flatnonzero(~(np.isin(teams.group, team) & teams.is_group[teams.unit]))
     own_rows = {
         "unit": len(teams.members) + unit, "step": np.searchsorted(steps, step), "kind": kind, "group": team,
@@ -71,8 +65,8 @@ def observe_sent(
     return replace(
         teams,
         **{name: np.r_[getattr(teams, name)[kept], values] for name, values in own_rows.items()},
-        members=(*teams.members, *ends),
-        is_group=np.r_[teams.is_group, np.zeros(len(ends), bool)],
+        members=(*teams.members, *map(tuple, np.stack(ends, 1).tolist())),
+        is_group=np.r_[teams.is_group, np.zeros(len(first), bool)],
         transport=(*teams.transport, *(carriers[at] for at in carrier[first].tolist())),
     )
 
@@ -94,50 +88,47 @@ def slow_senders(sent: pa.Table, limits: Thresholds) -> dict[str, tuple[int, ...
     member = first_positions(combined(group, rank)[1])
     n_members = np.bincount(group[member], minlength=len(groups))
     is_slow = ~(level < np.log1p(limits.link_effect / np.maximum(n_members[group[first]] - 1, 1)))
-    slow: dict[str, set[int]] = {name: set() for name in groups}
-    for at in first[is_slow].tolist():
-        slow[groups[group[at]]].add(int(rank[at]))
-    return {name: tuple(sorted(members)) for name, members in slow.items()}
+    slow = first[is_slow]
+    return {name: tuple(np.unique(rank[slow[group[slow] == at]]).tolist()) for at, name in enumerate(groups)}
 
 
 def _named(sent: pa.Table) -> list[tuple[tuple[str, ...], IntArray]]:
     return [codes(sent[name]) for name in ("transport", "op_type", "group")]
 
 
-def _ends(
+def _receivers(
     rank: IntArray,
     team: IntArray,
     is_remote: BoolArray,
     teams: Observations,
     host_of: Mapping[Rank, HostId],
-) -> list[tuple[int, int]]:
-    """Each sender and whom it is taken to send to, all (U,)."""
-    ends = [(0, 0)] * len(rank)
+) -> IntArray:
+    """Whom each sender of a team is taken to send to over one transport, all (U,)."""
+    receiver = np.empty_like(rank)
     owner = combined(team, is_remote.astype(np.int64))[1]
-    for one in range(int(owner.max()) + 1):
-        at = np.flatnonzero(owner == one)
-        members = teams.members[int(team[at[0]])]
-        pairs = _pairs(rank[at].tolist(), members, host_of, is_remote=bool(is_remote[at[0]]))
-        for place, pair in zip(at.tolist(), pairs, strict=True):
-            ends[place] = pair
-    return ends
+    for first in first_positions(owner).tolist():
+        at = np.flatnonzero(owner == owner[first])
+        senders, members = rank[at].tolist(), teams.members[int(team[first])]
+        ring = ring_of(senders, members, host_of, is_remote=bool(is_remote[first]))
+        receiver[at] = [ring[one] for one in senders]
+    return receiver
 
 
-def _pairs(
+def ring_of(
     senders: Sequence[int], members: tuple[int, ...], host_of: Mapping[Rank, HostId], *, is_remote: bool
-) -> list[tuple[int, int]]:
-    """Whom each of a group's senders over one transport is taken to send to: the next one, as in a ring.
+) -> dict[int, int]:
+    """Whom each member of a group is taken to send to over one transport: the next one, as in a ring.
 
-    Where ranks send to other hosts whose next one is on their own, rings join the members at the same place
-    of each host.
+    Where `senders` reach other hosts and their next one is on their own, rings join the members at the same
+    place of each host.
     """
-    ring = dict(zip(members, (*members[1:], *members[:1]), strict=True))
+    ring = dict(zip(members, (*members[1:], members[0]), strict=True))
     by_host: dict[HostId | None, list[int]] = {}
     for rank in members:
         by_host.setdefault(host_of.get(Rank(rank)), []).append(rank)
     is_inside = any(host_of.get(Rank(one)) == host_of.get(Rank(ring[one])) for one in senders)
     if is_remote and is_inside and len(by_host) > 1:
         hosts = list(by_host.values())
-        for own, other in zip(hosts, (*hosts[1:], *hosts[:1]), strict=True):
+        for own, other in zip(hosts, (*hosts[1:], hosts[0]), strict=True):
             ring |= {rank: other[at % len(other)] for at, rank in enumerate(own)}
-    return [(rank, ring[rank]) for rank in senders]
+    return ring
