@@ -17,7 +17,7 @@ from cluster_analysis.judge.measures.counters import of_typical_rank
 from cluster_analysis.judge.suspects import Suspect, Where
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray
-from cluster_analysis.numeric.sorting import combined, first_positions
+from cluster_analysis.numeric.sorting import combined
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.common import HALFWAY
@@ -125,15 +125,14 @@ def _small_packets(view: JobView, graph: Graph, limits: Thresholds) -> Iterator[
     if not is_many.any():
         return
     worst = int(np.argmax(np.where(is_many, time_us, 0.0)))
-    one = small[first_positions(alike)[worst]]
-    sizes = graph.operator_bytes[small[alike == worst]]
-    size = float(np.median(sizes))
+    same = small[alike == worst]
+    size = float(np.median(graph.operator_bytes[same]))
     said = fact(
-        "small_operators", n_a_step=round(a_step[worst]), op_type=graph.types[graph.operator_type[one]],
-        size_bytes=size, role=_role_of(view, graph.groups[graph.operator_group[one]]),
+        "small_operators", n_a_step=round(a_step[worst]), op_type=graph.types[graph.operator_type[same[0]]],
+        size_bytes=size, role=_role_of(view, graph.groups[graph.operator_group[same[0]]]),
         time_us=float(time_us[worst]),
     )  # fmt: skip
-    row = Evidence("operator_bytes", size, limits.small_bytes, 0.0, len(sizes))
+    row = Evidence("operator_bytes", size, limits.small_bytes, 0.0, len(same))
     yield Suspect("small_packets", "small_packets", (row,), cause="bandwidth", facts=(said,), is_alarm=False)
 
 
