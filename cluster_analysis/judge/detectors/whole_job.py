@@ -13,7 +13,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
-from cluster_analysis.judge.measures.counters import of_typical_rank
+from cluster_analysis.judge.measures.counters import by_rank
 from cluster_analysis.judge.suspects import Suspect, Where
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray
@@ -37,11 +37,11 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     step_us, n_ranks = view.mean_step_us, len(view.ranks)
     if late_us >= limits.input_bound_share * step_us:
         said = fact("late_first_operator", wait_us=late_us, step_share=late_us / step_us, n_ranks=n_ranks)
-        reading, confidence = _why_late(case.evidence.counters, len(view.steps), late_us)
+        reading, confidence = _why_late(case, late_us)
         yield replace(late, facts=(said, reading), confidence=confidence)
     if idle_us >= limits.host_bound_share * float(median(view.free_us) + median(view.computing_us)):
         said = fact("devices_idle", idle_us=idle_us, step_share=idle_us / step_us, n_ranks=n_ranks)
-        yield replace(idle, facts=(said, *_why_idle(case.evidence.counters, len(view.steps))))
+        yield replace(idle, facts=(said, *_why_idle(case)))
     if view.graph is not None and len(view.graph.groups):
         if exposed_us >= limits.exposed_share * step_us:
             yield _exposed(view, view.graph, case.evidence.matched, exposed)
@@ -58,11 +58,11 @@ def _long_part(
     return Suspect(kind, kind, (row,), cause=cause, excess_us=excess, where=where, is_alarm=False)
 
 
-def _why_late(counters: pa.Table, n_steps: int, late_us: float) -> tuple[Fact, Confidence]:
+def _why_late(case: Case, late_us: float) -> tuple[Fact, Confidence]:
     """What the time before the first operator went into, as far as files time it, and how sure that is."""
-    loader_us = of_typical_rank(counters, "data_loader_us", "", n_steps)
-    copy_us = of_typical_rank(counters, "head_copy_us", "host", n_steps)
-    moved_us = of_typical_rank(counters, "head_copy_us", "device", n_steps) or 0.0
+    loader_us = _of_typical_rank(case, "data_loader_us")
+    copy_us = _of_typical_rank(case, "head_copy_us", "host")
+    moved_us = _of_typical_rank(case, "head_copy_us", "device") or 0.0
     if loader_us is None:
         return fact("loader_not_timed"), "low"
     if loader_us >= HALFWAY * late_us:
@@ -74,12 +74,18 @@ def _why_late(counters: pa.Table, n_steps: int, late_us: float) -> tuple[Fact, C
     return said, "medium" if rest_us > HALFWAY * late_us else "high"
 
 
-def _why_idle(counters: pa.Table, n_steps: int) -> list[Fact]:
+def _why_idle(case: Case) -> list[Fact]:
     """Where the host spent the time in which devices idled, if files tell all of it."""
     names = ("synchronising", "collecting", "dispatching", "elsewhere")
-    parts = {f"{name}_us": of_typical_rank(counters, "idle_us", name, n_steps) for name in names}
+    parts = {f"{name}_us": _of_typical_rank(case, "idle_us", name) for name in names}
     known = {name: us for name, us in parts.items() if us is not None}
     return [fact("idle_split", **known)] if len(known) == len(parts) else []
+
+
+def _of_typical_rank(case: Case, metric: str, label: str = "") -> float | None:
+    """What the typical rank spent in something, a step; None where no file times it."""
+    spent = by_rank(case.evidence.counters, metric, label)
+    return float(median(np.array(list(spent.values())))) / len(case.view.steps) if spent else None
 
 
 def _exposed(view: JobView, graph: Graph, matched: pa.Table, plain: Suspect) -> Suspect:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from cluster_analysis.numeric.stats import median
 
 
 def by_rank(counters: pa.Table, metric: str, label: str = "") -> dict[int, float]:
@@ -16,9 +13,3 @@ def by_rank(counters: pa.Table, metric: str, label: str = "") -> dict[int, float
     )
     table = counters.filter(wanted)
     return dict(zip(table["rank"].to_pylist(), table["value"].to_pylist(), strict=True))
-
-
-def of_typical_rank(counters: pa.Table, metric: str, label: str, n_steps: int) -> float | None:
-    """What the typical rank spent in something, a step; None where no file times it."""
-    spent = by_rank(counters, metric, label)
-    return float(median(np.array(list(spent.values()), float))) / max(n_steps, 1) if spent else None
