@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from cluster_analysis.judge.measures.deviation import Deviation, beside_peers, deviation_of
 from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.metrics import Metric, metrics
-from cluster_analysis.judge.measures.operators import observe_operators
-from cluster_analysis.judge.measures.sent import observe_sent, slow_senders
+from cluster_analysis.judge.measures.operators import observe_operators, observe_sent, slow_senders
 from cluster_analysis.judge.measures.slow_units import Observations
 from cluster_analysis.judge.measures.steady import Kernels, kernels_of
 from cluster_analysis.judge.suspects import Suspect

@@ -9,7 +9,7 @@ import pytest
 from cluster_analysis.judge.case import build_case
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.judge.detectors import slow_network
-from cluster_analysis.judge.measures.sent import ring_of
+from cluster_analysis.judge.measures.operators import ring_of
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.trace.sent import sent_by_ranks
