@@ -48,7 +48,7 @@ class Case(Struct, frozen=True, dict=True):
         sent, teams = self.evidence.sent, self.operators
         if teams is None or not sent.num_rows:
             return teams
-        return observe_sent(sent, teams, self.view.steps, self.view.topology.hosts, self.limits)
+        return observe_sent(sent, teams, self.view, self.limits)
 
     @cached_property
     def slow_senders(self) -> Mapping[str, tuple[int, ...]]:

@@ -16,14 +16,15 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.slow_units import Observations, beyond_class
-from cluster_analysis.numeric.arrays import BoolArray, IntArray
+from cluster_analysis.judge.view import JobView
+from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined, distinct, first_positions, half_octaves
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.network import SMALL_BYTES
 from cluster_analysis.trace.calls import codes
-from cluster_run.ids import HostId, Rank, Step
+from cluster_run.ids import HostId, Rank
 
 
 def observe_operators(graph: Graph, host_of: Mapping[Rank, HostId], limits: Thresholds) -> Observations:
@@ -59,13 +60,7 @@ def observe_operators(graph: Graph, host_of: Mapping[Rank, HostId], limits: Thre
     )  # fmt: skip
 
 
-def observe_sent(
-    sent: pa.Table,
-    teams: Observations,
-    steps: Sequence[Step],
-    host_of: Mapping[Rank, HostId],
-    limits: Thresholds,
-) -> Observations:
+def observe_sent(sent: pa.Table, teams: Observations, view: JobView, limits: Thresholds) -> Observations:
     """Put what members sent in the place of operators of groups that reach other hosts.
 
     A class shares transport, type, half-octave of size, and number of ranks.
@@ -73,8 +68,7 @@ def observe_sent(
     Args:
         sent: SENT of the job.
         teams: what its operators show.
-        steps: of the job, in order.
-        host_of: host of each rank that is known.
+        view: the job.
         limits: the least effect.
     """
     (carriers, carrier), (kinds, kind), (groups, group) = _named(sent)
@@ -91,18 +85,19 @@ def observe_sent(
     n_members = np.array([len(one) for one in teams.members], np.int32)[team]
     alike = carrier, kind, half_octaves(size), n_members
     first = first_positions(unit)
-    ends = rank[first], _receivers(rank[first], team[first], is_remote[first], teams, host_of)
+    senders = zip(rank[first].tolist(), team[first].tolist(), is_remote[first].tolist(), strict=True)
+    ends = _ends(list(senders), teams, view.topology.hosts)
     kept = np.flatnonzero(~(np.isin(teams.group, team) & teams.is_group[teams.unit]))
     own_rows = {
-        "unit": len(teams.members) + unit, "step": np.searchsorted(steps, step), "kind": kind, "group": team,
-        "size_bytes": size, "time_us": time,
+        "unit": len(teams.members) + unit, "step": np.searchsorted(view.steps, step), "kind": kind,
+        "group": team, "size_bytes": size, "time_us": time,
         "excess": beyond_class(unit, alike, np.log(time / size), limits.link_effect),
     }  # fmt: skip
     return replace(
         teams,
         **{name: np.r_[getattr(teams, name)[kept], values] for name, values in own_rows.items()},
-        members=(*teams.members, *map(tuple, np.stack(ends, 1).tolist())),
-        is_group=np.r_[teams.is_group, np.zeros(len(first), bool)],
+        members=(*teams.members, *ends),
+        is_group=np.r_[teams.is_group, np.zeros(len(ends), bool)],
         transport=(*teams.transport, *(carriers[at] for at in carrier[first].tolist())),
     )
 
@@ -117,9 +112,8 @@ def slow_senders(sent: pa.Table, limits: Thresholds) -> dict[str, tuple[int, ...
     (_, carrier), (_, kind), (groups, group) = _named(sent)
     rank, size, time = (sent[name].to_numpy() for name in ("rank", "size_bytes", "time_us"))
     unit = combined(carrier, group, rank)[1]
-    excess = beyond_class(
-        unit, (carrier, kind, group, half_octaves(size)), np.log(time / size), limits.link_effect
-    )
+    alike = carrier, kind, group, half_octaves(size)
+    excess = beyond_class(unit, alike, np.log(time / size), limits.link_effect)
     level, first = medians_of(excess, unit), first_positions(unit)
     member = first_positions(combined(group, rank)[1])
     n_members = np.bincount(group[member], minlength=len(groups))
@@ -132,22 +126,18 @@ def _named(sent: pa.Table) -> list[tuple[tuple[str, ...], IntArray]]:
     return [codes(sent[name]) for name in ("transport", "op_type", "group")]
 
 
-def _receivers(
-    rank: IntArray,
-    team: IntArray,
-    is_remote: BoolArray,
-    teams: Observations,
-    host_of: Mapping[Rank, HostId],
-) -> IntArray:
-    """Whom each sender of a team is taken to send to over one transport, all (U,)."""
-    receiver = np.empty_like(rank)
-    owner = combined(team, is_remote.astype(np.int64))[1]
-    for first in first_positions(owner).tolist():
-        at = np.flatnonzero(owner == owner[first])
-        senders, members = rank[at].tolist(), teams.members[int(team[first])]
-        ring = ring_of(senders, members, host_of, is_remote=bool(is_remote[first]))
-        receiver[at] = [ring[one] for one in senders]
-    return receiver
+def _ends(
+    senders: Sequence[tuple[int, int, bool]], teams: Observations, host_of: Mapping[Rank, HostId]
+) -> list[tuple[int, int]]:
+    """Each sender, of a team and to other hosts or its own, and whom it is taken to send to."""
+    ranks_of: dict[tuple[int, bool], list[int]] = {}
+    for rank, team, is_remote in senders:
+        ranks_of.setdefault((team, is_remote), []).append(rank)
+    rings = {
+        (team, is_remote): ring_of(ranks, teams.members[team], host_of, is_remote=is_remote)
+        for (team, is_remote), ranks in ranks_of.items()
+    }
+    return [(rank, rings[team, is_remote][rank]) for rank, team, is_remote in senders]
 
 
 def ring_of(
