@@ -24,9 +24,8 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give what data, experts and stages of unequal size cost."""
     slow = [one for one in found if one.cause == "compute"]
     in_slow_hosts = case.ranks_of([one for one in slow if one.kind == "slow_host"])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        computed = np.where(in_slow_hosts[:, None], np.nan, np.log(case.view.computing_us))
-    work = beside_peers(computed, case.view)
+    is_known = (case.view.computing_us > 0) & ~in_slow_hosts[:, None]
+    work = beside_peers(np.log(np.where(is_known, case.view.computing_us, np.nan)), case.view)
     yield from _data_imbalance(case.view, work, case.limits)
     yield from _expert_imbalance(case.view, work, case.limits)
     yield from _stage_imbalance(case.view, case.limits, case.ranks_of(slow))
