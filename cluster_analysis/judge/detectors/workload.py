@@ -12,6 +12,7 @@ from cluster_analysis.judge.measures.deviation import beside_peers
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
+from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import group_medians, median, medians_by, sigma
 from cluster_analysis.thresholds.common import FEWEST_PEERS, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
@@ -69,21 +70,18 @@ def _expert_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> It
 
 def _stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> Iterator[Suspect]:
     """One finding when stages differ in computing by a few percent, `faulty` ranks (R,) left out."""
-    known = np.flatnonzero(view.stage >= 0)
-    stages, stage = np.unique(view.stage[known], return_inverse=True)
-    by_rank = np.where(faulty, np.nan, median(view.computing_us, 1))[known]
+    is_known, by_rank = view.stage >= 0, np.where(faulty, np.nan, median(view.computing_us, 1))
     # Each stage counts once: how many of its ranks were read says nothing about the job.
-    typical = medians_by(by_rank, stage)
+    stages, typical = np.unique(view.stage[is_known]), medians_by(by_rank[is_known], view.stage[is_known])
     if len(stages) < 2 or not typical.min() > 0:
         return
     high, low, mean = int(np.argmax(typical)), int(np.argmin(typical)), float(typical.mean())
-    if typical[high] / mean - 1.0 < limits.stage_effect:
-        return
-    more = np.full((len(view.ranks), 1), np.nan)
-    more[known, 0] = np.log(typical / mean)[stage]
-    slowest = stage == high
     most, least = float(typical[high]), float(typical[low])
+    if most / mean - 1.0 < limits.stage_effect:
+        return
+    slowest = np.flatnonzero(view.stage == stages[high])
     spread = float(np.nan_to_num(sigma(by_rank[slowest])))
+    more = rows_at(view.stage, stages, np.log(typical / mean)[:, None], np.nan)
     said = fact(
         "stages_uneven",
         stage=int(stages[high]),
@@ -94,7 +92,7 @@ def _stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> It
         n_stages=len(stages),
     )
     row = Evidence("computing_us", most, least, spread, len(stages) - 1)
-    yield _uneven("stage_imbalance", view, more, row, said, view.rank_ids(known[slowest]))
+    yield _uneven("stage_imbalance", view, more, row, said, view.rank_ids(slowest))
 
 
 def _data_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> Iterator[Suspect]:
