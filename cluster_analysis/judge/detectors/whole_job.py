@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.counters import by_rank
-from cluster_analysis.judge.suspects import Suspect, Where
+from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.sorting import combined
@@ -24,38 +24,35 @@ from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.trace.calls import codes, numbers
 from cluster_run.facts import Fact, FindingFact, fact
-from cluster_run.findings import Cause, Confidence, Evidence, WorkloadKind
+from cluster_run.findings import Confidence, Evidence, WorkloadKind
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give verdicts on the whole job."""
     view, limits = case.view, case.limits
-    late = _long_part("input_bound", "input_bound_us", view.preparing_us, "input", "head")
-    idle = _long_part("host_bound", "host_bound_us", view.free_us, "dispatch")
+    late = _long_part("input_bound", "input_bound_us", view.preparing_us)
+    idle = _long_part("host_bound", "host_bound_us", view.free_us)
     exposed = _long_part("exposed_communication", "communication_not_overlapped_us", view.uncovered_us)
     late_us, idle_us, exposed_us = (one.evidence[0].value for one in (late, idle, exposed))
     step_us, n_ranks = view.mean_step_us, len(view.ranks)
     if late_us >= limits.input_bound_share * step_us:
         said = fact("late_first_operator", wait_us=late_us, step_share=late_us / step_us, n_ranks=n_ranks)
         reading, confidence = _why_late(case, late_us)
-        yield replace(late, facts=(said, reading), confidence=confidence)
+        yield replace(late, cause="input", where="head", facts=(said, reading), confidence=confidence)
     if idle_us >= limits.host_bound_share * float(median(view.free_us) + median(view.computing_us)):
         said = fact("devices_idle", idle_us=idle_us, step_share=idle_us / step_us, n_ranks=n_ranks)
-        yield replace(idle, facts=(said, *_why_idle(case)))
+        yield replace(idle, cause="dispatch", facts=(said, *_why_idle(case)))
     if view.graph is not None and len(view.graph.groups):
         if exposed_us >= limits.exposed_share * step_us:
             yield _exposed(view, view.graph, case.evidence.matched, exposed)
         yield from _small_packets(view, view.graph, limits)
 
 
-def _long_part(
-    kind: WorkloadKind, metric: str, time_us: FloatArray, cause: Cause = "unknown", where: Where = "spread"
-) -> Suspect:
+def _long_part(kind: WorkloadKind, metric: str, time_us: FloatArray) -> Suspect:
     """The suspect of a part of the step (R, S); its evidence says how long it is on the typical rank."""
     typical, spread = float(median(time_us)), float(np.nan_to_num(sigma(median(time_us, 1))))
     row = Evidence(metric, typical, typical, spread, len(time_us))
-    excess = np.nan_to_num(time_us)
-    return Suspect(kind, kind, (row,), cause=cause, excess_us=excess, where=where, is_alarm=False)
+    return Suspect(kind, kind, (row,), excess_us=np.nan_to_num(time_us), is_alarm=False)
 
 
 def _why_late(case: Case, late_us: float) -> tuple[Fact, Confidence]:

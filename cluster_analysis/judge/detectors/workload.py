@@ -18,7 +18,6 @@ from cluster_analysis.thresholds.common import FEWEST_PEERS, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import Evidence, WorkloadKind
-from cluster_run.ids import Rank
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
@@ -32,22 +31,13 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     yield from _stage_imbalance(case.view, case.limits, case.ranks_of(slow))
 
 
-def _uneven(
-    kind: WorkloadKind,
-    view: JobView,
-    more: FloatArray,
-    row: Evidence,
-    said: Fact,
-    ranks: tuple[Rank, ...] = (),
-) -> Suspect:
+def _uneven(kind: WorkloadKind, view: JobView, more: FloatArray, row: Evidence, said: Fact) -> Suspect:
     """The suspect of work that is uneven: each rank computes `more` than if it were even, as logarithms.
 
     `more` is (R, S) or (R, 1); what is unknown costs nothing. Uneven work is no fault.
     """
     excess: FloatArray = np.nan_to_num(view.computing_us) * -np.expm1(-np.nan_to_num(more))
-    return Suspect(
-        key=kind, kind=kind, ranks=ranks, evidence=(row,), facts=(said,), excess_us=excess, is_alarm=False
-    )
+    return Suspect(kind, kind, (row,), facts=(said,), excess_us=excess, is_alarm=False)
 
 
 def _expert_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> Iterator[Suspect]:
@@ -65,7 +55,7 @@ def _expert_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> It
     holders = view.rank_ids(np.flatnonzero(group == worst))
     row = Evidence("computing_us", typical * float(np.exp(most)), typical, typical * spread, len(codes) - 1)
     said = fact("experts_uneven", spread_share=spread, ranks=holders, more_share=float(np.expm1(most)))
-    yield _uneven("expert_imbalance", view, by_group[group][:, None], row, said, holders)
+    yield replace(_uneven("expert_imbalance", view, by_group[group][:, None], row, said), ranks=holders)
 
 
 def _stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> Iterator[Suspect]:
@@ -92,7 +82,7 @@ def _stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> It
         n_stages=len(stages),
     )
     row = Evidence("computing_us", most, least, spread, len(stages) - 1)
-    yield _uneven("stage_imbalance", view, more, row, said, view.rank_ids(slowest))
+    yield replace(_uneven("stage_imbalance", view, more, row, said), ranks=view.rank_ids(slowest))
 
 
 def _data_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> Iterator[Suspect]:
