@@ -26,10 +26,8 @@ def waits_for_absent(matched: pa.Table, view: JobView, least_share: float) -> li
     """
     (names, group), (kinds, kind) = codes(matched["group"]), codes(matched["op_type"])
     groups, read = view.topology.groups, set(view.ranks.tolist())
-    absent = [
-        tuple(rank for rank in groups[name].ranks if rank not in read) if name in groups else ()
-        for name in names
-    ]
+    members = (groups[name].ranks if name in groups else () for name in names)
+    absent = [tuple(rank for rank in one if rank not in read) for one in members]
     # What all of them waited, at least: the rest is who came earlier than others. Records can be lost, too:
     # that is no rank without files.
     of_others_us = (numbers(matched["n_ranks"]) - 1) * numbers(matched["max_wait_us"])

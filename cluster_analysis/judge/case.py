@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from cluster_analysis.judge.measures.deviation import Deviation, beside_peers, deviation_of
 from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.metrics import Metric, metrics
-from cluster_analysis.judge.measures.operators import observe_operators
-from cluster_analysis.judge.measures.sent import observe_sent, slow_senders
+from cluster_analysis.judge.measures.operators import observe_operators, observe_sent, slow_senders
 from cluster_analysis.judge.measures.slow_units import Observations
 from cluster_analysis.judge.measures.steady import Kernels, kernels_of
 from cluster_analysis.judge.suspects import Suspect
@@ -49,7 +48,7 @@ class Case(Struct, frozen=True, dict=True):
         sent, teams = self.evidence.sent, self.operators
         if teams is None or not sent.num_rows:
             return teams
-        return observe_sent(sent, teams, self.view.steps, self.view.topology.hosts, self.limits)
+        return observe_sent(sent, teams, self.view, self.limits)
 
     @cached_property
     def slow_senders(self) -> Mapping[str, tuple[int, ...]]:

@@ -66,7 +66,7 @@ class JobView(Struct, frozen=True, dict=True):
         """Whether the load of experts is told from slowness: what is computed outside of them is known."""
         return not self.has_experts or self.dense_us is not None
 
-    @property
+    @cached_property
     def mean_step_us(self) -> float:
         """Mean over steps of the time the typical rank took; NaN where no step has totals."""
         by_step = median(self.step_us, 0)
@@ -191,8 +191,7 @@ def _signature_roles(ranks: IntArray, graph: Graph | None) -> IntArray:
     np.add.at(counts, (graph.rank, graph.operator_type[graph.operator]), 1)
     per_step = np.rint(counts / graph.n_steps / 2).astype(np.int64)  # one lost record is no other role
     _, role = np.unique(per_step, axis=0, return_inverse=True)
-    known = {Rank(int(rank)): int(code) for rank, code in zip(graph.ranks, np.ravel(role), strict=True)}
-    return _codes(ranks, known)
+    return rows_at(ranks, graph.ranks, np.ravel(role), -1)
 
 
 def _samples(ranks: IntArray, topology: Topology, role: IntArray, replica: IntArray) -> IntArray:

@@ -153,10 +153,8 @@ def remaining_share(share: FloatArray, left: FloatArray, carrier: IntArray) -> f
         left: what would be left of that.
         carrier: a number for what carries each link's data.
     """
-    before, after = (
-        np.array([times[carrier == one].max() for one in np.unique(carrier)])
-        for times in (share, share * left)
-    )
+    of_each = [carrier == one for one in np.unique(carrier)]
+    before, after = (np.array([times[own].max() for own in of_each]) for times in (share, share * left))
     if HALFWAY * (before.sum() + before.max()) <= 1.0:
         return float(after.sum() / before.sum())
     return float(after.max() / before.max())

@@ -13,56 +13,53 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
-from cluster_analysis.judge.measures.counters import of_typical_rank
-from cluster_analysis.judge.suspects import Suspect, Where
+from cluster_analysis.judge.measures.counters import by_rank
+from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray
-from cluster_analysis.numeric.sorting import combined, first_positions
+from cluster_analysis.numeric.sorting import combined
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.trace.calls import codes, numbers
 from cluster_run.facts import Fact, FindingFact, fact
-from cluster_run.findings import Cause, Confidence, Evidence, WorkloadKind
+from cluster_run.findings import Confidence, Evidence, WorkloadKind
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give verdicts on the whole job."""
     view, limits = case.view, case.limits
-    late = _long_part("input_bound", "input_bound_us", view.preparing_us, "input", "head")
-    idle = _long_part("host_bound", "host_bound_us", view.free_us, "dispatch")
+    late = _long_part("input_bound", "input_bound_us", view.preparing_us)
+    idle = _long_part("host_bound", "host_bound_us", view.free_us)
     exposed = _long_part("exposed_communication", "communication_not_overlapped_us", view.uncovered_us)
     late_us, idle_us, exposed_us = (one.evidence[0].value for one in (late, idle, exposed))
     step_us, n_ranks = view.mean_step_us, len(view.ranks)
     if late_us >= limits.input_bound_share * step_us:
         said = fact("late_first_operator", wait_us=late_us, step_share=late_us / step_us, n_ranks=n_ranks)
-        reading, confidence = _why_late(case.evidence.counters, len(view.steps), late_us)
-        yield replace(late, facts=(said, reading), confidence=confidence)
+        reading, confidence = _why_late(case, late_us)
+        yield replace(late, cause="input", where="head", facts=(said, reading), confidence=confidence)
     if idle_us >= limits.host_bound_share * float(median(view.free_us) + median(view.computing_us)):
         said = fact("devices_idle", idle_us=idle_us, step_share=idle_us / step_us, n_ranks=n_ranks)
-        yield replace(idle, facts=(said, *_why_idle(case.evidence.counters, len(view.steps))))
+        yield replace(idle, cause="dispatch", facts=(said, *_why_idle(case)))
     if view.graph is not None and len(view.graph.groups):
         if exposed_us >= limits.exposed_share * step_us:
             yield _exposed(view, view.graph, case.evidence.matched, exposed)
         yield from _small_packets(view, view.graph, limits)
 
 
-def _long_part(
-    kind: WorkloadKind, metric: str, time_us: FloatArray, cause: Cause = "unknown", where: Where = "spread"
-) -> Suspect:
+def _long_part(kind: WorkloadKind, metric: str, time_us: FloatArray) -> Suspect:
     """The suspect of a part of the step (R, S); its evidence says how long it is on the typical rank."""
     typical, spread = float(median(time_us)), float(np.nan_to_num(sigma(median(time_us, 1))))
     row = Evidence(metric, typical, typical, spread, len(time_us))
-    excess = np.nan_to_num(time_us)
-    return Suspect(kind, kind, (row,), cause=cause, excess_us=excess, where=where, is_alarm=False)
+    return Suspect(kind, kind, (row,), excess_us=np.nan_to_num(time_us), is_alarm=False)
 
 
-def _why_late(counters: pa.Table, n_steps: int, late_us: float) -> tuple[Fact, Confidence]:
+def _why_late(case: Case, late_us: float) -> tuple[Fact, Confidence]:
     """What the time before the first operator went into, as far as files time it, and how sure that is."""
-    loader_us = of_typical_rank(counters, "data_loader_us", "", n_steps)
-    copy_us = of_typical_rank(counters, "head_copy_us", "host", n_steps)
-    moved_us = of_typical_rank(counters, "head_copy_us", "device", n_steps) or 0.0
+    loader_us = _of_typical_rank(case, "data_loader_us")
+    copy_us = _of_typical_rank(case, "head_copy_us", "host")
+    moved_us = _of_typical_rank(case, "head_copy_us", "device") or 0.0
     if loader_us is None:
         return fact("loader_not_timed"), "low"
     if loader_us >= HALFWAY * late_us:
@@ -74,12 +71,18 @@ def _why_late(counters: pa.Table, n_steps: int, late_us: float) -> tuple[Fact, C
     return said, "medium" if rest_us > HALFWAY * late_us else "high"
 
 
-def _why_idle(counters: pa.Table, n_steps: int) -> list[Fact]:
+def _why_idle(case: Case) -> list[Fact]:
     """Where the host spent the time in which devices idled, if files tell all of it."""
     names = ("synchronising", "collecting", "dispatching", "elsewhere")
-    parts = {f"{name}_us": of_typical_rank(counters, "idle_us", name, n_steps) for name in names}
+    parts = {f"{name}_us": _of_typical_rank(case, "idle_us", name) for name in names}
     known = {name: us for name, us in parts.items() if us is not None}
     return [fact("idle_split", **known)] if len(known) == len(parts) else []
+
+
+def _of_typical_rank(case: Case, metric: str, label: str = "") -> float | None:
+    """What the typical rank spent in something, a step; None where no file times it."""
+    spent = by_rank(case.evidence.counters, metric, label)
+    return float(median(np.array(list(spent.values())))) / len(case.view.steps) if spent else None
 
 
 def _exposed(view: JobView, graph: Graph, matched: pa.Table, plain: Suspect) -> Suspect:
@@ -125,15 +128,14 @@ def _small_packets(view: JobView, graph: Graph, limits: Thresholds) -> Iterator[
     if not is_many.any():
         return
     worst = int(np.argmax(np.where(is_many, time_us, 0.0)))
-    one = small[first_positions(alike)[worst]]
-    sizes = graph.operator_bytes[small[alike == worst]]
-    size = float(np.median(sizes))
+    same = small[alike == worst]
+    size = float(np.median(graph.operator_bytes[same]))
     said = fact(
-        "small_operators", n_a_step=round(a_step[worst]), op_type=graph.types[graph.operator_type[one]],
-        size_bytes=size, role=_role_of(view, graph.groups[graph.operator_group[one]]),
+        "small_operators", n_a_step=round(a_step[worst]), op_type=graph.types[graph.operator_type[same[0]]],
+        size_bytes=size, role=_role_of(view, graph.groups[graph.operator_group[same[0]]]),
         time_us=float(time_us[worst]),
     )  # fmt: skip
-    row = Evidence("operator_bytes", size, limits.small_bytes, 0.0, len(sizes))
+    row = Evidence("operator_bytes", size, limits.small_bytes, 0.0, len(same))
     yield Suspect("small_packets", "small_packets", (row,), cause="bandwidth", facts=(said,), is_alarm=False)
 
 

@@ -12,42 +12,32 @@ from cluster_analysis.judge.measures.deviation import beside_peers
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
+from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import group_medians, median, medians_by, sigma
 from cluster_analysis.thresholds.common import FEWEST_PEERS, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import Evidence, WorkloadKind
-from cluster_run.ids import Rank
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give what data, experts and stages of unequal size cost."""
     slow = [one for one in found if one.cause == "compute"]
     in_slow_hosts = case.ranks_of([one for one in slow if one.kind == "slow_host"])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        computed = np.where(in_slow_hosts[:, None], np.nan, np.log(case.view.computing_us))
-    work = beside_peers(computed, case.view)
+    is_known = (case.view.computing_us > 0) & ~in_slow_hosts[:, None]
+    work = beside_peers(np.log(np.where(is_known, case.view.computing_us, np.nan)), case.view)
     yield from _data_imbalance(case.view, work, case.limits)
     yield from _expert_imbalance(case.view, work, case.limits)
     yield from _stage_imbalance(case.view, case.limits, case.ranks_of(slow))
 
 
-def _uneven(
-    kind: WorkloadKind,
-    view: JobView,
-    more: FloatArray,
-    row: Evidence,
-    said: Fact,
-    ranks: tuple[Rank, ...] = (),
-) -> Suspect:
+def _uneven(kind: WorkloadKind, view: JobView, more: FloatArray, row: Evidence, said: Fact) -> Suspect:
     """The suspect of work that is uneven: each rank computes `more` than if it were even, as logarithms.
 
     `more` is (R, S) or (R, 1); what is unknown costs nothing. Uneven work is no fault.
     """
     excess: FloatArray = np.nan_to_num(view.computing_us) * -np.expm1(-np.nan_to_num(more))
-    return Suspect(
-        key=kind, kind=kind, ranks=ranks, evidence=(row,), facts=(said,), excess_us=excess, is_alarm=False
-    )
+    return Suspect(kind, kind, (row,), facts=(said,), excess_us=excess, is_alarm=False)
 
 
 def _expert_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> Iterator[Suspect]:
@@ -65,26 +55,23 @@ def _expert_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> It
     holders = view.rank_ids(np.flatnonzero(group == worst))
     row = Evidence("computing_us", typical * float(np.exp(most)), typical, typical * spread, len(codes) - 1)
     said = fact("experts_uneven", spread_share=spread, ranks=holders, more_share=float(np.expm1(most)))
-    yield _uneven("expert_imbalance", view, by_group[group][:, None], row, said, holders)
+    yield replace(_uneven("expert_imbalance", view, by_group[group][:, None], row, said), ranks=holders)
 
 
 def _stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> Iterator[Suspect]:
     """One finding when stages differ in computing by a few percent, `faulty` ranks (R,) left out."""
-    known = np.flatnonzero(view.stage >= 0)
-    stages, stage = np.unique(view.stage[known], return_inverse=True)
-    by_rank = np.where(faulty, np.nan, median(view.computing_us, 1))[known]
+    is_known, by_rank = view.stage >= 0, np.where(faulty, np.nan, median(view.computing_us, 1))
     # Each stage counts once: how many of its ranks were read says nothing about the job.
-    typical = medians_by(by_rank, stage)
+    stages, typical = np.unique(view.stage[is_known]), medians_by(by_rank[is_known], view.stage[is_known])
     if len(stages) < 2 or not typical.min() > 0:
         return
     high, low, mean = int(np.argmax(typical)), int(np.argmin(typical)), float(typical.mean())
-    if typical[high] / mean - 1.0 < limits.stage_effect:
-        return
-    more = np.full((len(view.ranks), 1), np.nan)
-    more[known, 0] = np.log(typical / mean)[stage]
-    slowest = stage == high
     most, least = float(typical[high]), float(typical[low])
+    if most / mean - 1.0 < limits.stage_effect:
+        return
+    slowest = np.flatnonzero(view.stage == stages[high])
     spread = float(np.nan_to_num(sigma(by_rank[slowest])))
+    more = rows_at(view.stage, stages, np.log(typical / mean)[:, None], np.nan)
     said = fact(
         "stages_uneven",
         stage=int(stages[high]),
@@ -95,7 +82,7 @@ def _stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> It
         n_stages=len(stages),
     )
     row = Evidence("computing_us", most, least, spread, len(stages) - 1)
-    yield _uneven("stage_imbalance", view, more, row, said, view.rank_ids(known[slowest]))
+    yield replace(_uneven("stage_imbalance", view, more, row, said), ranks=view.rank_ids(slowest))
 
 
 def _data_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> Iterator[Suspect]:

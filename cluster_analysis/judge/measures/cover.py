@@ -102,13 +102,11 @@ def _parts(units: Units, slow: frozenset[int], host_of: Mapping[int, int]) -> It
         perhaps = frozenset(at for at in may if hosts[at].count(host) > 1)
         for carrier in sorted({units.transport[at] for at in own}):
             claimed = frozenset(at for at in own - perhaps if units.transport[at] == carrier)
-            one_way = [
-                frozenset(at for at in claimed if units.is_group[at] or units.members[at][end] == rank)
-                for end in (0, -1)
-            ]
             names = _NIC if carrier.upper() == "RDMA" else _PORT
-            for name, those in zip(names, (claimed, *one_way), strict=True):
-                yield Part(name, (rank,), (), those, perhaps)
+            # At either end of a link, at that of its sender, at that of its receiver.
+            for name, end in zip(names, (slice(None), slice(1), slice(-1, None)), strict=True):
+                own_way = (at for at in claimed if units.is_group[at] or rank in units.members[at][end])
+                yield Part(name, (rank,), (), frozenset(own_way), perhaps)
     # Ranks whose hosts are not known may be of several: what they have in common is no host.
     of_slow = {remote[at] for at in slow & remote.keys()}
     for those in (one for one in of_slow if len(one) > 1 and _UNKNOWN not in one):

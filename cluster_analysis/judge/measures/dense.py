@@ -11,7 +11,7 @@ from collections.abc import Collection
 import numpy as np
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
-from cluster_analysis.numeric.sorting import rows_at, stable_order
+from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import group_medians
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.common import TOLERANCE_SHARE
@@ -46,10 +46,8 @@ def dense_us(
     is_exchange = of_experts[graph.operator] & ~graph.is_side
     if not is_exchange.any():
         return None
-    order = stable_order(graph.cell)
-    n_before = np.empty(len(order), np.int64)
-    n_before[order] = np.cumsum(is_exchange[order]) - is_exchange[order]
-    first = order[np.searchsorted(graph.cell[order], graph.cell)]
+    n_before: IntArray = np.cumsum(is_exchange) - is_exchange
+    first = graph.cell_begin[graph.step * len(graph.ranks) + graph.rank]
     # After an odd number of exchanges of their rank's step tokens are with their experts.
     is_inside = (n_before - n_before[first]) % 2 == 1
     outside_us = np.where(is_inside | graph.is_side, 0.0, graph.gap_us)

@@ -8,7 +8,7 @@ import pyarrow as pa
 from cluster_analysis.judge.measures.slow_units import Observations, beyond_class
 from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.numeric.grouped import medians_of
-from cluster_analysis.numeric.sorting import combined, first_positions, half_octaves
+from cluster_analysis.numeric.sorting import combined, distinct, first_positions, half_octaves
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import LINK_SUMMARY, empty
@@ -55,14 +55,12 @@ def observe(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Ob
 
 def _reach(src: IntArray, dst: IntArray, topology: Topology) -> IntArray:
     """How far links reach: between boards of a host (0), within one (1), elsewhere (2); speeds differ."""
-    at = {
-        rank: (topology.hosts.get(Rank(rank)), topology.devices.get(Rank(rank), -1) // DEVICES_PER_BOARD)
-        for rank in {*src.tolist(), *dst.tolist()}
-    }
-    ends = [(at[one], at[other]) for one, other in zip(src.tolist(), dst.tolist(), strict=True)]
-    return np.array(
-        [2 if one[0] is None or one[0] != other[0] else int(one == other) for one, other in ends], np.int32
-    )
+    ranks, end = distinct(np.r_[src, dst])
+    own, other = np.split(end, 2)
+    host = np.array([topology.hosts.get(Rank(rank), "") for rank in ranks.tolist()], str)
+    board = np.array([topology.devices.get(Rank(rank), -1) for rank in ranks.tolist()]) // DEVICES_PER_BOARD
+    is_inside = (host[own] != "") & (host[own] == host[other])
+    return np.where(is_inside, board[own] == board[other], 2)
 
 
 def link_summary(seen: Observations | None) -> pa.Table:

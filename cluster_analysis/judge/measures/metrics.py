@@ -52,8 +52,7 @@ def metrics(view: JobView, limits: Thresholds) -> tuple[Metric, ...]:
     # Files of r1.x count idle time as computing.
     step_us, has_idle = view.mean_step_us, not np.nansum(view.free_us) > 0
     computed_us = view.computing_us if view.dense_us is None else view.dense_us
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_computing = np.where(computed_us > 0, np.log(computed_us), np.nan)
+    log_computing = np.log(np.where(computed_us > 0, computed_us, np.nan))
     is_short = len(view.steps) < limits.min_steps_confident
     floor, effect = limits.floor * step_us, limits.local_effect_share_of_step * step_us
     return (

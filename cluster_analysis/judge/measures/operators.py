@@ -1,19 +1,29 @@
-"""Operators as observations of the network: how long each took to move its data.
+"""Operators as observations of the network: how long each took to move its data, and what its members sent.
 
 An operator says how long its slowest link took, not which link that was: it observes the ranks that take
-part, a group or the two ends of a message. `sent.py` has what each of them moved.
+part, a group or the two ends of a message. Of groups that reach other hosts all may use the slow part, and
+some groups have no like: where no matrix tells of single links, each member is held there against the others
+by what it sent itself, as an observation of a link.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.slow_units import Observations, beyond_class
+from cluster_analysis.judge.view import JobView
+from cluster_analysis.numeric.arrays import IntArray
+from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined, distinct, first_positions, half_octaves
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.limits import Thresholds
+from cluster_analysis.thresholds.network import SMALL_BYTES
+from cluster_analysis.trace.calls import codes
 from cluster_run.ids import HostId, Rank
 
 
@@ -48,3 +58,103 @@ def observe_operators(graph: Graph, host_of: Mapping[Rank, HostId], limits: Thre
         graph.groups, tuple(members), np.arange(len(members)) < n_groups,
         tuple(np.where(crosses, "RDMA", "HCCS").tolist()),
     )  # fmt: skip
+
+
+def observe_sent(sent: pa.Table, teams: Observations, view: JobView, limits: Thresholds) -> Observations:
+    """Put what members sent in the place of operators of groups that reach other hosts.
+
+    A class shares transport, type, half-octave of size, and number of ranks.
+
+    Args:
+        sent: SENT of the job.
+        teams: what its operators show.
+        view: the job.
+        limits: the least effect.
+    """
+    (carriers, carrier), (kinds, kind), (groups, group) = _named(sent)
+    is_remote = np.array([one == "RDMA" for one in carriers], bool)[carrier]
+    team_of, kind_of = ({name: at for at, name in enumerate(one)} for one in (teams.groups, teams.kinds))
+    team = np.array([team_of.get(name, -1) for name in groups], np.int64)[group]
+    kind = np.array([kind_of.get(name, -1) for name in kinds], np.int64)[kind]
+    rows = np.flatnonzero((team >= 0) & (kind >= 0) & np.isin(group, group[is_remote]))
+    carrier, team, kind, is_remote = carrier[rows], team[rows], kind[rows], is_remote[rows]
+    size, time, rank, step = (
+        np.asarray(sent[name].to_numpy())[rows] for name in ("size_bytes", "time_us", "rank", "step")
+    )
+    unit = combined(carrier, team, rank)[1]
+    n_members = np.array([len(one) for one in teams.members], np.int32)[team]
+    alike = carrier, kind, half_octaves(size), n_members
+    first = first_positions(unit)
+    senders = zip(rank[first].tolist(), team[first].tolist(), is_remote[first].tolist(), strict=True)
+    ends = _ends(list(senders), teams, view.topology.hosts)
+    kept = np.flatnonzero(~(np.isin(teams.group, team) & teams.is_group[teams.unit]))
+    own_rows = {
+        "unit": len(teams.members) + unit, "step": np.searchsorted(view.steps, step), "kind": kind,
+        "group": team, "size_bytes": size, "time_us": time,
+        "excess": beyond_class(unit, alike, np.log(time / size), limits.link_effect),
+    }  # fmt: skip
+    return replace(
+        teams,
+        **{name: np.r_[getattr(teams, name)[kept], values] for name, values in own_rows.items()},
+        members=(*teams.members, *ends),
+        is_group=np.r_[teams.is_group, np.zeros(len(ends), bool)],
+        transport=(*teams.transport, *(carriers[at] for at in carrier[first].tolist())),
+    )
+
+
+def slow_senders(sent: pa.Table, limits: Thresholds) -> dict[str, tuple[int, ...]]:
+    """Return by group the members that sent more slowly than most; those of which nobody knows it, too.
+
+    A member's links are added, so that one slow link of many shows as its part of them, on both of its ends.
+    Small operators are latency, and say nothing.
+    """
+    sent = sent.filter(pc.greater_equal(sent["size_bytes"], SMALL_BYTES))
+    (_, carrier), (_, kind), (groups, group) = _named(sent)
+    rank, size, time = (sent[name].to_numpy() for name in ("rank", "size_bytes", "time_us"))
+    unit = combined(carrier, group, rank)[1]
+    alike = carrier, kind, group, half_octaves(size)
+    excess = beyond_class(unit, alike, np.log(time / size), limits.link_effect)
+    level, first = medians_of(excess, unit), first_positions(unit)
+    member = first_positions(combined(group, rank)[1])
+    n_members = np.bincount(group[member], minlength=len(groups))
+    is_slow = ~(level < np.log1p(limits.link_effect / np.maximum(n_members[group[first]] - 1, 1)))
+    slow = first[is_slow]
+    return {name: tuple(np.unique(rank[slow[group[slow] == at]]).tolist()) for at, name in enumerate(groups)}
+
+
+def _named(sent: pa.Table) -> list[tuple[tuple[str, ...], IntArray]]:
+    return [codes(sent[name]) for name in ("transport", "op_type", "group")]
+
+
+def _ends(
+    senders: Sequence[tuple[int, int, bool]], teams: Observations, host_of: Mapping[Rank, HostId]
+) -> list[tuple[int, int]]:
+    """Each sender, of a team and to other hosts or its own, and whom it is taken to send to."""
+    ranks_of: dict[tuple[int, bool], list[int]] = {}
+    for rank, team, is_remote in senders:
+        ranks_of.setdefault((team, is_remote), []).append(rank)
+    rings = {
+        (team, is_remote): ring_of(ranks, teams.members[team], host_of, is_remote=is_remote)
+        for (team, is_remote), ranks in ranks_of.items()
+    }
+    return [(rank, rings[team, is_remote][rank]) for rank, team, is_remote in senders]
+
+
+def ring_of(
+    senders: Sequence[int], members: tuple[int, ...], host_of: Mapping[Rank, HostId], *, is_remote: bool
+) -> dict[int, int]:
+    """Whom each member of a group is taken to send to over one transport: the next one, as in a ring.
+
+    Where `senders` reach other hosts and their next one is on their own, rings join the members at the same
+    place of each host.
+    """
+    ring = dict(zip(members, (*members[1:], members[0]), strict=True))
+    by_host: dict[HostId | None, list[int]] = {}
+    for rank in members:
+        by_host.setdefault(host_of.get(Rank(rank)), []).append(rank)
+    is_inside = any(host_of.get(Rank(one)) == host_of.get(Rank(ring[one])) for one in senders)
+    if is_remote and is_inside and len(by_host) > 1:
+        hosts = list(by_host.values())
+        for own, other in zip(hosts, (*hosts[1:], hosts[0]), strict=True):
+            ring |= {rank: other[at % len(other)] for at, rank in enumerate(own)}
+    return ring

@@ -49,8 +49,7 @@ class Observations(Struct, frozen=True):
     def are_events(self, limits: Thresholds) -> BoolArray:
         """Which last longer than contention makes of what is usual, and by so much: an event."""
         usual_us = self.time_us * np.exp(-self.excess)
-        with np.errstate(invalid="ignore"):
-            is_long = self.time_us - usual_us > limits.retransmission_us
+        is_long = self.time_us - usual_us > limits.retransmission_us
         return np.asarray(is_long & (self.excess > np.log(TWICE)))
 
 

@@ -24,16 +24,13 @@ _MATRIX_CORES = ("AI_CORE", "AI_CUBE", "MIX_AIC", "AIC")
 
 def with_kernels(kernels: Kernels | None, view: JobView, suspects: Sequence[Suspect]) -> list[Suspect]:
     """Return the suspects; slow devices with the kernels that are slower, where they were recorded."""
-    return [
-        one
-        if kernels is None or (one.kind, one.cause) != ("slow_rank", "compute")
-        else _explained(kernels, view, one)
-        for one in suspects
-    ]
+    return list(suspects) if kernels is None else [_explained(kernels, view, one) for one in suspects]
 
 
 def _explained(kernels: Kernels, view: JobView, suspect: Suspect) -> Suspect:
-    """The suspect with the types that matter, and lose at least half as much as all of them do."""
+    """A slow device with the types that matter, and lose at least half as much as all of them do."""
+    if (suspect.kind, suspect.cause) != ("slow_rank", "compute"):
+        return suspect
     rank = view.position_of(suspect.ranks[0])
     own_us, peers_us = kernels.call_us[rank], kernels.call_us[view.peers_of(rank)]
     usual_us, n_peers = median(peers_us, 0), np.isfinite(peers_us).sum(axis=0)
@@ -59,9 +56,5 @@ def _explained(kernels: Kernels, view: JobView, suspect: Suspect) -> Suspect:
         )
         for one in named
     ]  # fmt: skip
-    slower = tuple((kernels.types[one][0], float(longer[one])) for one in named)
-    return replace(
-        suspect,
-        evidence=(*suspect.evidence, *rows),
-        facts=(*suspect.facts, fact(kind, kernels=slower)),
-    )
+    said = fact(kind, kernels=tuple((kernels.types[one][0], float(longer[one])) for one in named))
+    return replace(suspect, evidence=(*suspect.evidence, *rows), facts=(*suspect.facts, said))

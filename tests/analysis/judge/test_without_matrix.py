@@ -9,7 +9,7 @@ import pytest
 from cluster_analysis.judge.case import build_case
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.judge.detectors import slow_network
-from cluster_analysis.judge.measures.sent import _pairs
+from cluster_analysis.judge.measures.operators import ring_of
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.trace.sent import sent_by_ranks
@@ -141,5 +141,5 @@ def test_senders_are_joined_in_a_ring_or_in_one_for_each_place_of_a_host(
     sender_of_each_host: tuple[int, ...], receivers: tuple[int, ...]
 ) -> None:
     hosts = {Rank(rank): HostId(str(rank // 4)) for rank in range(8)}
-    pairs = _pairs(sender_of_each_host, tuple(range(8)), hosts, is_remote=True)
-    assert pairs == list(zip(sender_of_each_host, receivers, strict=True))
+    ring = ring_of(sender_of_each_host, tuple(range(8)), hosts, is_remote=True)
+    assert tuple(ring[one] for one in sender_of_each_host) == receivers
