@@ -134,11 +134,9 @@ def headline(document: FindingsDocument, dictionary: Dictionary) -> Phrase:
     step = wording.format_ms(run.step_ms)
     if document.verdict == "healthy":
         ranks, hosts = dictionary.count("ranks", run.ranks), dictionary.count("hosts", max(1, run.hosts))
-        if wording.can_save(document):
-            saving = wording.format_ms(wording.best_saving_ms(document))
-            return dictionary.say(
-                "headline.healthy.saving", ranks=ranks, hosts=hosts, step=step, saving=saving
-            )
+        costs = wording.listed_costs(document)
+        if costs:
+            return dictionary.say("headline.healthy.costs", ranks=ranks, hosts=hosts, step=step, costs=costs)
         return dictionary.say("headline.healthy", ranks=ranks, hosts=hosts, step=step)
     if document.verdict == "unknown":
         return dictionary.say("headline.unknown")

@@ -20,7 +20,7 @@ from cluster_run.findings import (
     Verdict,
     WorkloadKind,
 )
-from cluster_run.ids import Rank
+from cluster_run.ids import HostId, Rank
 from tests.analysis.copies import replace
 from tests.analysis.jobs import judged
 from tests.analysis.reports import builder
@@ -155,6 +155,53 @@ def test_a_healthy_job_that_could_save_time_says_so():
     assert "the job itself could save 12.3 ms" in wording.verdict_sentence(document)
     assert "the job itself could save 12.3 ms of it" in words.headline(document, DICTIONARY).en
     assert "could save" not in wording.verdict_sentence(result.document)
+
+
+@pytest.mark.parametrize(
+    ("cost_ms", "english", "chinese"),
+    [
+        (34.0, "; rank 9 may cost 34.0 ms of it: see below.", "；卡 9 可能占其中 34.0 ms，见下文。"),
+        (1.0, "a step takes 268 ms.", "每步耗时 268 ms。"),
+    ],
+)
+def test_what_a_rank_may_cost_is_not_what_the_job_itself_could_save(
+    cost_ms: float, english: str, chinese: str
+) -> None:
+    first = builder.degraded().document.findings[0]
+    rank = replace(
+        first,
+        severity="info",
+        ranks=(Rank(9),),
+        cost_ms_per_step=cost_ms,
+        cumulative_saving_ms=cost_ms,
+    )
+    document = replace(builder.healthy().document, findings=(rank,))
+
+    assert wording.verdict_sentence(document).endswith(english)
+    assert words.verdict_sentence(document, DICTIONARY).zh.endswith(chinese)
+    assert words.headline(document, DICTIONARY).en.endswith(english.removeprefix("a step takes "))
+    assert words.headline(document, DICTIONARY).zh.endswith(chinese)
+
+
+def test_the_work_saves_what_it_adds_to_what_a_rank_or_a_host_may_cost() -> None:
+    first = replace(builder.degraded().document.findings[0], severity="info")
+    rank = replace(first, ranks=(Rank(9),), cost_ms_per_step=34.0, cumulative_saving_ms=34.0)
+    work = replace(first, kind="host_bound", ranks=(), cost_ms_per_step=None, cumulative_saving_ms=39.0)
+    host = replace(
+        first,
+        kind="stage_imbalance",
+        hosts=(HostId("2"),),
+        separable=False,
+        cost_ms_per_step=8.0,
+        cumulative_saving_ms=47.0,
+    )
+    document = replace(builder.healthy().document, findings=(rank, work, host))
+
+    said = "; the job itself could save 5.0 ms of it; rank 9 may cost 34.0 ms of it, others less: see below."
+    assert wording.verdict_sentence(document).endswith(said)
+    assert words.headline(document, DICTIONARY).en.endswith(said)
+    last = replace(document, findings=(host,))
+    assert "; host 2 may cost 8.0 ms of it: see below." in wording.verdict_sentence(last)
 
 
 def test_where_the_replay_shows_no_cost_of_a_slow_rank_the_headline_says_what_it_costs_at_most():
