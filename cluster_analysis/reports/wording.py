@@ -6,11 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from cluster_analysis.result import AnalysisResult
-from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import open_question, say
 from cluster_analysis.sentences.phrase import Phrase
-from cluster_analysis.sentences.problems import reason
 from cluster_analysis.sentences.terms import KINDS
 from cluster_run.findings import FAULT_KINDS, WARNING_COST_SHARE, Finding, FindingsDocument
 from cluster_run.ids import HostId, format_number_ranges
@@ -240,19 +238,6 @@ def may_be_faults(document: FindingsDocument) -> list[Finding]:
 def _may_be_fault(finding: Finding) -> bool:
     """Whether it is a fault, or work that cannot be told from the host which alone does it."""
     return finding.kind in FAULT_KINDS or (bool(finding.hosts) and not finding.separable)
-
-
-def problem_line(result: AnalysisResult, index: int) -> str:
-    """Return problem number `index` of the document as one line: where, and why."""
-    problem = result.document.problems[index]
-    where = [
-        host_name(problem.host, result) if problem.host is not None else "",
-        f"rank {problem.rank}" if problem.rank is not None else "",
-        plain(problem.file),
-    ]
-    place = ", ".join(part for part in where if part)
-    advised = plain(advice(problem).en)
-    return f"{place + ': ' if place else ''}{plain(reason(problem).en)}{f' ({advised})' if advised else ''}"
 
 
 def run_line(document: FindingsDocument) -> str:

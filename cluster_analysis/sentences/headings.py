@@ -72,6 +72,7 @@ HEADINGS: Mapping[str, Template] = {
         "{n} {n:rank|ranks} and {steps} {steps:step|steps} are too little to judge by",
         "{n} 张卡、{steps} 步，不足以判断",
     ),
+    "all_ranks": ("all {n} ranks", "全部 {n} 张卡"),
     "work_saves": ("the job itself could save {ms} of it", "作业自身可优化其中 {ms}"),
     "may_cost": ("{who} may cost {ms} of it: see below", "{who}可能占其中 {ms}，见下文"),
     "may_cost_most": (
