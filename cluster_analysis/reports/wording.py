@@ -22,6 +22,8 @@ KIND_SUBJECTS = {
 
 #: A smaller share of the step would be written as 0.0 %.
 _NOTHING_SHARE = 0.0005
+#: Problems of a rank that cost its links only: its times are known, and compared.
+_NO_DAMAGE = ("matrix_not_there", "no_link_in_it")
 #: Control characters of a name would move the cursor or break a table.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
@@ -267,7 +269,10 @@ def unknown_reason(document: FindingsDocument) -> Phrase:
         return say("too_few", n=run.ranks, expected=run.expected_ranks)
     if not run.steps:
         return say("no_step")
-    damaged = {problem.rank for problem in document.problems if problem.rank is not None}
+    few = next((int(one["min_peers"]) for one in document.notes if one.kind == "few_peers"), 0)  # type: ignore[arg-type]
+    if few and run.parallel.pp > 1 and run.ranks <= run.parallel.pp * few:
+        return say("all_have_few_peers", n=few)
+    damaged = {one.rank for one in document.problems if one.rank is not None and one.kind not in _NO_DAMAGE}
     if damaged:
         return say("damaged", n=len(damaged))
     return say("too_little", n=run.ranks, steps=len(run.steps))

@@ -68,6 +68,10 @@ HEADINGS: Mapping[str, Template] = {
         "data of {n} {n:rank|ranks} is damaged or missing",
         "{n} 张卡的数据损坏或缺失",
     ),
+    "all_have_few_peers": (
+        "every rank has fewer than {n} peers in its own stage to be compared with",
+        "每张卡在同一流水线阶段内可比的同类都少于 {n} 个",
+    ),
     "too_little": (
         "{n} {n:rank|ranks} and {steps} {steps:step|steps} are too little to judge by",
         "{n} 张卡、{steps} 步，不足以判断",

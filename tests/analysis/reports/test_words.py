@@ -8,7 +8,7 @@ import pytest
 from cluster_analysis.reports import wording, words
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.terms import KINDS
-from cluster_run.facts import fact
+from cluster_run.facts import ReasonKind, fact
 from cluster_run.findings import (
     Cause,
     Confidence,
@@ -20,7 +20,8 @@ from cluster_run.findings import (
     Verdict,
     WorkloadKind,
 )
-from cluster_run.ids import HostId, Rank
+from cluster_run.ids import HostId, ParallelSizes, Rank
+from cluster_run.problem import Problem
 from tests.analysis.copies import replace
 from tests.analysis.jobs import judged
 from tests.analysis.reports import builder
@@ -258,3 +259,23 @@ def test_the_headline_of_an_open_question_is_the_question_and_not_that_there_is_
 
     assert wording.verdict_sentence(document).startswith(why)
     assert words.verdict_sentence(document, DICTIONARY).zh.startswith("无法判断：")
+
+
+def test_a_matrix_that_is_not_there_is_not_why_nobody_can_tell_but_few_peers_are() -> None:
+    def why(kind: ReasonKind, sizes: ParallelSizes) -> str:
+        result = builder.healthy()
+        notes = (fact("few_peers", n_ranks=32, min_peers=3),)
+        problems = tuple(Problem(fact(kind), "a.json", Rank(rank)) for rank in range(5))
+        run = replace(result.document.run, parallel=sizes)
+        document = replace(result.document, verdict="unknown", notes=notes, problems=problems, run=run)
+        return wording.verdict_sentence(document)
+
+    few = "Could not tell: every rank has fewer than 3 peers in its own stage to be compared with."
+    assert why("matrix_not_there", ParallelSizes(tp=1, pp=16, dp=2)) == few
+    assert why("empty", ParallelSizes(tp=1, pp=16, dp=2)) == few
+    assert why("empty", ParallelSizes(tp=1, pp=4, dp=8)) == (
+        "Could not tell: data of 5 ranks is damaged or missing."
+    )
+    assert why("matrix_not_there", ParallelSizes(tp=1, pp=4, dp=8)) == (
+        "Could not tell: 32 ranks and 6 steps are too little to judge by."
+    )
