@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cluster_analysis.sentences.amounts import milliseconds
 from cluster_analysis.sentences.network import NETWORK
 from cluster_analysis.sentences.phrase import Phrase, Template, fill, joined
 from cluster_analysis.sentences.whole_job import WHOLE_JOB
@@ -203,6 +204,8 @@ def summary(finding: Finding) -> Phrase:
     }
     sentences = []
     for one in finding.facts:
+        if one.kind == "could_be_covered" and _is_nothing(one["cost_us"]):
+            continue
         values = {**common, **dict(one.values)}
         n_steps = values.get("n_steps")
         when = steps_of(finding, n_steps if isinstance(n_steps, int) else None)
@@ -228,6 +231,11 @@ def steps_of(finding: Finding, n_steps: int | None) -> Phrase:
         return fill(_EVERY_STEP, {})
     values = {"steps": finding.steps, "n_steps": n_steps}
     return fill(_ONE_STEP if n_steps is None else _SOME_STEPS, values)
+
+
+def _is_nothing(time_us: object) -> bool:
+    """Whether a time would be written as nothing: that something saves as much is no news."""
+    return isinstance(time_us, float | int) and milliseconds(time_us) == milliseconds(0.0)
 
 
 def _ends(finding: Finding) -> tuple[int, ...]:

@@ -113,6 +113,17 @@ def test_of_many_runs_a_few_are_named() -> None:
     assert fill(("{runs:some}", "{runs:some}"), {"runs": ("a", "b")}).en == "a, b"
 
 
+@pytest.mark.parametrize(("cost_us", "says_so"), [(0.0, False), (4.0, False), (9e3, True)])
+def test_covering_that_would_save_nothing_is_not_recommended(cost_us: float, says_so: bool) -> None:
+    exposed = fact("exposed", exposed_us=3e5, step_share=0.3, moving_share=0.2, waiting_share=0.8, role="dp")
+    one = replace(
+        finding("exposed_communication"), facts=(exposed, fact("could_be_covered", cost_us=cost_us))
+    )
+    said = findings.summary(one)
+    assert ("it would save 9.0 ms a step" in said.en, "可节省 9.0 ms" in said.zh) == (says_so, says_so)
+    assert ("would save" in said.en, "可节省" in said.zh) == (says_so, says_so)
+
+
 TOOK = {"took_us": 6e5, "usual_us": 400.0, "op_type": "send", "n_steps": 3}
 SLOWER = {"slower_share": 3.0, "transport": "HCCS", "n_seen": 12}
 
