@@ -164,6 +164,7 @@ ReasonKind = Literal[
     "no_step_times_of_rank",
     "no_link_in_it",
     "no_communication_data",
+    "matrix_not_there",
     "silent_steps",
     # Captures.
     "other_size",
@@ -214,6 +215,7 @@ AdviceKind = Literal[
     "parse_again_on_host",
     "parse_on_host",
     "collect_from_host",
+    "collect_or_parse_matrix",
     "collect_again",
     "collect_or_parse_again",
     "collect_whole",

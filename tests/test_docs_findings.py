@@ -11,6 +11,7 @@ import pytest
 
 from cluster_analysis.sentences import checks, findings
 from cluster_analysis.sentences.phrase import Template
+from cluster_run.facts import FindingFact
 from cluster_run.findings import (
     CRITICAL_COST_SHARE,
     WARNING_COST_SHARE,
@@ -41,6 +42,17 @@ def test_the_example_of_a_kind_is_what_a_report_says(kind: str) -> None:
     examples = re.findall(r"^> (.+)$", ENTRIES[kind], re.MULTILINE)
     assert examples
     assert [one for one in examples if not said_by(findings.SENTENCES.values(), one)] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "fact"), [("input_bound", "host_alone_late"), ("host_bound", "host_alone_idle")]
+)
+def test_a_host_that_is_a_stage_is_told_as_the_warning_that_it_is(kind: str, fact: FindingFact) -> None:
+    workload = DOCUMENT.partition("# Workload")[2].partition("\n## ")[0]
+    assert f"`{kind}-host-N`" in workload.partition("warning makes the job `degraded`")[2]
+    assert f"`{kind}-host-N`, a warning" in ENTRIES[kind]
+    examples = re.findall(r"^> (.+)$", ENTRIES[kind], re.MULTILINE)
+    assert any(said_by([findings.SENTENCES[fact]], one) for one in examples)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.detection import modelled, simulated
-from benchmarks.detection.__main__ import SOURCES, Work, parser, print_tables, work_of
+from benchmarks.detection.__main__ import Work, chosen, parser, print_tables
 from benchmarks.detection.scoring import Outcome, Said, score
 from benchmarks.models.truth import KnownJob
 from cluster_analysis import pipeline
@@ -37,8 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options_of.add_argument("store", type=Path)
     options_of.add_argument("results", type=Path)
     options: argparse.Namespace = options_of.parse_args(arguments)
+    work = chosen(options, options_of)
     options.store.mkdir(parents=True, exist_ok=True)
-    work = [one for source in SOURCES if options.model in (source, "all") for one in work_of(source, options)]
     with multiprocessing.Pool(options.processes, maxtasksperchild=40) as pool:
         judged = list(pool.imap(partial(judge_stored, options.store), work))
     options.results.write_text("".join(f"{text}\n" for _, text in judged), encoding="utf-8")

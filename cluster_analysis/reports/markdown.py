@@ -176,10 +176,10 @@ class _Ticket(Struct, frozen=True):
         return [*lines, ""]
 
     def problems(self) -> list[str]:
-        n_problems = len(self.result.document.problems)
-        if not n_problems:
+        told = words.problems_told(self.result.document)
+        if not told:
             return []
-        phrases = (words.problem_phrase(self.result, at, self.dictionary) for at in range(n_problems))
+        phrases = (words.problem_phrase(one, self.result, self.dictionary) for one in told)
         return [
             f"### {self.said(say('problem_section'))}",
             "",

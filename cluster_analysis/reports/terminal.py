@@ -169,16 +169,17 @@ def _print_changes(baseline: Comparison, console: Console, language: Language) -
 
 def _print_problems(result: AnalysisResult, console: Console, language: Language) -> None:
     document = result.document
-    if document.problems:
+    told = words.problems_told(document)
+    if told:
         console.print()
         dictionary = words.load_dictionary()
-        console.print(Text(say("problems", n=len(document.problems)).of(language), style="magenta"))
-        for index in range(min(MAX_PROBLEMS, len(document.problems))):
+        console.print(Text(say("problems", n=len(told)).of(language), style="magenta"))
+        for one in told[:MAX_PROBLEMS]:
             console.print(
-                Padding(Text(words.problem_phrase(result, index, dictionary).of(language)), (0, 0, 0, 2))
+                Padding(Text(words.problem_phrase(one, result, dictionary).of(language)), (0, 0, 0, 2))
             )
-        if len(document.problems) > MAX_PROBLEMS:
-            more = say("more_problems", n=len(document.problems) - MAX_PROBLEMS).of(language)
+        if len(told) > MAX_PROBLEMS:
+            more = say("more_problems", n=len(told) - MAX_PROBLEMS).of(language)
             console.print(Text(f"  {more}", style="dim"))
-    for one in document.notes[: MAX_NOTES if document.verdict == "unknown" else 2]:
-        console.print(Text(wording.plain(say("note", note=note(one)).of(language)), style="dim"))
+    for fact in document.notes[: MAX_NOTES if document.verdict == "unknown" else 2]:
+        console.print(Text(wording.plain(say("note", note=note(fact)).of(language)), style="dim"))

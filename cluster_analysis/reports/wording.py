@@ -6,13 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 
 from cluster_analysis.result import AnalysisResult
-from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import open_question, say
 from cluster_analysis.sentences.phrase import Phrase
-from cluster_analysis.sentences.problems import reason
 from cluster_analysis.sentences.terms import KINDS
-from cluster_run.findings import WARNING_COST_SHARE, Finding, FindingsDocument
+from cluster_run.findings import FAULT_KINDS, WARNING_COST_SHARE, Finding, FindingsDocument
 from cluster_run.ids import HostId, format_number_ranges
 
 #: Kinds whose name needs an article after "lost to".
@@ -24,6 +22,8 @@ KIND_SUBJECTS = {
 
 #: A smaller share of the step would be written as 0.0 %.
 _NOTHING_SHARE = 0.0005
+#: Problems of a rank that cost its links only: its times are known, and compared.
+_NO_DAMAGE = ("matrix_not_there", "no_link_in_it")
 #: Control characters of a name would move the cursor or break a table.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
@@ -112,10 +112,9 @@ def verdict_sentence(document: FindingsDocument) -> str:
         return say("could_not_tell", why=unknown_reason(document)).en
     if document.verdict == "healthy":
         where = f" on {count(run.hosts, 'host')}" if run.hosts else ""
-        saving = (
-            f"; the job itself could save {format_ms(best_saving_ms(document))}" if can_save(document) else ""
-        )
-        return f"Healthy: {count(run.ranks, 'rank')}{where} keep pace, {step}{saving}."
+        costs = listed_costs(document)
+        more = f"; {costs.en}" if costs else ""
+        return f"Healthy: {count(run.ranks, 'rank')}{where} keep pace, {step}{more}."
     worst = document.findings[0] if document.findings else None
     total_ms = best_saving_ms(document)
     if worst is None or total_ms is None or run.step_ms is None:
@@ -158,10 +157,33 @@ def is_port(finding: Finding) -> bool:
     return bool(finding.links) and all(link.transport.upper() != "RDMA" for link in finding.links)
 
 
-def can_save(document: FindingsDocument) -> bool:
-    """Return whether putting the findings right would save a share of the step worth a warning."""
-    saving_ms, step_ms = best_saving_ms(document), document.run.step_ms
-    return saving_ms is not None and bool(step_ms) and saving_ms >= WARNING_COST_SHARE * (step_ms or 0.0)
+def listed_costs(document: FindingsDocument) -> Phrase | None:
+    """Return what findings of a healthy job cost that are worth a warning: the work's own, and others.
+
+    What the work costs is nobody's fault; a rank, host or link that is listed may be slow all the same.
+    """
+    step_ms = document.run.step_ms or 0.0
+    least_ms = WARNING_COST_SHARE * step_ms
+    work_ms = work_saving_ms(document)
+    suspects = [one for one in may_be_faults(document) if (one.cost_ms_per_step or 0.0) >= least_ms]
+    parts = [say("work_saves", ms=format_ms(work_ms))] if work_ms >= least_ms else []
+    if suspects:
+        most = max(suspects, key=lambda one: one.cost_ms_per_step or 0.0)
+        key = "may_cost" if len(suspects) == 1 else "may_cost_most"
+        parts.append(say(key, who=whom(most), ms=format_ms(most.cost_ms_per_step)))
+    if not parts or not step_ms:
+        return None
+    return Phrase("; ".join(one.en for one in parts), "；".join(one.zh for one in parts))
+
+
+def whom(finding: Finding) -> Phrase:
+    """Return what a finding is about, without saying that it is slow: `rank 9`, `the link 2 → 10`."""
+    kind: str = finding.kind if finding.kind in FAULT_KINDS else "slow_host"
+    if kind == "slow_nic" and is_port(finding):
+        kind = "slow_port"
+    hosts = ", ".join(map(plain, finding.hosts))
+    link = format_link_ends(finding) if finding.links else ""
+    return say(f"whom.{kind}", ranks=finding.ranks, hosts=hosts, link=link)
 
 
 def is_nothing(finding: Finding) -> bool:
@@ -200,17 +222,24 @@ def most_lost_ms(document: FindingsDocument) -> float | None:
     return max(most) if most and max(most) >= WARNING_COST_SHARE * step_ms else None
 
 
-def problem_line(result: AnalysisResult, index: int) -> str:
-    """Return problem number `index` of the document as one line: where, and why."""
-    problem = result.document.problems[index]
-    where = [
-        host_name(problem.host, result) if problem.host is not None else "",
-        f"rank {problem.rank}" if problem.rank is not None else "",
-        plain(problem.file),
-    ]
-    place = ", ".join(part for part in where if part)
-    advised = plain(advice(problem).en)
-    return f"{place + ': ' if place else ''}{plain(reason(problem).en)}{f' ({advised})' if advised else ''}"
+def work_saving_ms(document: FindingsDocument) -> float:
+    """Return what findings about the work would save: what each adds to those above it."""
+    saving_ms = reached_ms = 0.0
+    for one in document.findings:
+        gain_ms = max((one.cumulative_saving_ms or 0.0) - reached_ms, 0.0)
+        reached_ms += gain_ms
+        saving_ms += 0.0 if _may_be_fault(one) else gain_ms
+    return saving_ms
+
+
+def may_be_faults(document: FindingsDocument) -> list[Finding]:
+    """Return the findings that name a rank, a host or a link which may be slow."""
+    return [one for one in document.findings if _may_be_fault(one)]
+
+
+def _may_be_fault(finding: Finding) -> bool:
+    """Whether it is a fault, or work that cannot be told from the host which alone does it."""
+    return finding.kind in FAULT_KINDS or (bool(finding.hosts) and not finding.separable)
 
 
 def run_line(document: FindingsDocument) -> str:
@@ -240,7 +269,10 @@ def unknown_reason(document: FindingsDocument) -> Phrase:
         return say("too_few", n=run.ranks, expected=run.expected_ranks)
     if not run.steps:
         return say("no_step")
-    damaged = {problem.rank for problem in document.problems if problem.rank is not None}
+    few = next((int(one["min_peers"]) for one in document.notes if one.kind == "few_peers"), 0)  # type: ignore[arg-type]
+    if few and run.parallel.pp > 1 and run.ranks <= run.parallel.pp * few:
+        return say("all_have_few_peers", n=few)
+    damaged = {one.rank for one in document.problems if one.rank is not None and one.kind not in _NO_DAMAGE}
     if damaged:
         return say("damaged", n=len(damaged))
     return say("too_little", n=run.ranks, steps=len(run.steps))

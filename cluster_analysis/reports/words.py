@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cluster_analysis.reports import wording
@@ -16,6 +16,10 @@ from cluster_analysis.sentences.phrase import Phrase
 from cluster_analysis.sentences.problems import reason
 from cluster_run.findings import Evidence, Finding, FindingsDocument
 from cluster_run.ids import HostId, format_number_ranges
+from cluster_run.problem import Problem
+
+#: Problems of one file, reason and advice: one of several ranks each, or one alone.
+Told = Sequence[Problem]
 
 
 class Dictionary:
@@ -134,11 +138,9 @@ def headline(document: FindingsDocument, dictionary: Dictionary) -> Phrase:
     step = wording.format_ms(run.step_ms)
     if document.verdict == "healthy":
         ranks, hosts = dictionary.count("ranks", run.ranks), dictionary.count("hosts", max(1, run.hosts))
-        if wording.can_save(document):
-            saving = wording.format_ms(wording.best_saving_ms(document))
-            return dictionary.say(
-                "headline.healthy.saving", ranks=ranks, hosts=hosts, step=step, saving=saving
-            )
+        costs = wording.listed_costs(document)
+        if costs:
+            return dictionary.say("headline.healthy.costs", ranks=ranks, hosts=hosts, step=step, costs=costs)
         return dictionary.say("headline.healthy", ranks=ranks, hosts=hosts, step=step)
     if document.verdict == "unknown":
         return dictionary.say("headline.unknown")
@@ -205,19 +207,41 @@ def beside_note(named: Finding | None, dictionary: Dictionary) -> Phrase:
     return dictionary.say("step.beside.named", who=_who(named, dictionary))
 
 
-def problem_phrase(result: AnalysisResult, index: int, dictionary: Dictionary) -> Phrase:
-    """Return problem number `index` as one line: where, why, and what to do."""
-    problem = result.document.problems[index]
-    english = wording.problem_line(result, index)
-    where = [
-        host_phrase(problem.host, result, dictionary).zh if problem.host is not None else "",
-        dictionary.say("rank", rank=problem.rank).zh if problem.rank is not None else "",
-        wording.plain(problem.file),
-    ]
-    place = "，".join(part for part in where if part)
-    advised = wording.plain(advice(problem).zh)
-    why = f"{wording.plain(reason(problem).zh)}{f'（{advised}）' if advised else ''}"
-    return Phrase(english, f"{place}：{why}" if place else why)
+def problems_told(document: FindingsDocument) -> list[Told]:
+    """Return what is told at once, in the order of the first of each; findings.json keeps a row a rank."""
+    told: dict[object, list[Problem]] = {}
+    for one in document.problems:
+        place = one.host if one.rank is None else ""
+        told.setdefault((one.why, one.also, one.advice, one.file, one.rank is None, place), []).append(one)
+    return list(told.values())
+
+
+def problem_places(told: Told, result: AnalysisResult, dictionary: Dictionary) -> list[Phrase]:
+    """Return whose problem it is: the host where it is one, and the ranks."""
+    hosts = {one.host for one in told}
+    ranks = {one.rank for one in told if one.rank is not None}
+    first = told[0]
+    places = []
+    if len(hosts) == 1 and first.host is not None:
+        places.append(host_phrase(first.host, result, dictionary))
+    if len(ranks) > 1 and len(ranks) >= result.document.run.expected_ranks:
+        places.append(say("all_ranks", n=len(ranks)))
+    elif ranks:
+        places.append(say("whom.slow_rank", ranks=tuple(sorted(ranks))))
+    return [Phrase(one.en, one.zh.strip()) for one in places]
+
+
+def problem_phrase(told: Told, result: AnalysisResult, dictionary: Dictionary) -> Phrase:
+    """Return it as one line: where, why, and what to do."""
+    file = wording.plain(told[0].file)
+    places = [*problem_places(told, result, dictionary), *([Phrase(file, file)] if file else [])]
+    why, advised = reason(told[0]), advice(told[0])
+    english, chinese = (", ".join(one.en for one in places), "，".join(one.zh for one in places))
+    english, chinese = (f"{english}: " if places else "", f"{chinese}：" if places else "")
+    english, chinese = english + wording.plain(why.en), chinese + wording.plain(why.zh)
+    if not advised.en:
+        return Phrase(english, chinese)
+    return Phrase(f"{english} ({wording.plain(advised.en)})", f"{chinese}（{wording.plain(advised.zh)}）")
 
 
 def verdict_sentence(document: FindingsDocument, dictionary: Dictionary) -> Phrase:

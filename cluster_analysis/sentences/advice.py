@@ -18,6 +18,10 @@ ADVICE: Mapping[AdviceKind, Template] = {
         "请在其主机上解析（torch_npu.profiler.profiler.analyse、mindspore.profiler.analyse）",
     ),
     "collect_from_host": ("collect it from its host", "请从其主机采集"),
+    "collect_or_parse_matrix": (
+        "collect it from its host; where it is not there either, parse the capture again",
+        "请从其主机采集；若主机上也没有，请重新解析该采集数据",
+    ),
     "collect_again": ("collect it again", "请重新采集"),
     "collect_or_parse_again": (
         "collect it again; where it is the same on its host, parse the capture again there",

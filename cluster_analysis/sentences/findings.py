@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cluster_analysis.sentences.amounts import milliseconds
 from cluster_analysis.sentences.network import NETWORK
 from cluster_analysis.sentences.phrase import Phrase, Template, fill, joined
 from cluster_analysis.sentences.whole_job import WHOLE_JOB
@@ -11,7 +12,10 @@ from cluster_run.facts import FindingFact
 from cluster_run.findings import Finding
 
 _PEERS = ("its {n_peers} {n_peers:peer|peers} of {role:role}", "{role:role}的 {n_peers} 个同类")
-_HOST = ("{ranks:n} ranks of host {host} ({ranks:ranges})", "主机 {host} 的 {ranks:n} 张卡（{ranks:ranges}）")
+_HOST = (
+    "{ranks:n} {ranks:rank|ranks} of host {host} ({ranks:ranges})",
+    "主机 {host} 的 {ranks:n} 张卡（{ranks:ranges}）",
+)
 _HOSTS = (
     "ranks of the same stage on {n_hosts} other {n_hosts:host|hosts}",
     "其他 {n_hosts} 台主机上同阶段的卡",
@@ -113,8 +117,8 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "{n_replicas} 个数据并行副本的计算时间相差 {spread_share:percent}，且每步不同：样本长度不一。",
     ),
     "experts_uneven": (
-        "Holders of experts differ by {spread_share:percent} in computing in every step; ranks "
-        "{ranks:ranges} have "
+        "Holders of experts differ by {spread_share:percent} in computing in every step; "
+        "{ranks:rank|ranks} {ranks:ranges} {ranks:has|have} "
         "{more_share:percent} more than usual.",
         "各专家所在卡的计算时间每步都相差 {spread_share:percent}；卡 {ranks:ranges} 比通常多 "
         "{more_share:percent}。",
@@ -152,9 +156,8 @@ SENTENCES: Mapping[FindingFact, Template] = {
         f"{_EXPOSED[1]}用于相互等待以及等待没有文件的卡。数据主要在{{role:term}}中传输。",
     ),
     "small_operators": (
-        "{n_a_step} {op_type} of {size_bytes:mb} a step in each {role:term} take {time_us:ms}: latency, "
-        "not bandwidth, "
-        "is what they cost.",
+        "{n_a_step} {op_type} operators of {size_bytes:mb} a step in each {role:term} take {time_us:ms}: "
+        "latency, not bandwidth, is what they cost.",
         "每个{role:term}每步有 {n_a_step} 个 {size_bytes:mb} 的 {op_type}，共耗时 {time_us:ms}："
         "开销在时延而非带宽。",
     ),
@@ -205,6 +208,8 @@ def summary(finding: Finding) -> Phrase:
     }
     sentences = []
     for one in finding.facts:
+        if one.kind == "could_be_covered" and _is_nothing(one["cost_us"]):
+            continue
         values = {**common, **dict(one.values)}
         n_steps = values.get("n_steps")
         when = steps_of(finding, n_steps if isinstance(n_steps, int) else None)
@@ -230,6 +235,11 @@ def steps_of(finding: Finding, n_steps: int | None) -> Phrase:
         return fill(_EVERY_STEP, {})
     values = {"steps": finding.steps, "n_steps": n_steps}
     return fill(_ONE_STEP if n_steps is None else _SOME_STEPS, values)
+
+
+def _is_nothing(time_us: object) -> bool:
+    """Whether a time would be written as nothing: that something saves as much is no news."""
+    return isinstance(time_us, float | int) and milliseconds(time_us) == milliseconds(0.0)
 
 
 def _ends(finding: Finding) -> tuple[int, ...]:

@@ -68,10 +68,28 @@ HEADINGS: Mapping[str, Template] = {
         "data of {n} {n:rank|ranks} is damaged or missing",
         "{n} 张卡的数据损坏或缺失",
     ),
+    "all_have_few_peers": (
+        "every rank has fewer than {n} peers in its own stage to be compared with",
+        "每张卡在同一流水线阶段内可比的同类都少于 {n} 个",
+    ),
     "too_little": (
         "{n} {n:rank|ranks} and {steps} {steps:step|steps} are too little to judge by",
         "{n} 张卡、{steps} 步，不足以判断",
     ),
+    "all_ranks": ("all {n} ranks", "全部 {n} 张卡"),
+    "work_saves": ("the job itself could save {ms} of it", "作业自身可优化其中 {ms}"),
+    "may_cost": ("{who} may cost {ms} of it: see below", "{who}可能占其中 {ms}，见下文"),
+    "may_cost_most": (
+        "{who} may cost {ms} of it, others less: see below",
+        "{who}可能占其中 {ms}，另有占比更小者，见下文",
+    ),
+    "whom.slow_rank": ("{ranks:rank|ranks} {ranks:ranges}", "卡 {ranks:ranges} "),
+    "whom.slow_host": ("host {hosts}", "主机 {hosts} "),
+    "whom.slow_link": ("the link {link}", "链路 {link} "),
+    "whom.slow_nic": ("the network card of {ranks:rank|ranks} {ranks:ranges}", "卡 {ranks:ranges} 的网卡"),
+    "whom.slow_port": ("the port of {ranks:rank|ranks} {ranks:ranges}", "卡 {ranks:ranges} 的端口"),
+    "whom.slow_host_pair": ("the connection of hosts {hosts}", "主机 {hosts} 之间的连接"),
+    "whom.slow_uplink": ("the uplink of host {hosts}", "主机 {hosts} 的上行链路"),
     "could_not_tell": ("Could not tell: {why}.", "无法判断：{why}。"),
 }
 

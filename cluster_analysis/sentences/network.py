@@ -8,14 +8,15 @@ from cluster_analysis.sentences.phrase import Template
 from cluster_run.facts import FindingFact
 
 _LINKS = (
-    "takes {slower_share:percent} longer for the same bytes than {n_links} other {transport} links "
-    "(seen {n_seen} times).",
+    "takes {slower_share:percent} longer for the same bytes than {n_links} other {transport} "
+    "{n_links:link|links} (seen {n_seen} {n_seen:time|times}).",
     "传输相同数据的时间比其他 {n_links} 条 {transport} 链路长 {slower_share:percent}（观测 {n_seen} 次）。",
 )
 _OPERATORS = (
     "takes {slower_share:percent} longer for the same bytes than {n_others} like it elsewhere.",
     "传输相同数据的时间比其他 {n_others} 个同类长 {slower_share:percent}。",
 )
+_SOME = "{n_operators} {op_type} {n_operators:operator|operators}"
 _TOOK = ("took {took_us:ms} instead of {usual_us:ms}", "耗时 {took_us:ms}，通常为 {usual_us:ms}")
 
 #: The sentences, with the values that those of `sentences.findings` have.
@@ -32,16 +33,16 @@ NETWORK: Mapping[FindingFact, Template] = {
     "nic_sending": (f"The NIC of {{who}}, sending, {_LINKS[0]}", f"{{who}}的网卡发送时，{_LINKS[1]}"),
     "nic_receiving": (f"The NIC of {{who}}, receiving, {_LINKS[0]}", f"{{who}}的网卡接收时，{_LINKS[1]}"),
     "port": (
-        f"{{who:capital}} ({{transport}} links inside the host) {_LINKS[0]}",
-        f"{{who}}（主机内 {{transport}} 链路）{_LINKS[1]}",
+        f"The {{transport}} port of {{who}} {_LINKS[0]}",
+        f"{{who}}的 {{transport}} 端口{_LINKS[1]}",
     ),
     "port_sending": (
-        f"{{who:capital}} ({{transport}} links inside the host), sending, {_LINKS[0]}",
-        f"{{who}}（主机内 {{transport}} 链路）发送时，{_LINKS[1]}",
+        f"The {{transport}} port of {{who}}, sending, {_LINKS[0]}",
+        f"{{who}}的 {{transport}} 端口发送时，{_LINKS[1]}",
     ),
     "port_receiving": (
-        f"{{who:capital}} ({{transport}} links inside the host), receiving, {_LINKS[0]}",
-        f"{{who}}（主机内 {{transport}} 链路）接收时，{_LINKS[1]}",
+        f"The {{transport}} port of {{who}}, receiving, {_LINKS[0]}",
+        f"{{who}}的 {{transport}} 端口接收时，{_LINKS[1]}",
     ),
     "host_pair": (
         f"The network between hosts {{hosts:and}} {_LINKS[0]}",
@@ -80,8 +81,8 @@ NETWORK: Mapping[FindingFact, Template] = {
         f"主机 {{hosts:and}} 之间的每个通信算子，{_OPERATORS[1]}",
     ),
     "operators_of_group": (
-        f"Communication among ranks {{ranks:listed}} {_OPERATORS[0]}",
-        f"卡 {{ranks:listed}} 之间的集合通信{_OPERATORS[1]}",
+        f"Communication {{ranks:of rank|among ranks}} {{ranks:listed}} {_OPERATORS[0]}",
+        f"卡 {{ranks:listed}} {{ranks:上|之间}}的集合通信{_OPERATORS[1]}",
     ),
     "no_matrix": (
         "Without communication_matrix.json it is told by operators, and by what ranks sent: the link itself "
@@ -93,11 +94,11 @@ NETWORK: Mapping[FindingFact, Template] = {
         "同样的步中有 {n_groups} 个通信域停顿同样长的时间：属于同一事件，一并计算。",
     ),
     "operators_took_long": (
-        f"{{n_operators}} {{op_type}} among ranks {{first}} to {{last}} {_TOOK[0]} {{when}}.",
-        f"卡 {{first}} 至 {{last}} 之间的 {{n_operators}} 个 {{op_type}} {_TOOK[1]}（{{when}}）。",
+        f"{_SOME} {{ranks:of rank|among ranks}} {{ranks:ranges}} {_TOOK[0]} {{when}}.",
+        f"卡 {{ranks:ranges}} {{ranks:上|之间}}的 {{n_operators}} 个 {{op_type}} {_TOOK[1]}（{{when}}）。",
     ),
     "operators_took_long_between": (
-        f"{{n_operators}} {{op_type}} from rank {{src}} to rank {{dst}} {_TOOK[0]} {{when}}.",
+        f"{_SOME} from rank {{src}} to rank {{dst}} {_TOOK[0]} {{when}}.",
         f"卡 {{src}} 到卡 {{dst}} 的 {{n_operators}} 个 {{op_type}} {_TOOK[1]}（{{when}}）。",
     ),
     "packets_lost": (

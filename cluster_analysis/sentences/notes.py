@@ -38,10 +38,12 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "只有 {n_steps} 步：无法区分停顿与故障；请采集 5 步以上",
     ),
     "few_peers": (
-        "{n_ranks} {n_ranks:rank has|ranks have} fewer than {min_peers} peers: {n_ranks:it is|they are} "
-        "described, "
-        "not judged",
-        "{n_ranks} 张卡的同类少于 {min_peers} 个：只作描述，不作判断",
+        "{n_ranks} {n_ranks:rank has|ranks have} fewer than {min_peers} peers of {n_ranks:its|their} own "
+        "stage: {n_ranks:it is|they are} held against all ranks of the job, by idle time (three times as "
+        "long or more) and by what all types of kernels have in common; smaller differences cannot be told "
+        "without more replicas, or a good run as --baseline",
+        "{n_ranks} 张卡在同一流水线阶段的同类少于 {min_peers} 个：与作业的所有卡对比空闲时间（达三倍才算）"
+        "和各类算子共有的变慢；更小的差异需要更多数据并行副本，或用 --baseline 给出正常运行，才能分辨",
     ),
     "costly_unexplained": (
         "{findings:names} may cost {step_share:percent} of the step and cannot be told from chance, or from "

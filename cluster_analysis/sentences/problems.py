@@ -127,6 +127,10 @@ WHY: Mapping[ReasonKind, Template] = {
         "no communication data: {files:and} not there",
         "没有通信数据：缺少 {files:and}",
     ),
+    "matrix_not_there": (
+        "it is not there, so that links cannot be told apart",
+        "文件不存在，无法区分各条链路",
+    ),
     "silent_steps": (
         "no operator of {steps:step|steps} {steps:ranges}, which communicated for {communication_us:ms}",
         "没有步 {steps:ranges} 的算子，而这些步的通信时间为 {communication_us:ms}",

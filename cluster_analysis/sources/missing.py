@@ -10,6 +10,7 @@ from cluster_analysis.tables.model import RankMetadata
 from cluster_run.facts import fact
 
 _LEVEL_WITHOUT_COMMUNICATION = "Level0"
+_MATRIX = "communication_matrix.json"
 _DATABASES = ("analysis_db", "communication_db", "profiler_db")
 _COMMUNICATION = ("communication", "analysis_db", "communication_db", "profiler_db")
 
@@ -53,7 +54,7 @@ def _tell_missing_files(
         name
         for name, is_there, role in (
             ("communication.json", has_communication, "communication"),
-            ("communication_matrix.json", has_links, "matrix"),
+            (_MATRIX, has_links, "matrix"),
         )
         if not is_there and role not in reading.source.files
     ]
@@ -61,6 +62,8 @@ def _tell_missing_files(
         return
     if metadata.profiler_level == _LEVEL_WITHOUT_COMMUNICATION:
         reading.notes.append(fact("level0_operators" if has_communication else "no_communication_recorded"))
+    elif missing == [_MATRIX]:
+        reading.problem(fact("matrix_not_there"), _MATRIX, "collect_or_parse_matrix")
     else:
         reading.problem(fact("no_communication_data", files=tuple(missing)), missing[0], "profile_at_level1")
 

@@ -182,7 +182,7 @@ def test_a_file_that_was_deleted_after_collecting_is_collected_and_not_profiled_
         "communication_matrix.json",
         "collect_again",
     )
-    assert (problem["kind"], problem["also"]) == ("no_communication_data", [{"kind": "gone_since"}])
+    assert (problem["kind"], problem["also"]) == ("matrix_not_there", [{"kind": "gone_since"}])
 
 
 @pytest.mark.parametrize("framework", ["pt", "ms"])

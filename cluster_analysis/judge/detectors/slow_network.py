@@ -216,7 +216,7 @@ def _stopped(case: Case, seen: Observations, operators: IntArray) -> Suspect:
         said = fact("operators_took_long_between", **long, src=one, dst=other)
     else:
         one, other = ranks[0], ranks[-1]
-        said = fact("operators_took_long", **long, first=one, last=other)
+        said = fact("operators_took_long", **long, ranks=ranks)
     # Inside a host no network is between ranks.
     is_inside = all(len(case.view.hosts_of_ranks(team)) == 1 for team in teams)
     facts = [said, fact("host_link_stopped" if is_inside else "packets_lost")]

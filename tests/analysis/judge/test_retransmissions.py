@@ -80,7 +80,7 @@ def test_of_four_operators_the_one_that_took_seconds_was_sent_again(lost_in: int
 def test_without_link_entries_what_was_sent_again_is_named_by_its_group() -> None:
     (finding,) = sent_again(5, 2)
     assert finding.links == ()
-    assert "among ranks 0 to 3" in summary(finding)
+    assert "among ranks 0-3" in summary(finding)
 
 
 @pytest.mark.parametrize("usual_us", [20_000.0, 75_000.0])

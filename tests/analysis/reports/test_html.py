@@ -157,6 +157,20 @@ def test_healthy_and_unknown_share_neither_sign_nor_words():
     assert "2 of 32 ranks were read" in Elements(pages["unknown"]).text
 
 
+def test_a_healthy_page_that_lists_a_rank_does_not_say_that_no_rank_is_at_fault():
+    result = builder.healthy()
+    rank = replace(builder.degraded().document.findings[0], severity="info")
+    work = replace(rank, kind="host_bound", ranks=())
+
+    def page_of(*findings):
+        return html.render(replace(result, document=replace(result.document, findings=findings))).decode()
+
+    assert "What may cost time is below." in page_of(rank, work)
+    assert "rank 5 may cost 12.3 ms of it: see below." in page_of(rank, work)
+    assert "No rank or link is at fault." not in page_of(rank, work)
+    assert "No rank or link is at fault." in page_of(work)
+
+
 def test_addresses_stay_out_unless_they_may_be_shown():
     result = builder.degraded()
     named = builder.with_addresses(result, {"1": "node-secret-1"})

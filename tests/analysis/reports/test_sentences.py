@@ -37,6 +37,7 @@ from cluster_run.findings import Cause, Confidence, Finding, GroupPurpose, Patte
 from cluster_run.findings import Part as LostTo
 from cluster_run.ids import HostId, Rank, Step
 from cluster_run.problem import Problem
+from tests.analysis.copies import replace
 from tests.layers import modules
 
 TABLES: Mapping[str, tuple[Mapping[str, Template], tuple[str, ...]]] = {
@@ -110,6 +111,69 @@ def test_of_many_runs_a_few_are_named() -> None:
     assert said.en == "a, b, c, d, e, f, g, h and 3 more"
     assert said.zh == "a、b、c、d、e、f、g、h 等，另有 3 个"
     assert fill(("{runs:some}", "{runs:some}"), {"runs": ("a", "b")}).en == "a, b"
+
+
+@pytest.mark.parametrize(("cost_us", "says_so"), [(0.0, False), (4.0, False), (9e3, True)])
+def test_covering_that_would_save_nothing_is_not_recommended(cost_us: float, says_so: bool) -> None:
+    exposed = fact("exposed", exposed_us=3e5, step_share=0.3, moving_share=0.2, waiting_share=0.8, role="dp")
+    one = replace(
+        finding("exposed_communication"), facts=(exposed, fact("could_be_covered", cost_us=cost_us))
+    )
+    said = findings.summary(one)
+    assert ("it would save 9.0 ms a step" in said.en, "可节省 9.0 ms" in said.zh) == (says_so, says_so)
+    assert ("would save" in said.en, "可节省" in said.zh) == (says_so, says_so)
+
+
+TOOK = {"took_us": 6e5, "usual_us": 400.0, "op_type": "send", "n_steps": 3}
+SLOWER = {"slower_share": 3.0, "transport": "HCCS", "n_seen": 12}
+
+
+@pytest.mark.parametrize(
+    ("said", "english", "chinese"),
+    [
+        (
+            fact("operators_took_long", n_operators=4, ranks=(0, 1, 6, 7), **TOOK),
+            "4 send operators among ranks 0-1,6-7 took 600 ms",
+            "卡 0-1,6-7 之间的 4 个 send 耗时 600 ms",
+        ),
+        (
+            fact("operators_took_long", n_operators=1, ranks=(0,), **TOOK),
+            "1 send operator of rank 0 took",
+            "卡 0 上的 1 个 send",
+        ),
+        (
+            fact("operators_took_long_between", n_operators=2, src=6, dst=8, **TOOK),
+            "2 send operators from rank 6 to rank 8 took",
+            "卡 6 到卡 8 的 2 个 send",
+        ),
+        (
+            fact("experts_uneven", spread_share=0.1, ranks=(26,), more_share=0.15),
+            "in every step; rank 26 has 15 % more than usual",
+            "卡 26 比通常多 15 %",
+        ),
+        (
+            fact("operators_of_group", ranks=(0,), slower_share=3.0, n_others=2),
+            "Communication of rank 0 takes 300 % longer",
+            "卡 0 上的集合通信",
+        ),
+        (
+            fact("port", n_links=1, **SLOWER),
+            "port of rank 5 (host 1) takes 300 % longer for the same bytes than 1 other HCCS link (seen",
+            "卡 5（主机 1）的 HCCS 端口传输相同数据的时间比其他 1 条 HCCS 链路长 300 %",
+        ),
+        (
+            fact("nic", n_links=7, **SLOWER),
+            "The NIC of rank 5 (host 1) takes 300 % longer for the same bytes than 7 other HCCS links (seen",
+            "卡 5（主机 1）的网卡",
+        ),
+    ],
+)
+def test_numbers_fit_their_words_and_ranks_between_two_others_are_not_named(
+    said: Fact, english: str, chinese: str
+) -> None:
+    one = replace(finding("slow_nic"), ranks=(Rank(5),), hosts=(HostId("1"),), facts=(said,))
+    assert english in findings.summary(one).en
+    assert chinese in findings.summary(one).zh
 
 
 @pytest.mark.parametrize("role", ["tp", "pp", "dp", "cp", "ep", "world", "unknown"])

@@ -8,7 +8,7 @@ import pytest
 from cluster_analysis.reports import wording, words
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.terms import KINDS
-from cluster_run.facts import fact
+from cluster_run.facts import ReasonKind, fact
 from cluster_run.findings import (
     Cause,
     Confidence,
@@ -20,7 +20,8 @@ from cluster_run.findings import (
     Verdict,
     WorkloadKind,
 )
-from cluster_run.ids import Rank
+from cluster_run.ids import HostId, ParallelSizes, Rank
+from cluster_run.problem import Problem
 from tests.analysis.copies import replace
 from tests.analysis.jobs import judged
 from tests.analysis.reports import builder
@@ -157,6 +158,53 @@ def test_a_healthy_job_that_could_save_time_says_so():
     assert "could save" not in wording.verdict_sentence(result.document)
 
 
+@pytest.mark.parametrize(
+    ("cost_ms", "english", "chinese"),
+    [
+        (34.0, "; rank 9 may cost 34.0 ms of it: see below.", "；卡 9 可能占其中 34.0 ms，见下文。"),
+        (1.0, "a step takes 268 ms.", "每步耗时 268 ms。"),
+    ],
+)
+def test_what_a_rank_may_cost_is_not_what_the_job_itself_could_save(
+    cost_ms: float, english: str, chinese: str
+) -> None:
+    first = builder.degraded().document.findings[0]
+    rank = replace(
+        first,
+        severity="info",
+        ranks=(Rank(9),),
+        cost_ms_per_step=cost_ms,
+        cumulative_saving_ms=cost_ms,
+    )
+    document = replace(builder.healthy().document, findings=(rank,))
+
+    assert wording.verdict_sentence(document).endswith(english)
+    assert words.verdict_sentence(document, DICTIONARY).zh.endswith(chinese)
+    assert words.headline(document, DICTIONARY).en.endswith(english.removeprefix("a step takes "))
+    assert words.headline(document, DICTIONARY).zh.endswith(chinese)
+
+
+def test_the_work_saves_what_it_adds_to_what_a_rank_or_a_host_may_cost() -> None:
+    first = replace(builder.degraded().document.findings[0], severity="info")
+    rank = replace(first, ranks=(Rank(9),), cost_ms_per_step=34.0, cumulative_saving_ms=34.0)
+    work = replace(first, kind="host_bound", ranks=(), cost_ms_per_step=None, cumulative_saving_ms=39.0)
+    host = replace(
+        first,
+        kind="stage_imbalance",
+        hosts=(HostId("2"),),
+        separable=False,
+        cost_ms_per_step=8.0,
+        cumulative_saving_ms=47.0,
+    )
+    document = replace(builder.healthy().document, findings=(rank, work, host))
+
+    said = "; the job itself could save 5.0 ms of it; rank 9 may cost 34.0 ms of it, others less: see below."
+    assert wording.verdict_sentence(document).endswith(said)
+    assert words.headline(document, DICTIONARY).en.endswith(said)
+    last = replace(document, findings=(host,))
+    assert "; host 2 may cost 8.0 ms of it: see below." in wording.verdict_sentence(last)
+
+
 def test_where_the_replay_shows_no_cost_of_a_slow_rank_the_headline_says_what_it_costs_at_most():
     result = builder.degraded()
     hidden = replace(
@@ -214,3 +262,23 @@ def test_the_headline_of_an_open_question_is_the_question_and_not_that_there_is_
 
     assert wording.verdict_sentence(document).startswith(why)
     assert words.verdict_sentence(document, DICTIONARY).zh.startswith("无法判断：")
+
+
+def test_a_matrix_that_is_not_there_is_not_why_nobody_can_tell_but_few_peers_are() -> None:
+    def why(kind: ReasonKind, sizes: ParallelSizes) -> str:
+        result = builder.healthy()
+        notes = (fact("few_peers", n_ranks=32, min_peers=3),)
+        problems = tuple(Problem(fact(kind), "a.json", Rank(rank)) for rank in range(5))
+        run = replace(result.document.run, parallel=sizes)
+        document = replace(result.document, verdict="unknown", notes=notes, problems=problems, run=run)
+        return wording.verdict_sentence(document)
+
+    few = "Could not tell: every rank has fewer than 3 peers in its own stage to be compared with."
+    assert why("matrix_not_there", ParallelSizes(tp=1, pp=16, dp=2)) == few
+    assert why("empty", ParallelSizes(tp=1, pp=16, dp=2)) == few
+    assert why("empty", ParallelSizes(tp=1, pp=4, dp=8)) == (
+        "Could not tell: data of 5 ranks is damaged or missing."
+    )
+    assert why("matrix_not_there", ParallelSizes(tp=1, pp=4, dp=8)) == (
+        "Could not tell: 32 ranks and 6 steps are too little to judge by."
+    )

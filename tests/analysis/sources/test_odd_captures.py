@@ -39,6 +39,17 @@ def test_06_a_rank_without_both_json_files_is_told_once(job: dict[int, Path]) ->
     assert "no communication data" in reason
 
 
+def test_where_the_matrix_alone_is_not_there_the_rank_has_communication_and_no_links(
+    job: dict[int, Path],
+) -> None:
+    output_of(job, "communication_matrix.json").unlink()
+    assert the_problem(job) == (
+        BAD,
+        "communication_matrix.json",
+        "it is not there, so that links cannot be told apart",
+    )
+
+
 def test_07_a_rank_that_was_not_parsed_is_told_with_its_rank(job: dict[int, Path]) -> None:
     for path in (job[BAD] / OUTPUT).iterdir():
         path.unlink()
