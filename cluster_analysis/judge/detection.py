@@ -92,7 +92,7 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     suspects = with_reasons(evidence.counters, case.kernels, view, _costliest(suspects))
     what_if = WhatIf(view, case.lost_by_kernels_us)
     savings = what_if.savings(suspects, refuse_above=limits.replay_refuse)
-    ideal = what_if.ideal(suspects)  # before the next line holds the waiting of all calls
+    ideal = what_if.ideal(suspects, savings)  # before the next line holds the waiting of all calls
     replay = _replay_quality(view, what_if, suspects)
     step_us = view.mean_step_us
     chance_us = limits.placebo_factor * 1e3 * replay.get("placebo_ms", 0.0)

@@ -121,7 +121,8 @@ def _late_even_so(view: JobView, suspect: Suspect, saving: Saving, limits: Thres
     Stages may wait for others. Where all ranks do the same work, or a device is slower than any healthy one,
     it is worth a look whatever the replay says: waiting that is copied replays exactly.
     """
-    if suspect.cause != "compute" or suspect.pattern == "transient" or not suspect.evidence:
+    lasts = suspect.pattern in ("persistent", "intermittent")
+    if suspect.cause != "compute" or not lasts or not suspect.evidence:
         return 0.0
     row = suspect.evidence[0]
     excess = row.value / row.peers_median - 1.0 if row.peers_median > 0 else 0.0

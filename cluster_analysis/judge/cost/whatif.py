@@ -89,8 +89,11 @@ class WhatIf:
             for i, bound in enumerate(bounds)
         ]
 
-    def ideal(self, suspects: Sequence[Suspect]) -> Ideal | None:
-        """Return the mean step if all ranks were as their peers, stages even, and the network healthy."""
+    def ideal(self, suspects: Sequence[Suspect], savings: Sequence[Saving]) -> Ideal | None:
+        """Return the mean step if all ranks were as their peers, stages even, and the network healthy.
+
+        It is no longer than once the suspects are repaired.
+        """
         replay = self.replay
         if replay is None or replay.error_share > GOOD_ERROR:
             return None
@@ -98,7 +101,8 @@ class WhatIf:
         repair = repair_of(self._view, even, beyond_peers(suspects))
         real = float(replay.step_us[replay.is_good].mean())
         ideal = float(np.asarray(even.replay([repair], replay.lead))[0][replay.is_good].mean())
-        return Ideal(real, min(real, ideal)) if ideal > 0 else None
+        most = max((one.cumulative_us or 0.0 for one in savings), default=0.0)
+        return Ideal(real, min(real, ideal, real - most)) if ideal > 0 else None
 
     def placebo_us(self, metric_excess_us: FloatArray, healthy: IntArray) -> float:
         """Return the most that "repairing" healthy ranks one by one saves: what a cost must exceed.

@@ -77,7 +77,7 @@ def rank_suspects(
     once &= (series >= HALFWAY * size[:, None]).sum(axis=1) == 1
     once &= len(view.steps) >= limits.min_steps_confident and not metric.has_idle
     usual = _farthest_of_others(view.role, level[:, None], lasts | often | once | others)
-    rising = _is_rising(metric, deviation, limits)
+    rising = _is_rising(metric, by_step, limits)
     found = []
     for rank in np.flatnonzero((lasts | often | once) & (~others | often)).tolist():
         lost = level if lasts[rank] else median(series[:, events[rank]], 1)
@@ -86,6 +86,8 @@ def rank_suspects(
         peers, p_value = view.peers_of(rank), float(p_events[rank])
         course = _course(level[rank], by_step, rank, peers) if lasts[rank] else series[rank]
         seen, scale = None if lasts[rank] else events[rank], deviation.scale[rank]
+        if lasts[rank] and by_step is not deviation and not rising[rank]:
+            seen = _seen_in(course, limits)
         one = late(view, metric, np.array([rank]), course, seen, scale=scale, n_others=len(peers))
         if lasts[rank]:
             p_value = n_ranks * max(float(deviation.tail[rank]), _by_counting(deviation, rank, limits))
@@ -160,6 +162,13 @@ def _is_rising(metric: Metric, deviation: Deviation, limits: Thresholds) -> Bool
     rise = theil_sen(deviation.series) * (n_steps - 1)
     most = HALFWAY * np.nan_to_num(deviation.series).max(axis=1)
     return np.asarray(np.nan_to_num(rise) > np.maximum(metric.effect, most))
+
+
+def _seen_in(course: FloatArray, limits: Thresholds) -> BoolArray | None:
+    """In which steps (S,) kernels lose what they show for all steps together; None for all, or too few."""
+    is_slow = course >= HALFWAY * course.max()
+    is_now_and_then = len(course) >= limits.min_steps_intermittent and is_slow.mean() <= MOSTLY
+    return np.asarray(is_slow) if is_now_and_then else None
 
 
 def _course(level: float, deviation: Deviation, rank: int, peers: IntArray) -> FloatArray:

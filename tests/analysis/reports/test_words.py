@@ -250,7 +250,7 @@ def test_what_is_slow_inside_a_host_is_a_port_and_no_network_card(
     [
         (fact("replay_far_off"), "Could not tell: the replay misses the measured steps by more than 5 %"),
         (
-            fact("long_pause", step=3, longer_us=4e5, rank=7),
+            fact("long_pause", steps=(3,), longer_us=4e5, ranks=(7,)),
             "Could not tell: step 3 took up to 400 ms longer",
         ),
         (fact("few_peers", n_ranks=2, min_peers=3), "Could not tell: 32 ranks and 6 steps are too little"),
