@@ -105,6 +105,9 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     mean_error = replay.get("mean_error_share", 0.0)
     is_far_off = max(mean_error, replay.get("error_share", 0.0)) > limits.replay_refuse
     copied_share = replay.get("copied_waiting_share", 0.0)
+    holds_the_step = what_if.copied is not None and what_if.copied.holds_the_step
+    if holds_the_step:
+        findings = [_at_least(one) for one in findings]
     if mean_error > limits.replay_mean_doubt or copied_share > HALFWAY:
         is_low = is_far_off or copied_share > HALFWAY
         findings = [_less_sure(one, "low" if is_low else "medium") for one in findings]
@@ -153,7 +156,7 @@ def _replay_quality(view: JobView, what_if: WhatIf, suspects: list[Suspect]) -> 
         "error_share": round(what_if.replay.error_share, 6),
         "mean_error_share": round(what_if.replay.mean_error_share, 6),
         "step_ms": round(float(what_if.replay.step_us.mean()) / 1e3, 3),
-        "copied_waiting_share": round(what_if.copied_waiting_share(), 4),
+        "copied_waiting_share": round(what_if.copied.share if what_if.copied else 0.0, 4),
         "placebo_ms": round(what_if.placebo_us(np.nan_to_num(usual), chosen) / 1e3, 3),
     }
 
@@ -178,6 +181,13 @@ def _less_sure(finding: Finding, most: Confidence) -> Finding:
     """No cost is sure where the replay is off, or copies most waiting: `most` is how sure it may be."""
     is_surer = _CONFIDENCES.index(finding.confidence) < _CONFIDENCES.index(most)
     return replace(finding, confidence=most) if is_surer and finding.cost_ms_per_step is not None else finding
+
+
+def _at_least(finding: Finding) -> Finding:
+    """The finding with a cost that may be more: a rank waits for what no file shows, whatever is repaired."""
+    if finding.cost_ms_per_step is None:
+        return finding
+    return _less_sure(replace(finding, facts=(*finding.facts, fact("cost_at_least"))), "low")
 
 
 def _with_chains(findings: list[Finding], suspects: list[Suspect], what_if: WhatIf) -> list[Finding]:

@@ -1,49 +1,74 @@
-"""How much waiting a replay only copies: no repair makes it shorter, so that costs may be too low."""
+"""Waiting that a replay only copies: no repair makes it shorter, so that costs may be too low."""
 
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.sorting import combined, half_octaves, rows_at
 from cluster_analysis.replay.replay import Graph
+from cluster_analysis.thresholds.common import HALFWAY, TOLERANCE_SHARE
 from cluster_analysis.thresholds.replay import GAP_TOLERANCE, QUICK_QUANTILE
 
 
-def copied_waiting_share(view: JobView, graph: Graph) -> float:
-    """Return the share of all waiting that the replay of `graph` takes as it was; 0 where nobody waits.
+class Copied(Struct, frozen=True):
+    """Of each rank (R,) of a graph, in µs of all steps: waiting that is copied, and that which follows.
 
-    Waiting is copied in messages whose other end is not known, which last as long as they did, and in gaps
-    that are longer than all that their rank did itself. The rest follows from who comes late.
+    It is copied in messages whose other end is not known (`lone_us`), which last as long as they did, and
+    in gaps longer than all that their rank did itself (`gaps_us`). The rest follows from who comes late.
     """
-    waited = graph.waits_us
-    is_lone = graph.is_p2p & (graph.sender == len(graph.rank)) & (graph.receiver == len(graph.rank))
-    copied_us = float(waited[is_lone].sum()) + _of_lone_messages(graph, is_lone) + _of_gaps(view, graph)
-    followed_us = float(waited[~is_lone].sum())
-    return copied_us / (copied_us + followed_us) if copied_us > 0 else 0.0
+
+    lone_us: FloatArray
+    gaps_us: FloatArray
+    followed_us: FloatArray
+    measured_us: FloatArray
+
+    @property
+    def share(self) -> float:
+        """Of all waiting what is copied; 0 where nobody waits."""
+        copied, followed = float((self.lone_us + self.gaps_us).sum()), float(self.followed_us.sum())
+        return copied / (copied + followed) if copied > 0 else 0.0
+
+    @property
+    def holds_the_step(self) -> bool:
+        """Whether most of what some rank waits is for unknown ends, and much: the last rank ends the step."""
+        is_most = self.lone_us >= HALFWAY * (self.lone_us + self.gaps_us + self.followed_us)
+        return bool((is_most & (self.lone_us > TOLERANCE_SHARE * self.measured_us)).any())
 
 
-def _of_lone_messages(graph: Graph, is_lone: BoolArray) -> float:
-    """µs by which lone messages' transfers exceed those of the quick ones of their kind and size."""
+def copied_waiting(view: JobView, graph: Graph) -> Copied:
+    """Return what the replay of `graph` takes as it was."""
+    n, waited, is_lone = len(graph.ranks), graph.waits_us, _is_lone(graph)
+    at = np.flatnonzero(is_lone)
+    lone = waited[at] + graph.transfer_us[graph.operator[at]] - _quick_us(graph)[graph.operator[at]]
+    beyond: FloatArray = np.zeros(n)
+    if view.local_us.shape[1] == graph.n_steps:
+        gaps, own = graph.main_gaps_us, rows_at(graph.ranks, view.ranks, view.local_us, np.nan)
+        beyond = np.where(gaps > (1.0 + GAP_TOLERANCE) * own, gaps - own, 0.0).sum(axis=1)
+    lone_us, followed_us = (
+        np.bincount(graph.rank[one], us, n).astype(np.float64)
+        for one, us in ((at, lone), (np.flatnonzero(~is_lone), waited[~is_lone]))
+    )
+    return Copied(lone_us, beyond, followed_us, np.nansum(graph.measured_us, axis=0))
+
+
+def _is_lone(graph: Graph) -> BoolArray:
+    n = len(graph.rank)
+    return np.asarray(graph.is_p2p & (graph.sender == n) & (graph.receiver == n))
+
+
+def _quick_us(graph: Graph) -> FloatArray:
+    """Transfers (O,) with lone messages no longer than the quick ones of their kind and size."""
+    quick_us: FloatArray = graph.transfer_us.copy()
+    at, is_lone = np.flatnonzero(graph.is_p2p), _is_lone(graph)
     if not is_lone.any():
-        return 0.0
-    at = np.flatnonzero(graph.is_p2p)
+        return quick_us
     operator, lone = graph.operator[at], is_lone[at]
-    lasted: FloatArray = graph.transfer_us[operator]
     _, alike = combined(graph.operator_type[operator], half_octaves(graph.operator_bytes[operator]))
-    longer = 0.0
     for one in np.unique(alike[lone]):
         same = alike == one
-        quick = float(np.quantile(lasted[same], QUICK_QUANTILE))
-        longer += float(np.maximum(lasted[same & lone] - quick, 0.0).sum())
-    return longer
-
-
-def _of_gaps(view: JobView, graph: Graph) -> float:
-    """µs by which the gaps of main streams exceed what their ranks computed and idled."""
-    if view.local_us.shape[1] != graph.n_steps:
-        return 0.0
-    gaps = graph.main_gaps_us
-    own = rows_at(graph.ranks, view.ranks, view.local_us, np.nan)
-    return float(np.where(gaps > (1.0 + GAP_TOLERANCE) * own, gaps - own, 0.0).sum())
+        least = float(np.quantile(graph.transfer_us[operator[same]], QUICK_QUANTILE))
+        quick_us[operator[same & lone]] = np.minimum(quick_us[operator[same & lone]], least)
+    return quick_us

@@ -8,12 +8,13 @@ synchronises with.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
 
 from cluster_analysis.judge.cost.attribution import waits_for
-from cluster_analysis.judge.cost.copied import copied_waiting_share
+from cluster_analysis.judge.cost.copied import Copied, copied_waiting
 from cluster_analysis.judge.cost.ideal import Ideal, beyond_peers, evened
 from cluster_analysis.judge.cost.placement import repair_of
 from cluster_analysis.judge.suspects import Suspect
@@ -122,9 +123,10 @@ class WhatIf:
         saved = self._saved(self.replay, [[one] for one in suspects])
         return max(0.0, float(np.nan_to_num(saved).max()))
 
-    def copied_waiting_share(self) -> float:
-        """Return the share of all waiting that no repair can shorten, as the replay takes it as it was."""
-        return 0.0 if self.replay is None else copied_waiting_share(self._view, self.replay.graph)
+    @cached_property
+    def copied(self) -> Copied | None:
+        """The waiting that no repair can shorten, as the replay takes it as it was."""
+        return None if self.replay is None else copied_waiting(self._view, self.replay.graph)
 
     def chain(self, suspect: Suspect) -> tuple[Wait, ...]:
         """Return who waits because of a suspect, directly and down the line."""

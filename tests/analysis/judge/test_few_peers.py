@@ -9,7 +9,9 @@ from cluster_analysis.judge.detection import detect
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_run.findings import Finding
 from cluster_run.ids import Rank
+from cluster_simulate.api import JobSpec
 from tests.analysis.copies import replace
+from tests.analysis.jobs import judged
 from tests.analysis.totals import evidence_of_idle, on_hosts, peers_agree
 
 N_RANKS, N_STEPS = 16, 5
@@ -48,3 +50,26 @@ def test_a_stage_both_of_whose_ranks_idle_long_is_no_two_slow_ranks() -> None:
 
 def test_a_rank_that_is_a_stage_of_its_own_is_not_told_from_its_stage() -> None:
     assert alarms({5: 60e3}, ALONE) == []
+
+
+@pytest.mark.parametrize(
+    ("varies", "pattern", "steps"),
+    [
+        ("", "persistent", (10, 11, 12, 13, 14, 15)),
+        (",pattern=intermittent,duty=0.33", "intermittent", (11, 13)),
+    ],
+)
+def test_times_tell_in_which_steps_a_rank_with_one_peer_is_slow_that_its_kernels_accuse(
+    varies: str, pattern: str, steps: tuple[int, ...]
+) -> None:
+    case = judged(JobSpec(tp=1, pp=8, dp=2, steps=6), f"slow_rank:1.3@9{varies}", seed=11)
+    (alarm,) = case.alarms
+    assert (alarm.ranks, alarm.pattern, alarm.steps) == ((9,), pattern, steps)
+    assert alarm.cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.25)
+
+
+def test_the_ideal_step_is_no_longer_than_with_the_slow_rank_repaired() -> None:
+    found = judged(JobSpec(tp=1, pp=8, dp=2, steps=6), "slow_rank:1.1@12,cause=dispatch", seed=11).detection
+    (alarm,) = [one for one in found.findings if one.is_alarm]
+    assert found.ideal is not None
+    assert found.ideal.step_us - found.ideal.ideal_us >= 1e3 * (alarm.cost_ms_per_step or 0.0) - 1.0

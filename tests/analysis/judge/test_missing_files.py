@@ -71,3 +71,15 @@ def test_a_slow_link_of_a_group_that_lacks_a_member_is_not_taken_for_waiting(see
     (alarm,) = case.alarms
     assert (alarm.kind, alarm.ranks) == ("slow_nic", (3,))
     assert alarm.cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.2)
+
+
+def test_a_cost_is_the_least_one_where_a_rank_of_a_pipeline_waits_for_one_without_files() -> None:
+    spec = JobSpec(tp=1, pp=4, dp=2, steps=5, healthy=Healthy(stage_work=(1.0, 1.0, 1.0, 1.5)))
+    alone = replace(spec, healthy=replace(spec.healthy, missing_ranks=(3,)))
+    (whole,), (least,) = (
+        [one for one in judged(one).detection.findings if one.kind == "stage_imbalance"]
+        for one in (spec, alone)
+    )
+    assert (whole.confidence, least.confidence) == ("high", "low")
+    assert [one.kind for one in least.facts][-1] == "cost_at_least"
+    assert "cost_at_least" not in [one.kind for one in whole.facts]
