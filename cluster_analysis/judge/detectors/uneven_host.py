@@ -17,7 +17,7 @@ from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import binomial_tail, group_medians, median, sigma
-from cluster_analysis.thresholds.common import FAR_SIGMAS, FEWEST_PEERS, HALFWAY, MOSTLY
+from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FAR_SIGMAS, FEWEST_PEERS, HALFWAY, MOSTLY
 from cluster_run.facts import Fact
 from cluster_run.findings import Evidence
 
@@ -37,10 +37,16 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         of_role = group_medians(usually_us[:, None], view.role)[:, 0]
         longer_us = metric.time_us - np.fmin(usually_us, of_role)[:, None]
         beside_all = longer_us - median(longer_us, 0)
+        known = beside_all[np.isfinite(beside_all)]
+        # With fewer sigmas than below: where hosts are few, one of them widens what all scatter by.
+        with np.errstate(invalid="ignore"):
+            may_be = beside_all > max(
+                metric.effect, CLEAR_SIGMAS * float(sigma(known)) if len(known) else np.inf
+            )
         for host in hosts.tolist():
             own = np.flatnonzero(view.host == host)
             # Most hosts have nothing that is large enough, and need no look at how all others scatter.
-            if view.hosts[host] in told or (beside_all[own] > metric.effect).any(1).sum() < FEWEST_PEERS:
+            if view.hosts[host] in told or may_be[own].any(axis=1).sum() < FEWEST_PEERS:
                 continue
             others = np.delete(longer_us, own, axis=0)
             usual_us = median(others, 0)
