@@ -102,7 +102,8 @@ def deviation_of(
     scale = shrink(np.hypot(spread, least), np.hypot(pooled, least), df)
     df = df + PRIOR_DF
     if is_alone and n_steps >= FEWEST_PEERS:
-        by_itself = np.nanstd(series, axis=1, ddof=1)
+        by_itself, is_told = np.full(n_units, np.nan), np.isfinite(series).sum(axis=1) > 1
+        by_itself[is_told] = np.nanstd(series[is_told], axis=1, ddof=1)
         decides = (by_itself > step_sigma) & (_error(by_itself, n_steps) > HALFWAY * scale)
         step_sigma = np.fmax(step_sigma, by_itself)
         df = np.where(decides, np.minimum(df, np.maximum(LEAST_DF, n_steps - 1)), df)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 
+import numpy as np
+
+from cluster_analysis.judge.measures.deviation import deviation_of
 from cluster_analysis.judging import judged
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined
@@ -30,3 +34,12 @@ def test_ranks_without_a_common_step_are_a_problem_and_no_verdict(tmp_path: Path
     assert [one for one in result.document.problems if one.why == NO_COMMON_STEP]
     assert NO_COMMON_STEP in result.document.notes
     assert result.document.verdict != "healthy"
+
+
+def test_a_unit_that_is_known_in_one_step_alone_tells_nothing_of_how_far_it_scatters() -> None:
+    series = np.random.default_rng(0).normal(size=(6, 5))
+    series[2, 1:], series[3] = np.nan, np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = deviation_of(series, np.zeros(6, np.int32), np.full(6, 0.01), is_beside=True, is_alone=True)
+    assert np.isfinite(found.scale).all()
