@@ -47,12 +47,13 @@ def _of_work(one: Suspect) -> Suspect:
     """The suspect told as one of the work, which accuses nobody of computing longer: stages may be uneven."""
     row, host, is_alarm = one.evidence[0], one.hosts[0], one.cause != "compute"
     kind: WorkloadKind = "stage_imbalance"
-    said = fact("host_alone_slow", host=host, slower_share=row.value / row.peers_median - 1.0)
-    if is_alarm:
+    if is_alarm:  # others may idle for no time at all
         is_head = one.where == "head"
         kind = "input_bound" if is_head else "host_bound"
         told: FindingFact = "host_alone_late" if is_head else "host_alone_idle"
         said = fact(told, host=host, own_us=row.value, others_us=row.peers_median)
+    else:
+        said = fact("host_alone_slow", host=host, slower_share=row.value / row.peers_median - 1.0)
     key = f"{kind}-host-{host}"
     return replace(
         one, key=key, kind=kind, facts=(said,), confidence="low", separable=False, is_alarm=is_alarm

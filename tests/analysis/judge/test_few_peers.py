@@ -73,3 +73,13 @@ def test_the_ideal_step_is_no_longer_than_with_the_slow_rank_repaired() -> None:
     (alarm,) = [one for one in found.findings if one.is_alarm]
     assert found.ideal is not None
     assert found.ideal.step_us - found.ideal.ideal_us >= 1e3 * (alarm.cost_ms_per_step or 0.0) - 1.0
+
+
+def test_a_host_that_is_a_stage_is_told_though_all_others_idle_for_no_time_at_all() -> None:
+    where = replace(ON_HOSTS, stages={Rank(rank): rank // 8 for rank in range(N_RANKS)})
+    free = np.zeros((N_RANKS, N_STEPS))
+    free[8:] = 40e3
+    preparing = np.full(free.shape, 1e3)
+    evidence = evidence_of_idle(peers_agree(N_RANKS, N_STEPS, share=0.5), free, preparing, where)
+    (told,) = [one for one in detect(evidence, where).findings if one.kind == "host_bound" and one.hosts]
+    assert told.hosts == ("2",)
