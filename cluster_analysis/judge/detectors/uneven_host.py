@@ -105,7 +105,7 @@ def _suspect(case: Case, metric: Metric, own: IntArray, series: FloatArray, *, n
     return replace(
         one,
         pattern="intermittent",
-        confidence="medium",
+        confidence="low",  # its cost is told too low by up to half
         where="pauses",
         evidence=(evidence,),
         facts=(Fact(said.kind, more),),

@@ -34,6 +34,7 @@ def found_in(free_us: FloatArray) -> list[Finding]:
 def test_a_host_that_holds_up_other_ranks_in_each_step_is_named() -> None:
     (host,) = found_in(held_up(range(8, 16)))
     assert host.is_alarm
+    assert host.confidence == "low"  # sure is who it is, not how much it costs
     assert (host.ranks, host.cause, host.pattern) == (tuple(range(8, 16)), "dispatch", "intermittent")
 
 
