@@ -35,7 +35,7 @@ from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.cost import MAX_SUSPECTS, N_CHAINS, N_PLACEBOS
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
-from cluster_run.findings import FAULT_KINDS, Confidence, Finding, LostPart, Verdict
+from cluster_run.findings import FAULT_KINDS, WARNING_COST_SHARE, Confidence, Finding, LostPart, Verdict
 
 #: The surest first.
 _CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
@@ -164,7 +164,8 @@ def _replay_quality(view: JobView, what_if: WhatIf, suspects: list[Suspect]) -> 
 def _without_doubles(findings: list[Finding]) -> list[Finding]:
     """One finding a name: late in two ways, it is listed with the costlier and the evidence of both.
 
-    Where one of them is sure enough for an alarm, so is what both say.
+    Where one of them is sure enough for an alarm, so is what both say. Of two costs that matter the less
+    sure one counts.
     """
     best: dict[str, Finding] = {}
     for one in sorted(findings, key=lambda finding: -(finding.cost_ms_per_step or 0.0)):
@@ -173,7 +174,9 @@ def _without_doubles(findings: list[Finding]) -> list[Finding]:
             best[one.id] = one
         else:
             severity = first.severity if first.is_alarm else one.severity
-            best[one.id] = replace(first, severity=severity, evidence=(*first.evidence, *one.evidence))
+            both = replace(first, severity=severity, evidence=(*first.evidence, *one.evidence))
+            matters = (one.cost_share or 0.0) >= WARNING_COST_SHARE
+            best[one.id] = _less_sure(both, one.confidence) if matters else both
     return list(best.values())
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from cluster_analysis.judge.case import build_case
 from cluster_analysis.judge.cost.whatif import Saving
-from cluster_analysis.judge.detection import Detection, detect
+from cluster_analysis.judge.detection import Detection, _without_doubles, detect
 from cluster_analysis.judge.detectors.slow_rank import rank_suspects
 from cluster_analysis.judge.gates import finding_of
 from cluster_analysis.judge.open_questions import open_questions
@@ -15,7 +15,7 @@ from cluster_analysis.judge.view import build_view
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_run.findings import Severity
+from cluster_run.findings import Finding, Severity
 from cluster_simulate.api import JobSpec
 from tests.analysis.copies import replace
 from tests.analysis.jobs import judged
@@ -300,3 +300,17 @@ def _one_a_little_slow() -> FloatArray:
     computing = peers_agree(16, 6, share=0.2)
     computing[SLOW] *= 1.04
     return computing
+
+
+@pytest.mark.parametrize(("other_share", "confidence"), [(0.02, "low"), (0.001, "high")])
+def test_a_cost_of_two_ways_to_be_late_is_as_sure_as_the_less_sure_one_that_matters(
+    other_share: float, confidence: str
+) -> None:
+    first = replace(_one_finding(), cost_ms_per_step=40.0, cost_share=0.04, confidence="high")
+    other = replace(first, cost_ms_per_step=1e3 * other_share, cost_share=other_share, confidence="low")
+    (both,) = _without_doubles([other, first])
+    assert (both.cost_share, both.confidence) == (0.04, confidence)
+
+
+def _one_finding() -> Finding:
+    return judged_by_computing(_one_a_little_slow(), ONE_HOST).findings[0]
