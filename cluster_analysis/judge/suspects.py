@@ -13,8 +13,9 @@ from cluster_run.facts import Fact
 from cluster_run.findings import Cause, Confidence, Evidence, Kind, Link, Pattern
 from cluster_run.ids import HostId, Rank
 
-#: Which local times the excess sits in: everywhere, before the first operator of a step, or in pauses.
-Where = Literal["spread", "head", "pauses"]
+#: Which local times the excess sits in: everywhere, before the first operator of a step, in pauses of one gap
+#: each, or in all gaps of some steps.
+Where = Literal["spread", "head", "pauses", "gaps"]
 
 
 class Suspect(Struct, frozen=True):

@@ -42,7 +42,7 @@ def copied_waiting(view: JobView, graph: Graph) -> Copied:
     """Return what the replay of `graph` takes as it was."""
     n, waited, is_lone = len(graph.ranks), graph.waits_us, _is_lone(graph)
     at = np.flatnonzero(is_lone)
-    lone = waited[at] + graph.transfer_us[graph.operator[at]] - _quick_us(graph)[graph.operator[at]]
+    lone = waited[at] + graph.transfer_us[graph.operator[at]] - _quick_us(graph, is_lone)[graph.operator[at]]
     beyond: FloatArray = np.zeros(n)
     if view.local_us.shape[1] == graph.n_steps:
         gaps, own = graph.main_gaps_us, rows_at(graph.ranks, view.ranks, view.local_us, np.nan)
@@ -59,12 +59,12 @@ def _is_lone(graph: Graph) -> BoolArray:
     return np.asarray(graph.is_p2p & (graph.sender == n) & (graph.receiver == n))
 
 
-def _quick_us(graph: Graph) -> FloatArray:
+def _quick_us(graph: Graph, is_lone: BoolArray) -> FloatArray:
     """Transfers (O,) with lone messages no longer than the quick ones of their kind and size."""
     quick_us: FloatArray = graph.transfer_us.copy()
-    at, is_lone = np.flatnonzero(graph.is_p2p), _is_lone(graph)
     if not is_lone.any():
         return quick_us
+    at = np.flatnonzero(graph.is_p2p)
     operator, lone = graph.operator[at], is_lone[at]
     _, alike = combined(graph.operator_type[operator], half_octaves(graph.operator_bytes[operator]))
     for one in np.unique(alike[lone]):

@@ -169,7 +169,7 @@ def _weights(view: JobView, graph: Graph, suspect: Suspect, instances: IntArray)
         return weight
     is_late = suspect.excess_us > 0
     for suspects, peers in _compared(view, suspect, np.asarray(is_late.any(axis=1))):
-        if suspect.where == "pauses" and suspect.kind != "slow_host":
+        if suspect.where == "pauses":
             longest = view.gaps.longest_beyond_usual(suspects, peers, is_late[suspects])
             longest = longest[longest >= 0]
             in_paused_steps = np.isin(graph.cell[instances], graph.cell[longest])
@@ -184,7 +184,7 @@ def _weights(view: JobView, graph: Graph, suspect: Suspect, instances: IntArray)
             if not tells.any():
                 continue
             lost = _rates(lost[tells], gap[tells]) * gap
-        elif suspect.kind == "slow_host" and suspect.where != "pauses":
+        elif suspect.kind == "slow_host" and suspect.where == "spread":
             calm = ~_all_pause(view, peers)
             gaps = view.gaps.of_peers(suspects, peers)[calm], view.sample[peers]
             if calm.any():

@@ -106,7 +106,7 @@ def _suspect(case: Case, metric: Metric, own: IntArray, series: FloatArray, *, n
         one,
         pattern="intermittent",
         confidence="low",  # its cost is told too low by up to half
-        where="pauses",
+        where="gaps",
         evidence=(evidence,),
         facts=(Fact(said.kind, more),),
         excess_us=excess_us,

@@ -19,7 +19,7 @@ def every_so_many(events: BoolArray) -> int:
 
 
 def rhythm_of(events: BoolArray) -> int:
-    """The same, where they are near enough for one more in the profile."""
+    """How many steps apart events (S,) are, if near enough for one more in the profile; 0 if not."""
     every = every_so_many(events)
     return every if 2 * every <= len(events) else 0
 
