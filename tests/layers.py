@@ -253,12 +253,13 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "jinja2": ("cluster_analysis.reports.templates",),
     "msgspec": ("cluster_analysis",),
     "ClusterShell": ("cluster_collect",),
+    "scipy": ("cluster_analysis.numeric.tails",),
 }
 #: Where msgspec decodes. Everywhere else in the analysis it makes the classes of values.
 DECODING = ("cluster_analysis.sources", "cluster_analysis.discovery")
 OF_VALUES = ("msgspec.Struct", "msgspec.field", "msgspec.structs")
 #: Libraries that one module alone may import: their errors are made ours there.
-IN_ONE_MODULE = ("asyncssh", "jinja2", "dask_jobqueue", "ClusterShell")
+IN_ONE_MODULE = ("asyncssh", "jinja2", "dask_jobqueue", "ClusterShell", "scipy")
 
 
 def modules() -> dict[str, Path]:

@@ -1,11 +1,10 @@
-"""Robust statistics for few peers: medians that leave the suspect out, and tests that survive outliers.
+"""Robust statistics for few peers: medians that leave the suspect out, scales that survive outliers.
 
-All functions take NaN for "not measured". Tail probabilities are upper tails.
+All functions take NaN for "not measured". SciPy has some of them in `scipy.stats`, which takes half a second
+to import and takes one series at a time.
 """
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 
@@ -125,33 +124,8 @@ def beyond_chance(seen: float, chance: float) -> float:
     return max(0.0, 1.0 - chance / seen) if seen > 0 else 0.0
 
 
-def student_tail(t: FloatArray, df: FloatArray | float) -> FloatArray:
-    """P(T > t) by Wallace's normal approximation, good to 3 digits for df >= 3."""
-    t = np.asarray(t, np.float64)
-    df = np.asarray(df, np.float64)
-    z = np.sqrt(df * np.log1p(t * t / df)) * (8 * df + 1) / (8 * df + 3) * np.sign(t)
-    return normal_tail(z)
-
-
-def normal_tail(z: FloatArray) -> FloatArray:
-    """P(Z > z)."""
-    flat = np.nan_to_num(np.asarray(z, np.float64), nan=-np.inf).ravel()
-    tail = np.array([0.5 * math.erfc(value / math.sqrt(2.0)) for value in flat.tolist()])
-    return tail.reshape(np.shape(z))
-
-
 #: Steps of a series whose slopes are all taken: 130 000 pairs.
 _MAX_SLOPED = 512
-
-
-def binomial_tail(events: int, trials: int, rate: float) -> float:
-    """P(X >= events) for X binomial."""
-    if events <= 0:
-        return 1.0
-    rate = min(max(rate, 1e-12), 1.0)
-    return float(
-        sum(math.comb(trials, k) * rate**k * (1.0 - rate) ** (trials - k) for k in range(events, trials + 1))
-    )
 
 
 def theil_sen(values: FloatArray) -> FloatArray:

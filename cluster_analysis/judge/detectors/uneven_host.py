@@ -16,7 +16,8 @@ from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.stats import binomial_tail, group_medians, median, sigma
+from cluster_analysis.numeric.stats import group_medians, median, sigma
+from cluster_analysis.numeric.tails import binomial_tail
 from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FAR_SIGMAS, FEWEST_PEERS, HALFWAY, MOSTLY
 from cluster_run.facts import Fact
 from cluster_run.findings import Evidence

@@ -12,7 +12,6 @@ from cluster_analysis.numeric.sorting import combined, first_positions
 from cluster_analysis.numeric.stats import (
     MEDIAN_SE,
     PRIOR_DF,
-    binomial_tail,
     group_medians,
     leave_one_out,
     median,
@@ -20,8 +19,8 @@ from cluster_analysis.numeric.stats import (
     others_median,
     shrink,
     sigma,
-    student_tail,
 )
+from cluster_analysis.numeric.tails import binomial_tail, student_tail
 from cluster_analysis.thresholds.common import FAR_SIGMAS, FEWEST_PEERS, HALFWAY, LEAST_DF
 from cluster_analysis.thresholds.devices import IDLE_SIGMA
 

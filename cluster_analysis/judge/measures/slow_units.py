@@ -12,7 +12,7 @@ from msgspec import Struct
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of, quantiles_of
 from cluster_analysis.numeric.sorting import combined, first_positions
-from cluster_analysis.numeric.stats import binomial_tail
+from cluster_analysis.numeric.tails import binomial_tail
 from cluster_analysis.thresholds.common import HALFWAY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.network import HEALTHY_QUANTILE, SMALL_BYTES

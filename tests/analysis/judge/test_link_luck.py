@@ -9,7 +9,7 @@ from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors import slow_network
 from cluster_analysis.judge.measures.slow_units import Observations, judged
 from cluster_analysis.judge.view import build_view
-from cluster_analysis.numeric.stats import binomial_tail
+from cluster_analysis.numeric.tails import binomial_tail
 from cluster_analysis.thresholds.limits import Thresholds
 from tests.analysis.totals import evidence_of_computing, on_hosts, peers_agree
 

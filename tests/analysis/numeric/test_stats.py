@@ -6,13 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster_analysis.numeric.stats import (
-    binomial_tail,
     leave_one_out,
     median,
     medians_by,
     others_median,
     sigma,
-    student_tail,
     theil_sen,
 )
 
@@ -58,18 +56,6 @@ def test_one_outlier_moves_neither_the_centre_nor_the_scale_it_is_judged_by() ->
     assert centre[-1] == pytest.approx(1.0)
     assert scale[-1] == pytest.approx(float(sigma(values[:-1])))
     assert scale[-1] < 0.2
-
-
-@pytest.mark.parametrize(
-    ("t", "df", "tail"), [(2.015, 5, 0.05), (3.365, 5, 0.01), (2.764, 10, 0.01), (0.0, 7, 0.5)]
-)
-def test_student_tails_are_those_of_the_tables(t: float, df: int, tail: float) -> None:
-    assert float(student_tail(np.array([t]), df)[0]) == pytest.approx(tail, rel=0.03)
-
-
-def test_binomial_tails_are_exact() -> None:
-    assert binomial_tail(2, 4, 0.5) == pytest.approx(11 / 16)
-    assert binomial_tail(0, 4, 0.5) == 1.0
 
 
 def test_one_wild_step_does_not_make_a_slope() -> None:
