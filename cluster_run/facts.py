@@ -105,6 +105,7 @@ NoteFact = Literal[
     "no_start_times",
     "replay_off",
     "replay_far_off",
+    "waiting_copied",
     "unpaired_messages",
     "several_runs",
     "several_captures",

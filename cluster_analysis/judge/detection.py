@@ -123,6 +123,9 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
         questions += uncompared_network(case)
     if is_far_off:
         questions.append(fact("replay_far_off"))
+    step_share = what_if.copied.step_share if what_if.copied else 0.0
+    if copied_share > HALFWAY or step_share >= limits.open_cost_share:
+        questions.append(fact("waiting_copied", share=copied_share, step_share=step_share))
     if verdict == "healthy" and (questions or not can_judge(view, limits)):
         verdict = "unknown"
     notes += questions

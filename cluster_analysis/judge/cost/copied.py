@@ -32,6 +32,11 @@ class Copied(Struct, frozen=True):
         return copied / (copied + followed) if copied > 0 else 0.0
 
     @property
+    def step_share(self) -> float:
+        """What is copied as a share of the steps of all ranks."""
+        return float((self.lone_us + self.gaps_us).sum() / max(float(self.measured_us.sum()), 1.0))
+
+    @property
     def holds_the_step(self) -> bool:
         """Whether most of what some rank waits is for unknown ends, and much: the last rank ends the step."""
         is_most = self.lone_us >= HALFWAY * (self.lone_us + self.gaps_us + self.followed_us)

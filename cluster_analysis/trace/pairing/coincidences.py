@@ -54,6 +54,12 @@ class Votes(Struct, frozen=True):
     clocks: dict[tuple[int, int], Clocks]
     n_groups: int
 
+    def told(self, edges: tuple[IntArray, IntArray]) -> float:
+        """Return the weight of messages from source to target slots, all together."""
+        n = 1 + max(int(one.max(initial=0)) for one in (self.source, self.target, *edges))
+        is_one = np.isin(self.source * n + self.target, edges[0] * n + edges[1])
+        return float(self.weight[is_one].sum())
+
 
 class Sample(Struct, frozen=True):
     """Some groups of a family on one clock: `start_us` and `end_us` (groups, slots), NaN where lost."""
@@ -256,6 +262,13 @@ def explained(sample: Sample, votes: Votes, edges: tuple[IntArray, IntArray]) ->
             is_explained[:, b] |= near
             if clock is clocks.ended:
                 is_explained[:, a] |= near
+        # Of two exchanges the one that sends may wait for the other as well.
+        back = votes.clocks.get((t, s))
+        if back is not None and back.begun is not None and len(a):
+            shift, tolerance = (one[:, None] for one in back.begun)
+            with np.errstate(invalid="ignore"):
+                near = np.abs(sample.end_us[:, a] - sample.start_us[:, b] - shift) <= tolerance
+            is_explained[:, a] |= near & (family.kind[a] == BATCH) & (family.kind[b] == BATCH)
     if len(source) and _too_early(sample, votes, edges) > MOST_TOO_EARLY_SHARE:
         return 0.0
     waited = np.where((family.kind != SEND) & ~is_lost, _waited_us(sample), 0.0)

@@ -15,12 +15,18 @@ from msgspec.structs import replace
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.thresholds.messages import ENOUGH_GROUPS, LEAST_USUAL_SHARE, ODD_FACTOR, TOGETHER_US
+from cluster_analysis.thresholds.messages import (
+    ENOUGH_GROUPS,
+    LEAST_EXPLAINED_SHARE,
+    LEAST_USUAL_SHARE,
+    ODD_FACTOR,
+    TOGETHER_US,
+)
 from cluster_analysis.trace.alignment import connected
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.pairing.borrowed import borrow_from_peers
 from cluster_analysis.trace.pairing.coincidences import explained, sample_of, some_groups, votes_of
-from cluster_analysis.trace.pairing.hints import completed, hinted, hints, in_order
+from cluster_analysis.trace.pairing.hints import completed, hinted, hints
 from cluster_analysis.trace.pairing.laid_beside import laid_beside
 from cluster_analysis.trace.pairing.peers import Stated, allowed_stages
 from cluster_analysis.trace.pairing.program import NO_EDGES, Edges, edges_of
@@ -114,12 +120,12 @@ def _program(
         return Program(family, next(hints(family, allowed), NO_EDGES))
     sample = sample_of(calls, family, offset_us, part, chosen)
     votes = votes_of(sample, allowed)
-    edges = hinted(family, sample, votes, allowed)
-    if edges is None:
-        edges = completed(family, edges_of(family, votes, allowed), allowed)
-        plain = in_order(family, allowed)
-        if plain is not None and not explained(sample, votes, plain) < explained(sample, votes, edges):
-            edges = plain
+    hint, share = hinted(family, sample, votes, allowed)
+    if hint is not None and share >= LEAST_EXPLAINED_SHARE:
+        return Program(family, hint)
+    edges = completed(family, edges_of(family, votes, allowed), allowed)
+    if hint is not None and not share < explained(sample, votes, edges):
+        edges = hint
     return Program(family, edges)
 
 

@@ -14,6 +14,7 @@ from itertools import chain, permutations
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, IntArray
+from cluster_analysis.thresholds.common import TOLERANCE_SHARE
 from cluster_analysis.thresholds.messages import LEAST_AGREEING_SHARE, LEAST_EXPLAINED_SHARE
 from cluster_analysis.trace.pairing.coincidences import Sample, Votes, explained
 from cluster_analysis.trace.pairing.program import Edges
@@ -39,8 +40,12 @@ _LAYINGS: tuple[_Laying, ...] = (
 )
 
 
-def hinted(family: Family, sample: Sample, votes: Votes, allowed: BoolArray) -> Edges | None:
-    """Return the messages of the hint that explains most; None where none explains enough.
+def hinted(family: Family, sample: Sample, votes: Votes, allowed: BoolArray) -> tuple[Edges | None, float]:
+    """Return the messages of the best hint, and which share of the waiting they explain.
+
+    Best is that which explains enough and which most ends tell of: ends that lie far apart tell little, and
+    explain any waiting, as they may coincide anywhere. Of those alike it is the first. Where none explains
+    enough it is the one that explains most; None without any.
 
     Args:
         family: groups of one program.
@@ -48,12 +53,13 @@ def hinted(family: Family, sample: Sample, votes: Votes, allowed: BoolArray) -> 
         votes: what coincides in it.
         allowed: stages that each slot may talk with (slots, stages).
     """
-    best, most = None, 0.0
+    best, most = None, (0.0, 0.0)
     for edges in hints(family, allowed):
         share = float(np.nan_to_num(explained(sample, votes, edges), nan=LEAST_EXPLAINED_SHARE))
-        if share >= LEAST_EXPLAINED_SHARE and (best is None or share > most):
-            best, most = edges, share
-    return best
+        own = min(share, LEAST_EXPLAINED_SHARE), votes.told(edges) if share >= LEAST_EXPLAINED_SHARE else 0.0
+        if own > (most[0], (1.0 + TOLERANCE_SHARE) * most[1]):
+            best, most = edges, own
+    return best, most[0]
 
 
 def completed(family: Family, edges: Edges, allowed: BoolArray) -> Edges:
@@ -80,6 +86,7 @@ def hints(family: Family, allowed: BoolArray) -> Iterator[Edges]:
     # Of two stages the order says it, but where calls of one meet two of the other's.
     if stated is None or family.n_stages > 2:
         yield from _scheduled(family)
+        yield from _rings(family)
 
 
 def in_order(family: Family, allowed: BoolArray) -> Edges | None:
@@ -97,6 +104,24 @@ def in_order(family: Family, allowed: BoolArray) -> Edges | None:
             sources.append(own)
             targets.append(other)
     return np.concatenate(sources), np.concatenate(targets)
+
+
+def _rings(family: Family) -> Iterator[Edges]:
+    """Rings of any length among the members, neighbours first (context parallelism): each sends to the next.
+
+    A group that holds several rings, replicas' say, has them side by side, or one through the other.
+    """
+    n = family.n_stages
+    own = [family.slots_of(stage) for stage in range(n)]
+    sends, receives = ([one[family.kind[one] != kind] for one in own] for kind in (RECEIVE, SEND))
+    for length in (size for size in range(n, 2, -1) if n % size == 0):
+        for apart in (one for one in range(1, n // length + 1) if n // length % one == 0):
+            members = np.arange(n).reshape(-1, length, apart)
+            for ahead in (1, -1):
+                after = np.empty(n, np.int64)
+                after[members] = np.roll(members, -ahead, axis=1)
+                if all(len(sends[s]) == len(receives[t]) for s, t in enumerate(after.tolist())):
+                    yield np.concatenate(sends), np.concatenate([receives[t] for t in after.tolist()])
 
 
 def _scheduled(family: Family) -> Iterator[Edges]:

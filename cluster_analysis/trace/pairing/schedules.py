@@ -1,4 +1,4 @@
-"""Pipeline schedules and rings: which message each stage sends and receives in which order.
+"""Pipeline schedules: which message each stage sends and receives in which order.
 
 Files name a send and its group, not the peer. Where a group has more than two stages, the peers follow from
 the schedule. Candidates are the schedules that frameworks use; whoever asks checks them
@@ -44,18 +44,13 @@ class BatchCall(Struct, frozen=True):
 
 
 def candidates(n_stages: int, n_first_sends: int) -> Iterator[tuple[StageCalls, ...]]:
-    """Yield schedules in which the first stage sends so many messages: 1F1B, GPipe, interleaved, and rings.
-
-    In a ring (context parallelism) everybody sends to the next one and receives from the one before.
-    """
+    """Yield schedules in which the first stage sends so many messages: 1F1B, GPipe and interleaved."""
     yield _schedule(n_stages, n_first_sends, 1, False)
     yield _schedule(n_stages, n_first_sends, 1, True)
     for chunks in range(2, MAX_CHUNKS + 1):
         microbatches, rest = divmod(n_first_sends, 2 * chunks - 1)
         if not rest and microbatches and microbatches % n_stages == 0:
             yield _schedule(n_stages, microbatches, chunks, False)
-    for distance in (1, n_stages - 1):
-        yield _ring(n_stages, n_first_sends, distance)
 
 
 def batched(calls: StageCalls, n_calls: int, *, same_peer: bool) -> tuple[BatchCall, ...] | None:
@@ -125,19 +120,6 @@ def single(calls: StageCalls) -> tuple[BatchCall, ...]:
         BatchCall((message,), ()) if is_send else BatchCall((), (message,))
         for message, is_send in zip(calls.messages, calls.is_send, strict=True)
     )
-
-
-@cache
-def _ring(n_stages: int, n_rounds: int, distance: int) -> tuple[StageCalls, ...]:
-    """Everybody sends to the one so far behind it."""
-    found = []
-    for stage in range(n_stages):
-        messages: list[Message] = []
-        for number in range(n_rounds):
-            messages.append((stage, (stage + distance) % n_stages, True, number, 0))
-            messages.append(((stage - distance) % n_stages, stage, True, number, 0))
-        found.append(StageCalls(tuple(messages), (True, False) * n_rounds))
-    return tuple(found)
 
 
 @cache

@@ -6,14 +6,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from cluster_analysis.judge.detection import detect
 from cluster_analysis.judge.open_questions import _long_pause, _unexplained
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Evidence, Finding
 from cluster_run.ids import HostId, Rank
 from cluster_simulate.api import Healthy, JobSpec
+from tests.analysis.copies import replace
 from tests.analysis.jobs import judged
 from tests.analysis.totals import judged_by_computing, on_hosts, peers_agree
 
@@ -34,6 +37,21 @@ def test_samples_that_differ_among_the_replicas_of_a_host_are_not_the_hosts(seed
 def test_samples_of_replicas_that_are_a_host_each_may_be_slow_hosts(seed: int) -> None:
     found = judged(JobSpec(tp=8, pp=1, dp=8, steps=5, microbatches=1, healthy=UNEVEN), seed=seed).detection
     assert found.verdict == "unknown"
+
+
+@pytest.mark.parametrize(("unseen", "verdict"), [(0.0, "healthy"), (0.02, "healthy"), (0.3, "unknown")])
+def test_a_job_in_which_ranks_wait_for_what_no_record_shows_is_not_called_healthy(
+    unseen: float, verdict: str
+) -> None:
+    job = judged(seed=3)
+    steps = job.evidence.step_table
+    waited = unseen * np.asarray(steps["computing_us"])
+    for name, more in (("computing_us", -waited), ("communication_not_overlapped_us", waited)):
+        at = steps.schema.get_field_index(name)
+        steps = steps.set_column(at, steps.schema.field(at), pa.array(np.asarray(steps[name]) + more))
+    found = detect(replace(job.evidence, step_table=steps), job.topology)
+    assert found.verdict == verdict
+    assert ("waiting_copied" in [one.kind for one in found.notes]) == (verdict == "unknown")
 
 
 def asked_of(steps: tuple[int, ...], pause_us: float, ranks: range = range(3, 4)) -> list[tuple[int, ...]]:

@@ -250,6 +250,10 @@ def test_what_is_slow_inside_a_host_is_a_port_and_no_network_card(
     [
         (fact("replay_far_off"), "Could not tell: the replay misses the measured steps by more than 5 %"),
         (
+            fact("waiting_copied", share=0.9, step_share=0.2),
+            "Could not tell: for whom ranks waited is not known of 90 %",
+        ),
+        (
             fact("long_pause", steps=(3,), longer_us=4e5, ranks=(7,)),
             "Could not tell: step 3 took up to 400 ms longer",
         ),

@@ -274,3 +274,22 @@ def bidirectional(n_stages: int, n_batches: int) -> Program:
         elif kind.endswith("f"):
             inbox[stage].append((free[stage], count, kind[:-1] + "b", m, 0))
     return tuple(map(tuple, made))
+
+
+def rings(n_ranks: int, n_rounds: int, *, length: int, apart: int = 1) -> Program:
+    """Rings of so many members, so far apart from each other, in which each sends to the next one."""
+    members = np.arange(n_ranks).reshape(-1, length, apart)
+    after, before = np.empty(n_ranks, int), np.empty(n_ranks, int)
+    after[members], before[members] = np.roll(members, -1, axis=1), np.roll(members, 1, axis=1)
+
+    def exchange(number: int, rank: int, source: int, target: int) -> Exchange:
+        return Exchange((("r", number, rank, target),), (("r", number, source, rank),))
+
+    return tuple(
+        tuple(
+            step
+            for number in range(n_rounds)
+            for step in (Work(1.0), exchange(number, rank, int(before[rank]), int(after[rank])))
+        )
+        for rank in range(n_ranks)
+    )

@@ -24,6 +24,7 @@ from tests.analysis.trace.pipelines import (
     interleaved,
     one_f_one_b,
     play,
+    rings,
     zero_bubble,
 )
 
@@ -150,3 +151,13 @@ def test_whom_files_name_is_believed_where_nobody_waits() -> None:
     links = pa.Table.from_pylist(rows, schema=LINKS)
     found = found_pairs(played.calls, played.topology, links=links)
     assert found == ends
+
+
+@pytest.mark.parametrize("eager", [False, True], ids=["sends wait", "eager sends"])
+@pytest.mark.parametrize(("length", "apart"), [(4, 1), (4, 4), (8, 1), (16, 1)])
+def test_rings_of_any_length_are_paired_also_where_one_group_holds_several(
+    length: int, apart: int, eager: bool
+) -> None:
+    program = rings(16, 8, length=length, apart=apart)
+    played = play(program, n_replicas=1, as_batches=True, eager=eager, scatter=0.3, pace={5: 1.3})
+    assert found_pairs(played.calls, played.topology, skew_ms=5.0) == played.pairs(played.calls)
