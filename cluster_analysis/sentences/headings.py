@@ -125,7 +125,8 @@ OPEN_QUESTIONS: Mapping[NoteFact, Template] = {
         "重放与实测的步耗时相差超过 5 %，可能掩盖损失",
     ),
     "waiting_copied": (
-        "for whom ranks waited is not known of {share:percent} of all waiting, {step_share:percent} of the step",
+        "for whom ranks waited is not known of {share:percent} of all waiting, "
+        "{step_share:percent} of the step",
         "全部等待时间的 {share:percent}（占每步 {step_share:percent}）不知在等待谁",
     ),
 }

@@ -109,9 +109,10 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "重放与实测的步耗时相差超过 5 %：无法重现的部分可能掩盖损失",
     ),
     "waiting_copied": (
-        "{share:percent} of all waiting, {step_share:percent} of the step, does not follow from who came late: "
-        "nobody can tell what was lost there",
-        "全部等待时间的 {share:percent}（占每步 {step_share:percent}）无法由谁迟到来解释：其中损失多少无法得知",
+        "{share:percent} of all waiting, {step_share:percent} of the step, does not follow from who came "
+        "late: nobody can tell what was lost there",
+        "全部等待时间的 {share:percent}（占每步 {step_share:percent}）无法由谁迟到来解释："
+        "其中损失多少无法得知",
     ),
     "unpaired_messages": (
         "some sends and receives could not be paired: their waits are taken as they were",
