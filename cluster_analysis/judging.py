@@ -66,7 +66,7 @@ def judged(known: Examined) -> AnalysisResult:
     give_back()
     seen = _ranks_with_data(read)
     expected = _expected_ranks(capture, topology, options.selection)
-    problems = one_a_file(capture.problems, read.problems)
+    problems = tuple(_placed(one, topology) for one in one_a_file(capture.problems, read.problems))
     missing = sorted(expected - seen)
     if NO_COMMON_STEP in evidence.notes:
         problems += (Problem(NO_COMMON_STEP, advice="record_same_steps"),)
@@ -121,6 +121,13 @@ def judged(known: Examined) -> AnalysisResult:
         tables=tables,
         addresses=known.shown_addresses,
     )
+
+
+def _placed(problem: Problem, topology: Topology) -> Problem:
+    """Return the problem with the host of its rank, which was not known when it was met."""
+    if problem.host is not None or problem.rank is None:
+        return problem
+    return replace(problem, host=topology.hosts.get(problem.rank))
 
 
 def _ranks_with_data(read: RanksRead) -> set[Rank]:

@@ -24,6 +24,7 @@ from cluster_analysis.engine.tasks import Wanted
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.tables.model import Capture, RankSource, Selection, Topology
 from cluster_analysis.topology.build import build_topology
+from cluster_analysis.topology.hosts import seated
 from cluster_run.errors import InputError
 from cluster_run.ids import HostId, format_number_ranges
 from cluster_run.problem import Problem
@@ -108,6 +109,7 @@ def examined(
             wanted = Wanted(options.selection, spans=has_insight, calls_alone=calls_alone)
             read = read_all(engine, sources, wanted, stem, tell)
             require_data(read, options)
+            capture = seated(capture, read.metadata)
             topology, contradictions = _topology(capture, read, options.selection)
             parts, problems = reduce_all(engine, read, topology, tell, str(scratch) if stem else "")
             if not wanted.spans:  # else Insight's files come at once

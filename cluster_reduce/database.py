@@ -33,7 +33,7 @@ WANTED: dict[str, tuple[str, ...] | None] = {
     "enum_api_type": None,
     "enum_hccl_data_type": None,
     "gc_record": ("startns", "endns"),
-    "host_info": ("hostname",),
+    "host_info": ("hostname", "hostuid"),
     "memory_record": ("component", "timestamp", "totalallocated", "totalreserved", "totalactive"),
     "meta_data": ("name", "value"),
     "pytorch_api": ("startns", "endns", "name"),

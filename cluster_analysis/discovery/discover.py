@@ -135,6 +135,8 @@ def _capture(
         devices=dict(sorted(devices.items())),
         addresses=hosts.addresses,
         notes=(*notes, *choice.notes),
+        names={rank: one.host_name for rank, one in choice.captures.items()},
+        is_placed=hosts.is_placed,
     )
 
 

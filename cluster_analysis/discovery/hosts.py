@@ -26,19 +26,14 @@ class Hosts(Struct, frozen=True):
     addresses: Mapping[HostId, str]
     devices: Mapping[Rank, DeviceId]
     problems: tuple[Problem, ...] = ()
+    is_placed: bool = True
 
 
 def hosts_of(captures: Mapping[Rank, Found], places: Places) -> Hosts:
-    """Return the host of each rank.
-
-    Outside a run directory the hosts are the names in `{host}_{pid}_{time}_ascend_pt`, numbered by rank.
-    """
+    """Return the host of each rank; none where neither folders nor a table tell: see `topology.hosts`."""
     of_rank, addresses = dict(places.hosts), dict(places.addresses)
-    if not of_rank and captures and all(one.host is None and one.host_name for one in captures.values()):
-        names = list(dict.fromkeys(captures[rank].host_name for rank in sorted(captures)))
-        number_of = {name: HostId(str(number)) for number, name in enumerate(names, start=1)}
-        of_rank = {rank: number_of[one.host_name] for rank, one in captures.items()}
-        return Hosts(of_rank, {host: name for name, host in number_of.items()}, places.devices)
+    if not of_rank and all(one.host is None for one in captures.values()):
+        return Hosts({}, {}, places.devices, is_placed=False)
     server_of = {place.rank: place.server_id for place in (places.table.places if places.table else ())}
     elsewhere: list[Rank] = []
     unknown: list[Rank] = []

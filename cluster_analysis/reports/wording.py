@@ -10,7 +10,7 @@ from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import open_question, say
 from cluster_analysis.sentences.phrase import Phrase
 from cluster_analysis.sentences.terms import KINDS
-from cluster_run.findings import FAULT_KINDS, WARNING_COST_SHARE, Finding, FindingsDocument
+from cluster_run.findings import FAULT_KINDS, WARNING_COST_SHARE, Finding, FindingsDocument, RunInfo
 from cluster_run.ids import HostId, format_number_ranges
 
 #: Kinds whose name needs an article after "lost to".
@@ -242,6 +242,11 @@ def _may_be_fault(finding: Finding) -> bool:
     return finding.kind in FAULT_KINDS or (bool(finding.hosts) and not finding.separable)
 
 
+def lacks_hosts(run: RunInfo) -> bool:
+    """Return whether nothing tells on which hosts the ranks ran, and that matters."""
+    return not run.hosts and run.ranks > 1
+
+
 def run_line(document: FindingsDocument) -> str:
     """Return what was analysed, in one line."""
     run = document.run
@@ -254,7 +259,7 @@ def run_line(document: FindingsDocument) -> str:
     steps = (
         f"{count(len(run.steps), 'step')} ({format_number_ranges(run.steps)})" if run.steps else "no steps"
     )
-    hosts = count(run.hosts, "host") if run.hosts else ""
+    hosts = count(run.hosts, "host") if run.hosts else "hosts unknown" if lacks_hosts(run) else ""
     parts = [ranks, hosts, steps, parallel, ", ".join(map(plain, run.sources))]
     return " · ".join(part for part in parts if part)
 

@@ -137,7 +137,12 @@ def headline(document: FindingsDocument, dictionary: Dictionary) -> Phrase:
     run = document.run
     step = wording.format_ms(run.step_ms)
     if document.verdict == "healthy":
-        ranks, hosts = dictionary.count("ranks", run.ranks), dictionary.count("hosts", max(1, run.hosts))
+        ranks = dictionary.count("ranks", run.ranks)
+        hosts = (
+            dictionary.say("hosts.unknown")
+            if wording.lacks_hosts(run)
+            else dictionary.count("hosts", max(1, run.hosts))
+        )
         costs = wording.listed_costs(document)
         if costs:
             return dictionary.say("headline.healthy.costs", ranks=ranks, hosts=hosts, step=step, costs=costs)
@@ -176,7 +181,8 @@ def run_phrases(document: FindingsDocument, dictionary: Dictionary) -> tuple[Phr
         ranks = dictionary.say("run.ranksof", n=f"{run.ranks:,}", expected=f"{run.expected_ranks:,}")
     sizes = run.parallel
     named = (("TP", sizes.tp), ("PP", sizes.pp), ("DP", sizes.dp), ("CP", sizes.cp), ("EP", sizes.ep))
-    parts = [ranks, *([dictionary.count("hosts", run.hosts)] if run.hosts else [])]
+    hosts = dictionary.count("hosts", run.hosts) if run.hosts else dictionary.say("run.hosts.unknown")
+    parts = [ranks, *([hosts] if run.hosts or wording.lacks_hosts(run) else [])]
     if run.steps:
         parts.append(
             dictionary.say(

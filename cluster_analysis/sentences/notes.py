@@ -136,6 +136,22 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "{n_captures:is|are} not read",
         "{n_captures} 个 {family} 采集未读取：同一次运行中有更完整的采集",
     ),
+    "hosts_by_devices": (
+        "the names of captures do not tell hosts; device numbers that start again make {n_hosts} hosts, "
+        "counted by rank: put the job's rank table (hccl.json) beside the captures to be sure",
+        "采集名称无法区分主机；按重新开始的设备号，依卡号计为 {n_hosts} 台主机："
+        "把作业的 rank table（hccl.json）放在采集旁可以确认",
+    ),
+    "hosts_unknown": (
+        "hosts are unknown ({why:term}): ranks are judged, and nothing is said of hosts; put the job's rank "
+        "table (hccl.json) beside the captures, or collect them with cluster-collect",
+        "主机未知（{why:term}）：只判断各卡，不对主机下结论；请把作业的 rank table（hccl.json）放在采集旁，"
+        "或用 cluster-collect 收集",
+    ),
+    "hosts_are_one": (
+        "hosts {host} and {other} are one machine by their databases (HOST_INFO): both are host {host}",
+        "根据数据库（HOST_INFO），主机 {host} 与 {other} 是同一台机器：都记为主机 {host}",
+    ),
     "no_groups": (
         "r1.x files name no communication groups: operators of one name are matched over the ranks that "
         "have it, "

@@ -15,6 +15,12 @@ TERMS: Mapping[str, tuple[str, str]] = {
     "unknown": ("group of unknown purpose", "用途未知的通信域"),
     "failed": ("failed", "失败"),
     "unstable": ("unstable", "不稳定"),
+    "no name": ("not all captures name one", "并非所有采集都注明主机"),
+    "one device twice": (
+        "by their names one host would have a device twice",
+        "按名称会有一台主机出现重复设备",
+    ),
+    "names of processes": ("their names are those of processes", "名称是进程名"),
 }
 #: Ranks that do the same work: what they are part of.
 ROLES: Mapping[str, tuple[str, str]] = {

@@ -43,7 +43,11 @@ class RankSource(Struct, frozen=True):
 
 
 class Capture(Struct, frozen=True):
-    """Everything discovery found for one window of one job. `addresses` maps hosts to real names."""
+    """Everything discovery found for one part: one window of one job. `addresses` maps hosts to real names.
+
+    `hosts` are those of the run directory. Where there is none (`is_placed`), `topology.hosts` tells them by
+    `names`, the host in each capture's name (empty where it names none), and by what the ranks' files say.
+    """
 
     sources: tuple[RankSource, ...]
     expected_ranks: tuple[Rank, ...]
@@ -53,6 +57,8 @@ class Capture(Struct, frozen=True):
     addresses: Mapping[HostId, str] = field(default_factory=dict)
     #: What the reader should know though nothing is missing: which of several captures was taken, and such.
     notes: tuple[Fact, ...] = ()
+    names: Mapping[Rank, str] = field(default_factory=dict)
+    is_placed: bool = True
 
 
 class DeclaredGroup(Struct, frozen=True):
@@ -77,6 +83,7 @@ class RankMetadata(Struct, frozen=True):
     world_size: int = 0
     groups: tuple[DeclaredGroup, ...] = ()
     host_name: str = ""
+    host_uid: str = ""
     profiler_level: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     own_rank: Rank | None = None

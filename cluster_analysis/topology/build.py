@@ -15,7 +15,7 @@ from cluster_analysis.topology.groups import declared_members, find_members, in_
 from cluster_analysis.topology.roles import assign_roles
 from cluster_analysis.trace.calls import codes
 from cluster_run.facts import fact
-from cluster_run.ids import DeviceId, HostId, ParallelSizes, Rank
+from cluster_run.ids import DeviceId, ParallelSizes, Rank
 from cluster_run.problem import Problem
 
 _NO_LOCAL = -1
@@ -51,7 +51,7 @@ def build_topology(
     roles = assign_roles(members, sizes, ranks, use)
     topology = Topology(
         ranks=ranks,
-        hosts=dict(capture.hosts) or _hosts_of(metadata),
+        hosts=dict(capture.hosts),
         devices=_devices_of(metadata) | dict(capture.devices),
         groups=dict(roles.groups),
         parallel=roles.parallel,
@@ -66,15 +66,6 @@ def build_topology(
 def _devices_of(metadata: Mapping[Rank, RankMetadata]) -> dict[Rank, DeviceId]:
     """Return the devices that captures name: ranks need not lie on the devices of their own numbers."""
     return {rank: one.device for rank, one in sorted(metadata.items()) if one.device is not None}
-
-
-def _hosts_of(metadata: Mapping[Rank, RankMetadata]) -> dict[Rank, HostId]:
-    """Return hosts by the names that databases hold, numbered by rank, where all of them hold one."""
-    names = {rank: metadata[rank].host_name for rank in sorted(metadata)}
-    if not names or not all(names.values()):
-        return {}
-    number_of = {name: HostId(str(number)) for number, name in enumerate(dict.fromkeys(names.values()), 1)}
-    return {rank: number_of[name] for rank, name in names.items()}
 
 
 def _declared_sizes(

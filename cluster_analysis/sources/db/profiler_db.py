@@ -8,6 +8,7 @@ communication operators). An event belongs to the step in which it starts.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -262,10 +263,14 @@ def read_db_metadata(path: Path, remark: Remark) -> RankMetadata:
             values = {
                 str(name): str(value) for name, value in database.few_rows("META_DATA", "name", "value")
             }
-        host = ""
+        host = uid = ""
         if database.has("HOST_INFO", "hostName"):
             found = database.few_rows("HOST_INFO", "hostName")
             host = str(found[0][0]) if found else ""
+        with suppress(BadFileError):  # columns of an older version lack it
+            if database.has("HOST_INFO", "hostUid"):
+                found = database.few_rows("HOST_INFO", "hostUid")
+                uid = str(found[0][0]) if found else ""
     parts = [
         f'"{name}": {values[name]}'
         for name in ("distributed_args", "parallel_group_info")
@@ -275,7 +280,7 @@ def read_db_metadata(path: Path, remark: Remark) -> RankMetadata:
         metadata = parse_metadata(("{" + ", ".join(parts) + "}").encode())
     except BadFileError as error:
         raise BadFileError(fact("of_part", part="META_DATA"), None, error.why) from error
-    return replace(metadata, host_name=host)
+    return replace(metadata, host_name=host, host_uid=uid)
 
 
 def read_db_environment(path: Path, rank: int, remark: Remark) -> pa.Table | None:

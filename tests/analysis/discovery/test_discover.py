@@ -200,12 +200,12 @@ def test_captures_without_a_time_that_lie_in_two_directories_are_two_windows(tmp
     assert all("/first/" in path for source in capture.sources for path in source.files.values())
 
 
-def test_hosts_outside_a_run_directory_are_those_in_the_names_of_captures(tmp_path: Path) -> None:
+def test_outside_a_run_directory_captures_name_hosts_and_discovery_decides_nothing(tmp_path: Path) -> None:
     for rank, host in enumerate(["nodeB", "nodeB", "nodeA"]):
         write_capture(tmp_path, rank, f"{host}_{100 + rank}_20250109123456000_ascend_pt")
     capture = discover(tmp_path)
-    assert capture.hosts == {0: "1", 1: "1", 2: "2"}
-    assert capture.addresses == {"1": "nodeB", "2": "nodeA"}
+    assert (capture.hosts, capture.is_placed) == ({}, False)
+    assert capture.names == {0: "nodeB", 1: "nodeB", 2: "nodeA"}
 
 
 def test_names_of_hosts_in_names_of_captures_are_not_shown(tmp_path: Path) -> None:

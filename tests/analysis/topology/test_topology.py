@@ -299,12 +299,6 @@ def test_neighbouring_groups_alone_could_be_tensor_or_data_parallel_and_stay_unk
     assert {group.role for group in topology.groups.values()} == {"unknown"}
 
 
-def test_hosts_are_those_that_databases_name_where_discovery_found_none() -> None:
-    metadata = {rank: RankMetadata(host_name=name) for rank, name in enumerate(["b", "a", "b"])}
-    topology, _ = build([tables(rank) for rank in range(3)], metadata)
-    assert topology.hosts == {0: "1", 1: "2", 2: "1"}
-
-
 def test_ranks_that_declare_another_job_are_told() -> None:
     metadata = {
         0: declared(tp=2, world_size=4),

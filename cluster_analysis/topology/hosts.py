@@ -1,0 +1,150 @@
+"""Which rank ran on which host: what signs there are, and which of them is trusted first.
+
+1. The run directory and its rank table: whoever collected knows. Files that say that two of its hosts are one
+   machine are believed, where no device would be there twice.
+2. The host that each rank's database names.
+3. The host in the names of captures, unless these are names of processes: each ends in its own rank, or there
+   are as many names as ranks and no device number is there twice.
+4. Device numbers that start again: ranks fill one host after the other.
+
+A sign that puts one device on a host twice is wrong, and the next one is asked. Where none is left hosts are
+unknown: ranks are judged, and nothing is said of hosts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cluster_analysis.tables.model import Capture, RankMetadata
+from cluster_run.facts import Fact, fact
+from cluster_run.ids import DeviceId, HostId, Rank
+
+_LAST_NUMBER = re.compile(r"(\d+)$")
+#: Fewer ranks start again by chance: what is one device a host, or one process that sees one device?
+_FEWEST_DEVICES = 2
+
+
+class Seats(Struct, frozen=True):
+    """Host of each rank, empty where hosts are unknown; real names of hosts; and what is to be known of it."""
+
+    of_rank: Mapping[Rank, HostId]
+    addresses: Mapping[HostId, str]
+    notes: tuple[Fact, ...] = ()
+
+
+def seated(capture: Capture, metadata: Mapping[Rank, RankMetadata]) -> Capture:
+    """Return the capture with the hosts that its own files, and those of the run directory, tell together."""
+    devices = {rank: one.device for rank, one in metadata.items() if one.device is not None}
+    devices |= dict(capture.devices)
+    seats = (
+        _one_machine(capture, metadata, devices)
+        if capture.is_placed
+        else _by_files(capture.names, metadata, devices)
+    )
+    return replace(
+        capture,
+        hosts=seats.of_rank,
+        addresses=seats.addresses,
+        notes=(*capture.notes, *seats.notes),
+    )
+
+
+def _one_machine(
+    capture: Capture, metadata: Mapping[Rank, RankMetadata], devices: Mapping[Rank, DeviceId]
+) -> Seats:
+    """Return the hosts of a run directory, two of them as one where their databases name the same machine."""
+    machine_of = _machines(metadata)
+    hosts_of: dict[Hashable, set[HostId]] = {}
+    for rank, host in capture.hosts.items():
+        hosts_of.setdefault(machine_of.get(rank, ("folder", host)), set()).add(host)
+    first: dict[HostId, HostId] = {}
+    for hosts in hosts_of.values():
+        ordered = sorted(hosts, key=lambda host: (len(host), host))
+        ranks = [rank for rank, host in capture.hosts.items() if host in hosts]
+        if len(ordered) > 1 and _holds_once(dict.fromkeys(ranks, ordered[0]), devices):
+            first |= dict.fromkeys(ordered[1:], ordered[0])
+    of_rank = {rank: first.get(host, host) for rank, host in capture.hosts.items()}
+    notes = tuple(fact("hosts_are_one", host=kept, other=other) for other, kept in sorted(first.items()))
+    return Seats(of_rank, capture.addresses, notes)
+
+
+def _by_files(
+    names: Mapping[Rank, str], metadata: Mapping[Rank, RankMetadata], devices: Mapping[Rank, DeviceId]
+) -> Seats:
+    """Return hosts numbered by rank, by the first sign that does not contradict itself."""
+    ranks = sorted({*names, *metadata})
+    machine_of = _machines(metadata)
+    by_name = {rank: name for rank, name in names.items() if name}
+    if ranks and machine_of.keys() >= set(ranks) and _holds_once(machine_of, devices):
+        real = {rank: metadata[rank].host_name for rank in ranks}
+        return _numbered(machine_of, real)
+    why = _why_not_names(by_name, ranks, devices)
+    if why is None:
+        return _numbered(by_name, by_name)
+    blocks = _blocks(ranks, devices)
+    if blocks:
+        return replace(
+            _numbered(blocks, {}), notes=(fact("hosts_by_devices", n_hosts=len(set(blocks.values()))),)
+        )
+    unknown = (fact("hosts_unknown", why=why),) if len(ranks) > 1 and by_name else ()
+    return Seats({}, {}, unknown)
+
+
+def _machines(metadata: Mapping[Rank, RankMetadata]) -> dict[Rank, Hashable]:
+    return {rank: (one.host_uid, one.host_name) for rank, one in metadata.items() if one.host_name}
+
+
+def _holds_once(host_of: Mapping[Rank, Hashable], devices: Mapping[Rank, DeviceId]) -> bool:
+    """Return whether no host has one device twice."""
+    places = [(host, devices[rank]) for rank, host in host_of.items() if rank in devices]
+    return len(set(places)) == len(places)
+
+
+def _why_not_names(
+    by_name: Mapping[Rank, str], ranks: Iterable[Rank], devices: Mapping[Rank, DeviceId]
+) -> str | None:
+    """Return why the names in captures' names are not those of hosts, None where they may be."""
+    if not by_name or by_name.keys() != set(ranks):
+        return "no name"
+    if not _holds_once(by_name, devices):
+        return "one device twice"
+    if len(by_name) == 1 or len(set(by_name.values())) < len(by_name):
+        return None
+    ends = {rank: _LAST_NUMBER.search(name) for rank, name in by_name.items()}
+    ends_in_rank = all(end is not None and int(end.group(1)) == rank for rank, end in ends.items())
+    known = [devices[rank] for rank in by_name if rank in devices]
+    starts_again = len(set(known)) < len(known)
+    return "names of processes" if ends_in_rank or (known and not starts_again) else None
+
+
+def _blocks(ranks: Iterable[Rank], devices: Mapping[Rank, DeviceId]) -> dict[Rank, Hashable]:
+    """Return the number of the host of each rank, counted by device numbers that start again.
+
+    Empty where they do not, or not in the same way on all hosts.
+    """
+    blocks: list[dict[Rank, DeviceId]] = []
+    last = None
+    for rank in ranks:
+        if rank not in devices:
+            return {}
+        if last is None or devices[rank] <= last:
+            blocks.append({})
+        last = blocks[-1][rank] = devices[rank]
+    alike = {tuple(block.values()) for block in blocks}
+    if len(blocks) < 2 or len(alike) > 1 or len(blocks[0]) < _FEWEST_DEVICES:
+        return {}
+    return {rank: number for number, block in enumerate(blocks) for rank in block}
+
+
+def _numbered(host_of: Mapping[Rank, Hashable], real: Mapping[Rank, str]) -> Seats:
+    ordered = sorted(host_of)
+    number_of = {
+        host: HostId(str(number))
+        for number, host in enumerate(dict.fromkeys(host_of[rank] for rank in ordered), 1)
+    }
+    of_rank = {rank: number_of[host_of[rank]] for rank in ordered}
+    return Seats(of_rank, {of_rank[rank]: real[rank] for rank in ordered if real.get(rank)})
