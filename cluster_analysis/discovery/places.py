@@ -110,11 +110,16 @@ def _ranks_of_devices(
 
 
 def _mapping_of_names(root: Path, table: RankTable) -> dict[str, HostId]:
-    """Return which directory is of which server where no mapping was written but only one can be meant."""
+    """Return which directory is of which server where no mapping was written but only one can be meant.
+
+    Where no directory is a host's, as in a plain tree, servers are numbered as they come.
+    """
     tree = root / layout.PROFILER_TREE_NAME
     try:
         names = {path.name for path in tree.iterdir() if path.is_dir()}
-    except OSError:  # There is none; the walk tells what cannot be read.
+    except FileNotFoundError:
+        return {str(server): HostId(str(number)) for number, server in enumerate(table.server_ids, 1)}
+    except OSError:  # The walk tells what cannot be read.
         return {}
     servers = [str(server) for server in table.server_ids]
     if len(names) == len(servers) == 1:

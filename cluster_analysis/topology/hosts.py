@@ -29,7 +29,7 @@ _FEWEST_DEVICES = 2
 
 
 class Seats(Struct, frozen=True):
-    """Host of each rank, empty where hosts are unknown; real names of hosts; and what is to be known of it."""
+    """Host of each rank, none where hosts are unknown; real names of hosts; what is to be known of it."""
 
     of_rank: Mapping[Rank, HostId]
     addresses: Mapping[HostId, str]

@@ -80,3 +80,12 @@ def test_a_host_that_the_rank_table_spells_otherwise_keeps_its_ranks(tmp_path: P
     for rank in range(2):
         write_capture(run / f"cluster_profiler/{rank + 1}/profiler", rank, f"rank{rank}_ascend_pt")
     assert discover(run).hosts == {0: "1", 1: "2"}
+
+
+def test_a_rank_table_beside_a_plain_tree_says_who_ran_where(tmp_path: Path) -> None:
+    for rank in range(4):
+        write_capture(tmp_path, rank, f"dp0_rank{rank}_{rank}_2025010100000000{rank}_ascend_pt")
+    (tmp_path / "hccl.json").write_text(rank_table(("10.0.0.7", [0, 1]), ("10.0.0.8", [2, 3])))
+    capture = discover(tmp_path)
+    assert capture.hosts == {0: "1", 1: "1", 2: "2", 3: "2"}
+    assert capture.addresses == {"1": "10.0.0.7", "2": "10.0.0.8"}
