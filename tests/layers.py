@@ -224,12 +224,14 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_hook": "cluster_hook cluster_run",
         "demo": "cluster_run cluster_collect cluster_analysis cluster_simulate",
         "benchmarks.models": (
-            "benchmarks.models.streams benchmarks.models.paths benchmarks.models.queues cluster_run.findings"
+            "benchmarks.models.streams benchmarks.models.paths benchmarks.models.queues "
+            "benchmarks.models.flows cluster_run.findings"
         ),
         # A model shares no code with the simulator, with the analysis, or with another model.
         "benchmarks.models.streams": "benchmarks.models.truth benchmarks.models.hashes cluster_run.findings",
         "benchmarks.models.paths": "benchmarks.models.truth benchmarks.models.hashes cluster_run.findings",
         "benchmarks.models.queues": "benchmarks.models.truth benchmarks.models.hashes cluster_run.findings",
+        "benchmarks.models.flows": "benchmarks.models.truth benchmarks.models.hashes cluster_run.findings",
         "benchmarks.detection": "benchmarks.models cluster_run cluster_analysis cluster_simulate",
         "benchmarks.collecting": "cluster_collect",
         "benchmarks": "cluster_run cluster_collect cluster_analysis cluster_simulate cluster_hook demo",

@@ -10,6 +10,7 @@ from types import ModuleType
 from benchmarks.detection.field_rules import RULES
 from benchmarks.detection.no_matrix import has_matrix, mode_of_model, remove_matrix
 from benchmarks.detection.scoring import Said
+from benchmarks.models.flows import model as flows
 from benchmarks.models.paths import model as paths
 from benchmarks.models.queues import model as queues
 from benchmarks.models.streams import model as streams
@@ -19,7 +20,7 @@ from cluster_analysis.options import AnalyseOptions
 
 #: Rules that need nothing but step times: the calls are laid out, and let go, before judging.
 _RULES = ("5 % spread",)
-MODELS: dict[str, ModuleType] = {one.NAME: one for one in (streams, paths, queues)}
+MODELS: dict[str, ModuleType] = {one.NAME: one for one in (streams, paths, queues, flows)}
 
 
 def judge(source: str, mode: str, seed: int, fault_class: str | None) -> tuple[KnownJob, Said]:

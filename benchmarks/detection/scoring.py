@@ -111,11 +111,13 @@ def is_right(finding: Finding, fault: KnownFault) -> bool:
     if fault.links:
         return {frozenset(link) for link in fault.links} <= pairs
     ranks = {int(rank) for rank in finding.ranks}
+    if fault.is_of_many:
+        return ranks <= set(fault.ranks)
     if fault.kind in ("stalled_groups", "retransmission"):
         named = ranks | {end for pair in pairs for end in pair}
         return bool(named) and named <= set(fault.ranks)
-    if fault.hosts and finding.kind in ("slow_host", "slow_uplink", "slow_host_pair"):
-        return set(finding.hosts) == set(fault.hosts)
+    if fault.hosts and finding.kind in ("slow_host", "slow_uplink", "slow_rack", "slow_host_pair"):
+        return any(set(finding.hosts) == set(hosts) for hosts in (fault.hosts, *fault.other_hosts))
     return ranks == set(fault.ranks)
 
 

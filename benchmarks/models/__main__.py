@@ -7,11 +7,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.models.flows import model as flows
 from benchmarks.models.paths import model as paths
 from benchmarks.models.queues import model as queues
 from benchmarks.models.streams import model as streams
 
-MODELS = {one.NAME: one for one in (streams, paths, queues)}
+MODELS = {one.NAME: one for one in (streams, paths, queues, flows)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

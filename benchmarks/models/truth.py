@@ -15,7 +15,9 @@ class KnownFault:
 
     `accepted` are the kinds that name it right: more than one where the files cannot tell them apart.
     `cost_ms` is a step's saving with all other faults repaired, `marginal_ms` with all others left: two equal
-    faults hide each other. `ranks` are a host's ranks, or the ends of links.
+    faults hide each other. `ranks` are a host's ranks, or the ends of links. `other_hosts` name it as well
+    where nothing tells them from `hosts`: what leaves one of two racks comes to the other. Of what is of
+    many, a finding need not name all ranks.
     """
 
     kind: str
@@ -25,6 +27,8 @@ class KnownFault:
     links: tuple[tuple[int, int], ...]
     cost_ms: float
     marginal_ms: float
+    other_hosts: tuple[tuple[str, ...], ...] = ()
+    is_of_many: bool = False
 
 
 @dataclass(frozen=True)
