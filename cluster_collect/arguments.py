@@ -15,6 +15,7 @@ from cluster_collect.argument_types import key_value, moment, seconds, size, siz
 from cluster_collect.selection.rank_options import RankArguments, add_rank_options, rank_arguments
 from cluster_collect.selection.what import what_arguments
 from cluster_collect.spec import CollectOptions, Compression
+from cluster_live.options import LiveOptions, add_live_options, live_options
 from cluster_run.command_line import exit_codes_help, named_path, positive_number
 from cluster_run.errors import ExitCode
 from cluster_run.version import VERSION
@@ -27,6 +28,7 @@ examples:
   cluster-collect --inventory hosts.yaml --output run1
   cluster-collect --hosts 'node[01-16]' --profiler-root /data/prof --rank-table hccl.json
   cluster-collect --like run1 --ranks suspects --what full
+  cluster-collect --live 3 --inventory hosts.yaml
 
 """
 _EXIT_CODES = {
@@ -48,6 +50,7 @@ class Arguments:
     output: Path | None
     options: CollectOptions
     of_ranks: RankArguments = field(default_factory=RankArguments)
+    live: LiveOptions | None = None
     host_defaults: Mapping[str, str | int] = field(default_factory=dict)
     ask_password: bool = False
     ask_passphrase: bool = False
@@ -57,7 +60,9 @@ class Arguments:
 
     @property
     def mode(self) -> str:
-        """What is to be done: `check`, `dry-run` or `collect`."""
+        """What is to be done: `live`, `check`, `dry-run` or `collect`."""
+        if self.live is not None:
+            return "live"
         if self.options.check:
             return "check"
         return "dry-run" if self.options.dry_run else "collect"
@@ -111,6 +116,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         output=given.output,
         options=options,
         of_ranks=of_ranks,
+        live=live_options(parser, given),
         host_defaults=_host_defaults(given),
         ask_password=given.ask_password,
         ask_passphrase=given.ask_passphrase,
@@ -132,6 +138,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_host_options(parser.add_argument_group("which hosts"))
     _add_data_options(parser.add_argument_group("what, and where to"))
     add_rank_options(parser.add_argument_group("some ranks"))
+    add_live_options(parser.add_argument_group("capturing a job that runs (--live)"))
     _add_columns_options(parser.add_argument_group("reading on the hosts (--what columns)"))
     _add_limits(parser.add_argument_group("limits"))
     output = parser.add_argument_group("output")

@@ -37,7 +37,7 @@ from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME
 from cluster_run.manifest import HostOutcome, Origin
 from cluster_run.ranktable import read_rank_table
 
-_VERBS = {"check": "checking", "dry-run": "listing", "collect": COLLECTING}
+_VERBS = {"check": "checking", "dry-run": "listing", "collect": COLLECTING, "live": COLLECTING}
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def carry_out(argv: Sequence[str], arguments: Arguments) -> Result:
     for warning in job.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     verbosity = Verbosity(min(arguments.verbosity, max(Verbosity)))
-    work = {"check": _check, "dry-run": _plan, "collect": _collect}[arguments.mode]
+    work = {"check": _check, "dry-run": _plan, "collect": _collect, "live": _live}[arguments.mode]
     with display(job.inventory.specs, verbosity, sys.stderr, _VERBS[arguments.mode]) as shown:
         return work(job, shown)
 
@@ -178,6 +178,15 @@ def _collect(job: _Job, shown: Display) -> Result:
     if job.arguments.json:
         return Result(collection_json(outcomes, around, code), code, next_step)
     return Result(collection_text(outcomes, around), code, next_step)
+
+
+def _live(job: _Job, shown: Display) -> Result:
+    from cluster_live.command import Hosts, called  # noqa: PLC0415 - what only a capture needs
+
+    assert job.arguments.live is not None
+    hosts = Hosts(job.inventory.specs, job.arguments.options, job.inventory.rank_table, job.origin)
+    text, code = called(hosts, job.arguments.live, job.run, shown, as_json=job.arguments.json)
+    return Result(text, code)
 
 
 def _plan(job: _Job, shown: Display) -> Result:

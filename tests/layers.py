@@ -13,6 +13,7 @@ PACKAGES = (
     "cluster_run",
     "cluster_reduce",
     "cluster_collect",
+    "cluster_live",
     "cluster_analysis",
     "cluster_simulate",
     "cluster_hook",
@@ -83,7 +84,18 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_collect.transfer.plan cluster_collect.transports.ssh.command "
             f"cluster_collect.inventory.nodesets {_COLLECTOR} cluster_run"
         ),
-        "cluster_collect": "cluster_collect cluster_run",
+        # Runs on hosts, where nothing else of ours is.
+        "cluster_live.host": "",
+        "cluster_live.options": "cluster_collect.argument_types cluster_run",
+        "cluster_live.ways": (
+            "cluster_live.common_start cluster_live.session cluster_live.sight cluster_live.whose "
+            f"{_COLLECTOR} cluster_run"
+        ),
+        "cluster_live": (
+            "cluster_live cluster_collect.transfer cluster_collect.transports cluster_collect.remote "
+            f"cluster_collect.runner {_COLLECTOR} cluster_run"
+        ),
+        "cluster_collect": "cluster_collect cluster_live cluster_run",
         "cluster_analysis.numeric": "",
         # Sentences of facts, in every language; what judges knows facts only.
         "cluster_analysis.sentences": "cluster_run",

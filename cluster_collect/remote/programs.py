@@ -142,6 +142,12 @@ exec 2>&1 </dev/null
 sh -c "$prepare"
 """
 
+#: A program that is talked to: what it reads and writes is no stream of files.
+_TALK = rb"""
+say "$marker"
+exec python3 -I -S -B -c "$boot"
+"""
+
 
 def quoted(value: bytes) -> bytes:
     """Return `value` as one word of the POSIX shell."""
@@ -288,3 +294,8 @@ def hash_program(profiler_root: bytes, names: Iterable[bytes], niceness: int) ->
 def prepare_program(command: str) -> RemoteProgram:
     """Return the program that runs the inventory's `prepare` command, both outputs as one."""
     return _program(_PREPARE, {b"prepare": quoted(command.encode())})
+
+
+def talk_program(boot: bytes, data: bytes) -> RemoteProgram:
+    """Return the program that gives `data` to the Python program `boot`, which answers what it is sent."""
+    return _program(_TALK, {b"boot": quoted(boot)}, data)

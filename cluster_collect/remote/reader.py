@@ -1,4 +1,4 @@
-"""The reader that `--what columns` runs on hosts: one archive of `cluster_reduce`, the same bytes everywhere.
+"""Programs of ours that run on hosts, like the reader of `--what columns`: one archive, everywhere the same.
 
 It travels through standard input and is never a file there with a name. A few lines of Python take it in,
 compare its SHA-256 and start it.
@@ -18,7 +18,8 @@ from importlib.resources import as_file, files
 
 from cluster_run.version import VERSION
 
-_PACKAGE = "cluster_reduce"
+#: What `--what columns` runs.
+_READER = "cluster_reduce"
 #: The first moment that an archive can hold.
 _NO_DATE = (1980, 1, 1, 0, 0, 0)
 _COMPRESSION_LEVEL = 9
@@ -43,14 +44,14 @@ try:
         unfit("other bytes came than were sent")
     # A file without a name: nothing is left behind, however this ends.
     try:
-        archive = os.memfd_create("cluster-reduce")
+        archive = os.memfd_create("{package}")
     except (AttributeError, OSError):
         unnamed = tempfile.TemporaryFile()
         archive = unnamed.fileno()
     while content:
         content = content[os.write(archive, content):]
     sys.path.insert(0, "/proc/self/fd/%d" % archive)
-    from cluster_reduce.__main__ import main
+    from {package}.__main__ import main
 except (ImportError, OSError, MemoryError) as error:
     unfit("Python there: %s" % str(error).replace("\\n", " ")[:200])
 sys.exit(main())
@@ -59,8 +60,9 @@ sys.exit(main())
 
 @dataclass(frozen=True)
 class Reader:
-    """The archive, its SHA-256, the program that starts it, and the sources in it by their names."""
+    """The archive of a package, its SHA-256, the program that starts it, and its sources by their names."""
 
+    package: str
     archive: bytes
     sha256: str
     sources: Mapping[str, str]
@@ -73,7 +75,11 @@ class Reader:
     @property
     def boot(self) -> str:
         """The program that takes the packed archive from standard input and starts it."""
-        return _BOOT.replace("{n_bytes}", str(len(self.packed))).replace("{sha256}", self.sha256)
+        values = {"n_bytes": str(len(self.packed)), "sha256": self.sha256, "package": self.package}
+        text = _BOOT
+        for name, value in values.items():
+            text = text.replace("{" + name + "}", value)
+        return text
 
     @property
     def name(self) -> str:
@@ -90,17 +96,20 @@ class Reader:
 
 
 @cache
-def reader() -> Reader:
-    """Return the reader of this version; equal sources make equal bytes."""
-    with as_file(files(_PACKAGE)) as folder:
-        paths = {path.relative_to(folder.parent).as_posix(): path for path in folder.rglob("*.py")}
+def reader(package: str = _READER) -> Reader:
+    """Return a package of this version that runs on hosts; equal sources make equal bytes."""
+    *parents, _ = package.split(".")
+    home = package.replace(".", "/")
+    with as_file(files(package)) as folder:
+        paths = {f"{home}/{path.relative_to(folder).as_posix()}": path for path in folder.rglob("*.py")}
         sources = {name: paths[name].read_text(encoding="utf-8") for name in sorted(paths)}
+    sources.update({f"{'/'.join(parents[: n + 1])}/__init__.py": "" for n in range(len(parents))})
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         for name, text in sources.items():
             archive.writestr(zipfile.ZipInfo(name, _NO_DATE), text)
     content = stream.getvalue()
-    return Reader(content, hashlib.sha256(content).hexdigest(), sources)
+    return Reader(package, content, hashlib.sha256(content).hexdigest(), sources)
 
 
 def request(names: Sequence[bytes], settings: Mapping[str, str | int | float | bool]) -> bytes:

@@ -1,0 +1,204 @@
+"""`cluster-collect --live N`: capture, collect, judge; the only module that puts the three together."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from cluster_collect.progress_events import ProgressListener
+from cluster_collect.runner import run_interruptibly
+from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_collect.transfer.pool import collect
+from cluster_collect.wording import format_bytes, format_seconds
+from cluster_live.capture import Capture, Say
+from cluster_live.fleet import opened_fleet
+from cluster_live.options import LiveOptions
+from cluster_live.outcome import Captured, Lost
+from cluster_run.errors import ExitCode, worst
+from cluster_run.ids import HostId
+from cluster_run.manifest import Manifest, Origin
+
+SCHEMA = "cluster-live/1"
+#: What starting and stopping the profiler takes of the job, in seconds.
+_OVERHEAD_S = 2.0
+#: From the call to the start of a capture, beside two polls of the job.
+_BEFORE_S = 6.0
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """Where a capture is made, and how it is collected."""
+
+    specs: Sequence[HostSpec]
+    options: CollectOptions
+    rank_table: Path | None = None
+    origin: Origin | None = None
+
+    @property
+    def names(self) -> Mapping[HostId, str]:
+        """What people call them."""
+        return {spec.host: str(spec.server_id or spec.address) for spec in self.specs}
+
+
+class Shown(Protocol):
+    """Who shows a collection."""
+
+    @property
+    def tracker(self) -> ProgressListener:
+        """What is told of it."""
+
+    def tick(self) -> None:
+        """Called a few times a second."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A capture that was collected into `run`."""
+
+    captured: Captured
+    manifest: Manifest
+    run: Path
+
+
+def called(
+    hosts: Hosts, live: LiveOptions, run: Path, shown: Shown, *, as_json: bool
+) -> tuple[str, ExitCode]:
+    """Do what the command line asks for; return what is printed on stdout, and the exit code.
+
+    Raises:
+        ClusterError: it could not be done, or was interrupted; nothing is left pending in the job.
+    """
+    if hosts.options.dry_run:
+        return run_interruptibly(previewed(hosts, live), shown.tick), ExitCode.DONE
+    result = run_interruptibly(taken(hosts, live, run, shown.tracker, _say), shown.tick)
+    text = told(result.captured, hosts.names)
+    if as_json:
+        text = json.dumps(document(result, hosts.names), indent=1) + "\n"
+    code = ExitCode.INCOMPLETE if result.captured.lost else ExitCode.DONE
+    if live.judges and not as_json:
+        print(text, end="", file=sys.stderr)
+        return "", worst(code, judge(run, _say))
+    return text, code
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+async def previewed(hosts: Hosts, live: LiveOptions) -> str:
+    """Return what a capture would do, how long it would take and how much it would bring; nothing is sent."""
+    async with opened_fleet(hosts.specs, hosts.options, live.quorum) as fleet:
+        capture = Capture(fleet, {spec.host: spec for spec in hosts.specs}, live, lambda _: None)
+        await capture.look()
+        paces = await capture.peek()
+        targets = [capture.targets[host] for host in fleet.hosts]
+        n_ranks = sum(len(target.ranks) for target in targets)
+        lines = [
+            f"{targets[0].job.text}: {n_ranks} ranks on {len(targets)} of {len(fleet.names)} hosts, "
+            f"by way of {', '.join(sorted({target.way for target in targets}))}"
+        ]
+        lines += [f"{fleet.names[host]}: {why.reason}" for host, why in fleet.lost.items()]
+        n = live.n_steps + live.warmup
+        if paces:
+            step_s = max(pace.step_s for pace in paces.values())
+            poll_s = max(pace.poll_s for pace in paces.values())
+            lines.append(
+                f"would capture {live.n_steps} steps of about {format_seconds(step_s)} after {live.warmup} "
+                f"to warm up: the job runs captured for {format_seconds(n * step_s + _OVERHEAD_S)}, "
+                f"{format_seconds(2 * poll_s + _BEFORE_S)} from now"
+            )
+        else:
+            lines.append(
+                f"would capture {live.n_steps} steps; how long one takes is not known before the job is asked"
+            )
+        seen = await capture.earlier_bytes()
+        lines.append(
+            f"about {format_bytes(seen * n_ranks * live.n_steps)} on the hosts, as an earlier one took "
+            f"{format_bytes(seen)} a rank and step"
+            if seen
+            else "how many bytes is not known: no earlier capture of this command is there to go by"
+        )
+        return "\n".join([*lines, "nothing was sent"]) + "\n"
+
+
+async def taken(hosts: Hosts, live: LiveOptions, run: Path, watch: ProgressListener, say: Say) -> Taken:
+    """Capture once and collect what came into `run`; with `zoom`, twice.
+
+    Raises:
+        ClusterError: nothing could be captured, or not enough; the hosts are as they were.
+    """
+    specs = {spec.host: spec for spec in hosts.specs}
+    async with opened_fleet(hosts.specs, hosts.options, live.quorum) as fleet:
+        capture = Capture(fleet, specs, live, say)
+        await capture.look()
+        await capture.prepare()
+        captured = await capture.take("Level0" if live.zoom else live.level)
+        manifest = await _collected(hosts, captured, run, watch)
+        return Taken(captured, manifest, run)
+
+
+async def _collected(hosts: Hosts, captured: Captured, run: Path, watch: ProgressListener) -> Manifest:
+    where = captured.directories
+    specs = tuple(
+        replace(
+            spec,
+            profiler_root=where[spec.host],
+            local=where[spec.host] if spec.local else None,
+            captures=None,
+        )
+        for spec in hosts.specs
+        if spec.host in where
+    )
+    return await collect(specs, run, hosts.options, hosts.rank_table, watch, hosts.origin)
+
+
+def document(result: Taken, names: Mapping[HostId, str]) -> Mapping[str, object]:
+    """Return a capture as a JSON object, for programs."""
+    captured = result.captured
+    return {
+        "schema": SCHEMA,
+        "id": captured.id,
+        "steps": list(captured.steps),
+        "hosts": [names[host] for host in captured.hosts],
+        "lost": {names[host]: asdict(why) for host, why in captured.lost.items()},
+        "n_bytes": captured.n_bytes,
+        "busy_s": round(captured.busy_s, 3),
+        "step_s": round(captured.step_s, 6),
+        "notes": list(captured.notes),
+        "run": str(result.run),
+    }
+
+
+def told(captured: Captured, names: Mapping[HostId, str]) -> str:
+    """Return what a capture was, for people: the steps, the hosts, who is missing and why."""
+    n_all = len(captured.hosts) + len(captured.lost)
+    lines = [
+        f"captured steps {captured.steps[0]}–{captured.steps[-1]} on {len(captured.hosts)} of {n_all} hosts: "
+        f"{format_bytes(captured.n_bytes)}, the job ran captured for {format_seconds(captured.busy_s)}"
+    ]
+    lines += [f"{names[host]}: {why.word}: {why.reason}{_advice(why)}" for host, why in captured.lost.items()]
+    lines += [f"note: {note}" for note in captured.notes]
+    return "\n".join(lines) + "\n"
+
+
+def _advice(why: Lost) -> str:
+    return f"\n  → {why.advice}" if why.advice else ""
+
+
+def judge(run: Path, say: Callable[[str], None]) -> ExitCode:
+    """Run cluster-analyse on what was collected, with its findings on stdout; return its exit code."""
+    command = [sys.executable, "-m", "cluster_analysis", str(run)]
+    say(f"next: {shlex.join(['cluster-analyse', str(run)])}")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(command, env=environment, check=False, stdin=subprocess.DEVNULL)  # noqa: S603  our own
+    try:
+        return ExitCode(done.returncode)
+    except ValueError:
+        return ExitCode.FAILED

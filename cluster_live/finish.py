@@ -1,0 +1,181 @@
+"""From a start that all hosts took to files: the end on each, parsing, and whether steps are the same."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from posixpath import join
+from typing import Any
+
+from cluster_live.common_start import TOLERANCE_S, Start
+from cluster_live.fleet import Fleet
+from cluster_live.options import LiveOptions
+from cluster_live.outcome import Lost
+from cluster_live.ways.protocol import Progress, Request, Way, ranks_of
+from cluster_live.whose import Target
+from cluster_run.ids import HostId
+
+_LOOK_S = 0.5
+#: A captured step takes longer than others, and a job may just write a checkpoint.
+_SLOWER, _MORE_S = 10.0, 30.0
+
+
+@dataclass(frozen=True)
+class Found:
+    """A capture directory on a host; `steps` are None where its files do not say them."""
+
+    path: str
+    rank: int | None
+    is_parsed: bool
+    steps: tuple[int, ...] | None
+    n_bytes: int
+
+
+def directories_of(
+    made: Mapping[HostId, str], level: str, ranks: frozenset[int] | None
+) -> Mapping[HostId, str]:
+    """Return where a capture of a level goes: all ranks, and some of them, beside each other."""
+    name = level if ranks is None else f"{level}-suspects"
+    return {host: join(directory, name) for host, directory in made.items()}
+
+
+async def waited(
+    fleet: Fleet, ways: Mapping[HostId, Way], requests: Mapping[HostId, Request], start: Start, step_s: float
+) -> Mapping[HostId, Progress]:
+    """Wait for the end of the capture on every host; those where it does not come are lost."""
+    n = max(one.warmup + one.n_steps for one in requests.values())
+    end_s = time.monotonic() + start.wait_s * 2 + n * step_s * _SLOWER + _MORE_S
+    done: dict[HostId, Progress] = {}
+    waiting = list(fleet.hosts)
+    while waiting:
+        came = await fleet.each("unfinished", lambda host: ways[host].progress(requests[host]), waiting)
+        for host, one in came.items():
+            if one.trouble:
+                fleet.lose(host, Lost("late", one.trouble))
+            elif one.has_ended:
+                done[host] = one
+        waiting = [host for host in came if host not in done and host not in fleet.lost]
+        if waiting and time.monotonic() > end_s:
+            for host in waiting:
+                what = "has begun and did not end" if came[host].has_begun else "did not begin"
+                fleet.lose(
+                    host, Lost("unfinished", f"the capture {what} in time", "does the job still make steps?")
+                )
+            break
+        if waiting:
+            await asyncio.sleep(_LOOK_S)
+    return done
+
+
+def check_times(fleet: Fleet, ended: Mapping[HostId, Progress], step_s: float) -> tuple[str, ...]:
+    """Lose hosts whose capture began at another moment than the others': their number was another iteration.
+
+    Ranks of a job are in step with each other, so an iteration begins on all within a step; hosts' clocks are
+    known to half the time of an answer.
+    """
+    begins = {host: one.began_s for host, one in ended.items() if one.began_s is not None}
+    if len(begins) < 2:
+        return ()
+    middle = statistics.median(begins.values())
+    for host, began_s in begins.items():
+        if abs(began_s - middle) > TOLERANCE_S + 3 * step_s + fleet.sessions[host].answer_s:
+            side = "after" if began_s > middle else "before"
+            reason = f"its capture began {abs(began_s - middle):.1f} s {side} the others'"
+            fleet.lose(host, Lost("stray", f"{reason}: the same number was another iteration there"))
+    return ()
+
+
+async def _found(fleet: Fleet, host: HostId, directory: str) -> Sequence[Found]:
+    return [_one(told) for told in await fleet.sessions[host].ask("captures", directory=directory)]
+
+
+def _one(told: Mapping[str, Any]) -> Found:
+    steps = told["steps"]
+    return Found(
+        path=str(told["path"]),
+        rank=None if told["rank"] is None else int(told["rank"]),
+        is_parsed=bool(told["is_parsed"]),
+        steps=None if steps is None else tuple(map(int, steps)),
+        n_bytes=int(told["n_bytes"]),
+    )
+
+
+async def parsed(
+    fleet: Fleet, targets: Mapping[HostId, Target], requests: Mapping[HostId, Request], options: LiveOptions
+) -> Mapping[HostId, Sequence[Found]]:
+    """Have the captures of every host parsed, by who was chosen for it; hosts without are lost."""
+    end_s = time.monotonic() + options.deadline_s
+
+    async def one(host: HostId) -> Sequence[Found]:
+        request = requests[host]
+        directory = targets[host].root + request.directory
+        # Ours alone, where hosts share a file system and so a directory.
+        mine = ranks_of(targets[host], request.ranks)
+        there = [one for one in await _found(fleet, host, directory) if one.rank is None or one.rank in mine]
+        left = [one.path for one in there if not one.is_parsed]
+        trouble = ""
+        if left and options.parse == "host":
+            trouble = await fleet.sessions[host].ask(
+                "parse",
+                deadline_s=options.deadline_s + _MORE_S,
+                pid=targets[host].ranks[0].pid,
+                paths=left,
+                root=targets[host].root,
+                longest_s=options.deadline_s,
+            )
+        while options.parse == "job" and time.monotonic() < end_s and not all(one.is_parsed for one in there):
+            await asyncio.sleep(_LOOK_S)
+            there = [
+                one for one in await _found(fleet, host, directory) if one.rank is None or one.rank in mine
+            ]
+        there = [one for one in await _found(fleet, host, directory) if one.rank is None or one.rank in mine]
+        n_left = sum(not one.is_parsed for one in there)
+        if options.parse != "never" and (n_left or len(there) < len(mine)):
+            fleet.lose(
+                host,
+                Lost(
+                    "unparsed",
+                    trouble or f"{len(there)} of {len(mine)} captures are there, {n_left} of them not parsed",
+                    f"they are kept in {directory}",
+                ),
+            )
+        return there
+
+    return await fleet.each("unparsed", one)
+
+
+def same_steps(fleet: Fleet, found: Mapping[HostId, Sequence[Found]], wanted: range) -> tuple[str, ...]:
+    """Lose hosts whose files hold other steps than most; return what else is to be said.
+
+    What was asked for and what directories are called is no evidence: the files are.
+    """
+    told = {
+        host: {one.steps for one in found[host] if one.steps is not None}
+        for host in fleet.hosts
+        if host in found
+    }
+    all_steps = [steps for of_host in told.values() for steps in of_host]
+    if not all_steps:
+        return ("the files do not say which steps they hold",)
+    common = statistics.mode(all_steps)
+    for host, steps in told.items():
+        others = sorted(steps - {common})
+        if others:
+            fleet.lose(
+                host,
+                Lost(
+                    "other_steps",
+                    f"its files hold steps {_range(others[0])}, those of most hosts {_range(common)}",
+                ),
+            )
+    asked = tuple(wanted)
+    return (
+        () if common == asked else (f"the files hold steps {_range(common)}; asked for were {_range(asked)}",)
+    )
+
+
+def _range(steps: Sequence[int]) -> str:
+    return f"{steps[0]}–{steps[-1]}" if steps else "none"

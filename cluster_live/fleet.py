@@ -1,0 +1,100 @@
+"""All hosts of a capture at once: their sessions, who is still in, who is lost and why."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TypeVar
+
+from cluster_collect.faults import HostError, as_host_error
+from cluster_collect.progress_events import SilentListener
+from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_collect.transports.bounds import Bounds
+from cluster_collect.transports.registry import Dialers
+from cluster_live.outcome import Lost, not_captured
+from cluster_live.session import HeldError, Session, opened
+from cluster_run.ids import HostId
+
+_T = TypeVar("_T")
+
+
+class Fleet:
+    """The hosts of one capture. A host that is lost once stays lost."""
+
+    def __init__(
+        self, sessions: Mapping[HostId, Session], names: Mapping[HostId, str], quorum: int | None
+    ) -> None:
+        self.sessions = dict(sessions)
+        self.names = names
+        self.lost: dict[HostId, Lost] = {}
+        self._quorum = quorum
+
+    @property
+    def hosts(self) -> tuple[HostId, ...]:
+        """Those that are still in, in the order of the inventory."""
+        return tuple(host for host in self.names if host in self.sessions and host not in self.lost)
+
+    def lose(self, host: HostId, why: Lost) -> None:
+        """Leave a host out from now on; the first reason is kept."""
+        self.lost.setdefault(host, why)
+
+    def require(self) -> None:
+        """Go on only with enough hosts.
+
+        Raises:
+            NotCapturedError: some are lost and all are required, or fewer than the quorum are left.
+        """
+        n_needed = len(self.names) if self._quorum is None else self._quorum
+        if len(self.hosts) < max(1, n_needed):
+            raise not_captured(self.lost, self.names, self._quorum)
+
+    async def each(
+        self, word: str, work: Callable[[HostId], Awaitable[_T]], hosts: Sequence[HostId] | None = None
+    ) -> dict[HostId, _T]:
+        """Do something on all hosts at once and return what came; one where it fails is lost as `word`."""
+        asked = self.hosts if hosts is None else tuple(hosts)
+        answers = await asyncio.gather(*(work(host) for host in asked), return_exceptions=True)
+        came: dict[HostId, _T] = {}
+        for host, answer in zip(asked, answers, strict=True):
+            if isinstance(answer, HeldError):
+                self.lose(host, Lost.by("held", answer))
+            elif isinstance(answer, Exception):
+                self.lose(host, Lost.by(word, as_host_error(answer)))
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                came[host] = answer
+        return came
+
+
+@asynccontextmanager
+async def opened_fleet(
+    specs: Sequence[HostSpec], options: CollectOptions, quorum: int | None
+) -> AsyncIterator[Fleet]:
+    """Open a session on every host that can be reached while the block runs."""
+    bounds = Bounds(options.n_connecting, options.n_handshakes_per_gateway, options.n_jobs)
+    dialers = Dialers(options, bounds, SilentListener())
+    names = {spec.host: str(spec.server_id or spec.address) for spec in specs}
+    stacks: list[AsyncExitStack] = []
+    fleet = Fleet({}, names, quorum)
+
+    async def open_one(spec: HostSpec) -> None:
+        stack = AsyncExitStack()
+        stacks.append(stack)
+        try:
+            session = await stack.enter_async_context(
+                opened(spec, dialers.of(spec), options.progress_deadline_s)
+            )
+        except HostError as error:
+            fleet.lose(spec.host, Lost.by("unreachable", error))
+        else:
+            fleet.sessions[spec.host] = session
+
+    try:
+        await asyncio.gather(*(open_one(spec) for spec in specs))
+        yield fleet
+    finally:
+        # What was begun is undone on all hosts at once: one after the other would take minutes.
+        await asyncio.shield(asyncio.gather(*(stack.aclose() for stack in stacks), return_exceptions=True))
+        await dialers.close()

@@ -1,0 +1,75 @@
+"""What became of a capture: values that the command words and the watch keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cluster_collect.faults import HostError
+from cluster_run.errors import ClusterError
+from cluster_run.ids import HostId
+
+#: Why a host is not in a capture, for programs; and what each means.
+LOST: Mapping[str, str] = {
+    "unreachable": "no connection, or its program ended",
+    "refused": "nothing was sent: whose job it would be is in doubt",
+    "held": "another capture is at work there",
+    "other": "somebody else asked for a capture that has not begun",
+    "busy": "a capture runs there, or the daemon dropped the text",
+    "late": "its job was past the start before it heard of it",
+    "silent": "it did not say to have taken the start",
+    "stray": "its step is far from the others': the same number is another iteration there",
+    "no_step": "its step could not be read",
+    "unfinished": "the capture did not end in time",
+    "unparsed": "the capture is there, and could not be parsed",
+    "other_steps": "its files hold other steps than those of the others",
+}
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A host that is not in a capture: a key of `LOST`, the reason, and what to do."""
+
+    word: str
+    reason: str
+    advice: str = ""
+
+    @classmethod
+    def by(cls, word: str, error: HostError) -> Lost:
+        """Return it for an error of the host."""
+        return cls(word, error.message, error.advice)
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A capture of the same steps on `hosts`, and who is not in it. The job ran captured for `busy_s`."""
+
+    id: str
+    steps: range
+    hosts: tuple[HostId, ...]
+    lost: Mapping[HostId, Lost]
+    directories: Mapping[HostId, str] = field(default_factory=dict)
+    n_bytes: int = 0
+    busy_s: float = 0.0
+    step_s: float = 0.0
+    notes: tuple[str, ...] = ()
+
+
+class NotCapturedError(ClusterError):
+    """Too few hosts could take part: nothing was captured, or what was sent was taken back."""
+
+
+def not_captured(
+    lost: Mapping[HostId, Lost], names: Mapping[HostId, str], quorum: int | None
+) -> NotCapturedError:
+    """Return the error that names every host that is lost, and why."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for host, why in lost.items():
+        by_reason.setdefault((why.reason, why.advice), []).append(names[host])
+    told = "; ".join(f"{', '.join(hosts)}: {reason}" for (reason, _), hosts in by_reason.items())
+    advices = list(dict.fromkeys(advice for _, advice in by_reason if advice))
+    enough = "all hosts are required" if quorum is None else f"{quorum} hosts are required"
+    also = (
+        "" if quorum is not None or len(lost) == len(names) else "; --require quorum N goes on without some"
+    )
+    return NotCapturedError(f"nothing was captured, {enough}: {told}", "; ".join(advices) + also)

@@ -1,0 +1,170 @@
+"""What a host shows of its jobs before anything is sent to it, and how its answer becomes values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from cluster_collect.faults import HostileDataError
+from cluster_run.ids import HostId
+
+#: How a capture is asked for; one module in `ways` each.
+WayName = Literal["msmonitor", "file", "mindspore", "vllm"]
+WAYS: tuple[WayName, ...] = ("msmonitor", "file", "mindspore", "vllm")
+
+_TORCH_MEMORY, _MINDSPORE_MEMORY = "DynamicProfileNpuShm", "DynamicProfileShm"
+#: What torch_npu calls the process that reads the configuration for all ranks of a host.
+MONITOR_NAME = "DynMonitorProc"
+
+
+@dataclass(frozen=True)
+class JobName:
+    """What is the same in all processes of a job, on all of its hosts; empty where nothing says it."""
+
+    scheduler: str = ""
+    run: str = ""
+    master: str = ""
+
+    @property
+    def text(self) -> str:
+        """What people can tell it by."""
+        parts = [f"Slurm job {self.scheduler}"] if self.scheduler else []
+        parts += [f"run {self.run}"] if self.run else []
+        parts += [f"master {self.master}"] if self.master else []
+        return ", ".join(parts) or "a job without a name"
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The memory file by which a host's ranks are told of a capture. `made_s` is None where it is gone."""
+
+    id: str
+    name: str
+    is_deleted: bool
+    made_s: float | None
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process that maps a memory file, or an API server. `inner_pid` is its number in its own container,
+    `root` what stands before its paths to reach them from the host. Times are by the host's clock.
+    """
+
+    pid: int
+    parent: int
+    inner_pid: int
+    name: str
+    uid: int
+    started_s: float
+    job: JobName
+    rank: int | None
+    n_ranks: int | None
+    #: Where its configuration lies; empty where it takes none from a file that the environment names.
+    configuration: str
+    asks_daemon: bool
+    directory: str
+    command: tuple[str, ...]
+    root: str
+    memory: Memory | None
+
+    @property
+    def is_monitor(self) -> bool:
+        """Whether it is the process that reads configurations for the ranks."""
+        return self.name == MONITOR_NAME
+
+    @property
+    def way(self) -> WayName | None:
+        """By which way it waits for a capture, as it was started."""
+        if self.memory is None:
+            return "vllm"
+        if self.memory.name.startswith(_TORCH_MEMORY):
+            if self.configuration:
+                return "file"
+            return "msmonitor" if self.asks_daemon else None
+        return "msmonitor" if self.asks_daemon else "mindspore"
+
+
+@dataclass(frozen=True)
+class MemoryFile:
+    """A memory file in the host's own /dev/shm."""
+
+    id: str
+    name: str
+    uid: int
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What one host showed. `n_hidden` processes belong to others, and were not looked into."""
+
+    host: HostId
+    hostname: str
+    uid: int
+    processes: tuple[Process, ...]
+    memory: tuple[MemoryFile, ...] = ()
+    n_hidden: int = 0
+    #: Without this a host may be asked for the same by two inventories' names.
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def sight_of(host: HostId, answer: Any) -> Sight:
+    """Return the sight that a host's answer tells.
+
+    Raises:
+        HostileDataError: it is no such answer.
+    """
+    try:
+        return Sight(
+            host=host,
+            hostname=str(answer["hostname"]),
+            uid=int(answer["uid"]),
+            processes=tuple(_process(one) for one in answer["processes"]),
+            memory=tuple(
+                MemoryFile(str(one["id"]), str(one["name"]), int(one["uid"])) for one in answer["memory"]
+            ),
+            n_hidden=int(answer["n_hidden"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise HostileDataError(f"the host told nonsense of its processes: {error!r}") from None
+
+
+def _process(one: Mapping[str, Any]) -> Process:
+    environment: Mapping[str, str] = {str(name): str(value) for name, value in one["environment"].items()}
+    memory = one.get("memory")
+    return Process(
+        pid=int(one["pid"]),
+        parent=int(one["parent"]),
+        inner_pid=int(one["inner_pid"]),
+        name=str(one["name"]),
+        uid=int(one["uid"]),
+        started_s=float(one["started_s"]),
+        job=_job(environment),
+        rank=_number(environment, "RANK", "RANK_ID"),
+        n_ranks=_number(environment, "WORLD_SIZE", "RANK_SIZE"),
+        configuration=environment.get("PROF_CONFIG_PATH", ""),
+        asks_daemon="1" in (environment.get("MSMONITOR_USE_DAEMON"), environment.get("KINETO_USE_DAEMON")),
+        directory=str(one["directory"]),
+        command=tuple(map(str, one["command"])),
+        root=str(one["root"]),
+        memory=None
+        if memory is None
+        else Memory(
+            str(memory["id"]),
+            str(memory["name"]),
+            bool(memory["is_deleted"]),
+            None if memory["made_s"] is None else float(memory["made_s"]),
+        ),
+    )
+
+
+def _job(environment: Mapping[str, str]) -> JobName:
+    master = ":".join(filter(None, (environment.get("MASTER_ADDR"), environment.get("MASTER_PORT"))))
+    scheduler = ":".join(filter(None, (environment.get("MS_SCHED_HOST"), environment.get("MS_SCHED_PORT"))))
+    run = environment.get("TORCHELASTIC_RUN_ID", "")
+    return JobName(environment.get("SLURM_JOB_ID", ""), "" if run == "none" else run, master or scheduler)
+
+
+def _number(environment: Mapping[str, str], *names: str) -> int | None:
+    texts: Sequence[str] = [environment[name] for name in names if name in environment]
+    return int(texts[0]) if texts and texts[0].isdecimal() else None

@@ -1,0 +1,43 @@
+"""What parsing makes of what the stand-in `profile` left: the steps alone, or a simulated capture of them.
+
+With SIMULATED=FILE in the environment the capture is that of a job that the simulator makes by FILE;
+a fault that stands there is in every capture made since.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+
+def analyse(directory: str) -> None:
+    capture = Path(directory)
+    recorded = json.loads((capture / "PROF_000001_1_A" / "recorded.json").read_text())
+    output = capture / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(exist_ok=True)
+    if os.environ.get("SIMULATED"):
+        _simulated(capture, recorded, Path(os.environ["SIMULATED"]))
+    else:
+        rows = "".join(f"0,{step},1.0\n" for step in recorded["steps"])
+        (output / "step_trace_time.csv").write_text(f"Device_id,Step,Computing\n{rows}")
+    (output / "analyse.done").touch()
+
+
+def _simulated(capture: Path, recorded: dict[str, object], options: Path) -> None:
+    from cluster_simulate.api import JobSpec, parse_scenario, simulate, write_run  # noqa: PLC0415
+
+    job = json.loads(options.read_text())
+    steps = recorded["steps"]
+    assert isinstance(steps, list)
+    spec = JobSpec(**job["spec"], steps=len(steps), first_step=steps[0])
+    made = simulate(spec, [parse_scenario(one) for one in job["faults"]], seed=steps[0])
+    whole = options.parent / f"simulated-{steps[0]}-{os.getpid()}"
+    if not whole.exists():
+        write_run(made, whole, form="text", framework="pt")
+    info = next(whole.glob(f"cluster_profiler/*/profiler/*/profiler_info_{recorded['rank']}.json"))
+    for path in info.parent.rglob("*"):
+        if path.is_file():
+            to = capture / path.relative_to(info.parent)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            to.write_bytes(path.read_bytes())

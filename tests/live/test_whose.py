@@ -1,0 +1,146 @@
+"""Whose job a capture would be of: in doubt nothing is sent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster_live.sight import JobName, Memory, MemoryFile, Process, Sight
+from cluster_live.whose import Decision, Refusal, decide
+from cluster_run.ids import HostId
+
+MEMORY = Memory("0:40:7", "DynamicProfileNpuShm2026112801", False, 1000.0)
+JOB_A, JOB_B = JobName("41", "", "10.0.0.1:29500"), JobName("42", "", "10.0.0.9:29500")
+
+
+def rank(number: int, job: JobName = JOB_A, pid: int | None = None, **changes: object) -> Process:
+    pid = pid or 100 + number
+    made = Process(
+        pid=pid,
+        parent=10,
+        inner_pid=pid,
+        name="python",
+        uid=1000,
+        started_s=1001.0,
+        job=job,
+        rank=number,
+        n_ranks=4,
+        configuration=f"/cfg/{job.scheduler}",
+        asks_daemon=False,
+        directory="/work",
+        command=("python", "train.py"),
+        root="",
+        memory=MEMORY,
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def monitor_of(one: Process, parent: int | None = None) -> Process:
+    return replace(one, pid=one.pid + 500, parent=parent or one.pid, name="DynMonitorProc")
+
+
+def sight(*processes: Process, host: str = "1") -> Sight:
+    return Sight(HostId(host), f"node{host}", 1000, processes)
+
+
+def kinds(decision: Decision) -> dict[str, str]:
+    assert not set(decision.targets) & set(decision.refusals)
+    return {str(host): refusal.kind for host, refusal in decision.refusals.items()}
+
+
+def refused(*processes: Process, wanted: str = "") -> Refusal:
+    decision = decide([sight(*processes)], wanted)
+    assert decision.targets == {}
+    return decision.refusals[HostId("1")]
+
+
+def test_one_job_with_one_monitor_is_fit() -> None:
+    decision = decide([sight(rank(0), rank(1), monitor_of(rank(0)))])
+    target = decision.targets[HostId("1")]
+    assert [one.rank for one in target.ranks] == [0, 1]
+    assert (target.way, target.configuration) == ("file", "/cfg/41")
+
+
+def test_jobs_that_share_a_memory_file_are_refused_even_if_one_is_named() -> None:
+    both = (rank(0), rank(1), monitor_of(rank(0)), rank(0, JOB_B, 300), rank(1, JOB_B, 301))
+    assert refused(*both).kind == "shared_memory"
+    assert refused(*both, wanted="41").kind == "shared_memory"
+    assert "42" in refused(*both, wanted="41").reason
+
+
+def test_a_job_of_the_same_name_in_the_same_memory_is_seen_by_its_ranks_or_its_configuration() -> None:
+    twin = replace(rank(0, pid=300), configuration="/cfg/other")
+    assert refused(rank(0), monitor_of(rank(0)), twin).kind == "several_settings"
+    assert refused(rank(0), monitor_of(rank(0)), rank(0, pid=300)).kind == "doubled_rank"
+
+
+def test_an_orphaned_monitor_is_named_with_the_way_to_end_it() -> None:
+    orphan = monitor_of(rank(0, JOB_B, 300), parent=1)
+    why = refused(rank(0), rank(1), orphan)
+    assert why.kind == "orphan"
+    assert f"kill {orphan.pid}" in why.advice
+
+
+def test_memory_that_is_older_than_all_ranks_is_a_dead_jobs() -> None:
+    old = replace(MEMORY, made_s=10.0)
+    ranks = [rank(number, memory=old) for number in range(2)]
+    assert refused(*ranks, monitor_of(ranks[0])).kind == "old_memory"
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_without_a_monitor_nobody_would_hear(is_deleted: bool) -> None:
+    memory = replace(MEMORY, is_deleted=is_deleted)
+    ranks = [rank(number, memory=memory) for number in range(2)]
+    processes = (*ranks, monitor_of(ranks[0])) if is_deleted else tuple(ranks)
+    assert refused(*processes).kind == "no_monitor"
+
+
+def test_two_jobs_apart_on_one_host_need_a_name_and_the_name_is_enough() -> None:
+    other = [rank(number, JOB_B, 300 + number, memory=replace(MEMORY, id="0:41:7")) for number in range(2)]
+    processes = (rank(0), rank(1), monitor_of(rank(0)), *other, monitor_of(other[0]))
+    assert refused(*processes).kind == "several_jobs"
+    for wanted in ("42", "301", "/cfg/42", "10.0.0.9:29500"):
+        assert decide([sight(*processes)], wanted).targets[HostId("1")].job == JOB_B
+
+
+def test_hosts_with_different_jobs_are_all_refused() -> None:
+    a = sight(rank(0), monitor_of(rank(0)))
+    b = sight(rank(1, JOB_B), monitor_of(rank(1, JOB_B)), host="2")
+    assert kinds(decide([a, b])) == {"1": "several_jobs", "2": "several_jobs"}
+    assert set(decide([a, b], "42").targets) == {HostId("2")}
+
+
+def test_two_jobs_that_call_themselves_the_same_are_told_apart_by_their_ranks() -> None:
+    a = sight(rank(0), monitor_of(rank(0)))
+    b = sight(rank(0), monitor_of(rank(0)), host="2")
+    assert kinds(decide([a, b])) == {"1": "several_jobs", "2": "several_jobs"}
+
+
+def test_a_job_that_was_not_started_for_it_gets_the_two_lines() -> None:
+    assert "PROF_CONFIG_PATH" in refused().advice
+    bare = rank(0, configuration="")
+    assert refused(bare, monitor_of(bare)).kind == "not_started_for_it"
+
+
+def test_memory_of_another_user_is_doubt_and_not_nobody() -> None:
+    hidden = Sight(HostId("1"), "node1", 1000, (), (MemoryFile("0:40:7", MEMORY.name, 1001),), 5)
+    assert decide([hidden]).refusals[HostId("1")].kind == "hidden"
+
+
+@given(st.lists(st.tuples(st.sampled_from([JOB_A, JOB_B]), st.booleans(), st.booleans()), max_size=6))
+def test_a_target_never_holds_processes_of_two_jobs(groups: list[tuple[JobName, bool, bool]]) -> None:
+    processes: list[Process] = []
+    for number, (job, is_apart, has_monitor) in enumerate(groups):
+        memory = replace(MEMORY, id=f"0:4{number}:7") if is_apart else MEMORY
+        one = rank(number, job, 100 + 10 * number, memory=memory)
+        processes += [one, monitor_of(one)] if has_monitor else [one]
+    for wanted in ("", "41", "42"):
+        for target in decide([sight(*processes)], wanted).targets.values():
+            assert len({one.job for one in target.ranks}) == 1
+            memory_ids = {one.memory.id for one in target.ranks if one.memory}
+            sharing = [one for one in processes if one.memory and one.memory.id in memory_ids]
+            assert {one.job for one in sharing} == {target.job}
+            assert not wanted or target.job.scheduler == wanted
