@@ -8,21 +8,9 @@ from typing import Literal
 
 from cluster_run.facts import Fact
 from cluster_run.ids import HostId, ParallelSizes, Rank, Step
+from cluster_run.kinds import KINDS, Kind, KindRecord, Part
 from cluster_run.problem import Problem
 
-FaultKind = Literal["slow_rank", "slow_host", "slow_link", "slow_nic", "slow_host_pair", "slow_uplink"]
-WorkloadKind = Literal[
-    "stage_imbalance",
-    "data_imbalance",
-    "expert_imbalance",
-    "small_packets",
-    "retransmission",
-    "periodic_pause",
-    "input_bound",
-    "host_bound",
-    "exposed_communication",
-]
-Kind = FaultKind | WorkloadKind
 Severity = Literal["info", "warning", "critical"]
 Cause = Literal["compute", "dispatch", "input", "bandwidth", "unknown"]
 Pattern = Literal["persistent", "intermittent", "transient", "trend"]
@@ -30,8 +18,6 @@ Verdict = Literal["healthy", "degraded", "unknown"]
 Confidence = Literal["high", "medium", "low"]
 #: What a communication group is for; "unknown" where nothing tells.
 GroupPurpose = Literal["tp", "pp", "dp", "cp", "ep", "world", "unknown"]
-
-FAULT_KINDS: frozenset[str] = frozenset(FaultKind.__args__)  # type: ignore[attr-defined]
 
 #: Share of the step from which a finding is a warning, and from which it is critical: what `severity` means
 #: to all who write or read findings.json. What it takes to be an alarm at all, the thresholds say.
@@ -157,23 +143,16 @@ class Finding:
         """Whether somebody should act on it; the others are for information."""
         return self.severity != "info"
 
+    @property
+    def record(self) -> KindRecord:
+        """What is true of all findings of its kind."""
+        return KINDS[self.kind]
 
-#: What a step may lose time to.
-Part = Literal["slow_devices", "stages", "samples", "experts", "communication", "pauses", "other"]
-#: Which part of the loss a kind of finding belongs to; `other` is what no finding explains.
-PART_OF_KIND: Mapping[str, Part] = {
-    "slow_rank": "slow_devices",
-    "slow_host": "slow_devices",
-    "stage_imbalance": "stages",
-    "data_imbalance": "samples",
-    "expert_imbalance": "experts",
-    "slow_link": "communication",
-    "slow_nic": "communication",
-    "slow_host_pair": "communication",
-    "slow_uplink": "communication",
-    "retransmission": "communication",
-    "periodic_pause": "pauses",
-}
+    @property
+    def may_be_fault(self) -> bool:
+        """Whether whom it names may misbehave: also a host that may be slow, or its work."""
+        is_named = bool(self.ranks or self.hosts or self.links)
+        return (self.record.may_be_fault and is_named) or (bool(self.hosts) and not self.separable)
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,8 @@ import pytest
 from cluster_analysis.sentences import checks, findings
 from cluster_analysis.sentences.phrase import Template
 from cluster_run.facts import FindingFact
-from cluster_run.findings import (
-    CRITICAL_COST_SHARE,
-    WARNING_COST_SHARE,
-    Cause,
-    FaultKind,
-    Pattern,
-    WorkloadKind,
-)
+from cluster_run.findings import CRITICAL_COST_SHARE, WARNING_COST_SHARE, Cause, Pattern
+from cluster_run.kinds import FaultKind, WorkloadKind
 
 DOCUMENT = (Path(__file__).parents[1] / "docs" / "findings.md").read_text("utf-8")
 ENTRIES = dict(re.findall(r"^## (\w+)\n(.*?)(?=^#|\Z)", DOCUMENT, re.MULTILINE | re.DOTALL))

@@ -1,4 +1,4 @@
-"""Writes docs/fields.md, the reference of all fields, from the JSON Schemas.
+"""Writes the names that a schema allows, and docs/fields.md, the reference of all fields, from the schemas.
 
 python -m tools.renew_fields
 """
@@ -9,9 +9,22 @@ import json
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-PAGE = Path(__file__).parents[1] / "docs" / "fields.md"
+from cluster_run.findings import Cause, Confidence, Pattern, Severity, Verdict
+from cluster_run.kinds import KINDS
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "fields.md"
+FINDINGS = ROOT / "cluster_run" / "schemas" / "findings.schema.json"
+#: Fields of a finding that hold one of several names.
+_NAMED = {
+    "kind": tuple(KINDS),
+    "severity": get_args(Severity),
+    "cause": get_args(Cause),
+    "pattern": get_args(Pattern),
+    "confidence": get_args(Confidence),
+}
 NAMES = ("findings", "comparison", "manifest")
 
 
@@ -20,6 +33,16 @@ def schema(name: str) -> dict[str, Any]:
     text = files("cluster_run").joinpath("schemas", f"{name}.schema.json").read_text("utf-8")
     found: dict[str, Any] = json.loads(text)
     return found
+
+
+def findings_schema() -> str:
+    """Return the text of the schema of findings.json, with the names that the program writes."""
+    found = schema("findings")
+    found["properties"]["verdict"]["enum"] = list(get_args(Verdict))
+    fields_of_finding = found["properties"]["findings"]["items"]["properties"]
+    for name, values in _NAMED.items():
+        fields_of_finding[name]["enum"] = list(values)
+    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
 
 
 def reference() -> str:
@@ -58,5 +81,6 @@ def _type(field: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
+    FINDINGS.write_text(findings_schema(), encoding="utf-8")
     PAGE.write_text(reference(), encoding="utf-8")
     print(PAGE)

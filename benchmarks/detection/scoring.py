@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from benchmarks.detection.field_rules import Named as NamedByRule
 from benchmarks.models.truth import KnownFault, KnownJob
-from cluster_run.findings import FAULT_KINDS, WARNING_COST_SHARE, Finding
+from cluster_run.findings import WARNING_COST_SHARE, Finding
+from cluster_run.kinds import FAULT_KINDS
 
 #: Faults from this share of the step on must be alarms; below, a line of information. An alarm that names
 #: what truly costs as much is no false one, whether or not somebody put it there.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import get_args
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +12,9 @@ from msgspec import Struct
 from cluster_analysis.judge.case import build_case
 from cluster_analysis.judge.compared_with import with_peers
 from cluster_analysis.judge.cost.ideal import Ideal, lost_parts
-from cluster_analysis.judge.cost.whatif import WhatIf
+from cluster_analysis.judge.cost.whatif import WhatIf, most_us
 from cluster_analysis.judge.detectors.registry import DETECTORS
-from cluster_analysis.judge.gates import finding_of
+from cluster_analysis.judge.gates import Context, finding_of, less_sure
 from cluster_analysis.judge.measures.links import link_summary
 from cluster_analysis.judge.open_questions import (
     can_judge,
@@ -31,14 +30,11 @@ from cluster_analysis.numeric.stats import group_medians, median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import LINK_SUMMARY, empty
-from cluster_analysis.thresholds.common import HALFWAY
-from cluster_analysis.thresholds.cost import MAX_SUSPECTS, N_CHAINS, N_PLACEBOS
+from cluster_analysis.thresholds.cost import N_CHAINS, N_PLACEBOS
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
-from cluster_run.findings import FAULT_KINDS, WARNING_COST_SHARE, Confidence, Finding, LostPart, Verdict
-
-#: The surest first.
-_CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
+from cluster_run.findings import WARNING_COST_SHARE, Finding, LostPart, Verdict
+from cluster_run.kinds import FAULT_KINDS
 
 
 class Detection(Struct, frozen=True):
@@ -89,39 +85,32 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     for detector in DETECTORS:
         suspects += detector(case, tuple(suspects))
     suspects = hosts_or_their_ranks(suspects)
-    suspects = with_reasons(evidence.counters, case.kernels, view, _costliest(suspects))
     what_if = WhatIf(view, case.lost_by_kernels_us)
+    suspects = with_reasons(evidence.counters, case.kernels, view, _worth_costing(suspects, view, limits))
     savings = what_if.savings(suspects, refuse_above=limits.replay_refuse)
     ideal = what_if.ideal(suspects, savings)  # before the next line holds the waiting of all calls
     replay = _replay_quality(view, what_if, suspects)
     step_us = view.mean_step_us
-    chance_us = limits.placebo_factor * 1e3 * replay.get("placebo_ms", 0.0)
-    findings = _without_doubles(
-        [
-            finding_of(view, one, saving, limits, step_us=step_us, chance_us=chance_us)
-            for one, saving in zip(suspects, savings, strict=True)
-        ]
-    )
-    mean_error = replay.get("mean_error_share", 0.0)
-    is_far_off = max(mean_error, replay.get("error_share", 0.0)) > limits.replay_refuse
-    copied_share = replay.get("copied_waiting_share", 0.0)
-    holds_the_step = what_if.copied is not None and what_if.copied.holds_the_step
-    if holds_the_step:
-        findings = [_at_least(one) for one in findings]
-    if mean_error > limits.replay_mean_doubt or copied_share > HALFWAY:
-        is_low = is_far_off or copied_share > HALFWAY
-        findings = [_less_sure(one, "low" if is_low else "medium") for one in findings]
-    findings = _listed(_with_chains(findings, suspects, what_if), len(view.steps), limits, step_us / 1e3)
-    findings = with_peers(findings, view)
+    context = Context(
+        view, limits, step_us,
+        chance_us=limits.placebo_factor * 1e3 * replay.get("placebo_ms", 0.0),
+        error_share=replay.get("error_share", 0.0),
+        mean_error_share=replay.get("mean_error_share", 0.0),
+        copied_share=replay.get("copied_waiting_share", 0.0),
+        holds_the_step=what_if.copied is not None and what_if.copied.holds_the_step,
+    )  # fmt: skip
+    findings = [finding_of(one, saving, context) for one, saving in zip(suspects, savings, strict=True)]
+    findings = _with_chains(_without_doubles(findings), suspects, what_if)
+    findings = with_peers(_listed(findings, len(view.steps), limits, step_us / 1e3), view)
     findings.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), not one.is_alarm, one.id))
     notes = [*few_peers(case, suspects), *what_is_missing(view, evidence)]
-    if mean_error > limits.replay_mean_doubt:
-        notes.append(fact("replay_off", error_share=mean_error))
+    if context.mean_error_share > limits.replay_mean_doubt:
+        notes.append(fact("replay_off", error_share=context.mean_error_share))
     verdict: Verdict = "degraded" if any(one.is_alarm for one in findings) else "healthy"
-    questions = open_questions(view, evidence, findings, limits, copied_share)
+    questions = open_questions(view, evidence, findings, limits, context.copied_share)
     if verdict == "healthy":
         questions += uncompared_network(case)
-    if is_far_off:
+    if context.is_far_off:
         questions.append(fact("replay_far_off"))
     step_share = what_if.copied.step_share if what_if.copied else 0.0
     if copied_share > HALFWAY or step_share >= limits.open_cost_share:
@@ -137,13 +126,16 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     )  # fmt: skip
 
 
-def _costliest(suspects: list[Suspect]) -> list[Suspect]:
-    """The suspects with the most time to lose; in a job of thousands the list of tiny ones is long."""
+def _worth_costing(suspects: Sequence[Suspect], view: JobView, limits: Thresholds) -> list[Suspect]:
+    """All suspects that may cost what a warning does, and those next to them that may be listed.
 
-    def most_us(one: Suspect) -> float:
-        return np.inf if one.lost_us is None else float(one.lost_us.mean())
-
-    return sorted(suspects, key=lambda one: (-most_us(one), one.key))[:MAX_SUSPECTS]
+    However many there are: what is dropped here, nobody ever hears of.
+    """
+    bound_us = [most_us(view, one) for one in suspects]
+    order = sorted(range(len(suspects)), key=lambda at: (-bound_us[at], suspects[at].key))
+    least_us = WARNING_COST_SHARE * view.mean_step_us
+    n_costly = sum(not bound < least_us for bound in bound_us)
+    return [suspects[at] for at in order[: n_costly + limits.max_info]]
 
 
 def _replay_quality(view: JobView, what_if: WhatIf, suspects: list[Suspect]) -> dict[str, float]:
@@ -177,23 +169,11 @@ def _without_doubles(findings: list[Finding]) -> list[Finding]:
             best[one.id] = one
         else:
             severity = first.severity if first.is_alarm else one.severity
-            both = replace(first, severity=severity, evidence=(*first.evidence, *one.evidence))
             matters = (one.cost_share or 0.0) >= WARNING_COST_SHARE
-            best[one.id] = _less_sure(both, one.confidence) if matters else both
+            confidence = less_sure(first.confidence, one.confidence) if matters else first.confidence
+            evidence = (*first.evidence, *one.evidence)
+            best[one.id] = replace(first, severity=severity, evidence=evidence, confidence=confidence)
     return list(best.values())
-
-
-def _less_sure(finding: Finding, most: Confidence) -> Finding:
-    """No cost is sure where the replay is off, or copies most waiting: `most` is how sure it may be."""
-    is_surer = _CONFIDENCES.index(finding.confidence) < _CONFIDENCES.index(most)
-    return replace(finding, confidence=most) if is_surer and finding.cost_ms_per_step is not None else finding
-
-
-def _at_least(finding: Finding) -> Finding:
-    """The finding with a cost that may be more: a rank waits for what no file shows, whatever is repaired."""
-    if finding.cost_ms_per_step is None:
-        return finding
-    return _less_sure(replace(finding, facts=(*finding.facts, fact("cost_at_least"))), "low")
 
 
 def _with_chains(findings: list[Finding], suspects: list[Suspect], what_if: WhatIf) -> list[Finding]:

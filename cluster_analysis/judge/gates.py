@@ -1,19 +1,27 @@
-"""The gates between a suspect and an alarm: costly and improbable enough, and beyond what nature does."""
+"""From a suspect to a finding: an ordered list of rules, each of which knows one thing of its cost or chance.
+
+The first ones say what it costs, those after them whether somebody should act on it, and the last ones how
+sure that is. Each is a plain function of the finding so far and of the job; `RULES` is their order.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import get_args
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cluster_analysis.judge.cost.whatif import Saving
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.stats import median
-from cluster_analysis.thresholds.common import FAR_SIGMAS, TWICE
+from cluster_analysis.thresholds.common import FAR_SIGMAS, HALFWAY, TWICE
 from cluster_analysis.thresholds.cost import WIDE_INTERVAL
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_run.facts import fact
+from cluster_run.facts import Fact, fact
 from cluster_run.findings import (
     CRITICAL_COST_SHARE,
     WARNING_COST_SHARE,
@@ -23,128 +31,253 @@ from cluster_run.findings import (
     severity_of,
 )
 
+#: The surest first.
+_CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
 
-def finding_of(
-    view: JobView, suspect: Suspect, saving: Saving, limits: Thresholds, *, step_us: float, chance_us: float
-) -> Finding:
-    """Turn a suspect and what its repair saves into a finding, an alarm if all gates hold.
 
-    Args:
-        view: the job.
-        suspect: what a detector found.
-        saving: what the replay says that its repair saves.
-        limits: the gates.
-        step_us: the mean step.
-        chance_us: what a cost must exceed, as "repairing" healthy ranks seems to save nearly as much.
+class Judged(Struct, frozen=True):
+    """A finding in the making: µs of the mean step, None where that is not known.
+
+    `weight_us` decides how severe it is: mostly the cost, or what else is known to be lost. `seen_us` is what
+    its own steps show, where the replay does not.
     """
-    is_known = suspect.excess_us is not None or suspect.link_factor is not None
-    cost = None if saving.alone_us is None or not is_known else max(saving.alone_us, 0.0)
-    facts = list(suspect.facts)
-    if cost is None and view.graph is None and saving.bound_us is not None:
-        cost = saving.bound_us
-        facts.append(fact("cost_is_bound"))
-    elif cost is None and is_known and saving.bound_us is not None:
-        facts.append(fact("cost_not_replayable"))
-    weight = cost if cost is not None else saving.bound_us
-    hidden = saving.after_others_us or 0.0
-    seen_us = _seen_in_its_steps(view, suspect)
-    if seen_us > TWICE * max(cost or 0.0, hidden):
-        cost, weight = None, seen_us
-        facts.append(fact("cost_not_explained"))
-    if weight is not None and hidden >= TWICE * max(weight, 1.0) and hidden >= WARNING_COST_SHARE * step_us:
-        weight = hidden
-        facts.append(fact("hidden", cost_us=hidden))
-    low, high = _interval(cost, saving)
-    late = _late_even_so(view, suspect, saving, limits)
-    if cost is not None and late >= max(TWICE * (weight or 0.0), limits.sure_cost_share * step_us):
-        weight, high = late, max(high or 0.0, late)
-        facts.append(fact("late_even_so", cost_us=late))
-    if suspect.kind == "exposed_communication" and cost is not None:
-        # No peer does without it: what covering it would save is no loss to anything that misbehaves.
-        facts.append(fact("could_be_covered", cost_us=cost))
-        cost, low = None, None
-    severity: Severity = severity_of(None if weight is None else weight / step_us)
-    share = None if cost is None or not step_us > 0 else cost / step_us
-    # With many ranks somebody is always the unluckiest: an alarm must be improbable over all of them.
-    # Accidents are costly too: of what is idled now and then the cost says nothing.
-    is_accident = suspect.cause != "compute" and suspect.pattern == "intermittent"
-    is_costly = (weight or 0.0) >= limits.sure_cost_share * step_us and not is_accident
-    is_sure = suspect.p_value <= (limits.costly_p_value if is_costly else limits.alarm_p_value)
-    is_chance = weight is not None and weight < chance_us and suspect.link_factor is None
-    # What cannot be replayed may cost nothing: nature is weighed by what is known to be lost.
-    known = 0.0 if cost is None and seen_us == 0.0 and view.graph is not None else weight or 0.0
-    is_nature = _is_natural(suspect, known / step_us if step_us > 0 else 0.0, len(view.ranks), limits)
-    # A moment of a device is news once it is costly.
-    is_little = (suspect.kind, suspect.pattern) == ("slow_rank", "transient") and not is_costly
-    if not suspect.is_alarm or not is_sure or is_chance or is_nature or is_little:
-        severity = "info"
+
+    suspect: Suspect
+    saving: Saving
+    facts: tuple[Fact, ...]
+    confidence: Confidence
+    cost_us: float | None = None
+    weight_us: float | None = None
+    seen_us: float = 0.0
+    low_us: float | None = None
+    high_us: float | None = None
+    severity: Severity = "info"
+
+    def saying(self, said: Fact) -> tuple[Fact, ...]:
+        """Its facts, and one more."""
+        return (*self.facts, said)
+
+
+class Context(Struct, frozen=True):
+    """What rules ask of the job.
+
+    `chance_us` is what a cost must exceed, as "repairing" healthy ranks seems to save nearly as much. The
+    replay is off by `error_share` (of the mean step `mean_error_share`), and copies `copied_share` of all
+    waiting; `holds_the_step`: that of some rank which the step waits for.
+    """
+
+    view: JobView
+    limits: Thresholds
+    step_us: float
+    chance_us: float = 0.0
+    error_share: float = 0.0
+    mean_error_share: float = 0.0
+    copied_share: float = 0.0
+    holds_the_step: bool = False
+
+    @property
+    def is_far_off(self) -> bool:
+        """Whether the replay may hide what was lost."""
+        return max(self.error_share, self.mean_error_share) > self.limits.replay_refuse
+
+
+Rule = Callable[[Judged, Context], Judged]
+
+
+def finding_of(suspect: Suspect, saving: Saving, context: Context) -> Finding:
+    """Turn a suspect and what its repair saves into a finding, an alarm if all rules let it be one."""
+    one = Judged(suspect, saving, suspect.facts, suspect.confidence)
+    for rule in RULES:
+        one = rule(one, context)
+    steps = context.view.steps
+    share = None if one.cost_us is None or not context.step_us > 0 else one.cost_us / context.step_us
     return Finding(
         id=suspect.key,
         kind=suspect.kind,
-        severity=severity,
+        severity=one.severity,
         ranks=suspect.ranks,
         hosts=suspect.hosts,
         links=suspect.links,
         cause=suspect.cause,
         pattern=suspect.pattern,
-        steps=tuple(view.steps[position] for position in suspect.positions(len(view.steps))),
-        cost_ms_per_step=None if cost is None else round(cost / 1e3, 3),
+        steps=tuple(steps[position] for position in suspect.positions(len(steps))),
+        cost_ms_per_step=_ms(one.cost_us),
         cost_share=None if share is None else round(share, 6),
-        cumulative_saving_ms=None if saving.cumulative_us is None else round(saving.cumulative_us / 1e3, 3),
-        confidence=_confidence(suspect.confidence, low, high, step_us),
+        cumulative_saving_ms=_ms(saving.cumulative_us),
+        confidence=one.confidence,
         evidence=suspect.evidence,
-        facts=tuple(facts),
-        cost_low_ms=None if low is None else round(low / 1e3, 3),
-        cost_high_ms=None if high is None else round(high / 1e3, 3),
+        facts=one.facts,
+        cost_low_ms=_ms(one.low_us),
+        cost_high_ms=_ms(one.high_us),
         separable=suspect.separable,
     )
 
 
-def _seen_in_its_steps(view: JobView, suspect: Suspect) -> float:
-    """µs a step that a retransmission cost as measured: how much longer its ranks' own steps are than others.
+def _ms(us: float | None) -> float | None:
+    return None if us is None else round(us / 1e3, 3)
+
+
+def costs_what_its_repair_saves(one: Judged, context: Context) -> Judged:
+    """The cost by replay; where nothing can be replayed an upper bound, said to be one."""
+    suspect, saving = one.suspect, one.saving
+    if suspect.excess_us is None and suspect.link_factor is None:
+        return replace(one, weight_us=saving.bound_us)
+    if saving.alone_us is not None:
+        cost = max(saving.alone_us, 0.0)
+        return replace(one, cost_us=cost, weight_us=cost)
+    if saving.bound_us is None:
+        return one
+    if context.view.graph is None:
+        cost, said = saving.bound_us, one.saying(fact("cost_is_bound"))
+        return replace(one, cost_us=cost, weight_us=cost, facts=said)
+    return replace(one, weight_us=saving.bound_us, facts=one.saying(fact("cost_not_replayable")))
+
+
+def weighs_what_its_steps_show(one: Judged, context: Context) -> Judged:
+    """An event weighs what its ranks' own steps are longer than others, where the replay explains half of it.
 
     At most what its operator lost. Ranks that were not part of it show the delay a step later, if it came at
-    the end of one. Zero for all other kinds, and where every step has one.
+    the end of one. Not where every step has one.
     """
+    suspect, view = one.suspect, context.view
     own = median(view.step_us[np.isin(view.ranks, suspect.ranks)], 0)
     is_hit = np.isin(np.arange(len(own)), suspect.positions(len(own)))
     if suspect.kind != "retransmission" or is_hit.all():
-        return 0.0
+        return one
     row = suspect.evidence[0]
     longer = float(own[is_hit].max()) - float(median(own[~is_hit]))
-    return max(0.0, float(np.nan_to_num(min(longer, row.value - row.peers_median)))) / len(own)
+    seen = max(0.0, float(np.nan_to_num(min(longer, row.value - row.peers_median)))) / len(own)
+    one = replace(one, seen_us=seen)
+    if not seen > TWICE * max(one.cost_us or 0.0, one.saving.after_others_us or 0.0):
+        return one
+    return replace(one, cost_us=None, weight_us=seen, facts=one.saying(fact("cost_not_explained")))
 
 
-def _late_even_so(view: JobView, suspect: Suspect, saving: Saving, limits: Thresholds) -> float:
-    """µs a step by which a device is later than all that nobody suspects, where nothing excuses that.
+def weighs_what_others_hide(one: Judged, context: Context) -> Judged:
+    """Two equal faults cost nothing alone: each weighs what it costs once all others are repaired."""
+    hidden = one.saving.after_others_us or 0.0
+    is_more = one.weight_us is not None and hidden >= TWICE * max(one.weight_us, 1.0)
+    if not is_more or not hidden >= WARNING_COST_SHARE * context.step_us:
+        return one
+    return replace(one, weight_us=hidden, facts=one.saying(fact("hidden", cost_us=hidden)))
+
+
+def lies_between_alone_and_last(one: Judged, context: Context) -> Judged:
+    """From what a repair saves alone to what it saves once all others are made; else up to the bound."""
+    if one.cost_us is None:
+        return replace(one, high_us=one.saving.bound_us)
+    known = [us for us in (one.cost_us, one.saving.after_others_us or None) if us is not None]
+    return replace(one, low_us=min(known), high_us=max(known))
+
+
+def weighs_its_lead(one: Judged, context: Context) -> Judged:
+    """A device weighs by how much it is later than all that nobody suspects, where nothing excuses that.
 
     Stages may wait for others. Where all ranks do the same work, or a device is slower than any healthy one,
     it is worth a look whatever the replay says: waiting that is copied replays exactly.
     """
+    suspect, limits = one.suspect, context.limits
     lasts = suspect.pattern in ("persistent", "intermittent")
-    if suspect.cause != "compute" or not lasts or not suspect.evidence:
-        return 0.0
+    if one.cost_us is None or suspect.cause != "compute" or not lasts or not suspect.evidence:
+        return one
     row = suspect.evidence[0]
     excess = row.value / row.peers_median - 1.0 if row.peers_median > 0 else 0.0
-    alike = len(set(view.role.tolist())) < 2
+    alike = len(set(context.view.role.tolist())) < 2
     least = limits.natural_effect if alike else limits.single_step_device_effect
-    is_host = alike and suspect.kind == "slow_host"
-    return (saving.bound_us or 0.0) if is_host or excess >= least else 0.0
+    is_host = alike and suspect.record.subject == "host"
+    late = (one.saving.bound_us or 0.0) if is_host or excess >= least else 0.0
+    if late < max(TWICE * (one.weight_us or 0.0), limits.sure_cost_share * context.step_us):
+        return one
+    said = one.saying(fact("late_even_so", cost_us=late))
+    return replace(one, weight_us=late, high_us=max(one.high_us or 0.0, late), facts=said)
 
 
-def _interval(cost_us: float | None, saving: Saving) -> tuple[float | None, float | None]:
-    """Between what a repair saves alone and once all other faults are repaired; else the bound."""
-    known = [us for us in (cost_us, saving.after_others_us or None) if us is not None]
-    if cost_us is None:
-        return None, saving.bound_us
-    return min(known), max(known)
+def is_no_loss_where_no_peer_does_without(one: Judged, context: Context) -> Judged:
+    """What covering communication would save is said, and is no cost."""
+    if one.suspect.record.is_repairable or one.cost_us is None:
+        return one
+    said = one.saying(fact("could_be_covered", cost_us=one.cost_us))
+    return replace(one, cost_us=None, low_us=None, facts=said)
 
 
-def _confidence(told: Confidence, low: float | None, high: float | None, step_us: float) -> Confidence:
-    """Less than high where the two ends of the interval lie far apart, and that matters."""
-    if told != "high" or low is None or high is None:
-        return told
-    return "medium" if lie_apart(low, high, step_us) else told
+def is_as_severe_as_costly(one: Judged, context: Context) -> Judged:
+    """How much it matters, by what it weighs."""
+    return replace(
+        one, severity=severity_of(None if one.weight_us is None else one.weight_us / context.step_us)
+    )
+
+
+def is_information_by_itself(one: Judged, context: Context) -> Judged:
+    """What a detector found to be no alarm; and a moment of a device, which is news once it is costly."""
+    is_moment = (one.suspect.cause, one.suspect.pattern) == ("compute", "transient")
+    is_little = is_moment and not _is_costly(one, context)
+    return replace(one, severity="info") if is_little or not one.suspect.is_alarm else one
+
+
+def is_no_chance(one: Judged, context: Context) -> Judged:
+    """With many ranks somebody is always the unluckiest: an alarm is improbable over all of them.
+
+    Accidents are costly too: of what is idled now and then the cost says nothing.
+    """
+    suspect, limits = one.suspect, context.limits
+    is_accident = suspect.cause != "compute" and suspect.pattern == "intermittent"
+    is_costly = _is_costly(one, context) and not is_accident
+    is_sure = suspect.p_value <= (limits.costly_p_value if is_costly else limits.alarm_p_value)
+    return one if is_sure else replace(one, severity="info")
+
+
+def costs_more_than_healthy_ranks(one: Judged, context: Context) -> Judged:
+    """The placebo: what "repairing" healthy ranks seems to save as well is no loss."""
+    is_less = one.weight_us is not None and one.weight_us < context.chance_us
+    return replace(one, severity="info") if is_less and one.suspect.link_factor is None else one
+
+
+def is_beyond_nature(one: Judged, context: Context) -> Judged:
+    """Devices no slower than silicon is at times are no alarm, nor is a host of them, unless it is critical.
+
+    One in a hundred lies a few percent behind. What a replay cannot tell may cost nothing.
+    """
+    suspect, limits, step_us = one.suspect, context.limits, context.step_us
+    is_untold = one.cost_us is None and one.seen_us == 0.0 and context.view.graph is not None
+    known = 0.0 if is_untold or not step_us > 0 else (one.weight_us or 0.0) / step_us
+    if (suspect.cause, suspect.pattern) != ("compute", "persistent") or known >= CRITICAL_COST_SHARE:
+        return one
+    row = suspect.evidence[0]
+    effect = max(
+        limits.natural_effect, limits.natural_tail * math.log(limits.natural_odds * len(context.view.ranks))
+    )
+    excess = row.value - row.peers_median
+    is_beyond_this_job = suspect.record.subject == "host" or excess >= FAR_SIGMAS * row.peers_mad
+    is_costly = known >= limits.sure_cost_share
+    if is_costly == is_beyond_this_job:  # what is both is a fault, what is neither is nature
+        return one if is_costly else replace(one, severity="info")
+    return replace(one, severity="info") if excess < effect * row.peers_median else one
+
+
+def is_a_lower_bound_of_waiting_for_unknown(one: Judged, context: Context) -> Judged:
+    """A cost may be more where a rank waits for what no file shows, whatever is repaired."""
+    if not context.holds_the_step or one.cost_us is None:
+        return one
+    return _at_most(replace(one, facts=one.saying(fact("cost_at_least"))), "low")
+
+
+def is_as_sure_as_the_replay(one: Judged, context: Context) -> Judged:
+    """No cost is sure where its interval is wide, the replay is off, or most waiting is copied."""
+    if one.low_us is not None and one.high_us is not None:
+        is_wide = lie_apart(one.low_us, one.high_us, context.step_us)
+        one = _at_most(one, "medium") if is_wide else one
+    if context.is_far_off or context.copied_share > HALFWAY:
+        one = _at_most(one, "low")
+    return _at_most(one, "medium") if context.mean_error_share > context.limits.replay_mean_doubt else one
+
+
+def _at_most(one: Judged, most: Confidence) -> Judged:
+    return replace(one, confidence=less_sure(one.confidence, most)) if one.cost_us is not None else one
+
+
+def less_sure(first: Confidence, second: Confidence) -> Confidence:
+    """The less sure one of two."""
+    return max(first, second, key=_CONFIDENCES.index)
 
 
 def lie_apart(low: float, high: float, step: float) -> bool:
@@ -152,18 +285,23 @@ def lie_apart(low: float, high: float, step: float) -> bool:
     return high > WIDE_INTERVAL * low and high - low >= WARNING_COST_SHARE * step
 
 
-def _is_natural(suspect: Suspect, cost_share: float, n_ranks: int, limits: Thresholds) -> bool:
-    """Whether devices are no slower than silicon is at times: one in a hundred lies a few percent behind.
+def _is_costly(one: Judged, context: Context) -> bool:
+    return (one.weight_us or 0.0) >= context.limits.sure_cost_share * context.step_us
 
-    So do those of a host, which is held against other hosts. What is critical is worth a look even so.
-    """
-    if (suspect.cause, suspect.pattern) != ("compute", "persistent") or cost_share >= CRITICAL_COST_SHARE:
-        return False
-    row = suspect.evidence[0]
-    effect = max(limits.natural_effect, limits.natural_tail * math.log(limits.natural_odds * n_ranks))
-    excess = row.value - row.peers_median
-    is_beyond_this_job = suspect.kind == "slow_host" or excess >= FAR_SIGMAS * row.peers_mad
-    is_costly = cost_share >= limits.sure_cost_share
-    if is_costly == is_beyond_this_job:  # what is both is no nature, what is neither is
-        return not is_costly
-    return excess < effect * row.peers_median
+
+#: In their order: what it costs, whether somebody should act on it, how sure that is.
+RULES: Sequence[Rule] = (
+    costs_what_its_repair_saves,
+    weighs_what_its_steps_show,
+    weighs_what_others_hide,
+    lies_between_alone_and_last,
+    weighs_its_lead,
+    is_no_loss_where_no_peer_does_without,
+    is_as_severe_as_costly,
+    is_information_by_itself,
+    is_no_chance,
+    costs_more_than_healthy_ranks,
+    is_beyond_nature,
+    is_a_lower_bound_of_waiting_for_unknown,
+    is_as_sure_as_the_replay,
+)

@@ -19,7 +19,8 @@ from cluster_analysis.thresholds.common import HALFWAY, MOSTLY
 from cluster_analysis.thresholds.cost import LATE_SHARE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
-from cluster_run.findings import FAULT_KINDS, Finding
+from cluster_run.findings import Finding
+from cluster_run.kinds import FAULT_KINDS
 
 
 def can_judge(view: JobView, limits: Thresholds) -> bool:
@@ -117,12 +118,12 @@ def _may_be_a_fault(view: JobView, finding: Finding) -> bool:
     like slow hosts where each of them lies in one. Replicas that share a host show what is not the host's:
     they would be late together.
     """
-    if finding.kind == "stage_imbalance":
+    if finding.record.unit == "stage":
         return _lies_in_one_host(view, np.isin(view.ranks, finding.ranks))
-    if finding.kind == "data_imbalance":
+    if finding.record.unit == "replica":
         replicas = [view.replica == one for one in np.unique(view.replica)]
         return all(_lies_in_one_host(view, one) for one in replicas) and not _differ_in_hosts(view, replicas)
-    return finding.kind in FAULT_KINDS or (bool(finding.hosts) and not finding.separable)
+    return finding.may_be_fault
 
 
 def _at_most_ms(finding: Finding) -> float:

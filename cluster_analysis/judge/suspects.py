@@ -10,8 +10,9 @@ from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_run.facts import Fact
-from cluster_run.findings import Cause, Confidence, Evidence, Kind, Link, Pattern
+from cluster_run.findings import Cause, Confidence, Evidence, Link, Pattern
 from cluster_run.ids import HostId, Rank
+from cluster_run.kinds import KINDS, Kind, KindRecord
 
 #: Which local times the excess sits in: everywhere, before the first operator of a step, in pauses of one gap
 #: each, or in all gaps of some steps.
@@ -46,6 +47,11 @@ class Suspect(Struct, frozen=True):
     p_value: float = 0.0
     separable: bool = True
     metric: str = ""
+
+    @property
+    def record(self) -> KindRecord:
+        """What is true of all findings of its kind."""
+        return KINDS[self.kind]
 
     @property
     def lost_us(self) -> FloatArray | None:

@@ -42,7 +42,7 @@ class StepPart(Struct, frozen=True):
 def blamed(document: FindingsDocument) -> Finding | None:
     """Return the costliest finding that blames ranks and is an alarm."""
     alarms = (one for one in document.findings if one.is_alarm and one.ranks)
-    return next((one for one in alarms if one.kind in ("slow_rank", "slow_host")), None)
+    return next((one for one in alarms if one.record.part == "slow_devices"), None)
 
 
 def step_parts(result: AnalysisResult) -> tuple[StepPart, ...]:

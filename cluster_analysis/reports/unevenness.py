@@ -9,7 +9,7 @@ from cluster_analysis.reports.wording import format_ms
 from cluster_analysis.sentences import terms
 from cluster_analysis.sentences.headings import say, term
 from cluster_analysis.sentences.phrase import Phrase
-from cluster_run.findings import PART_OF_KIND, WARNING_COST_SHARE, FindingsDocument, LostPart
+from cluster_run.findings import WARNING_COST_SHARE, FindingsDocument, LostPart
 
 #: A smaller part would be written as 0 %.
 _LEAST_SHARE = 0.005
@@ -66,5 +66,5 @@ def price_of_unevenness(document: FindingsDocument, dictionary: words.Dictionary
 def _name(lost: LostPart, document: FindingsDocument, dictionary: words.Dictionary) -> Phrase:
     """Return the name of the one finding that a part is about; that of the part where it is more than one."""
     costly = [one for one in document.findings if one.cost_ms_per_step or one.cost_high_ms]
-    about = [one for one in costly if PART_OF_KIND.get(one.kind) == lost.part]
+    about = [one for one in costly if one.record.part == lost.part]
     return words.subject(about[0], dictionary) if len(about) == 1 else term(terms.LOST, lost.part)

@@ -10,7 +10,7 @@ from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import open_question, say
 from cluster_analysis.sentences.phrase import Phrase
 from cluster_analysis.sentences.terms import KINDS
-from cluster_run.findings import FAULT_KINDS, WARNING_COST_SHARE, Finding, FindingsDocument, RunInfo
+from cluster_run.findings import WARNING_COST_SHARE, Finding, FindingsDocument, RunInfo
 from cluster_run.ids import HostId, format_number_ranges
 
 #: Kinds whose name needs an article after "lost to".
@@ -94,7 +94,7 @@ def host_name(host: HostId, result: AnalysisResult) -> str:
 
 def named(finding: Finding, result: AnalysisResult) -> str:
     """Return who a finding is about: hosts, links or ranks, at most three of them by name."""
-    if finding.kind in ("slow_host", "slow_host_pair", "slow_nic", "slow_uplink") and finding.hosts:
+    if finding.record.subject in ("host", "host_pair", "nic", "uplink") and finding.hosts:
         return _listed([host_name(host, result) for host in finding.hosts])
     if finding.links:
         transports = sorted({plain(link.transport) for link in finding.links})
@@ -178,12 +178,14 @@ def listed_costs(document: FindingsDocument) -> Phrase | None:
 
 def whom(finding: Finding) -> Phrase:
     """Return what a finding is about, without saying that it is slow: `rank 9`, `the link 2 → 10`."""
-    kind: str = finding.kind if finding.kind in FAULT_KINDS else "slow_host"
-    if kind == "slow_nic" and is_port(finding):
-        kind = "slow_port"
+    subject: str = finding.record.subject
+    if subject == "nic" and is_port(finding):
+        subject = "port"
+    if subject == "job" or (subject == "link" and not finding.links):
+        subject = "host" if finding.hosts and not finding.separable else "rank"
     hosts = ", ".join(map(plain, finding.hosts))
     link = format_link_ends(finding) if finding.links else ""
-    return say(f"whom.{kind}", ranks=finding.ranks, hosts=hosts, link=link)
+    return say(f"whom.{subject}", ranks=finding.ranks, hosts=hosts, link=link)
 
 
 def is_nothing(finding: Finding) -> bool:
@@ -228,18 +230,13 @@ def work_saving_ms(document: FindingsDocument) -> float:
     for one in document.findings:
         gain_ms = max((one.cumulative_saving_ms or 0.0) - reached_ms, 0.0)
         reached_ms += gain_ms
-        saving_ms += 0.0 if _may_be_fault(one) else gain_ms
+        saving_ms += 0.0 if one.may_be_fault else gain_ms
     return saving_ms
 
 
 def may_be_faults(document: FindingsDocument) -> list[Finding]:
     """Return the findings that name a rank, a host or a link which may be slow."""
-    return [one for one in document.findings if _may_be_fault(one)]
-
-
-def _may_be_fault(finding: Finding) -> bool:
-    """Whether it is a fault, or work that cannot be told from the host which alone does it."""
-    return finding.kind in FAULT_KINDS or (bool(finding.hosts) and not finding.separable)
+    return [one for one in document.findings if one.may_be_fault]
 
 
 def lacks_hosts(run: RunInfo) -> bool:

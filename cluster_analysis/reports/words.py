@@ -105,9 +105,9 @@ def finding_title(finding: Finding, dictionary: Dictionary) -> Phrase:
     what = subject(finding, dictionary)
     english = what.en.removeprefix("the ").removeprefix("a ")
     first = Phrase(english[:1].upper() + english[1:], what.zh)
-    if finding.kind not in ("slow_rank", "slow_host"):
+    if finding.record.part != "slow_devices":
         return first
-    is_host_feeding = finding.kind == "slow_host" and finding.cause == "dispatch"
+    is_host_feeding = finding.record.subject == "host" and finding.cause == "dispatch"
     cause = dictionary.say("cause.host.dispatch" if is_host_feeding else f"cause.{finding.cause}")
     return Phrase(f"{first.en}: {cause.en}", f"{first.zh}：{cause.zh}")
 
@@ -116,9 +116,9 @@ def subject(finding: Finding, dictionary: Dictionary) -> Phrase:
     """Return what a finding blames."""
     ranks = format_number_ranges(finding.ranks)
     who = wording.format_link_ends(finding) if finding.links else ranks
-    if finding.kind in ("slow_host", "slow_host_pair", "slow_uplink"):
+    if finding.record.subject in ("host", "host_pair", "uplink"):
         who = ", ".join(map(wording.plain, finding.hosts))
-    if finding.kind == "slow_nic":
+    if finding.record.subject == "nic":
         part = "port" if wording.is_port(finding) else "slow_nic"
         return dictionary.say(f"subject.{part}", who=_where(finding, dictionary))
     return dictionary.say(f"subject.{finding.kind}", who=who)
@@ -126,7 +126,7 @@ def subject(finding: Finding, dictionary: Dictionary) -> Phrase:
 
 def _where(finding: Finding, dictionary: Dictionary) -> Phrase:
     hosts = ", ".join(map(wording.plain, finding.hosts))
-    if finding.kind in ("slow_rank", "slow_nic") and finding.ranks and hosts:
+    if finding.record.subject in ("rank", "nic") and finding.ranks and hosts:
         ranks = wording.format_ranks(finding.ranks)
         return dictionary.say("where.ranks", ranks=Phrase(ranks, ranks.rpartition(" ")[2]), hosts=hosts)
     return dictionary.say("where.hosts", hosts=hosts)
@@ -233,7 +233,7 @@ def problem_places(told: Told, result: AnalysisResult, dictionary: Dictionary) -
     if len(ranks) > 1 and len(ranks) >= result.document.run.expected_ranks:
         places.append(say("all_ranks", n=len(ranks)))
     elif ranks:
-        places.append(say("whom.slow_rank", ranks=tuple(sorted(ranks))))
+        places.append(say("whom.rank", ranks=tuple(sorted(ranks))))
     return [Phrase(one.en, one.zh.strip()) for one in places]
 
 
@@ -270,7 +270,7 @@ def run_line(document: FindingsDocument, dictionary: Dictionary) -> Phrase:
 def named(finding: Finding, result: AnalysisResult, dictionary: Dictionary) -> Phrase:
     """Return who a finding is about."""
     english = wording.named(finding, result)
-    if finding.kind in ("slow_host", "slow_host_pair", "slow_nic", "slow_uplink") and finding.hosts:
+    if finding.record.subject in ("host", "host_pair", "nic", "uplink") and finding.hosts:
         hosts = (host_phrase(host, result, dictionary).zh for host in finding.hosts)
         return Phrase(english, "、".join(hosts))
     if finding.links or not finding.ranks:
@@ -280,7 +280,7 @@ def named(finding: Finding, result: AnalysisResult, dictionary: Dictionary) -> P
 
 def _who(finding: Finding, dictionary: Dictionary) -> Phrase:
     """Return `rank 13` or `host 2`."""
-    if finding.kind == "slow_host" and finding.hosts:
+    if finding.record.subject == "host" and finding.hosts:
         return dictionary.say("map.host", host=", ".join(map(wording.plain, finding.hosts)))
     return dictionary.say("rank", rank=format_number_ranges(finding.ranks))
 

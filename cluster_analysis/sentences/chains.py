@@ -39,8 +39,8 @@ def _values(row: Wait, late: Phrase) -> dict[str, Any]:
 
 
 def _late(finding: Finding) -> Phrase:
-    if finding.kind == "slow_rank":
+    if finding.record.subject == "rank":
         return fill(_RANK, {"who": finding.ranks[0]})
-    if finding.kind == "slow_host":
+    if finding.record.subject == "host":
         return fill(_HOST, {"who": finding.hosts[0]})
     return fill(_NETWORK, {})

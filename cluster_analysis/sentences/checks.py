@@ -132,7 +132,7 @@ def next_check(finding: Finding) -> Phrase:
     host = finding.hosts[0] if finding.hosts else ""
     first = finding.links[0] if finding.links else None
     values = {
-        "where": fill(_HOST, {"host": host}) if finding.kind == "slow_host" else who(finding),
+        "where": fill(_HOST, {"host": host}) if finding.record.subject == "host" else who(finding),
         "rank": finding.ranks[0] if finding.ranks else None,
         "hosts": finding.hosts,
         "src": first.src if first else None,
@@ -147,7 +147,7 @@ def check_kind(finding: Finding) -> str:
     said = next((_CONDITIONS[one.kind] for one in finding.facts if one.kind in _CONDITIONS), None)
     if said is not None:
         return said
-    if finding.kind in ("slow_rank", "slow_host"):
+    if finding.record.part == "slow_devices":
         return finding.cause if finding.cause in CHECKS else "unknown"
     if finding.kind == "retransmission":
         return "packets_lost"

@@ -23,10 +23,8 @@ LEAST_WAITING_US = 200.0
 N_LINKS_OF_CHAIN = 4
 
 # Detection.
-#: Suspects whose cost is computed, healthy ranks that are "repaired" to see what that alone seems to
-#: save, and findings that get a chain.
+#: Healthy ranks that are "repaired" to see what that alone seems to save, and findings that get a chain.
 N_PLACEBOS = 2
-MAX_SUSPECTS = 24
 N_CHAINS = 5
 #: Peers that a finding names, to be opened beside its own ranks: one could be odd itself.
 N_PEERS_NAMED = 2

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster_run.errors import UsageError
-from cluster_run.findings import Cause, Kind, Pattern
+from cluster_run.findings import Cause, Pattern
 from cluster_run.ids import parse_number_ranges
+from cluster_run.kinds import Kind
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

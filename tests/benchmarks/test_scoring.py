@@ -8,7 +8,8 @@ import pytest
 
 from benchmarks.detection.scoring import Said, score
 from benchmarks.models.truth import KnownFault, KnownJob
-from cluster_run.findings import Finding, Kind, Severity
+from cluster_run.findings import Finding, Severity
+from cluster_run.kinds import Kind
 
 SLOW = KnownFault("slow_rank", ("slow_rank",), (3,), (), (), cost_ms=10.0, marginal_ms=10.0)
 

@@ -1,14 +1,15 @@
 """The published JSON Schemas hold for what the commands write, and describe every field of it."""
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import pytest
 
 from cluster_analysis.cli import main as analyse
+from cluster_run.kinds import KINDS, FaultKind, WorkloadKind
 from cluster_simulate.cli import main as simulate
-from tools.renew_fields import NAMES, PAGE, reference, schema
+from tools.renew_fields import FINDINGS, NAMES, PAGE, findings_schema, reference, schema
 
 JOB = ("--tp", "2", "--pp", "2", "--dp", "4", "--steps", "5")
 
@@ -51,6 +52,14 @@ def test_a_schema_refuses_another_version_and_a_missing_field(name, written):
         less = {key: value for key, value in written[name].items() if key != field}
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(less, schema(name))
+
+
+def test_the_schema_of_findings_has_all_names_that_the_program_can_write():
+    assert FINDINGS.read_text("utf-8") == findings_schema(), "make gold renews it"
+
+
+def test_every_kind_of_finding_has_a_record():
+    assert set(KINDS) == {*get_args(FaultKind), *get_args(WorkloadKind)}
 
 
 def test_the_reference_of_fields_is_made_from_the_schemas():

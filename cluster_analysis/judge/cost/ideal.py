@@ -16,7 +16,8 @@ from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.replay.replay import Graph
-from cluster_run.findings import PART_OF_KIND, Finding, LostPart, Part
+from cluster_run.findings import Finding, LostPart
+from cluster_run.kinds import Part
 
 
 class Ideal(Struct, frozen=True):
@@ -53,8 +54,7 @@ def evened(graph: Graph, view: JobView) -> Graph:
 
 def beyond_peers(suspects: Sequence[Suspect]) -> list[Suspect]:
     """Return what remains uneven when all peers are alike: stages, and the network."""
-    kinds = ("stage_imbalance", "slow_link", "slow_nic", "slow_host_pair", "slow_uplink", "retransmission")
-    return [one for one in suspects if one.kind in kinds]
+    return [one for one in suspects if one.record.part in ("stages", "communication")]
 
 
 def lost_parts(ideal: Ideal, findings: Sequence[Finding]) -> tuple[LostPart, ...]:
@@ -65,7 +65,7 @@ def lost_parts(ideal: Ideal, findings: Sequence[Finding]) -> tuple[LostPart, ...
     lost_ms = max(0.0, (ideal.step_us - ideal.ideal_us) / 1e3)
     sums: dict[Part, float] = {}
     for one in findings:
-        part = PART_OF_KIND.get(one.kind)
+        part = one.record.part
         cost = one.cost_high_ms if one.cost_high_ms is not None else one.cost_ms_per_step
         if part is not None and cost:
             sums[part] = sums.get(part, 0.0) + cost

@@ -15,7 +15,7 @@ from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.slow_host import host_suspects
 from cluster_analysis.judge.suspects import Suspect
 from cluster_run.facts import FindingFact, fact
-from cluster_run.findings import WorkloadKind
+from cluster_run.kinds import WorkloadKind
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:

@@ -21,8 +21,9 @@ from cluster_analysis.numeric.sorting import distinct, half_octaves
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY
 from cluster_run.facts import FindingFact, fact
-from cluster_run.findings import Evidence, FaultKind, Link
+from cluster_run.findings import Evidence, Link
 from cluster_run.ids import Rank
+from cluster_run.kinds import FaultKind
 
 #: What a part is called, and what is said of it: where links were observed, and where only operators were.
 _SAID: Mapping[PartName, tuple[FaultKind, FindingFact, FindingFact]] = {

@@ -24,7 +24,8 @@ from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.trace.calls import codes, numbers
 from cluster_run.facts import Fact, FindingFact, fact
-from cluster_run.findings import Confidence, Evidence, WorkloadKind
+from cluster_run.findings import Confidence, Evidence
+from cluster_run.kinds import WorkloadKind
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:

@@ -17,7 +17,8 @@ from cluster_analysis.numeric.stats import group_medians, median, medians_by, si
 from cluster_analysis.thresholds.common import FEWEST_PEERS, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
-from cluster_run.findings import Evidence, WorkloadKind
+from cluster_run.findings import Evidence
+from cluster_run.kinds import WorkloadKind
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:

@@ -15,7 +15,8 @@ from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.common import HALFWAY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import FindingFact, Value, fact
-from cluster_run.findings import Cause, Evidence, FaultKind
+from cluster_run.findings import Cause, Evidence
+from cluster_run.kinds import FaultKind
 
 
 class Metric(Struct, frozen=True):

@@ -13,7 +13,6 @@ from msgspec import Struct
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.trace.calls import numbers
 
-_BLAMES_RANKS = ("slow_rank", "slow_host")
 _MAX_LEVELS = 2
 _MAX_GROUPS_A_LEVEL = 6
 #: Waiting below this share of the longest wait of the chain is not shown.
@@ -57,7 +56,7 @@ def ranks_of_groups(matched: pa.Table) -> dict[str, int]:
 
 def build_chains(result: AnalysisResult, matched: pa.Table, n_steps: int) -> dict[str, list[Waiting]]:
     """Return for each finding that blames ranks and costs time who waited for them, nearest level first."""
-    findings = [one for one in result.document.findings if one.kind in _BLAMES_RANKS and one.is_alarm]
+    findings = [one for one in result.document.findings if one.record.part == "slow_devices" and one.is_alarm]
     blamed = {one.id: one.ranks for one in findings}
     if not blamed:
         return {}

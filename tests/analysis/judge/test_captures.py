@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cluster_analysis.__main__ import main
-from cluster_run.findings import FAULT_KINDS
+from cluster_run.kinds import FAULT_KINDS
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 CAPTURES = [

@@ -6,7 +6,7 @@ from cluster_analysis.judge.detection import detect
 from cluster_analysis.replay.job_evidence import merge_steps
 from cluster_analysis.sentences.chains import chain as chain_of
 from cluster_analysis.tables.schema import COLLECTIVES, STEPS
-from cluster_run.findings import FAULT_KINDS
+from cluster_run.kinds import FAULT_KINDS
 from cluster_simulate.api import Healthy, JobSpec, Noise, simulate, tables, topology
 from tests.analysis.copies import replace
 from tests.analysis.jobs import (

@@ -6,7 +6,7 @@ import pytest
 
 from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_run.findings import FAULT_KINDS
+from cluster_run.kinds import FAULT_KINDS
 from cluster_simulate.api import JobSpec
 from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, judged

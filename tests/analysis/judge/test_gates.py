@@ -9,7 +9,7 @@ from cluster_analysis.judge.case import build_case
 from cluster_analysis.judge.cost.whatif import Saving
 from cluster_analysis.judge.detection import Detection, _without_doubles, detect
 from cluster_analysis.judge.detectors.slow_rank import rank_suspects
-from cluster_analysis.judge.gates import finding_of
+from cluster_analysis.judge.gates import Context, finding_of
 from cluster_analysis.judge.open_questions import open_questions
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.numeric.arrays import FloatArray
@@ -229,7 +229,7 @@ def test_a_device_that_costs_nothing_by_a_replay_is_an_alarm_where_nothing_excus
     view, metric = case.view, next(one for one in case.metrics if one.is_log)
     (suspect,) = rank_suspects(case, metric, metric, *np.zeros((2, 16), bool))
     copied = Saving(0.0, 0.0, 0.0, bound_us=0.05 * STEP_US)
-    finding = finding_of(view, suspect, copied, limits, step_us=STEP_US, chance_us=0.0)
+    finding = finding_of(suspect, copied, Context(view, limits, STEP_US))
     assert finding.is_alarm == is_alarm
     assert (finding.cost_ms_per_step, finding.cost_high_ms) == (0.0, 50.0 if is_alarm else 0.0)
 
@@ -243,7 +243,7 @@ def test_a_device_that_is_slow_now_and_then_is_judged_by_its_lead_where_a_replay
     (suspect,) = rank_suspects(case, metric, metric, *np.zeros((2, 16), bool))
     assert suspect.pattern == "intermittent"
     copied = Saving(0.0, 0.0, 0.0, bound_us=0.05 * STEP_US)
-    assert finding_of(case.view, suspect, copied, limits, step_us=STEP_US, chance_us=0.0).is_alarm
+    assert finding_of(suspect, copied, Context(case.view, limits, STEP_US)).is_alarm
 
 
 @pytest.mark.parametrize(("cost_share", "is_alarm"), [(0.008, False), (0.012, True)])
@@ -259,7 +259,7 @@ def test_a_single_slow_step_of_a_device_is_an_alarm_once_it_costs_a_hundredth(
     assert suspect.pattern == "transient"
     cost_us = cost_share * STEP_US
     saving = Saving(cost_us, cost_us, cost_us, bound_us=3.0 * cost_us)
-    finding = finding_of(case.view, suspect, saving, limits, step_us=STEP_US, chance_us=0.0)
+    finding = finding_of(suspect, saving, Context(case.view, limits, STEP_US))
     assert finding.is_alarm == is_alarm
 
 
@@ -279,9 +279,7 @@ def test_a_cost_that_is_far_higher_once_others_are_repaired_is_less_sure(
     (suspect,) = rank_suspects(case, metric, metric, *np.zeros((2, 16), bool))
     alone = 0.03 * STEP_US
     saving = Saving(alone, alone, times_alone * alone, bound_us=alone)
-    finding = finding_of(
-        view, replace(suspect, confidence="high"), saving, limits, step_us=STEP_US, chance_us=0.0
-    )
+    finding = finding_of(replace(suspect, confidence="high"), saving, Context(view, limits, STEP_US))
     assert finding.confidence == confidence
 
 

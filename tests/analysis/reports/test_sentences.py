@@ -34,8 +34,8 @@ from cluster_run.facts import (
     fact_of,
 )
 from cluster_run.findings import Cause, Confidence, Finding, GroupPurpose, Pattern, Severity, Verdict, Wait
-from cluster_run.findings import Part as LostTo
 from cluster_run.ids import HostId, Rank, Step
+from cluster_run.kinds import Part as LostTo
 from cluster_run.problem import Problem
 from tests.analysis.copies import replace
 from tests.layers import modules

@@ -9,18 +9,9 @@ from cluster_analysis.reports import wording, words
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.terms import KINDS
 from cluster_run.facts import ReasonKind, fact
-from cluster_run.findings import (
-    Cause,
-    Confidence,
-    Evidence,
-    FaultKind,
-    Link,
-    Pattern,
-    Severity,
-    Verdict,
-    WorkloadKind,
-)
+from cluster_run.findings import Cause, Confidence, Evidence, Link, Pattern, Severity, Verdict
 from cluster_run.ids import HostId, ParallelSizes, Rank
+from cluster_run.kinds import FaultKind, WorkloadKind
 from cluster_run.problem import Problem
 from tests.analysis.copies import replace
 from tests.analysis.jobs import judged

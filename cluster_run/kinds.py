@@ -1,0 +1,64 @@
+"""What kinds of findings there are: one record each, which judging, reports and the schema ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+FaultKind = Literal["slow_rank", "slow_host", "slow_link", "slow_nic", "slow_host_pair", "slow_uplink"]
+WorkloadKind = Literal[
+    "stage_imbalance",
+    "data_imbalance",
+    "expert_imbalance",
+    "small_packets",
+    "retransmission",
+    "periodic_pause",
+    "input_bound",
+    "host_bound",
+    "exposed_communication",
+]
+Kind = FaultKind | WorkloadKind
+#: Whom a finding is about.
+Subject = Literal["rank", "host", "link", "nic", "host_pair", "uplink", "job"]
+#: What a step may lose time to; `other` is what no finding explains.
+Part = Literal["slow_devices", "stages", "samples", "experts", "communication", "pauses", "other"]
+#: By what work is divided: where each part lies in one host, uneven work looks like slow hosts.
+Unit = Literal["stage", "replica"]
+
+
+@dataclass(frozen=True)
+class KindRecord:
+    """What is true of all findings of one kind.
+
+    `part` is what their cost is counted as. `may_be_fault`: whom they name may misbehave, also where they are
+    no alarm. `unit`: by what the work is divided that is uneven. Nobody repairs what is not `is_repairable`:
+    no peer does without it.
+    """
+
+    subject: Subject
+    part: Part | None = None
+    may_be_fault: bool = False
+    unit: Unit | None = None
+    is_repairable: bool = True
+
+
+KINDS: Mapping[str, KindRecord] = {
+    "slow_rank": KindRecord("rank", "slow_devices", may_be_fault=True),
+    "slow_host": KindRecord("host", "slow_devices", may_be_fault=True),
+    "slow_link": KindRecord("link", "communication", may_be_fault=True),
+    "slow_nic": KindRecord("nic", "communication", may_be_fault=True),
+    "slow_host_pair": KindRecord("host_pair", "communication", may_be_fault=True),
+    "slow_uplink": KindRecord("uplink", "communication", may_be_fault=True),
+    "stage_imbalance": KindRecord("job", "stages", unit="stage"),
+    "data_imbalance": KindRecord("job", "samples", unit="replica"),
+    "expert_imbalance": KindRecord("job", "experts"),
+    "small_packets": KindRecord("job"),
+    "retransmission": KindRecord("link", "communication", may_be_fault=True),
+    "periodic_pause": KindRecord("rank", "pauses", may_be_fault=True),
+    "input_bound": KindRecord("job"),
+    "host_bound": KindRecord("job"),
+    "exposed_communication": KindRecord("job", is_repairable=False),
+}
+#: Kinds that say that a part of the machine is worse than its peers; the others are about the work.
+FAULT_KINDS: frozenset[str] = frozenset(get_args(FaultKind))
