@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from cluster_analysis.thresholds.common import EVENT_US, FEWEST_PEERS, TOLERANCE_SHARE, TWICE
+from cluster_analysis.thresholds.network import LINK_EFFECT
 from cluster_run.findings import CRITICAL_COST_SHARE, WARNING_COST_SHARE
 
 
@@ -23,7 +24,7 @@ class Thresholds(Struct, frozen=True):
     floor_single: float = 0.01
     #: Smallest effects worth a line: a device's computing time, a link's time, local time as share of step.
     device_effect: float = 0.02
-    link_effect: float = 0.10
+    link_effect: float = LINK_EFFECT
     local_effect_share_of_step: float = WARNING_COST_SHARE
     #: With fewer steps a deviation cannot be told from a bad moment: floors are widened.
     min_steps_confident: int = FEWEST_PEERS
