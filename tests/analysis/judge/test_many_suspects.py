@@ -8,10 +8,9 @@ from tests.analysis.jobs import judged
 
 JOB = JobSpec(tp=8, pp=1, dp=4, steps=5, microbatches=4)
 #: Of each host's mesh the links between neighbours: too few at any rank to be its port's.
-SLOW_LINKS = [
-    f"slow_link:1.3@{first + n}-{first + n + 1}" for first in range(0, 32, 8) for n in range(0, 8, 2)
-]
-SLOW_LINKS += [f"slow_link:1.3@{first + n}-{first + 7 - n}" for first in range(0, 32, 8) for n in range(3)]
+MESHES = range(0, 32, 8)
+SLOW_LINKS = [f"slow_link:1.3@{first + n}-{first + n + 1}" for first in MESHES for n in range(0, 8, 2)]
+SLOW_LINKS += [f"slow_link:1.3@{first + n}-{first + 7 - n}" for first in MESHES for n in range(3)]
 SLOW = 5
 
 
