@@ -30,6 +30,7 @@ from cluster_analysis.numeric.stats import group_medians, median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import LINK_SUMMARY, empty
+from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.cost import N_CHAINS, N_PLACEBOS
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
@@ -113,8 +114,8 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     if context.is_far_off:
         questions.append(fact("replay_far_off"))
     step_share = what_if.copied.step_share if what_if.copied else 0.0
-    if copied_share > HALFWAY or step_share >= limits.open_cost_share:
-        questions.append(fact("waiting_copied", share=copied_share, step_share=step_share))
+    if context.copied_share > HALFWAY or step_share >= limits.open_cost_share:
+        questions.append(fact("waiting_copied", share=context.copied_share, step_share=step_share))
     if verdict == "healthy" and (questions or not can_judge(view, limits)):
         verdict = "unknown"
     notes += questions
