@@ -23,10 +23,9 @@ from cluster_analysis.lean_imports import (
     keep_pandas_out,
 )
 from cluster_analysis.outputs.registry import FILES, TEXTS, text_reporter
-from cluster_run.command_line import exit_codes_help, language_of, named_path, positive_number
+from cluster_run.command_line import exit_codes_help, interruptible, language_of, named_path, positive_number
 from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError, worst
 from cluster_run.ids import Rank, Step, format_number_ranges, parse_number_ranges
-from cluster_run.interruption import interruptible
 from cluster_run.layout import REPORT_NAME
 from cluster_run.standard_streams import write_result
 from cluster_run.version import VERSION

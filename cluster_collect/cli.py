@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from cluster_collect.arguments import Arguments, parse_arguments
+from cluster_run.command_line import interruptible
 from cluster_run.errors import ClusterError, ExitCode, InputError
-from cluster_run.interruption import interruptible
 from cluster_run.standard_streams import write_result
 
 

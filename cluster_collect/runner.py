@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from cluster_run.command_line import SIGNALS, is_ignored
 from cluster_run.errors import ExitCode, InterruptedRunError
-from cluster_run.interruption import SIGNALS, is_ignored
 
 T = TypeVar("T")
 

@@ -11,9 +11,8 @@ from cluster_hook.subcommands.drain import add_drain
 from cluster_hook.subcommands.nodes import add_node_collect
 from cluster_hook.subcommands.slurm import add_slurm_post, add_slurm_submit
 from cluster_hook.subcommands.sweep import add_sweep
-from cluster_run.command_line import exit_codes_help
+from cluster_run.command_line import exit_codes_help, interruptible
 from cluster_run.errors import ClusterError, ExitCode
-from cluster_run.interruption import interruptible
 from cluster_run.version import VERSION
 
 _EXIT_CODES = {

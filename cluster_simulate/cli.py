@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cluster_run.command_line import interruptible
 from cluster_run.errors import ClusterError, ExitCode
-from cluster_run.interruption import interruptible
 from cluster_run.standard_streams import write_result
 from cluster_simulate.options import build_parser, spec_of
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Literal
 
 from cluster_run import layout
+from cluster_run.command_line import SIGNALS, is_ignored
 from cluster_run.errors import ClusterError, InputError
 from cluster_run.files import write_text_whole
 from cluster_run.ids import HostId, ServerId
-from cluster_run.interruption import SIGNALS, is_ignored
 from cluster_run.manifest import CollectedFile, FileList, HostOutcome, Manifest, manifest_to_json
 from cluster_run.version import VERSION
 from cluster_simulate.files import capture_text, communication_text

@@ -97,7 +97,7 @@ def test_sigterm_ends_the_commands_of_the_hook_before_the_hook(tmp_path: Path) -
     code = (
         "import sys\n"
         "from cluster_hook.processes import run_command\n"
-        "from cluster_run.interruption import interruptible\n"
+        "from cluster_run.command_line import interruptible\n"
         "with interruptible():\n"
         f"    run_command([sys.executable, '-c', {waiting!r}], name='it', deadline_s=50)\n"
     )

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from cluster_run.command_line import interruptible
 from cluster_run.errors import InterruptedRunError
-from cluster_run.interruption import interruptible
 
 
 def test_a_signal_is_no_failure_of_what_it_meets() -> None:

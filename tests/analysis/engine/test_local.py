@@ -16,9 +16,9 @@ from cluster_analysis.engine.local import InProcessEngine, ProcessEngine, Thread
 from cluster_analysis.engine.protocol import N_ATTEMPTS, Engine, EngineError, Graph, Outcome
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.tables.model import RankSource
+from cluster_run.command_line import interruptible
 from cluster_run.errors import InterruptedRunError, UsageError
 from cluster_run.ids import Rank
-from cluster_run.interruption import interruptible
 from tests.analysis.engine import tasks
 
 
