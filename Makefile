@@ -55,7 +55,7 @@ gold: setup      ## renew the gold files; read the difference before you commit 
 	$(BIN)/python -m tools.renew_completions
 	$(BIN)/python -m tools.renew_fields
 
-fuzz: setup      ## hostile texts and databases for the compiled reader, under sanitizers; FUZZ_S=3600 for an hour
+fuzz: setup      ## hostile texts for the compiled reader, under sanitizers; FUZZ_S=3600 for an hour
 	@$(BIN)/python -m tools.fuzz $(or $(FUZZ_S),60)
 
 picture: setup   ## take all pictures of README and docs anew, from the demo's job

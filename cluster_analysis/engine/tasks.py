@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from cluster_analysis.engine.bulk import bulk_of
 from cluster_analysis.engine.joined import canonical, joined
 from cluster_analysis.engine.step_files import StepFiles, StepTables, file_sink, filed
-from cluster_analysis.sources.rank import databases_kept_open, read_rank
+from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.together.candidates import has_databases
 from cluster_analysis.sources.together.read_together import read_together
 from cluster_analysis.sources.together.ready import NOTHING_READY, Ready
@@ -232,9 +232,8 @@ def spans_of_parts(parts: Sequence[SpanTable | SpanFile]) -> pa.Table:
 
 
 def _read_some(sources: Sequence[RankSource], wanted: Wanted) -> tuple[list[RankTables], Ready]:
-    with databases_kept_open(sources):
-        ready = _ready(sources, wanted)
-        return [_read(source, wanted, ready) for source in sources], ready
+    ready = _ready(sources, wanted)
+    return [_read(source, wanted, ready) for source in sources], ready
 
 
 def _ready(sources: Sequence[RankSource], wanted: Wanted) -> Ready:

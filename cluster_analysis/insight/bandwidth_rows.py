@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.compiled.cells import Cells, as_list, is_coded
+from cluster_analysis.sources.db.cells import Cells, as_list, is_coded
 from cluster_analysis.sources.db.sqlite import open_database
 from cluster_analysis.sources.errors import Remark
 

@@ -7,11 +7,8 @@ same in any order and in any blocks.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import lru_cache
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
@@ -117,35 +114,6 @@ class KernelSums:
                 [ordered.slice(0, MAX_ROWS), others._table.select(ordered.column_names)]
             )
         return _kernels(ordered, numbers.constant(rank, ordered.num_rows, pa.int32()))
-
-
-def kernels_of_ranks(
-    ranks: Sequence[int], owners: npt.NDArray[np.int64], sums: pa.Table
-) -> tuple[pa.Table, npt.NDArray[np.int64]] | None:
-    """Return KERNELS of ranks, one behind the other, and how many rows each has (n,).
-
-    None where a rank has too many kinds, or times that a sum cannot hold: see `KernelSums`.
-
-    Args:
-        ranks: their numbers (n,).
-        owners: the place in `ranks` of each kind (N,).
-        sums: what `KernelSums.add_sums` takes, of all (N rows).
-    """
-    all_ps = np.zeros(len(ranks))
-    for name in ("ps", "wait_ps"):
-        np.add.at(all_ps, owners, np.abs(pc.fill_null(sums[name], 0).to_numpy().astype(np.float64)))
-    if (all_ps > _MOST_PS).any():
-        return None
-    grouped = sums.append_column("owner", pa.array(owners))
-    grouped = grouped.group_by(["owner", *KEYS], use_threads=False).aggregate(_SUMS)
-    grouped = grouped.rename_columns(["owner", *KEYS, *(name for name, _ in _SUMS)])
-    order = [("owner", "ascending"), ("ps", "descending"), *((name, "ascending") for name in KEYS)]
-    ordered = grouped.sort_by(order)
-    owners = ordered["owner"].to_numpy()
-    n_rows = np.bincount(owners, minlength=len(ranks))
-    if n_rows.max(initial=0) > MAX_ROWS:
-        return None
-    return _kernels(ordered, pa.array(np.array(ranks, np.int32)[owners])), n_rows
 
 
 def _kernels(ordered: pa.Table, ranks: pa.Array) -> pa.Table:

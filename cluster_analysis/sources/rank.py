@@ -7,7 +7,7 @@ the most frequent, starts sooner without SQLite and those.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
@@ -59,7 +59,7 @@ def read_rank(
     if selection is not None and selection.steps is not None:
         steps = frozenset(int(step) for step in selection.steps)
     reading = Reading(source)
-    with _collector_off(), databases_kept_open([source]):
+    with _collector_off(), _databases_kept_open(source):
         if source.kind == "mindspore_r1/text":
             from cluster_analysis.sources.r1.rank import read_r1_rank  # noqa: PLC0415
 
@@ -83,22 +83,22 @@ def read_rank(
     return replace(tables, problems=tuple(reading.problems), notes=tuple(reading.notes))
 
 
-def databases_kept_open(sources: Sequence[RankSource]) -> AbstractContextManager[None]:
-    """Open each database of these ranks once within this: see `kept_open`."""
-    if not any(has_databases(one.files) for one in sources):
+def _databases_kept_open(source: RankSource) -> AbstractContextManager[None]:
+    """Open each database of a rank once within this: see `kept_open`."""
+    if not has_databases(source.files):
         return nullcontext()
     from cluster_analysis.sources.db.sqlite import kept_open  # noqa: PLC0415
 
     return kept_open()
 
 
-def _databases(reading: Reading, ready: Ready, *, is_mindspore: bool) -> NoDatabases:
+def _databases(reading: Reading, *, is_mindspore: bool) -> NoDatabases:
     """Return what reads the databases of a rank, and with the first of them import it."""
     if not has_databases(reading.source.files):
         return NoDatabases()
     from cluster_analysis.sources.db.of_rank import Databases  # noqa: PLC0415
 
-    return Databases(reading, ready, is_mindspore=is_mindspore)
+    return Databases(reading, is_mindspore=is_mindspore)
 
 
 @contextmanager
@@ -118,7 +118,7 @@ def _read_ascend(
 ) -> RankTables:
     """Read a capture of PyTorch, MindSpore 2.x or CANN: text where there is text, databases otherwise."""
     rank, is_mindspore = reading.source.rank, reading.source.kind.startswith("ascend_ms")
-    databases = _databases(reading, ready, is_mindspore=is_mindspore)
+    databases = _databases(reading, is_mindspore=is_mindspore)
     metadata = _metadata(reading, databases, ready)
     step_table = _steps(reading, databases, ready)
     communication = reading.first(

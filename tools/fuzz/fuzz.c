@@ -1,4 +1,4 @@
-/* Hostile texts and databases for the compiled reader, under sanitizers: see tools/fuzz/fuzz.sh.
+/* Hostile texts for the compiled reader, under sanitizers: see tools/fuzz/fuzz.sh.
  *
  * With libFuzzer (clang) the fuzzer makes the texts. Without it, `main` spoils the given files:
  *     fuzz SECONDS FILE…
@@ -16,78 +16,6 @@
 #include "packed.h"
 #include "packet_totals.h"
 #include "regroup.h"
-#include "sums.h"
-#include "table.h"
-
-#define N_ROOTS 18
-#define N_COLUMNS 12
-
-/* Read a text as a database, with a table at each of its first pages. */
-static void read_tables(const uint8_t *given, size_t length) {
-    static const char MAGIC[] = "SQLite format 3";
-    static int file = -1;
-    uint8_t wishes[N_COLUMNS];
-    struct cells cells[N_COLUMNS];
-    struct table table;
-    int root, column;
-    if (length < sizeof MAGIC || memcmp(given, MAGIC, sizeof MAGIC))
-        return;
-    if (file < 0)
-        file = memfd_create("database", 0);
-    if (file < 0 || ftruncate(file, 0) || pwrite(file, given, length, 0) != (ssize_t)length)
-        return;
-    for (root = 0; root < N_ROOTS; root++) {
-        for (column = 0; column < N_COLUMNS; column++)
-            wishes[column] = (uint8_t)((root + column) % 4);
-        memset(cells, 0, sizeof cells);
-        memset(&table, 0, sizeof table);
-        table.file = file;
-        table.root = (uint32_t)root;
-        table.n_columns = root % 2 ? N_COLUMNS : 2;
-        table.row_number = root % 3 - 1;
-        table.wishes = wishes;
-        table.found = cells;
-        (void)table_read(&table);
-        table_free(&table);
-    }
-}
-
-/* Sum spans by a text's own bytes: half of them are rows, and all of them keys. */
-static void sum_spans(const uint8_t *given, size_t length) {
-    size_t n = length / sizeof(int64_t), at;
-    int64_t *numbers = calloc(5 * n + 1, sizeof *numbers), *rows = numbers + n, *spans = numbers + 2 * n, *ids = numbers + 4 * n;
-    const int64_t *keys[] = {numbers, numbers};
-    struct sums sums;
-    struct tasks tasks;
-    memset(&sums, 0, sizeof sums);
-    for (at = 0; numbers && at < n; at++) {
-        memcpy(&numbers[at], given + at * sizeof *numbers, sizeof *numbers);
-        rows[at] = given[at] % 8 ? (int64_t)(given[at] % n) : numbers[at];
-        spans[2 * at + 1] = given[at];
-    }
-    sums.keys = keys;
-    sums.n_keys = 2;
-    sums.n_known = n;
-    sums.rows = rows;
-    sums.spans = spans;
-    sums.n_spans = numbers ? n : 0;
-    (void)sums_make(&sums);
-    free(sums.found.at);
-    /* The same numbers as tasks, whose ids are often near each other. */
-    memset(&sums.found, 0, sizeof sums.found);
-    sums.rows = NULL;
-    sums.slots = NULL;
-    sums.n_slots = 0;
-    tasks.begins = spans;
-    tasks.ends = spans + n;
-    tasks.ids = rows;
-    tasks.n = sums.n_spans;
-    for (at = 0; numbers && at < n; at++)
-        ids[at] = given[0] % 2 ? (int64_t)at + given[n - 1] % 4 : (int64_t)given[at];
-    (void)sums_join(&sums, &tasks, ids);
-    free(sums.found.at);
-    free(numbers);
-}
 
 /* Take a text's own bytes for the stems of names, and for numbers in planes. Small ones, or most would be refused at once. */
 static void fill_names(const uint8_t *given, size_t length) {
@@ -239,8 +167,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *given, size_t length) {
     read_texts(given, length);
     read_csv(given, length);
     sum_exactly(given, length);
-    read_tables(given, length);
-    sum_spans(given, length);
     fill_names(given, length);
     regroup_pieces(given, length);
     return 0;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Hostile texts and databases for the compiled reader, under the address and undefined-behaviour sanitizers.
+# Hostile texts for the compiled reader, under the address and undefined-behaviour sanitizers.
 #   fuzz.sh SECONDS FILE…      the files are what the texts are made of
 # Takes clang's libFuzzer where it is, else gcc or clang and a loop of our own. Exit code 77: neither can do it.
 set -euo pipefail

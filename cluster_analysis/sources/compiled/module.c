@@ -1,64 +1,17 @@
-/* The columns of communication files and databases for Python: bytes that NumPy and Arrow take without a copy. */
+/* The columns of communication files for Python: bytes that NumPy and Arrow take without a copy. */
 #define PY_SSIZE_T_CLEAN
 #ifndef Py_LIMITED_API
 #define Py_LIMITED_API 0x030A0000
 #endif
 #include <Python.h>
 
+#include "exact.h"
 #include "json.h"
 #include "module_files.h"
 #include "module_regroup.h"
-#include "module_sums.h"
 #include "module_values.h"
 #include "operator_names.h"
 #include "packed.h"
-#include "table.h"
-
-/* Kinds seen, kinds, values, letters and offsets of each column that is wanted, in the order of the columns. */
-static PyObject *cells_of(struct table *table) {
-    PyObject *found = PyList_New(0);
-    int at;
-    for (at = 0; found && at < table->n_columns; at++) {
-        struct cells *cells = &table->found[at];
-        PyObject *column;
-        if (table->wishes[at] == WISH_NONE)
-            continue;
-        column = Py_BuildValue("(INNNN)", cells->seen, values_bytes_of(&cells->kinds), values_taken(&cells->values),
-                               values_bytes_of(&cells->letters), values_bytes_of(&cells->offsets));
-        if (!column || PyList_Append(found, column))
-            Py_CLEAR(found);
-        Py_XDECREF(column);
-    }
-    return found;
-}
-
-static PyObject *table(PyObject *module, PyObject *given) {
-    struct table found;
-    PyObject *columns = NULL;
-    const char *wishes;
-    Py_ssize_t n_wishes;
-    unsigned long root;
-    bool is_plain;
-    (void)module;
-    memset(&found, 0, sizeof found);
-    if (!PyArg_ParseTuple(given, "ikiy#", &found.file, &root, &found.row_number, &wishes, &n_wishes))
-        return NULL;
-    if (root > UINT32_MAX || n_wishes > MAX_TABLE_COLUMNS)
-        return Py_NewRef(Py_None);
-    found.root = (uint32_t)root;
-    found.n_columns = (int)n_wishes;
-    found.wishes = (const uint8_t *)wishes;
-    found.found = calloc((size_t)n_wishes + 1, sizeof *found.found);
-    if (!found.found)
-        return PyErr_NoMemory();
-    Py_BEGIN_ALLOW_THREADS
-    is_plain = table_read(&found);
-    Py_END_ALLOW_THREADS
-    columns = is_plain ? cells_of(&found) : Py_NewRef(Py_None);
-    table_free(&found);
-    free(found.found);
-    return columns;
-}
 
 static PyObject *numbers(PyObject *module, PyObject *given) {
     struct packed packed;
@@ -142,6 +95,28 @@ static PyObject *names(PyObject *module, PyObject *given) {
     return found;
 }
 
+/* Pairs of numbers summed exactly; None where Python must sum them. */
+static PyObject *exact_sums_of(PyObject *module, PyObject *given) {
+    const char *pairs, *order, *begins;
+    Py_ssize_t n_pairs, n_order, n_begins;
+    PyObject *sums;
+    bool is_done;
+    (void)module;
+    if (!PyArg_ParseTuple(given, "y#y#y#", &pairs, &n_pairs, &order, &n_order, &begins, &n_begins))
+        return NULL;
+    n_begins /= (Py_ssize_t)sizeof(int64_t);
+    sums = PyBytes_FromStringAndSize(NULL, n_begins * 2 * (Py_ssize_t)sizeof(double));
+    if (!sums)
+        return NULL;
+    is_done = exact_sums((const double *)(const void *)pairs, (size_t)n_pairs / (2 * sizeof(double)),
+                         (const int64_t *)(const void *)order, (size_t)n_order / sizeof(int64_t),
+                         (const int64_t *)(const void *)begins, (size_t)n_begins, (double *)(void *)PyBytes_AsString(sums));
+    if (is_done)
+        return sums;
+    Py_DECREF(sums);
+    return Py_NewRef(Py_None);
+}
+
 /* For tests: the number at the begin of a text, None where Python must read it. */
 static PyObject *number(PyObject *module, PyObject *content) {
     char *text;
@@ -161,20 +136,17 @@ static PyMethodDef METHODS[] = {
     {"operators", module_operators, METH_VARARGS, "Return the columns of communication.json of several ranks, and which Python must read."},
     {"links", module_links, METH_VARARGS, "Return the columns of communication_matrix.json of several ranks, and which Python must read."},
     {"csv", module_csv, METH_O, "Return the text of small CSV files of one header, and which Python must read."},
-    {"table", table, METH_VARARGS, "Return the columns of a table of a SQLite file, None where SQLite must read it."},
     {"numbers", numbers, METH_VARARGS, "Return the whole numbers (int64) of planes, None where they are none."},
     {"filled", filled, METH_VARARGS, "Return names with their numbers as Arrow lays texts, None for impossible ones."},
     {"names", names, METH_VARARGS, "Return what names of operators say, None where Python must read them."},
-    {"sums", module_sums, METH_VARARGS, "Return spans summed by keys, None where NumPy must sum them."},
-    {"task_sums", module_task_sums, METH_VARARGS, "Return tasks summed by keys of other rows, None where NumPy must sum them."},
-    {"exact_sums", module_exact_sums, METH_VARARGS, "Return pairs of numbers summed exactly, None where Python must sum them."},
+    {"exact_sums", exact_sums_of, METH_VARARGS, "Return pairs of numbers summed exactly, None where Python must sum them."},
     {"regroup", module_regroup, METH_VARARGS, "Return pieces of files with their labels, None where Python must read them."},
     {"number", number, METH_O, "Return a number of JSON, None where Python must read it."},
     {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef MODULE = {
-    PyModuleDef_HEAD_INIT, "_columns", "Columns of communication files and databases.", 0, METHODS, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "_columns", "Columns of communication files.", 0, METHODS, NULL, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit__columns(void) { return PyModuleDef_Init(&MODULE); }

@@ -19,12 +19,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cluster_analysis.sources import measured, numbers
-from cluster_analysis.sources.compiled.cells import Cells, as_list, chosen, codes_of, is_coded
 from cluster_analysis.sources.compiled.operator_names import told_by_names
 from cluster_analysis.sources.db import database_columns
 from cluster_analysis.sources.db.carried_db import read_carried
+from cluster_analysis.sources.db.cells import Cells, as_list, chosen, codes_of, is_coded
 from cluster_analysis.sources.db.packets_db import StepOf, read_packets
-from cluster_analysis.sources.db.sqlite import Database, StepTime, Tables, open_database, step_at
+from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
 from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.measured import without_repeated_steps
 from cluster_analysis.sources.text.communication_json import CommunicationTables
@@ -61,20 +61,14 @@ def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
-        return steps_of(database, [rank], remark)
-
-
-def steps_of(tables: Tables, ranks: Sequence[int], remark: Remark) -> pa.Table | None:
-    """Return STEPS of databases, one behind the other, each of its rank; None without step times."""
-    if not tables.has(STEPS, "computing"):
-        return None
-    given = present(tables, STEPS, ("step",))
-    times = present(tables, STEPS, tuple(_STEP_COLUMNS.values()), are_floats=True)
+        if not database.has(STEPS, "computing"):
+            return None
+        given = present(database, STEPS, ("step",))
+        times = present(database, STEPS, tuple(_STEP_COLUMNS.values()), are_floats=True)
     n = len(times["computing"])
     if not n:
         return None
-    owners = tables.owners(STEPS, n)
-    columns: dict[str, pa.Array] = {"rank": pa.array(np.array(ranks, np.int32)[owners])}
+    columns: dict[str, pa.Array] = {"rank": numbers.constant(rank, n, pa.int32())}
     columns["step"] = database_columns.steps(given.get("step", pa.nulls(n)), remark)
     for name, column in _STEP_COLUMNS.items():
         values = times.get(column, pa.nulls(n))
@@ -100,24 +94,10 @@ def read_db_communication(
             return None
         operators, repeated = _told_apart(_operators(database), remark)
         steps = steps_by_start(database, times)
-        packets, _ = read_packets(database, [rank], (repeated, steps), remark)
+        packets = read_packets(database, rank, (repeated, steps), remark)
     if steps is not None:
         operators = _in_their_steps(operators, times, remark)
-    return CommunicationTables(_collectives(operators, [rank], remark), packets)
-
-
-def communication_of(
-    tables: Tables, ranks: Sequence[int], remark: Remark
-) -> tuple[pa.Table, pa.Table, npt.NDArray[np.int64]] | None:
-    """Return COLLECTIVES and PACKETS of databases that tell the steps themselves, each of its rank.
-
-    The third value says whose each row of PACKETS is (place in `ranks`). None without communication tables.
-    """
-    if not tables.has(TIME, *_NEEDED):
-        return None
-    operators, repeated = _told_apart(_operators(tables), remark)
-    packets, owners = read_packets(tables, ranks, (repeated, None), remark)
-    return _collectives(operators, ranks, remark), packets, owners
+    return CommunicationTables(_collectives(operators, rank, remark), packets)
 
 
 class _Operators(Struct, frozen=True):
@@ -129,7 +109,6 @@ class _Operators(Struct, frozen=True):
         start: when each began, µs.
         times: those of _TIME_COLUMNS, ms.
         carried: size and time of each transport, MB and ms.
-        owners: which of the databases each is from.
     """
 
     keys: tuple[Cells, Cells, Cells]
@@ -137,7 +116,6 @@ class _Operators(Struct, frozen=True):
     start: Cells
     times: tuple[Cells, ...]
     carried: tuple[Cells, ...]
-    owners: npt.NDArray[np.int64]
 
     def chosen(self, is_chosen: npt.NDArray[np.bool_]) -> _Operators:
         """Return those of some rows (N,)."""
@@ -146,19 +124,16 @@ class _Operators(Struct, frozen=True):
             return tuple(chosen(one, is_chosen) for one in columns)
 
         name, group, step, kind, start = of((*self.keys, self.kind, self.start))
-        keys, owners = (name, group, step), self.owners[is_chosen]
-        return _Operators(keys, kind, start, of(self.times), of(self.carried), owners)
+        return _Operators((name, group, step), kind, start, of(self.times), of(self.carried))
 
 
-def _operators(database: Tables) -> _Operators:
+def _operators(database: Database) -> _Operators:
     plain = ("hccl_op_name", "group_name", "step", "type")
     figures = (_START, *_TIME_COLUMNS.values())
-    database.read_ahead(TIME, plain, figures)
     cells = present(database, TIME, plain)
     times = present(database, TIME, figures, are_floats=True)
     n = len(cells["hccl_op_name"])
-    owners = database.owners(TIME, n)
-    carried = read_carried(database, cells, owners)
+    carried = read_carried(database, cells, n)
     name, group, step, kind = (cells.get(one, pa.nulls(n)) for one in plain)
     return _Operators(
         (name, group, step),
@@ -166,12 +141,11 @@ def _operators(database: Tables) -> _Operators:
         times.get(_START, pa.nulls(n)),
         tuple(times.get(one, pa.nulls(n)) for one in _TIME_COLUMNS.values()),
         tuple(carried),
-        owners,
     )
 
 
 def present(
-    database: Tables, table: str, columns: Sequence[str], *, are_floats: bool = False
+    database: Database, table: str, columns: Sequence[str], *, are_floats: bool = False
 ) -> dict[str, Cells]:
     """Return those columns that the table has; texts as dictionaries."""
     names = [name for name in columns if database.has(table, name)]
@@ -184,7 +158,7 @@ def _told_apart(operators: _Operators, remark: Remark) -> tuple[_Operators, froz
 
     What was carried lies in another table, by these three.
     """
-    codes = codes_of([pa.array(operators.owners), *operators.keys])
+    codes = codes_of(operators.keys)
     counts = np.bincount(codes)
     if not (counts > 1).any():
         return operators, frozenset()
@@ -244,7 +218,7 @@ def _ns(start_us: float) -> int:
     return whole * numbers.NS_PER_US if whole == start_us else round(start_us * numbers.NS_PER_US)
 
 
-def _collectives(operators: _Operators, ranks: Sequence[int], remark: Remark) -> pa.Table:
+def _collectives(operators: _Operators, rank: int, remark: Remark) -> pa.Table:
     if not len(operators.start):
         return schema.empty(schema.COLLECTIVES)
     name, group, step = operators.keys
@@ -255,7 +229,7 @@ def _collectives(operators: _Operators, ranks: Sequence[int], remark: Remark) ->
     if n_bad:
         remark(left_out(n_bad, "start_time", "no_number"))
     columns: dict[str, pa.Array] = {
-        "rank": pa.array(np.array(ranks, np.int32)[operators.owners]),
+        "rank": numbers.constant(rank, n, pa.int32()),
         "step": database_columns.steps(step, remark),
         "group": database_columns.coded_texts(group),
         "op_name": op_names,

@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.sources.compiled.cells import Cells, as_list, codes_of, is_coded, joined
+from cluster_analysis.sources.db.cells import Cells, as_list, codes_of, is_coded, joined
 from cluster_analysis.sources.db.database_columns import are_plain
-from cluster_analysis.sources.db.sqlite import Tables
+from cluster_analysis.sources.db.sqlite import Database
 from cluster_analysis.tables.sent import TRANSPORTS
 
 BANDWIDTH = "CommAnalyzerBandwidth"
@@ -24,28 +24,23 @@ PACKET_FIGURES = ("package_size", "count", "total_duration")
 _SIZE_AND_TIME = ("transit_size", "transit_time")
 
 
-def read_carried(database: Tables, keys: dict[str, Cells], owners: npt.NDArray[np.int64]) -> list[Cells]:
+def read_carried(database: Database, keys: dict[str, Cells], n: int) -> list[Cells]:
     """Return MB and ms of each transport in turn, a column each, for n operators; empty without the table.
 
-    `keys` name the operators, each a column (n,); the table may lack some of them. `owners` (n,) say which of
-    the databases an operator is from.
+    `keys` name the operators, each a column (n,); the table may lack some of them.
     """
-    n = len(owners)
     if not database.has(BANDWIDTH, "hccl_op_name", "transport_type", *_SIZE_AND_TIME):
         return [pa.nulls(n)] * 2 * len(TRANSPORTS)
     shared = [name for name in keys if database.has(BANDWIDTH, name)]
-    # At once with what packet sizes need, so that the table is gone through once.
-    database.read_ahead(BANDWIDTH, (*shared, "transport_type"), (*_SIZE_AND_TIME, *PACKET_FIGURES))
     theirs = database.coded(BANDWIDTH, *shared)
     figures = database.cells(BANDWIDTH, *_SIZE_AND_TIME, are_floats=True)
-    of_both = np.concatenate([owners, database.owners(BANDWIDTH, len(figures[0]))])
     named = [joined(keys[name], own) for name, own in zip(shared, theirs, strict=True)]
-    codes = codes_of([pa.array(of_both), *named])
+    codes = codes_of([pa.nulls(n + len(figures[0])), *named])
     largest = _largest if all(map(are_plain, figures)) else _largest_of_any
     return largest(codes[:n], codes[n:], database.once(transport_places), figures)
 
 
-def transport_places(database: Tables) -> npt.NDArray[np.int64]:
+def transport_places(database: Database) -> npt.NDArray[np.int64]:
     """Return the place of each row's transport in TRANSPORTS (N,), -1 for another one."""
     (transports,) = database.coded(BANDWIDTH, "transport_type")
     if not is_coded(transports):

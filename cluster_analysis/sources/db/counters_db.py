@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.compiled.cells import whole_numbers
 from cluster_analysis.sources.counters import DATA_LOADER, Counter
+from cluster_analysis.sources.db.cells import whole_numbers
 from cluster_analysis.sources.db.sqlite import Database, open_database
-from cluster_analysis.sources.db.tasks import OPERATOR, TASK, task_times
+from cluster_analysis.sources.db.tasks import OPERATOR, TASK, last_task_ns
 from cluster_analysis.sources.errors import Remark
 
 
@@ -68,7 +68,7 @@ def _clock(database: Database) -> list[Counter]:
         return []
     end_ns = rows[-1][0]
     if database.has(TASK, "startNs", "endNs"):
-        end_ns = max(end_ns, database.once(task_times).end_ns.max(initial=0).item())
+        end_ns = max(end_ns, last_task_ns(database))
     mhz = [float(row[1]) for row in rows]
     lasted_ns = [
         until - since for (since, _), until in zip(rows, [*(row[0] for row in rows[1:]), end_ns], strict=True)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.compiled.cells import Cells, as_list, decoded, is_coded
+from cluster_analysis.sources.db.cells import Cells, as_list, decoded, is_coded
 from cluster_analysis.sources.errors import Remark, left_out
 
 

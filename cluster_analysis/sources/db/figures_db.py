@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.db.counters_db import clock_changes
 from cluster_analysis.sources.db.sqlite import open_database
-from cluster_analysis.sources.db.tasks import KERNEL, TASK, kernel_sums, task_times, tell_untimed
+from cluster_analysis.sources.db.tasks import KERNEL, TASK, kernel_sums, tell_untimed
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
 from cluster_analysis.sources.memory_curve import thinned
 from cluster_analysis.tables import schema
 
-#: Larger whole numbers have no float64 of their own.
-_MOST_EXACT = 1 << 53
 #: What names a kernel, beside its state.
-KERNEL_TEXTS = ("opType", "taskType", "name", "inputShapes", "outputShapes")
+_KERNEL_TEXTS = ("opType", "taskType", "name", "inputShapes", "outputShapes")
 
 
 def read_task_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
@@ -32,22 +27,22 @@ def read_task_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         BadFileError: the database cannot be read; so do all readers below.
     """
     with open_database(path, remark) as database:
-        if not database.has(KERNEL, *KERNEL_TEXTS, "globalTaskId") or not database.has(
+        if not database.has(KERNEL, *_KERNEL_TEXTS, "globalTaskId") or not database.has(
             TASK, "startNs", "endNs", "globalTaskId"
         ):
             return None
         sums = database.once(kernel_sums)
     summed = KernelSums()
-    summed.add_sums(sums_of_texts(sums))
+    summed.add_sums(_cleaned(sums))
     return summed.table(rank)
 
 
-def sums_of_texts(sums: pa.Table) -> pa.Table:
+def _cleaned(sums: pa.Table) -> pa.Table:
     """Return sums of `kernel_sums` as `KernelSums` takes them."""
     if "opState" not in sums.column_names:
         sums = sums.append_column("opState", pa.repeat("", sums.num_rows))
     # All at once: there are few rows.
-    texts = pa.chunked_array([chunk for of in (*KERNEL_TEXTS, "opState") for chunk in sums[of].chunks])
+    texts = pa.chunked_array([chunk for of in (*_KERNEL_TEXTS, "opState") for chunk in sums[of].chunks])
     cleaned = pc.replace_substring(pc.fill_null(texts, ""), '"', "")
     columns: dict[str, pa.Array] = {
         name: cleaned.slice(at * sums.num_rows, sums.num_rows) for at, name in enumerate(KEYS)
@@ -70,7 +65,7 @@ def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | Non
             KERNEL, "globalTaskId", "opType", "taskType"
         ):
             return None
-        tell_untimed(database.once(task_times), "task", remark)
+        tell_untimed(database, TASK, "task", remark)
         sums = database.once(kernel_sums)
     kinds: dict[tuple[str | None, str | None], list[tuple[int, int, int, int]]] = {}
     for row in sums.to_pylist():
@@ -96,41 +91,6 @@ def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | Non
         "max_us": pa.array([row[5] / numbers.NS_PER_US for row in rows], pa.float64()),
     }
     return pa.table(columns, schema=schema.OPERATORS)
-
-
-def operators_of_ranks(
-    ranks: Sequence[int], owners: npt.NDArray[np.int64], sums: pa.Table
-) -> tuple[pa.Table, npt.NDArray[np.int64]] | None:
-    """Return OPERATORS of ranks, one behind the other, and how many rows each has (n,).
-
-    None where a time is more than float64 counts in ns: see `read_task_operators`.
-
-    Args:
-        ranks: their numbers (n,).
-        owners: the place in `ranks` of each row of `sums` (N,).
-        sums: those of `kernel_sums`, of all; no type or core is null.
-    """
-    summed = sums.select(["opType", "taskType", "n", "all_ns", "min_ns", "max_ns"])
-    summed = summed.append_column("owner", pa.array(owners))
-    figures = [("n", "sum"), ("all_ns", "sum"), ("min_ns", "min"), ("max_ns", "max")]
-    summed = summed.group_by(["owner", "opType", "taskType"], use_threads=False).aggregate(figures)
-    descending = [("all_ns_sum", "descending"), ("opType", "ascending"), ("taskType", "ascending")]
-    summed = summed.sort_by([("owner", "ascending"), *descending])
-    owners = summed["owner"].to_numpy()
-    n, total, least, most = (summed[f"{name}_{what}"].to_numpy() for name, what in figures)
-    if total.max(initial=0) > _MOST_EXACT:
-        return None
-    columns = {
-        "rank": pa.array(np.array(ranks, np.int32)[owners]),
-        "op_type": numbers.encoded(summed["opType"].combine_chunks()),
-        "core_type": numbers.encoded(summed["taskType"].combine_chunks()),
-        "n_calls": pa.array(n),
-        "total_us": pa.array(total / numbers.NS_PER_US),
-        "min_us": pa.array(least / numbers.NS_PER_US),
-        "avg_us": pa.array(np.rint(total / n) / numbers.NS_PER_US),
-        "max_us": pa.array(most / numbers.NS_PER_US),
-    }
-    return pa.table(columns, schema=schema.OPERATORS), np.bincount(owners, minlength=len(ranks))
 
 
 def read_db_memory(path: Path, rank: int, remark: Remark) -> pa.Table | None:

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.compiled.cells import Cells, whole_numbers
 from cluster_analysis.sources.counters import Counter
+from cluster_analysis.sources.db.cells import Cells, whole_numbers
 from cluster_analysis.sources.db.profiler_db import read_step_times
 from cluster_analysis.sources.db.sqlite import Database, open_database
 from cluster_analysis.sources.db.tasks import (
@@ -20,7 +20,6 @@ from cluster_analysis.sources.db.tasks import (
     OPERATOR,
     TASK,
     kernels,
-    operator_times,
     pairs,
     tell_untimed,
 )
@@ -51,7 +50,7 @@ def read_host_times(path: Path, remark: Remark) -> list[Counter]:
         if not has_framework and not any(database.has(table, "startNs") for table in (_API, _COLLECTED)):
             return []
         if database.has(OPERATOR, "startNs", "endNs"):
-            tell_untimed(database.once(operator_times), "operator", remark)
+            tell_untimed(database, OPERATOR, "operator", remark)
         return HostTimes(
             as_spans([(step.begin_ns, step.end_ns) for step in steps]),
             np.concatenate([database.once(kernels).spans, _spans(database, OPERATOR)]),

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import measured, numbers
-from cluster_analysis.sources.compiled.cells import Cells, as_list, codes_of
 from cluster_analysis.sources.compiled.operator_names import operations_of
 from cluster_analysis.sources.db import database_columns
 from cluster_analysis.sources.db.analysis_db import is_p2p, present, steps_by_start
+from cluster_analysis.sources.db.cells import Cells, as_list, codes_of
 from cluster_analysis.sources.db.packets_db import with_steps
-from cluster_analysis.sources.db.sqlite import StepTime, Tables, open_database
+from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.link_names import LinkNames, links_table
 from cluster_analysis.sources.text.link_samples import sampled_links
@@ -48,30 +48,21 @@ def read_db_matrix(
     if step_of is not None:
         rows = with_steps(list(zip(*map(as_list, cells), strict=True)), step_of, (0, 1, 5))
         cells = [list(column) for column in zip(*rows, strict=True)] if rows else [[]]
-    table = _table(cells, [rank], np.zeros(len(cells[0]), np.int64), remark)
+    table = _table(cells, rank, remark)
     return sampled_links(table) if is_mindspore else table
 
 
-def links_of(tables: Tables, ranks: Sequence[int], remark: Remark) -> pa.Table | None:
-    """Return LINKS of databases that tell the steps themselves, one behind the other, each of its rank."""
-    cells = _cells(tables)
-    return None if cells is None else _table(cells, ranks, tables.owners(MATRIX, len(cells[0])), remark)
-
-
-def _cells(tables: Tables) -> list[Cells] | None:
+def _cells(database: Database) -> list[Cells] | None:
     """Return the columns of _NAMES, _MORE and _FIGURES; None without a matrix."""
-    if not tables.has(MATRIX, *_NAMES, *_FIGURES):
+    if not database.has(MATRIX, *_NAMES, *_FIGURES):
         return None
-    tables.read_ahead(MATRIX, (*_NAMES, *_MORE), _FIGURES)
-    plain = present(tables, MATRIX, (*_NAMES, *_MORE))
-    figures = tables.cells(MATRIX, *_FIGURES, are_floats=True)
+    plain = present(database, MATRIX, (*_NAMES, *_MORE))
+    figures = database.cells(MATRIX, *_FIGURES, are_floats=True)
     n = len(figures[0])
     return [plain.get(one, pa.nulls(n)) for one in (*_NAMES, *_MORE)] + figures
 
 
-def _table(
-    cells: list[Cells], ranks: Sequence[int], owners: npt.NDArray[np.int64], remark: Remark
-) -> pa.Table:
+def _table(cells: list[Cells], rank: int, remark: Remark) -> pa.Table:
     n = len(cells[0])
     if not n:
         return schema.empty(schema.LINKS)
@@ -83,10 +74,11 @@ def _table(
     named = codes[pc.fill_null(distinct.indices, len(known_operators)).to_numpy()]
     keys, known_keys = _keys(op_keys, group_keys)
     known = distinct.dictionary
+    owners = np.zeros(n, np.int64)
     described = LinkNames(keys, known_keys, owners, named, known, operations_of(known)).described()
     sizes, link_times = (database_columns.floats(values, remark, are_needed=True) for values in figures)
     columns = {
-        "rank": pa.array(np.array(ranks, np.int32)[owners]),
+        "rank": numbers.constant(rank, n, pa.int32()),
         "step": database_columns.steps(steps, remark),
         "src_local": database_columns.link_ends(sources, remark),
         "dst_local": database_columns.link_ends(destinations, remark),

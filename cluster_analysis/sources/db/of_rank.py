@@ -34,7 +34,6 @@ from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.reading import Reading
 from cluster_analysis.sources.text.communication_json import CommunicationTables, without_packets
 from cluster_analysis.sources.together.candidates import Candidates, NoDatabases
-from cluster_analysis.sources.together.ready import Ready
 from cluster_analysis.tables.model import RankMetadata
 
 _FIGURES: Mapping[str, Callable[[Path, int, Remark], pa.Table | None]] = {
@@ -49,9 +48,9 @@ _FIGURES: Mapping[str, Callable[[Path, int, Remark], pa.Table | None]] = {
 class Databases(NoDatabases):
     """The databases of one rank."""
 
-    def __init__(self, reading: Reading, ready: Ready, *, is_mindspore: bool) -> None:
+    def __init__(self, reading: Reading, *, is_mindspore: bool) -> None:
         """Read nothing yet."""
-        self._reading, self._ready = reading, ready
+        self._reading = reading
         self._rank, self._is_mindspore = reading.source.rank, is_mindspore
         self._times: Sequence[StepTime] = ()
 
@@ -67,10 +66,7 @@ class Databases(NoDatabases):
         """Of the table of step times, else of the tasks."""
         rank, is_mindspore = self._rank, self._is_mindspore
         return (
-            (
-                "analysis_db",
-                self._ready.or_read(lambda path, remark: read_db_steps(path, rank, remark)),
-            ),
+            ("analysis_db", lambda path, remark: read_db_steps(path, rank, remark)),
             ("profiler_db", lambda path, remark: read_task_steps(path, rank, is_mindspore, remark)),
         )
 
@@ -79,10 +75,7 @@ class Databases(NoDatabases):
         rank = self._rank
         times = self._times = self._reading.first(("profiler_db", read_step_times)) or ()
         return (
-            (
-                "analysis_db",
-                self._ready.or_communication(lambda path, remark: read_db_communication(path, rank, remark)),
-            ),
+            ("analysis_db", lambda path, remark: read_db_communication(path, rank, remark)),
             ("communication_db", lambda path, remark: read_db_communication(path, rank, remark, times)),
             (
                 "profiler_db",
@@ -94,7 +87,7 @@ class Databases(NoDatabases):
         """Of the matrix, else of the tasks."""
         rank, times, is_mindspore = self._rank, self._times, self._is_mindspore
         return (
-            ("analysis_db", self._ready.or_links(lambda path, remark: read_db_matrix(path, rank, remark))),
+            ("analysis_db", lambda path, remark: read_db_matrix(path, rank, remark)),
             (
                 "communication_db",
                 lambda path, remark: read_db_matrix(path, rank, remark, times, is_mindspore),
@@ -104,22 +97,22 @@ class Databases(NoDatabases):
 
     def peers(self) -> Candidates[pa.Table]:
         """Of the tasks."""
-        return (("profiler_db", self._of_tasks("peers", read_task_peers)),)
+        return (("profiler_db", self._of_tasks(read_task_peers)),)
 
     def operators(self) -> Candidates[pa.Table]:
         """Of the tasks."""
-        return (("profiler_db", self._of_tasks("operators", read_task_operators)),)
+        return (("profiler_db", self._of_tasks(read_task_operators)),)
 
     def figures(self, name: str) -> Candidates[pa.Table]:
         """Of the profiler's."""
-        return (("profiler_db", self._of_tasks(name, _FIGURES[name])),)
+        return (("profiler_db", self._of_tasks(_FIGURES[name])),)
 
     def counters(self) -> Candidates[list[Counter]]:
         """Of the profiler's: of the device, and of its host."""
         return (("profiler_db", read_task_counters), ("profiler_db", read_host_times))
 
     def _of_tasks(
-        self, what: str, read: Callable[[Path, int, Remark], pa.Table | None]
+        self, read: Callable[[Path, int, Remark], pa.Table | None]
     ) -> Callable[[Path, Remark], pa.Table | None]:
         rank = self._rank
-        return self._ready.or_of_tasks(what, lambda path, remark: read(path, rank, remark))
+        return lambda path, remark: read(path, rank, remark)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,16 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.compiled.cells import Cells, as_list, chosen
-from cluster_analysis.sources.compiled.packet_sums import packet_sums_of
+from cluster_analysis.sources.compiled.packet_sums import packet_sums
 from cluster_analysis.sources.db import database_columns
 from cluster_analysis.sources.db.carried_db import BANDWIDTH, PACKET_FIGURES, transport_places
-from cluster_analysis.sources.db.sqlite import Tables
+from cluster_analysis.sources.db.cells import Cells, as_list, chosen
+from cluster_analysis.sources.db.sqlite import Database
 from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.packets import PacketEntries
 from cluster_analysis.tables import schema
 
-_Owners = npt.NDArray[np.int64]
 #: Step of each operator, by its name and group.
 StepOf = dict[tuple[str, str], int]
 
@@ -40,42 +38,39 @@ def with_steps(
 
 
 def read_packets(
-    database: Tables,
-    ranks: Sequence[int],
+    database: Database,
+    rank: int,
     known: tuple[frozenset[tuple[Any, ...]], StepOf | None],
     remark: Remark,
-) -> tuple[pa.Table, _Owners]:
-    """Return PACKETS, and whose row each is (place in `ranks`, one a database).
+) -> pa.Table:
+    """Return PACKETS.
 
     `known` are the names of several operators, and the steps of the others.
     """
     if not database.has(BANDWIDTH, *PACKET_FIGURES, "transport_type", "group_name"):
-        return schema.empty(schema.PACKETS), np.zeros(0, np.int64)
+        return schema.empty(schema.PACKETS)
     names = ("hccl_op_name", "group_name", "step")
     present = [name for name in names if database.has(BANDWIDTH, name)]
     figures = database.cells(BANDWIDTH, *PACKET_FIGURES, are_floats=True)
     places = database.once(transport_places)
     cells = dict(zip(present, database.coded(BANDWIDTH, *present), strict=True))
     keys = [cells.get(name, pa.nulls(len(places))) for name in names]
-    owners = database.owners(BANDWIDTH, len(places))
     repeated, step_of = known
     plain = None
     if step_of is None and not repeated and all(map(database_columns.are_plain, figures)):
-        plain = _plain_packets(keys[2], keys[1], places, figures, owners)
+        plain = _plain_packets(keys[2], keys[1], places, figures)
     if plain is None:
-        plain = _any_packets(keys, places, figures, owners, known, remark)
-    entries, owners = plain
-    return packet_sums_of(ranks, owners, entries, remark)
+        plain = _any_packets(keys, places, figures, known, remark)
+    return packet_sums(rank, plain, remark)
 
 
 def _any_packets(
     keys: list[Cells],
     places: npt.NDArray[np.int64],
     figures: list[Cells],
-    owners: _Owners,
     known: tuple[frozenset[tuple[Any, ...]], StepOf | None],
     remark: Remark,
-) -> tuple[PacketEntries, _Owners]:
+) -> PacketEntries:
     """Return the entries row by row: cells may hold anything."""
     repeated, step_of = known
     n_bad = 0
@@ -84,15 +79,13 @@ def _any_packets(
     transports: list[int] = []
     sizes: list[str] = []
     found: list[tuple[float, float]] = []
-    kept_owners: list[int] = []
-    rows = list(zip(*map(as_list, (*keys, *figures)), places.tolist(), owners.tolist(), strict=True))
+    rows = list(zip(*map(as_list, (*keys, *figures)), places.tolist(), strict=True))
     rows = [row for row in rows if row[6] >= 0 and _is_above_0(row[4]) and row[:3] not in repeated]
-    for _, group, given_step, size, count, total, place, owner in with_steps(rows, step_of, (0, 1, 2)):
+    for _, group, given_step, size, count, total, place in with_steps(rows, step_of, (0, 1, 2)):
         number = 0 if given_step is None else numbers.parse_step(str(given_step))
         if number is None or not all(database_columns.is_number(value) for value in (size, count, total)):
             n_bad += 1
             continue
-        kept_owners.append(owner)
         steps.append(number)
         groups.append(str(group or ""))
         transports.append(place)
@@ -100,14 +93,13 @@ def _any_packets(
         found.append((float(count), float(total)))
     if n_bad:
         remark(left_out(n_bad, "packet_size", "no_number"))
-    entries = PacketEntries(
+    return PacketEntries(
         np.array(steps, np.int64),
         numbers.encoded(groups),
         np.array(transports, np.int64),
         pc.dictionary_encode(pa.array(sizes, pa.string())),
         np.array(found, np.float64),
     )
-    return entries, np.array(kept_owners, np.int64)
 
 
 def _is_above_0(count: object) -> bool:
@@ -116,8 +108,8 @@ def _is_above_0(count: object) -> bool:
 
 
 def _plain_packets(
-    steps: Cells, groups: Cells, places: npt.NDArray[np.int64], figures: list[pa.Array], owners: _Owners
-) -> tuple[PacketEntries, _Owners] | None:
+    steps: Cells, groups: Cells, places: npt.NDArray[np.int64], figures: list[pa.Array]
+) -> PacketEntries | None:
     """Return the entries where every cell is what it should be: the usual case, column by column."""
     is_kept = (places >= 0) & (figures[1].to_numpy() > 0)
     numbered = database_columns.plain_steps(chosen(steps, is_kept))
@@ -126,11 +118,10 @@ def _plain_packets(
     sizes, counts, totals = (values.filter(pa.array(is_kept)) for values in figures)
     encoded = sizes.dictionary_encode()
     texts = pa.array([repr(size) for size in encoded.dictionary.to_pylist()], pa.string())
-    entries = PacketEntries(
+    return PacketEntries(
         numbered.to_numpy(),
         database_columns.coded_texts(chosen(groups, is_kept)),
         places[is_kept],
         pa.DictionaryArray.from_arrays(encoded.indices, texts),
         np.column_stack([counts.to_numpy(), totals.to_numpy()]),
     )
-    return entries, owners[is_kept]

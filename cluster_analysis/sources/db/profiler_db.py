@@ -23,9 +23,8 @@ from cluster_analysis.sources.db.tasks import (
     KERNEL,
     OPERATOR,
     TASK,
+    is_timed,
     kernels,
-    operator_times,
-    task_times,
     tell_untimed,
 )
 from cluster_analysis.sources.errors import BadFileError, Remark, unheard
@@ -38,11 +37,6 @@ from cluster_analysis.tables.model import RankMetadata
 from cluster_run.facts import fact
 from cluster_run.ids import Rank
 
-#: Which operators have both times, in their order, as SQL.
-_IS_TIMED = (
-    f"typeof({OPERATOR}.startNs) = 'integer' AND typeof({OPERATOR}.endNs) = 'integer' "
-    f"AND {OPERATOR}.endNs >= {OPERATOR}.startNs"
-)
 #: Operators whose time is bubble: PyTorch counts receiving, MindSpore all point-to-point operators.
 _BUBBLES = {False: ("receive",), True: ("receive", "send", "batchsendrecv")}
 
@@ -60,7 +54,7 @@ def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -
             KERNEL, "globalTaskId"
         ):
             return None
-        tell_untimed(database.once(task_times), "task", remark)
+        tell_untimed(database, TASK, "task", remark)
         compute = database.once(kernels).spans
         operators, kinds = _operators(database, remark)
         steps = database.once(_step_times) or (None,)
@@ -72,10 +66,10 @@ def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -
 def _operators(database: Database, remark: Remark) -> tuple[Spans, npt.NDArray[np.str_]]:
     if not database.has(OPERATOR, "startNs", "endNs", "opName"):
         return np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=str)
-    tell_untimed(database.once(operator_times), "operator", remark)
+    tell_untimed(database, OPERATOR, "operator", remark)
     rows = database.rows(
         f"SELECT startNs, endNs, value FROM {OPERATOR} LEFT JOIN STRING_IDS ON id = opName "
-        f"WHERE {_IS_TIMED} ORDER BY startNs"
+        f"WHERE {is_timed(OPERATOR)} ORDER BY startNs"
     )
     kinds = names.operations(pa.array([str(row[2]) for row in rows], pa.string())).to_pylist()
     return np.array([row[:2] for row in rows], dtype=np.int64).reshape(-1, 2), np.array(kinds, dtype=str)
@@ -162,12 +156,12 @@ def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table |
     with open_database(path, remark) as database:
         if not database.has(OPERATOR, "startNs", "endNs", "opName", "groupName"):
             return None
-        tell_untimed(database.once(operator_times), "operator", remark)
+        tell_untimed(database, OPERATOR, "operator", remark)
         rows = database.rows(
             f"SELECT startNs, endNs, names.value, groups.value, {_payload(database)} FROM {OPERATOR} "
             "LEFT JOIN STRING_IDS AS names ON names.id = opName "
             "LEFT JOIN STRING_IDS AS groups ON groups.id = groupName "
-            f"WHERE {_IS_TIMED} ORDER BY startNs"
+            f"WHERE {is_timed(OPERATOR)} ORDER BY startNs"
         )
         times = database.once(_step_times)
     # What began in no step is left out, as in the text form.

@@ -1,35 +1,33 @@
 """SQLite databases of profilers: opened so that nothing is ever written, columns by name.
 
 Other tools add columns and tables to these files when they open them, so nothing but the named columns
-is read, and what a version lacks is null. Whole columns come from the compiled reader where it works, which
-reads the file itself, else from SQLite; both give the same.
+is read, and what a version lacks is null. SQLite's own library reads all of them.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
 from msgspec import Struct
 
 from cluster_analysis.sources.columns.database import Wanted, database_of
 from cluster_analysis.sources.columns.place import columns_of
-from cluster_analysis.sources.compiled.cells import Cells, as_list, cells_of, coded
-from cluster_analysis.sources.compiled.database_file import DatabaseFile
-from cluster_analysis.sources.compiled.table_columns import CELLS, CODES, FLOATS, NOTHING
-from cluster_analysis.sources.db.declared import Declared, Schema, folded, has_columns
+from cluster_analysis.sources.db.cells import Cells, as_list, cells_of, coded
+from cluster_analysis.sources.db.declared import Columns, Schema
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_run.facts import fact
 
 _T = TypeVar("_T")
-_BATCH_ROWS = 50_000
+_BATCH_ROWS = 4096
 
 
 class StepTime(Struct, frozen=True):
@@ -47,28 +45,6 @@ def step_at(times: Sequence[StepTime], start_ns: int) -> int | None:
     return next((one.number for one in times if one.begin_ns <= start_ns <= one.end_ns), None)
 
 
-class Tables(Protocol):
-    """Whole columns of the tables of one database, or of several that are alike."""
-
-    def has(self, table: str, *columns: str) -> bool:
-        """Return whether the table and all these columns exist."""
-
-    def cells(self, table: str, *columns: str, are_floats: bool = False) -> list[Cells]:
-        """Return columns that the table has; see `Database.cells`."""
-
-    def coded(self, table: str, *columns: str) -> list[Cells]:
-        """Return the same, but texts as a dictionary."""
-
-    def read_ahead(self, table: str, coded: Sequence[str], floats: Sequence[str]) -> None:
-        """Read columns at once that are asked for later."""
-
-    def once(self, make: Callable[[Tables], _T]) -> _T:
-        """Return what is made of these tables, made once."""
-
-    def owners(self, table: str, n_rows: int) -> npt.NDArray[np.int64]:
-        """Return which of the databases each row of a table that was read is from (N,)."""
-
-
 class Database:
     """One open database. Every method raises BadFileError where the file is damaged."""
 
@@ -83,55 +59,53 @@ class Database:
         #: How much lies in a log beside it that nobody has written into it.
         self.log_bytes = log_bytes
         self._path = path
-        self._file = None if path is None else DatabaseFile(path)
         self._connected = connection
-        if connection is not None:
-            connection.text_factory = _decoded
         self._wanted = wanted
         self._schema: Schema | None = None
-        #: What was asked for of it, by name.
-        self._tables: dict[str, Declared] = {}
-        self._cells: dict[tuple[str, str, int], Cells] = {}
+        self._cells: dict[tuple[str, str, bool], Cells] = {}
         self._made: dict[Callable[[Database], Any], Any] = {}
 
     def has(self, table: str, *columns: str) -> bool:
         """Return whether the table and all these columns exist; names are compared case-blind."""
-        if self._wanted is not None:
-            self._require_looked_for(table, columns)
-        return has_columns(self._table(table), columns)
-
-    def likeness(self, table: str) -> Hashable:
-        """Return what databases have in common whose answers to `has` are the same for this table."""
-        return self if self._wanted is not None else self._table(table)
+        self._require_looked_for(table, columns)
+        known = self._columns(table)
+        return bool(known) and all(column.casefold() in known for column in columns)
 
     def column(self, table: str, column: str, otherwise: str = "NULL") -> str:
         """Return the column as SQL, `otherwise` where the table lacks it."""
         self._require_looked_for(table, (column,))
-        present = self._table(table).columns
+        present = self._columns(table)
         return f'"{table}"."{present[column.casefold()]}"' if column.casefold() in present else otherwise
 
     def rows(self, query: str, parameters: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a query."""
-        connection = self._connection()
-        connection.text_factory = str
-        try:
-            return connection.execute(query, parameters).fetchall()
-        except (sqlite3.Error, OverflowError, UnicodeDecodeError):
-            # What is wrong is said below, unless it is a text that is not UTF-8.
-            connection.text_factory = _decoded
-            return list(self.iterate(query, parameters))
-        finally:
-            connection.text_factory = _decoded
+        found: list[tuple[Any, ...]] = []
+        for batch in self._batches(query, parameters, [found.clear]):
+            found += batch
+        return found
 
-    def iterate(self, query: str, parameters: tuple[object, ...] = ()) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of a query."""
+    def _batches(
+        self, query: str, parameters: tuple[object, ...], again: Sequence[Callable[[], None]]
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield the rows of a query; `again` is called where all of them come once more.
+
+        That is where a text is not UTF-8: it must not cost the table, as it is no number and no name that
+        matches.
+        """
         connection = self._connection()
-        try:
-            cursor = connection.execute(query, parameters)
-            while batch := cursor.fetchmany(_BATCH_ROWS):
-                yield from batch
-        except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
-            raise BadFileError(fact("not_database", detail=str(error))) from error
+        for text_factory in (str, _decoded):
+            connection.text_factory = text_factory
+            try:
+                cursor = connection.execute(query, parameters)
+                while batch := cursor.fetchmany(_BATCH_ROWS):
+                    yield batch
+            except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
+                if text_factory is _decoded:
+                    raise BadFileError(fact("not_database", detail=str(error))) from error
+                for forget in again:
+                    forget()
+            else:
+                return
 
     def _require_looked_for(self, table: str, columns: Sequence[str]) -> None:
         """Refuse to call something absent that the host that made these columns never looked for."""
@@ -149,73 +123,35 @@ class Database:
         With `are_floats` whole numbers become floats. Columns asked for at once are read at once, and each
         is read once only.
         """
-        return self._read(table, columns, FLOATS if are_floats else CELLS)
+        self._require_looked_for(table, columns)
+        known = self._columns(table)
+        absent = [name for name in columns if name.casefold() not in known]
+        if absent:
+            detail = f"no such {f'column: {table}.{absent[0]}' if known else f'table: {table}'}"
+            raise BadFileError(fact("not_database", detail=detail))
+        keys = [(table.casefold(), name.casefold(), are_floats) for name in columns]
+        new = list(dict.fromkeys(key for key in keys if key not in self._cells))
+        if new:
+            names = ", ".join('"' + known[name].replace('"', '""') + '"' for _, name, _ in new)
+            # An index that has all the columns has them in another order.
+            query = f"SELECT {names} FROM {table} NOT INDEXED"  # noqa: S608 - quoted
+            self._cells.update(zip(new, self._read(query, len(new), are_floats), strict=True))
+        return [self._cells[key] for key in keys]
 
     def few_rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a small table, each cell as SQLite gives it; from its pages if that can be."""
+        """Return the rows of a small table, each cell as SQLite gives it."""
         return list(zip(*map(as_list, self.cells(table, *columns)), strict=True))
 
     def coded(self, table: str, *columns: str) -> list[Cells]:
         """Return the same, but texts as a dictionary, in the order in which they come first."""
-        return self._read(table, columns, CODES)
+        return list(map(coded, self.cells(table, *columns)))
 
-    def read_ahead(self, table: str, coded: Sequence[str], floats: Sequence[str]) -> None:
-        """Read columns at once that are asked for later; those that the table lacks are passed over."""
-        wishes = dict.fromkeys(coded, CODES) | dict.fromkeys(floats, FLOATS)
-        about = self._table(table)
-        if self._wanted is not None:
-            self._require_looked_for(table, tuple(wishes))
-        named = ((folded(name), wish) for name, wish in wishes.items())
-        self._keep(about, table, [(name, wish) for name, wish in named if name in about.columns])
-
-    def _read(self, table: str, columns: Sequence[str], wish: int) -> list[Cells]:
-        self._require_looked_for(table, columns)
-        about, key = self._table(table), folded(table)
-        names = [folded(name) for name in columns]
-        absent = [
-            f"column: {table}.{name}"
-            for name, own in zip(columns, names, strict=True)
-            if own not in about.columns
-        ]
-        if absent:
-            detail = f"no such {absent[0] if about.columns else f'table: {table}'}"
-            raise BadFileError(fact("not_database", detail=detail))
-        self._keep(about, table, [(name, wish) for name in names])
-        return [self._cells[key, name, wish] for name in names]
-
-    def _keep(self, about: Declared, table: str, wanted: Sequence[tuple[str, int]]) -> None:
-        """Read what is not known yet, names in lower case; a column may be there as a dictionary, too."""
-        key = folded(table)
-        new = {name: wish for name, wish in wanted if (key, name, wish) not in self._cells}
-        if not new:
-            return
-        wishes = {name: new[name] for name in about.columns if name in new}
-        if wishes:
-            read = self._read_by_pages(about, wishes) or self._read_by_rows(about, table, wishes)
-            for (name, wish), cells in zip(wishes.items(), read, strict=True):
-                self._cells[key, name, wish] = coded(cells) if wish == CODES else cells
-
-    def _read_by_pages(self, about: Declared, wishes: Mapping[str, int]) -> list[Cells] | None:
-        if self._file is None or not about.root:
-            return None
-        of_all = [
-            (FLOATS if is_real else wishes[name]) if name in wishes else NOTHING
-            for name, is_real in zip(about.columns, about.reals, strict=True)
-        ]
-        try:
-            return self._file.table(about.root, about.row_number, of_all)
-        except OSError as error:
-            raise BadFileError(fact("cannot_be_opened", detail=str(error))) from error
-
-    def _read_by_rows(self, about: Declared, table: str, wishes: Mapping[str, int]) -> list[Cells]:
-        quoted = ", ".join('"' + about.columns[name].replace('"', '""') + '"' for name in wishes)
-        # An index that has all the columns has them in another order.
-        rows = self.rows(f"SELECT {quoted} FROM {table} NOT INDEXED")  # noqa: S608 - quoted
-        columns = zip(*rows, strict=True) if rows else [()] * len(wishes)
-        kinds = wishes.values()
-        return [
-            cells_of(values, are_floats=kind == FLOATS) for values, kind in zip(columns, kinds, strict=True)
-        ]
+    def _read(self, query: str, n_columns: int, are_floats: bool) -> list[Cells]:
+        found = [_Column(are_floats) for _ in range(n_columns)]
+        for batch in self._batches(query, (), [column.clear for column in found]):
+            for column, values in zip(found, zip(*batch, strict=True), strict=True):
+                column.add(values)
+        return [column.cells() for column in found]
 
     def once(self, make: Callable[[Database], _T]) -> _T:
         """Return what is made of this database, made once."""
@@ -223,10 +159,6 @@ class Database:
             self._made[make] = make(self)
         made: _T = self._made[make]
         return made
-
-    def owners(self, _table: str, n_rows: int) -> npt.NDArray[np.int64]:
-        """Return 0 for each row: there is one database."""
-        return np.zeros(n_rows, np.int64)
 
     def close(self) -> None:
         """Close it, and drop its columns and what was made of them.
@@ -236,11 +168,8 @@ class Database:
         """
         self._path = None
         self._schema = None
-        self._tables = {}
         self._cells = {}
         self._made = {}
-        if self._file is not None:
-            self._file.close()
         if self._connected is not None:
             self._connected.close()
 
@@ -249,24 +178,48 @@ class Database:
             if self._path is None:
                 raise BadFileError(fact("not_database", detail="closed"))
             self._connected = _opened(self._path)
-            self._connected.text_factory = _decoded
         return self._connected
 
-    def _table(self, table: str) -> Declared:
-        found = self._tables.get(table)
-        if found is None:
-            if self._schema is None:
-                self._schema = Schema(self.rows, None if self._file is None else self._file.schema())
-            found = self._tables[table] = self._schema.table(table)
-        return found
+    def _columns(self, table: str) -> Columns:
+        if self._schema is None:
+            self._schema = Schema(self.rows)
+        return self._schema.columns(table)
+
+
+class _Column:
+    """A column while it is read; whole numbers, or floats where those are wanted, take 8 bytes each."""
+
+    def __init__(self, are_floats: bool) -> None:
+        self._are_floats = are_floats
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all cells."""
+        self._numbers = array("d" if self._are_floats else "q")
+        self._others: list[Any] | None = None
+
+    def add(self, values: Sequence[Any]) -> None:
+        """Add cells as `sqlite3` gives them."""
+        if self._others is None:
+            try:
+                self._numbers.extend(array(self._numbers.typecode, values))
+            except TypeError:
+                self._others = [*self._numbers]
+            else:
+                return
+        self._others.extend(values)
+
+    def cells(self) -> Cells:
+        """Return all of them."""
+        if self._others is not None or not self._numbers:
+            return cells_of(self._others or (), are_floats=self._are_floats)
+        return pa.array(np.frombuffer(self._numbers, self._numbers.typecode))
 
 
 class _KeptOpen(threading.local):
     """The databases that this thread keeps open, by path; None where it keeps none."""
 
     databases: dict[Path, Database] | None = None
-    #: Those that were open before, for several ranks; whoever asks for one of them closes it.
-    of_several: dict[Path, Database] | None = None
 
 
 _KEPT = _KeptOpen()
@@ -274,17 +227,14 @@ _KEPT = _KeptOpen()
 
 @contextmanager
 def kept_open() -> Iterator[None]:
-    """Open each database once within this, and read each of its columns once.
-
-    Within another one what that has open is taken over, and closed at the end of this.
-    """
-    before = _KEPT.databases, _KEPT.of_several
-    _KEPT.databases, _KEPT.of_several = {}, _KEPT.databases
+    """Open each database once within this, and read each of its columns once."""
+    before = _KEPT.databases
+    kept: dict[Path, Database] = {}
+    _KEPT.databases = kept
     try:
         yield
     finally:
-        kept = _KEPT.databases
-        _KEPT.databases, _KEPT.of_several = before
+        _KEPT.databases = before
         for database in kept.values():
             database.close()
 
@@ -300,8 +250,6 @@ def open_database(path: Path, remark: Remark) -> Iterator[Database]:
     """
     kept = _KEPT.databases
     database = None if kept is None else kept.get(path)
-    if database is None and _KEPT.of_several is not None:
-        database = _KEPT.of_several.pop(path, None)
     if database is None:
         columns = columns_of(path)
         database = Database(path, _log_bytes(path)) if columns is None else _of_columns(columns)
@@ -341,5 +289,4 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _decoded(value: bytes) -> str:
-    # Text that is not UTF-8 must not cost the table: it is no number, and no name that matches.
     return value.decode(errors="replace")

@@ -14,7 +14,7 @@ import pyarrow as pa
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.db.profiler_db import read_step_times
 from cluster_analysis.sources.db.sqlite import Database, open_database, step_at
-from cluster_analysis.sources.db.tasks import task_times, tell_untimed
+from cluster_analysis.sources.db.tasks import is_timed, tell_untimed
 from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.link_names import OPERATOR_VARIANT
 from cluster_analysis.tables import schema
@@ -23,10 +23,6 @@ from cluster_analysis.tables.group_hash import as_group_hash
 _INFO, _OPERATOR, _TASK = "COMMUNICATION_TASK_INFO", "COMMUNICATION_OP", "TASK"
 _COPIES = ("Memcpy", "Reduce_Inline", "Reduce Inline")
 _TRANSPORT_OF_LINK = {0: "LOCAL", 1: "HCCS", 2: "PCIE", 4: "SIO", 5: "HCCS"}
-_IS_TIMED = (
-    f"typeof({_TASK}.startNs) = 'integer' AND typeof({_TASK}.endNs) = 'integer' "
-    f"AND {_TASK}.endNs >= {_TASK}.startNs"
-)
 #: A task without a peer works on its own rank's memory.
 _NO_PEER = 0xFFFFFFFF
 
@@ -41,7 +37,7 @@ def read_task_links(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     with open_database(path, remark) as database:
         if not _has_peers(database):
             return None
-        tell_untimed(database.once(task_times), "task", remark)
+        tell_untimed(database, _TASK, "task", remark)
         rows = database.rows(_query(), _COPIES)
     known = [(row, step_at(times, row[2])) for row in rows if row[5] in _TRANSPORT_OF_LINK]
     known = [(row, step) for row, step in known if step is not None]
@@ -93,7 +89,7 @@ def _query() -> str:
         f"JOIN {_TASK} ON {_TASK}.globalTaskId = i.globalTaskId "
         f"JOIN {_OPERATOR} AS o ON o.opId = i.opId JOIN STRING_IDS AS k ON k.id = i.taskType "
         "LEFT JOIN STRING_IDS AS n ON n.id = o.opName LEFT JOIN STRING_IDS AS g ON g.id = o.groupName "
-        f"WHERE k.value IN ({marks}) AND {_IS_TIMED} AND typeof(o.startNs) = 'integer' "
+        f"WHERE k.value IN ({marks}) AND {is_timed(_TASK)} AND typeof(o.startNs) = 'integer' "
         "AND typeof(i.size) = 'integer' AND i.size > 0 "
         f"AND i.srcRank < {_NO_PEER} AND peer < {_NO_PEER} "
         "GROUP BY o.opId, i.srcRank, peer, link ORDER BY o.startNs, i.srcRank, peer"

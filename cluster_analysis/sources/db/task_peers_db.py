@@ -12,43 +12,31 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
-from msgspec import Struct
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.compiled.cells import Cells, whole_numbers
 from cluster_analysis.sources.compiled.operator_names import told_by_names
 from cluster_analysis.sources.db.profiler_db import read_step_times
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
-from cluster_analysis.sources.db.tasks import OPERATOR, pairs, texts_of
+from cluster_analysis.sources.db.tasks import OPERATOR
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.group_hash import as_group_hash
 from cluster_run.ids import MAX_RANKS
 
-INFO = "COMMUNICATION_TASK_INFO"
-_MESSAGES = "send|recv|receive"
-#: A task without a peer works on its own rank's memory.
-_NO_PEER = 0xFFFFFFFF
+_INFO, _STRINGS = "COMMUNICATION_TASK_INFO", "STRING_IDS"
 _Ints = npt.NDArray[np.int64]
-
-
-class _Messages(Struct, frozen=True):
-    """What tasks say of messages, each once, in columns of equal length; ordered by their start.
-
-    Attributes:
-        op_names: the operators.
-        groups: their groups, as the file names them, null where it does not.
-        starts_ns: when each operator began.
-        sources: the rank whose task it is, in its group.
-        peers: the other end.
-    """
-
-    op_names: pa.Array
-    groups: pa.Array
-    starts_ns: _Ints
-    sources: _Ints
-    peers: _Ints
+_INTEGER = "'integer'"
+_WHOLE = ("o.startNs", "o.opId", "i.srcRank", "i.dstRank")
+#: A message has several tasks; who it is between is the same. A task without a peer names itself, or no rank.
+_QUERY = (
+    f"SELECT DISTINCT {', '.join(_WHOLE)}, n.value, g.value FROM {OPERATOR} AS o "
+    f"JOIN {_INFO} AS i ON i.opId = o.opId JOIN {_STRINGS} AS n ON n.id = o.opName "
+    f"LEFT JOIN {_STRINGS} AS g ON g.id = o.groupName "
+    "WHERE (n.value LIKE '%send%' OR n.value LIKE '%recv%' OR n.value LIKE '%receive%') "
+    f"AND {' AND '.join(f'typeof({name}) = {_INTEGER}' for name in _WHOLE)} AND i.srcRank <> i.dstRank "
+    f"AND i.srcRank BETWEEN 0 AND {MAX_RANKS - 1} AND i.dstRank BETWEEN 0 AND {MAX_RANKS - 1} "
+    "ORDER BY 1, 2, 3, 4"
+)
 
 
 def read_task_peers(path: Path, rank: int, remark: Remark) -> pa.Table | None:
@@ -59,49 +47,32 @@ def read_task_peers(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     """
     times = read_step_times(path, remark)
     with open_database(path, remark) as database:
-        found = _messages(database) if names_peers(database) else None
-    if found is None:
+        if not _names_peers(database):
+            return None
+        rows = database.rows(_QUERY)
+    if not rows:
         return None
-    steps, is_kept = steps_of(times, found.starts_ns)
-    for ends in (found.sources, found.peers):
-        is_kept &= (ends >= 0) & (ends < MAX_RANKS)
+    starts_ns, sources, peers = (np.array([row[at] for row in rows], np.int64) for at in (0, 2, 3))
+    steps, is_kept = _steps_of(times, starts_ns)
+    op_names = pa.array([str(row[4]) for row in rows], pa.string())
+    op_types, is_p2p, _ = told_by_names(op_names)
+    is_kept &= is_p2p.to_numpy(zero_copy_only=False)
+    n_rows = int(np.count_nonzero(is_kept))
+    if not n_rows:
+        return None
     kept = pa.array(is_kept)
-    op_names = found.op_names.filter(kept)
-    if not len(op_names):
-        return None
-    ends_of = found.sources[is_kept], found.peers[is_kept]
-    told = told_by_names(op_names)
-    of = numbers.ranks_of(rank, len(op_names)), steps[is_kept]
-    return peers_table(of, found.groups.filter(kept), op_names, told[0], ends_of).filter(told[1])
-
-
-def peers_table(
-    of: tuple[npt.NDArray[np.int32], _Ints],
-    groups: pa.Array,
-    op_names: pa.Array,
-    op_types: pa.Array,
-    ends: tuple[_Ints, _Ints],
-) -> pa.Table:
-    """Return LINKS of messages.
-
-    Args:
-        of: the rank and the step of each (N,).
-        groups: their groups, as the files name them, null where they do not (N,).
-        op_names: the operators (N,).
-        op_types: what these do (N,).
-        ends: source and destination of each, in its group (N,).
-    """
-    n_rows = len(op_names)
+    groups = [str(row[5] or "") for row, is_one in zip(rows, is_kept.tolist(), strict=True) if is_one]
+    hashes = {group: as_group_hash(group) for group in groups}
     columns = {
-        "rank": pa.array(of[0]),
-        "step": pa.array(of[1]),
-        "group": _hashes(groups),
+        "rank": numbers.constant(rank, n_rows, pa.int32()),
+        "step": pa.array(steps[is_kept]),
+        "group": numbers.encoded([hashes[group] for group in groups]),
         "is_p2p": numbers.constant(True, n_rows, pa.bool_()),
-        "op_type": op_types,
+        "op_type": op_types.filter(kept),
         "variant": numbers.encoded([schema.PEER_VARIANT] * n_rows),
-        "op_name": op_names,
-        "src_local": pa.array(ends[0], pa.int32()),
-        "dst_local": pa.array(ends[1], pa.int32()),
+        "op_name": op_names.filter(kept),
+        "src_local": pa.array(sources[is_kept], pa.int32()),
+        "dst_local": pa.array(peers[is_kept], pa.int32()),
         "src_rank": pa.nulls(n_rows, pa.int32()),
         "dst_rank": pa.nulls(n_rows, pa.int32()),
         "transport": numbers.encoded([None] * n_rows),
@@ -111,56 +82,7 @@ def peers_table(
     return pa.table(columns, schema=schema.LINKS)
 
 
-def _messages(database: Database) -> _Messages | None:
-    """Return all messages whose tasks name a peer; None where no operator is a message."""
-    op_ids, name_ids, group_ids, starts = database.cells(OPERATOR, "opId", "opName", "groupName", "startNs")
-    op_names = texts_of(database, _ids(name_ids))
-    is_message = pc.match_substring_regex(pc.ascii_lower(op_names), _MESSAGES).fill_null(False)
-    (ids, are_ids), (starts_ns, are_starts) = whole_numbers(op_ids), whole_numbers(starts)
-    operators = np.flatnonzero(is_message.to_numpy(zero_copy_only=False) & are_ids & are_starts)
-    if not len(operators):
-        return None
-    (of, are_of), (sources, are_sources), (peers, are_peers) = map(
-        whole_numbers, database.cells(INFO, "opId", "srcRank", "dstRank")
-    )
-    is_named = are_of & are_sources & are_peers & are_named(sources, peers)
-    named = np.flatnonzero(is_named)
-    tasks, at = pairs(of[named], ids[operators])
-    tasks, rows = named[tasks], operators[at]
-    keys = np.stack([starts_ns[rows], ids[rows], sources[tasks], peers[tasks]])
-    order = each_once(keys)
-    rows = pa.array(rows[order])
-    groups = texts_of(database, _ids(group_ids).take(rows))
-    ends_of = keys[:, order]
-    return _Messages(op_names.take(rows), groups, ends_of[0], ends_of[2], ends_of[3])
-
-
-def are_named(sources: _Ints, peers: _Ints) -> npt.NDArray[np.bool_]:
-    """Return which tasks name a peer (N,)."""
-    is_named: npt.NDArray[np.bool_] = sources != peers
-    for ends in (sources, peers):
-        is_named &= (ends >= 0) & (ends < _NO_PEER)
-    return is_named
-
-
-def each_once(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-    """Return the places of tasks by their keys (start, id, source, peer: (4, N)), each message once.
-
-    A message has several tasks; who it is between is the same.
-    """
-    order = np.lexsort(keys[::-1])
-    is_new = np.ones(len(order), bool)
-    is_new[1:] = (np.diff(keys[1:, order], axis=1) != 0).any(axis=0)
-    return order[is_new]
-
-
-def _ids(cells: Cells) -> pa.Array:
-    """Return whole numbers, null for what is none."""
-    values, is_whole = whole_numbers(cells)
-    return pa.array(values, mask=None if is_whole.all() else ~is_whole)
-
-
-def steps_of(times: Sequence[StepTime], starts_ns: _Ints) -> tuple[_Ints, npt.NDArray[np.bool_]]:
+def _steps_of(times: Sequence[StepTime], starts_ns: _Ints) -> tuple[_Ints, npt.NDArray[np.bool_]]:
     """Return the step in which each began (N,), and which began in one (N,); see `step_at`."""
     if not times:
         return np.zeros(len(starts_ns), np.int64), np.ones(len(starts_ns), bool)
@@ -176,17 +98,10 @@ def steps_of(times: Sequence[StepTime], starts_ns: _Ints) -> tuple[_Ints, npt.ND
     return known[at], is_in & (begins[at] <= starts_ns)
 
 
-def _hashes(groups: pa.Array) -> pa.DictionaryArray:
-    """Return the groups as operators' names have them."""
-    encoded = pc.fill_null(groups, "").dictionary_encode()
-    hashes = pa.array(map(as_group_hash, encoded.dictionary.to_pylist()), pa.string())
-    return numbers.encoded(hashes.take(encoded.indices))
-
-
-def names_peers(database: Database) -> bool:
+def _names_peers(database: Database) -> bool:
     """Return whether the database has what says whom messages are for."""
     return (
-        database.has(INFO, "srcRank", "dstRank", "opId")
+        database.has(_INFO, "srcRank", "dstRank", "opId")
         and database.has(OPERATOR, "opId", "opName", "groupName", "startNs")
-        and database.has("STRING_IDS", "id", "value")
+        and database.has(_STRINGS, "id", "value")
     )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from cluster_analysis.sources.compiled.cells import Cells, as_list, whole_numbers
-from cluster_analysis.sources.compiled.span_sums import summed, summed_spans, summed_tasks
+from cluster_analysis.sources.db.cells import as_list, whole_numbers
 from cluster_analysis.sources.db.sqlite import Database
 from cluster_analysis.sources.errors import BadFileError, Part, Remark, left_out
 from cluster_analysis.sources.host_times import Spans
@@ -22,59 +19,47 @@ TASK, KERNEL, OPERATOR = "TASK", "COMPUTE_TASK_INFO", "COMMUNICATION_OP"
 _STRINGS = "STRING_IDS"
 #: Ids fill at least one place in so many of those between the least and the largest.
 _DENSE = 16
-#: What is read of the tasks, where they have it; together, so that they are gone through once. The last two
-#: say what the host did, which is asked only where its calls are.
-_OF_TASKS = ("startNs", "endNs", "globalTaskId")
-_OF_LAUNCHES = ("taskType", "connectionId")
-_HOST_CALLS = ("CANN_API", "PYTORCH_API")
-_OF_OPERATORS = ("opId", "opName", "groupName", "startNs", "relay", "retry")
-_OF_KERNELS = ("globalTaskId", "opType", "taskType", "name", "inputShapes", "outputShapes", "opState")
+_MOST_NS = np.iinfo(np.int64).max
+_OF_KERNELS = ("opType", "taskType", "name", "inputShapes", "outputShapes", "opState")
+#: Of a table, as SQL: rows with begin and end, in their order.
+_IS_TIMED = "typeof({0}.startNs) = 'integer' AND typeof({0}.endNs) = 'integer' AND {0}.endNs >= {0}.startNs"
 
 
-class Times(Struct, frozen=True):
-    """Begin and end of each row of a table, ns (N,), and which rows have both, in their order (N,).
-
-    `are_whole` says whether all rows have both, in whichever order.
-    """
-
-    begin_ns: _Ints
-    end_ns: _Ints
-    is_timed: npt.NDArray[np.bool_]
-    are_whole: bool
-
-    def spans(self) -> Spans:
-        """Return begin and end of the rows that have both, ns (n, 2)."""
-        return np.stack([self.begin_ns[self.is_timed], self.end_ns[self.is_timed]], axis=1)
+def is_timed(table: str) -> str:
+    """Return, as SQL, whether a row of the table has begin and end, in their order."""
+    return _IS_TIMED.format(table)
 
 
-def task_times(database: Database) -> Times:
-    """Return when each task ran."""
-    has_calls = any(database.has(table) for table in _HOST_CALLS)
-    return _times(database, TASK, (*_OF_TASKS, *_OF_LAUNCHES) if has_calls else _OF_TASKS)
-
-
-def operator_times(database: Database) -> Times:
-    """Return when each communication operator ran."""
-    return _times(database, OPERATOR, ("startNs", "endNs"))
-
-
-def read_operators(database: Database) -> None:
-    """Read what several ask of the operators, so that they are gone through once."""
-    database.cells(OPERATOR, *(name for name in _OF_OPERATORS if database.has(OPERATOR, name)))
-
-
-def _times(database: Database, table: str, read_together: Sequence[str]) -> Times:
-    database.cells(table, *(name for name in read_together if database.has(table, name)))
-    (begin, is_begin), (end, is_end) = map(whole_numbers, database.cells(table, "startNs", "endNs"))
-    are_both = is_begin & is_end
-    return Times(begin, end, are_both & (end >= begin), bool(are_both.all()))
-
-
-def tell_untimed(times: Times, part: Part, remark: Remark) -> None:
-    """Remark how many rows are left out because they have no time."""
-    n_bad = int(np.count_nonzero(~times.is_timed))
+def tell_untimed(database: Database, table: str, part: Part, remark: Remark) -> None:
+    """Remark how many rows of a table are left out because they have no time."""
+    n_bad, _ = database.once(_TIMES[table])
     if n_bad:
         remark(left_out(n_bad, part, "no_time"))
+
+
+def last_task_ns(database: Database) -> int:
+    """Return when the last task ended, ns; 0 for none."""
+    return max(0, database.once(_task_times)[1])
+
+
+def _task_times(database: Database) -> tuple[int, int]:
+    return _times(database, TASK)
+
+
+def _operator_times(database: Database) -> tuple[int, int]:
+    return _times(database, OPERATOR)
+
+
+_TIMES = {TASK: _task_times, OPERATOR: _operator_times}
+
+
+def _times(database: Database, table: str) -> tuple[int, int]:
+    """Return how many rows have no time, and when the last one ended, ns."""
+    ((n_rows, n_timed, last_ns),) = database.rows(
+        f"SELECT COUNT(*), TOTAL({is_timed(table)}), MAX(CASE typeof(endNs) WHEN 'integer' THEN endNs END) "  # noqa: S608
+        f"FROM {table}"
+    )
+    return n_rows - int(n_timed), last_ns or 0
 
 
 class Kernels(Struct, frozen=True):
@@ -93,50 +78,13 @@ class Kernels(Struct, frozen=True):
 
 def kernels(database: Database) -> Kernels:
     """Return the kernels."""
-    times = database.once(task_times)
-    names = [name for name in _OF_KERNELS if database.has(KERNEL, name)]
-    database.cells(KERNEL, *names)
-    ids, is_id = whole_numbers(database.cells(TASK, "globalTaskId")[0])
+    cells = map(whole_numbers, database.cells(TASK, "startNs", "endNs", "globalTaskId"))
+    (begins, are_begins), (ends, are_ends), (ids, are_ids) = cells
     known, is_known = whole_numbers(database.cells(KERNEL, "globalTaskId")[0])
-    tasks, rows = np.flatnonzero(times.is_timed & is_id), np.flatnonzero(is_known)
+    tasks, rows = np.flatnonzero(are_begins & are_ends & are_ids & (ends >= begins)), np.flatnonzero(is_known)
     left, right = pairs(ids[tasks], known[rows])
     tasks, rows = tasks[left], rows[right]
-    return Kernels(np.stack([times.begin_ns[tasks], times.end_ns[tasks]], axis=1), tasks, rows)
-
-
-class KernelGroups(Struct, frozen=True):
-    """Kernels with equal numbers for their texts: so many, and ns in all, at least and at most.
-
-    Attributes:
-        columns: the numbers for opType … opState of all kernels, by name; those that the kernels have.
-        rows: the first kernel of each group (n,).
-        sums: number, sum, minimum and maximum (n,) each.
-    """
-
-    columns: Mapping[str, Cells]
-    rows: npt.NDArray[np.intp]
-    sums: tuple[_Ints, _Ints, _Ints, _Ints]
-
-
-def kernel_groups(database: Database) -> KernelGroups:
-    """Return the kernels by what they are."""
-    times = database.once(task_times)
-    names = [name for name in _OF_KERNELS if database.has(KERNEL, name)]
-    known, *cells = database.cells(KERNEL, *names)
-    columns = dict(zip(names[1:], cells, strict=True))
-    (ids, are_ids), (of, are_of) = map(whole_numbers, (database.cells(TASK, "globalTaskId")[0], known))
-    found = None
-    if times.are_whole and are_ids.all() and are_of.all():
-        found = summed_tasks((times.begin_ns, times.end_ns, ids), of, cells)
-    if found is None:
-        kept = database.once(kernels)
-        spans = kept.spans[:, 1] - kept.spans[:, 0]
-        if (spans < 0).any() or spans.sum(dtype=np.float64) > np.iinfo(np.int64).max:
-            # Times of a damaged file; sums of them would be any number.
-            raise BadFileError(fact("not_database", detail="integer overflow"))
-        first, sums = summed_spans(cells, kept.rows, kept.spans)
-        return KernelGroups(columns, kept.rows[first], sums)
-    return KernelGroups(columns, *found)
+    return Kernels(np.stack([begins[tasks], ends[tasks]], axis=1), tasks, rows)
 
 
 def kernel_sums(database: Database) -> pa.Table:
@@ -144,27 +92,34 @@ def kernel_sums(database: Database) -> pa.Table:
 
     A text is null where the texts lack it; a column that the kernels lack is missing.
     """
-    found = database.once(kernel_groups)
-    texts, sums = _texts_of(database, list(found.columns.values()), found.rows), found.sums
-    # Two numbers may stand for one text.
-    if len(set(zip(*(one.to_pylist() for one in texts), strict=True))) < len(found.rows):
-        first, sums = summed(texts, sums)
-        texts = [one.take(pa.array(first)) for one in texts]
-    return pa.table(
-        {
-            **dict(zip(found.columns, texts, strict=True)),
-            **dict(zip(("n", "all_ns", "min_ns", "max_ns"), sums, strict=True)),
-        }
+    names = [name for name in _OF_KERNELS if database.has(KERNEL, name)]
+    keys, places = ", ".join(f"k.{name}" for name in names), ", ".join(map(str, range(1, len(names) + 1)))
+    spent = f"{TASK}.endNs - {TASK}.startNs"
+    rows = database.rows(
+        f"SELECT {keys}, COUNT(*), SUM({spent}), MIN({spent}), MAX({spent}) "  # noqa: S608 - fixed names
+        f"FROM {TASK} JOIN {KERNEL} AS k ON k.globalTaskId = {TASK}.globalTaskId "
+        f"WHERE {is_timed(TASK)} AND typeof({TASK}.globalTaskId) = 'integer' "
+        f"AND typeof(k.globalTaskId) = 'integer' GROUP BY {places}"
     )
-
-
-def _texts_of(database: Database, columns: Sequence[Cells], rows: npt.NDArray[np.intp]) -> list[pa.Array]:
-    """Return the texts that columns of the kernels stand for at some rows; all are looked up at once."""
-    ids, are_ids = zip(*map(whole_numbers, columns), strict=True)
-    wanted = np.concatenate([one[rows] for one in ids])
-    is_id = np.concatenate([one[rows] for one in are_ids])
-    texts = texts_of(database, pa.array(wanted, mask=None if is_id.all() else ~is_id))
-    return [texts.slice(at * len(rows), len(rows)) for at in range(len(columns))]
+    figures = [row[len(names) :] for row in rows]
+    are_whole = all(type(one) is int for own in figures for one in own)
+    if not are_whole or sum(own[1] for own in figures) > _MOST_NS:
+        # Times of a damaged file; sums of them would be any number.
+        raise BadFileError(fact("not_database", detail="integer overflow"))
+    ids = [one if type(one) is int else None for row in rows for one in row[: len(names)]]
+    texts = texts_of(database, pa.array(ids, pa.int64())).to_pylist()
+    # Two numbers may stand for one text.
+    sums: dict[tuple[str | None, ...], tuple[int, int, int, int]] = {}
+    for at, own in enumerate(figures):
+        key = tuple(texts[at * len(names) : (at + 1) * len(names)])
+        n, total, least, most = sums.get(key, (0, 0, own[2], own[3]))
+        sums[key] = n + own[0], total + own[1], min(least, own[2]), max(most, own[3])
+    columns: dict[str, pa.Array] = {
+        name: pa.array([key[at] for key in sums], pa.string()) for at, name in enumerate(names)
+    }
+    for at, name in enumerate(("n", "all_ns", "min_ns", "max_ns")):
+        columns[name] = pa.array([own[at] for own in sums.values()], pa.int64())
+    return pa.table(columns)
 
 
 def texts_of(database: Database, ids: pa.Array) -> pa.Array:

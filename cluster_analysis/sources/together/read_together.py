@@ -15,7 +15,6 @@ from cluster_analysis.sources.together.candidates import has_databases
 from cluster_analysis.sources.together.plain_metadata import plain_metadata
 from cluster_analysis.sources.together.plain_text import (
     CSV_ROLES,
-    STEP_TRACE,
     FileOfRank,
     plain_csv,
     plain_links,
@@ -41,22 +40,18 @@ def read_together(sources: Sequence[RankSource], *, with_spans: bool) -> Ready:
     communications, all_operators = plain_operators(operators_here, with_spans=with_spans)
     found_links, all_links = plain_links(links_here)
     of_columns = _columns(_others(operators, operators_here), _others(links, links_here))
-    of_databases = _databases(sources)
-    communications |= {**of_columns.communications, **of_databases.communications}
-    found_links |= {**of_columns.links, **of_databases.links}
-    small |= of_databases.small
+    communications |= of_columns.communications
+    found_links |= of_columns.links
     described = plain_metadata(_files(sources, "metadata"))
     small |= described.environment
-    wholes += (*all_operators, *all_links, *described.wholes, *of_databases.wholes)
-    of_tasks, metadata = of_databases.of_tasks, described.metadata
-    return Ready(communications, found_links, small, devices, of_tasks, metadata, tuple(wholes))
+    wholes += (*all_operators, *all_links, *described.wholes)
+    return Ready(communications, found_links, small, devices, described.metadata, tuple(wholes))
 
 
 def import_readers(sources: Iterable[RankSource]) -> None:
     """Import what reads these ranks' files, before processes are forked that would each do it."""
     if any(has_databases(one.files) for one in sources):
-        import cluster_analysis.sources.db.of_rank  # noqa: PLC0415
-        import cluster_analysis.sources.together.all_databases  # noqa: F401, PLC0415
+        import cluster_analysis.sources.db.of_rank  # noqa: F401, PLC0415
 
 
 def _here(files: Sequence[FileOfRank]) -> list[FileOfRank]:
@@ -78,22 +73,5 @@ def _columns(operators: Sequence[FileOfRank], links: Sequence[FileOfRank]) -> Re
     return Ready(operators_of_columns(operators), links_of_columns(links))
 
 
-def _databases(sources: Sequence[RankSource]) -> Ready:
-    if not any(has_databases(one.files) for one in sources):
-        return NOTHING_READY
-    from cluster_analysis.sources.together.all_databases import ready_of_databases  # noqa: PLC0415
-
-    return ready_of_databases(
-        _files(sources, "analysis_db", STEP_TRACE),
-        _files(sources, "analysis_db", "communication"),
-        _files(sources, "analysis_db", "matrix"),
-        _files(sources, "profiler_db", "kernel_details"),
-        _files(sources, "profiler_db"),
-    )
-
-
-def _files(sources: Sequence[RankSource], role: str, better: str = "") -> list[tuple[str, int]]:
-    """Return the files of a role, of those ranks that have none of a better role."""
-    return [
-        (one.files[role], int(one.rank)) for one in sources if role in one.files and better not in one.files
-    ]
+def _files(sources: Sequence[RankSource], role: str) -> list[tuple[str, int]]:
+    return [(one.files[role], int(one.rank)) for one in sources if role in one.files]

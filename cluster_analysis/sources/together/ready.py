@@ -21,15 +21,13 @@ class Ready(Struct, frozen=True):
     """What was read already, by path: operators, links, tables of small files, and metadata.
 
     `wholes` are the tables that pieces of these are of. `devices` has the device that a file of step times
-    says it is of, None where it names none or several. `of_tasks` has what was made of databases' tasks, by
-    what it is and path; None for what a database has nothing of.
+    says it is of, None where it names none or several.
     """
 
     communications: Mapping[str, CommunicationTables] = field(default_factory=dict)
     links: Mapping[str, pa.Table] = field(default_factory=dict)
     small: Mapping[str, pa.Table] = field(default_factory=dict)
     devices: Mapping[str, int | None] = field(default_factory=dict)
-    of_tasks: Mapping[tuple[str, str], pa.Table | None] = field(default_factory=dict)
     metadata: Mapping[str, RankMetadata] = field(default_factory=dict)
     wholes: tuple[Whole, ...] = ()
 
@@ -50,15 +48,6 @@ class Ready(Struct, frozen=True):
     def or_metadata(self, read: Callable[[Path, Remark], RankMetadata | None]) -> OrRead[RankMetadata]:
         """Return the same of metadata."""
         return OrRead(self.metadata, read)
-
-    def or_of_tasks(self, what: str, read: _ReadTable) -> _ReadTable:
-        """Return the same of what is made of tasks."""
-
-        def found(path: Path, remark: Remark) -> pa.Table | None:
-            key = what, str(path)
-            return self.of_tasks[key] if key in self.of_tasks else read(path, remark)
-
-        return found
 
 
 NOTHING_READY = Ready()

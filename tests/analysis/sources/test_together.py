@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
-import weakref
-from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +18,6 @@ from hypothesis import strategies as st
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.tasks import Batch, BatchSummary, Wanted, read_batch
 from cluster_analysis.sources.compiled.reader import CHOICE, compiled
-from cluster_analysis.sources.db.sqlite import kept_open, open_database
-from cluster_analysis.sources.errors import BadFileError, unheard
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.together.read_together import read_together
 from cluster_analysis.sources.together.ready import Ready
@@ -143,169 +136,6 @@ def test_a_path_that_no_file_has_costs_one_rank_of_its_batch(job: Path) -> None:
 
 def rows_of_rank(summary: BatchSummary, rank: int) -> list[dict[str, object]]:
     return [row for row in summary.totals.to_pylist() if row["rank"] == rank]
-
-
-@pytest.fixture(scope="module")
-def databases(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("databases") / "run"
-    job = ("--quiet", "--form", "db", "--tp", "2", "--pp", "2", "--dp", "1", "--steps", "2")
-    subprocess.run([sys.executable, "-m", "cluster_simulate", path, *job], cwd=ROOT, check=True, timeout=50)
-    return path
-
-
-@pytest.fixture
-def job_of_databases(databases: Path, tmp_path: Path) -> Path:
-    path = tmp_path / "run"
-    shutil.copytree(databases, path)
-    (path / "manifest.json").unlink(missing_ok=True)
-    return path
-
-
-def read_in_one_batch(sources: Sequence[RankSource]) -> tuple[Ready, list[object]]:
-    with kept_open():
-        ready = read_together(sources, with_spans=True)
-        return ready, [said(read_rank(source, ready=ready)) for source in sources]
-
-
-@pytest.mark.parametrize("reader", ["auto", "python"])
-def test_databases_that_are_read_together_give_what_each_gives_alone(
-    job_of_databases: Path, monkeypatch: pytest.MonkeyPatch, reader: str
-) -> None:
-    sources = discover(job_of_databases).sources
-    alone = [said(read_rank(source)) for source in sources]
-    monkeypatch.setenv(CHOICE, reader)
-    ready, together = read_in_one_batch(sources)
-    assert together == alone
-    assert len(ready.communications) == len(ready.links) == len(ready.metadata) == len(sources)
-    small = {one.files[role] for one in sources for role in ("analysis_db", "metadata")}
-    assert ready.small.keys() == small
-    paths = {source.files["profiler_db"] for source in sources}
-    assert set(ready.of_tasks) == {
-        (what, path) for what in ("kernels", "operators", "peers") for path in paths
-    }
-    assert all(table is not None for table in ready.of_tasks.values())
-
-
-@pytest.mark.parametrize(
-    ("damage", "n_ready"),
-    [
-        ("DROP TABLE CommAnalyzerMatrix", (4, 3, 4)),
-        ("ALTER TABLE StepTraceTime RENAME COLUMN computing TO other", (4, 4, 3)),
-        ("ALTER TABLE CommAnalyzerTime RENAME COLUMN step TO other", (3, 4, 4)),
-        ("DELETE FROM CommAnalyzerBandwidth", (3, 4, 4)),
-        ("UPDATE CommAnalyzerTime SET elapse_time = 'no number' WHERE rowid = 1", (3, 4, 4)),
-        ("UPDATE CommAnalyzerTime SET elapse_time = NULL WHERE rowid = 1", (3, 4, 4)),
-        ("UPDATE CommAnalyzerMatrix SET transit_size = -1 WHERE rowid = 1", (4, 0, 4)),
-        ("UPDATE CommAnalyzerMatrix SET step = 'x' WHERE rowid = 1", (4, 0, 4)),
-        ("INSERT INTO CommAnalyzerTime SELECT * FROM CommAnalyzerTime LIMIT 3", (0, 4, 4)),
-        ("INSERT INTO StepTraceTime SELECT * FROM StepTraceTime LIMIT 1", (4, 4, 0)),
-        ("UPDATE CommAnalyzerBandwidth SET transit_size = transit_size + rowid", (4, 4, 4)),
-    ],
-)
-def test_an_odd_database_among_ranks_is_told_as_it_is_alone(
-    job_of_databases: Path, damage: str, n_ready: tuple[int, int, int]
-) -> None:
-    sources = discover(job_of_databases).sources
-    with closing(sqlite3.connect(sources[1].files["analysis_db"])) as connection, connection:
-        connection.execute(damage)
-    ready, together = read_in_one_batch(sources)
-    assert together == [said(read_rank(source)) for source in sources]
-    n_steps = sum(one.files["analysis_db"] in ready.small for one in sources)
-    assert (len(ready.communications), len(ready.links), n_steps) == n_ready
-
-
-@pytest.mark.parametrize(
-    ("damage", "n_ready"),
-    [
-        ("DROP TABLE COMPUTE_TASK_INFO", (3, 4)),
-        ("DROP TABLE STRING_IDS", (3, 3)),
-        ("DELETE FROM COMPUTE_TASK_INFO", (3, 4)),
-        ("DELETE FROM STRING_IDS WHERE id % 3 = 0", (3, 3)),
-        ("UPDATE STRING_IDS SET id = id * 1000003", (3, 3)),
-        ("UPDATE STRING_IDS SET value = 'the same' WHERE value LIKE 'aclnn%'", (4, 4)),
-        ("UPDATE STRING_IDS SET value = replace(value, 'send', 'SEND')", (4, 4)),
-        ("ALTER TABLE COMPUTE_TASK_INFO ADD COLUMN opState INTEGER DEFAULT 0", (3, 4)),
-        ("UPDATE TASK SET endNs = startNs - 1 WHERE rowid % 7 = 0", (3, 4)),
-        ("UPDATE TASK SET endNs = 'late' WHERE rowid = 9", (3, 4)),
-        ("UPDATE TASK SET startNs = -9223372036854775807 WHERE globalTaskId = 1", (3, 4)),
-        ("UPDATE TASK SET globalTaskId = NULL WHERE rowid % 5 = 0", (4, 4)),
-        ("UPDATE TASK SET globalTaskId = globalTaskId * 3000", (4, 4)),
-        ("UPDATE COMPUTE_TASK_INFO SET taskType = 987654", (3, 4)),
-        ("DELETE FROM COMMUNICATION_TASK_INFO", (4, 4)),
-        ("DELETE FROM COMMUNICATION_OP", (4, 3)),
-        ("UPDATE COMMUNICATION_OP SET opId = opId * 100000", (4, 3)),
-        ("UPDATE COMMUNICATION_OP SET opName = NULL WHERE opId = 3", (4, 3)),
-        ("UPDATE COMMUNICATION_OP SET startNs = startNs + 1000000000000", (4, 4)),
-        ("UPDATE COMMUNICATION_TASK_INFO SET dstRank = 4294967295 WHERE rowid % 3 = 0", (4, 4)),
-        ("UPDATE COMMUNICATION_TASK_INFO SET srcRank = -1 WHERE rowid % 3 = 0", (4, 4)),
-        ("UPDATE COMMUNICATION_TASK_INFO SET dstRank = 12345678 WHERE rowid % 2 = 0", (4, 4)),
-        ("UPDATE COMMUNICATION_TASK_INFO SET dstRank = 'x' WHERE rowid = 1", (4, 3)),
-        ("INSERT INTO COMMUNICATION_TASK_INFO SELECT * FROM COMMUNICATION_TASK_INFO", (4, 4)),
-        ("DELETE FROM STEP_TIME", (4, 4)),
-        ("UPDATE STEP_TIME SET endNs = startNs", (4, 4)),
-    ],
-)
-@pytest.mark.parametrize("reader", ["auto", "python"])
-def test_odd_tasks_among_ranks_are_told_as_they_are_alone(
-    job_of_databases: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    reader: str,
-    damage: str,
-    n_ready: tuple[int, int],
-) -> None:
-    sources = discover(job_of_databases).sources
-    with closing(sqlite3.connect(sources[1].files["profiler_db"])) as connection, connection:
-        connection.execute(damage)
-    alone = [said(read_rank(source)) for source in sources]
-    monkeypatch.setenv(CHOICE, reader)
-    ready, together = read_in_one_batch(sources)
-    assert together == alone
-    assert tuple(sum(what == one for what, _ in ready.of_tasks) for one in ("kernels", "peers")) == n_ready
-
-
-@pytest.mark.parametrize("damage", ["cut off", "other bytes", "gone", "empty"])
-def test_a_damaged_database_among_ranks_is_told_as_it_is_alone(job_of_databases: Path, damage: str) -> None:
-    sources = discover(job_of_databases).sources
-    path = Path(sources[1].files["analysis_db"])
-    content = path.read_bytes()
-    path.unlink()
-    if damage != "gone":
-        kept = {"cut off": content[: len(content) // 2], "empty": b""}
-        path.write_bytes(kept.get(damage, bytes(100) + content[100:]))
-    _, together = read_in_one_batch(sources)
-    assert together == [said(read_rank(source)) for source in sources]
-
-
-def test_a_database_that_is_kept_open_for_several_ranks_is_closed_with_its_own(
-    job_of_databases: Path,
-) -> None:
-    path = Path(discover(job_of_databases).sources[0].files["analysis_db"])
-    with kept_open():
-        with open_database(path, unheard) as of_several:
-            assert of_several.rows("SELECT 1") == [(1,)]
-        with kept_open(), open_database(path, unheard) as of_one:
-            assert of_one is of_several
-        with pytest.raises(BadFileError):
-            of_several.rows("SELECT 1")
-
-
-def test_a_closed_database_and_its_columns_are_gone_without_a_look_for_cycles(tmp_path: Path) -> None:
-    path = tmp_path / "a.db"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE TASK (startNs INTEGER)")
-        connection.execute("INSERT INTO TASK VALUES (7)")
-        connection.commit()
-    gc.collect()
-    gc.disable()
-    try:
-        with open_database(path, unheard) as database:
-            assert database.rows("SELECT startNs FROM TASK") == [(7,)]
-            cells = database.cells("TASK", "startNs")[0]
-            gone = weakref.ref(database), weakref.ref(cells)
-        del database, cells
-        assert [one() for one in gone] == [None, None]
-    finally:
-        gc.enable()
 
 
 def test_nothing_is_ready_of_no_rank() -> None:
