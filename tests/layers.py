@@ -113,7 +113,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_reduce.sums.kernel_details cluster_run"
         ),
         "cluster_analysis.sources.together": (
-            "cluster_analysis.sources.text cluster_analysis.sources.columns cluster_analysis.sources.db "
+            "cluster_analysis.sources.text cluster_analysis.sources.columns "
             "cluster_analysis.sources.compiled cluster_analysis.sources cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.sources.db": (

@@ -9,10 +9,10 @@ from __future__ import annotations
 import sqlite3
 import threading
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import numpy as np
@@ -22,12 +22,17 @@ from msgspec import Struct
 from cluster_analysis.sources.columns.database import Wanted, database_of
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.db.cells import Cells, as_list, cells_of, coded
-from cluster_analysis.sources.db.declared import Columns, Schema
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_run.facts import fact
 
 _T = TypeVar("_T")
 _BATCH_ROWS = 4096
+_TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+#: Computed columns, and those of virtual tables, are hidden.
+_COLUMNS = "SELECT name FROM pragma_table_xinfo(?) WHERE NOT hidden"
+_Rows: TypeAlias = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]]
+#: Columns as they are spelled, by name in lower case.
+_Columns: TypeAlias = Mapping[str, str]
 
 
 class StepTime(Struct, frozen=True):
@@ -61,7 +66,7 @@ class Database:
         self._path = path
         self._connected = connection
         self._wanted = wanted
-        self._schema: Schema | None = None
+        self._schema: _Schema | None = None
         self._cells: dict[tuple[str, str, bool], Cells] = {}
         self._made: dict[Callable[[Database], Any], Any] = {}
 
@@ -180,9 +185,9 @@ class Database:
             self._connected = _opened(self._path)
         return self._connected
 
-    def _columns(self, table: str) -> Columns:
+    def _columns(self, table: str) -> _Columns:
         if self._schema is None:
-            self._schema = Schema(self.rows)
+            self._schema = _Schema(self.rows)
         return self._schema.columns(table)
 
 
@@ -214,6 +219,23 @@ class _Column:
         if self._others is not None or not self._numbers:
             return cells_of(self._others or (), are_floats=self._are_floats)
         return pa.array(np.frombuffer(self._numbers, self._numbers.typecode))
+
+
+class _Schema:
+    """All tables and views of a database, by name in lower case."""
+
+    def __init__(self, rows: _Rows) -> None:
+        self._rows = rows
+        self._names = {str(name).casefold(): str(name) for (name,) in rows(_TABLES, ())}
+        self._known: dict[str, _Columns] = {}
+
+    def columns(self, table: str) -> _Columns:
+        """Return the columns of a table; none where there is no such table."""
+        key = table.casefold()
+        if key not in self._known:
+            found = self._rows(_COLUMNS, (self._names[key],)) if key in self._names else ()
+            self._known[key] = {str(name).casefold(): str(name) for (name,) in found}
+        return self._known[key]
 
 
 class _KeptOpen(threading.local):
