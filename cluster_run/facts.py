@@ -35,9 +35,13 @@ FindingFact = Literal[
     "port_sending",
     "port_receiving",
     "host_pair",
+    "host_pair_one_way",
     "uplink",
+    "uplink_sending",
+    "uplink_receiving",
     "may_be_nic",
     "may_be_port",
+    "may_be_uplink",
     "only_two_links",
     # The same by the times of operators, where no link was recorded.
     "operators_between_two",

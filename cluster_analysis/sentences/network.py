@@ -16,6 +16,10 @@ _OPERATORS = (
     "takes {slower_share:percent} longer for the same bytes than {n_others} like it elsewhere.",
     "传输相同数据的时间比其他 {n_others} 个同类长 {slower_share:percent}。",
 )
+_UPLINK = (
+    "The uplink of {hosts:host|the rack of hosts} {hosts:some}",
+    "{hosts:主机|机架（主机} {hosts:some}{hosts: |）}的上行链路",
+)
 _SOME = "{n_operators} {op_type} {n_operators:operator|operators}"
 _TOOK = ("took {took_us:ms} instead of {usual_us:ms}", "耗时 {took_us:ms}，通常为 {usual_us:ms}")
 
@@ -48,7 +52,13 @@ NETWORK: Mapping[FindingFact, Template] = {
         f"The network between hosts {{hosts:and}} {_LINKS[0]}",
         f"主机 {{hosts:and}} 之间的网络{_LINKS[1]}",
     ),
-    "uplink": (f"The uplink of host {{host}} {_LINKS[0]}", f"主机 {{host}} 的上行链路{_LINKS[1]}"),
+    "host_pair_one_way": (
+        f"The network from host {{hosts:to}} {_LINKS[0]}",
+        f"主机 {{hosts:to}} 的网络{_LINKS[1]}",
+    ),
+    "uplink": (f"{_UPLINK[0]} {_LINKS[0]}", f"{_UPLINK[1]}{_LINKS[1]}"),
+    "uplink_sending": (f"{_UPLINK[0]}, sending, {_LINKS[0]}", f"{_UPLINK[1]}发送时，{_LINKS[1]}"),
+    "uplink_receiving": (f"{_UPLINK[0]}, receiving, {_LINKS[0]}", f"{_UPLINK[1]}接收时，{_LINKS[1]}"),
     "may_be_nic": (
         "It may as well be the NIC of rank {ranks:or}, or the network between the hosts: not separable "
         "with this "
@@ -59,6 +69,11 @@ NETWORK: Mapping[FindingFact, Template] = {
         "It may as well be the port of rank {ranks:or}: not separable with this traffic, which uses no other "
         "link there.",
         "也可能是卡 {ranks:or} 的端口：作业在此处没有使用其他链路，无法区分。",
+    ),
+    "may_be_uplink": (
+        "It may as well be the uplink of {others:host|hosts} {others:some}: not separable with this traffic, "
+        "all of which uses both.",
+        "也可能是主机 {others:some} 的上行链路：这些流量同时经过两者，无法区分。",
     ),
     "only_two_links": (
         "Only two of its links carry traffic: one of them alone may be the reason.",
@@ -73,8 +88,9 @@ NETWORK: Mapping[FindingFact, Template] = {
         f"{{who}}经 {{transport}} 与其他卡共同执行的每个通信算子，{_OPERATORS[1]}",
     ),
     "operators_across_host": (
-        f"Every operator that crosses the border of host {{host}} {_OPERATORS[0]}",
-        f"每个跨出主机 {{host}} 的通信算子，{_OPERATORS[1]}",
+        "Every operator that crosses the border of {hosts:host|the rack of hosts} {hosts:some} "
+        f"{_OPERATORS[0]}",
+        f"每个跨出{{hosts:主机|机架（主机}} {{hosts:some}} {{hosts:|）}}的通信算子，{_OPERATORS[1]}",
     ),
     "operators_between_hosts": (
         f"Every operator between hosts {{hosts:and}} {_OPERATORS[0]}",

@@ -36,7 +36,7 @@ def fill(template: Template, values: Mapping[str, Any]) -> Phrase:
     """Fill the placeholders of both languages.
 
     A placeholder's format says how its value is written: `percent` of a share, `ms` of µs, `mb` of bytes,
-    `ranges`, `all_ranges` and `listed` of numbers, `parts` of figures, `names`, `some`, `and`, `or`,
+    `ranges`, `all_ranges` and `listed` of numbers, `parts` of figures, `names`, `some`, `and`, `or`, `to`,
     `shares` and `say_rank` of names, `n` for how many, `term` of a word that both languages have, `said` of
     another program's words, `role` of who does the same work, `capital` of a phrase, and `one|many` for the
     words that fit the number, which `#` stands for.
@@ -141,6 +141,7 @@ _FORMS: Mapping[str, Callable[[Any, Language], str]] = {
     "some": _some,
     "or": _either,
     "and": _and,
+    "to": lambda values, language: (" 到 " if language == "zh" else " to ").join(values),
     "shares": _shares,
     "say_rank": _say_rank,
     "n": lambda value, _: str(len(value)),

@@ -9,5 +9,3 @@ LINK_EFFECT = 0.10
 SMALL_BYTES = 100e3
 #: Quantile of a class of links that is surely healthy: most links of a job are.
 HEALTHY_QUANTILE = 0.3
-#: 910A: devices of one half of a host, meshed by HCCS; PCIe lies between the halves.
-DEVICES_PER_BOARD = 4

@@ -36,8 +36,11 @@ _SAID: Mapping[PartName, tuple[FaultKind, FindingFact, FindingFact]] = {
     "nic_tx": ("slow_nic", "nic_sending", "operators_of_rank"),
     "nic_rx": ("slow_nic", "nic_receiving", "operators_of_rank"),
     "host_pair": ("slow_host_pair", "host_pair", "operators_between_hosts"),
+    "host_pair_tx": ("slow_host_pair", "host_pair_one_way", "operators_between_hosts"),
     "groups": ("slow_link", "operators_of_group", "operators_of_group"),
     "uplink": ("slow_uplink", "uplink", "operators_across_host"),
+    "uplink_tx": ("slow_uplink", "uplink_sending", "operators_across_host"),
+    "uplink_rx": ("slow_uplink", "uplink_receiving", "operators_across_host"),
 }
 
 
@@ -77,11 +80,17 @@ def _suspect(case: Case, units: Units, part: Part) -> Suspect:
     links = tuple(Link(Rank(pair[0]), Rank(pair[1]), by) for pair, by in sorted(ends))
     hosts = tuple(case.view.hosts[host] for host in part.hosts)
     is_one_way = part.name == "link" and len(links) == 1
-    named = hosts or dict.fromkeys(next(iter(ends))[0] if is_one_way else (part.ranks[0], part.ranks[-1]))
+    named = (
+        dict.fromkeys((min(hosts, key=case.view.hosts.index), max(hosts, key=case.view.hosts.index)))
+        if hosts
+        else dict.fromkeys(next(iter(ends))[0] if is_one_way else (part.ranks[0], part.ranks[-1]))
+    )
     facts = []
     # What the job's traffic cannot tell apart.
     if part.may_be_of:
         facts = [fact("may_be_nic" if transport.upper() == "RDMA" else "may_be_port", ranks=part.may_be_of)]
+    elif part.may_be_hosts:
+        facts = [fact("may_be_uplink", others=tuple(case.view.hosts[host] for host in part.may_be_hosts))]
     elif part.name not in ("link", "group") and len(part.claimed) < FEWEST_PEERS:
         facts = [fact("only_two_links")]
     # Of what was sent the receiver is a guess.

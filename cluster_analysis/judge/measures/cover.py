@@ -1,15 +1,20 @@
 """Which part is broken: as few parts of the network as explain all of its slow units.
 
-Every hypothesis - a link, a group, a rank's port (its links inside the host) or NIC (its RDMA links), one
-direction of these, a pair of hosts, all groups over the same hosts, the uplink of a host - claims what would
-be slow then. It is worth the slow units it explains, less one, less two for each that is healthy; a healthy
-one acquits a port or a NIC. Of two that are worth as much, it is the smaller part. A group shows its slowest
-link only: it may be slow because of a part that it only touches, and acquits none.
+Every hypothesis - a link, a group, a rank's port (its links inside the host) or NIC (its RDMA links), a pair
+of hosts, all groups over the same hosts, the uplink of a host or of the hosts of a rack, and one direction of
+each of these - claims what would be slow then. It is worth the slow units it explains, less one, less two for
+each that is healthy; a healthy one acquits a port or a NIC. Of two that are worth as much, it is the smaller
+part. A group shows its slowest link only: it may be slow because of a part that it only touches, and acquits
+none.
+
+No file names racks. Hosts that healthy links join have no slow part between them: a rack whose uplink is slow
+is what these leave together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import permutations
 from typing import Literal, get_args
 
 import numpy as np
@@ -20,20 +25,34 @@ from cluster_analysis.judge.measures.slow_units import Units
 
 #: From the smallest to the largest.
 PartName = Literal[
-    "link", "group", "port", "port_tx", "port_rx", "nic", "nic_tx", "nic_rx", "host_pair", "groups", "uplink"
+    "link",
+    "group",
+    "port",
+    "port_tx",
+    "port_rx",
+    "nic",
+    "nic_tx",
+    "nic_rx",
+    "host_pair",
+    "host_pair_tx",
+    "groups",
+    "uplink",
+    "uplink_tx",
+    "uplink_rx",
 ]
 
 _UNKNOWN = -1
 _SIZES: tuple[PartName, ...] = get_args(PartName)
 _PORT: tuple[PartName, ...] = ("port", "port_tx", "port_rx")
 _NIC: tuple[PartName, ...] = ("nic", "nic_tx", "nic_rx")
+_UPLINK: tuple[PartName, ...] = ("uplink", "uplink_tx", "uplink_rx")
 
 
 class Part(Struct, frozen=True):
     """What may be broken: `claimed` units (positions) are slow then, those of `perhaps` may be.
 
     `explained` are the slow ones that nothing larger explains. This may as well be the card or the port of
-    the ranks `may_be_of`, whose traffic is no other.
+    the ranks `may_be_of`, or the uplink of the hosts `may_be_hosts`, whose traffic is no other.
     """
 
     name: PartName
@@ -43,6 +62,7 @@ class Part(Struct, frozen=True):
     perhaps: frozenset[int] = frozenset()
     explained: tuple[int, ...] = ()
     may_be_of: tuple[int, ...] = ()
+    may_be_hosts: tuple[int, ...] = ()
 
     def worth(self, left: set[int], slow: frozenset[int]) -> float:
         """What it explains of the slow units that are left."""
@@ -61,7 +81,7 @@ def cover(units: Units, host_of: Mapping[int, int]) -> list[Part]:
     """
     slow = frozenset(np.flatnonzero(units.slow).tolist())
     parts = sorted(_parts(units, slow, host_of), key=lambda one: (one.ranks, one.hosts), reverse=True)
-    parts.sort(key=lambda one: _SIZES.index(one.name))
+    parts.sort(key=lambda one: (len(one.hosts) if one.name in _UPLINK else 0, _SIZES.index(one.name)))
     holding: dict[int, list[int]] = {}
     for number, part in enumerate(parts):
         for at in (part.claimed | part.perhaps) & slow:
@@ -74,7 +94,16 @@ def cover(units: Units, host_of: Mapping[int, int]) -> list[Part]:
         touched = {number for at in explained for number in holding[at]}
         cards = [parts[number] for number in touched if parts[number].name in (*_PORT, *_NIC)]
         alike = {one.ranks[0] for one in cards if best.name == "link" and one.claimed <= best.claimed}
-        found.append(replace(best, explained=tuple(sorted(explained)), may_be_of=tuple(sorted(alike))))
+        same = [parts[number].hosts for number in touched if parts[number].claimed == best.claimed]
+        hosts = {host for one in same for host in one if len(one) == len(best.hosts)} - {*best.hosts}
+        found.append(
+            replace(
+                best,
+                explained=tuple(sorted(explained)),
+                may_be_of=tuple(sorted(alike)),
+                may_be_hosts=tuple(sorted(hosts)),
+            )
+        )
         left -= explained
         for number in touched:
             worth[number] = parts[number].worth(left, slow)
@@ -94,11 +123,12 @@ def _parts(units: Units, slow: frozenset[int], host_of: Mapping[int, int]) -> It
         # Both directions of a link are one.
         yield Part("link" if len(ends) == 2 else "group", ends, (), same, together - same)
     hosts = {at: [host_of.get(rank, _UNKNOWN) for rank in units.members[at]] for at in known}
-    remote = {at: frozenset(hosts[at]) for at in known if units.transport[at].upper() == "RDMA"}
+    # What all have in common whose hosts are not known is no host.
+    remote = {at: frozenset(own) for at, own in hosts.items() if len(set(own)) > 1 and _UNKNOWN not in own}
     for rank in {rank for at in slow for rank in units.members[at]}:
         own, host = of_rank[rank], host_of.get(rank, _UNKNOWN)
         # What a group sends to other hosts may leave by others of the rank's host.
-        may = frozenset(at for at in own & remote.keys() if units.is_group[at])
+        may = frozenset(at for at in own if units.is_group[at] and len(set(hosts[at])) > 1)
         perhaps = frozenset(at for at in may if hosts[at].count(host) > 1)
         for carrier in sorted({units.transport[at] for at in own}):
             claimed = frozenset(at for at in own - perhaps if units.transport[at] == carrier)
@@ -107,15 +137,71 @@ def _parts(units: Units, slow: frozenset[int], host_of: Mapping[int, int]) -> It
             for name, end in zip(names, (slice(None), slice(1), slice(-1, None)), strict=True):
                 own_way = (at for at in claimed if units.is_group[at] or rank in units.members[at][end])
                 yield Part(name, (rank,), (), frozenset(own_way), perhaps)
-    # Ranks whose hosts are not known may be of several: what they have in common is no host.
+    for carrier in {units.transport[at] for at in slow & remote.keys()}:
+        of_carrier = {at: own for at, own in remote.items() if units.transport[at] == carrier}
+        yield from _parts_of_hosts(units, slow, hosts, of_carrier)
+
+
+def _parts_of_hosts(
+    units: Units, slow: frozenset[int], hosts: Mapping[int, list[int]], remote: Mapping[int, frozenset[int]]
+) -> Iterator[Part]:
+    """Give what joins hosts, of those that slow units touch: pairs, groups, uplinks of hosts and of racks.
+
+    Args:
+        units: all that were observed.
+        slow: those that are slow.
+        hosts: host of each member of each unit that is known.
+        remote: the hosts that a unit joins.
+    """
+    leaving: dict[int, set[int]] = {}
+    arriving: dict[int, set[int]] = {}
+    joining: dict[frozenset[int], set[int]] = {}
+    for at, own in remote.items():
+        joining.setdefault(own, set()).add(at)
+        for host in own if units.is_group[at] else hosts[at][:1]:
+            leaving.setdefault(host, set()).add(at)
+        for host in own if units.is_group[at] else hosts[at][-1:]:
+            arriving.setdefault(host, set()).add(at)
     of_slow = {remote[at] for at in slow & remote.keys()}
-    for those in (one for one in of_slow if len(one) > 1 and _UNKNOWN not in one):
-        exactly = frozenset(at for at, own in remote.items() if own == those)
-        wider = frozenset(at for at, own in remote.items() if own > those)
-        everybody = sorted({rank for at in exactly for rank in units.members[at]})
-        if len(those) == 2:
-            yield Part("host_pair", (), tuple(sorted(those)), exactly, wider)
-        else:
-            yield Part("groups", tuple(everybody), (), exactly, wider)
-    for host in frozenset().union(*of_slow) - {_UNKNOWN}:
-        yield Part("uplink", (), (host,), frozenset(at for at, own in remote.items() if host in own))
+    for those in of_slow:
+        exactly = frozenset(joining[those])
+        wider = frozenset[int]().union(*(at for own, at in joining.items() if own > those))
+        if len(those) > 2:
+            yield Part(
+                "groups",
+                tuple(sorted({rank for at in exactly for rank in units.members[at]})),
+                (),
+                exactly,
+                wider,
+            )
+            continue
+        yield Part("host_pair", (), tuple(sorted(those)), exactly, wider)
+        for one, other in permutations(sorted(those)):
+            yield Part("host_pair_tx", (), (one, other), exactly & leaving.get(one, set()), wider)
+    touched = frozenset[int]().union(*of_slow)
+    for inside in {*(frozenset({host}) for host in touched), *_racks(joining, leaving, slow)}:
+        out, into = (
+            frozenset(at for host in inside for at in ways.get(host, ()) if not remote[at] <= inside)
+            for ways in (leaving, arriving)
+        )
+        for name, claimed in zip(_UPLINK, (out | into, out, into), strict=True):
+            yield Part(name, (), tuple(sorted(inside)), claimed)
+
+
+def _racks(
+    joining: Mapping[frozenset[int], set[int]], leaving: Mapping[int, set[int]], slow: frozenset[int]
+) -> list[frozenset[int]]:
+    """Hosts that pairs join of whose links most are healthy each way: several hosts, but not all.
+
+    Args:
+        joining: the units that join just these hosts.
+        leaving: the units that send from each host.
+        slow: units that are slow.
+    """
+    racks = [{host} for host in frozenset[int]().union(*joining)]
+    for pair, own in joining.items():
+        each_way = [own & leaving.get(host, set()) for host in pair]
+        if len(pair) == 2 and all(2 * len(way & slow) <= len(way) for way in each_way):
+            joined = [one for one in racks if one & pair]
+            racks = [*(one for one in racks if not one & pair), set[int]().union(*joined)]
+    return [frozenset(one) for one in racks if len(one) > 1 and len(racks) > 1]

@@ -6,14 +6,15 @@ import numpy as np
 import pyarrow as pa
 
 from cluster_analysis.judge.measures.slow_units import Observations, beyond_class
-from cluster_analysis.numeric.arrays import IntArray
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined, distinct, first_positions, half_octaves
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import LINK_SUMMARY, empty
+from cluster_analysis.thresholds.common import MOSTLY
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_analysis.thresholds.network import DEVICES_PER_BOARD, SMALL_BYTES
+from cluster_analysis.thresholds.network import SMALL_BYTES
 from cluster_analysis.trace.calls import codes, is_representative, numbers
 from cluster_run.ids import Rank
 
@@ -43,8 +44,9 @@ def observe(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Ob
     kind, size, time = kind[rows], size[rows], time[rows]
     unit = combined(transport, src, dst)[1]
     first = first_positions(unit)
-    alike = transport, kind, half_octaves(size), _reach(src[first], dst[first], topology)[unit]
-    excess = beyond_class(unit, alike, np.log(time / size), limits.link_effect)
+    alike, slowness = combined(transport, kind, half_octaves(size))[1], np.log(time / size)
+    reach = _reach(unit, src[first], dst[first], alike, slowness, topology)
+    excess = beyond_class(unit, (alike, reach[unit]), slowness, limits.link_effect)
     members = tuple(zip(src[first].tolist(), dst[first].tolist(), strict=True))
     carriers = tuple(transports[code] for code in transport[first].tolist())
     return Observations(
@@ -53,14 +55,43 @@ def observe(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Ob
     )  # fmt: skip
 
 
-def _reach(src: IntArray, dst: IntArray, topology: Topology) -> IntArray:
-    """How far links reach: between boards of a host (0), within one (1), elsewhere (2); speeds differ."""
+def _reach(
+    unit: IntArray, src: IntArray, dst: IntArray, alike: IntArray, slowness: FloatArray, topology: Topology
+) -> IntArray:
+    """How far the link of each observation reaches: to another host (0), inside one (1), inside a board (2).
+
+    No file tells how many devices a board has: it is as many, a part of the host's, as make links inside it
+    and links between boards differ least from others of their kind; and none where that tells little.
+
+    Args:
+        unit: which link each observation is of (N,).
+        src: rank that sends, of each link (U,).
+        dst: rank that receives (U,).
+        alike: what links must share beside that to be compared (N,).
+        slowness: ln(time per byte) (N,).
+        topology: hosts and devices.
+    """
     ranks, end = distinct(np.r_[src, dst])
     own, other = np.split(end, 2)
     host = np.array([topology.hosts.get(Rank(rank), "") for rank in ranks.tolist()], str)
-    board = np.array([topology.devices.get(Rank(rank), -1) for rank in ranks.tolist()]) // DEVICES_PER_BOARD
-    is_inside = (host[own] != "") & (host[own] == host[other])
-    return np.where(is_inside, board[own] == board[other], 2)
+    device = np.array([topology.devices.get(Rank(rank), 0) for rank in ranks.tolist()])
+    inside = ((host[own] != "") & (host[own] == host[other])).astype(np.int64)
+    row = combined(alike, unit)[1]
+    first = first_positions(row)
+    of_unit, level = unit[first], medians_of(slowness, row)
+
+    def spread(reach: IntArray) -> float:
+        alike_too = combined(alike[first], reach[of_unit])[1]
+        return float(np.abs(level - medians_of(level, alike_too)[alike_too]).sum())
+
+    n_devices = int(device.max(initial=0)) + 1
+    boards = [
+        inside + inside * (device[own] // n == device[other] // n)
+        for n in range(2, n_devices)
+        if n_devices % n == 0
+    ]
+    best: IntArray = min(boards, key=spread, default=inside)
+    return best if spread(best) < MOSTLY * spread(inside) else inside
 
 
 def link_summary(seen: Observations | None) -> pa.Table:

@@ -71,6 +71,43 @@ def test_all_links_of_a_host_are_its_uplink() -> None:
     ]
 
 
+@pytest.mark.parametrize(("end", "name"), [(0, "uplink_tx"), (1, "uplink_rx")])
+def test_one_direction_of_all_links_of_a_host_is_half_of_its_uplink(end: int, name: str) -> None:
+    assert explained(frozenset(pair for pair in ALL if HOSTS[pair[end]] == 2)) == [(name, (2,))]
+
+
+def test_one_direction_between_two_hosts_is_half_of_their_connection() -> None:
+    slow = frozenset(pair for pair in ALL if [HOSTS[rank] for rank in pair] == [2, 1])
+    assert explained(slow) == [("host_pair_tx", (2, 1))]
+
+
+#: Three racks of two hosts, every rank to every rank of other hosts.
+RACKED = {rank: rank // 2 for rank in range(12)}
+ALL_RACKED = frozenset((one, other) for one in RACKED for other in RACKED if RACKED[one] != RACKED[other])
+
+
+@pytest.mark.parametrize(("end", "name"), [(0, "uplink_tx"), (1, "uplink_rx")])
+def test_what_hosts_that_healthy_links_join_leave_together_is_the_uplink_of_their_rack(
+    end: int, name: str
+) -> None:
+    slow = frozenset(pair for pair in ALL_RACKED if RACKED[pair[end]] < 2 <= RACKED[pair[1 - end]])
+    (found,) = broken(slow, dict.fromkeys(ALL_RACKED, "RDMA"), RACKED)
+    assert (found.name, found.hosts, found.may_be_hosts) == (name, (0, 1), ())
+
+
+def test_racks_whose_uplinks_are_slow_in_one_way_each_are_two_findings() -> None:
+    out = {pair for pair in ALL_RACKED if RACKED[pair[0]] < 2 <= RACKED[pair[1]]}
+    into = {pair for pair in ALL_RACKED if RACKED[pair[0]] < 4 <= RACKED[pair[1]]}
+    found = broken(frozenset(out | into), dict.fromkeys(ALL_RACKED, "RDMA"), RACKED)
+    assert {(one.name, one.hosts) for one in found} == {("uplink_tx", (0, 1)), ("uplink_rx", (4, 5))}
+
+
+def test_of_two_racks_nobody_can_tell_whether_one_sends_or_the_other_receives_slowly() -> None:
+    slow = frozenset(pair for pair in ALL if HOSTS[pair[0]] < 2 <= HOSTS[pair[1]])
+    (found,) = broken(slow, dict.fromkeys(ALL, "RDMA"))
+    assert (found.name, {*found.hosts, *found.may_be_hosts}) == ("uplink_tx", {0, 1, 2, 3})
+
+
 @pytest.mark.parametrize("others", [{0, 1, 3}, {1}], ids=["uplink", "pair of hosts"])
 def test_ranks_whose_host_is_not_known_have_no_host_in_common(others: set[int]) -> None:
     slow = frozenset(pair for pair in ALL if {HOSTS[rank] for rank in pair} in [{2, host} for host in others])
