@@ -12,6 +12,7 @@ from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.slow_units import Observations, judged
 from cluster_analysis.tables.schema import LINKS
 from cluster_analysis.thresholds.limits import Thresholds
+from cluster_run.ids import DeviceId
 from tests.analysis.copies import replace
 from tests.analysis.totals import evidence_of_computing, on_hosts, peers_agree
 
@@ -117,3 +118,41 @@ def test_three_slow_calls_of_many_make_no_slow_link(middle_us: float, slow: list
     seen = observe(evidence, where, Thresholds())
     assert seen is not None
     assert slow_links(seen) == slow
+
+
+def meshed(n_devices: int, per_board: int, *, between_boards: float, slow: tuple[int, int]) -> list[int]:
+    """Which links of two hosts are slow whose boards are meshed: ends of these, as devices of the job."""
+    rng = np.random.default_rng(11)
+    where = on_hosts(2 * n_devices, n_devices)
+    devices = {rank: DeviceId(rank % n_devices) for rank in where.hosts}
+    rows = [
+        {
+            "rank": src, "step": step, "group": "g", "is_p2p": False, "op_type": "allreduce",
+            "variant": "op", "op_name": "", "src_local": src, "dst_local": dst, "src_rank": src,
+            "dst_rank": dst, "transport": "HCCS", "size_bytes": 1e7,
+            "time_us": 1000.0 * rng.uniform(0.97, 1.03) * (2.0 if (src, dst) == slow else 1.0)
+            * (1.0 if src // per_board == dst // per_board else between_boards),
+        }
+        for src in range(2 * n_devices)
+        for dst in range(2 * n_devices)
+        if src != dst and src // n_devices == dst // n_devices
+        for step in range(N_SEEN)
+    ]  # fmt: skip
+    evidence = replace(
+        evidence_of_computing(peers_agree(2 * n_devices, 3), where),
+        links=pa.Table.from_pylist(rows, schema=LINKS),
+    )
+    seen = observe(evidence, replace(where, devices=devices), Thresholds())
+    assert seen is not None
+    found = judged(seen, Thresholds())
+    return [end for at in np.flatnonzero(found.slow) for end in found.members[at]]
+
+
+@pytest.mark.parametrize(("n_devices", "per_board"), [(8, 4), (8, 8), (16, 8), (16, 4), (12, 6)])
+@pytest.mark.parametrize("between_boards", [1.0, 1.3, 3.0])
+def test_how_many_devices_a_board_has_is_learnt_from_the_links(
+    n_devices: int, per_board: int, between_boards: float
+) -> None:
+    assert meshed(n_devices, per_board, between_boards=between_boards, slow=(1, 2)) == [1, 2]
+    last = n_devices - 1
+    assert meshed(n_devices, per_board, between_boards=between_boards, slow=(last, 0)) == [last, 0]
