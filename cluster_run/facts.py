@@ -43,6 +43,7 @@ FindingFact = Literal[
     "may_be_port",
     "may_be_uplink",
     "only_two_links",
+    "in_some_steps",
     # The same by the times of operators, where no link was recorded.
     "operators_between_two",
     "operators_of_rank",

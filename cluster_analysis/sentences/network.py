@@ -79,6 +79,10 @@ NETWORK: Mapping[FindingFact, Template] = {
         "Only two of its links carry traffic: one of them alone may be the reason.",
         "其中只有两条链路有流量：可能仅是其中一条的问题。",
     ),
+    "in_some_steps": (
+        "It is so {when} only: other traffic probably shares it then.",
+        "仅在以下步如此：{when}；当时可能有其他流量占用。",
+    ),
     "operators_between_two": (
         f"Communication between ranks {{ends:and}} {_OPERATORS[0]}",
         f"卡 {{ends:and}} 之间的通信{_OPERATORS[1]}",

@@ -6,6 +6,7 @@ is an event: a lost packet makes an RDMA connection wait for its timer, seconds 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -13,7 +14,13 @@ from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.cover import Part, PartName, cover
-from cluster_analysis.judge.measures.slow_units import Observations, Units, beyond_class, judged
+from cluster_analysis.judge.measures.slow_units import (
+    Observations,
+    Units,
+    beyond_class,
+    judged,
+    judged_by_step,
+)
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
@@ -54,7 +61,54 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     host_of = {int(rank): place[host] for rank, host in view.topology.hosts.items()}
     for part in cover(units, host_of):
         yield _suspect(case, units, _narrowed(case, seen, part))
+    by_steps: dict[tuple[PartName, tuple[int, ...], tuple[int, ...]], list[tuple[int, Units, Part]]] = {}
+    for step, then in judged_by_step(seen, units, case.limits):
+        for part in cover(then, host_of):
+            by_steps.setdefault((part.name, part.ranks, part.hosts), []).append((step, then, part))
+    for some in by_steps.values():
+        suspect = _of_steps(case, some)
+        least = (
+            case.limits.listed_p_value
+            if _most_saved_share(case, suspect) < case.limits.open_cost_share
+            else 1.0
+        )
+        if suspect.p_value <= least:
+            yield suspect
     yield from _events(case)
+
+
+def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]]) -> Suspect:
+    """The suspect of a part that is slow in these steps."""
+    steps, units, parts = zip(*some, strict=True)
+    part = replace(parts[0], explained=tuple(sorted({at for one in parts for at in one.explained})))
+    with np.errstate(invalid="ignore"):
+        level = median(np.array([np.where(one.slow, one.level, np.nan) for one in units]), 0)
+    together = replace(
+        units[0],
+        level=np.where(np.isfinite(level), level, units[0].level),
+        n=np.sum([one.n for one in units], axis=0),
+        slow=np.any([one.slow for one in units], axis=0),
+        chance=np.prod([one.chance for one in units], axis=0),
+    )
+    suspect = _suspect(case, together, part, steps)
+    n_places = math.comb(len(case.view.steps), len(steps)) * int(np.isfinite(together.level).sum())
+    return replace(
+        suspect,
+        pattern="transient" if len(steps) == 1 else "intermittent",
+        step_positions=steps,
+        facts=(*suspect.facts, fact("in_some_steps", n_steps=len(case.view.steps))),
+        confidence="medium" if suspect.confidence == "high" else suspect.confidence,
+        p_value=min(1.0, n_places * math.prod(together.chance[[*part.explained]].tolist())),
+    )
+
+
+def _most_saved_share(case: Case, suspect: Suspect) -> float:
+    """What the busiest rank's transfers would be shorter by, as a share of the mean step."""
+    graph = case.view.graph
+    if graph is None or suspect.link_factor is None:
+        return 0.0
+    saved_us = graph.sum_by_cell((graph.transfer_us * (1.0 - suspect.link_factor))[graph.operator])
+    return float(saved_us.max(axis=0).mean()) / case.view.mean_step_us
 
 
 def _narrowed(case: Case, seen: Observations, part: Part) -> Part:
@@ -65,8 +119,8 @@ def _narrowed(case: Case, seen: Observations, part: Part) -> Part:
     return replace(part, name="link", ranks=tuple(sorted(slow))) if len(slow) == 2 else part
 
 
-def _suspect(case: Case, units: Units, part: Part) -> Suspect:
-    """The suspect of a part that explains slow units."""
+def _suspect(case: Case, units: Units, part: Part, steps: tuple[int, ...] | None = None) -> Suspect:
+    """The suspect of a part that explains slow units, in all steps or in some of them."""
     slow = list(part.explained)
     transport = units.transport[min(part.claimed.intersection(slow))]
     kind, by_link, by_operators = _SAID[part.name]
@@ -117,12 +171,12 @@ def _suspect(case: Case, units: Units, part: Part) -> Suspect:
         separable=separable,
         links=links,
         p_value=min(1.0, len(units.members) * float(np.prod(units.chance[slow]))),
-        link_factor=_factors(case, left),
+        link_factor=_factors(case, left, steps),
     )
 
 
-def _factors(case: Case, left: FloatArray) -> FloatArray | None:
-    """Transfer of each operator (O,) if so much of each unit's time were left (U,), relative to now.
+def _factors(case: Case, left: FloatArray, steps: tuple[int, ...] | None) -> FloatArray | None:
+    """Transfer of each operator (O,) of some steps if so much of each unit's time were left (U,), beside now.
 
     A message lasts as long as its own link, a collective as long as the slowest of its group's: as the
     entries of its step have them, and in a step without one of a slow link, as in the middle of the others.
@@ -149,7 +203,7 @@ def _factors(case: Case, left: FloatArray) -> FloatArray | None:
             own[step] = remaining_share(share, left[unit], carrier[unit])
         filled = np.where(np.isfinite(own), own, np.nan_to_num(median(own), nan=1.0))
         factor[operators] = filled[teams.step[operators]]
-    return factor
+    return factor if steps is None else np.where(np.isin(teams.step, steps), factor, 1.0)
 
 
 def remaining_share(share: FloatArray, left: FloatArray, carrier: IntArray) -> float:

@@ -6,8 +6,11 @@ observations are 40 % slow on healthy links; the median over a unit's independen
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of, quantiles_of
@@ -118,3 +121,72 @@ def judged(seen: Observations, limits: Thresholds) -> Units:
         rate = (n_as_slow + 0.5) / (int(healthy.sum()) + 1)
         chance[at] = binomial_tail(int(n_slow[at]), int(n[at]), rate)
     return Units(seen.members, seen.is_group, seen.transport, level, n, slow, chance)
+
+
+def judged_by_step(seen: Observations, usual: Units, limits: Thresholds) -> Iterator[tuple[int, Units]]:
+    """Give each step in which units are slow that usually are not, as far as that is no even chance.
+
+    A foreign job, or a flow that shares a link for some steps, shows in no middle over steps. Each unit is
+    held against its own: `level` is beyond that, and `chance` how often others are as slow in other steps.
+
+    Args:
+        seen: what was observed; events are no congestion.
+        usual: the units as they are over all steps.
+        limits: the least effect, and by what chance a step is news.
+    """
+    known = np.isfinite(seen.excess) & (seen.size_bytes >= SMALL_BYTES) & ~seen.are_events(limits)
+    at = np.flatnonzero(known & (np.isfinite(usual.level) & ~usual.slow)[seen.unit])
+    cell = combined(seen.step[at], seen.unit[at])[1]
+    first = at[first_positions(cell)]
+    step, unit = seen.step[first], seen.unit[first]
+    beyond = medians_of(seen.excess[at] - usual.level[seen.unit[at]], cell)
+    chances = np.ones(len(first))
+    carrier = np.unique(usual.transport, return_inverse=True)[1][unit]
+    for own in (np.flatnonzero(carrier == one) for one in np.unique(carrier)):
+        for group, across in ((step[own], unit[own]), (unit[own], step[own])):
+            chances[own] = np.minimum(chances[own], _more_than_by_chance(beyond[own], group, across, limits))
+    for one in np.unique(step[chances < 1.0]).tolist():
+        here, at = np.flatnonzero(step == one), np.flatnonzero((step == one) & (chances < 1.0))
+        level, n, slow = np.full(len(seen.members), np.nan), np.zeros_like(usual.n), np.zeros_like(usual.slow)
+        chance = np.ones(len(seen.members))
+        level[unit[here]], n[unit[here]], slow[unit[at]], chance[unit[at]] = (
+            beyond[here],
+            1,
+            True,
+            chances[at],
+        )
+        yield one, replace(usual, level=level, n=n, slow=slow, chance=chance)
+
+
+def _more_than_by_chance(
+    beyond: FloatArray, group: IntArray, across: IntArray, limits: Thresholds
+) -> FloatArray:
+    """How often others are as slow (N,), of what is slow in groups where more is so than by chance; else 1.
+
+    Slow is what is half as slow as the slowest of its group: that makes who waits for it slower, too. Others
+    share neither the group with it nor, `across` groups, what is slow in this one.
+
+    Args:
+        beyond: ln(time per byte) beyond what is usual (N,).
+        group: what is looked at together (N,): all units of a step, or all steps of a unit.
+        across: the other of these (N,).
+        limits: the least effect, and what is improbable over all groups.
+    """
+    most, chance = np.full(int(group.max(initial=-1)) + 1, -np.inf), np.ones(len(beyond))
+    np.maximum.at(most, group, beyond)
+    half = np.maximum(np.log1p(limits.link_effect), HALFWAY * most)
+    is_slow = beyond >= half[group]
+    n, n_slow = np.bincount(group, minlength=len(most)), np.bincount(group[is_slow], minlength=len(most))
+
+    def is_improbable(at: int, rate: float) -> bool:
+        p_value = binomial_tail(int(n_slow[at]), int(n[at]), rate)
+        return p_value * int(np.count_nonzero(n)) <= HALFWAY
+
+    for at in np.flatnonzero(n_slow).tolist():
+        if is_improbable(at, 0.5 / (len(beyond) + 1)):
+            own = is_slow & (group == at)
+            others = beyond[(group != at) & ~np.isin(across, across[own])]
+            rate = (np.count_nonzero(others >= half[at]) + 0.5) / (len(others) + 1)
+            if is_improbable(at, rate):
+                chance[own] = rate
+    return chance

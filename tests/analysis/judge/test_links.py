@@ -258,3 +258,34 @@ def test_a_slow_network_costs_its_own_part_of_an_operator_that_moves_inside_host
 ) -> None:
     times_us, remains, transports = np.array([3000.0, 2000.0]), np.array([1.0, 0.5]), np.array([0, 1])
     assert remaining_share(times_us / transfer_us, remains, transports) == pytest.approx(left)
+
+
+EIGHT_STEPS = JobSpec(tp=8, pp=1, dp=4, steps=8, microbatches=4)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "named"),
+    [
+        ("slow_uplink:3@1", "slow_uplink-1"),
+        ("slow_host_pair:4@1-2", "slow_host_pair-1-2"),
+        ("slow_nic:3@5", "slow_nic-5"),
+    ],
+)
+def test_what_shares_a_part_of_the_network_in_some_steps_is_named_with_what_it_costs(
+    scenario: str, named: str
+) -> None:
+    """A foreign job, say: the middle over steps shows nothing."""
+    result = judged(EIGHT_STEPS, f"{scenario},pattern=intermittent")
+    (alarm,) = result.alarms
+    assert (alarm.id, alarm.pattern) == (named, "intermittent")
+    assert 0 < len(alarm.steps) < EIGHT_STEPS.steps
+    assert alarm.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.02)
+    assert f"({len(alarm.steps)} of {EIGHT_STEPS.steps})" in summary(alarm)
+
+
+def test_links_that_are_slow_for_a_moment_by_chance_are_no_news() -> None:
+    for seed in range(4):
+        found = judged(EIGHT_STEPS, seed=seed).detection.findings
+        assert not [
+            one for one in found if one.kind.startswith("slow_") and one.cost_share and one.cost_share > 0.001
+        ]
