@@ -39,6 +39,7 @@ class FinishedJob:
     `nodes` is empty for a job that never started, None where Slurm has forgotten them. `array_job` and
     `array_task` are empty unless the job is one task of a job array. `began_s` and `ended_s` say when it ran,
     in seconds since 1970; None where nobody knows. Of a job that was requeued they are the last run's.
+    `uid` is whose data it wrote, None where nobody knows.
     """
 
     job: str
@@ -52,6 +53,7 @@ class FinishedJob:
     array_task: str = ""
     began_s: float | None = None
     ended_s: float | None = None
+    uid: int | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -110,8 +112,13 @@ def parse_request(job: FinishedJob) -> ProfileRequest | None:
         results=job.work_dir / fill_pattern(results, job) if results else None,
         via=via,
         rank_table=job.work_dir / fill_pattern(rank_table, job) if rank_table else None,
-        is_own="%j" in values["profile_dir"] or ("%A" in values["profile_dir"] and not job.array_job),
+        is_own=_is_own(values["profile_dir"], is_task=bool(job.array_job)),
     )
+
+
+def _is_own(pattern: str, *, is_task: bool) -> bool:
+    """Whether no other job's name for its directory is the same; all tasks of a job array share `%A`."""
+    return "%j" in pattern or ("%A" in pattern and (not is_task or "%a" in pattern))
 
 
 def fill_pattern(text: str, job: FinishedJob, *, keep_node: bool = False) -> str:

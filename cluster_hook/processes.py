@@ -18,6 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
 
+from cluster_hook.identity import Identity
+from cluster_hook.isolation import child_environment
+
 #: How many of the last lines a command wrote to stderr are kept, to say why it failed.
 _N_KEPT_LINES = 30
 #: What a command gets to end by itself after SIGTERM.
@@ -26,6 +29,10 @@ _GRACE_S = 10.0
 _STOP_POLL_S = 0.2
 #: How long the scheduler's own commands may take; they answer in milliseconds or not at all.
 SCHEDULER_DEADLINE_S = 60.0
+#: No command of ours or of Slurm says more, in characters; what a user's process says beyond is dropped.
+_MAX_CAPTURED = 64 << 20
+_MAX_LOGGED = 200_000
+_MAX_LINE = 64 << 10
 #: The exit code of a command that is not here, or cannot be started.
 NOT_STARTED = 127
 
@@ -51,22 +58,6 @@ class CommandEnd:
         return f"{self.name} ended with code {self.code}: {said.strip()}"
 
 
-def our_command(package: str, *arguments: str) -> list[str]:
-    """Return the command line of one of the project's packages, run by the same interpreter."""
-    return [sys.executable, "-m", package, *arguments]
-
-
-@dataclass(frozen=True)
-class Identity:
-    """The user in whose name a command runs; only root can give one."""
-
-    uid: int
-    gid: int
-    groups: tuple[int, ...]
-    home: str
-    name: str
-
-
 def run_command(
     argv: Sequence[str],
     *,
@@ -88,7 +79,7 @@ def run_command(
         name: what to call the command in messages.
         deadline_s: when to stop it, in seconds.
         capture: whether its stdout is returned; else it goes on to ours.
-        environment: variables on top of ours; with an identity, all there are.
+        environment: variables on top of what `child_environment` gives.
         stdin: what it may read.
         log: where its stderr goes on to; ours by default.
         held: a descriptor it inherits, to hold a lock as long as it lives.
@@ -96,7 +87,7 @@ def run_command(
         stop: ends the command when set.
         rewritten: what is passed on and kept in place of a line of its stderr.
     """
-    tail: deque[str] = deque(maxlen=_N_KEPT_LINES)
+    said = _Said(deque(maxlen=_N_KEPT_LINES), log)
     captured: list[str] = []
     try:
         process = subprocess.Popen(  # noqa: S603  the command lines are ours, never a shell's
@@ -106,7 +97,7 @@ def run_command(
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            env=_environment(environment, identity),
+            env=child_environment(environment, identity),
             cwd="/" if identity else None,
             start_new_session=True,
             pass_fds=() if held is None else (held,),
@@ -117,7 +108,7 @@ def run_command(
     except OSError as error:
         return CommandEnd(name, NOT_STARTED, "", (f"{argv[0]}: {error.strerror}",), deadline_s)
     try:
-        threads = _attend(process, stdin, captured, lambda line: _pass_on(rewritten(line), tail, log))
+        threads = _attend(process, stdin, captured, lambda line: said.keep(rewritten(line)))
         code = _wait(process, deadline_s, stop)
     finally:
         end_group(process)
@@ -126,15 +117,7 @@ def run_command(
     for stream in (process.stderr, process.stdout):
         if stream is not None:
             stream.close()
-    return CommandEnd(name, code, "".join(captured), tuple(tail), deadline_s)
-
-
-def _environment(extra: Mapping[str, str] | None, identity: Identity | None) -> dict[str, str] | None:
-    if identity is None:
-        return {**os.environ, **extra} if extra else None
-    # Nothing of ours reaches another user's process: our environment may hold secrets.
-    own = {"PATH": os.defpath, "HOME": identity.home, "USER": identity.name, "LOGNAME": identity.name}
-    return {**own, "LANG": "C.UTF-8", **(extra or {})}
+    return CommandEnd(name, code, "".join(captured), tuple(said.tail), deadline_s)
 
 
 def _attend(
@@ -175,15 +158,25 @@ def end_group(process: subprocess.Popen[str]) -> None:
 
 
 def _each(stream: IO[str], passed_on: Callable[[str], None]) -> None:
-    for line in stream:
+    while line := stream.readline(_MAX_LINE):
         passed_on(line)
 
 
-def _pass_on(line: str, tail: deque[str], log: IO[str] | None) -> None:
-    tail.append(line.rstrip("\n"))
-    target = log or sys.stderr
-    target.write(line)
-    target.flush()
+@dataclass
+class _Said:
+    """What a command wrote to stderr: its last lines, and what may still go on to a log."""
+
+    tail: deque[str]
+    log: IO[str] | None
+    n_left: int = _MAX_LOGGED
+
+    def keep(self, line: str) -> None:
+        self.tail.append(line.rstrip("\n"))
+        if self.log is None or self.n_left > 0:
+            target = self.log or sys.stderr
+            target.write(line if self.log is None or len(line) < self.n_left else "(more was said)\n")
+            target.flush()
+        self.n_left -= len(line)
 
 
 def _feed(stream: IO[str], text: str) -> None:
@@ -195,7 +188,11 @@ def _feed(stream: IO[str], text: str) -> None:
 
 
 def _keep(stream: IO[str], captured: list[str]) -> None:
-    captured.extend(stream)
+    n_left = _MAX_CAPTURED
+    # Read to its end all the same: a full pipe would stop the command.
+    while piece := stream.read(_MAX_LINE):
+        captured.append(piece[: max(0, n_left)])
+        n_left -= len(piece)
 
 
 def _signal_name(number: int) -> str:

@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster_hook.isolation import child_environment, our_command
 from cluster_hook.processes import end_group
 from cluster_run.errors import ClusterError
 
@@ -98,7 +98,7 @@ def _tls_arguments(directory: Path) -> tuple[str, ...]:
 def _start_scheduler(stack: ExitStack, directory: Path, interface: str) -> str:
     file = directory / "scheduler.json"
     command = [
-        *(sys.executable, "-m", "dask", "scheduler", "--protocol=tls", "--port=0"),
+        *our_command("dask", "scheduler", "--protocol=tls", "--port=0"),
         # It serves some pages even without a dashboard: none, and on loopback.
         *("--no-dashboard", "--dashboard-address=127.0.0.1:0"),
         f"--scheduler-file={file}",
@@ -159,7 +159,7 @@ def _worker_command(directory: Path, address: str, interface: str) -> list[str]:
         *("srun", "--overlap", "--ntasks-per-node=1", "--kill-on-bad-exit=0"),
         # srun does not take this over from its job since Slurm 22.05: all workers would share one processor.
         f"--cpus-per-task={n_workers}",
-        *(sys.executable, "-m", "cluster_analysis.engine.clusters.worker", address),
+        *our_command("cluster_analysis.engine.clusters.worker", address),
         *(f"--nworkers={n_workers}", "--nthreads=1", f"--death-timeout={_DEATH_TIMEOUT_S}"),
         f"--local-directory={tempfile.gettempdir()}",
         *_tls_arguments(directory),
@@ -169,7 +169,7 @@ def _worker_command(directory: Path, address: str, interface: str) -> list[str]:
 
 def _start(stack: ExitStack, directory: Path, command: Sequence[str]) -> subprocess.Popen[str]:
     log = stack.enter_context((directory / "log").open("a"))
-    environment: Mapping[str, str] = {**_SETTINGS, **os.environ}
+    environment: Mapping[str, str] = {**_SETTINGS, **child_environment()}
     try:
         process = subprocess.Popen(  # noqa: S603  the command lines are ours, never a shell's
             command,

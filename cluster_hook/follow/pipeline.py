@@ -19,8 +19,10 @@ from cluster_hook.follow.inventory import (
     server_ids_of,
 )
 from cluster_hook.follow.view import View, view_of_nodes, view_of_one, write_view
+from cluster_hook.identity import refuse_as_root
+from cluster_hook.isolation import our_command
 from cluster_hook.job import FinishedJob, ProfileRequest
-from cluster_hook.processes import CommandEnd, our_command, run_command
+from cluster_hook.processes import CommandEnd, run_command
 from cluster_hook.telling.metrics import write_metrics
 from cluster_hook.telling.outcome import OUTCOME_NAME, Outcome, outcome_text, without_names
 from cluster_hook.telling.verdict import read_verdict
@@ -140,6 +142,8 @@ def follow(job: FinishedJob, request: ProfileRequest, options: FollowOptions) ->
     results: Path | None = None
     names = HostNames([], job.nodes or ())
     try:
+        # Here, because nothing that reads a job's data gets past it.
+        refuse_as_root(job.uid, "a job's data")
         plan = plan_run(job, request, options.host_defaults or {})
         results, names = plan.results, plan.names
         outcome = _carry_out(job, request, plan, options)

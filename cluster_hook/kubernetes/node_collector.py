@@ -13,8 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster_hook.isolation import our_command
 from cluster_hook.kubernetes.node_exchange import NodeRequest, read_ended, requests, write_ended
-from cluster_hook.processes import our_command, run_command
+from cluster_hook.processes import run_command
 from cluster_run.errors import ExitCode, InputError
 from cluster_run.ids import SUSPECTS
 from cluster_run.layout import FINDINGS_NAME, MANIFEST_NAME

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from cluster_hook.identity import Identity
+from cluster_hook.isolation import our_settings
 from cluster_hook.job import FOLLOWED_MARK, FinishedJob
 from cluster_hook.processes import NOT_STARTED, SCHEDULER_DEADLINE_S, run_command
 from cluster_hook.slurm.nodelist import expand_node_list
@@ -17,28 +19,42 @@ from cluster_run.errors import InputError, UsageError
 
 # A field of `scontrol -o` begins with a capital letter after a blank; values may hold blanks and `=`.
 _FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z/_:]*)=")
+#: What is read of a job's record: before its name, and from its name on.
+_NUMBERS = ("JobId", "ArrayJobId", "ArrayTaskId", "HetJobId")
+_TEXTS = (
+    "UserId",
+    "Account",
+    "JobState",
+    "SubmitTime",
+    "StartTime",
+    "EndTime",
+    "Partition",
+    "NodeList",
+    "WorkDir",
+    "Comment",
+)
+_USER = re.compile(r"(.*)\((\d+)\)")
 #: Slurm's own format has no time zone; these are seconds since 1970.
 _TIMES = {"SLURM_TIME_FORMAT": "%s"}
+_RENAME = "no part of a job's name, comment and paths may look like a field of Slurm's, such as UserId="
 _NO_SLURM = "call it where Slurm's commands are, and in PATH"
+
+
+class ForgottenJobError(InputError):
+    """Slurm answers, and does not know the job any more."""
 
 
 def read_jobs(job: str) -> tuple[FinishedJob, ...]:
     """Return the job as slurmctld knows it; one value for each task of a job array.
 
     Raises:
-        InputError: Slurm does not answer, or does not know the job any more.
+        ForgottenJobError: Slurm does not know the job any more.
+        InputError: Slurm does not answer, or what it says is not this job alone.
     """
-    text = _describe(job)
-    leader = _leader(text)
+    records = _records(_describe(job), job)
+    leader = records[0].get("HetJobId", "")
     # Asked for one part of a heterogeneous job, Slurm describes only that.
-    return parse_jobs(_describe(leader) if leader not in ("", job) else text)
-
-
-def _leader(line: str) -> str:
-    """Return the number of the heterogeneous job that a job is a part of; empty where it is none."""
-    # Before the job's name, which could say anything.
-    match = re.match(r"JobId=\d+ HetJobId=(\d+) ", line)
-    return match.group(1) if match else ""
+    return _jobs(_records(_describe(leader), leader) if leader not in ("", job) else records)
 
 
 def _describe(job: str) -> str:
@@ -49,11 +65,13 @@ def _describe(job: str) -> str:
         capture=True,
         environment=_TIMES,
     )
-    if end.code != 0:
+    if end.code == 0:
+        return end.stdout
+    reason = f"job {job}: Slurm did not describe it: {end.reason}"
+    if any("Invalid job id" in line for line in end.last_lines):
         advice = "slurmctld forgets a job MinJobAge after its end; analyse its directory: cluster-analyse DIR"
-        reason = f"job {job}: Slurm did not describe it: {end.reason}"
-        raise InputError(reason, _NO_SLURM if end.code == NOT_STARTED else advice)
-    return end.stdout
+        raise ForgottenJobError(reason, advice)
+    raise InputError(reason, _NO_SLURM if end.code == NOT_STARTED else "")
 
 
 @dataclass(frozen=True)
@@ -71,25 +89,53 @@ def read_submitted(job: str) -> SubmittedJob:
     Raises:
         InputError: Slurm does not answer.
     """
-    line = _describe(job).partition("\n")[0]
-    fields = _fields(line)
+    fields = _records(_describe(job), job)[0]
     # Nothing that it writes is older than its submission.
-    submitted = replace(_parse_job(line), began_s=_seconds(fields.get("SubmitTime", "")), ended_s=None)
+    submitted = replace(_job(fields), began_s=_seconds(fields.get("SubmitTime", "")), ended_s=None)
     return SubmittedJob(submitted, fields.get("Partition", ""), fields.get("Account", ""))
 
 
-def parse_jobs(text: str) -> tuple[FinishedJob, ...]:
-    """Parse the output of `scontrol -o show job`, one job a line; array masters without nodes are left out
-    where their tasks are listed. The parts of a heterogeneous job are one job.
+def parse_jobs(text: str, asked: str) -> tuple[FinishedJob, ...]:
+    """Parse the output of `scontrol -o show job ASKED`, one job a line; array masters without nodes are left
+    out where their tasks are listed. The parts of a heterogeneous job are one job.
+
+    Raises:
+        InputError: a name, comment or path in it could speak for other fields.
     """
+    return _jobs(_records(text, asked))
+
+
+def _jobs(records: Sequence[Mapping[str, str]]) -> tuple[FinishedJob, ...]:
     parts: dict[str, list[FinishedJob]] = {}
-    for line in text.splitlines():
-        if line.startswith("JobId="):
-            job = _parse_job(line)
-            parts.setdefault(_leader(line) or job.job, []).append(job)
+    for fields in records:
+        job = _job(fields)
+        parts.setdefault(fields.get("HetJobId") or job.job, []).append(job)
     jobs = tuple(_whole_job(number, of_one) for number, of_one in parts.items())
     started = tuple(job for job in jobs if job.nodes)
     return started or jobs
+
+
+def _records(text: str, asked: str) -> tuple[Mapping[str, str], ...]:
+    """Return the fields of each job that Slurm describes.
+
+    Names, comments and paths are the user's words. They may look like fields, or like whole records after a
+    line break, but cannot take a true field away. So a record that says something twice is not believed, nor
+    are records of other jobs than the one asked for, or of several users.
+    """
+    records = [_fields(line) for line in text.split("\n") if line.startswith("JobId=")]
+    base = re.split(r"[_+]", asked)[0]
+    for fields in records:
+        if missing := [name for name in ("UserId", "NodeList", "WorkDir") if name not in fields]:
+            raise InputError(f"job {asked}: Slurm's record has no {missing[0]}: {str(fields)[:200]}")
+        if base not in (fields["JobId"], fields.get("ArrayJobId"), fields.get("HetJobId")):
+            raise InputError(f"job {asked}: Slurm described job {fields['JobId'][:40]}")
+    if not records:
+        raise InputError(f"job {asked}: Slurm described no job: {text[:80]!r}")
+    if len({fields["UserId"] for fields in records}) > 1 or len({one["JobId"] for one in records}) < len(
+        records
+    ):
+        raise InputError(f"job {asked}: its name or comment looks like another job's record", _RENAME)
+    return tuple(records)
 
 
 def _whole_job(number: str, parts: Sequence[FinishedJob]) -> FinishedJob:
@@ -109,16 +155,18 @@ def _whole_job(number: str, parts: Sequence[FinishedJob]) -> FinishedJob:
     )
 
 
-def _parse_job(line: str) -> FinishedJob:
-    fields = _fields(line)
-    work_dir = fields.get("WorkDir", "")
+def _job(fields: Mapping[str, str]) -> FinishedJob:
+    work_dir, user = fields["WorkDir"], _USER.fullmatch(fields["UserId"])
     if not work_dir.startswith("/"):
-        raise InputError(f"job {fields.get('JobId', '?')}: Slurm named no work directory: {work_dir!r}")
-    nodes = expand_node_list(fields.get("NodeList", ""))
+        raise InputError(f"job {fields['JobId']}: Slurm named no work directory: {work_dir!r}")
+    if user is None:
+        raise InputError(f"job {fields['JobId']}: Slurm named no user: {fields['UserId']!r}")
+    nodes = expand_node_list(fields["NodeList"])
     return FinishedJob(
         job=fields["JobId"],
-        name=fields.get("JobName", ""),
-        user=fields.get("UserId", "").partition("(")[0],
+        name=fields["JobName"],
+        user=user.group(1),
+        uid=int(user.group(2)),
         state=fields.get("JobState", "").partition(" ")[0],
         nodes=nodes,
         work_dir=Path(work_dir),
@@ -141,13 +189,23 @@ def _seconds(text: str) -> float | None:
 
 
 def _fields(line: str) -> dict[str, str]:
-    matches = list(_FIELD.finditer(line))
-    ends = [match.start() for match in matches[1:]] + [len(line)]
+    head, _, rest = line.partition(" JobName=")
+    matches = [*_FIELD.finditer(rest)]
+    ends = [match.start() for match in matches] + [len(rest)]
+    pairs = [("JobName", rest[: ends[0]].strip())]
+    pairs += [
+        (match.group(1), rest[match.end() : end].strip())
+        for match, end in zip(matches, ends[1:], strict=True)
+        if match.group(1) in _TEXTS
+    ]
+    # Slurm writes the numbers of a job before its name, which could say anything.
+    pairs += [pair for word in head.split(" ") if (pair := word.partition("=")[::2])[0] in _NUMBERS]
     fields: dict[str, str] = {}
-    for match, end in zip(matches, ends, strict=True):
-        value = line[match.end() : end].strip()
-        # The first one wins: a comment of the user's may hold ` WorkDir=/elsewhere` after the true one only.
-        fields.setdefault(match.group(1), "" if value == "(null)" else value)
+    for name, value in pairs:
+        if name in fields:
+            number = head.partition(" ")[0].removeprefix("JobId=")[:40]
+            raise InputError(f"job {number}: Slurm's record of it says {name} twice", _RENAME)
+        fields[name] = "" if value == "(null)" else value
     return fields
 
 
@@ -193,14 +251,20 @@ def mark_as_followed(job: FinishedJob) -> None:
     )
 
 
-def submit(arguments: Sequence[str]) -> str:
+def submit(arguments: Sequence[str], identity: Identity | None = None) -> str:
     """Run `sbatch --parsable` with `arguments`; return the job's number.
 
     Raises:
         InputError: sbatch refused the job.
     """
     end = run_command(
-        ["sbatch", "--parsable", *arguments], name="sbatch", deadline_s=SCHEDULER_DEADLINE_S, capture=True
+        ["sbatch", "--parsable", *arguments],
+        name="sbatch",
+        deadline_s=SCHEDULER_DEADLINE_S,
+        capture=True,
+        # A post-job reads them when its turn comes.
+        environment=our_settings(),
+        identity=identity,
     )
     # With several clusters sbatch answers `number;cluster`.
     number = end.stdout.strip().partition(";")[0]

@@ -6,34 +6,39 @@ from dataclasses import replace
 
 from cluster_hook.follow.pipeline import FollowOptions, failed, follow, not_ended, nothing_to_do
 from cluster_hook.job import FinishedJob, is_own_job, parse_request
-from cluster_hook.slurm.commands import read_accounted, read_jobs
+from cluster_hook.slurm.commands import ForgottenJobError, read_accounted, read_jobs
 from cluster_hook.telling.outcome import Outcome
-from cluster_run.errors import InputError, UsageError
+from cluster_run.errors import UsageError
 
 
 def find_jobs(number: str, known: FinishedJob | None) -> tuple[FinishedJob, ...]:
     """Return the job as Slurm knows it now, else as it was `known` at submission.
 
     Raises:
-        InputError: Slurm does not know the job any more, and nothing was known before.
+        InputError: Slurm does not answer, or does not know the job any more and nothing was known before.
     """
     try:
         return read_jobs(number)
-    except InputError:
+    except ForgottenJobError:
         if known is None:
             raise
     return (read_accounted(known) or replace(known, nodes=None, state=""),)
 
 
 def with_state(job: FinishedJob) -> FinishedJob:
-    """Return a job that the epilog reported with the state that Slurm says, where it still says it."""
+    """Return a job that the epilog reported with state and times as Slurm says them, where it still knows it.
+
+    Raises:
+        InputError: Slurm does not answer. How the job ended, and whether it runs again, is then not known.
+    """
     try:
         known = {one.job: one for one in read_jobs(job.job)}
-    except InputError:
+    except ForgottenJobError:
+        return read_accounted(job) or job
+    now = known.get(job.job)
+    # Numbers of jobs come again.
+    if now is None or now.uid != job.uid:
         return job
-    if job.job not in known:
-        return job
-    now = known[job.job]
     return replace(job, state=now.state, began_s=now.began_s, ended_s=now.ended_s)
 
 

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-import grp
 import json
-import os
-import pwd
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Literal
 
-from cluster_hook.knownjob import job_to_text
-from cluster_hook.processes import CommandEnd, Identity, our_command, run_command
-from cluster_hook.spool.request import Request, parse_request_file
+from cluster_hook.follow.pipeline import not_ended
+from cluster_hook.job import FinishedJob
+from cluster_hook.slurm.post import with_state
+from cluster_hook.slurm.worker import follow_as_its_user
+from cluster_hook.spool.request import parse_request_file
 from cluster_hook.spool.spool import Attempts, Spool, request_digest
-from cluster_hook.telling.outcome import Outcome, outcome_document, outcome_from_text
-from cluster_run.errors import ClusterError, ExitCode, InputError
+from cluster_hook.telling.outcome import Outcome, outcome_document
+from cluster_run.errors import ExitCode, InputError, worst
 from cluster_run.files import write_text_whole
 
-#: What became of a request; `waits` because its job was requeued and has not ended.
-DrainState = Literal["done", "failed", "retried", "waits"]
+#: What became of a request; `waits` because its job was requeued and has not ended, `unasked` because Slurm
+#: did not say how it ended.
+DrainState = Literal["done", "failed", "retried", "waits", "unasked"]
 
-#: Each with a deadline of its own: collecting, analysing, fetching the raw files of suspects.
-_N_PROCESSES = 3
-#: The worker gets this much longer than the work's own deadlines, so that it can say which one passed.
-_WORKER_MARGIN_S = 120.0
 #: How often a drain looks for new requests while it works.
 _LOOK_S = 1.0
 #: In one drain, a request that was put back is not taken again before this.
@@ -37,7 +33,10 @@ _REST_S = 30.0
 
 @dataclass(frozen=True)
 class DrainOptions:
-    """How to drain. Times are seconds; `worker_arguments` are those of `slurm-post`."""
+    """How to drain. Times are seconds; `worker_arguments` are those of `slurm-post`.
+
+    `ask_slurm` returns a job with its state and times, and raises InputError where Slurm does not answer.
+    """
 
     n_at_once: int = 2
     n_attempts: int = 3
@@ -46,6 +45,7 @@ class DrainOptions:
     keep_s: float = 30 * 86400.0
     deadline_s: float = 3600.0
     worker_arguments: tuple[str, ...] = ()
+    ask_slurm: Callable[[FinishedJob], FinishedJob] = with_state
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,6 @@ def drain(
     with spool.drain_lock() as is_ours:
         if not is_ours:
             return None
-        _recover(spool)
         spool.prune(options.keep_s)
         stop = threading.Event()
         ended: list[Drained] = []
@@ -91,9 +90,9 @@ def drain(
         return tuple(ended)
 
 
-def _recover(spool: Spool) -> None:
-    """Put back the requests of a drain that died, unless their worker outlived it."""
-    for key in spool.keys("active"):
+def _recover(spool: Spool, ours: Collection[str]) -> None:
+    """Put back the requests of a drain that died, unless their worker outlived it and still works."""
+    for key in set(spool.keys("active")) - set(ours):
         with spool.worker_lock(key) as lock:
             if lock is not None:
                 spool.put_back(key)
@@ -106,11 +105,12 @@ def _work_off(
     stop: threading.Event,
     looked: Callable[[], None],
 ) -> Generator[Drained, None, None]:
-    running: dict[Future[CommandEnd], tuple[str, bytes]] = {}
+    running: dict[Future[Outcome | InputError], tuple[str, bytes]] = {}
     resting: dict[str, float] = {}
     try:
         while True:
             # Looked for each time, not once: a host that hangs must not keep later requests waiting.
+            _recover(spool, [key for key, _ in running.values()])
             waiting = [key for key in spool.keys("pending") if resting.get(key, 0.0) <= time.monotonic()]
             while waiting and len(running) < options.n_at_once:
                 key = waiting.pop(0)
@@ -119,8 +119,8 @@ def _work_off(
                 if isinstance(begun, Drained):
                     yield begun
                 elif begun is not None:
-                    request, content = begun
-                    running[pool.submit(_run_worker, spool, key, request, options, stop)] = (key, content)
+                    job, content = begun
+                    running[pool.submit(_run_worker, spool, key, job, options, stop)] = (key, content)
             looked()
             if not running:
                 return
@@ -141,12 +141,12 @@ def _put_back_uncounted(spool: Spool, key: str, last_s: float) -> None:
     spool.put_back(key)
 
 
-def _begin(spool: Spool, key: str, options: DrainOptions) -> Drained | tuple[Request, bytes] | None:
+def _begin(spool: Spool, key: str, options: DrainOptions) -> Drained | tuple[FinishedJob, bytes] | None:
     """Take a request; a value where it ends at once, None where it is not due yet."""
     attempts = spool.attempts(key)
     try:
         content = spool.content("pending", key)
-        request = parse_request_file(content, f"{key}.job")
+        job = parse_request_file(content, f"{key}.job")
     except InputError as error:
         return _give_up(spool, key, "pending", str(error))
     if spool.is_done(key, content):
@@ -166,78 +166,49 @@ def _begin(spool: Spool, key: str, options: DrainOptions) -> Drained | tuple[Req
     # Counted before it is tried: a request that kills the drain must not be tried for ever.
     spool.set_attempts(key, Attempts(attempts.number + 1, time.time()))
     spool.move(key, "pending", "active")
-    return request, content
+    return job, content
 
 
 def _run_worker(
-    spool: Spool, key: str, request: Request, options: DrainOptions, stop: threading.Event
-) -> CommandEnd:
-    log_path = spool.path("log", key, ".log")
+    spool: Spool, key: str, job: FinishedJob, options: DrainOptions, stop: threading.Event
+) -> Outcome | InputError:
+    """Return how following the job ended; the error where Slurm did not say how the job itself did."""
     try:
-        with spool.worker_lock(key) as lock, log_path.open("a") as log:
-            return run_command(
-                our_command(
-                    "cluster_hook", "slurm-post", "--job-file=-", "--json", *options.worker_arguments
-                ),
-                name="the worker",
-                deadline_s=_N_PROCESSES * options.deadline_s + _WORKER_MARGIN_S,
-                capture=True,
-                stdin=job_to_text(request.job) + "\n",
-                log=log,
-                held=lock,
-                identity=find_identity(request),
-                stop=stop,
-            )
-    except (InputError, OSError) as error:
-        return CommandEnd("the worker", 1, "", (str(error),), 0)
-
-
-def find_identity(request: Request) -> Identity | None:
-    """Return the user a request is worked on as; None where that is already us.
-
-    Raises:
-        InputError: the user is unknown here, or we are neither that user nor root.
-    """
-    if request.uid == os.geteuid():
-        return None
-    if os.geteuid() != 0:
-        raise InputError(
-            f"the job belongs to user {request.uid}, and the drain runs as {os.geteuid()}",
-            "run the drain as root",
+        job = options.ask_slurm(job)
+    except InputError as error:
+        return error
+    if not job.has_ended:
+        return not_ended(job)
+    with spool.worker_lock(key) as lock, spool.path("log", key, ".log").open("a") as log:
+        return follow_as_its_user(
+            job, options.worker_arguments, deadline_s=options.deadline_s, log=log, held=lock, stop=stop
         )
-    try:
-        user = pwd.getpwuid(request.uid)
-    except KeyError as error:
-        raise InputError(f"user {request.uid} of the job is not known on this host") from error
-    groups = {user.pw_gid, *(one.gr_gid for one in grp.getgrall() if user.pw_name in one.gr_mem)}
-    return Identity(user.pw_uid, user.pw_gid, tuple(sorted(groups)), user.pw_dir, user.pw_name)
 
 
 def _conclude(
-    spool: Spool, key: str, content: bytes, end: CommandEnd, options: DrainOptions
+    spool: Spool, key: str, content: bytes, outcome: Outcome | InputError, options: DrainOptions
 ) -> Iterator[Drained]:
-    outcome: Outcome | None = None
-    with contextlib.suppress(ClusterError):
-        outcome = outcome_from_text(end.stdout)
-    if outcome is not None and outcome.state in ("analysed", "nothing"):
+    if isinstance(outcome, InputError):
+        _put_back_uncounted(spool, key, 0.0)
+        yield Drained(key, "unasked", str(outcome))
+        return
+    if outcome.state in ("analysed", "nothing"):
         yield Drained(key, "done", outcome.line, outcome)
         document = {"request_sha256": request_digest(content), **outcome_document(outcome)}
         write_text_whole(spool.path("done", key, ".json"), json.dumps(document, indent=1) + "\n")
         spool.forget(key, "active")
         return
-    if outcome is not None and outcome.state == "waiting":
+    if outcome.state == "waiting":
         _put_back_uncounted(spool, key, time.time())
         yield Drained(key, "waits", outcome.line)
         return
-    reason = outcome.reason if outcome is not None else end.reason
     tried = spool.attempts(key).number
-    is_permanent = outcome is not None and outcome.is_permanent
-    if is_permanent or tried >= options.n_attempts:
-        further = "" if is_permanent else f" (tried {tried} times)"
-        yield _give_up(spool, key, "active", reason + further, outcome)
+    if outcome.is_permanent or tried >= options.n_attempts:
+        further = "" if outcome.is_permanent else f" (tried {tried} times)"
+        yield _give_up(spool, key, "active", outcome.reason + further, outcome)
         return
     spool.put_back(key)
-    yield Drained(key, "retried", f"attempt {tried} of {options.n_attempts} failed: {reason}")
+    yield Drained(key, "retried", f"attempt {tried} of {options.n_attempts} failed: {outcome.reason}")
 
 
 def _give_up(spool: Spool, key: str, area: str, reason: str, outcome: Outcome | None = None) -> Drained:
@@ -250,5 +221,6 @@ def _give_up(spool: Spool, key: str, area: str, reason: str, outcome: Outcome | 
 
 
 def drain_code(drained: tuple[Drained, ...]) -> ExitCode:
-    """Return the exit code: INCOMPLETE where a request was given up."""
-    return ExitCode.INCOMPLETE if any(one.state == "failed" for one in drained) else ExitCode.DONE
+    """Return the exit code: FAILED where Slurm did not answer, INCOMPLETE where a request was given up."""
+    codes = {"unasked": ExitCode.FAILED, "failed": ExitCode.INCOMPLETE}
+    return worst(*(codes.get(one.state, ExitCode.DONE) for one in drained))

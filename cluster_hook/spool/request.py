@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_hook.job import FinishedJob
@@ -13,16 +12,8 @@ from cluster_run.errors import InputError
 MAX_REQUEST_BYTES = 256 * 1024
 
 
-@dataclass(frozen=True)
-class Request:
-    """A job to follow, and the user whose job it was."""
-
-    job: FinishedJob
-    uid: int
-
-
-def parse_request_file(content: bytes, name: str) -> Request:
-    """Parse the content of a request; `name` is the file's, for messages.
+def parse_request_file(content: bytes, name: str) -> FinishedJob:
+    """Parse the content of a request: a job to follow, whose user is known. `name` is the file's.
 
     Raises:
         InputError: not a whole request.
@@ -40,20 +31,25 @@ def parse_request_file(content: bytes, name: str) -> Request:
         raise InputError(f"{name}: not a request: {error!r}") from error
     if not job.isdecimal() or uid < 0 or not work_dir.startswith("/"):
         raise InputError(f"{name}: not a request: job {job!r}, user {uid}, work directory {work_dir!r}")
-    return Request(
-        FinishedJob(
-            job=job,
-            name=fields.get("name", ""),
-            user=fields.get("user", ""),
-            state=exit_words(fields.get("exit", "")),
-            nodes=nodes,
-            work_dir=Path(work_dir),
-            comment=fields.get("comment", ""),
-            array_job=fields.get("array_job", ""),
-            array_task=fields.get("array_task", ""),
-        ),
-        uid,
+    return FinishedJob(
+        job=job,
+        name=fields.get("name", ""),
+        user=fields.get("user", ""),
+        state=exit_words(fields.get("exit", "")),
+        nodes=nodes,
+        work_dir=Path(work_dir),
+        comment=fields.get("comment", ""),
+        array_job=fields.get("array_job", ""),
+        array_task=fields.get("array_task", ""),
+        began_s=_seconds(fields.get("began", "")),
+        ended_s=_seconds(fields.get("ended", "")),
+        uid=uid,
     )
+
+
+def _seconds(text: str) -> float | None:
+    # Not all versions of Slurm tell the epilog.
+    return float(text) if text.isascii() and text.isdigit() and 0 < len(text) < 15 else None
 
 
 def exit_words(code: str) -> str:

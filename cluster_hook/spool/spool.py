@@ -11,7 +11,6 @@ log/<key>.log        what the commands said
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -22,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster_hook.locks import locked
 from cluster_hook.spool.request import MAX_REQUEST_BYTES
 from cluster_run.errors import InputError
 from cluster_run.files import write_text_whole
@@ -78,7 +78,7 @@ class Spool:
     @contextmanager
     def drain_lock(self) -> Iterator[bool]:
         """Hold the lock of the one drain that may run; yields False where another drain holds it."""
-        with _locked(self.root / "drain.lock") as descriptor:
+        with locked(self.root / "drain.lock") as descriptor:
             if descriptor is not None:
                 os.utime(descriptor)
             yield descriptor is not None
@@ -171,7 +171,7 @@ class Spool:
         The worker inherits the descriptor, so the lock lives as long as the worker, even when the drain
         that started it was killed.
         """
-        with _locked(self.path("active", key, ".lock")) as descriptor:
+        with locked(self.path("active", key, ".lock")) as descriptor:
             yield descriptor
 
     def prune(self, keep_s: float) -> None:
@@ -194,18 +194,3 @@ def _changed_s(path: Path) -> float | None:
 def request_digest(content: bytes) -> str:
     """Return what tells one request from another."""
     return hashlib.sha256(content).hexdigest()
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[int | None]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield None
-        else:
-            yield descriptor
-    finally:
-        # Closing frees the lock, unless a worker inherited the descriptor and lives.
-        os.close(descriptor)

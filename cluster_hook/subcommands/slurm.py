@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -21,8 +22,9 @@ from cluster_hook.options import (
     tell_options,
 )
 from cluster_hook.slurm.commands import check_submission
-from cluster_hook.slurm.post import find_jobs, follow_one, with_state
+from cluster_hook.slurm.post import find_jobs, follow_one
 from cluster_hook.slurm.submit import SubmitOptions, submit_with_post_job
+from cluster_hook.slurm.worker import follow_as_its_user
 from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_hook.telling.outcome import outcome_to_line
 from cluster_hook.telling.tell import tell
@@ -138,12 +140,16 @@ def _slurm_post(arguments: argparse.Namespace) -> ExitCode:
     known = job_from_text(arguments.known_job) if arguments.known_job else None
     options, telling = follow_options(arguments, has_nodes=True), tell_options(arguments)
     if arguments.job_file is not None:
-        jobs: tuple[FinishedJob, ...] = (with_state(_read_job(arguments.job_file)),)
+        jobs: tuple[FinishedJob, ...] = (_read_job(arguments.job_file),)
     else:
         jobs = find_jobs(arguments.slurm_job, known)
     codes = []
     for job in jobs:
-        outcome = follow_one(job, options)
+        if os.geteuid() == 0 and job.uid != 0:
+            work = forwarded_work_arguments(arguments)
+            outcome = follow_as_its_user(job, work, deadline_s=options.deadline_s)
+        else:
+            outcome = follow_one(job, options)
         for trouble in tell(outcome, telling):
             print(f"cluster-hook: {trouble}", file=sys.stderr)
         line = outcome_to_line(outcome) if arguments.json else outcome.told(telling.language) + "\n"

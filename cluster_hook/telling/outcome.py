@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from cluster_analysis.sentences.phrase import Language
+from cluster_hook.telling.metrics import MAX_METRICS_LENGTH
 from cluster_hook.telling.sentences import say
 from cluster_hook.telling.verdict import FindingLine, Verdict
 from cluster_run.errors import ExitCode, InputError, SchemaError
@@ -19,9 +20,15 @@ SCHEMA = "cluster-hook/1"
 #: The file beside the results that says how the hook fared.
 OUTCOME_NAME = "cluster-hook.json"
 
+#: A user's process may say anything: longer ones are no outcome, and longer texts and lists are cut.
+_MAX_LENGTH = 2 * MAX_METRICS_LENGTH
+_MAX_TEXT = 2000
+_MAX_LIST = 50
+
 #: `analysed` there are findings; `nothing` there was nothing to do, and that is right; `waiting` the job has
 #: not ended; `failed` it could not be done.
 OutcomeState = Literal["analysed", "nothing", "waiting", "failed"]
+_STATES: Mapping[str, OutcomeState] = {one: one for one in get_args(OutcomeState)}
 
 
 @dataclass(frozen=True)
@@ -108,7 +115,11 @@ def outcome_from_text(text: str) -> Outcome:
         InputError: not such a text, or of another schema version.
     """
     try:
+        if len(text) > _MAX_LENGTH:
+            raise InputError(f"{len(text)} characters are too many for an outcome")
         document = json.loads(text)
+        metrics = str(document.pop("metrics", ""))
+        document = _bounded(document)
         if document["schema"] != SCHEMA:
             raise SchemaError(f"an outcome of schema {document['schema']!r}, {SCHEMA!r} wanted")
         job, verdict = document["job"], document["verdict"]
@@ -116,16 +127,25 @@ def outcome_from_text(text: str) -> Outcome:
             job=str(job["id"]),
             job_name=str(job["name"]),
             job_state=str(job["state"]),
-            state=document["state"],
+            state=_STATES[document["state"]],
             code=ExitCode(document["exit_code"]),
             results=Path(document["results"]) if document["results"] else None,
             verdict=_verdict(verdict) if verdict else None,
             reason=str(document["reason"]),
-            metrics=str(document.get("metrics", "")),
+            metrics=metrics,
             is_permanent=bool(document.get("is_permanent", False)),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"not an outcome: {text[:80]!r}: {error!r}") from error
+
+
+def _bounded(value: Any) -> Any:
+    """Return a JSON value with texts and lists of a length that people and records can bear."""
+    if isinstance(value, str):
+        return value[:_MAX_TEXT]
+    if isinstance(value, list):
+        return [_bounded(one) for one in value[:_MAX_LIST]]
+    return {name: _bounded(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
 def without_names(outcome: Outcome, names: HostNames) -> Outcome:
@@ -144,9 +164,32 @@ def without_names(outcome: Outcome, names: HostNames) -> Outcome:
 
 
 def _verdict(document: dict[str, Any]) -> Verdict:
-    findings = tuple(
-        FindingLine(**{**finding, **{name: tuple(finding.get(name, ())) for name in ("places", "places_zh")}})
-        for finding in document["findings"]
+    # Each value is made the type it has to be: what formats a number would fail on a text.
+    return Verdict(
+        verdict=str(document["verdict"]),
+        ranks=int(document["ranks"]),
+        expected_ranks=int(document["expected_ranks"]),
+        findings=tuple(_finding(one) for one in document["findings"]),
+        problems=_texts(document.get("problems")),
+        problems_zh=_texts(document.get("problems_zh")),
+        n_problems=int(document.get("n_problems", 0)),
     )
-    told = {name: tuple(document.get(name, ())) for name in ("problems", "problems_zh")}
-    return Verdict(**{**document, **told, "findings": findings})
+
+
+def _finding(document: dict[str, Any]) -> FindingLine:
+    cost_ms, share = document["cost_ms_per_step"], document["cost_share"]
+    return FindingLine(
+        id=str(document["id"]),
+        kind=str(document["kind"]),
+        severity=str(document["severity"]),
+        summary=str(document["summary"]),
+        cost_ms_per_step=None if cost_ms is None else float(cost_ms),
+        cost_share=None if share is None else float(share),
+        places=_texts(document.get("places")),
+        summary_zh=str(document.get("summary_zh", "")),
+        places_zh=_texts(document.get("places_zh")),
+    )
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, value or ()))

@@ -22,6 +22,8 @@ SCHEMA = "cluster-findings/1"
 _FAULTY = ("warning", "critical")
 #: A whole host needs no list of its devices in a message.
 _MAX_PLACES = 4
+#: Records of requests are kept for a month: thousands of broken captures are a number in them.
+_N_PROBLEMS = 20
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class FindingLine:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an analysis said. `problems` are the first lines of what could not be used."""
+    """What an analysis said. `problems` are the first of the `n_problems` things that could not be used."""
 
     verdict: str
     ranks: int
@@ -71,6 +73,7 @@ class Verdict:
     findings: tuple[FindingLine, ...]
     problems: tuple[str, ...]
     problems_zh: tuple[str, ...] = ()
+    n_problems: int = 0
 
     @property
     def faults(self) -> tuple[FindingLine, ...]:
@@ -88,7 +91,8 @@ class Verdict:
             parts = [say("could_not_tell" if self.verdict == "unknown" else "nothing", language, **ranks)]
         told = (self.problems_zh if language == "zh" else ()) or self.problems
         if told:
-            parts.append(say("problems", language, n=len(told), first=told[0]))
+            n = max(self.n_problems, len(told))
+            parts.append(say("problems", language, n=n, first=told[0]))
         rest = ("" if language == "zh" else " ").join(parts)
         return say("headline", language, verdict=verdict_name(self.verdict, language), rest=rest)
 
@@ -117,11 +121,14 @@ def read_verdict(path: Path) -> Verdict:
                     document["findings"], (*summaries_zh, *[""] * n_unsaid), strict=True
                 )
             ),
-            problems=tuple(_problem(problem, str(problem["reason"])) for problem in document["problems"]),
+            problems=tuple(
+                _problem(problem, str(problem["reason"])) for problem in document["problems"][:_N_PROBLEMS]
+            ),
             problems_zh=tuple(
                 _problem(problem, reason_zh)
-                for problem, reason_zh in zip(document["problems"], reasons_zh, strict=False)
+                for problem, reason_zh in zip(document["problems"][:_N_PROBLEMS], reasons_zh, strict=False)
             ),
+            n_problems=len(document["problems"]),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: not readable findings: {error!r}") from error
@@ -142,7 +149,9 @@ def _summaries(document: FindingsDocument) -> tuple[str, ...]:
 
 
 def _finding(finding: dict[str, Any], summary_zh: str) -> FindingLine:
-    places = [Place(one["rank"], one["host"], one["device"]) for one in finding.get("places", ())]
+    places = [Place(one["rank"], one["host"], one["device"]) for one in finding.get("places", ())][
+        : _MAX_PLACES + 1
+    ]
     return FindingLine(
         id=str(finding["id"]),
         kind=str(finding["kind"]),

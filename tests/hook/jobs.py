@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ _JOB = FinishedJob(
     nodes=("node1", "node2"),
     work_dir=Path("/work-dir"),
     comment="profile_dir=prof",
+    uid=os.geteuid(),
 )
 
 

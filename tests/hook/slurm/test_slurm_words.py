@@ -5,8 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from cluster_hook.processes import our_command
+from cluster_hook.isolation import our_command
 from cluster_hook.slurm.commands import SubmittedJob, parse_jobs, read_configuration, read_jobs
 from cluster_hook.slurm.submit import SubmitOptions, post_job_arguments
 from cluster_run.errors import InputError
@@ -18,25 +20,60 @@ _LINE = (
     "JobState=FAILED Reason=NonZeroExitCode Dependency=(null) ExitCode=3:0 Partition=debug "
     "AllocNode:Sid=localhost:4786 ReqNodeList=(null) ExcNodeList=(null) NodeList=node[1-2] BatchHost=node1 "
     "NumNodes=2 TRES=cpu=2,node=2,billing=2 Command=/w/t.sh WorkDir=/w d/x "
-    "Comment=profile_dir=prof/%j WorkDir=/elsewhere  StdErr=/w/slurm-31.out Power= "
+    "Comment=profile_dir=prof/%j and=more  StdErr=/w/slurm-31.out Power= "
 )
 
 
 def test_a_job_is_read_from_scontrols_line_with_blanks_in_its_values() -> None:
-    (job,) = parse_jobs(_LINE + "\n\n")
+    (job,) = parse_jobs(_LINE + "\n\n", "31")
     assert (job.job, job.name, job.user, job.state) == ("31", "my train", "ada", "FAILED")
     assert job.nodes == ("node1", "node2")
 
 
-def test_a_field_name_inside_the_comment_changes_no_earlier_field() -> None:
-    (job,) = parse_jobs(_LINE)
-    assert job.work_dir == Path("/w d/x")
+_WHOLE = "UserId=root(0) GroupId=root(0) JobState=COMPLETED NodeList=n1 WorkDir=/etc Comment=profile_dir=p"
+
+
+@pytest.mark.parametrize(
+    ("true", "forged"),
+    [
+        ("my train", f"x {_WHOLE}"),
+        ("my train", f"x {_WHOLE}\nJobId=32 JobName=y"),
+        ("my train", f"x {_WHOLE}\nJobId=31 JobName=y"),
+        ("my train", "x\nUserId=root(0)"),
+        ("my train", "x\u2028UserId=root(0)"),
+        ("my train", "x WorkDir=/etc"),
+        ("and=more", f"x\nJobId=32 JobName=y {_WHOLE}"),
+        ("and=more", f"x\nJobId=31 JobName=y {_WHOLE}"),
+        ("and=more", "x WorkDir=/elsewhere"),
+    ],
+)
+def test_a_jobs_name_or_comment_cannot_speak_for_other_fields(true: str, forged: str) -> None:
+    with pytest.raises(InputError, match="job 31"):
+        parse_jobs(_LINE.replace(true, forged), "31")
+
+
+def test_the_name_of_a_task_cannot_speak_for_the_other_tasks() -> None:
+    task = (
+        "JobId={} ArrayJobId=40 ArrayTaskId={} JobName={} UserId=a(1) JobState=FAILED NodeList=n1 WorkDir=/w"
+    )
+    forged = task.format(41, 1, f"x {_WHOLE}\n" + task.format(42, 2, "y"))
+    with pytest.raises(InputError, match="another job's record"):
+        parse_jobs(forged.replace("UserId=a(1) JobState=FAILED NodeList=n1 WorkDir=/w", "", 1), "40")
+
+
+@given(st.text(st.sampled_from("x =\n\t(0)JobIdUserWorkDiNameListCm\u2028/%,"), max_size=60))
+def test_whatever_a_job_is_called_its_user_and_directory_are_the_true_ones(name: str) -> None:
+    try:
+        jobs = parse_jobs(_LINE.replace("my train", name), "31")
+    except InputError:
+        return
+    assert [(job.job, job.uid, job.work_dir) for job in jobs] == [("31", 1001, Path("/w d/x"))]
 
 
 def test_of_a_job_array_the_tasks_that_ran_are_followed() -> None:
     task = "JobId={} ArrayJobId=40 ArrayTaskId={} JobName=t UserId=a(1) JobState={} NodeList={} WorkDir=/w\n"
     text = task.format(42, 1, "COMPLETED", "n1") + task.format(40, "2-3", "CANCELLED", "(null)")
-    (job,) = parse_jobs(text)
+    (job,) = parse_jobs(text, "40")
     assert (job.job, job.array_job, job.array_task) == ("42", "40", "1")
 
 
@@ -51,14 +88,14 @@ _PARTS = (
 
 @pytest.mark.parametrize(("state", "ended"), [("COMPLETED", True), ("FAILED", True), ("RUNNING", False)])
 def test_the_parts_of_a_heterogeneous_job_are_one_job(state: str, ended: bool) -> None:
-    (job,) = parse_jobs(_PARTS.format(state))
+    (job,) = parse_jobs(_PARTS.format(state), "2")
     assert (job.job, job.nodes) == ("2", ("node1", "node2", "node3"))
     assert (job.state, job.has_ended) == (state, ended)
     assert (job.began_s, job.ended_s) == (100.0, 190.0)
 
 
 def test_a_jobs_name_cannot_make_it_a_part_of_another_job() -> None:
-    (job,) = parse_jobs("JobId=5 JobName=x HetJobId=4 UserId=a(1) JobState=FAILED NodeList=n WorkDir=/w")
+    (job,) = parse_jobs("JobId=5 JobName=x HetJobId=4 UserId=a(1) JobState=FAILED NodeList=n WorkDir=/w", "5")
     assert job.job == "5"
 
 
@@ -66,23 +103,25 @@ def test_a_jobs_name_cannot_make_it_a_part_of_another_job() -> None:
     ("text", "began_s"), [("1795364258", 1795364258.0), ("Unknown", None), ("N/A", None), ("", None)]
 )
 def test_a_time_is_seconds_or_unknown(text: str, began_s: float | None) -> None:
-    (job,) = parse_jobs(f"JobId=5 JobName=t UserId=a(1) StartTime={text} NodeList=n1 WorkDir=/w")
+    (job,) = parse_jobs(f"JobId=5 JobName=t UserId=a(1) StartTime={text} NodeList=n1 WorkDir=/w", "5")
     assert job.began_s == began_s
 
 
 def test_a_time_in_slurms_own_format_is_local_time() -> None:
-    (job,) = parse_jobs("JobId=5 JobName=t UserId=a(1) StartTime=2026-11-22T16:17:37 NodeList=n1 WorkDir=/w")
+    (job,) = parse_jobs(
+        "JobId=5 JobName=t UserId=a(1) StartTime=2026-11-22T16:17:37 NodeList=n1 WorkDir=/w", "5"
+    )
     assert job.began_s == time.mktime((2026, 11, 22, 16, 17, 37, 0, 0, -1))
 
 
 def test_a_job_that_never_started_has_an_empty_node_list() -> None:
-    (job,) = parse_jobs("JobId=5 JobName=t UserId=a(1) JobState=CANCELLED NodeList=(null) WorkDir=/w")
+    (job,) = parse_jobs("JobId=5 JobName=t UserId=a(1) JobState=CANCELLED NodeList=(null) WorkDir=/w", "5")
     assert job.nodes == ()
 
 
 def test_a_line_without_a_work_directory_is_refused_with_the_job() -> None:
     with pytest.raises(InputError, match="job 5"):
-        parse_jobs("JobId=5 JobName=t")
+        parse_jobs("JobId=5 JobName=t", "5")
 
 
 @pytest.mark.parametrize("asked", [lambda: read_jobs("5"), read_configuration])

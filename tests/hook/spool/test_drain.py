@@ -4,93 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from cluster_hook.spool.drain import Drained, DrainOptions, drain
+from cluster_hook.spool.drain import DrainOptions, drain
 from cluster_hook.spool.spool import Attempts, Spool
 from cluster_hook.telling.metrics import place_metrics
 from cluster_run.errors import InputError
-
-REPOSITORY = Path(__file__).parents[3]
-_NOBODY = 65534
-
-
-@dataclass
-class Site:
-    """A spool, and what drains of it told."""
-
-    spool: Spool
-    work_dir: Path
-    told: list[Drained] = field(default_factory=list)
-
-    def drop(
-        self, key: str, *, nodes: str = "", comment: str = "profile_dir=p", uid: int | None = None
-    ) -> Path:
-        """Drop a request; without nodes its job never started, and there is nothing to do."""
-        fields = [
-            f"job={key.partition('-')[0]}",
-            "name=train",
-            "user=ada",
-            f"uid={os.geteuid() if uid is None else uid}",
-            f"nodes={nodes}",
-            f"work_dir={self.work_dir}",
-            f"comment={comment}",
-            "end=",
-        ]
-        path = self.spool.path("pending", key, ".job")
-        path.write_bytes("".join(one + "\0" for one in fields).encode())
-        return path
-
-    def drop_that_waits(self, key: str) -> Path:
-        """Drop a request whose worker waits for its rank table; return the FIFO."""
-        fifo = self.work_dir / f"table-{key}"
-        os.mkfifo(fifo)
-        self.drop(key, nodes="n1", comment=f"profile_dir=p,profile_via=ssh,rank_table={fifo}")
-        return fifo
-
-    def drain(self, **options: float) -> list[tuple[str, str]]:
-        """Drain in this process; return what became of which request."""
-        ended = drain(self.spool, DrainOptions(retry_after_s=0.001, **options), self.told.append)  # type: ignore[arg-type]
-        assert ended is not None
-        return [(one.key, one.state) for one in ended]
-
-    def start_drain(self, *options: str) -> subprocess.Popen[str]:
-        """Start a drain as cron would."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "cluster_hook", "drain", f"--spool={self.spool.root}", *options],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            stdin=subprocess.DEVNULL,
-        )
-
-    def keys(self, area: str) -> list[str]:
-        """Return the requests in an area."""
-        return sorted(self.spool.keys(area))
-
-    def reason(self, key: str) -> str:
-        """Return why a request was given up."""
-        return str(json.loads(self.spool.path("failed", key, ".json").read_text())["reason"])
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    spool = Spool(tmp_path / "spool")
-    spool.root.mkdir(mode=0o700)
-    spool.prepare()
-    work_dir = tmp_path / "work"
-    work_dir.mkdir()
-    return Site(spool, work_dir)
+from tests.hook.spool.spool_site import Site
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
@@ -317,49 +242,6 @@ def test_records_of_long_ago_are_removed(site: Site) -> None:
     os.utime(record, (0, 0))
     site.drain()
     assert not record.exists()
-
-
-@pytest.fixture
-def public_python() -> Iterator[Path]:
-    """An interpreter that every user can run, with the hook installed; ours may lie in somebody's home."""
-    system_python = Path("/usr/bin/python3")
-    if not system_python.exists():
-        pytest.skip("there is no /usr/bin/python3 that every user can run")
-    root = Path(tempfile.mkdtemp(prefix="cluster-hook-test-"))
-    root.chmod(0o755)
-    try:
-        subprocess.run([system_python, "-m", "venv", "--without-pip", root], check=True, timeout=50)
-        (packages,) = root.glob("lib/python*/site-packages")
-        for package in ("cluster_run", "cluster_analysis", "cluster_hook"):
-            shutil.copytree(
-                REPOSITORY / package, packages / package, ignore=shutil.ignore_patterns("__pycache__")
-            )
-        yield root / "bin" / "python"
-    finally:
-        shutil.rmtree(root)
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can work in another user's name")
-def test_a_request_is_worked_on_in_the_name_of_its_user(
-    site: Site, tmp_path: Path, public_python: Path
-) -> None:
-    secret = tmp_path / "only-for-root"
-    secret.write_text("s3cret")
-    secret.chmod(0o600)
-    comment = f"profile_dir=p,profile_via=ssh,rank_table={secret}"
-    site.drop("1-0", nodes="n1", comment=comment, uid=_NOBODY)
-    argv = [public_python, "-m", "cluster_hook", "drain", f"--spool={site.spool.root}", "--attempts=1"]
-    environment = {**os.environ, "CLUSTER_HOOK_WEBHOOK_URL": "http://127.0.0.1:9/not-for-users"}
-    ended = subprocess.run(argv, capture_output=True, text=True, timeout=50, env=environment, check=False)
-    assert ended.returncode == 3, ended.stderr
-    assert "Permission denied" in site.reason("1-0")
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="any other user is refused before it comes to that")
-def test_a_user_that_this_host_does_not_know_ends_as_a_named_failure(site: Site) -> None:
-    site.drop("1-0", nodes="n1", uid=4_000_000_001)
-    site.drain(n_attempts=1)
-    assert "user 4000000001" in site.reason("1-0")
 
 
 def test_a_drain_with_nothing_to_do_ends_the_metrics_of_jobs_long_gone(site: Site, tmp_path: Path) -> None:
