@@ -62,6 +62,17 @@ class FinishedJob:
 
 
 @dataclass(frozen=True)
+class Wording:
+    """What people are advised to do, in the words of what they asked with."""
+
+    own_directory: str = "let each job write to a directory of its own, profile_dir=…/%j"
+    on_nodes: str = "on its nodes' own disks: profile_via=ssh in its comment"
+
+
+OF_SLURM = Wording()
+
+
+@dataclass(frozen=True)
 class ProfileRequest:
     """What a job's comment asks for; paths are absolute, with `%N` left where each node has its own.
 
@@ -74,6 +85,7 @@ class ProfileRequest:
     via: Via
     rank_table: Path | None
     is_own: bool = False
+    wording: Wording = OF_SLURM
 
     @property
     def is_per_node(self) -> bool:

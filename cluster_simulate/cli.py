@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,7 +47,9 @@ def _simulate(arguments: argparse.Namespace) -> ExitCode:
     faults = [parse_scenario(text) for text in arguments.scenario]
     job = simulate(spec_of(arguments), faults, arguments.seed, arguments.run)
     n_processes = (os.cpu_count() or 1) if job.spec.n_ranks >= _MANY_RANKS else 1
-    answer = write_run(job, arguments.out, arguments.form, arguments.framework, n_processes)
+    # As a profiler does: what a job wrote is told from another job's by its date.
+    dated_ns = time.time_ns() if arguments.dated is None else arguments.dated * 10**9
+    answer = write_run(job, arguments.out, arguments.form, arguments.framework, n_processes, dated_ns)
     if arguments.json:
         write_result(truth_to_json(answer))
     elif not arguments.quiet:

@@ -64,10 +64,14 @@ def build_parser(program: str) -> argparse.ArgumentParser:
     add = parser.add_argument
     add("out", type=named_path, metavar="OUT", help="run directory to write; must not exist yet")
     add("--scenario", action="append", default=[], metavar="SCENARIO", help="a fault, see below; repeatable")
-    add("--seed", type=int, default=1, help="same seed, same bytes (default %(default)s)")
+    add("--seed", type=int, default=1, help="same seed, same captures (default %(default)s)")
     add("--run", type=int, default=0, metavar="N", help="N-th run on the same machines (default %(default)s)")
     add("--framework", choices=("pt", "ms"), default="pt", help="PyTorch or MindSpore")
     add("--form", choices=("text", "db", "r1"), default="text", help="form of the files")
+    dated = (
+        "when the files are dated, in seconds since 1970 (default: now); for the same manifest.json each time"
+    )
+    add("--dated", type=int, metavar="S", help=dated)
     add("-q", "--quiet", action="store_true", help="print nothing")
     add("--json", action="store_true", help="print the truth as JSON, the same as in the file beside the run")
     add("--version", action="version", version=f"%(prog)s {VERSION}")

@@ -32,7 +32,10 @@ _CONNECTIONS = (
     "cluster_collect.transports.bounds cluster_collect.transports.command_output "
     "cluster_collect.transports.protocol cluster_collect.transports.read_ahead"
 )
-_HOOK = "cluster_hook.job cluster_hook.knownjob cluster_hook.processes"
+_HOOK = (
+    "cluster_hook.job cluster_hook.knownjob cluster_hook.processes cluster_hook.identity "
+    "cluster_hook.isolation cluster_hook.locks"
+)
 _STEP = (
     "cluster_analysis.trace cluster_analysis.thresholds cluster_analysis.numeric cluster_analysis.tables "
     "cluster_run"
@@ -214,7 +217,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         # Of both commands the hook knows a few values: it runs them as processes.
         **dict.fromkeys(_HOOK.split(), f"{_HOOK} cluster_run"),
         "cluster_hook.telling": (
-            "cluster_analysis.findings_json cluster_analysis.reports cluster_analysis.result "
+            "cluster_hook.locks cluster_analysis.findings_json cluster_analysis.reports "
+            "cluster_analysis.result "
             "cluster_analysis.sentences cluster_analysis.tables cluster_run"
         ),
         "cluster_hook.follow": (
@@ -222,7 +226,9 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             f"{_HOOK} cluster_run"
         ),
         "cluster_hook.slurm": f"cluster_hook.follow cluster_hook.telling {_HOOK} cluster_run",
-        "cluster_hook.spool": f"cluster_hook.slurm cluster_hook.telling {_HOOK} cluster_run",
+        "cluster_hook.spool": (
+            f"cluster_hook.slurm cluster_hook.follow cluster_hook.telling {_HOOK} cluster_run"
+        ),
         "cluster_hook.kubernetes": f"cluster_hook.follow cluster_hook.telling {_HOOK} cluster_run",
         "cluster_hook.options": ("cluster_hook.checks cluster_hook.follow cluster_hook.telling cluster_run"),
         "cluster_hook.checks": (

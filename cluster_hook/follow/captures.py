@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster_hook.job import FinishedJob
+from cluster_hook.job import OF_SLURM, FinishedJob, Wording
 from cluster_run.errors import InputError
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
 
@@ -31,8 +31,8 @@ class Survey:
     others: Mapping[Path, float]
 
 
-def captures_of(job: FinishedJob, root: Path, mirror: Path) -> Path:
-    """Return where the captures of `job` are, and nobody else's.
+def captures_of(job: FinishedJob, root: Path, mirror: Path, wording: Wording = OF_SLURM) -> Path:
+    """Return where the captures below `root` are that are the job's, and nobody else's.
 
     That is `root` itself, unless others lie below it too: then `mirror`, a tree of links to all but those.
 
@@ -40,16 +40,18 @@ def captures_of(job: FinishedJob, root: Path, mirror: Path) -> Path:
         NoProfileError: all captures below `root` are of other times than the job's.
         OSError: the links cannot be made.
     """
-    if job.began_s is None and job.ended_s is None:
-        return root
     survey = survey_captures(job, root)
+    if survey.others and job.began_s is None:
+        raise NoProfileError(
+            "nobody knows any more when this job began, so which captures there are its own",
+            wording.own_directory,
+        )
     if not survey.others:
         return root
     if not survey.own:
         raise NoProfileError(
             f"this job wrote no profile: {_why_not(job, survey.others)}",
-            "if they are the job's, clocks differ: let each job write to a directory of its own, "
-            "profile_dir=…/%j",
+            f"if they are the job's, clocks differ: {wording.own_directory}",
         )
     _clear(mirror)
     _link_all_but(root, mirror, frozenset(survey.others))
@@ -66,13 +68,18 @@ def survey_captures(job: FinishedJob, root: Path) -> Survey:
     for directory in tree.legacy:
         began.update((path, path.stat().st_mtime) for path in _legacy_files(directory))
     known = {path: at_s for path, at_s in began.items() if at_s is not None}
-    own = {path: at_s for path, at_s in known.items() if _ran_at(job, at_s)}
+    own = {path: at_s for path, at_s in known.items() if _ran_at(job, at_s, 0)}
+    # Slurm cuts times to whole seconds. The one in which the job ended may be the next one's first, unless
+    # all that the job wrote is of that second.
+    own = own or {path: at_s for path, at_s in known.items() if _ran_at(job, at_s, 1)}
     return Survey(root, own, {path: at_s for path, at_s in known.items() if path not in own})
 
 
-def _ran_at(job: FinishedJob, at_s: float) -> bool:
-    # Slurm cuts times to whole seconds, so the second in which the job ended is the job's.
-    return (job.began_s is None or at_s >= job.began_s) and (job.ended_s is None or at_s < job.ended_s + 1)
+def _ran_at(job: FinishedJob, at_s: float, more_s: float) -> bool:
+    # Nobody's, where it is not known when the job began.
+    return job.began_s is not None and (
+        job.began_s <= at_s and (job.ended_s is None or at_s < job.ended_s + more_s)
+    )
 
 
 def _oldest_s(capture: Path) -> float | None:

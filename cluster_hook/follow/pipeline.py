@@ -18,6 +18,7 @@ from cluster_hook.follow.inventory import (
     resolve_addresses,
     server_ids_of,
 )
+from cluster_hook.follow.modes import no_wider_than
 from cluster_hook.follow.view import View, view_of_nodes, view_of_one, write_view
 from cluster_hook.identity import refuse_as_root
 from cluster_hook.isolation import our_command
@@ -126,6 +127,12 @@ def plan_run(job: FinishedJob, request: ProfileRequest, defaults: HostDefaults) 
     return RunPlan(run, results, inventory=text, names=HostNames(addresses))
 
 
+def readable_at(job: FinishedJob, request: ProfileRequest) -> Path:
+    """Return the directory that says who may read the job's data, as far as it is seen from here."""
+    profile_dir = Path(request.profile_dir.partition("%N")[0])
+    return profile_dir if profile_dir.is_dir() else job.work_dir
+
+
 def _is_shared(job: FinishedJob, request: ProfileRequest) -> bool:
     """Whether the data lie where every node sees them: in the work directory, or on the network.
 
@@ -146,7 +153,8 @@ def follow(job: FinishedJob, request: ProfileRequest, options: FollowOptions) ->
         refuse_as_root(job.uid, "a job's data")
         plan = plan_run(job, request, options.host_defaults or {})
         results, names = plan.results, plan.names
-        outcome = _carry_out(job, request, plan, options)
+        with no_wider_than(readable_at(job, request), results):
+            outcome = _carry_out(job, request, plan, options)
     except NoProfileError as error:
         # The results there are, if any, are another job's.
         outcome = failed(job, None, str(error))
@@ -156,7 +164,7 @@ def follow(job: FinishedJob, request: ProfileRequest, options: FollowOptions) ->
         outcome = without_names(outcome, names)
     if outcome.results is not None:
         # A full or read-only disk must not hide the reason: the line in the log still has it.
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError), no_wider_than(readable_at(job, request), outcome.results):
             write_text_whole(outcome.results / OUTCOME_NAME, outcome_text(outcome))
     return outcome
 
@@ -187,12 +195,12 @@ def _carry_out(job: FinishedJob, request: ProfileRequest, plan: RunPlan, options
     elif not plan.run.is_dir():
         reason = (
             f"there is no directory {plan.run}; the job wrote no profile, or elsewhere "
-            "(on its nodes' own disks: profile_via=ssh in its comment)"
+            f"({request.wording.on_nodes})"
         )
         return failed(job, None, reason)
     run = plan.run
     if not request.is_own:
-        run = captures_of(job, run, job.work_dir / f"cluster-captures-{job.job}")
+        run = captures_of(job, run, job.work_dir / f"cluster-captures-{job.job}", request.wording)
     end = _analyse(job, replace(plan, run=run), options)
     if end.code not in (ExitCode.DONE, ExitCode.INCOMPLETE, ExitCode.FINDINGS):
         return failed(job, plan.results, end.reason)

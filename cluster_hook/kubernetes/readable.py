@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from pathlib import Path
@@ -35,6 +36,15 @@ def why_unreadable(top: Path) -> str:
         f"mode {stat.S_IMODE(status.st_mode):04o}). Let the job write with umask 022, or with umask 027 and "
         "set supplementalGroups of the sweep to that group. For what is there: chmod -R a+rX"
     )
+
+
+def owner_of(directory: str) -> int | None:
+    """Return whose the data in a directory are, or in the one above it that is there; None for nobody's."""
+    top = Path(directory.partition("%N")[0])
+    for one in (top, *top.parents):
+        with contextlib.suppress(OSError):
+            return one.stat().st_uid
+    return None
 
 
 def profile_directory(job: TrainingJob, profiles: Path) -> str:

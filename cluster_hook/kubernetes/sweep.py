@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cluster_hook.follow.pipeline import FollowOptions, failed, follow
-from cluster_hook.job import FinishedJob, ProfileRequest
+from cluster_hook.job import FinishedJob, ProfileRequest, Wording
 from cluster_hook.kubernetes.api import ApiClient, ApiError
 from cluster_hook.kubernetes.holding import hold, release
 from cluster_hook.kubernetes.node_disks import (
@@ -28,12 +28,13 @@ from cluster_hook.kubernetes.node_disks import (
     wait_for_nodes,
 )
 from cluster_hook.kubernetes.raw_files import bring_raw, with_raw_asked
-from cluster_hook.kubernetes.readable import profile_directory, why_unreadable
+from cluster_hook.kubernetes.readable import owner_of, profile_directory, why_unreadable
 from cluster_hook.kubernetes.trainingjob import (
     ATTEMPTS,
     CLAIM,
     KINDS,
     NODE_DIR,
+    PROFILE_DIR,
     REPORT,
     RESULTS,
     STATE,
@@ -58,6 +59,10 @@ SweptState = Literal["done", "failed", "retried", "later", "elsewhere", "unreada
 
 #: Annotations of one object share 256 KiB; a summary needs far less.
 _MAX_SUMMARY = 1000
+WORDING = Wording(
+    own_directory=f"let each job write to a directory of its own, {PROFILE_DIR}: jobs/NAME",
+    on_nodes=f"on its nodes' own disks: the annotation {NODE_DIR}",
+)
 
 
 @dataclass(frozen=True)
@@ -246,8 +251,9 @@ def _follow(job: TrainingJob, options: SweepOptions) -> Outcome:
         results=finished.work_dir / ANALYSIS_OUTPUT_NAME,
         via="shared",
         rank_table=rank_table if rank_table.is_file() else None,
+        wording=WORDING,
     )
-    return follow(finished, request, options.follow)
+    return follow(replace(finished, uid=owner_of(profile_dir)), request, options.follow)
 
 
 def _follow_nodes(job: TrainingJob, finished: FinishedJob, options: SweepOptions) -> Outcome:
@@ -258,9 +264,13 @@ def _follow_nodes(job: TrainingJob, finished: FinishedJob, options: SweepOptions
     except (ClusterError, OSError) as error:
         return failed(finished, None, str(error))
     results = finished.work_dir / ANALYSIS_OUTPUT_NAME
-    request = ProfileRequest(str(assembled.run), results, "shared", None)
+    request = ProfileRequest(str(assembled.run), results, "shared", None, wording=WORDING)
     # What is made on the way lies beside the parts, and goes with them.
-    outcome = follow(replace(finished, work_dir=assembled.run.parent), request, options.follow)
+    outcome = follow(
+        replace(finished, work_dir=assembled.run.parent, uid=owner_of(str(assembled.run))),
+        request,
+        options.follow,
+    )
     if options.follow.keep_raw == SUSPECTS:
         outcome = with_raw_asked(outcome, asked, str(finished.work_dir.relative_to(options.results)))
     if not assembled.missing or outcome.state == "failed":

@@ -44,12 +44,17 @@ class ForgottenJobError(InputError):
     """Slurm answers, and does not know the job any more."""
 
 
+class AmbiguousRecordError(InputError):
+    """What Slurm says of a job may be its user's words, made to look like Slurm's."""
+
+
 def read_jobs(job: str) -> tuple[FinishedJob, ...]:
     """Return the job as slurmctld knows it; one value for each task of a job array.
 
     Raises:
         ForgottenJobError: Slurm does not know the job any more.
-        InputError: Slurm does not answer, or what it says is not this job alone.
+        AmbiguousRecordError: a name, comment or path in it could speak for other fields.
+        InputError: Slurm does not answer.
     """
     records = _records(_describe(job), job)
     leader = records[0].get("HetJobId", "")
@@ -100,7 +105,7 @@ def parse_jobs(text: str, asked: str) -> tuple[FinishedJob, ...]:
     out where their tasks are listed. The parts of a heterogeneous job are one job.
 
     Raises:
-        InputError: a name, comment or path in it could speak for other fields.
+        AmbiguousRecordError: a name, comment or path in it could speak for other fields.
     """
     return _jobs(_records(text, asked))
 
@@ -126,15 +131,19 @@ def _records(text: str, asked: str) -> tuple[Mapping[str, str], ...]:
     base = re.split(r"[_+]", asked)[0]
     for fields in records:
         if missing := [name for name in ("UserId", "NodeList", "WorkDir") if name not in fields]:
-            raise InputError(f"job {asked}: Slurm's record has no {missing[0]}: {str(fields)[:200]}")
+            raise AmbiguousRecordError(
+                f"job {asked}: Slurm's record has no {missing[0]}: {str(fields)[:200]}"
+            )
         if base not in (fields["JobId"], fields.get("ArrayJobId"), fields.get("HetJobId")):
-            raise InputError(f"job {asked}: Slurm described job {fields['JobId'][:40]}")
+            raise AmbiguousRecordError(f"job {asked}: Slurm described job {fields['JobId'][:40]}")
     if not records:
-        raise InputError(f"job {asked}: Slurm described no job: {text[:80]!r}")
+        raise AmbiguousRecordError(f"job {asked}: Slurm described no job: {text[:80]!r}")
     if len({fields["UserId"] for fields in records}) > 1 or len({one["JobId"] for one in records}) < len(
         records
     ):
-        raise InputError(f"job {asked}: its name or comment looks like another job's record", _RENAME)
+        raise AmbiguousRecordError(
+            f"job {asked}: its name or comment looks like another job's record", _RENAME
+        )
     return tuple(records)
 
 
@@ -204,7 +213,7 @@ def _fields(line: str) -> dict[str, str]:
     for name, value in pairs:
         if name in fields:
             number = head.partition(" ")[0].removeprefix("JobId=")[:40]
-            raise InputError(f"job {number}: Slurm's record of it says {name} twice", _RENAME)
+            raise AmbiguousRecordError(f"job {number}: Slurm's record of it says {name} twice", _RENAME)
         fields[name] = "" if value == "(null)" else value
     return fields
 

@@ -11,8 +11,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Literal
 
-from cluster_hook.follow.pipeline import not_ended
+from cluster_hook.follow.pipeline import failed, not_ended
 from cluster_hook.job import FinishedJob
+from cluster_hook.slurm.commands import AmbiguousRecordError
 from cluster_hook.slurm.post import with_state
 from cluster_hook.slurm.worker import follow_as_its_user
 from cluster_hook.spool.request import parse_request_file
@@ -175,6 +176,8 @@ def _run_worker(
     """Return how following the job ended; the error where Slurm did not say how the job itself did."""
     try:
         job = options.ask_slurm(job)
+    except AmbiguousRecordError as error:
+        return failed(job, None, str(error), is_permanent=True)
     except InputError as error:
         return error
     if not job.has_ended:

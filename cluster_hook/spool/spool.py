@@ -6,6 +6,8 @@ done/<key>.json      how it ended
 failed/<key>.json    why it was given up, with the request beside it as <key>.job
 attempts/<key>.json  how often it was tried, and when last
 log/<key>.log        what the commands said
+untold/<key>.json    a message that was not sent yet
+done/<key>.told      why a message was not sent, empty where it was
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from cluster_hook.spool.request import MAX_REQUEST_BYTES
 from cluster_run.errors import InputError
 from cluster_run.files import write_text_whole
 
-_AREAS = ("pending", "active", "done", "failed", "attempts", "log")
+_AREAS = ("pending", "active", "done", "failed", "attempts", "log", "untold")
 _KEY = re.compile(r"[0-9]+-[0-9]+")
 
 
@@ -158,6 +160,17 @@ class Spool:
         except (OSError, ValueError, KeyError, TypeError):
             return False
 
+    def note_told(self, key: str, trouble: str) -> None:
+        """Record that the message of a request was sent, or why not."""
+        write_text_whole(self.path("done", key, ".told"), trouble)
+
+    def told(self, key: str) -> str | None:
+        """Return why the message of a request was not sent, empty where it was; None where none was tried."""
+        try:
+            return self.path("done", key, ".told").read_text()
+        except OSError:
+            return None
+
     def forget(self, key: str, area: str) -> None:
         """Remove a finished request and what was kept to work on it."""
         self.path(area, key, ".job").unlink(missing_ok=True)
@@ -177,8 +190,8 @@ class Spool:
     def prune(self, keep_s: float) -> None:
         """Remove the records of requests that ended more than `keep_s` seconds ago."""
         oldest = time.time() - keep_s
-        for area in ("done", "failed", "log"):
-            for path in (self.root / area).iterdir():
+        for area in ("done", "failed", "log", "untold"):
+            for path in (self.root / area).glob("[!.]*"):
                 with contextlib.suppress(FileNotFoundError):
                     if path.lstat().st_mtime < oldest:
                         path.unlink()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import time
@@ -24,7 +25,7 @@ from cluster_hook.spool.spool import Spool
 from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_hook.telling.metrics import place_drain_metrics, prune_metrics
 from cluster_hook.telling.outcome import outcome_document
-from cluster_hook.telling.tell import tell
+from cluster_hook.telling.teller import Teller
 from cluster_run.command_line import named_path, positive_number
 from cluster_run.errors import ExitCode, InputError
 from cluster_run.standard_streams import as_log, write_result
@@ -108,7 +109,17 @@ def _drain(arguments: argparse.Namespace) -> ExitCode:
         worker_arguments=forwarded_work_arguments(arguments),
     )
 
-    def told(drained: Drained) -> None:
+    os.nice(_NICENESS)
+    spool = Spool(arguments.spool)
+    spool.prepare()
+
+    def said(key: str, trouble: str) -> None:
+        with contextlib.suppress(OSError):
+            spool.note_told(key, trouble)
+        if trouble:
+            print(f"cluster-hook: {key}: {trouble}", file=sys.stderr, flush=True)
+
+    def ended(drained: Drained) -> None:
         with as_log():
             if arguments.json:
                 outcome = outcome_document(drained.outcome) if drained.outcome else None
@@ -117,17 +128,15 @@ def _drain(arguments: argparse.Namespace) -> ExitCode:
             else:
                 write_result(f"{drained.key} {drained.state}: {drained.text}\n")
         if drained.outcome is not None:
-            for trouble in tell(drained.outcome, telling):
-                print(f"cluster-hook: {trouble}", file=sys.stderr)
+            teller.tell(drained.key, drained.outcome)
 
-    os.nice(_NICENESS)
-    spool = Spool(arguments.spool)
     looked = _looker(spool, telling.prometheus_dir) if telling.prometheus_dir else lambda: None
-    ended = drain(spool, options, told, looked)
-    if ended is None:
+    with Teller(telling, said, spool.root / "untold") as teller:
+        all_ended = drain(spool, options, ended, looked)
+    if all_ended is None:
         print("cluster-hook: another drain is at work on this spool", file=sys.stderr)
         return ExitCode.DONE
-    return drain_code(ended)
+    return drain_code(all_ended)
 
 
 def _looker(spool: Spool, directory: Path) -> Callable[[], None]:

@@ -27,7 +27,7 @@ from cluster_hook.slurm.submit import SubmitOptions, submit_with_post_job
 from cluster_hook.slurm.worker import follow_as_its_user
 from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_hook.telling.outcome import outcome_to_line
-from cluster_hook.telling.tell import tell
+from cluster_hook.telling.teller import Teller
 from cluster_run.command_line import named_path, positive_number
 from cluster_run.errors import ExitCode, InputError, worst
 from cluster_run.standard_streams import write_result
@@ -144,15 +144,20 @@ def _slurm_post(arguments: argparse.Namespace) -> ExitCode:
     else:
         jobs = find_jobs(arguments.slurm_job, known)
     codes = []
-    for job in jobs:
-        if os.geteuid() == 0 and job.uid != 0:
-            work = forwarded_work_arguments(arguments)
-            outcome = follow_as_its_user(job, work, deadline_s=options.deadline_s)
-        else:
-            outcome = follow_one(job, options)
-        for trouble in tell(outcome, telling):
-            print(f"cluster-hook: {trouble}", file=sys.stderr)
-        line = outcome_to_line(outcome) if arguments.json else outcome.told(telling.language) + "\n"
-        write_result(line)
-        codes.append(outcome.code)
+    with Teller(telling, _say_trouble) as teller:
+        for job in jobs:
+            if os.geteuid() == 0 and job.uid != 0:
+                work = forwarded_work_arguments(arguments)
+                outcome = follow_as_its_user(job, work, deadline_s=options.deadline_s)
+            else:
+                outcome = follow_one(job, options)
+            teller.tell(job.job, outcome)
+            line = outcome_to_line(outcome) if arguments.json else outcome.told(telling.language) + "\n"
+            write_result(line)
+            codes.append(outcome.code)
     return worst(*codes)
+
+
+def _say_trouble(job: str, trouble: str) -> None:
+    if trouble:
+        print(f"cluster-hook: job {job}: {trouble}", file=sys.stderr, flush=True)

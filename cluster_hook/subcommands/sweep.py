@@ -21,7 +21,7 @@ from cluster_hook.options import (
 from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_hook.telling.metrics import prune_metrics
 from cluster_hook.telling.outcome import outcome_document
-from cluster_hook.telling.tell import tell
+from cluster_hook.telling.teller import Teller
 from cluster_run.command_line import named_path, positive_number
 from cluster_run.errors import ExitCode, UsageError
 from cluster_run.ids import SUSPECTS
@@ -143,10 +143,14 @@ def _sweep(arguments: argparse.Namespace) -> ExitCode:
             else:
                 write_result(f"{swept.job} {swept.state}: {swept.text}\n")
         if swept.outcome is not None and swept.state in ("done", "failed", "unreadable"):
-            for trouble in tell(swept.outcome, telling):
-                print(f"cluster-hook: {trouble}", file=sys.stderr)
+            teller.tell(swept.job, swept.outcome)
+
+    def said(job: str, trouble: str) -> None:
+        if trouble:
+            print(f"cluster-hook: {job}: {trouble}", file=sys.stderr, flush=True)
 
     if telling.prometheus_dir is not None:
         prune_metrics(telling.prometheus_dir)
-    sweep(ApiClient(access), options, told)
+    with Teller(telling, said) as teller:
+        sweep(ApiClient(access), options, told)
     return ExitCode.DONE

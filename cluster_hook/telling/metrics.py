@@ -98,14 +98,20 @@ def _text(samples: Mapping[str, Mapping[str, str]], meanings: Mapping[str, str] 
     return "\n".join(lines) + "\n"
 
 
+def safe_name(text: str) -> str:
+    """Return the text as a part of a file's name."""
+    return "".join(one if (one.isalnum() and one.isascii()) or one in "-_" else "_" for one in text)
+
+
 def place_metrics(text: str, job: str, directory: Path, keep_s: float = KEEP_S) -> None:
     """Write the metrics of `job` into the collector's directory, to end `keep_s` from now.
 
     Raises:
         InputError: the directory is missing or cannot be written, or the metrics are not ours.
     """
-    safe = "".join(one if (one.isalnum() and one.isascii()) or one in "-_" else "_" for one in job)
-    _write(directory / f"{metric_names.PREFIX}{safe}.prom", labelled(text, job, time.time() + keep_s))
+    _write(
+        directory / f"{metric_names.PREFIX}{safe_name(job)}.prom", labelled(text, job, time.time() + keep_s)
+    )
 
 
 def place_drain_metrics(requests: Mapping[str, int], directory: Path) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from cluster_analysis.sentences.phrase import Language
-from cluster_hook.telling.metrics import KEEP_S, metrics_of_a_failure, place_metrics, prune_metrics
-from cluster_hook.telling.outcome import Outcome, outcome_document
-from cluster_hook.telling.webhook import Webhook, post
-from cluster_run.errors import InputError
+from cluster_hook.telling.metrics import KEEP_S
+from cluster_hook.telling.outcome import Outcome
+from cluster_hook.telling.webhook import Webhook
 
 #: What is worth a message: `findings` a warning or worse; `problems` also what could not be read or done.
 TellWhen = Literal["findings", "problems", "always", "never"]
@@ -42,22 +40,6 @@ def is_worth_telling(outcome: Outcome, when: TellWhen) -> bool:
         return when == "problems" and outcome.state == "failed"
     has_problems = bool(verdict.problems) or verdict.verdict == "unknown"
     return bool(verdict.faults) or (when == "problems" and has_problems)
-
-
-def tell(outcome: Outcome, options: TellOptions) -> tuple[str, ...]:
-    """Send what is to be sent; return what went wrong with it, which never fails the hook."""
-    troubles = []
-    metrics = metrics_of_a_failure(time.time()) if outcome.state == "failed" else outcome.metrics
-    if options.prometheus_dir is not None and metrics:
-        try:
-            place_metrics(metrics, outcome.job, options.prometheus_dir, options.keep_metrics_s)
-        except InputError as error:
-            troubles.append(str(error))
-        prune_metrics(options.prometheus_dir)
-    if options.webhook is not None and is_worth_telling(outcome, options.when):
-        trouble = post(options.webhook, message_text(outcome, options.language), outcome_document(outcome))
-        troubles += [f"job {outcome.job}: nobody was told: {trouble}"] if trouble else []
-    return tuple(troubles)
 
 
 def message_text(outcome: Outcome, language: Language = "en") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import threading
@@ -11,6 +12,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from pathlib import Path
 from typing import Literal
@@ -36,6 +38,8 @@ DEADLINE_S = 10.0
 _MAX_TEXT = 1900
 #: Before the second attempt.
 PAUSE_S = 3.0
+#: A server may ask for a pause of so long.
+LONGEST_PAUSE_S = 60.0
 #: Answers that a second attempt may better.
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 
@@ -108,15 +112,16 @@ def _calling_nobody(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Trouble:
-    """Why a message did not arrive, and whether it may a moment later."""
+class Trouble:
+    """Why a message did not arrive, and whether it may later; `after_s` is when the server said so."""
 
     text: str
-    is_passing: bool
+    may_pass: bool
+    after_s: float | None = None
 
 
 #: The message may have arrived, so it is not sent again.
-_LATE = _Trouble("the webhook did not answer in time", is_passing=False)
+_LATE = Trouble("the webhook did not answer in time", may_pass=False)
 
 
 def post(
@@ -125,21 +130,25 @@ def post(
     details: Mapping[str, object],
     deadline_s: float = DEADLINE_S,
     pause_s: float = PAUSE_S,
-) -> str:
-    """Post a message; return why it failed, without the address, or an empty string.
+) -> Trouble | None:
+    """Post a message; return why it failed, without the address, or None.
 
-    What may pass is tried once more after a pause: no connection, too many requests, a server that restarts.
+    What may pass is tried once more: no connection, too many requests, a server that restarts. That is after
+    a pause, or when the server says (`Retry-After`), unless it says a time that nobody waits for.
     """
     body = message_body(webhook.format, text, details)
     trouble = _post_in_time(webhook, body, deadline_s)
-    if trouble is not None and trouble.is_passing:
-        time.sleep(pause_s)
+    if trouble is not None and trouble.may_pass:
+        after_s = pause_s if trouble.after_s is None else trouble.after_s
+        if after_s > LONGEST_PAUSE_S:
+            return trouble
+        time.sleep(after_s)
         trouble = _post_in_time(webhook, body, deadline_s)
-    return trouble.text if trouble is not None else ""
+    return trouble
 
 
-def _post_in_time(webhook: Webhook, body: bytes, deadline_s: float) -> _Trouble | None:
-    ends: list[_Trouble | None] = []
+def _post_in_time(webhook: Webhook, body: bytes, deadline_s: float) -> Trouble | None:
+    ends: list[Trouble | None] = []
     # A thread, because no socket option ends a name server that hangs, or an answer that comes byte by byte.
     poster = threading.Thread(target=lambda: ends.append(_post(webhook, body, deadline_s)), daemon=True)
     poster.start()
@@ -147,7 +156,7 @@ def _post_in_time(webhook: Webhook, body: bytes, deadline_s: float) -> _Trouble 
     return ends[0] if ends else _LATE
 
 
-def _post(webhook: Webhook, body: bytes, deadline_s: float) -> _Trouble | None:
+def _post(webhook: Webhook, body: bytes, deadline_s: float) -> Trouble | None:
     request = urllib.request.Request(  # noqa: S310  find_webhook lets only http and https through
         webhook.url,
         data=body,
@@ -161,16 +170,26 @@ def _post(webhook: Webhook, body: bytes, deadline_s: float) -> _Trouble | None:
             answer = response.read(4096)
     except urllib.error.HTTPError as error:
         error.close()
-        return _Trouble(f"the webhook answered {error.code}", error.code in _PASSING)
+        after_s = _seconds_until(error.headers.get("Retry-After", ""))
+        return Trouble(f"the webhook answered {error.code}", error.code in _PASSING, after_s)
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)
         if isinstance(reason, TimeoutError):
             return _LATE
         # Only what fails before the message is sent comes as this error.
         never_sent = isinstance(error, urllib.error.URLError)
-        return _Trouble("the webhook cannot be reached", is_passing=never_sent)
+        return Trouble("the webhook cannot be reached", may_pass=never_sent)
     refusal = _refusal(webhook.format, answer)
-    return _Trouble(refusal, is_passing=False) if refusal else None
+    return Trouble(refusal, may_pass=False) if refusal else None
+
+
+def _seconds_until(text: str) -> float | None:
+    """Return the seconds that a server asks to wait: it says their number, or a date."""
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    with contextlib.suppress(ValueError):
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    return None
 
 
 def _refusal(chosen: WebhookFormat, answer: bytes) -> str:

@@ -9,6 +9,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -32,16 +33,23 @@ from cluster_simulate.job.truth import Truth, truth, truth_path, truth_to_json
 
 Form = Literal["text", "db", "r1"]
 
-_MTIME_NS = int(EPOCH_US) * 1000
+#: When the files of a job are dated unless somebody says another time, in ns since 1970.
+DATED_NS = int(EPOCH_US) * 1000
 _OUTPUT = layout.PROFILER_OUTPUT_NAME
 
 
 def write_run(
-    job: SimulatedJob, out: Path, form: Form = "text", framework: Framework = "pt", n_processes: int = 1
+    job: SimulatedJob,
+    out: Path,
+    form: Form = "text",
+    framework: Framework = "pt",
+    n_processes: int = 1,
+    dated_ns: int = DATED_NS,
 ) -> Truth:
     """Write a run directory, manifest last, and `truth_path(out)` beside it; return the truth.
 
-    The same job gives the same bytes, however many processes write it.
+    The same job gives the same bytes, however many processes write it. The captures' files are dated
+    `dated_ns`, in ns since 1970; what they hold is not.
 
     Raises:
         InputError: `out` exists already, or cannot be written.
@@ -50,7 +58,7 @@ def write_run(
         raise InputError(f"{out}: there is something already", "give a directory that does not exist yet")
     try:
         captured = capture(job, framework)
-        hosts = _write_hosts(captured, out, form, n_processes)
+        hosts = _write_hosts(_Output(captured, out, form, dated_ns), n_processes)
         write_text_whole(out / layout.RANK_TABLE_NAME, rank_table_json(job))
         mapping = "".join(f"{server_id(host)} {host + 1}\n" for host in range(job.spec.n_hosts))
         write_text_whole(out / layout.MAPPING_NAME, mapping)
@@ -87,18 +95,28 @@ def _device_address(rank: int) -> str:
     return f"10.{100 + rank // 62500}.{rank // 250 % 250}.{rank % 250 + 1}"
 
 
-def _write_hosts(captured: CapturedJob, out: Path, form: Form, n_processes: int) -> tuple[HostOutcome, ...]:
+@dataclass(frozen=True)
+class _Output:
+    """What is written where, in which form, and how it is dated."""
+
+    captured: CapturedJob
+    out: Path
+    form: Form
+    dated_ns: int
+
+
+def _write_hosts(output: _Output, n_processes: int) -> tuple[HostOutcome, ...]:
     """Write the files of all hosts, each process every n-th one."""
-    n_hosts = captured.job.spec.n_hosts
+    n_hosts = output.captured.job.spec.n_hosts
     if n_processes <= 1:
-        return tuple(_write_host(captured, out, host, form) for host in range(n_hosts))
+        return tuple(_write_host(output, host) for host in range(n_hosts))
     # A fork shares the arrays of the job; any other way would copy them to every process.
     context = multiprocessing.get_context("fork")
     results = context.SimpleQueue()
     shares = [range(first, n_hosts, n_processes) for first in range(n_processes)]
     writers = [
         # Daemons end with this process; others it would wait for, and they for it, once it is interrupted.
-        context.Process(target=_write_share, args=(captured, out, form, share, results), daemon=True)
+        context.Process(target=_write_share, args=(output, share, results), daemon=True)
         for share in shares
     ]
     for writer in writers:
@@ -119,9 +137,7 @@ def _write_hosts(captured: CapturedJob, out: Path, form: Form, n_processes: int)
 
 
 def _write_share(
-    captured: CapturedJob,
-    out: Path,
-    form: Form,
+    output: _Output,
     hosts: range,
     results: multiprocessing.SimpleQueue[list[HostOutcome] | ClusterError],
 ) -> None:
@@ -130,24 +146,24 @@ def _write_share(
         if not is_ignored(number):
             signal.signal(number, signal.SIG_DFL)
     try:
-        results.put([_write_host(captured, out, host, form) for host in hosts])
+        results.put([_write_host(output, host) for host in hosts])
     except ClusterError as error:
         results.put(error)
     except OSError as error:
-        results.put(InputError(f"{out}: cannot write: {error.strerror or error}"))
+        results.put(InputError(f"{output.out}: cannot write: {error.strerror or error}"))
 
 
-def _write_host(captured: CapturedJob, out: Path, host: int, form: Form) -> HostOutcome:
+def _write_host(output: _Output, host: int) -> HostOutcome:
     """Write the files of all ranks of a host."""
-    spec = captured.job.spec
-    home = layout.host_directory(out, HostId(str(host + 1)))
+    captured, spec = output.captured, output.captured.job.spec
+    home = layout.host_directory(output.out, HostId(str(host + 1)))
     home.mkdir(parents=True, exist_ok=True)
     present = set(seen_ranks(captured.job))
     files: list[CollectedFile] = []
     for rank in range(host * spec.ranks_per_host, min((host + 1) * spec.ranks_per_host, spec.n_ranks)):
         if rank in present:
-            contents = _rank_files(captured, rank, form)
-            files += [_write(out, home, name, content) for name, content in contents.items()]
+            contents = _rank_files(captured, rank, output.form)
+            files += [_write(output, home, name, content) for name, content in contents.items()]
     return HostOutcome(HostId(str(host + 1)), ServerId(server_id(host)), "complete", FileList(files))
 
 
@@ -187,16 +203,16 @@ def database_files(captured: CapturedJob, rank: int) -> Mapping[str, bytes]:
         return {path.name: path.read_bytes() for path in (profiler, small)}
 
 
-def _write(out: Path, home: Path, name: str, content: bytes) -> CollectedFile:
+def _write(output: _Output, home: Path, name: str, content: bytes) -> CollectedFile:
     path = home / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
-    os.utime(path, ns=(_MTIME_NS, _MTIME_NS))
+    os.utime(path, ns=(output.dated_ns, output.dated_ns))
     return CollectedFile(
-        path=path.relative_to(out).as_posix(),
+        path=path.relative_to(output.out).as_posix(),
         source=f"/home/summary/profiler/{name}",
         size_bytes=len(content),
-        mtime_ns=_MTIME_NS,
+        mtime_ns=output.dated_ns,
         sha256=hashlib.sha256(content).hexdigest(),
         state="stored",
     )

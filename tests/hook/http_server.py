@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +24,7 @@ def mailbox(
     hang: threading.Event | None = None,
     location: str = "",
     statuses: Sequence[int] = (),
+    headers: Mapping[str, str] | None = None,
 ) -> Iterator[Mailbox]:
     """Run a server that answers the first POSTs with `statuses` and every later one alike; with `hang` only
     once that is set.
@@ -37,8 +38,8 @@ def mailbox(
             if hang is not None:
                 hang.wait(20)
             self.send_response([*statuses, *[status] * len(box.received)][len(box.received) - 1])
-            if location:
-                self.send_header("Location", location)
+            for name, value in {**(headers or {}), **({"Location": location} if location else {})}.items():
+                self.send_header(name, value)
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
             self.wfile.write(answer)

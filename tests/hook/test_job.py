@@ -74,3 +74,14 @@ def test_a_job_travels_as_text_unchanged(nodes: tuple[str, ...] | None) -> None:
 def test_a_text_that_is_no_job_is_refused(text: str) -> None:
     with pytest.raises(InputError):
         job_from_text(text)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_own"), [("p/%j", True), ("p/%A_%a", True), ("p/%A", False), ("p/%a", False)]
+)
+def test_a_task_of_an_array_has_a_directory_of_its_own_where_its_name_says_so(
+    pattern: str, is_own: bool
+) -> None:
+    request = parse_request(a_job(array_job="7", array_task="3", comment=f"profile_dir={pattern}"))
+    assert request is not None
+    assert request.is_own is is_own

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_hook.follow.captures import NoProfileError, captures_of
+from cluster_hook.follow.captures import NoProfileError, captures_of, survey_captures
 from cluster_hook.job import FinishedJob, parse_request
 from tests.hook.jobs import a_job
 
@@ -98,11 +98,26 @@ def test_the_second_in_which_a_job_ended_is_the_jobs(job: FinishedJob, tmp_path:
     assert captures_of(job, tmp_path / "prof", tmp_path / "mirror") == tmp_path / "prof"
 
 
-def test_when_nobody_knows_when_the_job_ran_all_captures_are_its_own(tmp_path: Path) -> None:
+def test_when_nobody_knows_when_the_job_ran_no_capture_is_said_to_be_its_own(tmp_path: Path) -> None:
     a_capture(tmp_path / "prof", 0, _EARLIER_S)
-    a_capture(tmp_path / "prof", 1, _LATER_S)
-    job = a_job(work_dir=tmp_path)
-    assert captures_of(job, tmp_path / "prof", tmp_path / "mirror") == tmp_path / "prof"
+    with pytest.raises(NoProfileError, match="nobody knows any more"):
+        captures_of(a_job(work_dir=tmp_path), tmp_path / "prof", tmp_path / "mirror")
+
+
+def test_a_capture_of_the_second_in_which_the_next_job_starts_is_the_next_ones(
+    job: FinishedJob, tmp_path: Path
+) -> None:
+    a_capture(tmp_path / "prof", 0, _DURING_S)
+    following = a_capture(tmp_path / "prof", 1, 3000.5)
+    survey = survey_captures(job, tmp_path / "prof")
+    assert (len(survey.own), list(survey.others)) == (1, [following])
+
+
+def test_a_job_all_of_whose_captures_are_of_its_last_second_has_them(
+    job: FinishedJob, tmp_path: Path
+) -> None:
+    a_capture(tmp_path / "prof", 0, 3000.5)
+    assert len(survey_captures(job, tmp_path / "prof").own) == 1
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from cluster_hook.spool.drain import DrainOptions, drain
 from cluster_hook.spool.spool import Attempts, Spool
 from cluster_hook.telling.metrics import place_metrics
 from cluster_run.errors import InputError
+from tests.hook.http_server import mailbox
 from tests.hook.spool.spool_site import Site
 
 
@@ -242,6 +244,21 @@ def test_records_of_long_ago_are_removed(site: Site) -> None:
     os.utime(record, (0, 0))
     site.drain()
     assert not record.exists()
+
+
+def test_a_webhook_that_hangs_stops_no_drain(site: Site, tmp_path: Path) -> None:
+    answers = threading.Event()
+    with mailbox(hang=answers) as box:
+        (tmp_path / "webhook").write_text(box.url)
+        for number in range(1, 5):
+            site.drop(f"{number}-0")
+        process = site.start_drain("--tell=always", f"--webhook-file={tmp_path / 'webhook'}")
+        wait_until(lambda: len(list((site.spool.root / "done").glob("*.json"))) == 4)
+        assert len(box.received) <= 1, "they were done before the first message was answered"
+        answers.set()
+        process.communicate(timeout=20)
+        assert len(box.received) == 4
+    assert [site.spool.told(f"{number}-0") for number in range(1, 5)] == [""] * 4
 
 
 def test_a_drain_with_nothing_to_do_ends_the_metrics_of_jobs_long_gone(site: Site, tmp_path: Path) -> None:

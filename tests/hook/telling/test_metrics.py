@@ -21,7 +21,8 @@ from cluster_hook.telling.metrics import (
     write_metrics,
 )
 from cluster_hook.telling.outcome import Outcome
-from cluster_hook.telling.tell import TellOptions, tell
+from cluster_hook.telling.tell import TellOptions
+from cluster_hook.telling.teller import Teller
 from cluster_run.errors import ExitCode, InputError
 
 _METRICS = """\
@@ -34,6 +35,14 @@ cluster_analysis_verdict{verdict="degraded"} 0
 cluster_analysis_step_seconds 0.2827
 """
 _FAILED = Outcome("12", "train", "FAILED", "failed", ExitCode.FAILED, reason="no data")
+
+
+def tell(outcome: Outcome, options: TellOptions) -> list[str]:
+    """Tell an outcome; return what went wrong."""
+    troubles: list[str] = []
+    with Teller(options, lambda _, trouble: troubles.append(trouble)) as teller:
+        teller.tell(outcome.job, outcome)
+    return troubles
 
 
 def parsed(text: str) -> Mapping[tuple[str, frozenset[tuple[str, str]]], float]:

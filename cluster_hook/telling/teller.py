@@ -1,0 +1,140 @@
+"""Tells people from a thread of its own: a webhook that hangs holds up nobody's work.
+
+A message lies in a directory from when it is told until it was sent. A directory that lasts keeps what a
+process that was killed, or gave up, had not sent yet, and the next process sends it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from cluster_hook.locks import locked
+from cluster_hook.telling.metrics import metrics_of_a_failure, place_metrics, prune_metrics, safe_name
+from cluster_hook.telling.outcome import Outcome, outcome_document, outcome_from_text, outcome_text
+from cluster_hook.telling.tell import TellOptions, is_worth_telling, message_text
+from cluster_hook.telling.webhook import Trouble, post
+from cluster_run.errors import ClusterError, InputError
+from cluster_run.files import write_text_whole
+
+#: After so many failures in a row the webhook is left alone for a while.
+N_FAILURES = 3
+_REST_S = 300.0
+#: What could not be sent for so long interests nobody any more.
+_KEPT_S = 86400.0
+
+_GIVEN_UP = Trouble(f"the webhook failed {N_FAILURES} times before", may_pass=True)
+
+
+class Teller:
+    """Takes outcomes, and sends what is worth a message; close it, or use it as a context manager.
+
+    Args:
+        options: where messages go, and which.
+        told: called for each message, from any thread, with its key and why it was not sent, empty where it
+            was.
+        backlog: a directory of this process and its successors; without it messages that the webhook does not
+            take are lost, and said to be.
+    """
+
+    def __init__(
+        self, options: TellOptions, told: Callable[[str, str], None], backlog: Path | None = None
+    ) -> None:
+        self._options, self._told, self._lasts = options, told, backlog is not None
+        self._directory = backlog or Path(tempfile.mkdtemp(prefix="cluster-hook-tell-"))
+        self._wake, self._is_closed = threading.Event(), False
+        # A daemon: a process that is stopped does not wait for a webhook.
+        self._sender = threading.Thread(target=self._send_all, daemon=True)
+        if options.webhook is not None:
+            self._sender.start()
+
+    def __enter__(self) -> Teller:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+
+    def tell(self, key: str, outcome: Outcome) -> None:
+        """Write the metrics of an outcome, and have its message sent; returns at once.
+
+        `key` names the outcome: a second one of the same key takes the place of one that was not sent yet.
+        """
+        options = self._options
+        metrics = metrics_of_a_failure(time.time()) if outcome.state == "failed" else outcome.metrics
+        if options.prometheus_dir is not None and metrics:
+            try:
+                place_metrics(metrics, outcome.job, options.prometheus_dir, options.keep_metrics_s)
+            except InputError as error:
+                self._told(key, str(error))
+            prune_metrics(options.prometheus_dir)
+        if options.webhook is None or not is_worth_telling(outcome, options.when):
+            return
+        try:
+            write_text_whole(self._directory / f"{safe_name(key)}.json", outcome_text(outcome))
+        except OSError as error:
+            self._told(key, f"job {outcome.job}: nobody was told: {error.strerror}")
+        self._wake.set()
+
+    def close(self) -> None:
+        """Send what waits, as far as the webhook takes it; returns when it was sent or given up."""
+        self._is_closed = True
+        self._wake.set()
+        if self._options.webhook is not None:
+            self._sender.join()
+        if not self._lasts:
+            with contextlib.suppress(OSError):
+                (self._directory / ".lock").unlink(missing_ok=True)
+                self._directory.rmdir()
+
+    def _send_all(self) -> None:
+        n_failed, rests_until_s, tried = 0, 0.0, set[Path]()
+        with locked(self._directory / ".lock") as is_ours:
+            # Else a process before us still sends, and what we leave there as well.
+            while is_ours is not None:
+                is_last = self._is_closed
+                self._wake.clear()
+                for path in sorted(self._directory.glob("*.json")):
+                    rests = time.monotonic() < rests_until_s
+                    if path in tried and (rests or n_failed < N_FAILURES):
+                        continue
+                    trouble = _GIVEN_UP if rests else self._send(path)
+                    if trouble is not None and self._let_go(path, trouble):
+                        tried.add(path)
+                    n_failed = n_failed + 1 if trouble else 0
+                    if n_failed >= N_FAILURES and not rests:
+                        rests_until_s = time.monotonic() + _REST_S
+                if is_last:
+                    return
+                self._wake.wait(_REST_S)
+
+    def _send(self, path: Path) -> Trouble | None:
+        webhook = self._options.webhook
+        assert webhook is not None
+        try:
+            outcome = outcome_from_text(path.read_text())
+        except (ClusterError, OSError) as error:
+            return Trouble(str(error), may_pass=False)
+        trouble = post(webhook, message_text(outcome, self._options.language), outcome_document(outcome))
+        if trouble is None:
+            path.unlink(missing_ok=True)
+            self._told(path.stem, "")
+        return trouble
+
+    def _let_go(self, path: Path, trouble: Trouble) -> bool:
+        """Keep a message for later where that can help, else lose it; return whether it is kept."""
+        with contextlib.suppress(OSError):
+            is_kept = self._lasts and trouble.may_pass and time.time() - path.stat().st_mtime < _KEPT_S
+            if not is_kept:
+                path.unlink()
+            further = "; it is tried again later" if is_kept else ""
+            self._told(path.stem, f"nobody was told: {trouble.text}{further}")
+            return is_kept
+        return False
