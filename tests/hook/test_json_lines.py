@@ -14,6 +14,7 @@ import pytest
 from cluster_hook.cli import main
 from cluster_hook.spool.spool import Spool
 from tests.hook.kubernetes.sweep_site import Site
+from tests.hook.spool.spool_site import STAND_IN
 
 
 def _read(stdout: str, schema: str, *names: str) -> list[dict[str, Any]]:
@@ -53,6 +54,9 @@ def test_json_of_a_check_is_one_line_an_answer_with_its_schema(
     assert [bool(one["advice"]) for one in answers] == [False, True, True, True]
 
 
+_ENVIRONMENT = {**os.environ, "PATH": f"{STAND_IN}:{os.environ['PATH']}"}
+
+
 def _waiting(tmp_path: Path) -> Spool:
     """A spool with a job that never started, so that there is nothing to do, and something else."""
     spool = Spool(tmp_path / "spool")
@@ -72,7 +76,9 @@ def test_a_drain_whose_log_is_on_a_full_disk_works_off_all_requests(
     spool = _waiting(tmp_path)
     command = [sys.executable, "-m", "cluster_hook", "drain", f"--spool={spool.root}", *output]
     with Path("/dev/full").open("w") as log:
-        ended = subprocess.run(command, stdout=log, stderr=subprocess.PIPE, timeout=50, check=False)
+        ended = subprocess.run(
+            command, stdout=log, stderr=subprocess.PIPE, timeout=50, check=False, env=_ENVIRONMENT
+        )
 
     assert list(spool.keys("pending")) == []
     assert ended.returncode == 3, ended.stderr
@@ -81,7 +87,7 @@ def test_a_drain_whose_log_is_on_a_full_disk_works_off_all_requests(
 def test_json_of_a_drain_is_one_line_a_request_with_its_schema(tmp_path: Path) -> None:
     spool = _waiting(tmp_path)
     command = [sys.executable, "-m", "cluster_hook", "drain", f"--spool={spool.root}", "--json"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False, env=_ENVIRONMENT)
     requests = _read(ended.stdout, "cluster-hook-request/1", "key", "state", "text", "outcome")
     assert sorted((one["key"], one["state"]) for one in requests) == [("1-0", "done"), ("2-0", "failed")]
     assert {one["outcome"]["schema"] for one in requests if one["outcome"]} == {"cluster-hook/1"}
