@@ -61,7 +61,8 @@ def test_a_job_whose_work_directory_is_full_of_modules_is_analysed_all_the_same(
     poisoned: Path, simulated: Path
 ) -> None:
     (poisoned / "prof").symlink_to(simulated)
-    job = a_job(work_dir=poisoned, comment="profile_dir=prof,profile_results=out", nodes=("n1",))
+    comment = "profile_dir=prof,profile_results=out"
+    job = a_job(work_dir=poisoned, comment=comment, nodes=("n1",), began_s=1.0)
     ended = subprocess.run(
         our_command("cluster_hook", "slurm-post", "--job-file=-"),
         input=job_to_text(job),
