@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
@@ -39,38 +39,6 @@ class Tried(Struct, Generic[R], frozen=True):
 def task(function: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
     """Return a task for a graph. Arguments that are keys, or lists of keys, stand for what they name."""
     return (Tried(function), *arguments)
-
-
-def whole(graph: Graph, keys: Sequence[Key]) -> Mapping[Key, Any]:
-    """Return what stands at `keys`, with values and tasks in place of all keys: see `worked_out`.
-
-    Each can be worked out anywhere and in any order, without a scheduler. A task that two of them need is
-    worked out for each.
-    """
-    return {key: _filled(graph, graph[key]) for key in keys}
-
-
-def worked_out(node: Any) -> Any:
-    """Return the value of what `whole` returned: a task's is made of the values of those inside it."""
-    if isinstance(node, list):
-        return [worked_out(one) for one in node]
-    return node[0](*map(worked_out, node[1:])) if is_task(node) else node
-
-
-def is_task(node: Any) -> bool:
-    """Return whether something in a graph is a task, and not a value."""
-    return isinstance(node, tuple) and bool(node) and callable(node[0])
-
-
-def _filled(graph: Graph, node: Any) -> Any:
-    if isinstance(node, list):
-        return [_filled(graph, one) for one in node]
-    if is_task(node):
-        return (node[0], *(_filled(graph, one) for one in node[1:]))
-    if isinstance(node, tuple) and node and isinstance(node[0], str) and node in graph:
-        value = graph[node]
-        return _filled(graph, value) if is_task(value) else value
-    return node
 
 
 def renamed(graph: Graph, mark: str) -> Graph:

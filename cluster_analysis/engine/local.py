@@ -1,23 +1,21 @@
-"""Work on this machine: in this process, in threads of it, or in local processes.
-
-In one process, and in several, a task is done together with those that it needs: our graphs are no deeper
-than a file and its parts, and Dask takes longer to import than it could save. Threads are Dask's.
-"""
+"""Dask's schedulers on this machine: synchronous, over threads, and over processes that we fork."""
 
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import warnings
-from collections import deque
-from collections.abc import Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy.ma  # noqa: F401 - Arrow and NumPy ask for it with the first array: here it is there for all workers
+import dask.local
+import dask.threaded
+import pyarrow as pa
 
-from cluster_analysis.engine.graph import is_task, whole, worked_out
 from cluster_analysis.engine.handover import dumps, loads
 from cluster_analysis.engine.protocol import (
     N_ATTEMPTS,
@@ -30,8 +28,8 @@ from cluster_analysis.engine.protocol import (
     tell_nobody,
 )
 
-#: Tasks that lie ready for each process while it works, so that none waits until this one has time for it.
-_N_READY = 2
+#: Tasks of each process that Dask hands to the pool: while one runs, the next lies ready.
+_N_HANDED = 2
 #: What Dask calls for a graph, before each task, after each, and in the end.
 _Callbacks = tuple[Any, Any, Any, Any, Any]
 
@@ -51,8 +49,9 @@ class _LocalEngine:
         waiting = set(keys)
 
         def ended(key: Key, *_: Any) -> None:
-            waiting.discard(key)
-            tell(len(keys) - len(waiting))
+            if key in waiting:
+                waiting.discard(key)
+                tell(len(keys) - len(waiting))
 
         return list(self._get(graph, list(keys), [(None, None, None, ended, None)]))
 
@@ -79,8 +78,8 @@ class InProcessEngine(_LocalEngine):
     n_workers = 1
 
     def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[Outcome[Any]]:
-        tasks = whole(graph, keys)
-        return [_called(key, tasks[key], callbacks) for key in keys]
+        found: Sequence[Outcome[Any]] = dask.local.get_sync(graph, keys, callbacks=callbacks)
+        return found
 
 
 class ThreadEngine(_LocalEngine):
@@ -96,19 +95,16 @@ class ThreadEngine(_LocalEngine):
         self._pool.shutdown(cancel_futures=True)
 
     def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[Outcome[Any]]:
-        import dask.threaded  # noqa: PLC0415
-
-        found: Sequence[Outcome[Any]] = dask.threaded.get(
-            graph, keys, pool=self._pool, num_workers=self.n_workers, callbacks=callbacks
-        )
+        found: Sequence[Outcome[Any]] = dask.threaded.get(graph, keys, pool=self._pool, callbacks=callbacks)
         return found
 
 
 class ProcessEngine(_LocalEngine):
     """Local processes. When one dies, what was not finished runs again in new ones.
 
-    A pool does not say which task killed its worker. So those that were running, or lay ready, are run again
-    one at a time, and only a task that is alone when its worker dies is counted against.
+    For Dask a worker that dies ends the graph. Here it costs its task alone. A pool does not say which task
+    killed its worker: those that were handed over are run again one at a time, and only a task that is alone
+    when its worker dies is counted against.
     """
 
     wants_files = True
@@ -171,30 +167,20 @@ class ProcessEngine(_LocalEngine):
 
     def _get_once(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[Outcome[Any]]:
         try:
-            found = self._mapped(whole(graph, keys), callbacks)
+            found: Sequence[Outcome[Any]] = dask.local.get_async(
+                self._processes().submit,
+                self.n_workers * _N_HANDED,
+                graph,
+                keys,
+                callbacks=callbacks,
+                dumps=partial(dumps, self._scratch),
+                loads=loads,
+            )
         except OSError as error:
             raise EngineError(
                 f"{self._scratch}: a value could not be handed from process to process: {error}",
                 "name another directory with --scratch",
             ) from error
-        return [found[key] for key in keys]
-
-    def _mapped(self, tasks: Mapping[Key, Any], callbacks: list[_Callbacks]) -> Mapping[Key, Outcome[Any]]:
-        """Return the outcome of each task; those that are outcomes already stay as they are."""
-        pool = self._processes()
-        found = {key: one for key, one in tasks.items() if not is_task(one)}
-        waiting = deque(key for key in tasks if key not in found)
-        running: dict[Future[bytes], Key] = {}
-        while waiting or running:
-            # No more than lie ready: where a process dies, each of them is suspect.
-            while waiting and len(running) < self.n_workers * (1 + _N_READY):
-                key = waiting.popleft()
-                _tell_begun(key, callbacks)
-                running[pool.submit(_worked, self._scratch, dumps(self._scratch, tasks[key]))] = key
-            for ended in wait(running, return_when=FIRST_COMPLETED).done:
-                key = running.pop(ended)
-                found[key] = loads(ended.result())
-                _tell_ended(key, found[key], callbacks)
         return found
 
     def _processes(self) -> ProcessPoolExecutor:
@@ -210,41 +196,11 @@ class ProcessEngine(_LocalEngine):
         return self._pool
 
 
-def _called(key: Key, task: Any, callbacks: list[_Callbacks]) -> Outcome[Any]:
-    _tell_begun(key, callbacks)
-    outcome: Outcome[Any] = worked_out(task)
-    _tell_ended(key, outcome, callbacks)
-    return outcome
-
-
-def _tell_begun(key: Key, callbacks: list[_Callbacks]) -> None:
-    for _, _, begun, _, _ in callbacks:
-        if begun is not None:
-            begun(key)
-
-
-def _tell_ended(key: Key, outcome: Outcome[Any], callbacks: list[_Callbacks]) -> None:
-    for _, _, _, ended, _ in callbacks:
-        if ended is not None:
-            ended(key, outcome)
-
-
-def _worked(folder: str, text: bytes) -> bytes:
-    """Do a task in a process of the pool, with those inside it; values come and go by `handover`."""
-    return dumps(folder, worked_out(loads(text)))
-
-
 def _begin_worker() -> None:
-    import gc  # noqa: PLC0415
-    import signal  # noqa: PLC0415
-
-    import pyarrow as pa  # noqa: PLC0415
-
     # Ctrl-C, and a terminal that closes, reach the whole group; the parent alone decides what they mean.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    gc.freeze()
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cluster_analysis.engine.choose import SMALL_RUN_BYTES, open_engine
-from cluster_analysis.engine.graph import task, whole
+from cluster_analysis.engine.graph import task
 from cluster_analysis.engine.local import InProcessEngine, ProcessEngine, ThreadEngine
 from cluster_analysis.engine.protocol import N_ATTEMPTS, Engine, EngineError, Graph, Outcome
 from cluster_analysis.options import AnalyseOptions
@@ -59,19 +59,6 @@ def test_a_signal_is_no_failed_attempt_at_a_task() -> None:
     calls = [(signal.SIGTERM,), (signal.SIGTERM,)]
     with pytest.raises(InterruptedRunError, match="SIGTERM"), interruptible():
         run(engine, signal.raise_signal, calls)
-
-
-def test_a_task_carries_those_that_it_needs() -> None:
-    graph: Graph = {
-        ("three",): 3,
-        ("alone",): task(tasks.total, [("three",), 4], ("not a key",)),
-        ("needs",): task(tasks.total, [("alone",), 1]),
-    }
-    found = whole(graph, [("needs",), ("three",)])
-    assert found[("three",)] == 3
-    (inside, one) = found[("needs",)][1]
-    assert one == 1
-    assert inside[1:] == ([3, 4], ("not a key",))
 
 
 def test_what_is_not_asked_for_is_not_worked_out(engine: Engine, tmp_path: Path) -> None:
