@@ -24,7 +24,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cluster_analysis.engine.memory import return_large_blocks
-from cluster_analysis.lean_imports import keep_pandas_out
 from cluster_analysis.sources.compiled.operator_columns import operator_columns
 from cluster_analysis.sources.compiled.reader import compiled, in_use
 from cluster_analysis.sources.errors import unheard
@@ -47,7 +46,6 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--memory-of", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
     # As the command does before it reads.
-    keep_pandas_out()
     return_large_blocks()
     if arguments.memory_of:
         print(peak_bytes_above_start(arguments.memory_of))

@@ -10,26 +10,15 @@ import sys
 import time
 from pathlib import Path
 
-from cluster_analysis.lean_imports import (
-    keep_data_sets_out,
-    keep_no_spare_memory,
-    keep_no_spare_threads,
-    keep_pandas_out,
-)
+from cluster_analysis.engine.memory import return_large_blocks
 from cluster_analysis.options import AnalyseOptions
+from cluster_analysis.outputs.everything import write_everything
+from cluster_analysis.pipeline import examined
 
 
 def main() -> None:
     """Analyse a run as `cluster-analyse --workers 1 --no-insight` does, and say where the time went."""
     run, output = map(Path, sys.argv[1:3])
-    keep_no_spare_memory()
-    keep_no_spare_threads()
-    keep_pandas_out()
-    keep_data_sets_out()
-    from cluster_analysis.engine.memory import return_large_blocks  # noqa: PLC0415
-    from cluster_analysis.outputs.everything import write_everything  # noqa: PLC0415
-    from cluster_analysis.pipeline import examined  # noqa: PLC0415
-
     return_large_blocks()
     stages = {"start": 0.0}
     last = "start", 0.0

@@ -1,4 +1,4 @@
-"""What one run of `cluster-analyse` is asked to do: built in `cli`, passed on whole, changed by nobody."""
+"""What one run of `cluster-analyse` is asked to do: built in `command`, changed by nobody."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ NAMED_SCHEDULERS = (*LOCAL_SCHEDULERS, "dask", "slurm")
 #: The files for Insight are about as large as what they are made of; larger ones only on demand.
 MAX_INSIGHT_BYTES = 512_000_000
 ADDRESS_PREFIXES = ("tcp://", "tls://")
+#: With findings of which severities the command ends with 4, by what `--fail-on` says.
+FAILING = {"never": frozenset[str](), "warning": {"warning", "critical"}, "critical": {"critical"}}
 
 
 class TlsFiles(Struct, frozen=True):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
+from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.choose import open_engine
 from cluster_analysis.engine.memory import DEFAULT_LIMIT_BYTES, give_back, must_file
 from cluster_analysis.engine.protocol import Engine
@@ -22,6 +23,7 @@ from cluster_analysis.engine.scratch import scratch_directory
 from cluster_analysis.engine.step_files import let_files_go
 from cluster_analysis.engine.tasks import Wanted
 from cluster_analysis.options import AnalyseOptions
+from cluster_analysis.sentences.problems import reason
 from cluster_analysis.tables.model import Capture, RankSource, Selection, Topology
 from cluster_analysis.topology.build import build_topology
 from cluster_analysis.topology.hosts import seated
@@ -76,7 +78,6 @@ def examined(
     options: AnalyseOptions,
     progress: Progress | None = None,
     remark: Remark | None = None,
-    look: Callable[[Path, str | None], Capture] | None = None,
 ) -> Iterator[Examined]:
     """Read all ranks and reduce all steps; the engine stays open for outputs that need the files again.
 
@@ -84,7 +85,6 @@ def examined(
         options: what to analyse, and who does the work.
         progress: told how far it is.
         remark: told what the user should know of the engine before the work begins.
-        look: finds the captures below a path; `discover` where none is given.
 
     Raises:
         InputError: nothing that could be analysed is there.
@@ -92,7 +92,7 @@ def examined(
     """
     tell = progress or _quiet
     tell("looking for captures", 0, 1)
-    found = (look or _look)(options.run, options.capture)
+    found = discover(options.run, options.capture)
     sources = _chosen(found, options.selection, options.run)
     capture = _selected(found, sources, options.selection)
     size_bytes = sum(source.size_bytes for source in sources)
@@ -121,17 +121,8 @@ def examined(
             let_files_go()
 
 
-def _look(run: Path, capture: str | None) -> Capture:
-    # Whoever looks in another process need not import this.
-    from cluster_analysis.discovery.discover import discover  # noqa: PLC0415
-
-    return discover(run, capture)
-
-
 def _chosen(capture: Capture, selection: Selection, run: Path) -> tuple[RankSource, ...]:
     if not capture.sources:
-        from cluster_analysis.sentences.problems import reason  # noqa: PLC0415 - else with the reports
-
         why = f": {reason(capture.problems[0]).en}" if capture.problems else ""
         raise InputError(
             f"{run}: no profiler data found{why}",

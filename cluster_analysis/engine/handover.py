@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from msgspec import Struct
 
 #: Arrays below this go with the rest of the value.
@@ -98,8 +99,6 @@ def _release_unused() -> None:
     The C library keeps little by itself (`return_large_blocks`). Asked for the rest it gives back all, and
     each task of a worker would wait for 3000 pages again.
     """
-    import pyarrow as pa  # noqa: PLC0415
-
     pool = pa.default_memory_pool()
     if pool.backend_name != "system":
         pool.release_unused()

@@ -13,6 +13,8 @@ from cluster_analysis.engine.joined import canonical
 from cluster_analysis.engine.protocol import Engine, Graph, Kept, Key
 from cluster_analysis.engine.tasks import Batch, BatchSummary, Wanted
 from cluster_analysis.options import AnalyseOptions
+from cluster_analysis.sentences.advice import advice
+from cluster_analysis.sentences.problems import reason
 from cluster_analysis.sources.together.read_together import import_readers
 from cluster_analysis.tables.model import RankMetadata, RankSource
 from cluster_analysis.tables.schema import FIGURES, ITERATIONS, OPERATORS, PACKETS, STEPS, TOTALS
@@ -156,10 +158,6 @@ def require_data(read: RanksRead, options: AnalyseOptions) -> None:
     if read.steps.num_rows or any(one.bulk_steps for one in read.summaries):
         return
     if read.problems:
-        # Else they are imported with the reports, while workers read.
-        from cluster_analysis.sentences.advice import advice  # noqa: PLC0415
-        from cluster_analysis.sentences.problems import reason  # noqa: PLC0415
-
         first = read.problems[0]
         raise InputError(
             f"{options.run}: no rank could be read; the first problem: {_where(first)}{reason(first).en}"

@@ -1,0 +1,177 @@
+"""What `cluster-analyse` does: the result goes to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+import sys
+import webbrowser
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster_analysis.engine.memory import parse_size, return_large_blocks
+from cluster_analysis.engine.read_ranks import Progress
+from cluster_analysis.options import ADDRESS_PREFIXES, FAILING, NAMED_SCHEDULERS, AnalyseOptions, TlsFiles
+from cluster_analysis.output_folder import INSIGHT_CACHE_NAMES, check_output_folder
+from cluster_analysis.outputs.registry import text_reporter
+from cluster_analysis.pipeline import examined
+from cluster_analysis.progress import progress_on
+from cluster_analysis.result import AnalysisResult, Shown
+from cluster_analysis.sentences.phrase import Language
+from cluster_analysis.sources.compiled.reader import in_use
+from cluster_analysis.tables.model import Selection
+from cluster_run.command_line import language_of
+from cluster_run.errors import ExitCode, InputError, UsageError, worst
+from cluster_run.ids import Rank, Step, format_number_ranges, parse_number_ranges
+from cluster_run.layout import REPORT_NAME
+from cluster_run.standard_streams import write_result
+
+if TYPE_CHECKING:
+    from cluster_analysis.outputs.everything import Written
+
+
+def run(arguments: argparse.Namespace) -> ExitCode:
+    """Analyse what the arguments of the command line name, and say what was found.
+
+    Raises:
+        ClusterError: the arguments, the input or the place of the output cannot be used.
+    """
+    options = options_of(arguments)
+    for path in (options.run, options.baseline):
+        if path is not None:
+            _check_input(path)
+
+    check_output_folder(options.output_folder, options.run)
+    return_large_blocks()
+    progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
+    tell = _importing_meanwhile(progress.tell)
+    with examined(options, tell, None if arguments.quiet else progress.remark) as one:
+        from cluster_analysis.outputs.everything import write_everything  # noqa: PLC0415 - see there
+
+        progress.say(f"{len(one.sources)} captures read with {one.engine.name}, {in_use()}")
+        written = write_everything(one, tell)
+    progress.end()
+    write_result(
+        text_reporter(arguments.format).text(
+            written.reported, _shown(arguments.lang, is_verbose=arguments.verbose > 0)
+        )
+    )
+    if not arguments.quiet:
+        _say_where(options, written)
+    if arguments.open and options.write_report:
+        webbrowser.open((options.output_folder / REPORT_NAME).resolve().as_uri())
+    return _exit_code(written.reported.result, arguments.fail_on)
+
+
+def _importing_meanwhile(tell: Progress) -> Progress:
+    """Return `tell` that imports what judges and reports while workers read: SciPy alone takes 0.15 s."""
+
+    def told(what: str, done: int, total: int) -> None:
+        tell(what, done, total)
+        if done:
+            import_module("cluster_analysis.outputs.everything")
+
+    return told
+
+
+def _shown(language: str | None, *, is_verbose: bool) -> Shown:
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    return Shown(_language(language), shutil.get_terminal_size().columns, colour, is_verbose)
+
+
+def _language(wanted: str | None) -> Language:
+    """Return the language asked for, else that of the environment, as far as stdout can write it."""
+    if wanted is None:
+        try:
+            "慢卡".encode(sys.stdout.encoding or "ascii")
+        except (UnicodeEncodeError, LookupError):
+            return "en"
+    return language_of(wanted)
+
+
+def _say_where(options: AnalyseOptions, written: Written) -> None:
+    folder = options.output_folder
+    print(
+        f"Written to {folder}/" + (f" (open {folder / REPORT_NAME})" if options.write_report else ""),
+        file=sys.stderr,
+    )
+    if written.left_out_bytes is not None:
+        print(
+            f"No files for MindStudio Insight: they would take about {written.left_out_bytes / 1e6:,.0f} MB. "
+            "--insight writes them.",
+            file=sys.stderr,
+        )
+    if written.ranks_without_operators:
+        ranks = format_number_ranges(written.ranks_without_operators)
+        run = shlex.quote(str(options.run))
+        print(
+            f"cluster_communication.json for MindStudio Insight has totals, but no single operators of ranks "
+            f"{ranks}, which were collected as columns. Their files: "
+            f"cluster-collect --like {run} --ranks {ranks}",
+            file=sys.stderr,
+        )
+    cache = options.run / INSIGHT_CACHE_NAMES[0]
+    if cache.exists():
+        print(f"MindStudio Insight shows older figures until {cache} is deleted.", file=sys.stderr)
+
+
+def _exit_code(result: AnalysisResult, fail_on: str) -> ExitCode:
+    document = result.document
+    codes = [ExitCode.DONE]
+    if document.problems or document.run.ranks < document.run.expected_ranks:
+        codes.append(ExitCode.INCOMPLETE)
+    if any(finding.severity in FAILING[fail_on] for finding in document.findings):
+        codes.append(ExitCode.FINDINGS)
+    return worst(*codes)
+
+
+def _check_input(run: Path) -> None:
+    if not run.exists():
+        raise InputError(f"{run}: no such directory")
+    if not run.is_dir():
+        raise InputError(f"{run}: a file, not a directory", "give the directory that holds the profiler data")
+    if not os.access(run, os.R_OK | os.X_OK):
+        raise InputError(f"{run}: cannot be read: permission denied")
+
+
+def options_of(arguments: argparse.Namespace) -> AnalyseOptions:
+    """Return the options that the arguments name.
+
+    Raises:
+        UsageError: they contradict each other, or cannot be read.
+    """
+    steps, ranks = arguments.steps, arguments.ranks
+    scheduler = arguments.scheduler
+    if scheduler not in NAMED_SCHEDULERS and not scheduler.startswith(ADDRESS_PREFIXES):
+        raise UsageError(
+            f"unknown scheduler {scheduler!r}",
+            f"one of {', '.join(NAMED_SCHEDULERS)}, or an address like tcp://host:8786",
+        )
+    tls_files = (arguments.tls_ca_file, arguments.tls_cert, arguments.tls_key)
+    if any(tls_files) and not all(tls_files):
+        raise UsageError("--tls-ca-file, --tls-cert and --tls-key are needed together")
+    limit = parse_size(arguments.memory_limit) if arguments.memory_limit else None
+    return AnalyseOptions(
+        run=arguments.run,
+        output=arguments.output,
+        baseline=arguments.baseline,
+        selection=Selection(
+            steps=None if steps is None else frozenset(map(Step, parse_number_ranges(steps))),
+            ranks=None if ranks is None else frozenset(map(Rank, parse_number_ranges(ranks))),
+        ),
+        capture=arguments.capture,
+        scheduler=scheduler,
+        n_workers=arguments.workers,
+        memory_limit_bytes=limit,
+        scratch=arguments.scratch,
+        tls=TlsFiles(*tls_files) if all(tls_files) else None,
+        write_report=arguments.report,
+        write_timeline=arguments.timeline,
+        write_insight=False
+        if arguments.insight is None and arguments.format == "json"
+        else arguments.insight,
+        show_addresses=arguments.show_addresses,
+    )
