@@ -252,6 +252,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "benchmarks.models.flows": "benchmarks.models.truth benchmarks.models.hashes cluster_run.findings",
         "benchmarks.detection": "benchmarks.models cluster_run cluster_analysis cluster_simulate",
         "benchmarks.collecting": "cluster_collect",
+        "benchmarks.executed": "benchmarks.models.hashes cluster_analysis",
         "benchmarks": "cluster_run cluster_collect cluster_analysis cluster_simulate cluster_hook demo",
     }.items()
 }
@@ -272,6 +273,7 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "dask_jobqueue": ("cluster_analysis.engine.clusters.slurm",),
     "jinja2": ("cluster_analysis.reports.templates",),
     "msgspec": ("cluster_analysis",),
+    "torch": ("benchmarks.executed.worker",),
     "ClusterShell": ("cluster_collect",),
     "scipy": ("cluster_analysis.numeric.tails",),
 }
