@@ -4,8 +4,8 @@
 
 Eight ranks run on this machine's CPUs with gloo between them, with the delay and without it. Kineto's traces
 are mapped to the files of a run directory and judged. What the delay costs is the difference of both runs'
-middle steps: a busy machine makes single steps long. Needs torch (`pip install torch`) in the interpreter that
-`--python` names. The rest of the project does not.
+middle steps: a busy machine makes single steps long. Needs torch (`pip install torch`) in the interpreter
+that `--python` names. The rest of the project does not.
 """
 
 from __future__ import annotations
