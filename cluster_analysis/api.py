@@ -19,12 +19,13 @@ from cluster_analysis.reports.commands import place_text
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
-from cluster_analysis.tables.model import Selection
+from cluster_analysis.tables.model import RankSource, Selection
 from cluster_run.errors import InputError
 from cluster_run.findings import FindingsDocument, Verdict
 from cluster_run.ids import Rank, Step
 
 if TYPE_CHECKING:
+    import dask.dataframe as dd
     import pandas as pd
     import pyarrow as pa
 
@@ -78,14 +79,21 @@ def analyse(
     )
     with examined(options) as one:
         result = judged(one)
-        return Run(result, compared(one, result))
+        return Run(result, compared(one, result), one.sources, options.selection)
 
 
 class Run:
     """An analysed run. DataFrames are made when they are first asked for; units are in the column names."""
 
-    def __init__(self, result: AnalysisResult, comparison: Comparison | None = None) -> None:
+    def __init__(
+        self,
+        result: AnalysisResult,
+        comparison: Comparison | None = None,
+        sources: tuple[RankSource, ...] = (),
+        selection: Selection | None = None,
+    ) -> None:
         self._result = result
+        self._sources, self._selection = sources, selection or Selection()
         self.comparison: Comparison | None = comparison
 
     @property
@@ -111,6 +119,22 @@ class Run:
         """
         frame: pd.DataFrame = self.tables[name].to_pandas()
         return frame
+
+    def ddf(self, name: str) -> dd.DataFrame:
+        """Return what each rank recorded as a Dask DataFrame, which need not fit into memory.
+
+        Its partitions are batches of ranks, read from the files of the run when they are computed.
+
+        Args:
+            name: `calls` (one row a rank and call of a communication operator) or `matrix` (one row a rank,
+                operator and link, as in communication_matrix.json).
+
+        Raises:
+            KeyError: there is no frame of that name.
+        """
+        from cluster_analysis.engine.frames import recorded_frame  # noqa: PLC0415 - 1 s
+
+        return recorded_frame(name, self._sources, self._selection)
 
     @cached_property
     def findings(self) -> pd.DataFrame:

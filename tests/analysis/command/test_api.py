@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import dask.dataframe as dd
 import pandas as pd
 import pytest
 
@@ -49,6 +50,16 @@ def test_tables_are_frames_with_units_in_their_columns(run):
     assert "computing_us" in run.steps
     assert "bandwidth_gbps" in run.links
     assert set(run.tables) >= {"ranks", "steps", "links", "matched", "operators"}
+
+
+def test_what_the_ranks_recorded_is_a_dask_frame_that_reads_when_it_is_computed(path, run):
+    calls = run.ddf("calls")
+    assert isinstance(calls, dd.DataFrame)
+    busy_us = calls.groupby("rank").elapse_us.sum().compute(scheduler="synchronous")
+    assert sorted(busy_us.index) == list(range(16))
+    assert run.ddf("matrix").size_bytes.sum().compute(scheduler="synchronous") > 0
+    with pytest.raises(KeyError, match="kernels"):
+        run.ddf("kernels")
 
 
 def test_a_step_is_a_row_a_rank(run):
