@@ -60,7 +60,14 @@ def make_parser() -> argparse.ArgumentParser:
     what.add_argument("--steps", metavar="10-14", help="these steps only")
     what.add_argument("--ranks", metavar="0-63", help="these ranks only")
     what.add_argument(
-        "--capture", metavar="NAME", help="this capture, where a rank has several (default: newest)"
+        "--part",
+        "--capture",
+        dest="capture",
+        metavar="NAME",
+        help="this part, where there are several jobs or windows (default: the newest of the largest)",
+    )
+    what.add_argument(
+        "--all-parts", action="store_true", help="each part, with a report of its own and a page of all"
     )
     what.add_argument("--baseline", metavar="RUN0", type=named_path, help="compare with this older run")
     out = parser.add_argument_group("what to write")

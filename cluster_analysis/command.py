@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shlex
 import shutil
@@ -12,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cluster_analysis.discovery.discover import part_names
 from cluster_analysis.engine.memory import parse_size, return_large_blocks
 from cluster_analysis.engine.read_ranks import Progress
 from cluster_analysis.options import ADDRESS_PREFIXES, FAILING, NAMED_SCHEDULERS, AnalyseOptions, TlsFiles
@@ -46,6 +48,10 @@ def run(arguments: argparse.Namespace) -> ExitCode:
 
     check_output_folder(options.output_folder, options.run)
     return_large_blocks()
+    if arguments.all_parts:
+        names = part_names(options.run)
+        if len(names) > 1:
+            return _run_all(arguments, options, names)
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
     tell = _importing_meanwhile(progress.tell)
     with examined(options, tell, None if arguments.quiet else progress.remark) as one:
@@ -64,6 +70,31 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     if arguments.open and options.write_report:
         webbrowser.open((options.output_folder / REPORT_NAME).resolve().as_uri())
     return _exit_code(written.reported.result, arguments.fail_on)
+
+
+def _run_all(arguments: argparse.Namespace, options: AnalyseOptions, names: tuple[str, ...]) -> ExitCode:
+    """Judge all parts, and show what was found of each."""
+    from cluster_analysis.outputs.all_parts import judge_all, results_of  # noqa: PLC0415 - as above
+
+    progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
+    outcomes = judge_all(options, names, progress.tell, None if arguments.quiet else progress.remark)
+    progress.end()
+    shown = _shown(arguments.lang, is_verbose=arguments.verbose > 0)
+    reporter = text_reporter(arguments.format)
+    texts = {
+        name: f"{one}\n" if isinstance(one, str) else reporter.text(one, shown)
+        for name, one in outcomes.items()
+    }
+    results = results_of(outcomes)
+    if arguments.format == "json":
+        found = {name: json.loads(texts[name]) for name in results}
+        write_result(json.dumps({"parts": found}, ensure_ascii=False) + "\n")
+    else:
+        write_result("\n".join(f"## {name}\n\n{text}" for name, text in texts.items()))
+    if not arguments.quiet:
+        print(f"Written to {options.output_folder}/", file=sys.stderr)
+    lost = [ExitCode.INCOMPLETE] if len(results) < len(outcomes) else []
+    return worst(*lost, *(_exit_code(one, arguments.fail_on) for one in results.values()))
 
 
 def _importing_meanwhile(tell: Progress) -> Progress:
@@ -153,6 +184,8 @@ def options_of(arguments: argparse.Namespace) -> AnalyseOptions:
     tls_files = (arguments.tls_ca_file, arguments.tls_cert, arguments.tls_key)
     if any(tls_files) and not all(tls_files):
         raise UsageError("--tls-ca-file, --tls-cert and --tls-key are needed together")
+    if arguments.all_parts and (arguments.capture is not None or arguments.baseline is not None):
+        raise UsageError("--all-parts goes with neither --part nor --baseline", "leave one of them out")
     limit = parse_size(arguments.memory_limit) if arguments.memory_limit else None
     return AnalyseOptions(
         run=arguments.run,

@@ -33,7 +33,7 @@ def run_command(options: AnalyseOptions) -> str:
         if numbers is not None:
             words += [name, format_number_ranges(numbers)]
     if options.capture is not None:
-        words += ["--capture", options.capture]
+        words += ["--part", options.capture]
     return shlex.join(words)
 
 

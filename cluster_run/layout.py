@@ -23,6 +23,9 @@ FINDINGS_NAME = "findings.json"
 REPORT_NAME = "report.html"
 TABLES_NAME = "tables"
 TIMELINE_NAME = "trace.json.gz"
+#: What `--all-parts` writes: a folder for each part, and which there are.
+PARTS_NAME = "parts"
+PARTS_INDEX_NAME = "parts.json"
 COMPARISON_NAME = "comparison.json"
 TRUTH_NAME = "truth.json"
 

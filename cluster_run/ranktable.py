@@ -1,7 +1,9 @@
 """Rank tables (hccl.json) and the host mapping: which rank runs on which device of which host.
 
-Three forms of rank table are read: version 1.0 and 1.2 (`server_list[].device[]`) and the older
-`group_list[].instance_list[].devices[]`. Numbers may be written as text.
+Forms that are read, with numbers as text or not: versions 1.0 and 1.2 (`server_list[].device[]`, or the same
+within `super_pod_list[]`), the older `group_list[].instance_list[].devices[]`, version 2.0 of A5
+(`rank_list[]`, which names no host), and those of services with several jobs, each of which counts its ranks
+from 0: `server_group_list[].server_list[].device[]`, `prefill_device_list[]` and `decode_device_list[]`.
 """
 
 from __future__ import annotations
@@ -16,27 +18,54 @@ from typing import Any
 from cluster_run.errors import InputError
 from cluster_run.ids import DeviceId, HostId, Rank, ServerId
 
+#: What a rank table has one of, at its top level.
+MARKS = (
+    "server_list",
+    "group_list",
+    "server_group_list",
+    "prefill_device_list",
+    "decode_device_list",
+    "rank_list",
+    "super_pod_list",
+)
+_ROLES = ("prefill_device_list", "decode_device_list")
+#: How an entry names its server, the first that it has.
+_SERVERS = ("server_id", "server_ip", "host_ip", "container_ip")
+
 
 @dataclass(frozen=True)
 class RankPlace:
-    """Where one rank runs. `super_pod` is empty where the table knows none."""
+    """Where one rank runs. What the table does not say is empty: the server (2.0), super pod, address.
+
+    `address` is the server's other name: that of its container, or its address where it has a name.
+    """
 
     rank: Rank
     server_id: ServerId
     device: DeviceId
     super_pod: str = ""
+    address: str = ""
 
 
 @dataclass(frozen=True)
 class RankTable:
-    """All places of a job, ordered by rank."""
+    """All places of a job, ordered by rank.
+
+    Where a table holds several jobs `places` is empty, as a rank is in several, and `jobs` has those of each.
+    """
 
     places: tuple[RankPlace, ...]
+    jobs: tuple[tuple[RankPlace, ...], ...] = ()
+
+    @cached_property
+    def all_places(self) -> tuple[RankPlace, ...]:
+        """The places of all jobs."""
+        return self.places or tuple(place for job in self.jobs for place in job)
 
     @cached_property
     def server_ids(self) -> tuple[ServerId, ...]:
         """The hosts in order of their first rank."""
-        return tuple(dict.fromkeys(place.server_id for place in self.places))
+        return tuple(dict.fromkeys(place.server_id for place in self.all_places if place.server_id))
 
 
 def read_rank_table(path: Path) -> RankTable:
@@ -67,45 +96,82 @@ def parse_rank_table(text: str, name: str) -> RankTable:
                 f"{name}: the rank table has status {document['status']!r}",
                 "it was taken before the job had all its devices; take it again",
             )
-        places = _places(document, name)
+        jobs = [places for places in _jobs(document, name) if places]
     except RecursionError as error:
         raise InputError(f"{name}: not a readable rank table: nested too deeply") from error
     except KeyError as error:
         raise InputError(f"{name}: not a readable rank table: {error} is missing in an entry") from error
     except (ValueError, TypeError, AttributeError) as error:
         raise InputError(f"{name}: not a readable rank table: {error}") from error
-    if not places:
+    if not jobs:
         raise InputError(
             f"{name}: the rank table has no ranks", "it was taken before the job had its devices?"
         )
-    _refuse_duplicates(places, name)
-    return RankTable(tuple(sorted(places, key=lambda place: place.rank)))
+    for places in jobs:
+        _refuse_duplicates(places, name)
+    ordered = [tuple(sorted(places, key=lambda place: place.rank)) for places in jobs]
+    return RankTable(ordered[0]) if len(ordered) == 1 else RankTable((), tuple(ordered))
 
 
-def _places(document: dict[str, Any], name: str) -> list[RankPlace]:
+def _jobs(document: dict[str, Any], name: str) -> list[list[RankPlace]]:
+    """Return the places of each job that the table holds."""
+    pods = document.get("super_pod_list") or []
     if "server_list" in document:
-        return _places_of_servers(document)
+        return [_places_of_servers(document["server_list"], pods)]
     if "group_list" in document:
-        return _places_of_groups(document)
-    raise InputError(f"{name}: not a rank table: neither server_list nor group_list is in it")
+        return [_places_of_groups(document)]
+    if "server_group_list" in document:
+        groups = [group.get("server_list") or [] for group in document["server_group_list"]]
+        # Groups of coordinators and controllers have servers without devices.
+        return [_places_of_servers([one for one in group if one.get("device")], pods) for group in groups]
+    if "prefill_device_list" in document or "decode_device_list" in document:
+        return [_places_of_devices(document.get(role) or []) for role in _ROLES]
+    if "rank_list" in document:
+        return [_places_of_devices(document["rank_list"])]
+    if pods:
+        return [_places_of_servers([server for pod in pods for server in pod["server_list"]], pods)]
+    raise InputError(f"{name}: not a rank table: it has none of {', '.join(MARKS)}")
 
 
-def _places_of_servers(document: dict[str, Any]) -> list[RankPlace]:
-    pods = {
-        server["server_id"]: _text(pod["super_pod_id"])
-        for pod in document.get("super_pod_list") or []
-        for server in pod["server_list"]
-    }
+def _places_of_servers(servers: list[dict[str, Any]], pods: list[dict[str, Any]]) -> list[RankPlace]:
+    pod_of = {_server(server): _text(pod["super_pod_id"]) for pod in pods for server in pod["server_list"]}
     return [
         RankPlace(
             Rank(_number(device["rank_id"])),
-            ServerId(_text(server["server_id"])),
+            _server(server),
             DeviceId(_number(device["device_id"])),
-            pods.get(server["server_id"], ""),
+            pod_of.get(_server(server), ""),
+            _address(server),
         )
-        for server in document["server_list"]
+        for server in servers
         for device in server["device"]
     ]
+
+
+def _places_of_devices(devices: list[dict[str, Any]]) -> list[RankPlace]:
+    """Read a list with a device an entry; without `rank_id` they are in the order of their ranks."""
+    return [
+        RankPlace(
+            Rank(_number(device.get("rank_id", at))),
+            _server(device) if any(name in device for name in _SERVERS) else ServerId(""),
+            DeviceId(_number(device["device_id"])),
+            _text(device["super_pod_id"]) if "super_pod_id" in device else "",
+            _address(device) if any(name in device for name in _SERVERS) else "",
+        )
+        for at, device in enumerate(devices)
+    ]
+
+
+def _server(entry: dict[str, Any]) -> ServerId:
+    """Return the name of a server: its id, else its address, else that of its container."""
+    name = next((name for name in _SERVERS if name in entry), _SERVERS[0])
+    return ServerId(_text(entry[name]))
+
+
+def _address(entry: dict[str, Any]) -> str:
+    """Return another name of a server, empty where it has one only."""
+    others = (entry.get(name) for name in reversed(_SERVERS))
+    return next((str(one) for one in others if one and str(one) != _server(entry)), "")
 
 
 def _places_of_groups(document: dict[str, Any]) -> list[RankPlace]:
@@ -136,7 +202,7 @@ def _text(value: object) -> str:
 def _refuse_duplicates(places: list[RankPlace], name: str) -> None:
     for what, keys in (
         ("rank", [(place.rank,) for place in places]),
-        ("device", [(place.server_id, place.device) for place in places]),
+        ("device", [(place.server_id, place.device) for place in places if place.server_id]),
     ):
         seen: set[tuple[object, ...]] = set()
         for key in keys:

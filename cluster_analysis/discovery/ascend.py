@@ -61,7 +61,10 @@ _WINDOW = re.compile(r"^rank_?\d+_(?P<window>.*start\d+.*)$")
 
 
 def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
-    """Return what one capture directory holds (None where it cannot be used), and what is wrong with it."""
+    """Return what one capture directory holds (None where it cannot be used), and what is wrong with it.
+
+    One that does not say its rank can be used where it is the only one.
+    """
     output = directory / layout.PROFILER_OUTPUT_NAME
     beside = {entry.name: is_file(entry) for entry in os.scandir(directory)}
     info = max((name for name in beside if _INFO.match(name)), default=None)
@@ -99,13 +102,10 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
         )
     if rank is None:
         rank = _rank_of_contents(files)
-    if rank is None:
-        return None, Problem(
-            fact("rank_not_known"),
-            file=public_name(directory),
-            advice="copy_profiler_info",
-        )
     found = _found(directory, rank, files, database)
+    if rank is None:
+        why = fact("rank_not_known")
+        return found, Problem(why, file=public_name(directory), advice="copy_profiler_info")
     return found, _contradiction(directory, said) or _several_databases(directory, rank, databases)
 
 
@@ -133,7 +133,9 @@ def _several_databases(directory: Path, rank: Rank, databases: Sequence[re.Match
     )
 
 
-def _found(directory: Path, rank: Rank, files: dict[str, Path], database: re.Match[str] | None) -> Found:
+def _found(
+    directory: Path, rank: Rank | None, files: dict[str, Path], database: re.Match[str] | None
+) -> Found:
     is_mindspore = directory.name.endswith(layout.MINDSPORE_SUFFIX) or bool(
         database and database.group(1) == "mindspore"
     )

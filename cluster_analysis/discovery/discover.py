@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from cluster_analysis.discovery.ascend import inspect_capture
 from cluster_analysis.discovery.families import one_job
@@ -16,11 +16,17 @@ from cluster_analysis.discovery.found import Found, Tree, public_name
 from cluster_analysis.discovery.hosts import hosts_of
 from cluster_analysis.discovery.integrity import changed_files
 from cluster_analysis.discovery.legacy import inspect_legacy
+from cluster_analysis.discovery.parts import (
+    Part,
+    choose_part,
+    each_rank_once,
+    notes_of,
+    split_into_parts,
+)
 from cluster_analysis.discovery.places import Places, read_places
 from cluster_analysis.discovery.prof import inspect_prof
-from cluster_analysis.discovery.runs import Run, choose_run, enclosing_run, run_names, split_by_run
+from cluster_analysis.discovery.runs import Run, enclosing_run, name_of, split_by_run
 from cluster_analysis.discovery.walk import LEADS_NOWHERE, is_archive, walk
-from cluster_analysis.discovery.windows import Choice, choose_window
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.metadata_json import read_metadata
 from cluster_analysis.tables.model import Capture, RankSource
@@ -39,29 +45,64 @@ def discover(path: Path, capture: str | None = None) -> Capture:
 
     Args:
         path: a run directory, a tree of captures, one capture, or a flat directory of r1.x files.
-        capture: which of several captures to take; by default the newest of those with most ranks.
+        capture: which of several parts to take; by default the newest of those with most ranks.
 
     Raises:
         InputError: `path` cannot be read, nothing that can be analysed is below it, or no single
-            capture has that name.
+            part has that name.
     """
+    jobs = _jobs(path)
+    part = choose_part([part for job in jobs for part in job.parts], capture)
+    job = next(job for job in jobs if part in job.parts)
+    notes: list[Fact] = []
+    if len(jobs) > 1:
+        names = tuple(name_of(one.run, path) for one in jobs)
+        notes.append(fact("several_runs", runs=names, chosen=name_of(job.run, path)))
+    return _capture(job, part, notes)
+
+
+def part_names(path: Path) -> tuple[str, ...]:
+    """Return the names of all parts below `path`, by which `discover` takes each; "" for the only one.
+
+    Raises:
+        InputError: as `discover`.
+    """
+    return tuple(part.name for job in _jobs(path) for part in job.parts)
+
+
+class _Job(Struct, frozen=True):
+    """One run directory, and the parts that it holds."""
+
+    run: Run
+    parts: Sequence[Part]
+    problems: Sequence[Problem]
+    notes: Sequence[Fact]
+    is_part: bool
+
+
+def _jobs(path: Path) -> list[_Job]:
+    """Return what lies below `path` by run, each part with a name of its own."""
     if path.name == layout.PROFILER_OUTPUT_NAME:
         path = path.resolve().parent
     if not path.is_dir():
         raise InputError(f"{path}: not a directory", "name a run directory or a tree of profiler data")
     # The rank table of the run that `path` is a part of says which ranks these are.
     enclosing = enclosing_run(path)
-    parts = split_by_run(walk(path), path) if enclosing is None else {enclosing: walk(path.resolve())}
-    runs = [_inspect(root, tree) for root, tree in parts.items()]
+    trees = split_by_run(walk(path), path) if enclosing is None else {enclosing: walk(path.resolve())}
+    runs = [_inspect(root, tree) for root, tree in trees.items()]
     with_data = [run for run in runs if run.found]
     if not with_data:
         raise InputError(f"{path}: no profiler data that can be analysed", _why_nothing(runs))
-    run, wanted, several = choose_run(with_data, path, capture)
-    found, mixed, notes = one_job(list(run.found))
-    names = run_names(with_data, path) if several else ()
-    choice = choose_window(found, wanted, names)
-    problems = [*run.places.problems, *run.problems, *mixed, *choice.problems]
-    return _capture(run, choice, problems, (*several, *notes), is_part=enclosing is not None)
+    jobs = []
+    for run in with_data:
+        found, mixed, notes = one_job(list(run.found))
+        parts = split_into_parts(found)
+        if len(with_data) > 1:
+            above = name_of(run, path)
+            parts = [structs.replace(one, name="/".join(filter(None, (above, one.name)))) for one in parts]
+        problems = [*run.places.problems, *run.problems, *mixed]
+        jobs.append(_Job(run, parts, problems, (*run.notes, *notes), enclosing is not None))
+    return jobs
 
 
 def _inspect(root: Path, tree: Tree) -> Run:
@@ -97,7 +138,30 @@ def _inspect(root: Path, tree: Tree) -> Run:
         more, why_not = inspect({one: _host_of(one, root) for one in directories}, places.ranks)
         found += more
         problems += why_not
-    return Run(root, tree, places, found, problems)
+    found, notes = _with_ranks(found, problems)
+    return Run(root, tree, places, found, problems, notes)
+
+
+def _with_ranks(found: list[Found], problems: list[Problem]) -> tuple[list[Found], list[Fact]]:
+    """Return the captures whose rank is known. The only one of a job of one is rank 0; its problem goes."""
+    unknown = [one for one in found if one.rank is None]
+    if len(found) == 1 and unknown and _n_ranks(found[0]) <= 1:
+        problems[:] = [one for one in problems if one.kind != "rank_not_known"]
+        return [structs.replace(found[0], rank=Rank(0))], [fact("only_capture_is_rank_0")]
+    return [one for one in found if one.rank is not None], []
+
+
+def _n_ranks(found: Found) -> int:
+    """Return of how many ranks a capture says that it, or its job, is; 0 where it does not."""
+    with suppress(BadFileError):  # reading that rank tells it
+        if "metadata" in found.files:
+            return read_metadata(found.files["metadata"]).world_size
+        if "profiler_db" in found.files:
+            # What reads databases needs Arrow, which most captures do without here.
+            from cluster_analysis.sources.db.profiler_db import read_n_mapped_ranks  # noqa: PLC0415
+
+            return read_n_mapped_ranks(found.files["profiler_db"])
+    return 0
 
 
 def _host_of(directory: Path, root: Path) -> HostId | None:
@@ -114,28 +178,27 @@ def _beside(directory: Path, root: Path) -> str:
     return "/".join(parts[2:] if parts[:1] == (layout.PROFILER_TREE_NAME,) else parts)
 
 
-def _capture(
-    run: Run, choice: Choice, problems: list[Problem], notes: Iterable[Fact], is_part: bool
-) -> Capture:
-    places = run.places
-    hosts = hosts_of(choice.captures, places)
-    problems += hosts.problems
+def _capture(job: _Job, part: Part, notes: Iterable[Fact]) -> Capture:
+    places = job.run.places
+    captures, twice = each_rank_once(part)
+    hosts = hosts_of(captures, places)
+    problems = [*job.problems, *twice, *hosts.problems]
     devices = dict(hosts.devices)
-    devices.update({rank: one.device for rank, one in choice.captures.items() if one.device is not None})
-    expected = _expected_ranks(choice.captures, places)
-    problems += _missing(expected, choice.captures, problems, is_part)
-    problems += changed_files(choice.captures.values(), places, run.root)
+    devices.update({rank: one.device for rank, one in captures.items() if one.device is not None})
+    expected = _expected_ranks(captures, places)
+    problems += _missing(expected, captures, problems, job.is_part)
+    problems += changed_files(captures.values(), places, job.run.root)
     return Capture(
         sources=tuple(
-            _source(rank, one, hosts.of_rank, devices, choice.name) for rank, one in choice.captures.items()
+            _source(rank, one, hosts.of_rank, devices, part.name) for rank, one in captures.items()
         ),
         expected_ranks=expected,
         problems=tuple(problems),
         hosts=hosts.of_rank,
         devices=dict(sorted(devices.items())),
         addresses=hosts.addresses,
-        notes=(*notes, *choice.notes),
-        names={rank: one.host_name for rank, one in choice.captures.items()},
+        notes=(*notes, *job.notes, *notes_of(job.parts, part)),
+        names={rank: one.host_name for rank, one in captures.items()},
         is_placed=hosts.is_placed,
     )
 

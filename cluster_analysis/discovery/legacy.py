@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -60,7 +61,9 @@ def inspect_legacy(
         (host, DeviceId(number)) in ranks for _, host, number, _ in by_place if host is not None
     )
     found: list[Found] = []
-    repeated = not are_devices and len({number for _, _, number, _ in by_place}) < len(by_place)
+    counts = Counter(number for _, _, number, _ in by_place)
+    # Of ranks a file may be there twice; ids of devices are on most hosts.
+    repeated = not are_devices and 2 * sum(n > 1 for n in counts.values()) >= len(counts)
     for directory, host, number, files in by_place:
         if host is not None and are_devices:
             rank: Rank | None = ranks[host, DeviceId(number)]

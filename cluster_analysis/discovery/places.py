@@ -15,10 +15,9 @@ from cluster_run.host_names import HostNames
 from cluster_run.ids import MAX_RANKS, DeviceId, HostId, Rank
 from cluster_run.manifest import CollectedFile, Manifest, read_manifest
 from cluster_run.problem import Problem
-from cluster_run.ranktable import RankTable, parse_host_mapping, parse_rank_table
+from cluster_run.ranktable import MARKS, RankPlace, RankTable, parse_host_mapping, parse_rank_table
 
 _NOT_RANK_TABLES = (layout.MANIFEST_NAME, layout.TRUTH_NAME)
-_MARKS = ("server_list", "group_list")
 #: Failures of a host that its files, or the ranks that are missing, tell one by one.
 _TOLD_BELOW = ("files-missing", "files-unstable", "left-out", "ranks-missing")
 
@@ -53,12 +52,10 @@ def read_places(root: Path) -> Places:
             mapping.setdefault(outcome.server_id, outcome.host)
     if table and not mapping:
         mapping = _mapping_of_names(root, table)
-    places = {
-        place.rank: (mapping[place.server_id], place.device)
-        for place in (table.places if table else ())
-        if place.server_id in mapping
-    }
-    unmapped = sorted({p.server_id for p in (table.places if table else ()) if p.server_id not in mapping})
+    places = table.places if table else ()
+    host_of = {place.rank: host for place in places if (host := _host_of(place, mapping)) is not None}
+    listed = table.all_places if table else ()
+    unmapped = {place.server_id for place in listed if place.server_id and _host_of(place, mapping) is None}
     if unmapped and mapping:
         problems.append(
             Problem(
@@ -70,9 +67,11 @@ def read_places(root: Path) -> Places:
     return Places(
         table=table,
         addresses={host: str(server_id) for server_id, host in mapping.items()},
-        hosts={rank: host for rank, (host, _) in places.items()},
-        devices={rank: device for rank, (_, device) in places.items()},
-        ranks=_ranks_of_devices(table, places),
+        hosts=host_of,
+        devices={
+            place.rank: place.device for place in places if place.rank in host_of or not place.server_id
+        },
+        ranks=_ranks_of_devices(table, mapping),
         stored={
             file.path: file
             for outcome in (manifest.hosts if manifest else ())
@@ -99,13 +98,20 @@ def _read_mapping(root: Path, problems: list[Problem]) -> dict[str, HostId]:
         return {}
 
 
+def _host_of(place: RankPlace, mapping: Mapping[str, HostId]) -> HostId | None:
+    """Return the host of a place by its server's name, else by its other name, as by that it was reached."""
+    return mapping.get(place.server_id) or mapping.get(place.address)
+
+
 def _ranks_of_devices(
-    table: RankTable | None, places: Mapping[Rank, tuple[HostId, DeviceId]]
+    table: RankTable | None, mapping: Mapping[str, HostId]
 ) -> dict[tuple[HostId | None, DeviceId], Rank]:
+    listed = table.all_places if table else ()
+    known = [(_host_of(place, mapping), place) for place in listed]
     ranks: dict[tuple[HostId | None, DeviceId], Rank] = {}
     if table and len(table.server_ids) == 1:
-        ranks.update({(None, place.device): place.rank for place in table.places})
-    ranks.update({(host, device): rank for rank, (host, device) in places.items()})
+        ranks.update({(None, place.device): place.rank for place in listed})
+    ranks.update({(host, place.device): place.rank for host, place in known if host is not None})
     return ranks
 
 
@@ -136,10 +142,10 @@ def _read_rank_table(root: Path, problems: list[Problem]) -> RankTable | None:
     for path in candidates:
         try:
             text = path.read_text(encoding="utf-8-sig")
-            if path.name != layout.RANK_TABLE_NAME and not any(mark in text for mark in _MARKS):
+            if path.name != layout.RANK_TABLE_NAME and not any(f'"{mark}"' in text for mark in MARKS):
                 continue
             table = parse_rank_table(text, path.name)
-            largest = max((max(place.rank, place.device) for place in table.places), default=0)
+            largest = max(max(place.rank, place.device) for place in table.all_places)
             if largest < MAX_RANKS:
                 return table
             problems.append(Problem(fact("impossible_rank_or_device", named=largest), file=path.name))
@@ -163,7 +169,7 @@ def _read_manifest(root: Path, problems: list[Problem]) -> Manifest | None:
 
 def _unread(error: OSError | UnicodeDecodeError, path: Path) -> Problem:
     if isinstance(error, UnicodeDecodeError):
-        return Problem(fact("not_utf8", byte=error.start), file=path.name, advice="put_rank_table_in_run")
+        return Problem(fact("not_utf8", byte=error.start), file=path.name, advice="replace_rank_table")
     return Problem(fact("unreadable", detail=str(error.strerror or error)), file=path.name)
 
 

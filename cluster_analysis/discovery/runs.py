@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from cluster_analysis.discovery.found import Found, Tree
 from cluster_analysis.discovery.places import Places
 from cluster_run import layout
-from cluster_run.facts import Fact, fact
+from cluster_run.facts import Fact
 from cluster_run.problem import Problem
 
 _T = TypeVar("_T")
@@ -29,6 +29,7 @@ class Run(Struct, frozen=True):
     places: Places
     found: Sequence[Found]
     problems: Sequence[Problem]
+    notes: Sequence[Fact] = ()
 
 
 def enclosing_run(path: Path) -> Path | None:
@@ -75,33 +76,6 @@ def _root_of(directory: Path, path: Path) -> Path:
     return path.joinpath(*parts[: parts.index(layout.PROFILER_TREE_NAME)])
 
 
-def choose_run(
-    runs: Sequence[Run], path: Path, wanted: str | None
-) -> tuple[Run, str | None, tuple[Fact, ...]]:
-    """Choose the run that `wanted` names, else the newest of those with most ranks.
-
-    Returns:
-        The run, what is still wanted of it (the name of a capture), and a note where there were several.
-    """
-    if len(runs) == 1:
-        return runs[0], wanted, ()
-    by_name: Mapping[str, Run] = dict(zip(run_names(runs, path), runs, strict=True))
-    named = [name for name in by_name if name == wanted] or [
-        name for name in by_name if wanted is not None and wanted in name
-    ]
-    chosen = named[0] if len(named) == 1 else max(by_name, key=lambda name: (*_newest(by_name[name]), name))
-    note = fact("several_runs", runs=tuple(by_name), chosen=chosen)
-    return by_name[chosen], None if len(named) == 1 else wanted, (note,)
-
-
-def run_names(runs: Iterable[Run], path: Path) -> tuple[str, ...]:
-    """Return what the runs below `path` are called, in the order of `runs`."""
-    return tuple(run.root.relative_to(path).as_posix() for run in runs)
-
-
-def _newest(run: Run) -> tuple[int, int, int]:
-    return (
-        len({one.rank for one in run.found}),
-        max(one.stamp for one in run.found),
-        max(one.ended_ns for one in run.found),
-    )
+def name_of(run: Run, path: Path) -> str:
+    """Return what a run below `path` is called."""
+    return run.root.relative_to(path).as_posix()

@@ -21,6 +21,7 @@ from cluster_analysis.pipeline import Examined
 from cluster_analysis.result import Reported
 from cluster_analysis.run_header import now
 from cluster_run.ids import Rank
+from cluster_run.layout import PARTS_INDEX_NAME, PARTS_NAME
 
 
 class Written(Struct, frozen=True):
@@ -40,7 +41,7 @@ def write_everything(examined: Examined, tell: Progress) -> Written:
         InputError: it cannot be written, the baseline cannot be analysed, or the input changes.
     """
     options = examined.options
-    owned = (*INSIGHT_NAMES, *(one.owned for one in FILES))
+    owned = (*INSIGHT_NAMES, *(one.owned for one in FILES), PARTS_NAME, PARTS_INDEX_NAME)
     with new_output(options.output_folder, owned) as folder:
         size_bytes = sum(source.size_bytes for source in examined.sources)
         wants_insight = options.wants_insight(size_bytes)

@@ -65,6 +65,10 @@ ADVICE: Mapping[AdviceKind, Template] = {
         "put the rank table (hccl.json) into the run directory",
         "请将 rank table（hccl.json）放入运行目录",
     ),
+    "replace_rank_table": (
+        "replace it by the job's own, or remove it: then folders and captures tell what they can",
+        "请换成该作业自己的文件，或删除它：这时由目录与采集给出能得知的内容",
+    ),
     "put_rank_table_in_run": (
         "put the rank table (hccl.json) and host_ips_mapping.txt into the run directory",
         "请将 rank table（hccl.json）和 host_ips_mapping.txt 放入运行目录",
@@ -139,7 +143,7 @@ _USUAL: Mapping[ReasonKind, AdviceKind] = {
     "silent_steps": "parse_again_on_host",
     "missing_ranks": "collect_them_too",
     "links_not_mapped": "collect_group",
-    "unusable_description": "put_rank_table",
+    "unusable_description": "replace_rank_table",
     "hosts_share_files": "put_rank_table",
     "other_hosts_than_table": "put_rank_table_in_run",
 }

@@ -119,13 +119,16 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "部分 send 与 receive 无法配对：其等待时间按原值计",
     ),
     "several_runs": (
-        "{runs:n} runs found: {runs:some}; {chosen} is analysed (--capture takes another, or give its "
-        "directory)",
-        "发现 {runs:n} 次运行：{runs:some}；分析 {chosen}（用 --capture 选择其他，或直接给出目录）",
+        "{runs:n} runs found: {runs:some}; {chosen} is analysed (--part NAME takes another, or give its "
+        "directory; --all-parts analyses all)",
+        "发现 {runs:n} 次运行：{runs:some}；分析 {chosen}"
+        "（用 --part NAME 选择其他，或直接给出目录；--all-parts 分析全部）",
     ),
     "several_captures": (
-        "{captures:n} captures found: {captures:some}; {chosen} is analysed (--capture takes another)",
-        "发现 {captures:n} 次采集：{captures:some}；分析 {chosen}（用 --capture 选择其他）",
+        "{captures:n} jobs or windows of one found; {chosen} is analysed (unasked the newest with most ranks), the "
+        "others by {others:part_options}, all by --all-parts",
+        "发现 {captures:n} 个作业或窗口；分析 {chosen}（未指定时取卡数最多且最新的），"
+        "其余用 {others:part_options}，全部用 --all-parts",
     ),
     "capture_lacks_ranks": (
         "capture {capture} lacks {ranks:rank|ranks} {ranks:ranges}",
@@ -135,6 +138,10 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "{n_captures} {family} {n_captures:capture|captures} beside richer ones of the same run "
         "{n_captures:is|are} not read",
         "{n_captures} 个 {family} 采集未读取：同一次运行中有更完整的采集",
+    ),
+    "only_capture_is_rank_0": (
+        "no file says which rank it is: the only capture is taken as rank 0 of 1",
+        "没有文件注明是哪张卡：唯一的采集视为单卡作业的卡 0",
     ),
     "hosts_by_devices": (
         "the names of captures do not tell hosts; device numbers that start again make {n_hosts} hosts, "

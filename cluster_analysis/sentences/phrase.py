@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from string import Formatter
@@ -37,9 +38,9 @@ def fill(template: Template, values: Mapping[str, Any]) -> Phrase:
 
     A placeholder's format says how its value is written: `percent` of a share, `ms` of µs, `mb` of bytes,
     `ranges`, `all_ranges` and `listed` of numbers, `parts` of figures, `names`, `some`, `and`, `or`, `to`,
-    `shares` and `say_rank` of names, `n` for how many, `term` of a word that both languages have, `said` of
-    another program's words, `role` of who does the same work, `capital` of a phrase, and `one|many` for the
-    words that fit the number, which `#` stands for.
+    `shares`, `say_rank` and `part_options` of names, `n` for how many, `term` of a word that both
+    languages have, `said` of another program's words, `role` of who does the same work, `capital` of a
+    phrase, and `one|many` for the words that fit the number, which `#` stands for.
 
     Raises:
         KeyError: a placeholder has no value.
@@ -98,6 +99,10 @@ def _some(values: tuple[str, ...], language: Language) -> str:
     return _names(values[:_MAX_LISTED], language) + more
 
 
+def _part_options(values: tuple[str, ...], language: Language) -> str:
+    return _some(tuple(f"--part {shlex.quote(value)}" for value in values), language)
+
+
 def _either(values: tuple[str, ...], language: Language) -> str:
     return (" 或 " if language == "zh" else " or ").join(map(str, values))
 
@@ -139,6 +144,7 @@ _FORMS: Mapping[str, Callable[[Any, Language], str]] = {
     "listed": _listed,
     "names": _names,
     "some": _some,
+    "part_options": _part_options,
     "or": _either,
     "and": _and,
     "to": lambda values, language: (" 到 " if language == "zh" else " to ").join(values),

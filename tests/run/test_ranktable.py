@@ -107,7 +107,7 @@ def test_servers_stand_in_the_order_of_their_first_rank() -> None:
         (table(server(None, (0, 0))), "None is not a name"),
         (table({"server_id": "a"}), "'device' is missing"),
         (table({"server_id": ["a"], "device": []}, super_pod_list=[3]), "not a readable rank table"),
-        ('{"rank_list": []}', "neither server_list nor group_list"),
+        ('{"ranks": []}', "it has none of server_list, group_list, .*super_pod_list"),
         ("[]", "the top level is not an object"),
         ("", "not a readable rank table"),
         ("[" * 100_000, "nested too deeply"),
@@ -168,3 +168,71 @@ def test_the_first_line_of_a_host_wins_and_broken_lines_are_passed_over() -> Non
 def test_the_hosts_of_a_table_are_worked_out_once_however_many_ranks_ask() -> None:
     found = parse_rank_table(table(server("a", (0, 0)), server("b", (0, 1))), "hccl.json")
     assert found.server_ids is found.server_ids
+
+
+def a5(rank: int, **more: object) -> dict[str, object]:
+    """A rank of version 2.0, as MindCluster writes it for A5."""
+    layer = {
+        "net_layer": 0,
+        "net_instance_id": "rack_0",
+        "net_type": "TOPO_FILE_DESC",
+        "net_attr": "",
+        "rank_addr_list": [{"addr_type": "EID", "addr": "0" * 32, "ports": ["0/0"], "plane_id": "plane0"}],
+    }
+    return {"rank_id": rank, "device_id": rank % 8, "local_id": rank % 8, "level_list": [layer], **more}
+
+
+def test_version_2_0_names_ranks_and_devices_and_no_host() -> None:
+    text = json.dumps({"version": "2.0", "status": "completed", "rank_list": [a5(9), a5(1)]})
+    assert places(text) == [(1, "", 1, ""), (9, "", 1, "")]
+    assert parse_rank_table(text, "hccl.json").server_ids == ()
+
+
+def test_version_2_0_with_addresses_of_hosts_has_hosts() -> None:
+    text = json.dumps({"version": "2.0", "rank_list": [a5(0, host_ip="10.0.0.1"), a5(8, host_ip="10.0.0.2")]})
+    assert places(text) == [(0, "10.0.0.1", 0, ""), (8, "10.0.0.2", 0, "")]
+
+
+def test_servers_within_super_pods_are_read_where_no_list_of_servers_is_beside_them() -> None:
+    pods = [{"super_pod_id": "7", "server_list": [server("a", (0, 0)), server("b", (0, 1))]}]
+    text = json.dumps({"version": "1.2", "super_pod_list": pods})
+    assert places(text) == [(0, "a", 0, "7"), (1, "b", 0, "7")]
+
+
+def test_groups_of_servers_are_jobs_that_each_count_from_rank_0() -> None:
+    groups = [
+        {"group_id": "0", "server_list": [{"server_ip": "10.0.0.9"}]},
+        {"group_id": "2", "server_list": [server("a", (0, 0), (1, 1))]},
+        {"group_id": "3", "server_list": [server("b", (0, 0)), server("c", (0, 1))]},
+    ]
+    found = parse_rank_table(json.dumps({"version": "1.0", "server_group_list": groups}), "hccl.json")
+    assert found.places == ()
+    assert [[(one.rank, one.server_id) for one in job] for job in found.jobs] == [
+        [(0, "a"), (1, "a")],
+        [(0, "b"), (1, "c")],
+    ]
+    assert found.server_ids == ("a", "b", "c")
+
+
+def test_lists_of_prefill_and_decode_devices_are_two_jobs() -> None:
+    def device(host: str, number: int) -> dict[str, str]:
+        ids = {"device_id": str(number), "cluster_id": str(number + 1), "super_pod_id": "0"}
+        return {"server_id": host, "device_ip": "192.0.2.1", "super_device_id": "1", **ids}
+
+    lists = {"prefill_device_list": [device("a", 4), device("a", 5)], "decode_device_list": [device("b", 0)]}
+    found = parse_rank_table(json.dumps({"version": "1.2", "server_count": "2", **lists}), "hccl.json")
+    assert [[(one.rank, one.server_id, one.device) for one in job] for job in found.jobs] == [
+        [(0, "a", 4), (1, "a", 5)],
+        [(0, "b", 0)],
+    ]
+
+
+def test_a_server_has_the_address_of_its_container_beside_its_id_or_instead_of_it() -> None:
+    named = {**server("node-a", (0, 0)), "container_ip": "172.16.0.1"}
+    nameless = {**server("x", (0, 1)), "container_ip": "172.16.0.2"}
+    del nameless["server_id"]
+    found = parse_rank_table(table(named, nameless), "hccl.json")
+    assert [(one.server_id, one.address) for one in found.places] == [
+        ("node-a", "172.16.0.1"),
+        ("172.16.0.2", ""),
+    ]

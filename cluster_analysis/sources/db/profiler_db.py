@@ -245,6 +245,17 @@ def read_own_rank(path: Path) -> Rank | None:
     return read_db_metadata(path, unheard).own_rank
 
 
+def read_n_mapped_ranks(path: Path) -> int:
+    """Return how many ranks RANK_DEVICE_MAP names: several where one process had several devices.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    with open_database(path, unheard) as database:
+        has_map = database.has("RANK_DEVICE_MAP", "rankId")
+        return len(_distinct(database, "RANK_DEVICE_MAP", "rankId")) if has_map else 0
+
+
 def read_db_metadata(path: Path, remark: Remark) -> RankMetadata:
     """Return what META_DATA and HOST_INFO say; sizes and groups are JSON texts there.
 

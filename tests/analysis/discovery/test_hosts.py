@@ -89,3 +89,33 @@ def test_a_rank_table_beside_a_plain_tree_says_who_ran_where(tmp_path: Path) -> 
     capture = discover(tmp_path)
     assert capture.hosts == {0: "1", 1: "1", 2: "2", 3: "2"}
     assert capture.addresses == {"1": "10.0.0.7", "2": "10.0.0.8"}
+
+
+def test_a_rank_table_of_several_jobs_tells_devices_of_hosts_and_folders_tell_hosts(tmp_path: Path) -> None:
+    run = run_directory(tmp_path, ("10.0.0.1", [0, 1]), ("10.0.0.2", [0, 1]))
+    groups = json.loads((run / "hccl.json").read_text())["server_list"]
+    lists = [{"group_id": str(number), "server_list": [one]} for number, one in enumerate(groups)]
+    (run / "hccl.json").write_text(json.dumps({"server_group_list": lists}))
+    for host in (1, 2):
+        for rank in range(2):
+            write_capture(
+                run / f"cluster_profiler/{host}/profiler",
+                rank,
+                f"n{host}_{rank}_2025010100000000{rank}_ascend_pt",
+            )
+    capture = discover(run, "host-2")
+    assert capture.hosts == {0: "2", 1: "2"}
+    assert capture.problems == ()
+
+
+def test_hosts_that_a_rank_table_names_are_found_by_the_address_of_their_containers(tmp_path: Path) -> None:
+    run = run_directory(tmp_path, ("node-a", [0]), ("node-b", [1]))
+    table = json.loads((run / "hccl.json").read_text())
+    for number, one in enumerate(table["server_list"], 1):
+        one["container_ip"] = f"172.16.0.{number}"
+    (run / "hccl.json").write_text(json.dumps(table))
+    (run / "host_ips_mapping.txt").write_text("172.16.0.1 1\n172.16.0.2 2\n")
+    for rank in range(2):
+        write_capture(run / f"cluster_profiler/{rank + 1}/profiler", rank)
+    capture = discover(run)
+    assert (capture.hosts, capture.devices, capture.problems) == ({0: "1", 1: "2"}, {0: 0, 1: 0}, ())

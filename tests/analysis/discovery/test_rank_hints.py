@@ -48,7 +48,7 @@ def test_the_metadata_alone_says_the_rank(tmp_path: Path, document: object) -> N
 
 @pytest.mark.parametrize(
     "document",
-    [metadata(0, (1, [2, 3])), metadata(None), metadata(-1), metadata(10**9), metadata(True), {}],
+    [metadata(0, (1, [2, 3])), metadata(None), metadata(-1), metadata(10**9), metadata(True)],
 )
 def test_metadata_that_contradicts_itself_or_says_nothing_is_no_rank(
     tmp_path: Path, document: object
@@ -75,9 +75,40 @@ def test_a_database_without_a_rank_in_its_name_says_it_in_its_rank_device_map(tm
     assert ranks_below(tmp_path) == [6]
 
 
-@pytest.mark.parametrize("ranks", [(-1,), (1, 2), (), ("x",)])
-def test_a_rank_device_map_without_one_rank_says_nothing(tmp_path: Path, ranks: tuple[object, ...]) -> None:
+def only_card(path: Path) -> list[int]:
+    """Ranks below a path, where a note says that the only capture is taken as rank 0."""
+    capture = discover(path)
+    assert capture.problems == ()
+    assert [one.kind for one in capture.notes] == ["only_capture_is_rank_0"]
+    assert capture.expected_ranks == (0,)
+    return [source.rank for source in capture.sources]
+
+
+@pytest.mark.parametrize("ranks", [(-1,), (), ("x",)])
+def test_the_only_capture_is_rank_0_of_1_where_its_database_knows_no_rank(
+    tmp_path: Path, ranks: tuple[object, ...]
+) -> None:
     database_of(tmp_path, *ranks)
+    assert only_card(tmp_path) == [0]
+
+
+def test_the_only_capture_is_rank_0_of_1_where_its_files_say_nothing_or_minus_one(tmp_path: Path) -> None:
+    write_capture(tmp_path / "a", 3, has_info=False, metadata={})
+    assert only_card(tmp_path / "a") == [0]
+    capture = write_capture(tmp_path / "b", 3, has_info=False)
+    (capture / "profiler_info_-1.json").write_text(json.dumps({"rank_id": -1}))
+    assert only_card(tmp_path / "b") == [0]
+
+
+def test_a_capture_of_two_ranks_is_none(tmp_path: Path) -> None:
+    database_of(tmp_path, 1, 2)
+    with pytest.raises(InputError, match="its rank is not known"):
+        discover(tmp_path)
+
+
+def test_two_captures_that_do_not_say_their_ranks_are_none(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_capture(tmp_path / name, 0, has_info=False)
     with pytest.raises(InputError, match="its rank is not known"):
         discover(tmp_path)
 
@@ -85,8 +116,7 @@ def test_a_rank_device_map_without_one_rank_says_nothing(tmp_path: Path, ranks: 
 def test_a_damaged_database_of_unknown_rank_is_no_traceback(tmp_path: Path) -> None:
     output = database_of(tmp_path, 6)
     (output / "ascend_pytorch_profiler.db").write_bytes(b"SQLite format 3\0" + b"x" * 500)
-    with pytest.raises(InputError, match="its rank is not known"):
-        discover(tmp_path)
+    assert only_card(tmp_path) == [0]
 
 
 @pytest.mark.parametrize("end", ["1736408884023552840", None, [1], {"collectionTimeEnd": "soon"}])
@@ -178,7 +208,7 @@ def unfinished(run: Path) -> None:
 
 
 def of_another_form(run: Path) -> None:
-    (run / "hccl.json").write_text('{"version": "2.0", "rank_list": []}')
+    (run / "hccl.json").write_text('{"version": "2.0", "ranks": []}')
 
 
 @pytest.mark.parametrize(

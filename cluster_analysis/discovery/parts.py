@@ -1,0 +1,225 @@
+"""Which captures are one job: a tree may hold several jobs, and windows, roles and replicas of one.
+
+A part is a set of captures in which no rank is twice. Signs cut a run into parts: the session in a path
+(`rank0_start2_stop5`), the folder, the time at which captures began, what is the same in the names of their
+hosts, the communication group of all ranks, the host. Of those signs that leave no rank twice the one with
+fewest parts is right: a job is no smaller than it must be. Of several the first counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import combinations
+from pathlib import Path
+
+from msgspec import Struct
+
+from cluster_analysis.discovery.found import Found, public_name
+from cluster_analysis.discovery.stamps import began_together
+from cluster_analysis.sources.errors import BadFileError
+from cluster_analysis.sources.text.metadata_json import read_metadata
+from cluster_run.errors import InputError
+from cluster_run.facts import Fact, fact
+from cluster_run.ids import Rank, format_number_ranges
+from cluster_run.problem import Problem
+
+#: A label for each capture, by its place in the list.
+_Labels = Sequence[str]
+_Sign = Callable[[Sequence[Found]], _Labels]
+_NUMBER_AT_END = re.compile(r"[-_.]?\d+$")
+
+
+class Part(Struct, frozen=True):
+    """Captures of one job. `aliases` are what else it may be called, which is not shown."""
+
+    name: str
+    captures: Mapping[Rank, Sequence[Found]]
+    aliases: frozenset[str] = frozenset()
+    #: Whether others are the same job at other times, of which no rank should be missing.
+    is_window: bool = False
+
+    @property
+    def began(self) -> tuple[int, int]:
+        """When the newest of its captures began, and when it ended."""
+        newest = [max(some, key=age) for some in self.captures.values()]
+        return max(one.stamp for one in newest), max(one.ended_ns for one in newest)
+
+    @property
+    def order(self) -> tuple[int, tuple[int, int], str]:
+        """The largest is analysed: the newest of those with most ranks."""
+        return len(self.captures), self.began, self.name
+
+
+def age(one: Found) -> tuple[int, int, str]:
+    """Return what orders captures of one rank: the last is used."""
+    return one.stamp, one.ended_ns, str(one.directory)
+
+
+def split_into_parts(found: Iterable[Found]) -> list[Part]:
+    """Return the parts, oldest first; one without a name where no rank is twice."""
+    known = [one for one in found if one.rank is not None]
+    session: _Labels = [one.window or "unnamed" for one in known]
+    if not any(one.window for one in known):
+        session = [""] * len(known)
+    labels, sign = _best(known, session)
+    parts = []
+    for label in dict.fromkeys(labels):
+        own = [one for one, mine in zip(known, labels, strict=True) if mine == label]
+        captures: dict[Rank, list[Found]] = {}
+        for one in sorted(own, key=lambda one: one.rank or 0):
+            if one.rank is not None:
+                captures.setdefault(one.rank, []).append(one)
+        is_window = sign in ((), (_by_time,))
+        parts.append(Part(label, captures, _aliases(own), is_window))
+    return sorted(parts, key=lambda part: (part.began, part.name))
+
+
+def choose_part(parts: Sequence[Part], wanted: str | None) -> Part:
+    """Return the part that `wanted` names, else the newest of those with most ranks.
+
+    Raises:
+        InputError: no part, or more than one, is called `wanted`.
+    """
+    if wanted is None:
+        return max(parts, key=lambda part: part.order)
+    for names in (
+        [part for part in parts if part.name == wanted],
+        [part for part in parts if wanted in part.aliases],
+        [part for part in parts if part.name.startswith(f"{wanted}/")],
+        [part for part in parts if wanted in part.name],
+    ):
+        if len(names) == 1:
+            return names[0]
+        if names and wanted in {part.name.partition("/")[0] for part in names}:
+            return max(names, key=lambda part: part.order)
+    known = ", ".join(filter(None, (part.name for part in parts))) or "one without a name"
+    raise InputError(f"no single capture is called {wanted!r}", f"there are: {known}")
+
+
+def each_rank_once(part: Part) -> tuple[dict[Rank, Found], list[Problem]]:
+    """Return the newest capture of each rank; each rank that has several is a problem."""
+    captures, problems = {}, []
+    for rank, candidates in part.captures.items():
+        newest = max(candidates, key=age)
+        captures[rank] = newest
+        if len(candidates) > 1:
+            left_out = sorted(public_name(one.directory) for one in candidates if one is not newest)
+            why = fact(
+                "several_captures_of_rank",
+                n_captures=len(candidates),
+                used=public_name(newest.directory),
+                others=tuple(left_out),
+            )
+            file = public_name(newest.directory)
+            problems.append(Problem(why, file=file, rank=rank, host=newest.host, advice="remove_other_jobs"))
+    return captures, problems
+
+
+def notes_of(parts: Sequence[Part], chosen: Part) -> tuple[Fact, ...]:
+    """Return what is to be known of the parts that are not analysed."""
+    if len(parts) == 1:
+        return ()
+    names = tuple(part.name or "." for part in parts)
+    notes = [_several(names, chosen.name or ".")]
+    everyone = {rank for part in parts for rank in part.captures}
+    for part in parts:
+        missing = everyone - part.captures.keys()
+        if missing and part.is_window:
+            notes.append(fact("capture_lacks_ranks", capture=part.name or ".", ranks=tuple(sorted(missing))))
+    return tuple(notes)
+
+
+def _several(names: tuple[str, ...], chosen: str) -> Fact:
+    others = tuple(name for name in names if name != chosen)
+    return fact("several_captures", captures=names, chosen=chosen, others=others)
+
+
+def _best(found: Sequence[Found], session: _Labels) -> tuple[_Labels, tuple[_Sign, ...]]:
+    """Return the best label of each capture, and the signs that it is made of."""
+    tried: list[tuple[int, int, _Labels, tuple[_Sign, ...]]] = []
+    n_of = Counter(zip(session, (one.rank for one in found), strict=True))
+    are_few = 2 * sum(n > 1 for n in n_of.values()) < len(n_of)
+    for signs_of_round in _FEW if are_few else _ROUNDS:
+        for signs in signs_of_round:
+            cut = [session, *(sign(found) for sign in signs)]
+            labels = ["/".join(filter(None, one)) for one in zip(*cut, strict=True)]
+            times = Counter(zip(labels, (one.rank for one in found), strict=True))
+            n_twice = sum(n - 1 for n in times.values())
+            tried.append((n_twice, len(set(labels)), labels, signs))
+        if any(not n_twice for n_twice, *_ in tried):
+            break
+    best = min(tried, key=lambda one: one[:2])
+    return best[2], best[3]
+
+
+def _by_folder(found: Sequence[Found]) -> _Labels:
+    return [one.beside for one in found]
+
+
+def _by_time(found: Sequence[Found]) -> _Labels:
+    return began_together(found)
+
+
+def _by_name(found: Sequence[Found]) -> _Labels:
+    return _named_after_hosts(found, [_NUMBER_AT_END.sub("", one.host_name) for one in found])
+
+
+def _by_host(found: Sequence[Found]) -> _Labels:
+    return _named_after_hosts(found, [one.host or one.host_name for one in found])
+
+
+def _by_group(found: Sequence[Found]) -> _Labels:
+    """Label captures by the communicator of their largest group, which no other job has."""
+    largest = []
+    for one in found:
+        groups = []
+        if "metadata" in one.files:
+            with suppress(BadFileError):  # reading that rank tells it
+                groups = [
+                    (len(group.global_ranks), group.group_id)
+                    for group in read_metadata(one.files["metadata"]).groups
+                ]
+        largest.append(max(groups, default=(0, ""))[1])
+    return _named_after_hosts(found, largest)
+
+
+def _named_after_hosts(found: Sequence[Found], keys: Sequence[str]) -> _Labels:
+    """Name what is told apart by names of hosts, which are not shown, by the hosts' numbers, or count it."""
+    labels = {}
+    for number, key in enumerate(dict.fromkeys(keys), 1):
+        hosts = {one.host for one, own in zip(found, keys, strict=True) if own == key}
+        numbers = sorted(int(host) for host in hosts if host is not None and host.isdecimal())
+        is_known = len(numbers) == len(hosts)
+        shown = f"{'host' if len(numbers) == 1 else 'hosts'}-{format_number_ranges(numbers)}"
+        labels[key] = shown if is_known else f"job-{number}"
+    if len(set(labels.values())) < len(labels):
+        labels = {key: f"job-{number}" for number, key in enumerate(labels, 1)}
+    return [labels[key] for key in keys]
+
+
+def _aliases(found: Sequence[Found]) -> frozenset[str]:
+    """Return names of all of these captures: folders above them, and their host with or without number."""
+    each = [
+        {
+            one.beside,
+            *Path(one.beside).parts,
+            one.host_name,
+            _NUMBER_AT_END.sub("", one.host_name),
+        }
+        for one in found
+    ]
+    return frozenset(set.intersection(*each) - {"", "/"})
+
+
+#: Signs together, tried until no rank is twice. Where few ranks are twice they are strays of another time, if
+#: anything: the job is not cut because of them.
+_FEW: tuple[Sequence[tuple[_Sign, ...]], ...] = (((),), ((_by_time,),))
+_ROUNDS: tuple[Sequence[tuple[_Sign, ...]], ...] = (
+    ((),),
+    ((_by_folder,), (_by_time,), (_by_name,), (_by_group,)),
+    ((_by_host,),),
+    tuple(combinations((_by_folder, _by_host, _by_time), 2)),
+)

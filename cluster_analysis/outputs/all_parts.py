@@ -1,0 +1,100 @@
+"""All parts of a tree judged one after the other: an output folder each, and one page that leads to them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from html import escape
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from cluster_analysis.engine.read_ranks import Progress
+from cluster_analysis.options import AnalyseOptions
+from cluster_analysis.output_folder import INSIGHT_NAMES, new_output
+from cluster_analysis.outputs.everything import write_everything
+from cluster_analysis.outputs.registry import FILES
+from cluster_analysis.pipeline import examined
+from cluster_analysis.reports import wording
+from cluster_analysis.result import AnalysisResult, Reported
+from cluster_run.errors import InputError
+from cluster_run.layout import PARTS_INDEX_NAME, PARTS_NAME, REPORT_NAME
+
+_NOT_IN_NAMES = re.compile(r"[^\w.-]+")
+#: `cluster-analyse --all-parts` writes this form of parts.json.
+SCHEMA = "cluster-parts/1"
+
+
+def judge_all(
+    options: AnalyseOptions, names: Sequence[str], tell: Progress, remark: Callable[[str], None] | None
+) -> dict[str, Reported | str]:
+    """Judge each part, write all of it at once, and return what was found by name, or why nothing could be.
+
+    Raises:
+        InputError: no part could be analysed, or the output folder cannot be written.
+    """
+    outcomes: dict[str, Reported | str] = {}
+    folders = _folders(names)
+    owned = (*INSIGHT_NAMES, *(one.owned for one in FILES), PARTS_NAME, PARTS_INDEX_NAME)
+    with new_output(options.output_folder, owned) as staging:
+        for name in names:
+            own = replace(options, capture=name, output=staging / PARTS_NAME / folders[name])
+            try:
+                with examined(own, tell, remark) as one:
+                    outcomes[name] = write_everything(one, tell).reported
+            except InputError as error:
+                outcomes[name] = str(error)
+        if all(isinstance(outcome, str) for outcome in outcomes.values()):
+            raise InputError(f"{options.run}: no part could be analysed: {next(iter(outcomes.values()))}")
+        (staging / PARTS_INDEX_NAME).write_text(_index(outcomes, folders), "utf-8")
+        if options.write_report:
+            (staging / REPORT_NAME).write_text(_page(options.run, outcomes, folders), "utf-8")
+    return outcomes
+
+
+def results_of(outcomes: dict[str, Reported | str]) -> dict[str, AnalysisResult]:
+    """Return what was found of the parts that could be analysed."""
+    return {name: one.result for name, one in outcomes.items() if isinstance(one, Reported)}
+
+
+def _folders(names: Sequence[str]) -> dict[str, str]:
+    """Return the name of a folder for each part, no two the same."""
+    folders: dict[str, str] = {}
+    for number, name in enumerate(names):
+        plain = _NOT_IN_NAMES.sub("-", name).strip(".-") or "part"
+        folders[name] = plain if plain not in folders.values() else f"{plain}-{number}"
+    return folders
+
+
+def _index(outcomes: dict[str, Reported | str], folders: dict[str, str]) -> str:
+    parts = [
+        {
+            "name": name,
+            "folder": f"{PARTS_NAME}/{folders[name]}",
+            "verdict": one.result.document.verdict if isinstance(one, Reported) else "unknown",
+            "says": _says(one),
+        }
+        for name, one in outcomes.items()
+    ]
+    return json.dumps({"schema": SCHEMA, "parts": parts}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _says(outcome: Reported | str) -> str:
+    """Return the verdict in one sentence, or why there is none."""
+    return outcome if isinstance(outcome, str) else wording.verdict_sentence(outcome.result.document)
+
+
+def _page(run: Path, outcomes: dict[str, Reported | str], folders: dict[str, str]) -> str:
+    rows = "".join(
+        f'<tr><td><a href="{PARTS_NAME}/{escape(folders[name])}/{REPORT_NAME}">{escape(name or ".")}</a></td>'
+        f"<td>{escape(_says(outcome))}</td></tr>\n"
+        for name, outcome in outcomes.items()
+    )
+    return (
+        '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>'
+        f"{escape(run.resolve().name)}</title>\n<style>body{{font:15px/1.5 sans-serif;margin:2em}}"
+        "td{padding:.3em 1em .3em 0;vertical-align:top}</style>\n"
+        f"<h1>{escape(run.resolve().name)}: {len(outcomes)} parts · {len(outcomes)} 个作业或窗口</h1>\n"
+        f"<table>\n{rows}</table>\n</html>\n"
+    )
