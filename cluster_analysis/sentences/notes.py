@@ -125,8 +125,8 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "（用 --part NAME 选择其他，或直接给出目录；--all-parts 分析全部）",
     ),
     "several_captures": (
-        "{captures:n} jobs or windows of one found; {chosen} is analysed (unasked the newest with most ranks), the "
-        "others by {others:part_options}, all by --all-parts",
+        "{captures:n} jobs or windows of one found; {chosen} is analysed (unasked the newest with most "
+        "ranks), the others by {others:part_options}, all by --all-parts",
         "发现 {captures:n} 个作业或窗口；分析 {chosen}（未指定时取卡数最多且最新的），"
         "其余用 {others:part_options}，全部用 --all-parts",
     ),
