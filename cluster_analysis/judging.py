@@ -17,6 +17,7 @@ from cluster_analysis.pipeline import Examined, counts_missing, examined
 from cluster_analysis.replay.job_evidence import NO_COMMON_STEP
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import analysed_at, captured_at, places_of, run_command
+from cluster_analysis.sentences.headings import open_question
 from cluster_analysis.sentences.problems import reason
 from cluster_analysis.tables.model import Capture, Selection, Topology
 from cluster_analysis.tables.schema import RANKS
@@ -73,7 +74,8 @@ def judged(known: Examined) -> AnalysisResult:
     problems += _unnamed_missing(missing, problems, len(expected))
     # Without its step times nobody can say that a rank is healthy.
     untimed = seen.difference(read.steps["rank"].unique().to_pylist())
-    verdict: Verdict = "unknown" if (missing or untimed) and found.verdict == "healthy" else found.verdict
+    is_open = missing or untimed or open_question(capture.notes)
+    verdict: Verdict = "unknown" if is_open and found.verdict == "healthy" else found.verdict
     of_batches = (note for one in read.summaries for note in one.notes)
     notes = dict.fromkeys((*capture.notes, *of_batches, *evidence.notes, *found.notes))
     hosts = {host for rank, host in topology.hosts.items() if rank in seen}

@@ -11,13 +11,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct, structs
 
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.choose import open_engine
 from cluster_analysis.engine.memory import DEFAULT_LIMIT_BYTES, give_back, must_file
 from cluster_analysis.engine.protocol import Engine
-from cluster_analysis.engine.read_ranks import Progress, RanksRead, read_all, require_data
+from cluster_analysis.engine.read_ranks import (
+    Progress,
+    RanksRead,
+    read_all,
+    require_data,
+    without_operators,
+)
 from cluster_analysis.engine.reduce_steps import reduce_all
 from cluster_analysis.engine.scratch import scratch_directory
 from cluster_analysis.engine.step_files import let_files_go
@@ -27,7 +35,10 @@ from cluster_analysis.sentences.problems import reason
 from cluster_analysis.tables.model import Capture, RankSource, Selection, Topology
 from cluster_analysis.topology.build import build_topology
 from cluster_analysis.topology.hosts import seated
+from cluster_analysis.windows.cut_steps import is_last_cut
+from cluster_analysis.windows.iterations import as_many_iterations
 from cluster_run.errors import InputError
+from cluster_run.facts import Fact, fact
 from cluster_run.ids import HostId, format_number_ranges
 from cluster_run.problem import Problem
 
@@ -110,10 +121,15 @@ def examined(
             read = read_all(engine, sources, wanted, stem, tell)
             require_data(read, options)
             capture = seated(capture, read.metadata)
+            alike = as_many_iterations(read.steps, read.operators)
+            if alike.notes:
+                read = without_operators(structs.replace(read, steps=alike.steps))
             topology, contradictions = _topology(capture, read, options.selection)
             parts, problems = reduce_all(engine, read, topology, tell, str(scratch) if stem else "")
             if not wanted.spans:  # else Insight's files come at once
                 engine.rest()
+            notes = (*alike.notes, *_without_cut_step(parts))
+            capture = structs.replace(capture, notes=capture.notes + notes)
             read = structs.replace(read, problems=read.problems + contradictions + problems)
             yield Examined(options, topology, capture, sources, read, engine, scratch, parts)
         finally:
@@ -170,16 +186,26 @@ def _topology(
     return structs.replace(topology, ranks=ranks), tuple(one for one in problems if not counts_missing(one))
 
 
+def _without_cut_step(parts: list[StepEvidence]) -> tuple[Fact, ...]:
+    """Take the last step out where the end of the recording cut it, and tell."""
+    if not is_last_cut(parts):
+        return ()
+    return (fact("last_step_cut", step=int(parts.pop().step)),)
+
+
 def _evidence(parts: list[StepEvidence], read: RanksRead, topology: Topology) -> JobEvidence:
     """Return what all steps say together, and let go of the parts."""
     from cluster_analysis.replay.graph import laid_out, operators_of  # noqa: PLC0415
-    from cluster_analysis.replay.job_evidence import merge_steps, without_operators  # noqa: PLC0415
+    from cluster_analysis.replay.job_evidence import merge_steps  # noqa: PLC0415
+    from cluster_analysis.replay.job_evidence import without_operators as without_calls  # noqa: PLC0415
 
-    merged = merge_steps(parts, topology, read.operators, read.packets)
+    steps = pa.array([one.step for one in parts], read.packets.schema.field("step").type)
+    packets = read.packets.filter(pc.is_in(read.packets["step"], steps))
+    merged = merge_steps(parts, topology, read.operators, packets)
     parts.clear()
     give_back()
     operators = operators_of(merged)
-    merged = structs.replace(without_operators(merged), counters=read.figures["counters"])
+    merged = structs.replace(without_calls(merged), counters=read.figures["counters"])
     return laid_out(merged, operators)
 
 

@@ -138,6 +138,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.topology": (
             "cluster_analysis.trace.calls cluster_analysis.numeric cluster_analysis.tables cluster_run"
         ),
+        "cluster_analysis.windows": f"{_STEP}",
         "cluster_analysis.replay": (
             "cluster_analysis.trace cluster_analysis.thresholds cluster_analysis.numeric "
             "cluster_analysis.tables cluster_run"
@@ -173,7 +174,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.pipeline": (
             "cluster_analysis.discovery cluster_analysis.engine cluster_analysis.options "
             "cluster_analysis.replay cluster_analysis.sentences cluster_analysis.tables "
-            "cluster_analysis.topology cluster_analysis.trace.evidence cluster_run"
+            "cluster_analysis.topology cluster_analysis.trace.evidence cluster_analysis.windows cluster_run"
         ),
         "cluster_analysis.judging": (
             "cluster_analysis.pipeline cluster_analysis.describe cluster_analysis.engine "

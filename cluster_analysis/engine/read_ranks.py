@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pyarrow as pa
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from cluster_analysis.engine import tasks
 from cluster_analysis.engine.graph import task
@@ -147,6 +147,12 @@ def read_all(
         kept=tuple(kept[position] for position in order),
         problems=(*(problem for one in ordered for problem in one.problems), *problems),
     )
+
+
+def without_operators(read: RanksRead) -> RanksRead:
+    """Return what was read without calls and links, where windows of ranks are not of the same time."""
+    none = tuple(structs.replace(one, bulk_steps=()) for one in read.summaries)
+    return structs.replace(read, summaries=none, packets=PACKETS.empty_table(), totals=TOTALS.empty_table())
 
 
 def require_data(read: RanksRead, options: AnalyseOptions) -> None:

@@ -99,6 +99,14 @@ OPEN_QUESTIONS: Mapping[NoteFact, Template] = {
         "what may cost {step_share:percent} of the step cannot be told from chance or from the work itself",
         "可能占每步 {step_share:percent} 的损失，无法与偶然或工作负载本身区分",
     ),
+    "windows_unlike": (
+        "windows of ranks hold unlike numbers of iterations, so that their communication cannot be compared",
+        "各卡窗口的迭代数不同，无法比较通信",
+    ),
+    "windows_not_compared": (
+        "windows of ranks are of unlike length, and nothing counts their iterations",
+        "各卡窗口长度不同，且无法计数迭代",
+    ),
     "waits_for_absent": (
         "{step_share:percent} of the step went into waiting for ranks without files, or for the network",
         "每步有 {step_share:percent} 用于等待没有文件的卡或网络",

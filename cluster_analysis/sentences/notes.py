@@ -143,6 +143,22 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "no file says which rank it is: the only capture is taken as rank 0 of 1",
         "没有文件注明是哪张卡：唯一的采集视为单卡作业的卡 0",
     ),
+    "windows_unlike": (
+        "windows are of unlike length: {ranks:rank|ranks} {ranks:ranges} recorded {times:times} times as "
+        "many iterations (counted by operators that repeat); computing is compared by iteration, and "
+        "communication is not compared",
+        "采集窗口长度不同：卡 {ranks:ranges} 记录的迭代数为其他卡的 {times:times} 倍（按重复的算子计数）；"
+        "计算按迭代比较，通信不比较",
+    ),
+    "windows_not_compared": (
+        "windows are of unlike length: those of {ranks:rank|ranks} {ranks:ranges} cannot be counted in "
+        "iterations, and are not compared",
+        "采集窗口长度不同：卡 {ranks:ranges} 的窗口无法按迭代计数，不作比较",
+    ),
+    "last_step_cut": (
+        "step {step} is left out: the end of the recording cut it, it has fewer operators than all before it",
+        "未计入步 {step}：采集结束时被截断，其算子少于之前各步",
+    ),
     "hosts_by_devices": (
         "the names of captures do not tell hosts; device numbers that start again make {n_hosts} hosts, "
         "counted by rank: put the job's rank table (hccl.json) beside the captures to be sure",

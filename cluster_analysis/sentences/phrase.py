@@ -37,7 +37,10 @@ def fill(template: Template, values: Mapping[str, Any]) -> Phrase:
     """Fill the placeholders of both languages.
 
     A placeholder's format says how its value is written: `percent` of a share, `ms` of µs, `mb` of bytes,
-    `ranges`, `all_ranges` and `listed` of numbers, `parts` of figures, `names`, `some`, `and`, `or`, `to`,
+    `ranges`, `all_ranges`, `listed` and `times` of numbers, `parts` of figures, `names`, `some`, `and`, `or`,
+    `to`, `shares`, `say_rank` and `part_options` of names, `n` for how many, `term` of a word that both
+    languages have, `said` of another program's words, `role` of who does the same work, `capital` of a
+    phrase, and `one|many` for the words that fit the number, which `#` stands for.
     `shares`, `say_rank` and `part_options` of names, `n` for how many, `term` of a word that both
     languages have, `said` of another program's words, `role` of who does the same work, `capital` of a
     phrase, and `one|many` for the words that fit the number, which `#` stands for.
@@ -103,6 +106,11 @@ def _part_options(values: tuple[str, ...], language: Language) -> str:
     return _some(tuple(f"--part {shlex.quote(value)}" for value in values), language)
 
 
+def _times(values: tuple[float, ...], language: Language) -> str:
+    least, most = min(values), max(values)
+    return f"{least:.2f}" if least == most else f"{least:.2f}{'～' if language == 'zh' else ' to '}{most:.2f}"
+
+
 def _either(values: tuple[str, ...], language: Language) -> str:
     return (" 或 " if language == "zh" else " or ").join(map(str, values))
 
@@ -145,6 +153,7 @@ _FORMS: Mapping[str, Callable[[Any, Language], str]] = {
     "names": _names,
     "some": _some,
     "part_options": _part_options,
+    "times": _times,
     "or": _either,
     "and": _and,
     "to": lambda values, language: (" 到 " if language == "zh" else " to ").join(values),

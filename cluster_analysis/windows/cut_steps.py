@@ -1,0 +1,37 @@
+"""A last step that the end of the recording cut: fewer operators and less time than in all steps before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster_analysis.thresholds.windows import FEWEST_WHOLE_STEPS, OTHER_LENGTH_SHARE, SAME_COUNT_SHARE
+from cluster_analysis.trace.evidence import StepEvidence
+
+_PARTS = ("computing_us", "communication_not_overlapped_us", "free_us")
+
+
+def is_last_cut(parts: Sequence[StepEvidence]) -> bool:
+    """Return whether the last step is not whole, though all those before it are alike.
+
+    A step in which ranks merely communicate less would be as long for at least one of them.
+    """
+    if len(parts) <= FEWEST_WHOLE_STEPS:
+        return False
+    n_operators = np.array([one.matched.num_rows for one in parts])
+    before, last = n_operators[:-1], n_operators[-1]
+    if before.max() - before.min() > SAME_COUNT_SHARE * before.max() or not before.min():
+        return False
+    if last >= (1 - SAME_COUNT_SHARE) * before.min():
+        return False
+    longest = _longest_us(parts[-1].steps)
+    return bool(longest < (1 - OTHER_LENGTH_SHARE) * min(_longest_us(one.steps) for one in parts[:-1]))
+
+
+def _longest_us(steps: pa.Table) -> float:
+    """Return how long the step took on the rank on which it took longest; infinite where nothing tells."""
+    lengths = np.sum([pc.fill_null(steps[name], np.nan).to_numpy() for name in _PARTS], axis=0)
+    return float(np.nanmax(lengths)) if np.isfinite(lengths).any() else np.inf
