@@ -233,3 +233,17 @@ def test_the_same_seed_writes_the_same_bytes(tmp_path: Path, form: str) -> None:
         files = sorted(path for path in (tmp_path / name).rglob("*") if path.is_file())
         both.append([(path.relative_to(tmp_path / name), path.read_bytes()) for path in files])
     assert both[0] == both[1]
+
+
+def test_even_samples_and_even_experts_hold_as_much_work_as_uneven_ones() -> None:
+    def work_ms(shape: Shape, *troubles: Trouble, mended: Mended | None = None) -> float:
+        return sum(Run(Program(shape, 1), troubles, mended).course_of_all().busy)
+
+    uneven = replace(EVEN, length_sigma=0.3)
+    even = Mended(are_samples_even=True)
+    assert work_ms(uneven, mended=even) == pytest.approx(work_ms(uneven))
+    assert step_ms(uneven, mended=even) < step_ms(uneven)
+    mixed = replace(EVEN, experts=8)
+    hot = Trouble("is hot", 0.3, ranks=frozenset([3]))
+    assert work_ms(mixed, hot) == pytest.approx(work_ms(mixed))
+    assert step_ms(mixed, hot) > step_ms(mixed)

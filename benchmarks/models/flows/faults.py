@@ -214,9 +214,9 @@ def _hot(program: Program, dice: random.Random) -> Fault:
 
 
 def _samples(program: Program, dice: random.Random) -> Fault:
-    """Samples of unequal length, which are part of the job already: `size` scales how unlike they are."""
+    """Samples of unequal length, which are part of the job: without, all are as long as their mean."""
     ranks = tuple(range(program.shape.n_ranks))
-    return Fault(Trouble("samples", 1.0), "data_imbalance", 0.0, ranks=ranks, is_of_many=True)
+    return Fault(Trouble("samples"), "data_imbalance", 0.0, ranks=ranks, is_of_many=True)
 
 
 Pick = Callable[[Program, random.Random], Fault]

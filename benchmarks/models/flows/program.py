@@ -45,12 +45,24 @@ class Program:
         self.link: dict[tuple[int, int], float] = {}
         self.expert = [max(0.5, dice.gauss(1.0, shape.expert_sigma)) for _ in range(max(1, shape.experts))]
         self.pace = [max(0.9, dice.gauss(1.0, 0.005)) for _ in range(shape.steps)]
+        #: Mean length of all samples of a step: what each would have if the work were spread evenly.
+        self.mean_length = [
+            sum(self.length(data, step, micro) for data in range(shape.data) for micro in range(shape.micros))
+            / (shape.data * shape.micros)
+            for step in range(shape.steps)
+        ]
         self._phases: dict[tuple[str, str, float], object] = {}
         self.group_of = {
             (name.partition("/")[0], rank): name for name, ranks in self.groups.items() for rank in ranks
         }
         for rank in range(shape.n_ranks):
             Rank(self, rank).build()
+
+    def length(self, data: int, step: int, micro: int) -> float:
+        """Return the length of a sample, as a share of what is usual."""
+        sigma = self.shape.length_sigma
+        dice = random.Random(f"flows/{self.seed}/sample/{data}/{step}/{micro}")
+        return dice.lognormvariate(-sigma * sigma / 2, sigma) if sigma else 1.0
 
     def link_factor(self, source: int, target: int) -> float:
         """Return by which factor a link is unlike the others, always."""
@@ -221,9 +233,7 @@ class Rank:
 
     def _layers(self, turn: Turn, arrived: int, is_last: bool, is_end: bool) -> int:
         shape = self.shape
-        dice = random.Random(f"flows/{self.program.seed}/sample/{self.place[2]}/{self.step}/{turn.micro}")
-        sigma = shape.length_sigma
-        length = dice.lognormvariate(-sigma * sigma / 2, sigma) if sigma else 1.0
+        length = self.program.length(self.place[2], self.step, turn.micro)
         work = shape.work_ms * (1.0 if turn.is_forward else 2.0)
         way = "forward" if turn.is_forward else "backward"
         done = arrived

@@ -176,16 +176,15 @@ class Run:
 
     def _work(self, op: Op) -> float:
         program, work = self.program, op.work_ms
-        length = 1.0 if self.mended.are_samples_even else op.length
-        for one in self.slow.get("samples", ()):
-            length = max(0.2, 1 + (length - 1) * one.size) if not self.mended.are_samples_even else 1.0
+        length = program.mean_length[op.step] if self.mended.are_samples_even else op.length
         work *= 1 + op.share_of_length * (length - 1)
         if op.is_of_experts:
             expert = program.shape.expert(op.rank)
             work *= program.expert[expert]
             for one in self.slow.get("is hot", ()):
-                if op.rank in one.ranks:
-                    work *= 1 + one.size
+                # There are no more tokens for that: the others get fewer.
+                n = program.shape.experts
+                work *= 1 + one.size if op.rank in one.ranks else max(0.1, 1 - one.size / (n - 1))
         if op.rank in self.mended.ranks:
             return work
         work *= program.device[op.rank]
