@@ -67,6 +67,7 @@ class Wording:
 
     own_directory: str = "let each job write to a directory of its own, profile_dir=…/%j"
     on_nodes: str = "on its nodes' own disks: profile_via=ssh in its comment"
+    nodes_unknown: str = "Slurm has forgotten its nodes"
 
 
 OF_SLURM = Wording()

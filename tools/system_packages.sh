@@ -18,7 +18,7 @@ for set_name in "$@"; do
   case $set_name in
     venv) missing+=(python3-venv) ;;
     ssh) need sshd openssh-server; need ssh openssh-client; need zstd zstd; need sudo sudo ;;
-    slurm) need slurmctld slurmctld; need slurmd slurmd; need sbatch slurm-client; need munged munge ;;
+    slurm) need slurmctld slurmctld; need slurmd slurmd; need sbatch slurm-client; need munged munge; need logrotate logrotate ;;
     prometheus) need promtool prometheus; need prometheus-node-exporter prometheus-node-exporter ;;
     bench) need rsync rsync ;;
     fuzz) need gcc gcc libc6-dev ;;

@@ -19,6 +19,7 @@ from cluster_hook.follow.inventory import (
     server_ids_of,
 )
 from cluster_hook.follow.modes import no_wider_than
+from cluster_hook.follow.parsing import wait_until_parsed
 from cluster_hook.follow.view import View, view_of_nodes, view_of_one, write_view
 from cluster_hook.identity import refuse_as_root
 from cluster_hook.isolation import our_command
@@ -107,7 +108,7 @@ def plan_run(job: FinishedJob, request: ProfileRequest, defaults: HostDefaults) 
         return RunPlan(run, results, view=view, names=names)
     if job.nodes is None:
         raise InputError(
-            f"Slurm has forgotten the nodes of job {job.job}",
+            f"job {job.job}: {request.wording.nodes_unknown}",
             "collect from them by hand: cluster-collect --hosts NODES, then cluster-analyse",
         )
     server_ids = server_ids_of(job.nodes, table, resolve_addresses)
@@ -199,6 +200,8 @@ def _carry_out(job: FinishedJob, request: ProfileRequest, plan: RunPlan, options
         )
         return failed(job, None, reason)
     run = plan.run
+    if not plan.inventory:
+        wait_until_parsed(run)
     if not request.is_own:
         run = captures_of(job, run, job.work_dir / f"cluster-captures-{job.job}", request.wording)
     end = _analyse(job, replace(plan, run=run), options)

@@ -27,6 +27,8 @@ _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _DEADLINE_S = 15.0
 _PAGE_LENGTH = 100
 _N_ATTEMPTS = 4
+#: How often a long list is begun anew that the server forgets.
+_N_RESTARTS = 3
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 10.0
 #: Answers that a second attempt may better: too many requests, and an API server that restarts.
@@ -97,12 +99,15 @@ class ApiClient:
         """
         parameters = {"labelSelector": selector, "limit": str(_PAGE_LENGTH)}
         seen: set[str] = set()
+        n_restarts = 0
         while True:
             try:
                 page = self._call("GET", f"{path}?{urllib.parse.urlencode(parameters)}")
             except ApiError as error:
                 # The server forgot where we were in a long list; from the start, but each object once.
-                if error.status == 410 and "continue" in parameters:
+                if error.status == 410 and "continue" in parameters and n_restarts < _N_RESTARTS:
+                    n_restarts += 1
+                    time.sleep(_FIRST_PAUSE_S * 2**n_restarts)
                     del parameters["continue"]
                     continue
                 raise

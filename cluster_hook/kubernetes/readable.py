@@ -38,6 +38,23 @@ def why_unreadable(top: Path) -> str:
     )
 
 
+def refuse_links_out(top: Path, profiles: Path) -> None:
+    """Refuse data with links that lead out of the profile volume, to what is the sweep's and not the job's.
+
+    Raises:
+        InputError: there are such links.
+    """
+    inside = profiles.resolve()
+    for directory, directories, files in os.walk(top):
+        for name in (*directories, *files):
+            path = Path(directory, name)
+            if path.is_symlink() and not path.resolve().is_relative_to(inside):
+                raise InputError(
+                    f"{path.relative_to(profiles)} is a link that leads out of the profile volume",
+                    "write a copy in its place",
+                )
+
+
 def owner_of(directory: str) -> int | None:
     """Return whose the data in a directory are, or in the one above it that is there; None for nobody's."""
     top = Path(directory.partition("%N")[0])

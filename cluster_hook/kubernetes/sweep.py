@@ -28,13 +28,14 @@ from cluster_hook.kubernetes.node_disks import (
     wait_for_nodes,
 )
 from cluster_hook.kubernetes.raw_files import bring_raw, with_raw_asked
-from cluster_hook.kubernetes.readable import owner_of, profile_directory, why_unreadable
+from cluster_hook.kubernetes.readable import owner_of, profile_directory, refuse_links_out, why_unreadable
 from cluster_hook.kubernetes.trainingjob import (
     ATTEMPTS,
     CLAIM,
     KINDS,
     NODE_DIR,
     PROFILE_DIR,
+    RANK_TABLE_CONFIG_MAP,
     REPORT,
     RESULTS,
     STATE,
@@ -62,6 +63,7 @@ _MAX_SUMMARY = 1000
 WORDING = Wording(
     own_directory=f"let each job write to a directory of its own, {PROFILE_DIR}: jobs/NAME",
     on_nodes=f"on its nodes' own disks: the annotation {NODE_DIR}",
+    nodes_unknown=f"no rank table says which hosts it had: {RANK_TABLE_CONFIG_MAP}",
 )
 
 
@@ -243,8 +245,9 @@ def _follow(job: TrainingJob, options: SweepOptions) -> Outcome:
         return _follow_nodes(job, finished, options)
     try:
         profile_dir = profile_directory(job, options.profiles)
+        refuse_links_out(Path(profile_dir.partition("%N")[0]), options.profiles)
     except InputError as error:
-        return failed(finished, None, str(error))
+        return failed(finished, None, str(error), is_permanent=True)
     rank_table = finished.work_dir / RANK_TABLE_NAME
     request = ProfileRequest(
         profile_dir=profile_dir,

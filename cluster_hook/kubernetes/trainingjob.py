@@ -1,8 +1,11 @@
-"""Training jobs of the three kinds the sweep knows, as one value. Pure: objects in, values out.
+"""Training jobs of the kinds the sweep knows, as one value. Pure: objects in, values out.
 
 batch/v1 Job                      conditions Complete, Failed (Kubernetes)
 batch.volcano.sh/v1alpha1 Job     status.state.phase (Volcano)
 mindxdl.gitee.com/v1 AscendJob    conditions Succeeded, Failed (Ascend Operator)
+kubeflow.org/v1 PyTorchJob        conditions Succeeded, Failed (Kubeflow)
+kubeflow.org/v2beta1 MPIJob       conditions Succeeded, Failed (MPI Operator)
+jobset.x-k8s.io/v1alpha2 JobSet   conditions Completed, Failed (JobSet)
 """
 
 from __future__ import annotations
@@ -58,7 +61,12 @@ class JobKind:
 BATCH = JobKind("batch/v1", "jobs")
 VOLCANO = JobKind("batch.volcano.sh/v1alpha1", "jobs")
 ASCEND = JobKind("mindxdl.gitee.com/v1", "ascendjobs")
-KINDS = (BATCH, VOLCANO, ASCEND)
+KINDS = (
+    *(BATCH, VOLCANO, ASCEND),
+    JobKind("kubeflow.org/v1", "pytorchjobs"),
+    JobKind("kubeflow.org/v2beta1", "mpijobs"),
+    JobKind("jobset.x-k8s.io/v1alpha2", "jobsets"),
+)
 
 _VOLCANO_STATES: Mapping[str, JobState] = {
     "Completed": "succeeded",
@@ -66,7 +74,10 @@ _VOLCANO_STATES: Mapping[str, JobState] = {
     "Aborted": "failed",
     "Terminated": "failed",
 }
-_CONDITIONS: Mapping[str, JobState] = {"Complete": "succeeded", "Succeeded": "succeeded", "Failed": "failed"}
+_CONDITIONS: Mapping[str, JobState] = {
+    **dict.fromkeys(("Complete", "Completed", "Succeeded"), "succeeded"),
+    "Failed": "failed",
+}
 
 
 @dataclass(frozen=True)
@@ -186,7 +197,8 @@ def _volcano_end(status: ApiObject) -> tuple[JobState, float | None]:
 
 
 def _ttl_s(spec: ApiObject) -> float | None:
-    seconds = spec.get("ttlSecondsAfterFinished")
+    # Kubeflow's kinds keep it one level deeper.
+    seconds = {**(spec.get("runPolicy") or {}), **spec}.get("ttlSecondsAfterFinished")
     return float(seconds) if isinstance(seconds, int) else None
 
 

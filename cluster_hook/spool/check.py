@@ -2,48 +2,41 @@
 
 That slurmctld names the epilog in its configuration does not say that it runs it: after
 `scontrol reconfigure` Slurm 22.05 does the first and not the second. So the epilog leaves a mark each time.
+What works for root may not work for the users in whose name the drain's workers run: so their eyes are used.
 """
 
 from __future__ import annotations
 
+import io
 import os
+import pwd
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from cluster_hook.slurm.commands import cancel, read_configuration, read_jobs, submit
+from cluster_hook.follow.file_systems import is_shared_between_hosts
+from cluster_hook.identity import Identity, identity_of
+from cluster_hook.isolation import our_command
+from cluster_hook.processes import run_command
+from cluster_hook.slurm.commands import read_configuration
+from cluster_hook.spool.answer import Answer
+from cluster_hook.spool.probe import Probe, probe
 from cluster_hook.spool.spool import Spool
 from cluster_run.errors import InputError
 
-#: `unknown`: nothing here tells, and the advice says what would.
-AnswerState = Literal["ok", "problem", "unknown"]
-
 #: A drain is started every minute.
 _DRAIN_IS_LATE_S = 600.0
-PROBE_NAME = "cluster-hook-check"
-_PROBE_DEADLINE_S = 120.0
+_SHORT_S = 60.0
+#: In whose eyes things are looked at where nobody is named.
+_NOBODY = "nobody"
+#: Writes as much as a request with a long node list, as the epilog does.
+_WRITING = 'umask 077; f="$0/.check.$$"; head -c 65536 /dev/zero >"$f"; code=$?; rm -f "$f"; exit $code'
 
 
-@dataclass(frozen=True)
-class Answer:
-    """The answer to one question."""
+def check(spool: Spool, probed: Probe | None = None) -> Iterator[Answer]:
+    """Yield the answers: the epilog's line, the spool, the workers, whether the epilog runs, and the drain.
 
-    state: AnswerState
-    text: str
-    advice: str = ""
-
-    @property
-    def line(self) -> str:
-        """The answer in one line."""
-        return f"{self.state}: {self.text}" + (f"\n  {self.advice}" if self.advice else "")
-
-
-def check(spool: Spool, *, probes: bool) -> Iterator[Answer]:
-    """Yield the answers: the epilog's line, the spool, whether the epilog runs, and the drain.
-
-    With `probes` a job of one second is submitted where nothing else tells whether the epilog runs.
+    With `probed` a small job is submitted, and followed through all of them.
 
     Raises:
         InputError: Slurm does not answer, or refuses the job.
@@ -52,9 +45,12 @@ def check(spool: Spool, *, probes: bool) -> Iterator[Answer]:
     epilog = configuration.get("EpilogSlurmctld", "")
     yield _names_epilog(epilog)
     yield _can_be_written(spool, configuration)
-    if epilog:
-        yield _runs(spool, configuration, probes=probes)
+    yield _workers_start(spool, probed.user if probed else _somebody())
+    if epilog and probed is None:
+        yield _runs(spool, configuration)
     yield _is_drained(spool)
+    if epilog and probed is not None:
+        yield from probe(spool, probed)
 
 
 def _names_epilog(epilog: str) -> Answer:
@@ -80,7 +76,7 @@ def _names_epilog(epilog: str) -> Answer:
 def _can_be_written(spool: Spool, configuration: Mapping[str, str]) -> Answer:
     pending = spool.root / "pending"
     try:
-        status = pending.stat()
+        owner = pending.stat().st_uid
         spool.refuse_public()
     except OSError as error:
         advice = "make it with deploy/slurm/install_epilog.sh"
@@ -88,20 +84,77 @@ def _can_be_written(spool: Spool, configuration: Mapping[str, str]) -> Answer:
     except InputError as error:
         return Answer("problem", error.message, error.advice)
     # slurmctld says `slurm(64030)`.
-    slurm_user = configuration.get("SlurmUser", "").partition("(")[2].rstrip(")")
-    if slurm_user.isdecimal() and int(slurm_user) not in (0, status.st_uid):
-        name = configuration["SlurmUser"].partition("(")[0]
+    name, _, number = configuration.get("SlurmUser", "").rstrip(")").partition("(")
+    slurm_uid = int(number) if number.isdecimal() else 0
+    if slurm_uid not in (0, owner):
         return Answer("problem", f"{pending} is not SlurmUser's, who writes there", f"chown {name} {pending}")
+    if is_shared_between_hosts(pending):
+        advice = "use a local disk: a file server that is away would hold each job in COMPLETING for seconds"
+        return Answer("problem", f"{pending} is on a file system of the network", advice)
+    return _is_written(pending, slurm_uid)
+
+
+def _is_written(pending: Path, slurm_uid: int) -> Answer:
+    if os.geteuid() not in (0, slurm_uid):
+        text = f"whether SlurmUser can write to {pending} is not seen from here"
+        return Answer("unknown", text, "run this as root")
+    end = run_command(
+        ["/bin/sh", "-c", _WRITING, str(pending)],
+        name=f"writing to {pending} as user {slurm_uid}",
+        deadline_s=_SHORT_S,
+        identity=identity_of(slurm_uid),
+        log=io.StringIO(),
+    )
+    if end.code != 0:
+        return Answer("problem", end.reason, "requests would be lost: is the disk full or read-only?")
     return Answer("ok", f"requests are dropped into {pending}")
 
 
-def _runs(spool: Spool, configuration: Mapping[str, str], *, probes: bool) -> Answer:
+def _somebody() -> Identity | None:
+    """Return an ordinary user; None where we are one."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        return identity_of(pwd.getpwnam(_NOBODY).pw_uid)
+    except KeyError:
+        return None
+
+
+def _workers_start(spool: Spool, user: Identity | None) -> Answer:
+    """Say whether what the drain starts can be started by a user, in the environment that it gets there."""
+    whose = user.name if user else "this user"
+    settings = spool.drain_settings()
+    environment = {name: str(settings[name]) for name in ("PATH", "SLURM_CONF") if settings.get(name)}
+    commands = [
+        (our_command(package, "--version"), package)
+        for package in ("cluster_hook", "cluster_collect", "cluster_analysis")
+    ]
+    for command, name in [*commands, (["scontrol", "ping"], "scontrol")]:
+        end = run_command(
+            command,
+            name=name,
+            deadline_s=_SHORT_S,
+            capture=True,
+            environment=environment,
+            identity=user,
+            log=io.StringIO(),
+        )
+        if end.code == 0:
+            continue
+        if name == "scontrol":
+            path = environment.get("PATH") or os.environ.get("PATH", "")
+            advice = "write PATH=… (and SLURM_CONF=…) with Slurm's directory into /etc/cluster-hook.env"
+            return Answer("problem", f"the drain does not reach Slurm with PATH={path}: {end.reason}", advice)
+        advice = "install where all users may read and execute it, such as /opt, with umask 022"
+        return Answer("problem", f"{whose} cannot run {command[0]}: {end.reason}", advice)
+    return Answer("ok", f"{whose} can run what the drain starts, and Slurm answers")
+
+
+def _runs(spool: Spool, configuration: Mapping[str, str]) -> Answer:
     booted_s = _number(configuration.get("BOOT_TIME", ""))
     ran_s = spool.epilog_ran_s()
-    if ran_s is not None and ran_s >= booted_s:
+    if ran_s is not None and ran_s > booted_s:
         return Answer("ok", f"the epilog runs: last {_ago(ran_s)}")
-    if probes:
-        return _probed(spool)
     try:
         changed_s = os.stat(configuration.get("SLURM_CONF", "")).st_mtime
     except OSError:
@@ -113,31 +166,10 @@ def _runs(spool: Spool, configuration: Mapping[str, str], *, probes: bool) -> An
             "scontrol reconfigure does not begin to run an epilog on each Slurm: systemctl restart slurmctld "
             "(jobs go on)",
         )
-    advice = "cluster-hook check --probe submits a job of one second and looks"
+    advice = "cluster-hook check --probe submits a small job and looks"
     return Answer(
         "unknown", "no job has ended since slurmctld started, so the epilog has not run yet", advice
     )
-
-
-def _probed(spool: Spool) -> Answer:
-    before_s = spool.epilog_ran_s() or 0.0
-    job = submit(["--job-name", PROBE_NAME, "--output=/dev/null", "--time=1", "--wrap", "true"])
-    end_s = time.monotonic() + _PROBE_DEADLINE_S
-    while time.monotonic() < end_s:
-        if (spool.epilog_ran_s() or 0.0) > before_s:
-            return Answer("ok", f"the epilog ran for job {job}, which was submitted to see that")
-        if _has_ended(job):
-            time.sleep(2.0)
-            if (spool.epilog_ran_s() or 0.0) <= before_s:
-                advice = "systemctl restart slurmctld (jobs go on): scontrol reconfigure is not enough"
-                return Answer("problem", f"job {job} ended and the epilog did not run", advice)
-        time.sleep(0.5)
-    cancel(job)
-    return Answer("unknown", f"job {job} did not end within {_PROBE_DEADLINE_S:g} s", "look at squeue")
-
-
-def _has_ended(job: str) -> bool:
-    return all(one.has_ended for one in read_jobs(job))
 
 
 def _is_drained(spool: Spool) -> Answer:

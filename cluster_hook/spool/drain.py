@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import threading
 import time
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Literal
@@ -47,6 +48,12 @@ class DrainOptions:
     deadline_s: float = 3600.0
     worker_arguments: tuple[str, ...] = ()
     ask_slurm: Callable[[FinishedJob], FinishedJob] = with_state
+    calls_webhook: bool = False
+
+    def noted(self) -> Mapping[str, object]:
+        """Return what `check` wants to know of how a drain runs."""
+        environment = {name: os.environ.get(name, "") for name in ("PATH", "SLURM_CONF")}
+        return {**environment, "webhook": self.calls_webhook}
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,7 @@ def drain(
         InputError: the spool cannot be used.
     """
     spool.prepare()
-    with spool.drain_lock() as is_ours:
+    with spool.drain_lock(options.noted()) as is_ours:
         if not is_ours:
             return None
         spool.prune(options.keep_s)
@@ -137,8 +144,8 @@ def _work_off(
         raise
 
 
-def _put_back_uncounted(spool: Spool, key: str, last_s: float) -> None:
-    spool.set_attempts(key, Attempts(spool.attempts(key).number - 1, last_s))
+def _put_back_uncounted(spool: Spool, key: str, last_s: float, reason: str = "") -> None:
+    spool.set_attempts(key, Attempts(spool.attempts(key).number - 1, last_s, reason))
     spool.put_back(key)
 
 
@@ -192,7 +199,7 @@ def _conclude(
     spool: Spool, key: str, content: bytes, outcome: Outcome | InputError, options: DrainOptions
 ) -> Iterator[Drained]:
     if isinstance(outcome, InputError):
-        _put_back_uncounted(spool, key, 0.0)
+        _put_back_uncounted(spool, key, 0.0, str(outcome))
         yield Drained(key, "unasked", str(outcome))
         return
     if outcome.state in ("analysed", "nothing"):
@@ -210,6 +217,7 @@ def _conclude(
         further = "" if outcome.is_permanent else f" (tried {tried} times)"
         yield _give_up(spool, key, "active", outcome.reason + further, outcome)
         return
+    spool.set_attempts(key, Attempts(tried, time.time(), outcome.reason))
     spool.put_back(key)
     yield Drained(key, "retried", f"attempt {tried} of {options.n_attempts} failed: {outcome.reason}")
 

@@ -18,7 +18,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,10 +34,11 @@ _KEY = re.compile(r"[0-9]+-[0-9]+")
 
 @dataclass(frozen=True)
 class Attempts:
-    """How often a request was tried, and when last (seconds since 1970)."""
+    """How often a request was tried, when last (seconds since 1970), and why it is not done."""
 
     number: int = 0
     last_s: float = 0.0
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,11 +78,23 @@ class Spool:
         """Return when a drain began last, in seconds since 1970; None where none ever did."""
         return _changed_s(self.root / "drain.lock")
 
+    def drain_settings(self) -> Mapping[str, object]:
+        """Return what the last drain noted of how it runs; empty where none ever did."""
+        with contextlib.suppress(OSError, ValueError):
+            document = json.loads((self.root / "drain.lock").read_bytes())
+            return document if isinstance(document, dict) else {}
+        return {}
+
     @contextmanager
-    def drain_lock(self) -> Iterator[bool]:
-        """Hold the lock of the one drain that may run; yields False where another drain holds it."""
+    def drain_lock(self, settings: Mapping[str, object] | None = None) -> Iterator[bool]:
+        """Hold the lock of the one drain that may run; yields False where another drain holds it.
+
+        The drain notes its settings in it, for whoever wants to see what it sees.
+        """
         with locked(self.root / "drain.lock") as descriptor:
             if descriptor is not None:
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, json.dumps(settings or {}).encode(), 0)
                 os.utime(descriptor)
             yield descriptor is not None
 
@@ -138,13 +151,15 @@ class Spool:
         """Return how often a request was tried."""
         try:
             document = json.loads(self.path("attempts", key, ".json").read_bytes())
-            return Attempts(int(document["number"]), float(document["last_s"]))
+            return Attempts(
+                int(document["number"]), float(document["last_s"]), str(document.get("reason", ""))
+            )
         except (OSError, ValueError, KeyError, TypeError):
             return Attempts()
 
     def set_attempts(self, key: str, attempts: Attempts) -> None:
         """Record how often a request was tried."""
-        document = {"number": attempts.number, "last_s": attempts.last_s}
+        document = {"number": attempts.number, "last_s": attempts.last_s, "reason": attempts.reason}
         write_text_whole(self.path("attempts", key, ".json"), json.dumps(document) + "\n")
 
     def is_done(self, key: str, content: bytes) -> bool:

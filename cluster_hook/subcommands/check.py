@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import os
+import pwd
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cluster_hook.identity import identity_of
 from cluster_hook.spool.check import check
+from cluster_hook.spool.probe import Probe
 from cluster_hook.spool.spool import Spool
 from cluster_hook.subcommands.drain import DEFAULT_SPOOL
 from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_run.command_line import named_path
-from cluster_run.errors import ExitCode
+from cluster_run.errors import ExitCode, UsageError
 from cluster_run.standard_streams import write_result
 
 if TYPE_CHECKING:
@@ -32,15 +37,45 @@ def add_check(commands: Commands) -> None:
     parser.add_argument(
         "--probe",
         action="store_true",
-        help="submit a job of one second where nothing else tells whether the epilog runs",
+        help="submit a small job with a slow rank, and follow it: epilog, drain, analysis, message; "
+        "takes as long as the drain lets it wait",
+    )
+    parser.add_argument(
+        "--probe-user",
+        default=os.environ.get("SUDO_USER", ""),
+        metavar="USER",
+        help="for root: whose job it is; an ordinary user who may submit (default: who called sudo)",
+    )
+    parser.add_argument(
+        "--probe-dir",
+        type=named_path,
+        metavar="DIR",
+        help="where it writes: a directory of that user that nodes and drain see (default: the home)",
     )
     add_json(parser, "an answer")
     parser.set_defaults(run=_check)
 
 
+def _probed(arguments: argparse.Namespace) -> Probe:
+    """Return whose job is submitted, and where.
+
+    Raises:
+        UsageError: root named nobody, or somebody whom this host does not know.
+    """
+    if os.geteuid() == 0 and not arguments.probe_user:
+        raise UsageError(
+            "a probe of root's shows nothing about users", "name one who may submit: --probe-user"
+        )
+    try:
+        user = pwd.getpwnam(arguments.probe_user) if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
+    except KeyError:
+        raise UsageError(f"user {arguments.probe_user!r} is not known on this host") from None
+    return Probe(identity_of(user.pw_uid), (arguments.probe_dir or Path(user.pw_dir)).absolute())
+
+
 def _check(arguments: argparse.Namespace) -> ExitCode:
     states = set()
-    for answer in check(Spool(arguments.spool), probes=arguments.probe):
+    for answer in check(Spool(arguments.spool), _probed(arguments) if arguments.probe else None):
         if arguments.json:
             print_json("check", state=answer.state, text=answer.text, advice=answer.advice)
         else:

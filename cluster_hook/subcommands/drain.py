@@ -107,6 +107,7 @@ def _drain(arguments: argparse.Namespace) -> ExitCode:
         keep_s=arguments.keep * _DAY_S,
         deadline_s=arguments.deadline,
         worker_arguments=forwarded_work_arguments(arguments),
+        calls_webhook=telling.webhook is not None and telling.when != "never",
     )
 
     os.nice(_NICENESS)

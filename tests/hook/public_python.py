@@ -16,15 +16,6 @@ import pytest
 
 NOBODY = 65534
 _REPOSITORY = Path(__file__).parents[2]
-_PACKAGES = (
-    "cluster_run",
-    "cluster_reduce",
-    "cluster_analysis",
-    "cluster_collect",
-    "cluster_simulate",
-    "cluster_hook",
-)
-
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can work in another user's name")
 
 
@@ -46,9 +37,9 @@ def make_public_python(root: Path) -> Path:
         pytest.skip("there is no /usr/bin/python3 that every user can run")
     subprocess.run([system_python, "-m", "venv", "--without-pip", root], check=True, timeout=50)
     (packages,) = root.glob("lib/python*/site-packages")
-    for package in _PACKAGES:
+    for package in _REPOSITORY.glob("cluster_*"):
         ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(_REPOSITORY / package, packages / package, ignore=ignored)
+        shutil.copytree(package, packages / package.name, ignore=ignored)
     (packages / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     python = root / "bin" / "python"
     tried = subprocess.run(

@@ -50,8 +50,10 @@ def test_json_of_a_check_is_one_line_an_answer_with_its_schema(
     _put_on_path(tmp_path, monkeypatch, "scontrol", f"EpilogSlurmctld = {epilog}")
     assert main(["check", f"--spool={tmp_path}/none", "--json"]) == 1
     answers = _read(capsys.readouterr().out, "cluster-hook-check/1", "state", "text", "advice")
-    assert [one["state"] for one in answers] == ["ok", "problem", "unknown", "problem"]
-    assert [bool(one["advice"]) for one in answers] == [False, True, True, True]
+    # Whether other users can run this interpreter is another question.
+    states = [one["state"] for one in answers if "can run" not in one["text"] and "cannot" not in one["text"]]
+    assert states == ["ok", "problem", "unknown", "problem"]
+    assert all(one["advice"] for one in answers if one["state"] != "ok")
 
 
 _ENVIRONMENT = {**os.environ, "PATH": f"{STAND_IN}:{os.environ['PATH']}"}

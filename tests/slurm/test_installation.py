@@ -1,26 +1,45 @@
-"""The epilog as an administrator installs it: on a Slurm that runs and was not told of it."""
+"""The epilog as an administrator installs it: on a Slurm that runs and was not told of it. The drain runs by
+itself, as its timer has it, and the jobs are an ordinary user's where we are root.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
-import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from cluster_run.errors import ExitCode
+from tests.hook.http_server import mailbox
+from tests.hook.public_python import NOBODY, make_public_python, needs_root, public_directory
 from tests.slurm.conftest import REPOSITORY, why_not_here
 from tests.slurm.lab import SlurmLab, start_lab
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(170)]
+
+
+@pytest.fixture(scope="module")
+def public() -> Iterator[Path]:
+    with public_directory() as root:
+        yield root
+
+
+@pytest.fixture(scope="module")
+def python(public: Path) -> Path:
+    return make_public_python(public / "venv")
 
 
 @pytest.fixture
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmLab]:
+def running(tmp_path_factory: pytest.TempPathFactory, public: Path) -> Iterator[SlurmLab]:
     """A Slurm of its own, which nobody has told of the epilog yet."""
     if why_not_here():
         pytest.skip(why_not_here())
-    root = tmp_path_factory.mktemp("site")
+    root = public / f"site-{len(list(public.iterdir()))}"
+    root.mkdir()
     cluster = start_lab(root, REPOSITORY / "deploy" / "slurm" / "epilog_slurmctld.sh", 1, has_epilog=False)
     try:
         yield cluster
@@ -28,9 +47,28 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmLab]:
         cluster.stop()
 
 
-def check(lab: SlurmLab, *options: str) -> subprocess.CompletedProcess[str]:
-    command = (sys.executable, "-m", "cluster_hook", "check", f"--spool={lab.spool}", *options)
+@pytest.fixture
+def work(public: Path, running: SlurmLab) -> Path:
+    """Where the probe's user writes."""
+    work = running.root / "home-of-user"
+    work.mkdir()
+    if os.geteuid() == 0:
+        os.chown(work, NOBODY, NOBODY)
+    return work
+
+
+def check(lab: SlurmLab, python: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = (str(python), "-I", "-m", "cluster_hook", "check", f"--spool={lab.spool}", *options)
     return lab.run(*command, check=False)
+
+
+def probe(lab: SlurmLab, python: Path, work: Path) -> subprocess.CompletedProcess[str]:
+    return check(lab, python, "--probe", "--probe-user=nobody", f"--probe-dir={work}")
+
+
+def end_with_epilog(lab: SlurmLab) -> None:
+    slurm_conf = lab.root / "slurm.conf"
+    slurm_conf.write_text(slurm_conf.read_text() + f"EpilogSlurmctld={lab.root}/epilog.sh\n")
 
 
 def run_job(lab: SlurmLab) -> Path:
@@ -42,34 +80,114 @@ def run_job(lab: SlurmLab) -> Path:
     return lab.spool / "pending" / f"{job}-0.job"
 
 
-def test_the_epilog_runs_when_check_says_so_and_not_before(running: SlurmLab) -> None:
-    said = check(running)
-    assert said.returncode == 1
+@contextmanager
+def drained(lab: SlurmLab, python: Path, *options: str, path: str = "") -> Iterator[None]:
+    """Have a drain run again and again, as its timer does."""
+    drain = f"'{python}' -I -m cluster_hook drain '--spool={lab.spool}' {' '.join(options)}"
+    loop = f"while :; do {drain}; /bin/sleep 1; done"
+    timer = subprocess.Popen(
+        ["/bin/sh", "-c", loop],
+        env={**lab.environment, **({"PATH": path} if path else {})},
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL,
+    )
+    try:
+        yield
+    finally:
+        os.killpg(timer.pid, signal.SIGKILL)
+        timer.wait()
+
+
+def test_the_epilog_runs_when_check_says_so_and_not_before(
+    running: SlurmLab, python: Path, work: Path
+) -> None:
+    said = check(running, python)
+    assert said.returncode == ExitCode.FAILED
     assert "problem: slurm.conf names no EpilogSlurmctld" in said.stdout
 
-    slurm_conf = running.root / "slurm.conf"
-    slurm_conf.write_text(slurm_conf.read_text() + f"EpilogSlurmctld={running.root}/epilog.sh\n")
+    end_with_epilog(running)
     running.run("scontrol", "reconfigure")
     request = run_job(running)
-    said = check(running)
+    said = check(running, python)
     if "ok: the epilog runs" in said.stdout:  # a Slurm where this is enough
         running.wait_for_file(request)
     else:
         assert "restart slurmctld" in said.stdout
-        assert "the epilog did not run" in check(running, "--probe").stdout
+        assert "the epilog did not run" in probe(running, python, work).stdout
         assert not request.exists()
 
     running.restart_controller()
-    assert "unknown: no job has ended since slurmctld started" in check(running).stdout
-    said = check(running, "--probe")
-    assert "ok: the epilog ran for job" in said.stdout
+    assert "unknown: no job has ended since slurmctld started" in check(running, python).stdout
     running.wait_for_file(run_job(running))
-    assert "ok: the epilog runs: last" in check(running).stdout
+    assert "ok: the epilog runs: last" in check(running, python).stdout
 
 
-def test_check_says_whether_a_drain_works(running: SlurmLab) -> None:
-    assert "problem: no drain has ever run" in check(running).stdout
-    running.run(sys.executable, "-m", "cluster_hook", "drain", f"--spool={running.spool}")
-    assert "ok: the drain runs: last" in check(running).stdout
+def test_the_probe_goes_through_the_whole_chain(running: SlurmLab, python: Path, work: Path) -> None:
+    end_with_epilog(running)
+    running.restart_controller()
+    with mailbox() as box:
+        webhook = running.root / "webhook"
+        webhook.write_text(box.url)
+        with drained(running, python, f"--webhook-file={webhook}"):
+            said = probe(running, python, work)
+    assert said.returncode == ExitCode.DONE, said.stdout + said.stderr
+    assert "ok: the epilog ran for job" in said.stdout
+    assert "and found its slow rank" in said.stdout
+    assert "ok: the webhook took the message" in said.stdout
+    assert len(box.received) == 1
+    assert list(work.iterdir()) == [], "the probe leaves nothing behind"
+
+
+@needs_root
+def test_the_probe_says_where_the_chain_breaks(running: SlurmLab, python: Path, work: Path) -> None:
+    end_with_epilog(running)
+    running.restart_controller()
+    with drained(running, python, path="/nowhere"):
+        running.wait_until((running.spool / "drain.lock").exists)
+        said = probe(running, python, work)
+    assert said.returncode == ExitCode.FAILED
+    assert "problem: the drain does not reach Slurm with PATH=/nowhere" in said.stdout
+    assert "problem: the drain could not do the request" in said.stdout
+
+    with mailbox(status=404) as box:
+        webhook = running.root / "webhook"
+        webhook.write_text(box.url)
+        with drained(running, python, f"--webhook-file={webhook}"):
+            said = probe(running, python, work)
+    assert "did not arrive: nobody was told: the webhook answered 404" in said.stdout
+
+
+@needs_root
+def test_check_sees_an_installation_with_a_users_eyes(running: SlurmLab, public: Path) -> None:
+    hidden = public / "hidden"
+    python = make_public_python(hidden / "venv")
+    assert "ok: nobody can run what the drain starts" in check(running, python).stdout
+    (packages,) = (hidden / "venv").glob("lib/python*/site-packages")
+    for closed in (packages / "cluster_analysis", hidden):
+        closed.chmod(0o700)
+        said = check(running, python).stdout
+        closed.chmod(0o755)
+        assert f"problem: nobody cannot run {python}" in said
+
+
+@needs_root
+@pytest.mark.parametrize("option", ["size=16k", "ro"])
+def test_check_sees_a_spool_that_nothing_can_be_written_to(
+    running: SlurmLab, python: Path, option: str
+) -> None:
+    script = f"mount -t tmpfs -o mode=0700,{option} tmpfs '{running.spool}/pending' || exit 77\n"
+    script += f"exec '{python}' -I -m cluster_hook check '--spool={running.spool}'"
+    said = running.run("unshare", "-m", "sh", "-c", script, check=False)
+    if said.returncode == 77 or "unshare" in said.stderr:
+        pytest.skip(f"nothing can be mounted here: {said.stderr}")
+    assert "requests would be lost: is the disk full or read-only?" in said.stdout
+
+
+def test_check_says_whether_a_drain_works(running: SlurmLab, python: Path) -> None:
+    assert "problem: no drain has ever run" in check(running, python).stdout
+    running.run(str(python), "-I", "-m", "cluster_hook", "drain", f"--spool={running.spool}")
+    assert "ok: the drain runs: last" in check(running, python).stdout
     (running.spool / "pending").chmod(0o777)
-    assert "can be written by others" in check(running).stdout
+    assert "can be written by others" in check(running, python).stdout

@@ -37,6 +37,8 @@ class FakeKubernetes:
     failures: list[int] = field(default_factory=list)
     page_length: int = 500
     forgets_pages: bool = False
+    #: Answers each page of a list but the first with 410, however often it is begun anew.
+    always_forgets_pages: bool = False
     calls: list[str] = field(default_factory=list)
     #: Called before a patch is carried out, to let something happen in between.
     before_patch: Any = None
@@ -100,6 +102,8 @@ class FakeKubernetes:
             and wanted.items() <= item["metadata"].get("labels", {}).items()
         ]
         begin = int(parameters.get("continue") or 0)
+        if begin and self.always_forgets_pages:
+            return _status(410, "the provided continue parameter is too old")
         if begin and self.forgets_pages:
             self.forgets_pages = False
             self.page_length = 500

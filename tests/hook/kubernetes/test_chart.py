@@ -19,11 +19,14 @@ _SITE = {
     "sweep": {
         "nodeSelector": {"kubernetes.io/arch": "arm64"},
         "extraArgs": ["--tell=findings"],
+        "podAnnotations": {"sidecar.istio.io/inject": "false"},
         "timeLimit": 900,
     },
     "supplementalGroups": [3000],
     "profiles": {"hostPath": "/mnt/profiles"},
     "results": {"hostPath": "/mnt/results"},
+    "webhookCa": "site-ca",
+    "webhookProxy": "http://proxy.site:3128",
     "web": {"enabled": True, "host": "reports.site"},
     "nodes": {"enabled": True, "namespace": "collectors", "profilesHostPath": "/npu", "runAsUser": 1000},
 }
@@ -73,10 +76,23 @@ def test_helm_finds_nothing_to_complain_about(values: dict[str, Any]) -> None:
         {"sweep": {"extraArgs": ["x"]}},
         {"supplementalGroups": ["a"]},
         {"nodes": {"runAsUser": 0}},
+        {"profiles": {"claim": ""}},
+        {"results": {"claim": "", "hostPath": ""}},
+        {"profiles": {"hostPath": "relative"}},
+        {"sweep": {"schedule": "every five minutes"}},
+        {"sweep": {"schedule": "* * * *"}},
+        {"sweep": {"schedule": "a b c d e"}},
+        {"sweep": {"deadline": 900}},
+        {"sweep": {"extraArgs": ["--deadline=900"]}},
     ],
 )
 def test_a_value_that_cannot_be_meant_is_refused(values: dict[str, Any]) -> None:
     assert helm().lint(str(CHART), values, strict=True)["errors"]
+
+
+@pytest.mark.parametrize("schedule", ["*/5 * * * *", "0,30 8-18/2 * JAN-MAR MON-FRI", "@hourly"])
+def test_a_schedule_that_kubernetes_takes_is_taken(schedule: str) -> None:
+    assert helm().lint(str(CHART), {"sweep": {"schedule": schedule}}, strict=True)["errors"] == []
 
 
 @pytest.mark.slow
@@ -115,6 +131,10 @@ def test_a_site_gets_what_it_says() -> None:
     assert {"--results-url=https://reports.site", "--tell=findings", "--time-limit=900"} <= set(
         container["args"]
     )
+    environment = {one["name"]: one.get("value") for one in container["env"]}
+    assert environment["HTTPS_PROXY"] == "http://proxy.site:3128"
+    (mounted,) = [one["mountPath"] for one in container["volumeMounts"] if one["name"] == "webhook-ca"]
+    assert environment["SSL_CERT_FILE"] == f"{mounted}/ca.crt"
     assert spec["nodeSelector"] == {"kubernetes.io/arch": "arm64"}
     assert spec["securityContext"]["supplementalGroups"] == [3000]
     assert "imagePullSecrets" not in spec

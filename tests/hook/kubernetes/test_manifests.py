@@ -296,8 +296,14 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     assert (ended.returncode, ours) == (0, []), ended.stderr
 
 
-def test_the_units_and_the_cron_line_call_the_drain_with_options_it_knows() -> None:
-    for name in ("cluster-hook-drain.service", "cluster-hook-drain.cron"):
-        text = (REPOSITORY / "deploy" / "systemd" / name).read_text()
-        (words,) = re.findall(r"/opt/cluster-profiler/bin/cluster-hook ([a-z][^$>\n]*)", text)
+def test_the_unit_and_what_cron_starts_call_the_drain_with_options_it_knows() -> None:
+    deploy = REPOSITORY / "deploy"
+    unit = (deploy / "systemd" / "cluster-hook-drain.service").read_text()
+    script = (deploy / "slurm" / "drain_by_cron.sh").read_text()
+    (of_unit,) = re.findall(r"/opt/cluster-profiler/bin/cluster-hook ([a-z][^$>\n]*)", unit)
+    (of_script,) = re.findall(r'"\$program" ([a-z][^$>\n]*)', script)
+    for words in (of_unit, of_script):
         build_parser().parse_args(words.split())
+    installed = "/etc/slurm/cluster-hook-drain.sh"
+    assert installed in script
+    assert installed in (deploy / "systemd" / "cluster-hook-drain.cron").read_text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import threading
 import time
@@ -13,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from cluster_hook.kubernetes.api import ApiAccess, ApiClient
+from cluster_hook.kubernetes import api
+from cluster_hook.kubernetes.api import ApiAccess, ApiClient, ApiError
 from cluster_hook.kubernetes.sweep import Swept, sweep
 from cluster_hook.kubernetes.trainingjob import PREFIX
 from tests.hook.kubernetes.sweep_site import ASCEND, BATCH, ENDED, RUNNING, VOLCANO, Site
@@ -80,6 +82,42 @@ def test_a_job_without_data_ends_as_a_named_failure_after_its_attempts(site: Sit
     assert (site.said("train", "state"), site.said("train", "verdict")) == ("failed", "unknown")
     assert "there is no directory" in site.said("train", "summary")
     assert site.sweep() == []
+
+
+def test_a_list_that_the_server_never_finishes_is_begun_anew_three_times_and_no_more(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "_FIRST_PAUSE_S", 0.01)
+    site.cluster.page_length, site.cluster.always_forgets_pages = 1, True
+    for name in ("a", "b", "c"):
+        site.add_job(name)
+    with pytest.raises(ApiError, match="410"):
+        site.sweep()
+    assert site.cluster.calls.count("GET /apis/batch/v1/namespaces/training/jobs") == 8
+
+
+@pytest.mark.parametrize("target", ["/proc/self/environ", "../../outside"])
+@pytest.mark.parametrize("name", ["communication.json", "directory"])
+def test_a_link_out_of_the_volume_is_not_followed(site: Site, tmp_path: Path, target: str, name: str) -> None:
+    (tmp_path / "outside").mkdir()
+    data = site.options.profiles / "train"
+    data.mkdir()
+    (data / "inside").symlink_to(site.options.profiles)
+    (data / name).symlink_to(target)
+    site.add_job("train")
+    site.sweep()
+    assert f"train/{name} is a link that leads out of the profile volume" in site.said("train", "summary")
+
+
+def test_a_job_of_kubernetes_is_given_no_advice_of_slurm(site: Site) -> None:
+    (site.options.profiles / "nothing").mkdir()
+    for name in ("missing", "nothing", "each%N"):
+        site.add_job(name.partition("%")[0], profile_dir=name)
+    site.sweep(n_attempts=1)
+    for name in ("missing", "nothing", "each"):
+        said = site.said(name, "summary")
+        assert not re.search("Slurm|sbatch|profile_via|comment|%j", said), said
+    assert "cluster-hook/node-dir" in site.said("missing", "summary")
 
 
 def test_an_empty_directory_is_no_data_either(site: Site) -> None:
