@@ -82,7 +82,6 @@ def test_helm_finds_nothing_to_complain_about(values: dict[str, Any]) -> None:
         {"sweep": {"schedule": "every five minutes"}},
         {"sweep": {"schedule": "* * * *"}},
         {"sweep": {"schedule": "a b c d e"}},
-        {"sweep": {"deadline": 900}},
         {"sweep": {"extraArgs": ["--deadline=900"]}},
     ],
 )
@@ -93,6 +92,12 @@ def test_a_value_that_cannot_be_meant_is_refused(values: dict[str, Any]) -> None
 @pytest.mark.parametrize("schedule", ["*/5 * * * *", "0,30 8-18/2 * JAN-MAR MON-FRI", "@hourly"])
 def test_a_schedule_that_kubernetes_takes_is_taken(schedule: str) -> None:
     assert helm().lint(str(CHART), {"sweep": {"schedule": schedule}}, strict=True)["errors"] == []
+
+
+def test_a_deadline_beyond_the_sweeps_own_is_refused() -> None:
+    helm()
+    with pytest.raises(Exception, match="sweep.deadline is longer than sweep.timeLimit"):
+        rendered({"sweep": {"deadline": 900}})
 
 
 @pytest.mark.slow
