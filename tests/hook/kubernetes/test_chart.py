@@ -96,7 +96,7 @@ def test_a_schedule_that_kubernetes_takes_is_taken(schedule: str) -> None:
 
 def test_a_deadline_beyond_the_sweeps_own_is_refused() -> None:
     helm()
-    with pytest.raises(Exception, match="sweep.deadline is longer than sweep.timeLimit"):
+    with pytest.raises(Exception, match=r"deadline is longer than sweep\.timeLimit"):
         rendered({"sweep": {"deadline": 900}})
 
 
