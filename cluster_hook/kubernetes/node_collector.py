@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster_hook.identity import refuse_as_root
 from cluster_hook.isolation import our_command
 from cluster_hook.kubernetes.node_exchange import NodeRequest, read_ended, requests, write_ended
 from cluster_hook.processes import run_command
@@ -69,6 +70,10 @@ def _why_not(request: NodeRequest, options: CollectorOptions) -> str:
         return f"{request.directory!r} leads out of the directory of the node"
     if not directory.is_dir():
         return f"there is no directory {request.directory} on the node"
+    try:
+        refuse_as_root(directory.stat().st_uid, "a job's data")
+    except InputError as error:
+        return str(error)
     return ""
 
 

@@ -159,7 +159,8 @@ def _runs(spool: Spool, configuration: Mapping[str, str]) -> Answer:
         changed_s = os.stat(configuration.get("SLURM_CONF", "")).st_mtime
     except OSError:
         changed_s = 0.0
-    if changed_s > booted_s:
+    # Slurm says whole seconds.
+    if changed_s > booted_s + 1:
         return Answer(
             "problem",
             "slurm.conf was changed after slurmctld had started, and the epilog has not run since",

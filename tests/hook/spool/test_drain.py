@@ -195,6 +195,24 @@ def test_a_killed_drain_loses_no_request_and_does_not_start_it_twice(site: Site)
     assert site.spool.attempts("1-0").number == 2
 
 
+def test_a_request_whose_worker_outlived_its_drain_is_taken_by_a_drain_that_works_already(site: Site) -> None:
+    orphaned = site.drop_that_waits("1-0")
+    first = site.start_drain("--at-once=1")
+    wait_until(lambda: site.keys("active") == ["1-0"])
+    with orphaned.open("w") as writer:  # opens once the worker reads
+        first.kill()
+        first.communicate()
+        busy = site.drop_that_waits("2-0")
+        second = site.start_drain("--at-once=1")
+        wait_until(lambda: site.keys("active") == ["1-0", "2-0"])
+        writer.write("not a rank table")
+    wait_until(lambda: site.keys("pending") == ["1-0"])
+    assert site.keys("active") == ["2-0"]
+    orphaned.unlink()
+    release(busy)
+    second.communicate(timeout=20)
+
+
 def test_a_drain_that_dies_between_two_steps_loses_no_request(site: Site) -> None:
     site.drop("1-0")
     site.spool.set_attempts("1-0", Attempts(1, 0.0))

@@ -178,3 +178,16 @@ def test_findings_of_another_version_say_found_and_wanted(tmp_path: Path) -> Non
     path.write_text('{"schema": "cluster-findings/2"}')
     with pytest.raises(SchemaError, match=r"cluster-findings/2.*cluster-findings/1"):
         read_verdict(path)
+
+
+def test_thousands_of_broken_captures_are_a_number_in_a_record(tmp_path: Path) -> None:
+    problems = [
+        {"file": f"{rank}/communication.json", "rank": rank, "reason": "x" * 200} for rank in range(3000)
+    ]
+    said = {"verdict": "unknown", "run": {"ranks": 0, "expected_ranks": 3000}, "findings": []}
+    document = {"schema": "cluster-findings/1", **said, "problems": problems}
+    (tmp_path / "findings.json").write_text(json.dumps(document))
+    outcome = an_outcome(read_verdict(tmp_path / "findings.json"))
+    assert "3000 problems" in outcome.line
+    assert len(outcome_text(outcome)) < 20_000
+    assert outcome_from_text(outcome_to_line(outcome)) == outcome
