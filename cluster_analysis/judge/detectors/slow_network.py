@@ -28,7 +28,7 @@ from cluster_analysis.numeric.sorting import distinct, half_octaves
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY
 from cluster_run.facts import FindingFact, fact
-from cluster_run.findings import Evidence, Link
+from cluster_run.findings import WARNING_COST_SHARE, Evidence, Link
 from cluster_run.ids import Rank
 from cluster_run.kinds import FaultKind
 
@@ -67,12 +67,8 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
             by_steps.setdefault((part.name, part.ranks, part.hosts), []).append((step, then, part))
     for some in by_steps.values():
         suspect = _of_steps(case, some)
-        least = (
-            case.limits.listed_p_value
-            if _most_saved_share(case, suspect) < case.limits.open_cost_share
-            else 1.0
-        )
-        if suspect.p_value <= least:
+        most, is_news = _most_saved_share(case, suspect), suspect.p_value <= case.limits.listed_p_value
+        if most >= case.limits.open_cost_share or (is_news and most >= WARNING_COST_SHARE):
             yield suspect
     yield from _events(case)
 
@@ -103,10 +99,10 @@ def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]]) -> Suspect:
 
 
 def _most_saved_share(case: Case, suspect: Suspect) -> float:
-    """What the busiest rank's transfers would be shorter by, as a share of the mean step."""
+    """What the busiest rank's transfers would be shorter by, as a share of the mean step; 1 if not known."""
     graph = case.view.graph
     if graph is None or suspect.link_factor is None:
-        return 0.0
+        return 1.0
     saved_us = graph.sum_by_cell((graph.transfer_us * (1.0 - suspect.link_factor))[graph.operator])
     return float(saved_us.max(axis=0).mean()) / case.view.mean_step_us
 
