@@ -58,9 +58,11 @@ FindingFact = Literal[
     "sent_again",
     "stood_still_together",
     "host_link_stopped",
+    "absent_members",
     # Pauses.
     "rank_pauses",
     "rank_pauses_regularly",
+    "ranks_pause_by_turns",
     "job_pauses_once",
     "job_pauses_regularly",
     # The workload's own.
@@ -101,6 +103,7 @@ NoteFact = Literal[
     "few_peers",
     "costly_unexplained",
     "waits_for_absent",
+    "waited_for_others",
     "long_pause",
     "unread_communication",
     "uncompared_network",

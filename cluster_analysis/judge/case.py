@@ -127,8 +127,12 @@ class Case(Struct, frozen=True, dict=True):
             series, least = self.series(metric, left_out, np.arange(len(left_out))), metric.floor
             if left_out.any():
                 series[left_out] = self._within_host(metric, left_out)[left_out]
-            role, min_peers = self.compared(metric).role, self.limits.min_peers
-            self._compared[key] = deviation_of(series, role, np.full(len(series), least), min_peers=min_peers)
+            # Where it is known what healthy ranks scatter by, a single peer tells.
+            role, min_peers = self.compared(metric).role, 1 if metric.healthy else self.limits.min_peers
+            self._compared[key] = deviation_of(
+                series, role, np.full(len(series), least), healthy=metric.healthy, min_peers=min_peers,
+                by_mean=not metric.has_idle,
+            )  # fmt: skip
         return self._compared[key]
 
     def _within_host(self, metric: Metric, inside: BoolArray) -> FloatArray:

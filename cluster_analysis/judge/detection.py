@@ -143,7 +143,7 @@ def _replay_quality(view: JobView, what_if: WhatIf, suspects: list[Suspect]) -> 
     """How far costs may be trusted: the replay's error, and what "repairing" healthy ranks would save."""
     if what_if.replay is None:
         return {}
-    suspected = {rank for one in suspects for rank in one.ranks}
+    suspected = {rank for one in suspects if one.is_alarm for rank in one.ranks}
     healthy = np.flatnonzero([int(rank) not in suspected for rank in view.ranks])
     local = view.computing_us - group_medians(view.computing_us, view.role)
     usual = np.broadcast_to(median(local, 1)[:, None], local.shape)
@@ -199,4 +199,8 @@ def _listed(findings: list[Finding], n_steps: int, limits: Thresholds, step_ms: 
     least_ms = 0.0 if n_steps >= limits.min_steps_confident else limits.sure_cost_share * step_ms
     kept = [one.id for one in rest if (one.cost_ms_per_step or 0.0) >= least_ms][: limits.max_info]
     dropped = {one.id for one in rest} - {*unknown, *kept}
+    # Every job has some pauses: their sum is news once it is costly.
+    least_ms = limits.sure_cost_share * step_ms
+    sums = [one for one in findings if one.record.part == "pauses" and len(one.ranks) > 1]
+    dropped |= {one.id for one in sums if 0.0 <= (one.cost_ms_per_step or 0.0) < least_ms}
     return [one for one in findings if one.id not in dropped]

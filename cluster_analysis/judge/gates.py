@@ -18,12 +18,11 @@ from cluster_analysis.judge.cost.whatif import Saving
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.stats import median
-from cluster_analysis.thresholds.common import FAR_SIGMAS, HALFWAY, TWICE
+from cluster_analysis.thresholds.common import HALFWAY, TWICE
 from cluster_analysis.thresholds.cost import WIDE_INTERVAL
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import (
-    CRITICAL_COST_SHARE,
     WARNING_COST_SHARE,
     Confidence,
     Finding,
@@ -214,6 +213,19 @@ def is_information_by_itself(one: Judged, context: Context) -> Judged:
     return replace(one, severity="info") if is_little or not one.suspect.is_alarm else one
 
 
+def blames_nobody_where_members_are_absent(one: Judged, context: Context) -> Judged:
+    """An operator lasts as long as its last member is late: of members without files nobody knows."""
+    suspect, read = one.suspect, {int(rank) for rank in context.view.ranks}
+    if suspect.kind != "retransmission" or suspect.links:
+        return one
+    own = read & {int(rank) for rank in suspect.ranks}
+    members = [set(map(int, group.ranks)) for group in context.view.topology.groups.values()]
+    if len(own) > 1 and not any(group & read == own and group - read for group in members):
+        return one
+    facts = [said for said in one.facts if said.kind not in ("packets_lost", "host_link_stopped")]
+    return replace(one, severity="info", confidence="low", facts=(*facts, fact("absent_members")))
+
+
 def is_no_chance(one: Judged, context: Context) -> Judged:
     """With many ranks somebody is always the unluckiest: an alarm is improbable over all of them.
 
@@ -221,37 +233,32 @@ def is_no_chance(one: Judged, context: Context) -> Judged:
     """
     suspect, limits = one.suspect, context.limits
     is_accident = suspect.cause != "compute" and suspect.pattern == "intermittent"
-    is_costly = _is_costly(one, context) and not is_accident
-    is_sure = suspect.p_value <= (limits.costly_p_value if is_costly else limits.alarm_p_value)
-    return one if is_sure else replace(one, severity="info")
+    if is_accident:
+        return one if suspect.p_value <= limits.alarm_p_value else replace(one, severity="info")
+    is_untold = one.cost_us is None and one.seen_us == 0.0 and context.view.graph is not None
+    share = 0.0 if is_untold or not context.step_us > 0 else (one.weight_us or 0.0) / context.step_us
+    chance = suspect.p_value + _chance_of_nature(suspect, context.view, limits)
+    return (
+        one
+        if chance <= limits.chance_per_cost * max(share, WARNING_COST_SHARE)
+        else replace(one, severity="info")
+    )
+
+
+def _chance_of_nature(suspect: Suspect, view: JobView, limits: Thresholds) -> float:
+    """P that one of all healthy devices, or hosts, is as slow: one in a hundred has a long tail."""
+    if (suspect.cause, suspect.pattern) != ("compute", "persistent"):
+        return 0.0
+    row = suspect.evidence[0]
+    excess = row.value / row.peers_median - 1.0 if row.peers_median > 0 else 0.0
+    n_units = len(view.hosts) if suspect.record.subject == "host" else len(view.ranks)
+    return min(1.0, n_units * limits.natural_share * math.exp(-excess / limits.natural_tail))
 
 
 def costs_more_than_healthy_ranks(one: Judged, context: Context) -> Judged:
     """The placebo: what "repairing" healthy ranks seems to save as well is no loss."""
     is_less = one.weight_us is not None and one.weight_us < context.chance_us
     return replace(one, severity="info") if is_less and one.suspect.link_factor is None else one
-
-
-def is_beyond_nature(one: Judged, context: Context) -> Judged:
-    """Devices no slower than silicon is at times are no alarm, nor is a host of them, unless it is critical.
-
-    One in a hundred lies a few percent behind. What a replay cannot tell may cost nothing.
-    """
-    suspect, limits, step_us = one.suspect, context.limits, context.step_us
-    is_untold = one.cost_us is None and one.seen_us == 0.0 and context.view.graph is not None
-    known = 0.0 if is_untold or not step_us > 0 else (one.weight_us or 0.0) / step_us
-    if (suspect.cause, suspect.pattern) != ("compute", "persistent") or known >= CRITICAL_COST_SHARE:
-        return one
-    row = suspect.evidence[0]
-    effect = max(
-        limits.natural_effect, limits.natural_tail * math.log(limits.natural_odds * len(context.view.ranks))
-    )
-    excess = row.value - row.peers_median
-    is_beyond_this_job = suspect.record.subject == "host" or excess >= FAR_SIGMAS * row.peers_mad
-    is_costly = known >= limits.sure_cost_share
-    if is_costly == is_beyond_this_job:  # what is both is a fault, what is neither is nature
-        return one if is_costly else replace(one, severity="info")
-    return replace(one, severity="info") if excess < effect * row.peers_median else one
 
 
 def is_a_lower_bound_of_waiting_for_unknown(one: Judged, context: Context) -> Judged:
@@ -299,9 +306,9 @@ RULES: Sequence[Rule] = (
     is_no_loss_where_no_peer_does_without,
     is_as_severe_as_costly,
     is_information_by_itself,
+    blames_nobody_where_members_are_absent,
     is_no_chance,
     costs_more_than_healthy_ranks,
-    is_beyond_nature,
     is_a_lower_bound_of_waiting_for_unknown,
     is_as_sure_as_the_replay,
 )

@@ -18,7 +18,7 @@ from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.thresholds.common import HALFWAY, MOSTLY
 from cluster_analysis.thresholds.cost import LATE_SHARE
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_run.facts import Fact, fact
+from cluster_run.facts import Fact, NoteFact, fact
 from cluster_run.findings import Finding
 from cluster_run.kinds import FAULT_KINDS
 
@@ -98,7 +98,9 @@ def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds)
     }
     if not costly or not step_ms > 0:
         return []
-    return [fact("costly_unexplained", findings=tuple(costly), step_share=max(costly.values()) / step_ms)]
+    absent = [one.id for one in findings if any(said.kind == "absent_members" for said in one.facts)]
+    asked: NoteFact = "waited_for_others" if set(costly) <= set(absent) else "costly_unexplained"
+    return [fact(asked, findings=tuple(costly), step_share=max(costly.values()) / step_ms)]
 
 
 def _may_be_costly(finding: Finding, limits: Thresholds, step_ms: float) -> bool:

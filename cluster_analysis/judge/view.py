@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from cluster_analysis.judge.measures.dense import dense_us
+from cluster_analysis.judge.measures.fused import waited_inside_us
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import combined, rows_at
 from cluster_analysis.numeric.stats import median
@@ -146,6 +147,8 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
     hosts = tuple(sorted(set(topology.hosts.values()), key=lambda name: (len(name), name)))
     position = {name: number for number, name in enumerate(hosts)}
     experts = [name for name, group in topology.groups.items() if group.role == "ep" and len(group.ranks) > 1]
+    waited = waited_inside_us(evidence.operators, ranks, role, computing)
+    computing = computing if waited is None else computing - waited
     idled, dense, head = free, None, np.nan_to_num(preparing)
     if graph is not None and graph.n_steps == len(steps):
         times_us = computing + free + head, free + head

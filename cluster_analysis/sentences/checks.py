@@ -61,6 +61,10 @@ CHECKS: Mapping[str, Template] = {
         "Look at the host's kernel log and at the health of these devices and their links at that time.",
         "检查该时段主机的内核日志，以及这些设备和链路的健康状态。",
     ),
+    "absent_members": (
+        "Collect the other ranks of the job too, and analyse them together.",
+        "请一并采集作业的其他卡，再合并分析。",
+    ),
     "rank_pause": (
         "Look for garbage collection or logging that only rank {rank} does.",
         "查找只有卡 {rank} 才做的垃圾回收或日志输出。",
@@ -124,6 +128,8 @@ _CONDITIONS = {
     "loader_not_timed": "loader_not_timed",
     "loader_takes_little": "loader_not_timed",
     "head_split": "head_split",
+    "ranks_pause_by_turns": "periodic_pause",
+    "absent_members": "absent_members",
 }
 
 

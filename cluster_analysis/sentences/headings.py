@@ -111,6 +111,10 @@ OPEN_QUESTIONS: Mapping[NoteFact, Template] = {
         "{step_share:percent} of the step went into waiting for ranks without files, or for the network",
         "每步有 {step_share:percent} 用于等待没有文件的卡或网络",
     ),
+    "waited_for_others": (
+        "{step_share:percent} of the step may be waiting for ranks that are not here",
+        "每步有 {step_share:percent} 可能用于等待没有文件的卡",
+    ),
     "unread_communication": (
         "the communication of {n_ranks} {n_ranks:rank|ranks} could not be read",
         "{n_ranks} 张卡的通信数据无法读取",

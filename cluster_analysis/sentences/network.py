@@ -121,6 +121,10 @@ NETWORK: Mapping[FindingFact, Template] = {
         f"{_SOME} from rank {{src}} to rank {{dst}} {_TOOK[0]} {{when}}.",
         f"卡 {{src}} 到卡 {{dst}} 的 {{n_operators}} 个 {{op_type}} {_TOOK[1]}（{{when}}）。",
     ),
+    "absent_members": (
+        "Other ranks take part whose files are not here: whom it waited for cannot be told.",
+        "参与通信的其他卡没有文件，无法判断它在等待谁。",
+    ),
     "packets_lost": (
         "Packets were probably lost and sent again.",
         "可能发生丢包重传。",

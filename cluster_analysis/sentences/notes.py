@@ -59,6 +59,13 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "{wait_us:ms}；"
         "请一并采集",
     ),
+    "waited_for_others": (
+        "{step_share:percent} of the mean step may be waiting for ranks that are not here: {findings:listed} "
+        "blames nobody, and this job is not called healthy; collect the other ranks too",
+        "平均每步的 {step_share:percent} 可能用于等待没有文件的卡：{findings:listed} 不归咎于任何卡，"
+        "本作业不判为正常；"
+        "请一并采集其他卡",
+    ),
     "unread_communication": (
         "the communication of {n_ranks} {n_ranks:rank|ranks} could not be read, and takes "
         "{step_share:percent} of the step where all are counted: the network there is not judged, and "

@@ -39,21 +39,20 @@ class Thresholds(Struct, frozen=True):
     single_step_device_effect: float = 0.2
     #: What is not confirmed in them, and costs this share of the step, leaves the question open.
     open_cost_share: float = CRITICAL_COST_SHARE
-    #: An alarm must be as improbable as this in a healthy job, over all its ranks; from this share of the
-    #: step on the second will do.
+    #: So probable an alarm may be in a healthy job, over all its ranks, for each share of the step that it
+    #: costs: one in 400 at 1 %, one in 40 at 10 %. Of what is idled now and then the cost says nothing: the
+    #: second one counts. A host that is as improbable as the third hides its ranks.
+    chance_per_cost: float = 0.25
     alarm_p_value: float = 1e-3
     costly_p_value: float = 5e-3
     sure_cost_share: float = 0.01
     #: An alarm costs this many times what "repairing" a healthy rank seems to save.
     placebo_factor: float = TWICE
-    #: Devices of one kind are by nature up to this much slower than their peers (Sinha et al., SC'22):
-    #: information below the cost of a critical finding, unless they lie so many times what this job's devices
-    #: scatter by behind them and cost what is costly. What lies nearer and costs less is information always.
-    natural_effect: float = 0.08
-    #: One device in a hundred has a long tail, and it is so long on average: the more ranks, the slower the
-    #: slowest healthy one. So many times a device's odds are those of a false alarm in 5000 jobs.
+    #: One healthy device in a hundred has a long tail (Sinha et al., SC'22), so long on average: the more
+    #: ranks, the slower the slowest healthy one. Hardly any is as slow as the last says.
+    natural_share: float = 0.01
     natural_tail: float = 0.01
-    natural_odds: float = 50.0
+    natural_effect: float = 0.08
     #: Shares from which waiting for input (of the step) and for the host (of local time) is the job's trait.
     input_bound_share: float = CRITICAL_COST_SHARE
     #: Share of the step from which on communication beside no computing is a finding of its own.

@@ -85,3 +85,46 @@ def job_pauses(view: JobView, metric: Metric, limits: Thresholds) -> Iterator[Su
         where="pauses",
         is_alarm=False,
     )
+
+
+def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give the pauses of all ranks that no other finding names as one: each is chance, what they cost is not.
+
+    Each rank pauses where it idles far longer than usually, beyond what all ranks do in that step. Not
+    in steps in which the whole job pauses.
+    """
+    view, limits = case.view, case.limits
+    if len(view.steps) < limits.min_steps_confident:
+        return
+    idle = [one for one in found if one.cause != "compute" and one.where != "head"]
+    named = case.ranks_of([one for one in idle if one.is_alarm])
+    all_pause = {at for one in idle if not one.ranks for at in one.positions(len(view.steps))}
+    for metric in (one for one in case.metrics if one.name == "free"):
+        longer_us = metric.time_us - median(metric.time_us, 1)[:, None]
+        longer_us -= np.maximum(np.nan_to_num(median(longer_us, 0)), 0.0)
+        is_pause = np.nan_to_num(longer_us) > metric.event_effect
+        is_pause[named] = False
+        is_pause[:, sorted(all_pause)] = False
+        lost_us = np.where(is_pause, longer_us, 0.0)
+        if lost_us.max(axis=0, initial=0.0).mean() < metric.effect:
+            continue
+        own, length_us = np.flatnonzero(is_pause.any(axis=1)), float(median(lost_us[is_pause]))
+        usual_us = float(median(metric.time_us))
+        said = fact(
+            "ranks_pause_by_turns",
+            n_ranks=len(own), n_pauses=int(is_pause.sum()), n_steps=len(view.steps), length_us=length_us,
+        )  # fmt: skip
+        yield Suspect(
+            key="periodic_pause-by-turns",
+            kind="periodic_pause",
+            ranks=view.rank_ids(own),
+            cause="dispatch",
+            pattern="intermittent",
+            step_positions=tuple(np.flatnonzero(is_pause.any(axis=0)).tolist()),
+            evidence=(Evidence("free_us", usual_us + length_us, usual_us, metric.floor, len(view.ranks)),),
+            facts=(said,),
+            confidence="medium",
+            excess_us=lost_us,
+            where="pauses",
+            is_alarm=False,
+        )

@@ -20,6 +20,7 @@ DETECTORS: tuple[Detector, ...] = (
     uneven_host.detect,
     pauses.detect,
     slow_rank.detect,
+    pauses.by_turns,
     workload.detect,
     slow_network.detect,
     whole_job.detect,

@@ -80,7 +80,9 @@ def _worst_host(view: JobView, metric: Metric, beside: FloatArray, limits: Thres
             least[host] = max(metric.floor, by_chance * (1.0 + 1.0 / n_peers[host][1]) ** 0.5)
     # What follows samples may differ by chance in a few steps: a host may hold a replica of its own.
     everybody = np.zeros(len(hosts), np.int32)
-    judged = deviation_of(by_step, everybody, least, is_beside=True, is_alone=metric.follows_work)
+    judged = deviation_of(
+        by_step, everybody, least, healthy=metric.healthy, is_beside=True, is_alone=metric.follows_work
+    )
     lost_us = level * (float(median(metric.time_us, None)) if metric.is_log else 1.0)
     is_costly = lost_us >= limits.open_cost_share * view.mean_step_us
     listed = np.where(is_costly, limits.doubted_p_value, limits.listed_p_value)

@@ -76,7 +76,6 @@ def rank_suspects(
     once = (n_events > 0) & ~often & beyond & (size >= limits.natural_effect)
     once &= (series >= HALFWAY * size[:, None]).sum(axis=1) == 1
     once &= len(view.steps) >= limits.min_steps_confident and not metric.has_idle
-    usual = _farthest_of_others(view.role, level[:, None], lasts | often | once | others)
     rising = _is_rising(metric, by_step, limits)
     found = []
     for rank in np.flatnonzero((lasts | often | once) & (~others | often)).tolist():
@@ -90,9 +89,8 @@ def rank_suspects(
             seen = _seen_in(course, limits)
         one = late(view, metric, np.array([rank]), course, seen, scale=scale, n_others=len(peers))
         if lasts[rank]:
-            p_value = n_ranks * max(float(deviation.tail[rank]), _by_counting(deviation, rank, limits))
-            if level[rank] < TWICE * usual[rank]:
-                one = replace(one, is_alarm=False, confidence="medium")
+            by_counting = _by_counting(deviation, rank, limits) if metric.has_idle else 0.0
+            p_value = n_ranks * max(float(deviation.tail[rank]), by_counting)
         if once[rank]:  # experts may hold anybody's tokens for a step
             one = replace(one, pattern="transient", confidence="medium", is_alarm=view.knows_work)
         elif often[rank] and not metric.is_log:

@@ -8,13 +8,14 @@ import numpy as np
 from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
-from cluster_analysis.judge.measures.deviation import beside_peers
+from cluster_analysis.judge.measures.deviation import beside_peers, deviation_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import group_medians, median, medians_by, sigma
 from cluster_analysis.thresholds.common import FEWEST_PEERS, TWICE
+from cluster_analysis.thresholds.devices import HEALTHY_SIGMA
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import Evidence
@@ -49,9 +50,19 @@ def _expert_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> It
     by_group = medians_by(median(work, 1), group)
     spread = float(np.nan_to_num(sigma(by_group)))
     noise = float(np.nan_to_num(sigma(work - median(work, 1)[:, None]))) / np.sqrt(len(view.steps))
-    if len(codes) <= FEWEST_PEERS or spread < max(limits.device_effect, TWICE * noise):
+    if len(codes) <= FEWEST_PEERS or not np.isfinite(by_group).any():
         return
     worst = int(np.nanargmax(by_group))  # a host that is slow by itself, and its experts, have no level here
+    # A spread that sees through outliers is blind to one hot expert.
+    least = np.full(len(codes), limits.floor)
+    beside = deviation_of(
+        medians_by(work, group), np.zeros(len(codes), np.int32), least, healthy=HEALTHY_SIGMA
+    )
+    is_hot = len(codes) * beside.tail[worst] <= limits.listed_p_value
+    if not (is_hot and beside.level[worst] >= limits.device_effect) and spread < max(
+        limits.device_effect, TWICE * noise
+    ):
+        return
     typical, most = float(median(view.computing_us)), float(by_group[worst])
     holders = view.rank_ids(np.flatnonzero(group == worst))
     row = Evidence("computing_us", typical * float(np.exp(most)), typical, typical * spread, len(codes) - 1)

@@ -70,8 +70,8 @@ def beside_peers(values: FloatArray, view: JobView, apart: IntArray | None = Non
 
 
 def deviation_of(
-    series: FloatArray, family: IntArray, least: FloatArray, *,
-    min_peers: int = 1, is_beside: bool = False, is_alone: bool = False,
+    series: FloatArray, family: IntArray, least: FloatArray, *, healthy: float = 0.0,
+    min_peers: int = 1, by_mean: bool = False, is_beside: bool = False, is_alone: bool = False,
 ) -> Deviation:  # fmt: skip
     """Test the middle of each unit's steps (U, S) against the others of its family, without itself.
 
@@ -79,23 +79,29 @@ def deviation_of(
         series: deviations by unit and step.
         family: units that are alike (U,); below 0 none.
         least: the scale that any comparison has (U,): tighter is chance.
+        healthy: what healthy units are known to scatter by, however few this job has; 0 if nothing is known.
         min_peers: with fewer others there is no test.
+        by_mean: no step holds an accident, so that the mean says most.
         is_beside: the series are already what lies above the others.
         is_alone: units have data of their own, so that their own steps say how far they scatter, too.
     """
-    own = median(series, 1)
+    own = _mean(series) if by_mean else median(series, 1)
     n_units, n_steps = series.shape
     centre, spread, step_sigma = np.full((3, n_units), np.nan)
     step_scatter, n_peers = np.full(series.shape, np.nan), np.zeros(n_units, np.int32)
     apart = float(np.nan_to_num(sigma(own - group_medians(own[:, None], family)[:, 0])))
+    n_apart = 0 if is_beside else max(int(np.isfinite(own).sum()) - len(np.unique(family)), 0)
     pooled = np.where(is_beside, 0.0, np.maximum(apart, least))
+    if healthy:
+        pooled = shrink(pooled, healthy, n_apart)
     for code in np.unique(family[family >= 0]):
         inside = family == code
         n_peers[inside] = int(np.isfinite(own[inside]).sum()) - 1
         centre[inside], spread[inside] = leave_one_out(own[inside])
         # From the peers: a rank that throttles must not widen its own.
         noise = series[inside] - own[inside][:, None]
-        step_sigma[inside], step_scatter[inside] = median(sigma(noise, 1)), sigma(noise, 0)
+        of_steps = _mean(noise**2 * n_steps / max(n_steps - 1, 1)) ** 0.5 if by_mean else sigma(noise, 1)
+        step_sigma[inside], step_scatter[inside] = median(of_steps), sigma(noise, 0)
     df = np.maximum(n_peers - 1, 1)
     spread = np.where(np.isfinite(spread), spread, pooled)
     scale = shrink(np.hypot(spread, least), np.hypot(pooled, least), df)
@@ -107,11 +113,19 @@ def deviation_of(
         step_sigma = np.fmax(step_sigma, by_itself)
         df = np.where(decides, np.minimum(df, np.maximum(LEAST_DF, n_steps - 1)), df)
     level = own if is_beside else own - centre
-    tail = student_tail(level / np.maximum(scale, _error(step_sigma, n_steps)), df)
+    error = _error(step_sigma, n_steps) / (MEDIAN_SE if by_mean else 1.0)
+    tail = student_tail(level / np.maximum(scale, error), df)
     tail[n_peers < min_peers] = np.nan
     series = series - (own - level)[:, None]
     step_scale = np.hypot(np.fmax(step_scatter, np.nan_to_num(step_sigma)[:, None]), scale[:, None])
     return Deviation(series, level, scale, step_scale, n_peers, tail)
+
+
+def _mean(values: FloatArray) -> FloatArray:
+    """Mean of each row (N, S); NaN of those without any number."""
+    known = np.isfinite(values)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1))
 
 
 def _error(step_sigma: FloatArray, n_steps: int) -> FloatArray:

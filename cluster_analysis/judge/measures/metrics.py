@@ -13,6 +13,7 @@ from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.common import HALFWAY, TWICE
+from cluster_analysis.thresholds.devices import HEALTHY_SIGMA
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import FindingFact, Value, fact
 from cluster_run.findings import Cause, Evidence
@@ -22,9 +23,10 @@ from cluster_run.kinds import FaultKind
 class Metric(Struct, frozen=True):
     """One part of a rank's local time. `values` is what is compared: ln of µs, or µs.
 
-    `follows_work`: what a rank was given to do may lengthen it, samples or experts' tokens. `has_idle`: idle
-    time is in it, which has accidents; computing has none, it is what kernels took. `of_all`: all ranks of
-    the job are peers in it, whatever their role.
+    `healthy` is what healthy ranks are known to scatter by; 0 if nothing is. `follows_work`: what a rank was
+    given to do may lengthen it, samples or experts' tokens. `has_idle`: idle time is in it, which has
+    accidents; computing has none, it is what kernels took. `of_all`: all ranks of the job are peers in it,
+    whatever their role.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Metric(Struct, frozen=True):
     floor: float
     effect: float
     is_log: bool
+    healthy: float = 0.0
     follows_work: bool = False
     has_idle: bool = True
     of_all: bool = False
@@ -61,7 +64,8 @@ def metrics(view: JobView, limits: Thresholds) -> tuple[Metric, ...]:
         Metric("free", "dispatch", "spread", view.idled_us, view.idled_us, floor, effect, False),
         Metric(
             "computing", "unknown" if has_idle else "compute", "spread", log_computing, view.computing_us,
-            limits.floor_single if is_short else limits.floor, limits.device_effect, True, follows_work=True,
+            limits.floor_single if is_short else limits.floor, limits.device_effect, True,
+            healthy=HEALTHY_SIGMA, follows_work=True,
             has_idle=has_idle,
         ),
     )  # fmt: skip

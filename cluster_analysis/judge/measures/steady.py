@@ -13,9 +13,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 
 from cluster_analysis.judge.measures.deviation import most_of_others
+from cluster_analysis.judge.measures.fused import communicate
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.stats import group_medians, median, shortest_half_sigma, sigma
@@ -129,6 +131,7 @@ def _least(longer: FloatArray, scatter: FloatArray) -> FloatArray:
 
 def kernels_of(operators: pa.Table, view: JobView, role: IntArray) -> Kernels | None:
     """Return OPERATORS of all ranks, each beside those of its `role` (R,); None if none can be compared."""
+    operators = operators.filter(pc.invert(communicate(operators)))
     table = operators.filter(pa.array(np.isin(operators["rank"].to_numpy(), view.ranks)))
     (names, name), (cores, core) = codes(table["op_type"]), codes(table["core_type"])
     both, kind = np.unique(name * len(cores) + core, return_inverse=True)

@@ -26,7 +26,6 @@ HEALTHY = {
     "sequence imbalance": replace(SMALL, healthy=Healthy(sequence_sigma=0.2)),
     "experts": replace(SMALL, ep=4, healthy=Healthy(expert_sigma=0.1)),
     "silicon": replace(SMALL, healthy=Healthy(silicon_sigma=0.01)),
-    "hiccups": replace(SMALL, healthy=Healthy(hiccup_share=0.02)),
     "garbage collection": replace(SMALL, steps=8, healthy=Healthy(gc_every=4)),
     "checkpoints": replace(SMALL, healthy=Healthy(checkpoint_every=5)),
     "two boards": replace(SMALL, healthy=Healthy(inner_halves=True)),
@@ -50,6 +49,15 @@ def test_a_healthy_job_has_no_warning(name: str) -> None:
     result = judged(HEALTHY[name])
     assert result.alarms == ()
     assert result.detection.verdict == "healthy"
+
+
+def test_hiccups_of_many_ranks_that_cost_a_tenth_of_the_step_blame_nobody_and_are_told() -> None:
+    result = judged(replace(SMALL, healthy=Healthy(hiccup_share=0.02)))
+    assert result.alarms == ()
+    (sum_of_all,) = result.of_kind("periodic_pause")
+    assert sum_of_all.cost_share is not None
+    assert sum_of_all.cost_share > 0.05
+    assert result.detection.verdict == "unknown"
 
 
 def test_a_finding_names_the_nearest_peers_that_no_warning_names() -> None:

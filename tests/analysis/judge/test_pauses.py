@@ -97,8 +97,21 @@ def test_two_unlike_pauses_are_listed_where_no_other_rank_has_any_and_are_no_ala
     preparing = np.full(free.shape, 2e3)
     computing = peers_agree(n_ranks, n_steps, share=0.5)
     found = detect(evidence_of_idle(computing, free, preparing, where), where).findings
-    paused = [(one.ranks, one.is_alarm) for one in found if one.kind == "periodic_pause"]
-    assert paused == ([((RANK,), False)] if is_listed else [])
+    paused = [one for one in found if one.kind == "periodic_pause"]
+    assert ("periodic_pause-9" in [one.id for one in paused]) == is_listed
+    assert not any(one.is_alarm for one in paused)
+
+
+@pytest.mark.parametrize(("pause_us", "is_asked"), [(90e3, True), (15e3, False)])
+def test_pauses_of_many_ranks_each_at_its_own_time_are_summed(pause_us: float, *, is_asked: bool) -> None:
+    """Each of them is chance; together they hold up every step."""
+    free, preparing = idle(8), idle(8, usual_us=2e3)
+    free[np.arange(8) * 2, np.arange(8)] += pause_us
+    found = detect(evidence_of_idle(peers_agree(N_RANKS, 8, share=0.5), free, preparing, WHERE), WHERE)
+    assert ("costly_unexplained" in [one.kind for one in found.notes]) == is_asked
+    sums = [one for one in found.findings if one.id == "periodic_pause-by-turns"]
+    assert [one.ranks for one in sums] == [tuple(range(0, 16, 2))]
+    assert not any(one.is_alarm for one in found.findings)
 
 
 def test_a_rank_that_pauses_on_a_host_that_is_always_idle_is_named_as_well() -> None:

@@ -1,0 +1,48 @@
+"""Waiting inside kernels that communicate: they count as computing, and no call of theirs is recorded.
+
+Matrix products that gather or scatter, and the dispatch and combination of tokens (MC2), last until the last
+rank has come. As of collectives, the shortest of the ranks that do the same work is the transfer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.trace.calls import numbers
+
+#: In the names of kernels that communicate inside (CANN's MC2 and those of experts).
+_COMMUNICATES = (
+    "distribute_?dispatch|distribute_?combine|dispatch_?ffn|gmm_?combine|all_?gather|reduce_?scatter"
+)
+_COMMUNICATES += "|all_?reduce|all_?to_?all"
+
+
+def communicate(operators: pa.Table) -> pa.Array:
+    """Return which of OPERATORS are kernels that communicate inside."""
+    names = operators["op_type"].cast(pa.string()).combine_chunks()
+    is_call = pc.match_substring_regex(names, "^hcom", ignore_case=True)
+    return pc.and_not(pc.match_substring_regex(names, _COMMUNICATES, ignore_case=True), is_call)
+
+
+def waited_inside_us(
+    operators: pa.Table, ranks: IntArray, role: IntArray, computing_us: FloatArray
+) -> FloatArray | None:
+    """Return how long each rank waited inside such kernels in each step (R, S); None without any.
+
+    Statistics sum over all steps: a rank's waiting is dealt to its steps as its computing is.
+    """
+    table = operators.filter(pc.and_(communicate(operators), pa.array(np.isin(operators["rank"], ranks))))
+    if not table.num_rows:
+        return None
+    spent_us = np.zeros((len(ranks), 1))
+    np.add.at(
+        spent_us[:, 0], np.searchsorted(ranks, table["rank"]), np.nan_to_num(numbers(table["total_us"]))
+    )
+    shortest = np.full(spent_us.shape, np.inf)
+    for one in np.unique(role):
+        shortest[role == one] = spent_us[role == one].min()
+    share = (spent_us - shortest) / np.maximum(np.nansum(computing_us, axis=1, keepdims=True), 1.0)
+    return np.asarray(np.clip(share, 0.0, 1.0) * computing_us)
