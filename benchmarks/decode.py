@@ -24,7 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cluster_analysis.engine.memory import return_large_blocks
-from cluster_analysis.sources.compiled.operator_columns import operator_columns
+from cluster_analysis.sources.compiled.operator_columns import operators_of_files
 from cluster_analysis.sources.compiled.reader import compiled, in_use
 from cluster_analysis.sources.errors import unheard
 from cluster_analysis.sources.text.communication_json import CommunicationTables, read_communication
@@ -75,10 +75,10 @@ def line(path: Path) -> str:
     environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
     done = subprocess.run(child, check=True, capture_output=True, text=True, env=environment)
     peak = int(done.stdout)
+    is_plain = compiled() is None or operators_of_files([str(path)], [0], with_places=True) is not None
     return (
         f"{str(path)[-32:]:32} {size / MB:7.2f} {ours:10.0f} {baseline:11.0f} {ours / baseline:6.1f} "
-        f"{peak / size:6.1f}x {with_spans:12.0f}"
-        + ("" if compiled() is None or operator_columns(path.read_bytes(), 0, None) else "  left to Python")
+        f"{peak / size:6.1f}x {with_spans:12.0f}" + ("" if is_plain else "  left to Python")
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from cluster_analysis.engine.joined import cut_by_step, joined
 from cluster_analysis.engine.totals import totals_of
-from cluster_analysis.sources.together.whole import Laid, Whole, laid_together, put_together
-from cluster_analysis.tables.rank_tables import RankTables
-from cluster_analysis.tables.schema import COLLECTIVES, LINKS, TOLD_SUMS, TOTALS, USES
+from cluster_analysis.tables.ranks_tables import RanksTables
+from cluster_analysis.tables.schema import COLLECTIVES, LINKS, TOLD_SUMS, TOTALS
+from cluster_analysis.topology.groups import GROUP_USE
 from cluster_analysis.topology.use import group_use
 from cluster_run.ids import Step
 
@@ -31,56 +31,52 @@ class Bulk(Struct, frozen=True):
     uses: pa.Table
 
 
-def bulk_of(tables: Sequence[RankTables], wholes: Sequence[Whole]) -> Bulk:
-    """Return the large tables of some ranks, which `wholes` may have together already."""
-    operators, links = (
-        laid_together([getattr(one, name) for one in tables], wholes) for name in ("collectives", "links")
-    )
-    are_told = any(one.sums.num_rows for one in tables)
-    if operators is None or links is None or are_told:
-        return _made(tables, wholes)
-    laid = [one.laid for one in operators if one.laid is not None]
-    all_links = joined([one.table for one in links if one.table is not None], LINKS)
-    uses = [one.uses for one in laid if one.uses is not None]
-    totals = [one.totals for one in laid if one.totals is not None]
-    of_steps = (_by_step(laid, COLLECTIVES), _by_step([one.laid for one in links if one.laid], LINKS))
-    steps = sorted(of_steps[0].keys() | of_steps[1].keys())
+def bulk_of(tables: Sequence[RanksTables]) -> Bulk:
+    """Return the large tables of ranks; those of each of `tables` come behind those of the one before."""
+    operators = [_operators(one) for one in tables]
+    links = [_links(one) for one in tables]
+    uses = [group_use(own, all_links) for (_, _, own), (_, all_links) in zip(operators, links, strict=True)]
+    of_steps = _in_order([by_step for by_step, _, _ in operators], COLLECTIVES)
+    links_of_steps = _in_order([by_step for by_step, _ in links], LINKS)
     nothing = COLLECTIVES.empty_table(), LINKS.empty_table()
     return Bulk(
         {
-            Step(step): (of_steps[0].get(step, nothing[0]), of_steps[1].get(step, nothing[1]))
-            for step in steps
+            Step(step): (of_steps.get(step, nothing[0]), links_of_steps.get(step, nothing[1]))
+            for step in sorted(of_steps.keys() | links_of_steps.keys())
         },
-        joined(totals, TOTALS),
-        group_use(joined(uses, USES), all_links),
+        joined([totals for _, totals, _ in operators], TOTALS),
+        joined(uses, GROUP_USE),
     )
 
 
-def _made(tables: Sequence[RankTables], wholes: Sequence[Whole]) -> Bulk:
-    collectives, links = (
-        joined(put_together([getattr(one, name) for one in tables], wholes), schema)
-        for name, schema in (("collectives", COLLECTIVES), ("links", LINKS))
-    )
-    steps = _distinct_steps(collectives, links)
-    cuts = zip(steps, cut_by_step(collectives, steps), cut_by_step(links, steps), strict=True)
-    return Bulk(
-        {step: (own_collectives, own_links) for step, own_collectives, own_links in cuts},
-        totals_of(collectives, joined([one.sums for one in tables], TOLD_SUMS)),
-        group_use(collectives, links),
-    )
+def _operators(ranks: RanksTables) -> tuple[Mapping[int, pa.Table], pa.Table, pa.Table]:
+    """Return COLLECTIVES by step, TOTALS, and what `group_use` takes."""
+    if ranks.laid is not None:
+        return ranks.laid.by_step, ranks.laid.totals, ranks.laid.uses
+    collectives = joined(ranks.collectives, COLLECTIVES)
+    totals = totals_of(collectives, joined(ranks.sums, TOLD_SUMS))
+    return _cut(collectives), totals, collectives
 
 
-def _by_step(laid: Sequence[Laid], schema: pa.Schema) -> dict[int, pa.Table]:
-    """Return the rows of each step of tables that lie one behind the other."""
-    if len(laid) == 1:
-        return dict(laid[0].by_step)
+def _links(ranks: RanksTables) -> tuple[Mapping[int, pa.Table], pa.Table]:
+    """Return LINKS by step, and all of them."""
+    if ranks.links_by_step is not None:
+        return ranks.links_by_step, joined([*ranks.links_by_step.values()], LINKS)
+    links = joined(ranks.links, LINKS)
+    return _cut(links), links
+
+
+def _cut(table: pa.Table) -> dict[int, pa.Table]:
+    steps = [Step(step) for step in sorted(set(pc.unique(table["step"]).to_pylist()) - {None})]
+    return dict(zip(steps, cut_by_step(table, steps), strict=True))
+
+
+def _in_order(tables: Sequence[Mapping[int, pa.Table]], schema: pa.Schema) -> dict[int, pa.Table]:
+    """Return the rows of each step, those of one of `tables` behind those of the one before."""
+    if len(tables) == 1:
+        return dict(tables[0])
     pieces: dict[int, list[pa.Table]] = {}
-    for one in laid:
-        for step, rows in one.by_step.items():
+    for one in tables:
+        for step, rows in one.items():
             pieces.setdefault(step, []).append(rows)
     return {step: joined(own, schema) for step, own in pieces.items()}
-
-
-def _distinct_steps(*tables: pa.Table) -> tuple[Step, ...]:
-    numbers = {number for table in tables for number in pc.unique(table["step"]).to_pylist()}
-    return tuple(Step(number) for number in sorted(numbers - {None}))

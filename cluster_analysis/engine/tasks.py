@@ -16,13 +16,12 @@ from msgspec import Struct, field
 from cluster_analysis.engine.bulk import bulk_of
 from cluster_analysis.engine.joined import canonical, joined
 from cluster_analysis.engine.step_files import StepFiles, StepTables, file_sink, filed
+from cluster_analysis.sources.candidates import has_databases
 from cluster_analysis.sources.rank import read_rank
-from cluster_analysis.sources.together.candidates import has_databases
 from cluster_analysis.sources.together.read_together import read_together
-from cluster_analysis.sources.together.ready import NOTHING_READY, Ready
-from cluster_analysis.sources.together.whole import put_together
 from cluster_analysis.tables.model import RankMetadata, RankSource, Selection, Topology
 from cluster_analysis.tables.rank_tables import RankTables
+from cluster_analysis.tables.ranks_tables import Pieces, RanksTables, side_by_side
 from cluster_analysis.tables.schema import (
     COLLECTIVES,
     FIGURES,
@@ -168,22 +167,22 @@ def read_batch(batch: Batch, wanted: Wanted, file_stem: str = "") -> tuple[Batch
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        some = [
-            _read_some(batch.sources[first : first + _MOST_TOGETHER], wanted)
+        read = [
+            one
             for first in range(0, len(batch.sources), _MOST_TOGETHER)
+            for one in _read_some(batch.sources[first : first + _MOST_TOGETHER], wanted)
         ]
     finally:
         if was_enabled:
             gc.enable()
-    tables = [one for of_some, _ in some for one in of_some]
-    wholes = [one for _, ready in some for one in ready.wholes]
+    tables = _side_by_side(read)
 
-    def all_of(pieces: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
-        return joined(put_together(list(pieces), wholes), schema)
+    def all_of(pieces: Iterable[Pieces], schema: pa.Schema) -> pa.Table:
+        return joined([one for own in pieces for one in own], schema)
 
-    bulk = bulk_of(tables, wholes)
+    bulk = bulk_of(tables)
     summary = BatchSummary(
-        ranks=tuple(one.rank for one in tables),
+        ranks=tuple(rank for one in tables for rank in one.ranks),
         steps=all_of((one.steps for one in tables), STEPS),
         operators=all_of((one.operators for one in tables), OPERATORS),
         packets=all_of((one.packets for one in tables), PACKETS),
@@ -191,16 +190,16 @@ def read_batch(batch: Batch, wanted: Wanted, file_stem: str = "") -> tuple[Batch
         uses=bulk.uses,
         totals=bulk.totals,
         figures={
-            name: all_of((one.figures[name] for one in tables if name in one.figures), schema)
+            name: all_of((one.figures.get(name, ()) for one in tables), schema)
             for name, schema in FIGURES.items()
         },
-        metadata={one.rank: one.metadata for one in tables},
+        metadata={rank: metadata for one in tables for rank, metadata in one.metadata.items()},
         bulk_steps=tuple(bulk.by_step),
         problems=tuple(problem for one in tables for problem in one.problems),
         notes=tuple(dict.fromkeys(note for one in tables for note in one.notes)),
     )
     by_step = {int(step): StepTables(*own) for step, own in bulk.by_step.items()}
-    spans = SpanTable(joined([one.spans for one in tables], OPERATOR_SPANS))
+    spans = SpanTable(all_of((one.spans for one in tables), OPERATOR_SPANS))
     if not file_stem:
         return summary, BatchBulk({step: _alone(own) for step, own in by_step.items()}, spans)
     stem = f"{file_stem}{batch.number}"
@@ -231,24 +230,36 @@ def spans_of_parts(parts: Sequence[SpanTable | SpanFile]) -> pa.Table:
     return joined([part.load() for part in parts], OPERATOR_SPANS)
 
 
-def _read_some(sources: Sequence[RankSource], wanted: Wanted) -> tuple[list[RankTables], Ready]:
-    ready = _ready(sources, wanted)
-    return [_read(source, wanted, ready) for source in sources], ready
-
-
-def _ready(sources: Sequence[RankSource], wanted: Wanted) -> Ready:
-    if wanted.selection.steps is not None:
+def _read_some(sources: Sequence[RankSource], wanted: Wanted) -> list[RanksTables | RankTables]:
+    """Read ranks together, and each half of them where that is refused; one alone is read by its reader."""
+    if len(sources) == 1 or wanted.selection.steps is not None:
         # Of selected steps a file may have to be read another way.
-        return NOTHING_READY
+        return [_read(one, wanted) for one in sources]
     try:
-        return read_together(sources, with_spans=wanted.spans)
-    except Exception:  # whoever reads the ranks one by one tells which it is, and loses that one alone
-        return NOTHING_READY
+        return [read_together(sources, with_spans=wanted.spans)]
+    except Exception:  # one of them is at fault; it is told by whoever reads it alone, and costs no other
+        middle = len(sources) // 2
+        return [*_read_some(sources[:middle], wanted), *_read_some(sources[middle:], wanted)]
 
 
-def _read(source: RankSource, wanted: Wanted, ready: Ready) -> RankTables:
+def _side_by_side(read: Iterable[RanksTables | RankTables]) -> list[RanksTables]:
+    """Put ranks together that were read one by one and follow each other."""
+    found: list[RanksTables] = []
+    alone: list[RankTables] = []
+    for one in read:
+        if isinstance(one, RankTables):
+            alone.append(one)
+            continue
+        if alone:
+            found.append(side_by_side(alone))
+            alone = []
+        found.append(one)
+    return [*found, side_by_side(alone)] if alone else found
+
+
+def _read(source: RankSource, wanted: Wanted) -> RankTables:
     try:
-        return read_rank(source, wanted.selection, with_spans=wanted.spans, ready=ready)
+        return read_rank(source, wanted.selection, with_spans=wanted.spans)
     except Exception as error:
         text = " ".join(str(error).split()) or "no message"
         problem = Problem(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,18 +20,18 @@ _COMMUNICATION = ("communication", "analysis_db", "communication_db", "profiler_
 def tell_what_is_missing(
     reading: Reading,
     metadata: RankMetadata,
-    steps: pa.Table | None,
-    collectives: pa.Table | None,
-    links: pa.Table | None,
+    steps: Sequence[tuple[int | None, float | None]] | None,
+    operators: Set[int | None] | None,
+    n_links: int | None,
 ) -> None:
     """Add a problem for each thing that is missing and that no other problem explains.
 
     Args:
         reading: the rank's files, and what was told of them.
         metadata: says the profiling level.
-        steps: STEPS of the selected steps, None where no file has any; so the next two.
-        collectives: COLLECTIVES.
-        links: LINKS.
+        steps: each selected step, and how long it communicated, µs; None where no file has any.
+        operators: the steps that have operators; None where no file has any.
+        n_links: how many links there are; None where no file has any.
     """
     told = {problem.file for problem in reading.problems}
     files = reading.source.files
@@ -38,12 +40,11 @@ def tell_what_is_missing(
         return
     if steps is None and "step_trace" not in files:
         reading.problem(fact("no_step_times_of_rank"), "step_trace_time.csv", "parse_again_on_host")
-    _tell_missing_files(reading, metadata, collectives is not None, links is not None)
-    if steps is not None and collectives is not None:
-        _tell_silent_steps(reading, told, steps, collectives)
+    _tell_missing_files(reading, metadata, operators is not None, n_links is not None)
+    if steps is not None and operators is not None:
+        _tell_silent_steps(reading, told, steps, operators)
     matrix = name_of(files.get("matrix", ""))
-    has_links = links is None or links.num_rows
-    if matrix and matrix not in told and not has_links and collectives is not None and collectives.num_rows:
+    if matrix and matrix not in told and n_links == 0 and operators:
         reading.problem(fact("no_link_in_it"), matrix, "parse_again")
 
 
@@ -68,7 +69,12 @@ def _tell_missing_files(
         reading.problem(fact("no_communication_data", files=tuple(missing)), missing[0], "profile_at_level1")
 
 
-def _tell_silent_steps(reading: Reading, told: set[str], steps: pa.Table, collectives: pa.Table) -> None:
+def _tell_silent_steps(
+    reading: Reading,
+    told: set[str],
+    steps: Sequence[tuple[int | None, float | None]],
+    operators: Set[int | None],
+) -> None:
     """Tell of steps that communicated by the step times, and that have no operator.
 
     A file that is whole, and of the right form, can be without them all the same.
@@ -77,13 +83,7 @@ def _tell_silent_steps(reading: Reading, told: set[str], steps: pa.Table, collec
     name = next(read, None)
     if name is None or name in told:
         return
-    # Operators lie mostly in one piece a step: the first of each names it.
-    first = {piece[0].as_py() for piece in collectives["step"].chunks if len(piece)}
-    rows = zip(steps["step"].to_pylist(), steps["communication_us"].to_pylist(), strict=True)
-    silent = [(step, time_us) for step, time_us in rows if time_us and time_us > 0 and step not in first]
-    if silent:
-        there = set(pc.unique(collectives["step"]).to_pylist())
-        silent = [(step, time_us) for step, time_us in silent if step not in there]
+    silent = [(step, time_us) for step, time_us in steps if time_us and time_us > 0 and step not in operators]
     if silent:
         why = fact(
             "silent_steps",

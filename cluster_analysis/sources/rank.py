@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
+from cluster_analysis.sources.candidates import Candidate, NoDatabases, has_databases
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.iterations.place import TIMELINE, is_iteration_export, slice_number
@@ -32,8 +33,6 @@ from cluster_analysis.sources.text.metadata_json import read_metadata, read_prof
 from cluster_analysis.sources.text.op_statistic_csv import read_op_statistic
 from cluster_analysis.sources.text.step_trace_csv import read_device_of_steps, read_step_trace
 from cluster_analysis.sources.text.timeline_json import read_timeline_steps
-from cluster_analysis.sources.together.candidates import NoDatabases, has_databases
-from cluster_analysis.sources.together.ready import NOTHING_READY, Ready
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankMetadata, RankSource, Selection
 from cluster_analysis.tables.rank_tables import RankTables
@@ -41,11 +40,7 @@ from cluster_run.ids import DeviceId
 
 
 def read_rank(
-    source: RankSource,
-    selection: Selection | None = None,
-    *,
-    with_spans: bool = True,
-    ready: Ready = NOTHING_READY,
+    source: RankSource, selection: Selection | None = None, *, with_spans: bool = True
 ) -> RankTables:
     """Read all files of one rank. Never raises for bad data: see `RankTables.problems`.
 
@@ -53,7 +48,6 @@ def read_rank(
         source: its files.
         selection: which steps; all without it.
         with_spans: whether also where each operator lies in a text.
-        ready: what was read of it already, all steps.
     """
     steps = None
     if selection is not None and selection.steps is not None:
@@ -69,7 +63,7 @@ def read_rank(
 
             tables = read_iteration_export(reading)
         else:
-            tables = _read_ascend(reading, steps, with_spans, ready)
+            tables = _read_ascend(reading, steps, with_spans)
         if steps is not None:
             tables = replace(
                 tables,
@@ -113,42 +107,40 @@ def _collector_off() -> Iterator[None]:
             gc.enable()
 
 
-def _read_ascend(
-    reading: Reading, steps: frozenset[int] | None, with_spans: bool, ready: Ready
-) -> RankTables:
+def _read_ascend(reading: Reading, steps: frozenset[int] | None, with_spans: bool) -> RankTables:
     """Read a capture of PyTorch, MindSpore 2.x or CANN: text where there is text, databases otherwise."""
     rank, is_mindspore = reading.source.rank, reading.source.kind.startswith("ascend_ms")
     databases = _databases(reading, is_mindspore=is_mindspore)
-    metadata = _metadata(reading, databases, ready)
-    step_table = _steps(reading, databases, ready)
+    metadata = reading.first(("metadata", lambda path, _: read_metadata(path)), *databases.metadata())
+    metadata = with_info(reading, metadata or RankMetadata(), _device(reading, databases))
+    step_table = reading.first(
+        ("step_trace", lambda path, remark: read_step_trace(path, rank, remark)),
+        *databases.steps(),
+        timeline_steps(reading),
+    )
     communication = reading.first(
-        (
-            "communication",
-            ready.or_communication(
-                lambda path, remark: _read_communication(path, rank, steps, remark, with_spans)
-            ),
-        ),
+        ("communication", lambda path, remark: _read_communication(path, rank, steps, remark, with_spans)),
         *databases.communication(),
-        (
-            "kernel_details",
-            lambda path, remark: without_packets(read_kernel_communication(path, rank, remark)),
-        ),
+        kernel_operators(rank),
     )
     links = reading.first(
-        ("matrix", ready.or_links(lambda path, remark: _read_matrix(path, rank, steps, remark))),
+        ("matrix", lambda path, remark: _read_matrix(path, rank, steps, remark)),
         *databases.links(),
     )
     peers = reading.first(*databases.peers())
     operators = reading.first(
-        ("op_statistic", ready.or_read(lambda path, remark: read_op_statistic(path, rank, remark))),
-        ("kernel_details", lambda path, remark: read_kernel_details(path, rank, remark)),
+        ("op_statistic", lambda path, remark: read_op_statistic(path, rank, remark)),
+        kernel_kinds(rank),
         *databases.operators(),
     )
     collectives = communication.collectives if communication else None
+    selected = [None if one is None else _selected(one, steps) for one in (step_table, collectives, links)]
     tell_what_is_missing(
         reading,
         metadata,
-        *(None if one is None else _selected(one, steps) for one in (step_table, collectives, links)),
+        None if selected[0] is None else step_rows(selected[0]),
+        None if selected[1] is None else set(pc.unique(selected[1]["step"]).to_pylist()),
+        None if selected[2] is None else selected[2].num_rows,
     )
     return RankTables(
         rank=rank,
@@ -158,7 +150,7 @@ def _read_ascend(
         operators=or_empty(operators, schema.OPERATORS),
         packets=or_empty(communication.packets if communication else None, schema.PACKETS),
         metadata=metadata,
-        figures=read_figures(reading, databases, ready),
+        figures=read_figures(reading, databases),
         spans=or_empty(communication.spans if communication else None, schema.OPERATOR_SPANS),
         sums=or_empty(communication.sums if communication else None, schema.TOLD_SUMS),
     )
@@ -184,38 +176,49 @@ def _read_matrix(path: Path, rank: int, steps: frozenset[int] | None, remark: Re
     return read_matrix(path, rank, steps, remark)
 
 
-def _steps(reading: Reading, databases: NoDatabases, ready: Ready) -> pa.Table | None:
-    rank = reading.source.rank
+def timeline_steps(reading: Reading) -> Candidate[pa.Table]:
+    """Return what gives STEPS of the timeline's slices."""
     slices = [Path(path) for role, path in reading.source.files.items() if role.partition("/")[0] == TIMELINE]
     timeline = sorted(slices, key=slice_number)
-    return reading.first(
-        ("step_trace", ready.or_read(lambda path, remark: read_step_trace(path, rank, remark))),
-        *databases.steps(),
-        (TIMELINE, lambda _, remark: read_timeline_steps(timeline, rank, remark)),
+    return TIMELINE, lambda _, remark: read_timeline_steps(timeline, reading.source.rank, remark)
+
+
+def kernel_operators(rank: int) -> Candidate[CommunicationTables]:
+    """Return what gives operators of communication where only the table of kernels has them."""
+    return (
+        "kernel_details",
+        lambda path, remark: without_packets(read_kernel_communication(path, rank, remark)),
     )
 
 
-def _metadata(reading: Reading, databases: NoDatabases, ready: Ready) -> RankMetadata:
-    metadata = reading.first(
-        ("metadata", ready.or_metadata(lambda path, _: read_metadata(path))),
-        *databases.metadata(),
-    )
+def kernel_kinds(rank: int) -> Candidate[pa.Table]:
+    """Return what gives OPERATORS of the table of kernels."""
+    return "kernel_details", lambda path, remark: read_kernel_details(path, rank, remark)
+
+
+def step_rows(steps: pa.Table) -> list[tuple[int, float | None]]:
+    """Return the steps of STEPS, and how long each communicated, µs."""
+    return list(zip(steps["step"].to_pylist(), steps["communication_us"].to_pylist(), strict=True))
+
+
+def with_info(reading: Reading, metadata: RankMetadata, device: int | None) -> RankMetadata:
+    """Return what a rank says of itself, with its device and what profiler_info.json adds."""
     info = reading.first(("profiler_info", lambda path, _: read_profiler_info(path)))
-    metadata, device = metadata or RankMetadata(), _device(reading, databases, ready)
+    device_id = None if device is None else DeviceId(device)
     if info is None:
-        return replace(metadata, device=device)
-    return replace(metadata, device=device, profiler_level=info[0], versions=info[1])
+        return replace(metadata, device=device_id)
+    return replace(metadata, device=device_id, profiler_level=info[0], versions=info[1])
 
 
-def _device(reading: Reading, databases: NoDatabases, ready: Ready) -> DeviceId | None:
+def _device(reading: Reading, databases: NoDatabases) -> int | None:
     """Return the device that a file says it is of. What is wrong with the file is told where it is read."""
     for role, read in (("step_trace", read_device_of_steps), *databases.device()):
         path = reading.source.files.get(role)
         if path is not None:
             with suppress(BadFileError):
-                device = ready.devices[path] if path in ready.devices else read(path_of(path))
+                device = read(path_of(path))
                 if device is not None:
-                    return DeviceId(device)
+                    return device
     return None
 
 

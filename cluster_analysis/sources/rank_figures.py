@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
 from cluster_analysis.sources import counters
+from cluster_analysis.sources.candidates import NoDatabases
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.memory_curve import read_memory_curve
@@ -17,8 +19,6 @@ from cluster_analysis.sources.reading import Reading
 from cluster_analysis.sources.text.api_statistic_csv import read_api_statistic
 from cluster_analysis.sources.text.environment_json import read_environment
 from cluster_analysis.sources.text.kernel_details_csv import read_kernels
-from cluster_analysis.sources.together.candidates import NoDatabases
-from cluster_analysis.sources.together.ready import Ready
 from cluster_run.facts import fact
 
 #: A larger timeline takes longer to read than all else that a rank has together.
@@ -34,20 +34,24 @@ _READERS: Mapping[str, tuple[tuple[str, _Reader], ...]] = {
 }
 
 
-def read_figures(reading: Reading, databases: NoDatabases, ready: Ready) -> dict[str, pa.Table]:
-    """Return the tables of `schema.FIGURES` that the rank's files hold, by name."""
+def read_figures(
+    reading: Reading, databases: NoDatabases, known: Collection[str] = ()
+) -> dict[str, pa.Table]:
+    """Return the tables of `schema.FIGURES` that the rank's files hold, by name, without the `known` ones."""
     rank, files = reading.source.rank, reading.source.files
     found = {"counters": counters.counter_table(rank, _counters(reading, databases))}
     for name, readers in _READERS.items():
-        there = [(role, _ready(read, rank, ready)) for role, read in readers if role in files]
+        if name in known:
+            continue
+        there = [(role, partial(_of_rank, read, rank)) for role, read in readers if role in files]
         table = reading.first(*there, *databases.figures(name))
         if table is not None:
             found[name] = table
     return found
 
 
-def _ready(read: _Reader, rank: int, ready: Ready) -> Callable[[Path, Remark], pa.Table | None]:
-    return ready.or_read(lambda path, remark: read(path, rank, remark))
+def _of_rank(read: _Reader, rank: int, path: Path, remark: Remark) -> pa.Table | None:
+    return read(path, rank, remark)
 
 
 def _counters(reading: Reading, databases: NoDatabases) -> list[counters.Counter]:

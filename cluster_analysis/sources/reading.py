@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -36,22 +36,6 @@ def name_of(file: str) -> str:
     return os.path.basename(file)
 
 
-class OrRead(Struct, Generic[_T], frozen=True):
-    """What was read already, by path, and what reads all other files.
-
-    `Reading.first` takes what is there by the file's name alone: of hundreds of ranks a `Path` for each file
-    takes as long as a tenth of reading it.
-    """
-
-    there: Mapping[str, _T]
-    read: Callable[[Path, Remark], _T | None]
-
-    def __call__(self, path: Path, remark: Remark) -> _T | None:
-        """Return what the file holds."""
-        found = self.there.get(str(path))
-        return self.read(path, remark) if found is None else found
-
-
 class Reading(Struct):
     """What could not be read of one rank, collected while its files are read."""
 
@@ -68,9 +52,6 @@ class Reading(Struct):
             if role not in self.source.files:
                 continue
             file = self.source.files[role]
-            if isinstance(read, OrRead) and (there := read.there.get(file)) is not None:
-                found: _T = there
-                return found
             path = path_of(file)
             n_problems = len(self.problems)
             try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -50,23 +48,11 @@ class Layout(Struct, frozen=True):
         parts = zip(self.steps.tolist(), begins.tolist(), n_rows.tolist(), strict=True)
         return {step: table.slice(begin, n) for step, begin, n in parts if n}
 
-    def by_file(self, table: pa.Table) -> dict[int, pa.Table]:
-        """Cut the table by file, with the rows in the order of the file."""
-        laid = self.n_rows[self.order]
-        begins = np.empty(len(laid), np.int64)
-        begins[self.order] = np.cumsum(laid) - laid
-        runs = zip(self.files.tolist(), begins.tolist(), self.n_rows.tolist(), strict=True)
-        # A batch is cut in a fraction of the time of a table.
-        (batch,) = table.to_batches()
-        return {file: _pieces(batch, [run[1:] for run in own]) for file, own in groupby(runs, itemgetter(0))}
-
-
-def _pieces(batch: pa.RecordBatch, runs: list[tuple[int, int]]) -> pa.Table:
-    """Return these rows (begin and number); what lies side by side is one piece."""
-    found: list[list[int]] = []
-    for begin, n_rows in runs:
-        if found and sum(found[-1]) == begin:
-            found[-1][1] += n_rows
-        else:
-            found.append([begin, n_rows])
-    return pa.Table.from_batches([batch.slice(begin, n_rows) for begin, n_rows in found], batch.schema)
+    def steps_of_files(self, n_files: int) -> list[frozenset[int]]:
+        """Return the steps of which each file has rows."""
+        found: list[set[int]] = [set() for _ in range(n_files)]
+        is_any = self.n_rows > 0
+        files, steps = self.files[is_any].tolist(), self.steps[self.keys[is_any]].tolist()
+        for file, step in zip(files, steps, strict=True):
+            found[file].add(step)
+        return list(map(frozenset, found))

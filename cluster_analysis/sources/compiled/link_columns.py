@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,12 +22,10 @@ class LinkColumns:
         self._given = given
         self._levels = levels
         self._ranks = ranks
-        #: Of each file how many links it has, -1 for one that Python must read.
+        #: Of each file how many links it has.
         self.counts = levels.counts
         #: Which rows are of which file and step.
         self.layout = levels.layout
-        self.has_missing = bool(given["n_missing"])
-        self.has_negative = bool(given["n_negative"])
 
     def links(self) -> pa.Table:
         """Return LINKS, laid by step."""
@@ -57,30 +55,22 @@ class LinkColumns:
         return links_table(names.described(), pa.array(self._levels.is_p2p), columns)
 
 
-def link_columns(content: bytes, rank: int, steps: frozenset[int] | None) -> LinkColumns | None:
-    """Return the links of a communication_matrix.json; None where Python must read it.
+def links_of_files(
+    paths: Sequence[str], ranks: Sequence[int], steps: frozenset[int] | None = None
+) -> LinkColumns | None:
+    """Return the links of the files of one or more ranks; None where Python must read one of them.
 
-    That is: there is no compiled reader, the file is not of the plain form, or steps of it are left out.
-    """
-    return _read((content,), [rank], steps, is_told=False)
-
-
-def links_of_files(paths: Sequence[str], ranks: Sequence[int]) -> LinkColumns | None:
-    """Return the links of the files of some ranks, of which nothing is to be told; None without any.
+    That is: there is no compiled reader, a file is not of the plain form, anything of it is to be told, or
+    steps of it are left out.
 
     Args:
         paths: where they are; one at a time is in memory.
         ranks: whose they are.
+        steps: the steps that are wanted; None for all.
     """
-    return _read(paths, ranks, None, is_told=True)
-
-
-def _read(
-    contents: Iterable[bytes | str], ranks: Sequence[int], steps: frozenset[int] | None, *, is_told: bool
-) -> LinkColumns | None:
     compiled_reader = compiled()
     if compiled_reader is None:
         return None
-    given = compiled_reader.links(contents, is_told)
+    given = compiled_reader.links(paths, True)
     levels = Levels(given)
     return LinkColumns(given, levels, ranks) if levels.all_in(steps) else None

@@ -1,8 +1,7 @@
 """communication.json by the compiled reader: its columns made into the same tables that Python makes.
 
-The reader takes files of the plain form only (`communication.h`), so that nothing here can be
-damaged, and counts what is missing or below 0, so that nobody has to look for it. Files of several
-ranks become one table.
+The reader takes files of the plain form only (`communication.h`), in which nothing is damaged, missing or
+below 0. Files of several ranks become one table; one file is a batch of one.
 """
 
 from __future__ import annotations
@@ -22,12 +21,7 @@ from cluster_analysis.sources.compiled.operator_names import operations
 from cluster_analysis.sources.compiled.packet_sums import packet_sums_of, packets_of_totals
 from cluster_analysis.sources.compiled.reader import compiled
 from cluster_analysis.sources.errors import Remark
-from cluster_analysis.sources.measured import (
-    MEASURED_COLLECTIVES,
-    NEEDED_COLLECTIVES,
-    tell_missing,
-    without_negative,
-)
+from cluster_analysis.sources.measured import MEASURED_COLLECTIVES, NEEDED_COLLECTIVES
 from cluster_analysis.sources.packets import PacketEntries
 from cluster_analysis.tables import schema
 
@@ -63,13 +57,13 @@ class OperatorColumns:
     def __init__(self, given: Mapping[str, Any], levels: Levels, ranks: Sequence[int]) -> None:
         self._given = given
         self._levels = levels
-        #: Of each file its rank, and how many operators it has; -1 for one that Python must read.
+        #: Of each file its rank, and how many operators it has.
         self.ranks = ranks
         self.counts = levels.counts
         #: Which rows are of which file and step.
         self.layout = levels.layout
 
-    def collectives(self, remark: Remark) -> pa.Table:
+    def collectives(self) -> pa.Table:
         """Return COLLECTIVES, laid by step."""
         given = self._given
         op_names = texts(given["op_names"])
@@ -89,13 +83,10 @@ class OperatorColumns:
         for name, values, n_missing in zip(_FIGURES, given["figures"], given["n_missing"], strict=True):
             columns[name] = figures(values, n_missing)
         arrays = [columns[name] for name in schema.COLLECTIVES.names]
-        table = pa.Table.from_arrays(arrays, schema=schema.COLLECTIVES)
-        if any(given["n_missing"]):
-            tell_missing(table, NEEDED_COLLECTIVES, remark)
-        return without_negative(table, MEASURED_COLLECTIVES, remark) if any(given["n_negative"]) else table
+        return pa.Table.from_arrays(arrays, schema=schema.COLLECTIVES)
 
-    def packets(self, remark: Remark) -> tuple[pa.Table, npt.NDArray[np.int64]]:
-        """Return PACKETS, and the file of each row."""
+    def packets(self, remark: Remark) -> pa.Table:
+        """Return PACKETS; `remark` is told of sizes that are no number."""
         given, summed = self._given, None
         if given["packet_totals"] is not None and self.layout.are_distinct():
             groups, sizes = texts(given["group_names"]), texts(given["size_names"])
@@ -113,10 +104,8 @@ class OperatorColumns:
         )
         return packet_sums_of(self.ranks, self._levels.owners[rows], entries, remark)
 
-    def totals(self) -> pa.Table | None:
-        """Return TOTALS, in the order of the files; None where two keys name one step."""
-        if not self.layout.are_distinct():
-            return None
+    def totals(self) -> pa.Table:
+        """Return TOTALS, in the order of the files; no two keys may name one step."""
         found = np.frombuffer(self._given["totals"], _TOTAL)
         columns = [
             self._ranks_of(found["file"]),
@@ -144,20 +133,17 @@ class OperatorColumns:
         ]
         return pa.Table.from_arrays(columns, schema=schema.USES)
 
-    def spans(self, n_skipped: Sequence[int] = ()) -> pa.Table:
-        """Return OPERATOR_SPANS of files that were read without their first `n_skipped` bytes, if any."""
+    def spans(self) -> pa.Table:
+        """Return OPERATOR_SPANS."""
         given, layout = self._given, self.layout
         owners = layout.rows_in_files(layout.files)
-        offsets = array(given["offsets"], np.int64)
-        if any(n_skipped):
-            offsets = offsets + np.array(n_skipped, np.int64)[owners]
         positions = [np.arange(count, dtype=np.int32) for count in self.counts if count > 0]
         columns = [
             self._ranks_of(owners),
             pa.array(layout.rows_in_files(layout.steps[layout.keys])),
             named(given["keys"], given["key_names"]),
             pa.array(np.concatenate(positions)),
-            pa.array(offsets),
+            whole(given["offsets"], pa.int64()),
             whole(given["lengths"], pa.int32()),
         ]
         return pa.Table.from_arrays(columns, schema=schema.OPERATOR_SPANS)
@@ -193,34 +179,23 @@ class Levels:
         self.owners = self.layout.rows_of(files)
 
     def all_in(self, steps: frozenset[int] | None) -> bool:
-        """Return whether there are rows, and every key is a step, and one of these (None: all)."""
-        is_any = max(self.counts, default=-1) >= 0
-        return is_any and self._are_steps and (steps is None or steps.issuperset(self._numbers))
-
-
-def operator_columns(
-    content: bytes, rank: int, steps: frozenset[int] | None, *, with_places: bool = True
-) -> OperatorColumns | None:
-    """Return the operators of a communication.json; None where Python must read it.
-
-    That is: there is no compiled reader, the file is not of the plain form, or steps of it are left out.
-    """
-    compiled_reader = compiled()
-    if compiled_reader is None:
-        return None
-    given = compiled_reader.operators((content,), with_places, 0, 0)
-    levels = Levels(given)
-    return OperatorColumns(given, levels, [rank]) if levels.all_in(steps) else None
+        """Return whether all files are plain, and every key is a step, and one of these (None: all)."""
+        are_plain = min(self.counts, default=-1) >= 0
+        return are_plain and self._are_steps and (steps is None or steps.issuperset(self._numbers))
 
 
 def operators_of_files(
-    paths: Sequence[str], ranks: Sequence[int], *, with_places: bool
+    paths: Sequence[str], ranks: Sequence[int], steps: frozenset[int] | None = None, *, with_places: bool
 ) -> OperatorColumns | None:
-    """Return the operators of the files of some ranks, of which nothing is to be told; None without any.
+    """Return the operators of the files of one or more ranks; None where Python must read one of them.
+
+    That is: there is no compiled reader, a file is not of the plain form, anything of it is to be told, or
+    steps of it are left out.
 
     Args:
         paths: where they are; one at a time is in memory.
         ranks: whose they are.
+        steps: the steps that are wanted; None for all.
         with_places: whether `spans` will be asked for.
     """
     compiled_reader = compiled()
@@ -228,7 +203,7 @@ def operators_of_files(
         return None
     given = compiled_reader.operators(paths, with_places, _NEEDED, _MEASURED)
     levels = Levels(given)
-    return OperatorColumns(given, levels, ranks) if levels.all_in(None) else None
+    return OperatorColumns(given, levels, ranks) if levels.all_in(steps) else None
 
 
 @lru_cache(maxsize=16)

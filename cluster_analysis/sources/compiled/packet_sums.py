@@ -34,13 +34,13 @@ def packet_sums(rank: int, entries: PacketEntries, remark: Remark) -> pa.Table:
     The sums are exact, so the order of the entries makes no difference.
     """
     owners = np.zeros(len(entries.steps), np.int64)
-    return packet_sums_of([rank], owners, entries, remark)[0]
+    return packet_sums_of([rank], owners, entries, remark)
 
 
 def packet_sums_of(
     ranks: Sequence[int], owners: npt.NDArray[np.int64], entries: PacketEntries, remark: Remark
-) -> tuple[pa.Table, npt.NDArray[np.int64]]:
-    """Return PACKETS of several ranks, one behind the other, and whose row each is (place in `ranks`).
+) -> pa.Table:
+    """Return PACKETS of several ranks, one behind the other.
 
     Args:
         ranks: the ranks.
@@ -49,7 +49,7 @@ def packet_sums_of(
         remark: told of sizes that are no number.
     """
     if not len(entries.sizes):
-        return schema.empty(schema.PACKETS), np.zeros(0, np.int64)
+        return schema.empty(schema.PACKETS)
     steps, step_places = _steps(entries.steps)
     names, group_places = _groups(entries.groups)
     sizes, size_places = _sizes(entries.sizes)
@@ -65,19 +65,19 @@ def packet_sums_of(
         remark(left_out(int(is_bad.sum()), "packet_size", "no_number"))
         order = order[~is_bad]
     if not len(order):
-        return schema.empty(schema.PACKETS), np.zeros(0, np.int64)
+        return schema.empty(schema.PACKETS)
     sorted_codes = codes[order]
     begins = np.concatenate(([0], np.flatnonzero(sorted_codes[1:] != sorted_codes[:-1]) + 1))
     counts, times_ms = _exact(entries.figures, order, begins)
     at = np.unravel_index(sorted_codes[begins], shape)
     named = [names[place] for place in at[2].tolist()]
     owner, step = np.asarray(at[0], np.int64), steps[at[1]]
-    return _table(ranks, owner, step, named, at[3].tolist(), sizes[at[4]], counts, times_ms), owner
+    return _table(ranks, owner, step, named, at[3].tolist(), sizes[at[4]], counts, times_ms)
 
 
 def packets_of_totals(
     ranks: Sequence[int], totals: bytes, steps: npt.NDArray[np.int64], groups: pa.Array, sizes: pa.Array
-) -> tuple[pa.Table, npt.NDArray[np.int64]] | None:
+) -> pa.Table | None:
     """Return the same of what the compiled reader has summed; None where sizes must be looked at one by one.
 
     Args:
@@ -100,10 +100,7 @@ def packets_of_totals(
     owner = found["file"].astype(np.int64)
     named = [names[group] for group in found["group"].tolist()]
     counts, times_ms = found["n"].tolist(), found["ms"].tolist()
-    table = _table(
-        ranks, owner, step[order], named, transports[order].tolist(), size[order], counts, times_ms
-    )
-    return table, owner
+    return _table(ranks, owner, step[order], named, transports[order].tolist(), size[order], counts, times_ms)
 
 
 def _table(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from cluster_analysis.sources.candidates import Candidates, NoDatabases
 from cluster_analysis.sources.counters import Counter
 from cluster_analysis.sources.db.analysis_db import read_db_communication, read_db_steps
 from cluster_analysis.sources.db.counters_db import read_task_counters
@@ -33,7 +34,6 @@ from cluster_analysis.sources.db.task_peers_db import read_task_peers
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.reading import Reading
 from cluster_analysis.sources.text.communication_json import CommunicationTables, without_packets
-from cluster_analysis.sources.together.candidates import Candidates, NoDatabases
 from cluster_analysis.tables.model import RankMetadata
 
 _FIGURES: Mapping[str, Callable[[Path, int, Remark], pa.Table | None]] = {

@@ -27,7 +27,7 @@ from msgspec.structs import astuple, replace
 
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.carried import ABSENT, BadEntryError, carried
-from cluster_analysis.sources.compiled.operator_columns import operator_columns
+from cluster_analysis.sources.compiled.operator_columns import operators_of_files
 from cluster_analysis.sources.compiled.packet_sums import packet_sums
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.measured import (
@@ -100,12 +100,11 @@ def read_communication(
     Raises:
         BadFileError: nothing of the file can be used.
     """
-    content, n_skipped = read_with_offset(path)
-    plain = operator_columns(content, rank, steps, with_places=with_spans)
+    plain = operators_of_files([str(path)], [rank], steps, with_places=with_spans)
     if plain is not None:
-        packets, _ = plain.packets(remark)
-        tables = CommunicationTables(plain.collectives(remark), packets)
-        return replace(tables, spans=plain.spans([n_skipped])) if with_spans else tables
+        tables = CommunicationTables(plain.collectives(), plain.packets(remark))
+        return replace(tables, spans=plain.spans()) if with_spans else tables
+    content, n_skipped = read_with_offset(path)
     try:
         rows = _rows_of(content, steps, remark)
     except BadFileError as error:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import names, numbers
-from cluster_analysis.sources.compiled.link_columns import link_columns
+from cluster_analysis.sources.compiled.link_columns import links_of_files
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.link_names import describe_links, links_table
 from cluster_analysis.sources.measured import (
@@ -54,13 +54,10 @@ def read_matrix(path: Path, rank: int, steps: frozenset[int] | None, remark: Rem
     Raises:
         BadFileError: nothing of the file can be used.
     """
-    content = read_bytes(path)
-    plain = link_columns(content, rank, steps)
+    plain = links_of_files([str(path)], [rank], steps)
     if plain is not None:
-        table = plain.links()
-        if plain.has_missing:
-            tell_missing(table, NEEDED_LINKS, remark)
-        return without_negative(table, MEASURED_LINKS, remark) if plain.has_negative else table
+        return plain.links()
+    content = read_bytes(path)
     try:
         rows = _rows_of(content, steps, remark)
     except BadFileError as error:

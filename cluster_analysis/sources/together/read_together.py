@@ -1,51 +1,90 @@
 """The files of several ranks, made into tables together: a call into Arrow takes longer than a few rows.
 
-What is not plain (damage, another form, anything of which a reader would have to tell) is left to whoever
-reads the ranks one by one, and so are steps that are left out.
+Of text files and columns the usual ones are read at once, all others rank by rank. What is not plain (damage,
+another form, anything of which a reader would have to tell) is refused, and so are databases: then fewer
+ranks are read at once, and of one alone its reader tells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
+from itertools import accumulate, pairwise
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct, field
 
+from cluster_analysis.sources.candidates import NoDatabases, has_databases
 from cluster_analysis.sources.columns.place import is_here
-from cluster_analysis.sources.together.candidates import has_databases
+from cluster_analysis.sources.compiled.reader import compiled
+from cluster_analysis.sources.iterations.place import is_iteration_export
+from cluster_analysis.sources.missing import tell_what_is_missing
+from cluster_analysis.sources.rank import kernel_kinds, kernel_operators, step_rows, timeline_steps, with_info
+from cluster_analysis.sources.rank_figures import read_figures
+from cluster_analysis.sources.reading import Reading
 from cluster_analysis.sources.together.plain_metadata import plain_metadata
 from cluster_analysis.sources.together.plain_text import (
-    CSV_ROLES,
-    FileOfRank,
+    STEP_TRACE,
+    PlainCsv,
     plain_csv,
     plain_links,
     plain_operators,
 )
-from cluster_analysis.sources.together.ready import NOTHING_READY, Ready
-from cluster_analysis.sources.together.whole import Whole
+from cluster_analysis.sources.together.refused import FileOfRank, RefusedError
 from cluster_analysis.tables.model import RankSource
+from cluster_analysis.tables.ranks_tables import Pieces, RanksTables
+
+_StepRows = Sequence[tuple[int, float | None]]
 
 
-def read_together(sources: Sequence[RankSource], *, with_spans: bool) -> Ready:
-    """Return what is plain of the files of some ranks, all steps; `with_spans`: where operators lie, too."""
-    small: dict[str, pa.Table] = {}
-    devices: dict[str, int | None] = {}
-    wholes: list[Whole] = []
-    for role in CSV_ROLES:
-        plain_files = plain_csv(role, _files(sources, role))
-        small |= plain_files.tables
-        devices |= plain_files.devices
-        wholes += plain_files.wholes
-    operators, links = (_files(sources, role) for role in ("communication", "matrix"))
-    operators_here, links_here = _here(operators), _here(links)
-    communications, all_operators = plain_operators(operators_here, with_spans=with_spans)
-    found_links, all_links = plain_links(links_here)
-    of_columns = _columns(_others(operators, operators_here), _others(links, links_here))
-    communications |= of_columns.communications
-    found_links |= of_columns.links
-    described = plain_metadata(_files(sources, "metadata"))
-    small |= described.environment
-    wholes += (*all_operators, *all_links, *described.wholes)
-    return Ready(communications, found_links, small, devices, described.metadata, tuple(wholes))
+class _Part(Struct, frozen=True):
+    """Tables of all ranks, by their names in `RanksTables`; and of each rank what `missing` asks of them."""
+
+    tables: dict[str, Any]
+    of_ranks: Sequence[Any] = field(default_factory=tuple)
+
+
+def read_together(sources: Sequence[RankSource], *, with_spans: bool) -> RanksTables:
+    """Return the tables of some ranks, all steps; `with_spans`: where operators lie, too.
+
+    Raises:
+        RefusedError: fewer of them are to be read at once; and so is every other exception.
+    """
+    if not all(map(_is_usual, sources)):
+        raise RefusedError
+    readings = [Reading(one) for one in sources]
+    described, variables = plain_metadata(_files(sources, "metadata"), len(sources))
+    step_times = _files(sources, STEP_TRACE)
+    csv = plain_csv(STEP_TRACE, step_times) if step_times else None
+    devices = [None] * len(sources) if csv is None else csv.devices
+    infos = [
+        with_info(reading, metadata, device)
+        for reading, metadata, device in zip(readings, described, devices, strict=True)
+    ]
+    steps = _timelines(readings) if csv is None else _Part({"steps": (csv.table,)}, _rows(csv))
+    operators, links = _operators(readings, with_spans=with_spans), _links(sources)
+    kinds = _csv("op_statistic", sources) or _pieces(
+        reading.first(kernel_kinds(reading.source.rank)) for reading in readings
+    )
+    of_ranks = zip(readings, infos, steps.of_ranks, operators.of_ranks, links.of_ranks, strict=True)
+    for reading, metadata, own_steps, own_operators, n_links in of_ranks:
+        tell_what_is_missing(reading, metadata, own_steps, own_operators, n_links)
+    known = {"environment": variables, "apis": _csv("api_statistic", sources)}
+    figures = [read_figures(reading, NoDatabases(), known) for reading in readings]
+    names = {name for one in figures for name in one}
+    by_name = {name: tuple(one[name] for one in figures if name in one) for name in names}
+    return RanksTables(
+        ranks=tuple(one.rank for one in sources),
+        metadata={one.rank: metadata for one, metadata in zip(sources, infos, strict=True)},
+        problems=tuple(problem for one in readings for problem in one.problems),
+        notes=tuple(note for one in readings for note in one.notes),
+        operators=kinds,
+        figures=by_name | {name: table for name, table in known.items() if table},
+        **steps.tables,
+        **operators.tables,
+        **links.tables,
+    )
 
 
 def import_readers(sources: Iterable[RankSource]) -> None:
@@ -54,24 +93,82 @@ def import_readers(sources: Iterable[RankSource]) -> None:
         import cluster_analysis.sources.db.of_rank  # noqa: F401, PLC0415
 
 
-def _here(files: Sequence[FileOfRank]) -> list[FileOfRank]:
-    return [one for one in files if is_here(one[0])]
-
-
-def _others(files: Sequence[FileOfRank], some: Sequence[FileOfRank]) -> list[FileOfRank]:
-    return [] if len(files) == len(some) else [one for one in files if one not in some]
-
-
-def _columns(operators: Sequence[FileOfRank], links: Sequence[FileOfRank]) -> Ready:
-    if not operators and not links:
-        return NOTHING_READY
-    from cluster_analysis.sources.together.plain_columns import (  # noqa: PLC0415
-        links_of_columns,
-        operators_of_columns,
+def _is_usual(source: RankSource) -> bool:
+    """Return whether a batch may be able to read a rank: known before any file is read."""
+    operators = source.files.get("communication")
+    return not (
+        has_databases(source.files)
+        or source.kind == "mindspore_r1/text"
+        or is_iteration_export(source.files)
+        or (compiled() is None and operators is not None and is_here(operators))
     )
 
-    return Ready(operators_of_columns(operators), links_of_columns(links))
+
+def _files(sources: Sequence[RankSource], role: str) -> list[FileOfRank]:
+    """Return the files of a role, one a rank; none where no rank has one."""
+    found = [(one.files[role], int(one.rank)) for one in sources if role in one.files]
+    if found and len(found) < len(sources):
+        raise RefusedError
+    return found
 
 
-def _files(sources: Sequence[RankSource], role: str) -> list[tuple[str, int]]:
-    return [(one.files[role], int(one.rank)) for one in sources if role in one.files]
+def _csv(role: str, sources: Sequence[RankSource]) -> Pieces:
+    files = _files(sources, role)
+    return (plain_csv(role, files).table,) if files else ()
+
+
+def _are_here(files: Sequence[FileOfRank]) -> bool:
+    """Return whether the files themselves are there; else all are there as columns."""
+    here = {is_here(path) for path, _ in files}
+    if len(here) > 1:
+        raise RefusedError
+    return True in here
+
+
+def _timelines(readings: Sequence[Reading]) -> _Part:
+    found = [reading.first(timeline_steps(reading)) for reading in readings]
+    return _Part({"steps": _pieces(found)}, [None if one is None else step_rows(one) for one in found])
+
+
+def _rows(steps: PlainCsv) -> list[_StepRows]:
+    """Return the rows of STEPS of each rank, which lie one behind the other."""
+    rows = step_rows(steps.table)
+    return [rows[begin:end] for begin, end in pairwise(accumulate(steps.n_rows, initial=0))]
+
+
+def _operators(readings: Sequence[Reading], *, with_spans: bool) -> _Part:
+    files = _files([one.source for one in readings], "communication")
+    if not files:
+        found = [reading.first(kernel_operators(reading.source.rank)) for reading in readings]
+        collectives = [None if one is None else one.collectives for one in found]
+        there: list[Set[int] | None] = [
+            None if one is None else set(pc.unique(one["step"]).to_pylist()) for one in collectives
+        ]
+        return _Part({"collectives": _pieces(collectives)}, there)
+    if _are_here(files):
+        plain = plain_operators(files, with_spans=with_spans)
+        tables = {"laid": plain.laid, "packets": (plain.packets,), "spans": plain.spans}
+        return _Part(tables, plain.steps)
+    from cluster_analysis.sources.together.plain_columns import operators_of_columns  # noqa: PLC0415
+
+    read, steps = operators_of_columns(files)
+    return _Part(
+        {"collectives": (read.collectives,), "packets": (read.packets,), "sums": (read.sums,)}, steps
+    )
+
+
+def _links(sources: Sequence[RankSource]) -> _Part:
+    files = _files(sources, "matrix")
+    if not files:
+        return _Part({}, [None] * len(sources))
+    if _are_here(files):
+        plain = plain_links(files)
+        return _Part({"links_by_step": plain.by_step}, plain.n_rows)
+    from cluster_analysis.sources.together.plain_columns import links_of_columns  # noqa: PLC0415
+
+    table, n_rows = links_of_columns(files)
+    return _Part({"links": (table,)}, n_rows)
+
+
+def _pieces(tables: Iterable[pa.Table | None]) -> Pieces:
+    return tuple(one for one in tables if one is not None)

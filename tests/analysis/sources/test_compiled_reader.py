@@ -22,8 +22,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cluster_analysis.sources.compiled import reader
-from cluster_analysis.sources.compiled.link_columns import link_columns
-from cluster_analysis.sources.compiled.operator_columns import operator_columns
+from cluster_analysis.sources.compiled.link_columns import links_of_files
+from cluster_analysis.sources.compiled.operator_columns import operators_of_files
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.communication_json import read_communication
 from cluster_analysis.sources.text.matrix_json import read_matrix
@@ -101,13 +101,13 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_real_communication_file_is_read_by_the_compiled_reader_and_as_python_reads_it() -> None:
     for path in captured("communication.json"):
-        assert operator_columns(path.read_bytes(), 0, None) is not None, path
+        assert operators_of_files([str(path)], [0], with_places=True) is not None, path
         assert_the_same(read_communication, path)
 
 
 def test_every_real_matrix_file_is_read_by_the_compiled_reader_and_as_python_reads_it() -> None:
     for path in captured("communication_matrix.json"):
-        assert link_columns(path.read_bytes(), 0, None) is not None, path
+        assert links_of_files([str(path)], [0]) is not None, path
         assert_the_same(read_matrix, path)
 
 
@@ -115,16 +115,19 @@ def test_simulated_files_are_read_by_the_compiled_reader_and_as_python_reads_the
     files = sorted(simulated.rglob("communication.json"))
     assert len(files) == 8
     for path in files:
-        assert operator_columns(path.read_bytes(), 0, None) is not None
+        assert operators_of_files([str(path)], [0], with_places=True) is not None
         assert_the_same(read_communication, path)
     for path in sorted(simulated.rglob("communication_matrix.json")):
-        assert link_columns(path.read_bytes(), 0, None) is not None
+        assert links_of_files([str(path)], [0]) is not None
         assert_the_same(read_matrix, path)
 
 
-def test_the_files_that_are_spoiled_here_are_read_by_the_compiled_reader() -> None:
-    assert operator_columns(OPERATORS, 0, None) is not None
-    assert link_columns(MATRIX, 0, None) is not None
+def test_the_files_that_are_spoiled_here_are_read_by_the_compiled_reader(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(OPERATORS)
+    assert operators_of_files([str(path)], [0], with_places=True) is not None
+    path.write_bytes(MATRIX)
+    assert links_of_files([str(path)], [0]) is not None
 
 
 def test_a_file_cut_off_anywhere_is_told_as_python_tells_it(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,18 +19,17 @@ from hypothesis import strategies as st
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.tasks import Batch, BatchSummary, Wanted, read_batch
 from cluster_analysis.sources.compiled.reader import CHOICE, compiled
-from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.together.read_together import read_together
-from cluster_analysis.sources.together.ready import Ready
+from cluster_analysis.sources.together.refused import RefusedError
+from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankSource
-from cluster_analysis.tables.rank_tables import RankTables
 from cluster_reduce.form import SUFFIX
 from cluster_reduce.reduction import reduced
 from tests.analysis.copies import replace
 
 ROOT = Path(__file__).parents[3]
 LARGE = ("communication.json", "communication_matrix.json")
-TABLES = ("steps", "collectives", "links", "operators", "packets", "sums", "spans")
+TABLES = ("steps", "operators", "packets", "iterations", "uses", "totals")
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +56,30 @@ def of_both_forms(test: object) -> object:
     return pytest.mark.parametrize("job", ["text", "columns"], indirect=True)(test)
 
 
-def said(tables: RankTables) -> object:
-    found = {name: getattr(tables, name).to_pylist() for name in TABLES}
-    figures = {name: table.to_pylist() for name, table in tables.figures.items()}
-    return found, figures, tables.metadata, tables.problems, tables.notes
+def said(batches: Sequence[Sequence[RankSource]]) -> object:
+    """All that is read of the ranks, of batch after batch."""
+    read = [read_batch(Batch(0, tuple(sources)), Wanted()) for sources in batches]
+    summaries, bulks = zip(*read, strict=True)
+    small = {name: [row for one in summaries for row in getattr(one, name).to_pylist()] for name in TABLES}
+    figures = {
+        name: [row for one in summaries for row in one.figures[name].to_pylist()] for name in schema.FIGURES
+    }
+    metadata = {rank: one for summary in summaries for rank, one in summary.metadata.items()}
+    problems = [problem for one in summaries for problem in one.problems]
+    notes = {note for one in summaries for note in one.notes}
+    steps = sorted({step for bulk in bulks for step in bulk.by_step})
+    parts = {step: [bulk.part(step) for bulk in bulks] for step in steps}
+    large = {
+        (step, name): [row for part in own for row in getattr(part, name).to_pylist()]
+        for step, own in parts.items()
+        for name in ("collectives", "links")
+    }
+    spans = [row for bulk in bulks for row in bulk.spans.load().to_pylist()]
+    return small, figures, metadata, problems, notes, large, spans
+
+
+def each_alone(sources: Sequence[RankSource]) -> object:
+    return said([[one] for one in sources])
 
 
 def files_of(source: RankSource, role: str) -> Path:
@@ -70,25 +90,17 @@ def files_of(source: RankSource, role: str) -> Path:
 @of_both_forms
 def test_ranks_that_are_read_together_give_what_each_gives_alone(job: Path) -> None:
     sources = discover(job).sources
-    ready = read_together(sources, with_spans=True)
-    for source in sources:
-        assert said(read_rank(source, ready=ready)) == said(read_rank(source))
-    paths = {
-        files[role] for files in (one.files for one in sources) for role in ("step_trace", "op_statistic")
-    }
-    assert paths <= set(ready.small)
-    assert len(ready.links) == len(ready.communications) == len(sources)
+    read = read_together(sources, with_spans=True)
+    assert read.ranks == tuple(one.rank for one in sources)
+    assert said([sources]) == each_alone(sources)
 
 
 @of_both_forms
-def test_by_python_alone_ranks_that_are_read_together_give_the_same(
-    job: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_by_python_alone_ranks_give_the_same(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sources = discover(job).sources
-    wanted = [said(read_rank(source)) for source in sources]
+    wanted = said([sources])
     monkeypatch.setenv(CHOICE, "python")
-    ready = read_together(sources, with_spans=True)
-    assert [said(read_rank(source, ready=ready)) for source in sources] == wanted
+    assert said([sources]) == wanted
 
 
 @of_both_forms
@@ -105,9 +117,23 @@ def test_a_damaged_file_among_ranks_is_told_as_it_is_alone(job: Path, role: str,
         path.write_bytes(content[: len(content) // 2])
     elif damage == "other bytes":
         path.write_bytes(content.replace(b"0", b"-", 5))
-    ready = read_together(sources, with_spans=True)
-    together = [said(read_rank(source, ready=ready)) for source in sources]
-    assert together == [said(read_rank(source)) for source in sources]
+    assert said([sources]) == each_alone(sources)
+
+
+@of_both_forms
+@pytest.mark.parametrize("role", ["communication", "matrix", "step_trace", "op_statistic", "metadata"])
+def test_ranks_of_which_one_or_all_lack_a_file_are_told_as_each_alone(job: Path, role: str) -> None:
+    sources = discover(job).sources
+    others = [
+        replace(one, files={name: path for name, path in one.files.items() if name != role})
+        for one in sources
+    ]
+    assert read_together(others, with_spans=True).ranks, "what all lack, no batch minds"
+    assert said([others]) == each_alone(others)
+    some = [sources[0], *others[1:]]
+    with pytest.raises(RefusedError):
+        read_together(some, with_spans=True)
+    assert said([some]) == each_alone(some)
 
 
 @pytest.mark.parametrize("job", ["text"], indirect=True)
@@ -116,10 +142,7 @@ def test_odd_variables_among_ranks_are_told_as_they_are_alone(job: Path, variabl
     sources = discover(job).sources
     path = files_of(sources[1], "metadata")
     path.write_text(json.dumps({**json.loads(path.read_text()), "ENV_VARIABLES": variables}))
-    ready = read_together(sources, with_spans=True)
-    together = [said(read_rank(source, ready=ready)) for source in sources]
-    assert together == [said(read_rank(source)) for source in sources]
-    assert len(ready.metadata) == len(sources)
+    assert said([sources]) == each_alone(sources)
 
 
 @of_both_forms
@@ -136,10 +159,6 @@ def test_a_path_that_no_file_has_costs_one_rank_of_its_batch(job: Path) -> None:
 
 def rows_of_rank(summary: BatchSummary, rank: int) -> list[dict[str, object]]:
     return [row for row in summary.totals.to_pylist() if row["rank"] == rank]
-
-
-def test_nothing_is_ready_of_no_rank() -> None:
-    assert read_together((), with_spans=True) == Ready()
 
 
 @settings(max_examples=100, deadline=None)

@@ -17,8 +17,9 @@ from cluster_analysis.sources.text.communication_json import CommunicationTables
 from cluster_analysis.tables.model import RankMetadata
 
 _T = TypeVar("_T")
-#: Which file's role, and what reads it, the best first.
-Candidates: TypeAlias = "tuple[tuple[str, Callable[[Path, Remark], _T | None]], ...]"
+#: A file's role, and what reads it; the best first.
+Candidate: TypeAlias = "tuple[str, Callable[[Path, Remark], _T | None]]"
+Candidates: TypeAlias = "tuple[Candidate[_T], ...]"
 _DATABASE_SUFFIX = "_db"
 
 
