@@ -110,46 +110,49 @@ static void sum_exactly(const uint8_t *given, size_t length) {
     free(order);
 }
 
-/* Exactly as long as what Python hands over, so that one byte too far is seen; it goes as soon as it is read. */
-static void read_text(const uint8_t *given, size_t length, struct operators *operators, struct links *links) {
+/* Exactly as long as a file, so that one byte too far is seen; it goes as soon as it is read. What was refused is read no more. */
+static void read_text(const uint8_t *given, size_t length, struct operators *operators, struct links *links, bool *are_read) {
     char *text = malloc(length + 1);
     if (!text)
         return;
     memcpy(text, given, length);
     text[length] = 0;
-    (void)operators_read(text, length, operators);
-    (void)links_read(text, length, links);
+    are_read[0] = are_read[0] && operators_read(text, length, operators);
+    are_read[1] = are_read[1] && links_read(text, length, links);
     free(text);
 }
 
-/* Read a text, its first half, and the whole again: what the first has left is met by those behind it. Then lay them. */
+/* Read a text twice, one behind the other, and lay both; or the text and its first half, which is refused mostly. */
 static void read_texts(const uint8_t *given, size_t length) {
     struct operators operators;
     struct links links;
     struct column totals = {NULL, 0, 0};
+    bool are_read[2] = {true, true};
     memset(&operators, 0, sizeof operators);
     memset(&links, 0, sizeof links);
     operators.has_places = length % 2;
     operators.needed = length % 3 ? 0 : 1;
     operators.measured = length % 5 ? 0 : 7;
-    links.is_told = length % 2;
-    read_text(given, length, &operators, &links);
-    read_text(given, length / 2, &operators, &links);
-    read_text(given, length, &operators, &links);
-    (void)packet_totals(&operators, &totals);
-    (void)operators_lay(&operators);
-    (void)links_lay(&links);
+    read_text(given, length, &operators, &links, are_read);
+    read_text(given, length % 7 ? length : length / 2, &operators, &links, are_read);
+    if (are_read[0]) {
+        (void)packet_totals(&operators, &totals);
+        (void)operators_lay(&operators);
+    }
+    if (are_read[1])
+        (void)links_lay(&links);
     operators_free(&operators);
     links_free(&links);
     free(totals.at);
 }
 
-/* Take a text for CSV files: the whole, its first half, most of it with an end, and the whole again. */
+/* Take a text for CSV files: the whole twice, most of it with an end, and its first half; up to one that is refused. */
 static void read_csv(const uint8_t *given, size_t length) {
     static struct alike alike;
-    size_t parts[] = {length, length / 2, length - length % 7, length}, at;
+    size_t parts[] = {length, length, length - length % 7, length / 2}, at;
+    bool is_read = true;
     memset(&alike, 0, sizeof alike);
-    for (at = 0; at < sizeof parts / sizeof *parts; at++) {
+    for (at = 0; is_read && at < sizeof parts / sizeof *parts; at++) {
         char *text = malloc(parts[at] + 1);
         if (!text)
             continue;
@@ -157,7 +160,7 @@ static void read_csv(const uint8_t *given, size_t length) {
         text[parts[at]] = 0;
         if (at == 2 && parts[at])
             text[parts[at] - 1] = '\n';
-        (void)alike_read(text, parts[at], &alike);
+        is_read = alike_read(text, parts[at], &alike);
         free(text);
     }
     alike_free(&alike);

@@ -1,12 +1,12 @@
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 _Memory = tuple[object, int, int]
 
 def operators(
-    contents: Iterable[bytes], has_places: bool, needed: int, measured: int, /
-) -> dict[str, Any]: ...
-def links(contents: Iterable[bytes], is_told: bool, /) -> dict[str, Any]: ...
+    paths: Sequence[str], has_places: bool, needed: int, measured: int, /
+) -> dict[str, Any] | None: ...
+def links(paths: Sequence[str], /) -> dict[str, Any] | None: ...
 def numbers(planes: bytes, n_planes: int, is_delta: bool, begin: int, step: int, /) -> bytes | None: ...
 def filled(
     letters: bytes, part_ends: bytes, stem_ends: bytes, places: bytes, numbers: bytes, /

@@ -31,25 +31,7 @@ static bool has_header(struct alike *found, const char *line, size_t length) {
         return false;
     for (found->n_columns = 1, at = line; at < line + length; at++)
         found->n_columns += *at == ',' && found->n_columns <= MAX_CSV_COLUMNS;
-    if (found->n_columns <= MAX_CSV_COLUMNS)
-        return true;
-    found->n_columns = 0;
-    found->header.used = 0;
-    return false;
-}
-
-/* Forget all but the first letters and rows. */
-static void cut(struct alike *found, int32_t n_rows) {
-    int column;
-    for (column = 0; column < found->n_columns; column++) {
-        struct texts *texts = &found->columns[column];
-        const int32_t *offsets = (const int32_t *)(const void *)texts->offsets.at;
-        if (texts->offsets.used <= ((size_t)n_rows + 1) * sizeof *offsets)
-            continue;
-        texts->letters.used = (size_t)offsets[n_rows];
-        texts->offsets.used = ((size_t)n_rows + 1) * sizeof *offsets;
-    }
-    found->n_rows = n_rows;
+    return found->n_columns <= MAX_CSV_COLUMNS;
 }
 
 bool alike_read(const char *text, size_t length, struct alike *found) {
@@ -61,10 +43,8 @@ bool alike_read(const char *text, size_t length, struct alike *found) {
         line_end = memchr(at, '\n', (size_t)(end - at));
         if (line_end == at)
             continue;
-        if (found->n_rows == INT32_MAX || !add_line(found, at, line_end)) {
-            cut(found, n_before);
+        if (found->n_rows == INT32_MAX || !add_line(found, at, line_end))
             return false;
-        }
         found->n_rows++;
     }
     return found->n_rows > n_before;

@@ -1,4 +1,4 @@
-/* Small CSV files of one header, as columns of text: one behind the other, each whole or not at all. */
+/* Small CSV files of one header, as columns of text: one behind the other. */
 #ifndef CLUSTER_PROFILER_ALIKE_H
 #define CLUSTER_PROFILER_ALIKE_H
 
@@ -14,7 +14,7 @@ struct alike {
     int32_t n_rows;
 };
 
-/* Read a text behind those before it. False, and nothing of it is kept, where it has another header, no rows, quotes, rows
+/* Read a text behind those before it. False, and all that was read is to go, where it has another header, no rows, quotes, rows
  * of another length, or letters outside ASCII: Python reads it. */
 bool alike_read(const char *text, size_t length, struct alike *found);
 void alike_free(struct alike *found);

@@ -139,16 +139,9 @@ bool names_own(struct names *names) {
     return is_done;
 }
 
-void names_cut(struct names *names, size_t n_kept) {
-    const struct name *known = (const struct name *)names->known.at;
-    size_t number;
-    if (n_kept >= names->n_known)
-        return;
-    for (number = n_kept; number < names->n_owned; number++)
-        names->letters.used -= known[number].text.length;
-    names->n_known = n_kept;
-    names->n_owned = n_kept < names->n_owned ? n_kept : names->n_owned;
-    names->known.used = n_kept * sizeof *known;
+void names_clear(struct names *names) {
+    names->n_known = names->n_owned = 0;
+    names->known.used = names->letters.used = 0;
     fill_slots(names);
 }
 

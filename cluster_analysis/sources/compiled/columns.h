@@ -64,8 +64,8 @@ int32_t names_number(struct names *names, struct text text, int64_t seen);
 bool names_texts(const struct names *names, struct texts *texts);
 /* Copy the texts that are new, so that where they lay may go; false where there is no memory. */
 bool names_own(struct names *names);
-/* Forget all but the first. */
-void names_cut(struct names *names, size_t n_kept);
+/* Forget all. */
+void names_clear(struct names *names);
 void names_free(struct names *names);
 
 #endif

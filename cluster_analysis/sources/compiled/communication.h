@@ -30,8 +30,8 @@ struct operators {
     int64_t n_levels, n_distributions;
 };
 
-/* Read a text, whose byte behind the end is 0, behind those that were read before; the text may go then. False, and
- * nothing of it is kept, where Python must read it. */
+/* Read a text, whose byte behind the end is 0, behind those that were read before; the text may go then. False where
+ * Python must read it: then all that was read is to go. */
 bool operators_read(const char *text, size_t length, struct operators *found);
 /* Make place for so many times what was read, so that columns need not move again and again; without effect where there is
  * no memory. */
@@ -40,7 +40,7 @@ void operators_reserve(struct operators *found, size_t n_times);
 bool operators_lay(struct operators *found);
 void operators_free(struct operators *operators);
 
-/* The same, but what was read of a text that Python must read stays, and all names still lie in the text. */
+/* The same, but all names still lie in the text. */
 bool operators_add(const char *text, size_t length, struct operators *found);
 /* Forget the packets behind the first. */
 void operators_cut_packets(struct operators *found, int32_t n_kept);

@@ -17,7 +17,7 @@ class CsvColumns(Struct, frozen=True):
 
     Attributes:
         header: the first line of each.
-        counts: of each file how many rows it has, -1 for one that Python must read.
+        counts: of each file how many rows it has.
         columns: the cells.
     """
 
@@ -27,9 +27,10 @@ class CsvColumns(Struct, frozen=True):
 
 
 def csv_columns(paths: Sequence[str]) -> CsvColumns | None:
-    """Return those of the header of the first that are plain; None without the compiled reader."""
+    """Return files of one header; None where Python must read one of them."""
     module = compiled()
-    if module is None:
+    found = None if module is None else module.csv(paths)
+    if found is None:
         return None
-    header, counts, columns = module.csv(paths)
+    header, counts, columns = found
     return CsvColumns(header, array(counts, np.int32).tolist(), list(map(texts, columns)))

@@ -71,6 +71,6 @@ def links_of_files(
     compiled_reader = compiled()
     if compiled_reader is None:
         return None
-    given = compiled_reader.links(paths, True)
-    levels = Levels(given)
-    return LinkColumns(given, levels, ranks) if levels.all_in(steps) else None
+    given = compiled_reader.links(paths)
+    levels = None if given is None else Levels(given)
+    return None if levels is None or not levels.all_in(steps) else LinkColumns(given, levels, ranks)

@@ -87,13 +87,12 @@ static const char *link_at(struct reader *reader, const char *at, int32_t key, s
         link.pytorch = link.mindspore;
     if (!link.pytorch.length)
         link.pytorch.at = NULL;
-    if (!at || !ends_of(ends, &source, &destination) ||
+    /* What lacks its size or time, or has one below 0, is to be told. */
+    if (!at || !(link.size >= 0 && link.time >= 0) || !ends_of(ends, &source, &destination) ||
         !number_of(&found->transport_names, link.transport, &transport_number) ||
         !number_of(&found->operator_names, link.pytorch, &name_number))
         return NULL;
     found->steps.n_rows++;
-    found->n_missing += isnan(link.size) || isnan(link.time);
-    found->n_negative += link.size < 0 || link.time < 0;
     if (column_add_int32(&found->columns[KEYS_OF_LINKS], key) && column_add_int32(&found->columns[SOURCES], source) &&
         column_add_int32(&found->columns[DESTINATIONS], destination) &&
         column_add_int32(&found->columns[TRANSPORTS_OF_LINKS], transport_number) &&
@@ -153,35 +152,17 @@ static void names_of(struct links *found, struct names **names) {
 
 bool links_read(const char *text, size_t length, struct links *found) {
     struct reader reader;
-    struct steps_mark steps = steps_begin(&found->steps);
     struct names *names[N_NAMES];
-    size_t used[N_LINK_COLUMNS], n_known[N_NAMES];
-    int32_t n_missing = found->n_missing, n_negative = found->n_negative;
     bool is_read;
     int at;
     memset(&reader, 0, sizeof reader);
     reader.end = text + length;
     reader.found = found;
     names_of(found, names);
-    for (at = 0; at < N_LINK_COLUMNS; at++)
-        used[at] = found->columns[at].used;
-    for (at = 0; at < N_NAMES; at++)
-        n_known[at] = names[at]->n_known;
-    is_read = steps_read(text, length, &found->steps, level_at, &reader) &&
-              (!found->is_told || (found->n_missing == n_missing && found->n_negative == n_negative)) &&
-              names_own(&found->steps.names);
+    is_read = steps_read(text, length, &found->steps, level_at, &reader) && names_own(&found->steps.names);
     for (at = 0; at < N_NAMES; at++)
         is_read = is_read && names_own(names[at]);
-    if (is_read)
-        return true;
-    for (at = 0; at < N_LINK_COLUMNS; at++)
-        found->columns[at].used = used[at];
-    for (at = 0; at < N_NAMES; at++)
-        names_cut(names[at], n_known[at]);
-    found->n_missing = n_missing;
-    found->n_negative = n_negative;
-    steps_undo(&found->steps, &steps);
-    return false;
+    return is_read;
 }
 
 bool links_lay(struct links *found) {

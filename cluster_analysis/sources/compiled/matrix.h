@@ -7,19 +7,15 @@
 enum link_column { KEYS_OF_LINKS, SOURCES, DESTINATIONS, TRANSPORTS_OF_LINKS, OPERATORS_OF_LINKS, SIZES_BYTES, TIMES_US, N_LINK_COLUMNS };
 
 struct links {
-    /* Whether a file with a link that lacks its size or time, or has one below 0, is left to Python. */
-    bool is_told;
     struct steps steps;
-    /* A link each: int32, -1 for a transport or an operator that is not named; doubles for sizes and times, NaN where the
-     * file does not say. */
+    /* A link each: int32, -1 for a transport or an operator that is not named; doubles for sizes and times. */
     struct column columns[N_LINK_COLUMNS];
     struct names key_names, transport_names, operator_names, end_names;
-    int32_t n_missing, n_negative;
     int64_t n_levels, n_keys;
 };
 
-/* Read a text, whose byte behind the end is 0, behind those that were read before; the text may go then. False, and
- * nothing of it is kept, where Python must read it. */
+/* Read a text, whose byte behind the end is 0, behind those that were read before; the text may go then. False where
+ * Python must read it, and where a link lacks its size or time, or has one below 0: then all that was read is to go. */
 bool links_read(const char *text, size_t length, struct links *found);
 /* Lay the rows by step, when all is read; false where there is no memory. */
 bool links_lay(struct links *found);

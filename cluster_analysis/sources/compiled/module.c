@@ -133,9 +133,9 @@ static PyObject *number(PyObject *module, PyObject *content) {
 }
 
 static PyMethodDef METHODS[] = {
-    {"operators", module_operators, METH_VARARGS, "Return the columns of communication.json of several ranks, and which Python must read."},
-    {"links", module_links, METH_VARARGS, "Return the columns of communication_matrix.json of several ranks, and which Python must read."},
-    {"csv", module_csv, METH_O, "Return the text of small CSV files of one header, and which Python must read."},
+    {"operators", module_operators, METH_VARARGS, "Return the columns of communication.json of several ranks, None where Python must read one."},
+    {"links", module_links, METH_O, "Return the columns of communication_matrix.json of several ranks, None where Python must read one."},
+    {"csv", module_csv, METH_O, "Return the text of small CSV files of one header, None where Python must read one."},
     {"numbers", numbers, METH_VARARGS, "Return the whole numbers (int64) of planes, None where they are none."},
     {"filled", filled, METH_VARARGS, "Return names with their numbers as Arrow lays texts, None for impossible ones."},
     {"names", names, METH_VARARGS, "Return what names of operators say, None where Python must read them."},

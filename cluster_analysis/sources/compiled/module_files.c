@@ -22,50 +22,44 @@ static void reserve_operators(void *found, size_t n_texts) { operators_reserve(f
 static bool read_links(void *found, const char *text, size_t length) { return links_read(text, length, found); }
 static bool read_csv(void *found, const char *text, size_t length) { return alike_read(text, length, found); }
 
-/* Read a text (bytes) or the file at a path (str): 1, 0 where Python must read it, -1 with an exception set. */
+/* Read the file at a path: 1, 0 where Python must read it, -1 with an exception set. */
 static int read_one(PyObject *given, read_text read, void *found, struct content *content) {
-    PyObject *path = PyUnicode_Check(given) ? PyUnicode_EncodeFSDefault(given) : Py_NewRef(given);
-    char *text;
-    Py_ssize_t length;
-    bool is_plain, is_path = path != given;
-    if (!path || PyBytes_AsStringAndSize(path, &text, is_path ? NULL : &length)) {
+    PyObject *path = PyUnicode_EncodeFSDefault(given);
+    char *name;
+    bool is_plain;
+    if (!path || PyBytes_AsStringAndSize(path, &name, NULL)) {
         Py_XDECREF(path);
         return -1;
     }
     Py_BEGIN_ALLOW_THREADS
-    if (is_path)
-        /* An unreadable file is one without a text: each has a number. */
-        is_plain = content_read(content, text) ? read(found, content->at, content->length) : read(found, "", 0);
-    else
-        is_plain = read(found, text, (size_t)length);
+    is_plain = content_read(content, name) && read(found, content->at, content->length);
     Py_END_ALLOW_THREADS
     Py_DECREF(path);
     return is_plain;
 }
 
-/* Read each of the texts or files, only one of which is in memory at a time, and note how many rows it has: -1 where Python
- * must read it. False with an exception set. */
-static bool read_each(PyObject *contents, size_t most, read_text read, reserve reserve, void *found, const int32_t *n_rows,
-                      struct column *counts) {
-    PyObject *each = PyObject_GetIter(contents), *given;
+/* Read all of the files, only one of which is in memory at a time, and note how many rows each has: 1, 0 where Python must read
+ * one of them, -1 with an exception set. */
+static int read_all(PyObject *paths, size_t most, read_text read, reserve reserve, void *found, const int32_t *n_rows,
+                    struct column *counts) {
+    PyObject *each = PyObject_GetIter(paths), *given;
     struct content content = {NULL, 0, 0, most};
-    Py_ssize_t n_texts = each ? PyObject_Size(contents) : -1;
-    bool is_done = n_texts >= 0;
-    while (is_done && (given = PyIter_Next(each))) {
+    Py_ssize_t n_files = each ? PyObject_Size(paths) : -1;
+    int is_plain = n_files < 0 ? -1 : n_files > 0;
+    while (is_plain > 0 && (given = PyIter_Next(each))) {
         int32_t before = *n_rows;
-        int is_plain = read_one(given, read, found, &content);
-        is_done = is_plain >= 0;
-        if (is_done && !column_add_int32(counts, is_plain ? *n_rows - before : -1)) {
-            is_done = false;
+        is_plain = read_one(given, read, found, &content);
+        if (is_plain > 0 && !column_add_int32(counts, *n_rows - before)) {
+            is_plain = -1;
             PyErr_NoMemory();
         }
-        if (is_plain > 0 && !before && n_texts > 1 && reserve)
-            reserve(found, (size_t)n_texts - 1);
+        if (is_plain > 0 && !before && n_files > 1 && reserve)
+            reserve(found, (size_t)n_files - 1);
         Py_DECREF(given);
     }
     content_free(&content);
     Py_XDECREF(each);
-    return is_done && !PyErr_Occurred();
+    return PyErr_Occurred() ? -1 : is_plain;
 }
 
 /* Add a value to a dictionary and let go of it; false with an exception set. */
@@ -125,7 +119,6 @@ static bool set_operators(PyObject *columns, struct operators *found) {
         !set(columns, "uses", values_bytes_of(&found->sums.uses)) ||
         !set(columns, "figures", figures_of(found->figures)) ||
         !set(columns, "n_missing", counts_of(found->n_missing, N_FIGURES)) ||
-        !set(columns, "n_negative", counts_of(found->n_negative, N_FIGURES)) ||
         !set(columns, "packet_rows", values_taken(&found->packets[PACKET_ROWS])) ||
         !set(columns, "packet_transports", values_taken(&found->packets[PACKET_TRANSPORTS])) ||
         !set(columns, "packet_sizes", values_taken(&found->packets[PACKET_SIZES])) ||
@@ -165,22 +158,21 @@ static bool set_links(PyObject *columns, struct links *found) {
            set(columns, "operators", values_taken(&links[OPERATORS_OF_LINKS])) &&
            set(columns, "operator_names", values_names_of(&found->operator_names)) &&
            set(columns, "sizes_bytes", values_taken(&links[SIZES_BYTES])) &&
-           set(columns, "times_us", values_taken(&links[TIMES_US])) &&
-           set(columns, "n_missing", PyLong_FromLong(found->n_missing)) &&
-           set(columns, "n_negative", PyLong_FromLong(found->n_negative));
+           set(columns, "times_us", values_taken(&links[TIMES_US]));
 }
 
 PyObject *module_operators(PyObject *module, PyObject *given) {
     struct operators found;
     struct column counts = {NULL, 0, 0}, totals = {NULL, 0, 0};
-    PyObject *columns = NULL, *contents;
-    int has_places;
+    PyObject *columns = NULL, *paths;
+    int has_places, is_plain;
     (void)module;
     memset(&found, 0, sizeof found);
-    if (!PyArg_ParseTuple(given, "OpII", &contents, &has_places, &found.needed, &found.measured))
+    if (!PyArg_ParseTuple(given, "OpII", &paths, &has_places, &found.needed, &found.measured))
         return NULL;
     found.has_places = has_places;
-    if (read_each(contents, MAX_BYTES, read_operators, reserve_operators, &found, &found.steps.n_rows, &counts)) {
+    is_plain = read_all(paths, MAX_BYTES, read_operators, reserve_operators, &found, &found.steps.n_rows, &counts);
+    if (is_plain > 0) {
         bool are_summed = packet_totals(&found, &totals);
         columns = operators_lay(&found) ? PyDict_New() : PyErr_NoMemory();
         if (columns && !(set_steps(columns, &found.steps, &counts) && set_operators(columns, &found) &&
@@ -190,39 +182,38 @@ PyObject *module_operators(PyObject *module, PyObject *given) {
     free(counts.at);
     free(totals.at);
     operators_free(&found);
-    return columns;
+    return is_plain ? columns : Py_NewRef(Py_None);
 }
 
-PyObject *module_links(PyObject *module, PyObject *given) {
+PyObject *module_links(PyObject *module, PyObject *paths) {
     struct links found;
     struct column counts = {NULL, 0, 0};
-    PyObject *columns = NULL, *contents;
-    int is_told;
+    PyObject *columns = NULL;
+    int is_plain;
     (void)module;
     memset(&found, 0, sizeof found);
-    if (!PyArg_ParseTuple(given, "Op", &contents, &is_told))
-        return NULL;
-    found.is_told = is_told;
-    if (read_each(contents, MAX_BYTES, read_links, NULL, &found, &found.steps.n_rows, &counts)) {
+    is_plain = read_all(paths, MAX_BYTES, read_links, NULL, &found, &found.steps.n_rows, &counts);
+    if (is_plain > 0) {
         columns = links_lay(&found) ? PyDict_New() : PyErr_NoMemory();
         if (columns && !(set_steps(columns, &found.steps, &counts) && set_links(columns, &found)))
             Py_CLEAR(columns);
     }
     free(counts.at);
     links_free(&found);
-    return columns;
+    return is_plain ? columns : Py_NewRef(Py_None);
 }
 
-/* Header, rows of each file (-1 where Python must read it) and columns. */
-PyObject *module_csv(PyObject *module, PyObject *contents) {
+/* Header, rows of each file and columns. */
+PyObject *module_csv(PyObject *module, PyObject *paths) {
     struct alike *found = calloc(1, sizeof *found);
     struct column counts = {NULL, 0, 0};
     PyObject *columns = NULL, *given = NULL;
-    int at;
+    int at, is_plain;
     (void)module;
     if (!found)
         return PyErr_NoMemory();
-    if (read_each(contents, MAX_CSV_BYTES, read_csv, NULL, found, &found->n_rows, &counts)) {
+    is_plain = read_all(paths, MAX_CSV_BYTES, read_csv, NULL, found, &found->n_rows, &counts);
+    if (is_plain > 0) {
         columns = PyTuple_New(found->n_columns);
         for (at = 0; columns && at < found->n_columns; at++) {
             PyObject *column = values_texts_of(&found->columns[at]);
@@ -235,5 +226,5 @@ PyObject *module_csv(PyObject *module, PyObject *contents) {
     free(counts.at);
     alike_free(found);
     free(found);
-    return given;
+    return is_plain ? given : Py_NewRef(Py_None);
 }

@@ -164,7 +164,7 @@ class Levels:
     def __init__(self, given: Mapping[str, Any]) -> None:
         levels = array(given["levels"], np.int32).reshape(-1, _N_OF_LEVEL)
         keys = _steps_of(*given["step_names"])
-        #: Of each file how many rows it has, -1 where Python must read it.
+        #: Of each file how many rows it has.
         self.counts: list[int] = array(given["counts"], np.int32).tolist()
         #: False: a key is no step, which Python says of it.
         self._are_steps = None not in keys
@@ -179,9 +179,8 @@ class Levels:
         self.owners = self.layout.rows_of(files)
 
     def all_in(self, steps: frozenset[int] | None) -> bool:
-        """Return whether all files are plain, and every key is a step, and one of these (None: all)."""
-        are_plain = min(self.counts, default=-1) >= 0
-        return are_plain and self._are_steps and (steps is None or steps.issuperset(self._numbers))
+        """Return whether every key is a step, and one of these (None: all)."""
+        return self._are_steps and (steps is None or steps.issuperset(self._numbers))
 
 
 def operators_of_files(
@@ -202,8 +201,8 @@ def operators_of_files(
     if compiled_reader is None:
         return None
     given = compiled_reader.operators(paths, with_places, _NEEDED, _MEASURED)
-    levels = Levels(given)
-    return OperatorColumns(given, levels, ranks) if levels.all_in(steps) else None
+    levels = None if given is None else Levels(given)
+    return None if levels is None or not levels.all_in(steps) else OperatorColumns(given, levels, ranks)
 
 
 @lru_cache(maxsize=16)

@@ -44,14 +44,6 @@ bool operator_sums_add(struct operator_sums *sums, const struct operator_use *us
     return true;
 }
 
-void operator_sums_cut(struct operator_sums *sums, int32_t n_totals, int32_t n_uses) {
-    tally_cut(&sums->of_totals, n_totals);
-    tally_cut(&sums->of_uses, n_uses);
-    sums->totals.used = (size_t)n_totals * sizeof(struct operator_total);
-    sums->uses.used = (size_t)n_uses * sizeof(struct operator_use);
-    sums->is_begun = false;
-}
-
 void operator_sums_free(struct operator_sums *sums) {
     free(sums->totals.at);
     free(sums->uses.at);

@@ -32,8 +32,6 @@ struct operator_sums {
 
 /* Add an operator of a step: `use` says all but how often. */
 bool operator_sums_add(struct operator_sums *sums, const struct operator_use *use, int32_t step, const double *figures);
-/* Forget all totals and uses but the first. */
-void operator_sums_cut(struct operator_sums *sums, int32_t n_totals, int32_t n_uses);
 void operator_sums_free(struct operator_sums *sums);
 
 #endif

@@ -1,4 +1,4 @@
-/* Operators of several files, one behind the other: each is added whole or not at all. */
+/* Operators of several files, one behind the other. */
 #include "communication.h"
 #include "laid.h"
 
@@ -25,51 +25,26 @@ static void names_of(struct operators *found, struct names **names) {
     names[3] = &found->key_names;
 }
 
-/* Whether nobody has to be told of the figures of a file. */
-static bool is_untold(const struct operators *found, const int32_t *n_missing, const int32_t *n_negative) {
+/* Whether nobody has to be told of any figure. */
+static bool is_untold(const struct operators *found) {
     int at;
     for (at = 0; at < N_FIGURES; at++)
-        if ((found->needed >> at & 1 && found->n_missing[at] != n_missing[at]) ||
-            (found->measured >> at & 1 && found->n_negative[at] != n_negative[at]))
+        if ((found->needed >> at & 1 && found->n_missing[at]) || (found->measured >> at & 1 && found->n_negative[at]))
             return false;
     return true;
 }
 
 bool operators_read(const char *text, size_t length, struct operators *found) {
-    struct steps_mark steps = steps_begin(&found->steps);
-    struct column *columns[N_COLUMNS];
     struct names *names[N_NAMES];
-    size_t used[N_COLUMNS], n_known[N_NAMES];
-    int32_t n_packets = found->n_packets, n_totals = found->sums.of_totals.n, n_uses = found->sums.of_uses.n, n_missing[N_FIGURES], n_negative[N_FIGURES];
-    bool is_read;
+    bool is_read = operators_add(text, length, found) && is_untold(found) && names_own(&found->steps.names);
     int at;
-    columns_of(found, columns);
     names_of(found, names);
-    for (at = 0; at < N_COLUMNS; at++)
-        used[at] = columns[at]->used;
-    for (at = 0; at < N_NAMES; at++)
-        n_known[at] = names[at]->n_known;
-    memcpy(n_missing, found->n_missing, sizeof n_missing);
-    memcpy(n_negative, found->n_negative, sizeof n_negative);
-    is_read = operators_add(text, length, found) && is_untold(found, n_missing, n_negative) &&
-              names_own(&found->steps.names);
     /* Without places a key only tells whether it is there twice. */
     if (!found->has_places)
-        names_cut(&found->key_names, 0);
+        names_clear(&found->key_names);
     for (at = 0; at < N_NAMES; at++)
         is_read = is_read && names_own(names[at]);
-    if (is_read)
-        return true;
-    for (at = 0; at < N_COLUMNS; at++)
-        columns[at]->used = used[at];
-    for (at = 0; at < N_NAMES; at++)
-        names_cut(names[at], n_known[at]);
-    memcpy(found->n_missing, n_missing, sizeof n_missing);
-    memcpy(found->n_negative, n_negative, sizeof n_negative);
-    operators_cut_packets(found, n_packets);
-    operator_sums_cut(&found->sums, n_totals, n_uses);
-    steps_undo(&found->steps, &steps);
-    return false;
+    return is_read;
 }
 
 void operators_reserve(struct operators *found, size_t n_times) {

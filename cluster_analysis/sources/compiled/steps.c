@@ -58,17 +58,6 @@ bool steps_read(const char *text, size_t length, struct steps *found, read_level
     return at && json_blank(at) == file.end && found->n_rows > n_before;
 }
 
-struct steps_mark steps_begin(const struct steps *steps) {
-    struct steps_mark mark = {steps->names.n_known, steps->levels.used, steps->n_rows};
-    return mark;
-}
-
-void steps_undo(struct steps *steps, const struct steps_mark *mark) {
-    names_cut(&steps->names, mark->n_names);
-    steps->levels.used = mark->levels;
-    steps->n_rows = mark->n_rows;
-}
-
 void steps_free(struct steps *steps) {
     free(steps->levels.at);
     names_free(&steps->names);

@@ -19,19 +19,11 @@ struct level {
     int32_t step, is_p2p, n_rows, file;
 };
 
-/* Where a file begins among what was read of those before it. */
-struct steps_mark {
-    size_t n_names, levels;
-    int32_t n_rows;
-};
-
 /* Reads the object of one level and returns the place behind it, or NULL; `n_rows` of the level is not known yet. */
 typedef const char *(*read_level)(void *reader, const char *at, const struct level *level);
 
 /* Read a text, whose byte behind the end is 0, behind those before it; false where Python must. */
 bool steps_read(const char *text, size_t length, struct steps *found, read_level level, void *reader);
-struct steps_mark steps_begin(const struct steps *steps);
-void steps_undo(struct steps *steps, const struct steps_mark *mark);
 void steps_free(struct steps *steps);
 
 #endif

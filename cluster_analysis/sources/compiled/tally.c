@@ -53,14 +53,6 @@ int32_t tally_number(struct tally *tally, uint64_t first, uint64_t second) {
     return -1;
 }
 
-void tally_cut(struct tally *tally, int32_t n_kept) {
-    if (n_kept >= tally->n)
-        return;
-    tally->n = n_kept;
-    tally->known.used = (size_t)n_kept * 2 * sizeof(uint64_t);
-    fill_slots(tally);
-}
-
 void tally_free(struct tally *tally) {
     free(tally->known.at);
     free(tally->slots);

@@ -13,8 +13,6 @@ struct tally {
 
 /* Return the number of a pair, which is `n` before the call for a new one; -1 where it cannot be kept. */
 int32_t tally_number(struct tally *tally, uint64_t first, uint64_t second);
-/* Forget all but the first. */
-void tally_cut(struct tally *tally, int32_t n_kept);
 void tally_free(struct tally *tally);
 
 #endif

@@ -14,6 +14,7 @@ import pyarrow.csv as pa_csv
 from msgspec import Struct
 
 from cluster_analysis.sources.compiled.csv_columns import csv_columns
+from cluster_analysis.sources.compiled.reader import compiled
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.reading import path_of
 from cluster_analysis.sources.text.json_text import read_bytes
@@ -50,42 +51,38 @@ def read_columns(path: Path, wanted: Iterable[str], remark: Remark) -> pa.Table:
 class Alike(Struct, frozen=True):
     """Files of one header, each whole: their text, one behind the other, and the rows of each."""
 
-    paths: tuple[str, ...]
     text: pa.Table
-    n_rows: tuple[int, ...]
+    n_rows: Sequence[int]
 
 
-def read_alike(paths: Sequence[str]) -> Alike:
-    """Return those of small files that have the header of the first, and rows, and nothing that is amiss."""
+def read_alike(paths: Sequence[str]) -> Alike | None:
+    """Return small files of one header, each with rows; None where anything is amiss with one of them."""
+    if compiled() is None:
+        return _read_alike(paths)
     read = csv_columns(paths)
-    if read is not None:
-        counts = dict(zip(paths, read.counts, strict=True))
-        whole = {path: count for path, count in counts.items() if count > 0}
-        text = pa.Table.from_arrays(read.columns, names=list(_header(read.header)) if read.columns else [])
-        return Alike(tuple(whole), text, tuple(whole.values()))
-    return _read_alike(paths)
+    if read is None:
+        return None
+    return Alike(pa.Table.from_arrays(read.columns, names=list(_header(read.header))), read.counts)
 
 
-def _read_alike(paths: Sequence[str]) -> Alike:
+def _read_alike(paths: Sequence[str]) -> Alike | None:
     """Do the same without the compiled reader."""
     header: tuple[str, ...] = ()
-    rows_of: dict[str, list[list[str]]] = {}
+    rows: list[list[str]] = []
+    n_rows: list[int] = []
     for path in paths:
-        try:
-            content = read_bytes(path_of(path))
-            if len(content) > _SMALL_BYTES or not (content.isascii() and content.endswith(b"\n")):
-                continue
-            lines = _lines(content)
-        except BadFileError:
-            continue
+        content = read_bytes(path_of(path))
+        if len(content) > _SMALL_BYTES or not (content.isascii() and content.endswith(b"\n")):
+            return None
+        lines = _lines(content)
         own = _header(_first_line_of(content))
         header = header or own
-        if own == header and len(lines) > 1 and all(len(cells) == len(header) for cells in lines):
-            rows_of[path] = lines[1:]
-    rows = [cells for own_rows in rows_of.values() for cells in own_rows]
-    columns = [pa.array(cells, pa.string()) for cells in zip(*rows, strict=True)] if rows else []
-    text = pa.Table.from_arrays(columns, names=list(header[: len(columns)]))
-    return Alike(tuple(rows_of), text, tuple(map(len, rows_of.values())))
+        if own != header or len(lines) < 2 or any(len(cells) != len(header) for cells in lines):
+            return None
+        rows += lines[1:]
+        n_rows.append(len(lines) - 1)
+    columns = [pa.array(cells, pa.string()) for cells in zip(*rows, strict=True)]
+    return Alike(pa.Table.from_arrays(columns, names=list(header[: len(columns)])), n_rows)
 
 
 def named(text: pa.Table, wanted: Iterable[str], needed: Iterable[str]) -> pa.Table:

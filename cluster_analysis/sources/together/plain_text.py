@@ -82,7 +82,7 @@ def plain_csv(role: str, files: Sequence[FileOfRank]) -> PlainCsv:
     """Return what CSV files of one of `_TABLES` hold."""
     paths, of_files = _paths_and_ranks(files)
     alike = read_alike(paths)
-    if len(alike.paths) < len(paths):
+    if alike is None:
         raise RefusedError
     ranks = np.repeat(np.array(of_files, np.int32), alike.n_rows)
     table = _TABLES[role](alike.text, ranks, refuse)
