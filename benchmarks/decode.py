@@ -24,10 +24,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cluster_analysis.engine.memory import return_large_blocks
+from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.compiled.operator_columns import operators_of_files
 from cluster_analysis.sources.compiled.reader import compiled, in_use
 from cluster_analysis.sources.errors import unheard
-from cluster_analysis.sources.text.communication_json import CommunicationTables, read_communication
+from cluster_analysis.sources.text.communication_json import read_communication
 
 MB = 1e6
 N_ROUNDS = 40

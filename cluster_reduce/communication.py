@@ -10,12 +10,11 @@ import math
 import re
 from typing import Any
 
-from cluster_reduce.form import UnfitError, Writer
+from cluster_reduce.form import TRANSPORTS, UnfitError, Writer
 from cluster_reduce.levels import levels
 from cluster_reduce.strict_json import Number, float_of, number_of, object_of
 
 #: In the order of the analysis.
-TRANSPORTS = ("HCCS", "RDMA", "PCIE", "SIO")
 #: Column of each time.
 TIMES = {
     "elapse": ("Elapse Time(ms)",),

@@ -30,6 +30,8 @@ from typing import cast
 
 from cluster_reduce.packing import Packed, deflated, packed, packed_doubles
 
+#: Transports whose sums each operator has, in the spelling of link entries.
+TRANSPORTS = ("HCCS", "RDMA", "PCIE", "SIO")
 SCHEMA = "cluster-columns/3"
 #: What a file's name ends in when its columns lie in its place.
 SUFFIX = ".columns"

@@ -45,6 +45,19 @@ _JUDGED = (
     "cluster_analysis.numeric "
     "cluster_analysis.tables cluster_run"
 )
+_SOURCES = "cluster_analysis.sources"
+_NAMES_OF_SHARED = (
+    "carried communication_tables errors host_times kernel_groups link_names measured names numbers reading"
+)
+_SHARED_BY_FORMATS = " ".join(f"{_SOURCES}.{name}" for name in _NAMES_OF_SHARED.split())
+_SHARED = f"{_SHARED_BY_FORMATS} cluster_analysis.tables cluster_run"
+#: Small text files that several forms have.
+_TEXT_BESIDE = f"{_SOURCES}.counters {_SOURCES}.memory_curve"
+_FORMATS = (
+    f"{_SOURCES}.text {_TEXT_BESIDE} {_SOURCES}.columns {_SOURCES}.compiled {_SOURCES}.iterations.place"
+)
+_ALL_FORMATS = f"{_SOURCES}.db {_SOURCES}.r1 {_SOURCES}.iterations"
+_ONE_RANK = f"{_SOURCES}.missing {_SOURCES}.rank_figures {_SOURCES}.rank"
 #: Each room (a package, or one file of the analysis that wires) and the rooms it may import. A room is the
 #: longest matching prefix, and what is allowed is allowed with all that lies below it. A package may import
 #: itself. The order is that of the data's way: a room only imports what stands before it.
@@ -103,29 +116,27 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         # Sentences of facts, in every language; what judges knows facts only.
         "cluster_analysis.sentences": "cluster_run",
         "cluster_analysis.thresholds": "cluster_run",
-        "cluster_analysis.tables": "cluster_run",
-        "cluster_analysis.sources": "cluster_analysis.tables cluster_run",
+        "cluster_analysis.tables": "cluster_reduce.form cluster_run",
+        # What all formats share, then one room a form of files, the ranks' reader last.
+        "cluster_analysis.sources": _SHARED,
+        **dict.fromkeys(_SHARED_BY_FORMATS.split(), _SHARED),
+        "cluster_analysis.sources.compiled": _SHARED,
         # What hosts made of files, as tables again: of the reader that runs there it knows the form alone.
         "cluster_analysis.sources.columns": (
-            "cluster_analysis.sources cluster_analysis.tables cluster_reduce.form cluster_reduce.packing "
-            "cluster_reduce.r1_trace cluster_run"
+            "cluster_analysis.sources.compiled cluster_reduce.form cluster_reduce.packing "
+            f"cluster_reduce.r1_trace {_SHARED}"
         ),
-        "cluster_analysis.sources.compiled": "cluster_analysis.sources cluster_analysis.tables cluster_run",
+        "cluster_analysis.sources.iterations.place": "",
         "cluster_analysis.sources.text": (
-            "cluster_analysis.sources.compiled cluster_analysis.sources cluster_analysis.tables "
-            "cluster_reduce.sums.kernel_details cluster_run"
+            "cluster_analysis.sources.columns cluster_analysis.sources.compiled "
+            f"cluster_analysis.sources.iterations.place cluster_reduce.sums.kernel_details {_SHARED}"
         ),
-        "cluster_analysis.sources.together": (
-            "cluster_analysis.sources.text cluster_analysis.sources.columns "
-            "cluster_analysis.sources.compiled cluster_analysis.sources cluster_analysis.tables cluster_run"
-        ),
-        "cluster_analysis.sources.db": (
-            "cluster_analysis.sources.compiled cluster_analysis.sources cluster_analysis.tables cluster_run"
-        ),
-        "cluster_analysis.sources.r1": "cluster_analysis.sources cluster_analysis.tables cluster_run",
-        "cluster_analysis.sources.iterations": (
-            "cluster_analysis.sources cluster_analysis.tables cluster_run"
-        ),
+        **dict.fromkeys(_TEXT_BESIDE.split(), f"cluster_analysis.sources.text {_SHARED}"),
+        "cluster_analysis.sources.db": f"{_FORMATS} {_SHARED}",
+        "cluster_analysis.sources.r1": f"{_FORMATS} {_SHARED}",
+        "cluster_analysis.sources.iterations": f"cluster_analysis.sources.r1 {_FORMATS} {_SHARED}",
+        **dict.fromkeys(_ONE_RANK.split(), f"{_ONE_RANK} {_ALL_FORMATS} {_FORMATS} {_SHARED}"),
+        "cluster_analysis.sources.together": f"{_ONE_RANK} {_ALL_FORMATS} {_FORMATS} {_SHARED}",
         "cluster_analysis.discovery": (
             "cluster_analysis.sentences cluster_analysis.sources cluster_analysis.tables cluster_run"
         ),
@@ -341,8 +352,10 @@ def _named(path: Path, nodes: Iterable[ast.AST]) -> set[str]:
 def edges(*, for_types: bool = False) -> dict[str, set[str]]:
     """Return which modules of the project each module imports; `for_types`: those under TYPE_CHECKING."""
     known = modules()
+    # A package itself is empty: who names it imports a module of it.
+    there = {name for name, path in known.items() if path.name != "__init__.py"}
     read = imports_for_types if for_types else imports_of
-    return {name: {one for one in read(path) if one in known and one != name} for name, path in known.items()}
+    return {name: {one for one in read(path) if one in there and one != name} for name, path in known.items()}
 
 
 def room_of(name: str) -> str:

@@ -16,8 +16,8 @@ from msgspec import Struct, field
 from cluster_analysis.engine.bulk import bulk_of
 from cluster_analysis.engine.joined import canonical, joined
 from cluster_analysis.engine.step_files import StepFiles, StepTables, file_sink, filed
-from cluster_analysis.sources.candidates import has_databases
 from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.sources.reading import has_databases
 from cluster_analysis.sources.together.read_together import read_together
 from cluster_analysis.tables.model import RankMetadata, RankSource, Selection, Topology
 from cluster_analysis.tables.rank_tables import RankTables

@@ -7,8 +7,10 @@ import pyarrow as pa
 
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.sources.numbers import BYTES_PER_MB, US_PER_MS
+from cluster_analysis.tables import sent
 
-TRANSPORTS = ("hccs", "rdma", "pcie", "sio")
+#: In the spelling of columns.
+TRANSPORTS = tuple(name.lower() for name in sent.TRANSPORTS)
 _TIMES = ("elapse", "transit", "wait", "synchronization", "idle")
 #: In the order of the file.
 _BANDS = ("rdma", "hccs", "pcie", "sdma", "sio")

@@ -23,15 +23,15 @@ import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.names import DATA_LOADER
 from cluster_analysis.sources.text.csv_text import read_columns
 from cluster_analysis.sources.text.json_text import decode, read_bytes
 from cluster_analysis.tables import schema
+from cluster_analysis.tables.schema import Counter
 from cluster_run.facts import fact
 
 _KIB, _MIB, _GIB = 2.0**10, 2.0**20, 2.0**30
 _MEGA, _GIGA, _PERCENT = 1e6, 1e9, 100.0
-
-Counter = tuple[str, str, float | None]
 
 
 def counter_table(rank: int, counters: Iterable[Counter]) -> pa.Table:
@@ -95,10 +95,6 @@ def read_dataset(path: Path, remark: Remark) -> list[Counter]:
         for metric, values in (("input_operation_avg_us", times), ("input_operation_count", counts))
         for label, value in zip(labels, values.to_pylist(), strict=True)
     ]
-
-
-#: How PyTorch names the time in which the loop waits for its next batch.
-DATA_LOADER = "enumerate(DataLoader)"
 
 
 def read_data_loader(path: Path, remark: Remark) -> list[Counter]:

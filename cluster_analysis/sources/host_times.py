@@ -24,7 +24,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.counters import Counter
+from cluster_analysis.tables.schema import Counter
 
 #: What free_analysis of msprof-analyze takes for a launch.
 _LAUNCH_US = 50.0

@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 
 from cluster_analysis.tables import schema
 
+#: How PyTorch names the time in which the loop waits for its next batch.
+DATA_LOADER = "enumerate(DataLoader)"
 #: What the keys of sums begin with; they are no operators.
 TOTAL_PREFIX = "Total"
 #: What PyTorch calls the one step of a capture without steps.

@@ -15,18 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from cluster_analysis.sources.candidates import Candidate, NoDatabases, has_databases
 from cluster_analysis.sources.columns.place import columns_of
+from cluster_analysis.sources.communication_tables import CommunicationTables, without_packets
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.iterations.place import TIMELINE, is_iteration_export, slice_number
 from cluster_analysis.sources.missing import tell_what_is_missing
 from cluster_analysis.sources.rank_figures import read_figures
-from cluster_analysis.sources.reading import Reading, or_empty, path_of
-from cluster_analysis.sources.text.communication_json import (
-    CommunicationTables,
-    read_communication,
-    without_packets,
-)
+from cluster_analysis.sources.reading import Candidate, NoDatabases, Reading, has_databases, or_empty, path_of
+from cluster_analysis.sources.text.communication_json import read_communication
 from cluster_analysis.sources.text.kernel_details_csv import read_kernel_communication, read_kernel_details
 from cluster_analysis.sources.text.matrix_json import read_matrix
 from cluster_analysis.sources.text.metadata_json import read_metadata, read_profiler_info

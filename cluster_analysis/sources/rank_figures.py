@@ -10,15 +10,15 @@ from pathlib import Path
 import pyarrow as pa
 
 from cluster_analysis.sources import counters
-from cluster_analysis.sources.candidates import NoDatabases
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.memory_curve import read_memory_curve
 from cluster_analysis.sources.r1.input_pipeline import read_input_pipeline
-from cluster_analysis.sources.reading import Reading
+from cluster_analysis.sources.reading import NoDatabases, Reading
 from cluster_analysis.sources.text.api_statistic_csv import read_api_statistic
 from cluster_analysis.sources.text.environment_json import read_environment
 from cluster_analysis.sources.text.kernel_details_csv import read_kernels
+from cluster_analysis.tables.schema import Counter
 from cluster_run.facts import fact
 
 #: A larger timeline takes longer to read than all else that a rank has together.
@@ -54,9 +54,9 @@ def _of_rank(read: _Reader, rank: int, path: Path, remark: Remark) -> pa.Table |
     return read(path, rank, remark)
 
 
-def _counters(reading: Reading, databases: NoDatabases) -> list[counters.Counter]:
+def _counters(reading: Reading, databases: NoDatabases) -> list[Counter]:
     """Return the figures of the capture as a whole; each file adds its own."""
-    found: list[counters.Counter] = []
+    found: list[Counter] = []
     for role, read in (
         ("memory_record", counters.read_memory_record),
         ("npu_module_mem", counters.read_module_memory),
@@ -76,7 +76,7 @@ def _counters(reading: Reading, databases: NoDatabases) -> list[counters.Counter
     return found + [one for one in _of_timeline(reading) if one[:2] not in told]
 
 
-def _of_timeline(reading: Reading) -> list[counters.Counter]:
+def _of_timeline(reading: Reading) -> list[Counter]:
     """Return what the timeline of a capture in text form says of the host."""
     if "trace_view" not in reading.source.files or "profiler_db" in reading.source.files:
         return []

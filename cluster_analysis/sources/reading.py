@@ -1,23 +1,32 @@
-"""Reading one rank's files one by one: a bad one becomes a problem, and the next candidate is tried."""
+"""Reading one rank's files one by one: a bad one becomes a problem, and the next candidate is tried.
+
+Nothing here knows SQLite: who reads databases is a candidate too.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct, field
 
+from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.tables import schema
-from cluster_analysis.tables.model import RankSource
+from cluster_analysis.tables.model import RankMetadata, RankSource
+from cluster_analysis.tables.schema import Counter
 from cluster_run.facts import AdviceKind, Fact, fact
 from cluster_run.problem import Problem
 
 _T = TypeVar("_T")
+#: A file's role, and what reads it; the best first.
+Candidate: TypeAlias = "tuple[str, Callable[[Path, Remark], _T | None]]"
+Candidates: TypeAlias = "tuple[Candidate[_T], ...]"
+_DATABASE_SUFFIX = "_db"
 #: The files of the ranks that are read together.
 _MOST_PATHS = 1 << 10
 _UNFORESEEN = (ValueError, TypeError, ArithmeticError, LookupError)
@@ -43,7 +52,7 @@ class Reading(Struct):
     problems: list[Problem] = field(default_factory=list)
     notes: list[Fact] = field(default_factory=list)
 
-    def first(self, *candidates: tuple[str, Callable[[Path, Remark], _T | None]]) -> _T | None:
+    def first(self, *candidates: Candidate[_T]) -> _T | None:
         """Return what the first of `(role, read)` gives that is there, readable and not None.
 
         A file that is bad becomes a problem; the value of a later candidate then stands in for it.
@@ -99,3 +108,48 @@ class Reading(Struct):
 def or_empty(table: pa.Table | None, kind: pa.Schema) -> pa.Table:
     """Return the table, or one without rows."""
     return schema.empty(kind) if table is None else table
+
+
+def has_databases(roles: Iterable[str]) -> bool:
+    """Return whether one of the files with these roles is a database."""
+    return any(role.endswith(_DATABASE_SUFFIX) for role in roles)
+
+
+class NoDatabases:
+    """A rank without databases. Of one that has some, each method gives role and reader, the best first."""
+
+    def metadata(self) -> Candidates[RankMetadata]:
+        """Return what gives the rank's metadata."""
+        return ()
+
+    def device(self) -> tuple[tuple[str, Callable[[Path], int | None]], ...]:
+        """Return what gives the device that a database says it is of."""
+        return ()
+
+    def steps(self) -> Candidates[pa.Table]:
+        """Return what gives STEPS."""
+        return ()
+
+    def communication(self) -> Candidates[CommunicationTables]:
+        """Return what gives the operators of communication; their steps' times are read for it."""
+        return ()
+
+    def links(self) -> Candidates[pa.Table]:
+        """Return what gives LINKS; to be asked after `communication`."""
+        return ()
+
+    def peers(self) -> Candidates[pa.Table]:
+        """Return what gives LINKS of messages whose peers only the tasks know."""
+        return ()
+
+    def operators(self) -> Candidates[pa.Table]:
+        """Return what gives OPERATORS."""
+        return ()
+
+    def figures(self, name: str) -> Candidates[pa.Table]:
+        """Return what gives a table of FIGURES."""
+        return ()
+
+    def counters(self) -> Candidates[list[Counter]]:
+        """Return what gives counters, each its own."""
+        return ()

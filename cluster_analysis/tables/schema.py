@@ -179,6 +179,9 @@ APIS = pa.schema(
     ]
 )
 
+#: Metric, label and value of a row of COUNTERS; None for a value that is not known.
+Counter = tuple[str, str, float | None]
+
 #: One row a figure of the capture as a whole; `metric` ends in its unit, `label` says of what.
 COUNTERS = pa.schema(
     [

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from cluster_reduce import form
+
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 #: Transports whose sums each operator has, in the spelling of link entries.
-TRANSPORTS = ("HCCS", "RDMA", "PCIE", "SIO")
+TRANSPORTS = form.TRANSPORTS
 
 #: One row a rank, collective and transport, where no link entries tell: what the rank's own links carried for
 #: it, and for how long, all of them added.

@@ -17,6 +17,7 @@ from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.columns.levels import Levels
 from cluster_analysis.sources.columns.name_columns import Names
 from cluster_analysis.sources.columns.shared_texts import Coded, shared_texts
+from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.measured import (
     MEASURED_COLLECTIVES,
@@ -24,7 +25,6 @@ from cluster_analysis.sources.measured import (
     tell_missing,
     without_negative,
 )
-from cluster_analysis.sources.text.communication_json import CommunicationTables
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.sent import TRANSPORTS
 from cluster_run.facts import fact

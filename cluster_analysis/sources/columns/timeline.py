@@ -8,8 +8,8 @@ import numpy as np
 
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.columns.place import columns_of
-from cluster_analysis.sources.counters import Counter
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.tables.schema import Counter
 from cluster_run.facts import fact
 
 _METRICS = frozenset(

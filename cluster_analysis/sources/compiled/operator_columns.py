@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.sources import numbers
+from cluster_analysis.sources.communication_tables import PacketEntries
 from cluster_analysis.sources.compiled.arrays import array, figures, named, texts, whole
 from cluster_analysis.sources.compiled.layout import Layout
 from cluster_analysis.sources.compiled.operator_names import operations
@@ -22,7 +23,6 @@ from cluster_analysis.sources.compiled.packet_sums import packet_sums_of, packet
 from cluster_analysis.sources.compiled.reader import compiled
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.measured import MEASURED_COLLECTIVES, NEEDED_COLLECTIVES
-from cluster_analysis.sources.packets import PacketEntries
 from cluster_analysis.tables import schema
 
 #: The columns of figures, as the compiled reader has them too.

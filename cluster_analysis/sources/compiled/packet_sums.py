@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.sources import numbers
+from cluster_analysis.sources.communication_tables import PacketEntries
 from cluster_analysis.sources.compiled.reader import compiled
 from cluster_analysis.sources.errors import Remark, left_out
-from cluster_analysis.sources.packets import PacketEntries
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.sent import TRANSPORTS
 

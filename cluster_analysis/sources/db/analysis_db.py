@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cluster_analysis.sources import measured, numbers
+from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.compiled.operator_names import told_by_names
 from cluster_analysis.sources.db import database_columns
 from cluster_analysis.sources.db.carried_db import read_carried
@@ -27,7 +28,6 @@ from cluster_analysis.sources.db.packets_db import StepOf, read_packets
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
 from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.measured import without_repeated_steps
-from cluster_analysis.sources.text.communication_json import CommunicationTables
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.sent import TRANSPORTS
 

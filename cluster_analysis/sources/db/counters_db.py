@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.counters import DATA_LOADER, Counter
 from cluster_analysis.sources.db.cells import whole_numbers
 from cluster_analysis.sources.db.sqlite import Database, open_database
 from cluster_analysis.sources.db.tasks import OPERATOR, TASK, last_task_ns
 from cluster_analysis.sources.errors import Remark
+from cluster_analysis.sources.names import DATA_LOADER
+from cluster_analysis.tables.schema import Counter
 
 
 def read_task_counters(path: Path, remark: Remark) -> list[Counter]:

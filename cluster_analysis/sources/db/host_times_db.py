@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.counters import Counter
 from cluster_analysis.sources.db.cells import Cells, whole_numbers
 from cluster_analysis.sources.db.profiler_db import read_step_times
 from cluster_analysis.sources.db.sqlite import Database, open_database
@@ -25,6 +24,7 @@ from cluster_analysis.sources.db.tasks import (
 )
 from cluster_analysis.sources.errors import Remark, unheard
 from cluster_analysis.sources.host_times import HostTimes, Spans, as_spans
+from cluster_analysis.tables.schema import Counter
 
 #: Whole numbers that fit 64 bits.
 _WHOLE = r"^(-?[0-9]{1,18}|[0-8][0-9]{18})$"

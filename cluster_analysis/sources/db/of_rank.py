@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cluster_analysis.sources.candidates import Candidates, NoDatabases
-from cluster_analysis.sources.counters import Counter
+from cluster_analysis.sources.communication_tables import CommunicationTables, without_packets
 from cluster_analysis.sources.db.analysis_db import read_db_communication, read_db_steps
 from cluster_analysis.sources.db.counters_db import read_task_counters
 from cluster_analysis.sources.db.figures_db import (
@@ -32,9 +31,9 @@ from cluster_analysis.sources.db.sqlite import StepTime
 from cluster_analysis.sources.db.task_links_db import read_task_links
 from cluster_analysis.sources.db.task_peers_db import read_task_peers
 from cluster_analysis.sources.errors import Remark
-from cluster_analysis.sources.reading import Reading
-from cluster_analysis.sources.text.communication_json import CommunicationTables, without_packets
+from cluster_analysis.sources.reading import Candidates, NoDatabases, Reading
 from cluster_analysis.tables.model import RankMetadata
+from cluster_analysis.tables.schema import Counter
 
 _FIGURES: Mapping[str, Callable[[Path, int, Remark], pa.Table | None]] = {
     "apis": read_db_apis,

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
+from cluster_analysis.sources.communication_tables import PacketEntries
 from cluster_analysis.sources.compiled.packet_sums import packet_sums
 from cluster_analysis.sources.db import database_columns
 from cluster_analysis.sources.db.carried_db import BANDWIDTH, PACKET_FIGURES, transport_places
 from cluster_analysis.sources.db.cells import Cells, as_list, chosen
 from cluster_analysis.sources.db.sqlite import Database
 from cluster_analysis.sources.errors import Remark, left_out
-from cluster_analysis.sources.packets import PacketEntries
 from cluster_analysis.tables import schema
 
 #: Step of each operator, by its name and group.

@@ -20,10 +20,10 @@ from cluster_analysis.sources.text.timeline_json import COLUMNS
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankMetadata
 from cluster_analysis.tables.rank_tables import RankTables
+from cluster_analysis.tables.sent import TRANSPORTS
 from cluster_run.facts import fact
 
 _Rows = list[dict[str, Any]]
-_TRANSPORTS = ("HCCS", "RDMA", "PCIE", "SIO")
 
 
 def read_iteration_export(reading: Reading) -> RankTables:
@@ -134,7 +134,7 @@ def _operator_row(rank: int, step: int, one: export.Operator) -> dict[str, Any]:
         "elapse_us": one.elapse_us,
     }
     for move in one.moves:
-        if move.transport in _TRANSPORTS:
+        if move.transport in TRANSPORTS:
             for name, value in (("bytes", move.size_bytes), ("us", move.time_us)):
                 column = f"{move.transport.lower()}_{name}"
                 row[column] = row.get(column, 0.0) + value

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import msgspec
 
-from cluster_analysis.sources.counters import Counter
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.numbers import US_PER_MS
 from cluster_analysis.sources.reading import Reading
 from cluster_analysis.sources.text.csv_text import read_lines
 from cluster_analysis.sources.text.json_text import decode, read_bytes
+from cluster_analysis.tables.schema import Counter
 from cluster_run.facts import fact
 
 _TIMES = {"0": "get", "1": "push", "2": "batch"}

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from functools import partial
 from itertools import chain, compress
 from pathlib import Path
 
@@ -22,11 +21,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct, field
 from msgspec.structs import astuple, replace
 
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.carried import ABSENT, BadEntryError, carried
+from cluster_analysis.sources.communication_tables import CommunicationTables, PacketEntries
 from cluster_analysis.sources.compiled.operator_columns import operators_of_files
 from cluster_analysis.sources.compiled.packet_sums import packet_sums
 from cluster_analysis.sources.errors import BadFileError, Remark
@@ -36,7 +35,6 @@ from cluster_analysis.sources.measured import (
     tell_missing,
     without_negative,
 )
-from cluster_analysis.sources.packets import PacketEntries
 from cluster_analysis.sources.text.communication_levels import Decoders, Level, operators_by_step, whole_steps
 from cluster_analysis.sources.text.communication_spans import operator_spans
 from cluster_analysis.sources.text.json_text import read_with_offset
@@ -76,20 +74,6 @@ _OPERATORS: Decoders[_Op] = Decoders(
 
 #: In the order of `_Time`, without start and the second spelling of idle.
 _TIME_COLUMNS = ("elapse_us", "transit_us", "wait_us", "synchronization_us", "idle_us")
-
-
-class CommunicationTables(Struct, frozen=True):
-    """Operators of one rank: COLLECTIVES, PACKETS; OPERATOR_SPANS of a text, TOLD_SUMS of its columns."""
-
-    collectives: pa.Table
-    packets: pa.Table
-    spans: pa.Table = field(default_factory=partial(schema.empty, schema.OPERATOR_SPANS))
-    sums: pa.Table = field(default_factory=partial(schema.empty, schema.TOLD_SUMS))
-
-
-def without_packets(collectives: pa.Table | None) -> CommunicationTables | None:
-    """Return COLLECTIVES of a file that holds no packets; None where there are none."""
-    return None if collectives is None else CommunicationTables(collectives, schema.empty(schema.PACKETS))
 
 
 def read_communication(

@@ -27,10 +27,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.counters import DATA_LOADER, Counter
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.host_times import HostTimes, as_spans
+from cluster_analysis.sources.names import DATA_LOADER
 from cluster_analysis.sources.text.json_text import decode
+from cluster_analysis.tables.schema import Counter
 from cluster_run.facts import Fact, fact
 
 _BLOCK_BYTES = 8 << 20

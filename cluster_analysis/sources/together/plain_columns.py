@@ -12,8 +12,8 @@ import pyarrow as pa
 from cluster_analysis.sources.columns.links import LinkFile, table_of
 from cluster_analysis.sources.columns.operators import OperatorFile, tables_of
 from cluster_analysis.sources.columns.place import columns_of
+from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.reading import path_of
-from cluster_analysis.sources.text.communication_json import CommunicationTables
 from cluster_analysis.sources.together.refused import FileOfRank, RefusedError
 
 _File = TypeVar("_File", OperatorFile, LinkFile)

@@ -15,14 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct, field
 
-from cluster_analysis.sources.candidates import NoDatabases, has_databases
 from cluster_analysis.sources.columns.place import is_here
 from cluster_analysis.sources.compiled.reader import compiled
 from cluster_analysis.sources.iterations.place import is_iteration_export
 from cluster_analysis.sources.missing import tell_what_is_missing
 from cluster_analysis.sources.rank import kernel_kinds, kernel_operators, step_rows, timeline_steps, with_info
 from cluster_analysis.sources.rank_figures import read_figures
-from cluster_analysis.sources.reading import Reading
+from cluster_analysis.sources.reading import NoDatabases, Reading, has_databases
 from cluster_analysis.sources.together.plain_metadata import plain_metadata
 from cluster_analysis.sources.together.plain_text import (
     STEP_TRACE,

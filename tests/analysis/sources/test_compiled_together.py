@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.compiled import reader
-from cluster_analysis.sources.text.communication_json import CommunicationTables, read_communication
+from cluster_analysis.sources.text.communication_json import read_communication
 from cluster_analysis.sources.text.matrix_json import read_matrix
 from cluster_analysis.sources.together.plain_text import (
     PlainLinks,

@@ -10,14 +10,13 @@ from cluster_analysis.sources.together.ready import NOTHING_READY
 
 from cluster_analysis.sentences.notes import note as sentence
 from cluster_analysis.sources import rank_figures
-from cluster_analysis.sources.candidates import NoDatabases
-from cluster_analysis.sources.counters import Counter
 from cluster_analysis.sources.db.host_times_db import read_host_times
 from cluster_analysis.sources.errors import BadFileError, unheard
-from cluster_analysis.sources.reading import Reading
+from cluster_analysis.sources.reading import NoDatabases, Reading
 from cluster_analysis.sources.text import trace_view_json
 from cluster_analysis.sources.text.trace_view_json import read_trace_view
 from cluster_analysis.tables.model import RankSource
+from cluster_analysis.tables.schema import Counter
 from cluster_run.ids import Rank
 from tests.analysis.real.captures import DATA, needs_captures
 from tests.analysis.sources.test_host_times import at, database  # noqa: F401 - a fixture
