@@ -14,9 +14,7 @@ import pyarrow.csv as pa_csv
 from msgspec import Struct
 
 from cluster_analysis.sources.compiled.csv_columns import csv_columns
-from cluster_analysis.sources.compiled.reader import compiled
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
-from cluster_analysis.sources.reading import path_of
 from cluster_analysis.sources.text.json_text import read_bytes
 from cluster_run.facts import fact
 
@@ -56,33 +54,11 @@ class Alike(Struct, frozen=True):
 
 
 def read_alike(paths: Sequence[str]) -> Alike | None:
-    """Return small files of one header, each with rows; None where anything is amiss with one of them."""
-    if compiled() is None:
-        return _read_alike(paths)
+    """Return small files of one header, each with rows, by the compiled reader; None where it cannot."""
     read = csv_columns(paths)
     if read is None:
         return None
     return Alike(pa.Table.from_arrays(read.columns, names=list(_header(read.header))), read.counts)
-
-
-def _read_alike(paths: Sequence[str]) -> Alike | None:
-    """Do the same without the compiled reader."""
-    header: tuple[str, ...] = ()
-    rows: list[list[str]] = []
-    n_rows: list[int] = []
-    for path in paths:
-        content = read_bytes(path_of(path))
-        if len(content) > _SMALL_BYTES or not (content.isascii() and content.endswith(b"\n")):
-            return None
-        lines = _lines(content)
-        own = _header(_first_line_of(content))
-        header = header or own
-        if own != header or len(lines) < 2 or any(len(cells) != len(header) for cells in lines):
-            return None
-        rows += lines[1:]
-        n_rows.append(len(lines) - 1)
-    columns = [pa.array(cells, pa.string()) for cells in zip(*rows, strict=True)]
-    return Alike(pa.Table.from_arrays(columns, names=list(header[: len(columns)])), n_rows)
 
 
 def named(text: pa.Table, wanted: Iterable[str], needed: Iterable[str]) -> pa.Table:

@@ -1,8 +1,8 @@
 """The files of several ranks, made into tables together: a call into Arrow takes longer than a few rows.
 
 Of text files and columns the usual ones are read at once, all others rank by rank. What is not plain (damage,
-another form, anything of which a reader would have to tell) is refused, and so are databases: then fewer
-ranks are read at once, and of one alone its reader tells.
+another form, anything of which a reader would have to tell) is refused, and so is all without the compiled
+reader, and databases: then fewer ranks are read at once, and of one alone its reader tells.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def read_together(sources: Sequence[RankSource], *, with_spans: bool) -> RanksTa
     Raises:
         RefusedError: fewer of them are to be read at once; and so is every other exception.
     """
-    if not all(map(_is_usual, sources)):
+    if compiled() is None or not all(map(_is_usual, sources)):
         raise RefusedError
     readings = [Reading(one) for one in sources]
     described, variables = plain_metadata(_files(sources, "metadata"), len(sources))
@@ -94,12 +94,8 @@ def import_readers(sources: Iterable[RankSource]) -> None:
 
 def _is_usual(source: RankSource) -> bool:
     """Return whether a batch may be able to read a rank: known before any file is read."""
-    operators = source.files.get("communication")
     return not (
-        has_databases(source.files)
-        or source.kind == "mindspore_r1/text"
-        or is_iteration_export(source.files)
-        or (compiled() is None and operators is not None and is_here(operators))
+        has_databases(source.files) or source.kind == "mindspore_r1/text" or is_iteration_export(source.files)
     )
 
 
