@@ -1,28 +1,22 @@
-"""One capture of a running job: whose it is, the lock, the common start, sending, verifying, the end.
+"""One capture of a job that was found: the common start, sending, verifying; and what was sent is taken back.
 
-Nothing is sent before it is known whose job it would be. What was sent is taken back where it has not begun:
-by `cancel` where we go on, by the hosts' own programs where this process is gone.
+It is taken back where it has not begun: by `cancel` if we go on, by the hosts' own programs if we are gone.
 """
 
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from posixpath import join
 
-from cluster_collect.faults import HostError
-from cluster_collect.spec import HostSpec
 from cluster_live.common_start import Pace, Start, common_start, pace_of
-from cluster_live.finish import check_times, directories_of, parsed, same_steps, waited
-from cluster_live.fleet import Fleet
+from cluster_live.finish import check_times, parsed, same_steps, waited
 from cluster_live.options import LiveOptions
 from cluster_live.outcome import Captured, Lost
-from cluster_live.sight import sight_of
-from cluster_live.ways.protocol import Answer, Request, Settings, Way, ranks_of
-from cluster_live.ways.registry import WAYS
-from cluster_live.whose import Target, decide
+from cluster_live.prepare import Prepared
+from cluster_live.session import to_its_end
+from cluster_live.ways.protocol import Answer, Request, ranks_of
 from cluster_run.ids import HostId
 
 #: Hosts that missed a start are given twice the time, and twice that.
@@ -30,311 +24,225 @@ _MOST_PATIENCE = 4.0
 #: Between two configurations, as torch_npu cuts their times to seconds.
 _APART_S = 2.0
 _LOOK_S = 0.4
-#: Whose answers come late without a fault: a log is written at the job's next step.
-_LATE_S = 2.0
+#: What a host did is told at the job's next step, and in a log that is read now and then.
+_LATE_S = 1.0
 
 Say = Callable[[str], None]
 
 
-class Capture:
-    """A capture that is being made of the hosts of a fleet."""
+async def capture(
+    prepared: Prepared, options: LiveOptions, say: Say, level: str, ranks: frozenset[int] | None = None
+) -> Captured:
+    """Capture the same steps on all hosts that are in, and return what is there when it is parsed.
 
-    def __init__(
-        self, fleet: Fleet, specs: Mapping[HostId, HostSpec], options: LiveOptions, say: Say
-    ) -> None:
-        self.id = f"live-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
-        self._fleet = fleet
-        self._specs = specs
-        self._options = options
-        self._say = say
-        self.targets: Mapping[HostId, Target] = {}
-        self._ways: dict[HostId, Way] = {}
-        self._holders: dict[HostId, str] = {}
-        self._directories: dict[HostId, str] = {}
+    Raises:
+        NotCapturedError: too few hosts took it; it was taken back on the others.
+    """
+    if not all(prepared.ways[host].has_steps for host in prepared.fleet.hosts):
+        return await _at_once(prepared, options, say, level)
+    paces = await _read(prepared)
+    try:
+        start, requests = await _agreed(prepared, options, paces, say, (level, ranks))
+    except BaseException:
+        await to_its_end(asyncio.ensure_future(_take_back(prepared)))
+        raise
+    fleet, steps = prepared.fleet, next(iter(requests.values())).steps
+    taken = [host for host in requests if host in fleet.hosts]
+    of_all = f"{len(taken)} of {len(fleet.names)} hosts"
+    say(f"capturing steps {steps[0]}–{steps[-1]} on {of_all}, in about {start.wait_s:.0f} s")
+    step_s = max(pace.step_s for pace in paces.values())
+    return await _finished(prepared, options, requests, step_s, start.wait_s)
 
-    async def look(self) -> None:
-        """Find the job on every host; hosts where it is in doubt are lost.
 
-        Raises:
-            NotCapturedError: too few hosts are left.
-        """
-        fleet = self._fleet
-
-        async def one(host: HostId) -> object:
-            return await fleet.sessions[host].ask("look")
-
-        answers = await fleet.each("unreachable", one)
-        decision = decide(
-            (sight_of(host, answer) for host, answer in answers.items()), self._options.job, self._options.via
+async def _read(prepared: Prepared) -> Mapping[HostId, Pace]:
+    """Return how far every host's job is, one rank of each asked where nothing else tells it."""
+    fleet, targets = prepared.fleet, prepared.targets
+    asked = {
+        host: frozenset(
+            min(ranks_of(targets[one], None), default=-1)
+            for one in fleet.hosts
+            if prepared.group(one) == prepared.group(host)
         )
-        for host, refusal in decision.refusals.items():
-            fleet.lose(host, Lost("refused", refusal.reason, refusal.advice))
-        self.targets = decision.targets
-        fleet.require()
-        settings = Settings(self._options.port, self._options.certificates, self._options.step_log)
-        if self._options.step_pattern:
-            settings = Settings(
-                settings.port, settings.certificates, settings.step_log, self._options.step_pattern
-            )
-        for host in fleet.hosts:
-            target = self.targets[host]
-            self._ways[host] = WAYS[target.way](fleet.sessions[host], target, settings)
+        for host in fleet.hosts
+    }
+    probes = prepared.directories("probe")
 
-    async def peek(self) -> Mapping[HostId, Pace]:
-        """Return the paces that can be told without asking the job anything."""
-        readings = await self._fleet.each("no_step", lambda host: self._ways[host].peek())
-        paces = {}
-        for host, reading in readings.items():
-            try:
-                paces[host] = pace_of(reading.points, reading.poll_s)
-            except (ValueError, IndexError):
-                continue
-        return paces
+    async def one(host: HostId) -> Pace:
+        reading = await prepared.ways[host].read(probes[host], asked[host])
+        return pace_of(reading.points, reading.poll_s)
 
-    async def prepare(self) -> None:
-        """Take the locks, see that nobody else waits for a capture, and make the directories.
+    paces = await fleet.each("no_step", one)
+    fleet.require()
+    await asyncio.sleep(_APART_S)
+    return paces
 
-        Raises:
-            NotCapturedError: too few hosts are left.
-        """
-        fleet = self._fleet
-        self._holders = await fleet.each("held", lambda host: self._ways[host].hold(self.id))
-        fleet.require()
-        pending = await fleet.each("other", lambda host: self._ways[host].pending())
-        for host, what in pending.items():
-            if what:
-                advice = (
-                    "wait for it; where it is left over, write start_step 0 into that file and call again"
-                )
-                fleet.lose(host, Lost("other", what, advice))
-        fleet.require()
 
-        async def make(host: HostId) -> str:
-            target = self.targets[host]
-            directory = join(self._base(host), self.id)
-            like = (
-                target.configuration
-                if target.ranks[0].configuration
-                else target.root + target.ranks[0].directory
-            )
-            await fleet.sessions[host].ask("make", directory=target.root + directory, like=like)
-            return directory
+async def _agreed(
+    prepared: Prepared,
+    options: LiveOptions,
+    paces: Mapping[HostId, Pace],
+    say: Say,
+    what: tuple[str, frozenset[int] | None],
+) -> tuple[Start, Mapping[HostId, Request]]:
+    """Send one start to all hosts until enough of them have taken it; the others are lost.
 
-        self._directories = await fleet.each("refused", make)
-        fleet.require()
+    Raises:
+        NotCapturedError: too few took it.
+    """
+    fleet = prepared.fleet
+    patience = 1.0
+    while True:
+        start = _choose(prepared, paces, patience)
+        requests = _requests(prepared, options, start, *what)
+        missing = await _sent(prepared, requests, start)
+        patience *= 2
+        if not missing or patience > _MOST_PATIENCE or not _may_try_again(prepared, options, missing):
+            break
+        say(f"{_named(prepared, missing)}: {next(iter(missing.values())).reason}; once more, with more time")
+        await _take_back(prepared)
+    for host, why in missing.items():
+        fleet.lose(host, why)
+    fleet.require()
+    # A host that shares its file with hosts that took part must not take theirs back.
+    taking = {prepared.group(host) for host in fleet.hosts}
+    left = [host for host in missing if host in fleet.sessions and prepared.group(host) not in taking]
+    await fleet.each("unreachable", lambda host: prepared.ways[host].cancel(), left)
+    return start, {host: one for host, one in requests.items() if host in fleet.hosts}
 
-    def _base(self, host: HostId) -> str:
-        """Return where captures of a host go: the same directory every time."""
-        target, spec = self.targets[host], self._specs[host]
-        base = self._options.directory or spec.local or spec.profiler_root
-        return base if base.startswith("/") else target.ranks[0].configuration or target.ranks[0].directory
 
-    async def earlier_bytes(self) -> float:
-        """Return the bytes a rank and step of the largest capture from before, 0 without any."""
+def _named(prepared: Prepared, hosts: Iterable[HostId]) -> str:
+    return ", ".join(prepared.fleet.names[host] for host in hosts)
 
-        async def one(host: HostId) -> Sequence[float]:
-            root = self.targets[host].root
-            there = await self._fleet.sessions[host].ask("captures", directory=root + self._base(host))
-            return [capture["n_bytes"] / len(capture["steps"]) for capture in there if capture["steps"]]
 
-        sizes = [
-            size for of_host in (await self._fleet.each("unreachable", one)).values() for size in of_host
-        ]
-        return max(sizes, default=0.0)
-
-    async def take(self, level: str, ranks: frozenset[int] | None = None) -> Captured:
-        """Capture, on all hosts that are in, and return what is there when it is parsed.
-
-        Raises:
-            NotCapturedError: too few hosts took it; it was taken back on the others.
-        """
-        _options, fleet = self._options, self._fleet
-        paces = await self._read()
-        patience = 1.0
-        start = self._choose(paces, patience)
-        requests = self._requests(start, level, ranks)
-        missing = await self._send(requests, start)
-        while missing and patience < _MOST_PATIENCE and self._may_try_again(missing):
-            self._say(
-                f"{self._named(missing)}: {next(iter(missing.values())).reason}; once more, with more time"
-            )
-            await self._take_back()
-            patience *= 2
-            start = self._choose(paces, patience)
-            requests = self._requests(start, level, ranks)
-            missing = await self._send(requests, start)
-        for host, why in missing.items():
-            fleet.lose(host, why)
-        if missing:
-            await self._take_back_where_lost(missing)
-        try:
-            fleet.require()
-        except BaseException:
-            await self._take_back()
-            raise
-        taken = fleet.hosts
-        steps = next(iter(requests.values())).steps
-        self._say(
-            f"capturing steps {steps[0]}–{steps[-1]} on {len(taken)} of {len(fleet.names)} hosts, "
-            f"in about {start.wait_s:.0f} s"
+def _choose(prepared: Prepared, paces: Mapping[HostId, Pace], patience: float) -> Start:
+    """Choose the start; hosts whose count is another are lost."""
+    fleet = prepared.fleet
+    known = {host: pace for host, pace in paces.items() if host in fleet.hosts}
+    answer_s = 2 * max((fleet.sessions[host].answer_s for host in known), default=1.0)
+    start = common_start(known, time.time(), answer_s, patience)
+    for host, ahead in start.strays.items():
+        reason = (
+            f"its step is {abs(ahead):.0f} {'ahead of' if ahead > 0 else 'behind'} the others' at the same "
+            "moment: the same number is another iteration there"
         )
-        return await self._finish(requests, start, paces)
+        advice = "was it restarted? It needs dynamic_profile.set_state to count as the others do"
+        fleet.lose(host, Lost("stray", reason, advice))
+    fleet.require()
+    return start
 
-    def _requests(self, start: Start, level: str, ranks: frozenset[int] | None) -> Mapping[HostId, Request]:
-        """Return what each host is asked; only the directory may differ, and not where hosts share a file."""
-        options = self._options
-        directories = directories_of(self._directories, level, ranks)
-        group_of = {self._group(host): directory for host, directory in directories.items()}
-        return {
-            host: Request(
-                self.id,
-                start.step,
-                options.n_steps,
-                options.warmup,
-                group_of[self._group(host)],
-                level,
-                options.parse == "job",
-                ranks,
-            )
-            for host in directories
-        }
 
-    async def _read(self) -> Mapping[HostId, Pace]:
-        fleet = self._fleet
-        for host in fleet.hosts:
-            if not self._ways[host].has_steps:
-                fleet.lose(host, Lost("no_step", "this way has no steps that hosts could share"))
-        sharing = {
-            host: frozenset(one for one in fleet.hosts if self._group(one) == self._group(host))
-            for host in fleet.hosts
-        }
-        asked = {
-            host: frozenset(min(ranks_of(self.targets[one], None)) for one in sharing[host])
-            for host in fleet.hosts
-        }
-
-        async def one(host: HostId) -> Pace:
-            reading = await self._ways[host].read(join(self._directories[host], "probe"), asked[host])
-            return pace_of(reading.points, reading.poll_s)
-
-        paces = await fleet.each("no_step", one)
-        fleet.require()
-        await asyncio.sleep(_APART_S)
-        return paces
-
-    def _named(self, hosts: Iterable[HostId]) -> str:
-        return ", ".join(self._fleet.names[host] for host in hosts)
-
-    def _group(self, host: HostId) -> str:
-        return self._holders.get(host, str(host))
-
-    def _choose(self, paces: Mapping[HostId, Pace], patience: float) -> Start:
-        fleet = self._fleet
-        known = {host: pace for host, pace in paces.items() if host in fleet.hosts}
-        answer_s = 2 * max((fleet.sessions[host].answer_s for host in known), default=1.0)
-        start = common_start(known, time.time(), answer_s, patience)
-        for host, ahead in start.strays.items():
-            fleet.lose(
-                host,
-                Lost(
-                    "stray",
-                    f"its step is {abs(ahead):.0f} {'ahead of' if ahead > 0 else 'behind'} the others' "
-                    "at the same moment: the same number is another iteration there",
-                    "was it restarted? It needs dynamic_profile.set_state to count as the others do",
-                ),
-            )
-        fleet.require()
-        return start
-
-    async def _send(self, requests: Mapping[HostId, Request], start: Start) -> Mapping[HostId, Lost]:
-        """Send to all hosts and return those that did not take it in time."""
-        fleet = self._fleet
-        hosts = fleet.hosts
-
-        async def send(host: HostId) -> Answer:
-            return await self._ways[host].send(requests[host])
-
-        answers: dict[HostId, Answer] = await fleet.each("refused", send)
-        missing = {host: Lost(one.state, one.reason) for host, one in answers.items() if one.state != "taken"}
-        end_s = time.monotonic() + start.hear_s + _LATE_S
-        waiting = [host for host in hosts if host in answers and host not in missing]
-        while waiting:
-            verified = await fleet.each(
-                "silent", lambda host: self._ways[host].verify(requests[host]), waiting
-            )
-            missing.update(
-                {
-                    host: Lost(one.state, one.reason)
-                    for host, one in verified.items()
-                    if one.state not in ("taken", "silent")
-                }
-            )
-            waiting = [host for host, one in verified.items() if one.state == "silent"]
-            if time.monotonic() > end_s:
-                missing.update({host: Lost("silent", verified[host].reason) for host in waiting})
-                break
-            if waiting:
-                await asyncio.sleep(_LOOK_S)
-        return missing
-
-    def _may_try_again(self, missing: Mapping[HostId, Lost]) -> bool:
-        """Whether more time may bring back hosts that the requirement needs."""
-        fleet = self._fleet
-        if all(one.word not in ("late", "silent") for one in missing.values()):
-            return False
-        n_left = len([host for host in fleet.hosts if host not in missing])
-        n_needed = len(fleet.names) if self._options.quorum is None else self._options.quorum
-        return n_left < n_needed
-
-    async def _take_back(self) -> None:
-        await self._fleet.each("unreachable", lambda host: self._ways[host].cancel())
-
-    async def _take_back_where_lost(self, lost: Mapping[HostId, Lost]) -> None:
-        async def cancel(host: HostId) -> None:
-            # A host that shares its file with hosts that took part must not take theirs back.
-            if not any(self._group(one) == self._group(host) for one in self._fleet.hosts):
-                await self._ways[host].cancel()
-
-        await self._fleet.each("unreachable", cancel, [host for host in lost if host in self._fleet.sessions])
-
-    async def _finish(
-        self, requests: Mapping[HostId, Request], start: Start, paces: Mapping[HostId, Pace]
-    ) -> Captured:
-        fleet, options = self._fleet, self._options
-        steps = next(iter(requests.values())).steps
-        step_s = max((pace.step_s for pace in paces.values()), default=1.0)
-        ended = await waited(fleet, self._ways, requests, start, step_s)
-        notes = check_times(fleet, ended, step_s)
-        await fleet.each("unreachable", lambda host: self._ways[host].put_back())
-        found = await parsed(fleet, self.targets, requests, options)
-        notes += same_steps(fleet, found, steps)
-        fleet.require()
-        begins = [
-            one.began_s for host, one in ended.items() if host in fleet.hosts and one.began_s is not None
-        ]
-        ends = [one.ended_s for host, one in ended.items() if host in fleet.hosts and one.ended_s is not None]
-        return Captured(
-            id=self.id,
-            steps=steps,
-            hosts=fleet.hosts,
-            lost=dict(fleet.lost),
-            directories={host: self.targets[host].root + requests[host].directory for host in fleet.hosts},
-            n_bytes=sum(one.n_bytes for host in fleet.hosts for one in found[host]),
-            busy_s=max(ends) - min(begins) if begins and ends else 0.0,
-            step_s=step_s,
-            notes=notes,
+def _requests(
+    prepared: Prepared, options: LiveOptions, start: Start, level: str, ranks: frozenset[int] | None
+) -> Mapping[HostId, Request]:
+    """Return what each host is asked; only the directory may differ, and not where hosts share a file."""
+    directories = prepared.directories(level if ranks is None else f"{level}-suspects")
+    parses = options.parse == "job"
+    return {
+        host: Request(
+            prepared.id, start.step, options.n_steps, options.warmup, directories[host], level, parses, ranks
         )
+        for host in prepared.asked_for(ranks)
+    }
 
-    async def clean(self) -> None:
-        """Remove from the hosts what was made there and is not wanted any more."""
 
-        async def one(host: HostId) -> None:
-            root = self.targets[host].root
-            await self._fleet.sessions[host].ask("remove", directory=root + self._directories[host])
+async def _sent(
+    prepared: Prepared, requests: Mapping[HostId, Request], start: Start
+) -> Mapping[HostId, Lost]:
+    """Send to all hosts and return those that did not take it in time."""
+    fleet, ways = prepared.fleet, prepared.ways
+    end_s = time.monotonic() + start.hear_s + _LATE_S
+    answers: dict[HostId, Answer] = await fleet.each(
+        "refused", lambda host: ways[host].send(requests[host]), tuple(requests)
+    )
+    missing: dict[HostId, Lost] = {}
+    while answers:
+        missing.update(
+            {
+                host: Lost(one.state, one.reason)
+                for host, one in answers.items()
+                if one.state not in ("taken", "silent")
+            }
+        )
+        waiting = [host for host, one in answers.items() if host not in missing and not one.is_known]
+        if time.monotonic() > end_s:
+            return {**missing, **{host: Lost("silent", answers[host].reason) for host in waiting}}
+        answers = await fleet.each("silent", lambda host: ways[host].verify(requests[host]), waiting)
+        if any(one.state == "silent" for one in answers.values()):
+            await asyncio.sleep(_LOOK_S)
+    return missing
 
-        try:
-            await self._fleet.each(
-                "unreachable", one, [host for host in self._directories if host in self._fleet.sessions]
-            )
-        except HostError:
-            return
+
+def _may_try_again(prepared: Prepared, options: LiveOptions, missing: Mapping[HostId, Lost]) -> bool:
+    """Whether more time may bring back hosts that the requirement needs."""
+    fleet = prepared.fleet
+    if all(one.word not in ("late", "silent") for one in missing.values()):
+        return False
+    n_left = len([host for host in fleet.hosts if host not in missing])
+    return n_left < (len(fleet.names) if options.quorum is None else options.quorum)
+
+
+async def _take_back(prepared: Prepared) -> None:
+    await prepared.fleet.each("unreachable", lambda host: prepared.ways[host].cancel(), tuple(prepared.ways))
+
+
+async def _at_once(prepared: Prepared, options: LiveOptions, say: Say, level: str) -> Captured:
+    """Capture by a way without common steps: all are told at the same moment, and say themselves when it ends."""
+    fleet = prepared.fleet
+    requests = {
+        host: Request(prepared.id, 0, options.n_steps, 0, prepared.ways[host].directory, level)
+        for host in fleet.hosts
+    }
+    answers = await fleet.each("refused", lambda host: prepared.ways[host].send(requests[host]))
+    for host, one in answers.items():
+        if one.state != "taken":
+            fleet.lose(host, Lost(one.state, one.reason))
+    try:
+        fleet.require()
+    except BaseException:
+        await to_its_end(asyncio.ensure_future(_take_back(prepared)))
+        raise
+    say(f"{len(fleet.hosts)} of {len(fleet.names)} hosts profile: each counts its own iterations from now on")
+    return await _finished(prepared, options, requests, 1.0, 0.0)
+
+
+async def _finished(
+    prepared: Prepared, options: LiveOptions, requests: Mapping[HostId, Request], step_s: float, wait_s: float
+) -> Captured:
+    """Wait for the end, have it parsed, and say what is there."""
+    fleet, ways = prepared.fleet, prepared.ways
+    hosts = tuple(requests)
+    ended = await waited(fleet, ways, requests, wait_s, step_s)
+    check_times(fleet, ended, step_s)
+    await fleet.each("unreachable", lambda host: ways[host].put_back(), tuple(ways))
+    there = await parsed(fleet, prepared.targets, requests, options, {h: ended[h].began_s for h in ended})
+    steps = next(iter(requests.values())).steps
+    notes = same_steps(fleet, there, steps)
+    fleet.require()
+    left = tuple(host for host in hosts if host in fleet.hosts)
+    begins = [one.began_s for host, one in ended.items() if host in left and one.began_s is not None]
+    ends = [one.ended_s for host, one in ended.items() if host in left and one.ended_s is not None]
+    roots = {host: prepared.targets[host].root + requests[host].directory for host in left}
+    return Captured(
+        id=prepared.id,
+        steps=steps,
+        hosts=left,
+        lost=dict(fleet.lost),
+        directories=roots,
+        captures={host: frozenset(one.path[len(roots[host]) + 1 :] for one in there[host]) for host in left},
+        n_bytes=sum(one.n_bytes for host in left for one in there[host]),
+        busy_s=max(ends) - min(begins) if begins and ends else 0.0,
+        step_s=step_s,
+        notes=notes,
+    )
+
+
+async def clean(prepared: Prepared) -> None:
+    """Remove from the hosts what was made there."""
+
+    async def one(host: HostId) -> None:
+        directory = prepared.targets[host].root + join(prepared.bases[host], prepared.id)
+        await prepared.fleet.sessions[host].ask("remove", directory=directory)
+
+    await prepared.fleet.each(
+        "unreachable", one, [host for host in prepared.bases if host in prepared.fleet.sessions]
+    )

@@ -17,10 +17,11 @@ from cluster_collect.runner import run_interruptibly
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.pool import collect
 from cluster_collect.wording import format_bytes, format_seconds
-from cluster_live.capture import Capture, Say
+from cluster_live.capture import Say, capture
 from cluster_live.fleet import opened_fleet
 from cluster_live.options import LiveOptions
 from cluster_live.outcome import Captured, Lost
+from cluster_live.prepare import earlier_bytes, found, held, made, peeked
 from cluster_run.errors import ExitCode, worst
 from cluster_run.ids import HostId
 from cluster_run.manifest import Manifest, Origin
@@ -95,10 +96,9 @@ def _say(line: str) -> None:
 async def previewed(hosts: Hosts, live: LiveOptions) -> str:
     """Return what a capture would do, how long it would take and how much it would bring; nothing is sent."""
     async with opened_fleet(hosts.specs, hosts.options, live.quorum) as fleet:
-        capture = Capture(fleet, {spec.host: spec for spec in hosts.specs}, live, lambda _: None)
-        await capture.look()
-        paces = await capture.peek()
-        targets = [capture.targets[host] for host in fleet.hosts]
+        prepared = await found(fleet, {spec.host: spec for spec in hosts.specs}, live)
+        paces = await peeked(prepared)
+        targets = [prepared.targets[host] for host in fleet.hosts]
         n_ranks = sum(len(target.ranks) for target in targets)
         lines = [
             f"{targets[0].job.text}: {n_ranks} ranks on {len(targets)} of {len(fleet.names)} hosts, "
@@ -118,7 +118,7 @@ async def previewed(hosts: Hosts, live: LiveOptions) -> str:
             lines.append(
                 f"would capture {live.n_steps} steps; how long one takes is not known before the job is asked"
             )
-        seen = await capture.earlier_bytes()
+        seen = await earlier_bytes(prepared)
         lines.append(
             f"about {format_bytes(seen * n_ranks * live.n_steps)} on the hosts, as an earlier one took "
             f"{format_bytes(seen)} a rank and step"
@@ -136,10 +136,10 @@ async def taken(hosts: Hosts, live: LiveOptions, run: Path, watch: ProgressListe
     """
     specs = {spec.host: spec for spec in hosts.specs}
     async with opened_fleet(hosts.specs, hosts.options, live.quorum) as fleet:
-        capture = Capture(fleet, specs, live, say)
-        await capture.look()
-        await capture.prepare()
-        captured = await capture.take("Level0" if live.zoom else live.level)
+        prepared = await found(fleet, specs, live)
+        await held(prepared)
+        await made(prepared)
+        captured = await capture(prepared, live, say, "Level0" if live.zoom else live.level)
         manifest = await _collected(hosts, captured, run, watch)
         return Taken(captured, manifest, run)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from posixpath import join
 from typing import Any
 
-from cluster_live.common_start import TOLERANCE_S, Start
+from cluster_live.common_start import TOLERANCE_S
 from cluster_live.fleet import Fleet
 from cluster_live.options import LiveOptions
 from cluster_live.outcome import Lost
@@ -21,6 +20,8 @@ from cluster_run.ids import HostId
 _LOOK_S = 0.5
 #: A captured step takes longer than others, and a job may just write a checkpoint.
 _SLOWER, _MORE_S = 10.0, 30.0
+#: Times of files are of another clock than ours, and MindSpore's and the daemon's are told late.
+_CLOCK_S = 15.0
 
 
 @dataclass(frozen=True)
@@ -34,22 +35,14 @@ class Found:
     n_bytes: int
 
 
-def directories_of(
-    made: Mapping[HostId, str], level: str, ranks: frozenset[int] | None
-) -> Mapping[HostId, str]:
-    """Return where a capture of a level goes: all ranks, and some of them, beside each other."""
-    name = level if ranks is None else f"{level}-suspects"
-    return {host: join(directory, name) for host, directory in made.items()}
-
-
 async def waited(
-    fleet: Fleet, ways: Mapping[HostId, Way], requests: Mapping[HostId, Request], start: Start, step_s: float
+    fleet: Fleet, ways: Mapping[HostId, Way], requests: Mapping[HostId, Request], wait_s: float, step_s: float
 ) -> Mapping[HostId, Progress]:
     """Wait for the end of the capture on every host; those where it does not come are lost."""
     n = max(one.warmup + one.n_steps for one in requests.values())
-    end_s = time.monotonic() + start.wait_s * 2 + n * step_s * _SLOWER + _MORE_S
+    end_s = time.monotonic() + wait_s * 2 + n * step_s * _SLOWER + _MORE_S
     done: dict[HostId, Progress] = {}
-    waiting = list(fleet.hosts)
+    waiting = [host for host in requests if host in fleet.hosts]
     while waiting:
         came = await fleet.each("unfinished", lambda host: ways[host].progress(requests[host]), waiting)
         for host, one in came.items():
@@ -70,26 +63,29 @@ async def waited(
     return done
 
 
-def check_times(fleet: Fleet, ended: Mapping[HostId, Progress], step_s: float) -> tuple[str, ...]:
+def check_times(fleet: Fleet, ended: Mapping[HostId, Progress], step_s: float) -> None:
     """Lose hosts whose capture began at another moment than the others': their number was another iteration.
 
     Ranks of a job are in step with each other, so an iteration begins on all within a step; hosts' clocks are
     known to half the time of an answer.
     """
     begins = {host: one.began_s for host, one in ended.items() if one.began_s is not None}
-    if len(begins) < 2:
-        return ()
-    middle = statistics.median(begins.values())
+    middle = statistics.median(begins.values() or [0.0])
     for host, began_s in begins.items():
         if abs(began_s - middle) > TOLERANCE_S + 3 * step_s + fleet.sessions[host].answer_s:
             side = "after" if began_s > middle else "before"
             reason = f"its capture began {abs(began_s - middle):.1f} s {side} the others'"
             fleet.lose(host, Lost("stray", f"{reason}: the same number was another iteration there"))
-    return ()
 
 
-async def _found(fleet: Fleet, host: HostId, directory: str) -> Sequence[Found]:
-    return [_one(told) for told in await fleet.sessions[host].ask("captures", directory=directory)]
+async def _found(
+    fleet: Fleet, host: HostId, directory: str, mine: Collection[int], since_s: float | None
+) -> Sequence[Found]:
+    """Return the host's own captures: others lie there where hosts share a file system."""
+    session = fleet.sessions[host]
+    at_s = 0.0 if since_s is None else since_s + session.clock_offset_s - _CLOCK_S
+    told = map(_one, await session.ask("captures", directory=directory, since_s=at_s))
+    return [one for one in told if not mine or one.rank is None or one.rank in mine]
 
 
 def _one(told: Mapping[str, Any]) -> Found:
@@ -104,17 +100,28 @@ def _one(told: Mapping[str, Any]) -> Found:
 
 
 async def parsed(
-    fleet: Fleet, targets: Mapping[HostId, Target], requests: Mapping[HostId, Request], options: LiveOptions
+    fleet: Fleet,
+    targets: Mapping[HostId, Target],
+    requests: Mapping[HostId, Request],
+    options: LiveOptions,
+    began: Mapping[HostId, float | None],
 ) -> Mapping[HostId, Sequence[Found]]:
-    """Have the captures of every host parsed, by who was chosen for it; hosts without are lost."""
+    """Have the captures of every host parsed, by who was chosen for it; hosts without are lost.
+
+    Only captures of this request count: those that were made since it began.
+    """
     end_s = time.monotonic() + options.deadline_s
 
     async def one(host: HostId) -> Sequence[Found]:
         request = requests[host]
         directory = targets[host].root + request.directory
-        # Ours alone, where hosts share a file system and so a directory.
         mine = ranks_of(targets[host], request.ranks)
-        there = [one for one in await _found(fleet, host, directory) if one.rank is None or one.rank in mine]
+        there = await _found(fleet, host, directory, mine, began.get(host))
+        # The rank that tells the end may be the first of its host.
+        last_s = time.monotonic() + _MORE_S
+        while len(there) < len(mine) and time.monotonic() < last_s:
+            await asyncio.sleep(_LOOK_S)
+            there = await _found(fleet, host, directory, mine, began.get(host))
         left = [one.path for one in there if not one.is_parsed]
         trouble = ""
         if left and options.parse == "host":
@@ -128,10 +135,8 @@ async def parsed(
             )
         while options.parse == "job" and time.monotonic() < end_s and not all(one.is_parsed for one in there):
             await asyncio.sleep(_LOOK_S)
-            there = [
-                one for one in await _found(fleet, host, directory) if one.rank is None or one.rank in mine
-            ]
-        there = [one for one in await _found(fleet, host, directory) if one.rank is None or one.rank in mine]
+            there = await _found(fleet, host, directory, mine, began.get(host))
+        there = await _found(fleet, host, directory, mine, began.get(host))
         n_left = sum(not one.is_parsed for one in there)
         if options.parse != "never" and (n_left or len(there) < len(mine)):
             fleet.lose(
@@ -144,7 +149,8 @@ async def parsed(
             )
         return there
 
-    return await fleet.each("unparsed", one)
+    hosts = [host for host in requests if host in fleet.hosts]
+    return await fleet.each("unparsed", one, hosts)
 
 
 def same_steps(fleet: Fleet, found: Mapping[HostId, Sequence[Found]], wanted: range) -> tuple[str, ...]:

@@ -49,6 +49,8 @@ class Captured:
     hosts: tuple[HostId, ...]
     lost: Mapping[HostId, Lost]
     directories: Mapping[HostId, str] = field(default_factory=dict)
+    #: The captures of each host, by their paths below its directory.
+    captures: Mapping[HostId, frozenset[str]] = field(default_factory=dict)
     n_bytes: int = 0
     busy_s: float = 0.0
     step_s: float = 0.0

@@ -79,10 +79,18 @@ class Session:
     async def ask(self, do: str, deadline_s: float | None = None, **arguments: Any) -> Any:
         """Ask for one thing and return the answer.
 
+        Who is cancelled meanwhile leaves the question to be answered, so that what undoes it can be asked
+        for.
+
         Raises:
             HeldError: another capture holds what is asked for.
             HostError: the host could not do it, or is gone.
         """
+        asking = asyncio.ensure_future(self._ask(do, deadline_s, arguments))
+        asking.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(asking)
+
+    async def _ask(self, do: str, deadline_s: float | None, arguments: Mapping[str, Any]) -> Any:
         async with self._turn:
             if self._running is None or self._is_broken:
                 raise LostConnectionError("the connection to the host is gone")
@@ -91,7 +99,7 @@ class Session:
             try:
                 self._running.send(line)
                 answer = await self._next_answer(deadline_s or self._deadline_s)
-            except (StalledError, LostConnectionError, HostileDataError, asyncio.CancelledError):
+            except (StalledError, LostConnectionError, HostileDataError):
                 self._is_broken = True  # an answer that comes later would be taken for the next one's
                 raise
         if deadline_s is None:
@@ -164,14 +172,14 @@ async def opened(spec: HostSpec, dialer: Dialer, deadline_s: float) -> AsyncIter
             await session.begin(running)
             yield session
         finally:
-            await _to_its_end(asyncio.ensure_future(session.end()))
+            await to_its_end(asyncio.ensure_future(session.end()))
     finally:
         if running is not None:
             await running.close()
         await connection.close()
 
 
-async def _to_its_end(work: asyncio.Future[Any]) -> None:
+async def to_its_end(work: asyncio.Future[Any]) -> None:
     """Wait for what must not be left half done, even if who waits is cancelled meanwhile."""
     is_cancelled = False
     while not work.done():

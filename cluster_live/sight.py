@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from cluster_collect.faults import HostileDataError
@@ -67,6 +67,8 @@ class Process:
     command: tuple[str, ...]
     root: str
     memory: Memory | None
+    #: Where a server of vLLM writes its profiles, as far as its environment says it.
+    profile_directory: str = ""
 
     @property
     def is_monitor(self) -> bool:
@@ -104,8 +106,6 @@ class Sight:
     processes: tuple[Process, ...]
     memory: tuple[MemoryFile, ...] = ()
     n_hidden: int = 0
-    #: Without this a host may be asked for the same by two inventories' names.
-    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def sight_of(host: HostId, answer: Any) -> Sight:
@@ -155,6 +155,7 @@ def _process(one: Mapping[str, Any]) -> Process:
             bool(memory["is_deleted"]),
             None if memory["made_s"] is None else float(memory["made_s"]),
         ),
+        profile_directory=environment.get("VLLM_TORCH_PROFILER_DIR", ""),
     )
 
 

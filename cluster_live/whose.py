@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from cluster_live.sight import JobName, Process, Sight, WayName
@@ -17,7 +17,7 @@ from cluster_run.ids import HostId
 
 RefusalKind = Literal[
     "no_job", "not_started_for_it", "shared_memory", "orphan", "no_monitor", "old_memory", "several_jobs",
-    "other_job", "hidden", "several_settings", "doubled_rank", "several_servers",
+    "other_job", "hidden", "several_settings", "doubled_rank",
 ]  # fmt: skip
 #: The clock of processes ticks in hundredths, and file times come from another one.
 _CLOCK_S = 2.0
@@ -73,8 +73,8 @@ LINES: Mapping[WayName, tuple[str, str]] = {
         "export MSMONITOR_USE_DAEMON=1",
     ),
     "mindspore": (
-        'monitor = DynamicProfilerMonitor(cfg_path="/a/directory/of/this/job")',
-        "model.train(…, callbacks=[…, StopAtStep-like callback or monitor.step() in your own loop])",
+        'monitor = DynamicProfilerMonitor(cfg_path="/a/directory/of/this/job")    # in the script',
+        "monitor.step()    # at the end of each step of your loop",
     ),
     "vllm": (
         'vllm serve … --profiler-config \'{"profiler": "torch", "torch_profiler_dir": "/data/prof",',
@@ -114,6 +114,12 @@ def _jobs_meant(sights: Sequence[Sight], wanted: str) -> frozenset[JobName]:
     )
 
 
+def _is_wanted(process: Process, wanted: str, names: frozenset[JobName]) -> bool:
+    # A directory is all that tells MindSpore's jobs, and it is not in any process.
+    is_named_so = process.way == "mindspore" and wanted.startswith("/")
+    return process.job in names or is_named_so or _is_meant(process, wanted)
+
+
 def _is_meant(process: Process, wanted: str) -> bool:
     if wanted.startswith("/"):
         directory = wanted.rstrip("/")
@@ -127,11 +133,11 @@ def _decide_host(
 ) -> Target | Refusal:
     by_memory: dict[str, list[Process]] = defaultdict(list)
     for process in sight.processes:
-        by_memory[process.memory.id if process.memory else f"server {process.pid}"].append(process)
+        by_memory[process.memory.id if process.memory else "servers"].append(process)
     groups = [
         group
         for group in by_memory.values()
-        if (names is None or any(one.job in names or _is_meant(one, wanted) for one in group))
+        if (names is None or any(_is_wanted(one, wanted, names) for one in group))
         and (via is None or any(one.way == via for one in group))
     ]
     if not groups:
@@ -139,7 +145,7 @@ def _decide_host(
     if len(groups) > 1:
         told = "; ".join(sorted(_told(group) for group in groups))
         return Refusal("several_jobs", f"several jobs wait for captures here: {told}", "name one with --job")
-    return _decide_group(sight, groups[0], wanted, names)
+    return _decide_group(sight, groups[0], wanted)
 
 
 def _nobody(sight: Sight, wanted: str, via: WayName | None) -> Refusal:
@@ -167,9 +173,7 @@ def _told(group: Sequence[Process]) -> str:
     return f"{group[0].job.text} (ranks {ranks[0]}–{ranks[-1]})" if ranks else group[0].job.text
 
 
-def _decide_group(
-    sight: Sight, group: Sequence[Process], wanted: str, names: frozenset[JobName] | None
-) -> Target | Refusal:
+def _decide_group(sight: Sight, group: Sequence[Process], wanted: str) -> Target | Refusal:
     """Decide on all processes that share one memory file."""
     if group[0].memory is None:
         return Target(sight.host, "vllm", group[0].job, tuple(group))
@@ -183,8 +187,12 @@ def _decide_group(
             f"end it (kill {orphans[0].pid}) and remove {_SHARED}/{group[0].memory.name}; the running job "
             "can be captured after its next start only",
         )
-    monitors = [one for one in group if one.is_monitor or _is_forked_from(one, group)]
-    ranks = [one for one in group if one not in monitors]
+    # A rank's children map what it maps: those that load its data have no other part in this.
+    children = [one for one in group if one.is_monitor or _is_forked_from(one, group)]
+    ranks = [one for one in group if one not in children]
+    named = [one for one in children if one.is_monitor]
+    # MindSpore gives its monitor no name; that some child is there is all that can be told.
+    monitors = named if named or not ranks or ranks[0].way != "mindspore" else children[:1]
     jobs = {(one.job, one.configuration, one.asks_daemon) for one in ranks}
     if len({one.job for one in ranks}) > 1:
         told = "; ".join(sorted({one.job.text for one in ranks}))
@@ -200,11 +208,11 @@ def _decide_group(
             f"ranks that share one memory file were started for different configurations: {told}",
             "these may be two jobs: nothing is sent to them",
         )
-    return _with_monitor(sight, ranks, monitors, wanted, names)
+    return _with_monitor(sight, ranks, monitors, wanted)
 
 
 def _is_forked_from(one: Process, group: Sequence[Process]) -> bool:
-    """Whether it is a child of a rank that runs the same command: a monitor whose name is not set."""
+    """Whether it was forked from a rank: it then runs the same command, under the same environment."""
     return any(
         one.parent == other.pid and one.rank == other.rank and one.command == other.command for other in group
     )
@@ -215,10 +223,12 @@ def _with_monitor(
     ranks: Sequence[Process],
     monitors: Sequence[Process],
     wanted: str,
-    names: frozenset[JobName] | None,
 ) -> Target | Refusal:
     memory = ranks[0].memory if ranks else None
     way = ranks[0].way if ranks else None
+    if way == "mindspore" and wanted.startswith("/"):
+        # Its environment does not say where its configuration is: the user does.
+        ranks = [replace(one, configuration=wanted.rstrip("/")) for one in ranks]
     if memory is None or way is None:
         return Refusal(
             "not_started_for_it",

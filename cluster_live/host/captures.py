@@ -39,13 +39,14 @@ def remove(directory: str) -> bool:
     return True
 
 
-def captures(directory: str) -> list[dict[str, Any]]:
-    """Return each capture below a directory: rank, steps, bytes, and whether it is there whole and parsed."""
+def captures(directory: str, since_s: float = 0.0) -> list[dict[str, Any]]:
+    """Return each capture below a directory since a time: rank, steps, bytes, and whether it is parsed."""
     found = []
     for at, folders, _ in os.walk(directory):
         for name in [one for one in folders if _CAPTURE.search(one)]:
             folders.remove(name)
-            found.append(_capture(os.path.join(at, name)))
+            if os.stat(os.path.join(at, name)).st_mtime >= since_s:
+                found.append(_capture(os.path.join(at, name)))
     return found
 
 

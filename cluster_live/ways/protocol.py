@@ -55,11 +55,16 @@ class Reading:
 
 @dataclass(frozen=True)
 class Answer:
-    """How a host took a request; `ranks` are those that did not, where that is known."""
+    """How a host took a request; where it was only sent, whether it arrives is still to be verified."""
 
     state: State
     reason: str = ""
-    ranks: tuple[int, ...] = ()
+    is_verified: bool = True
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is nothing more to be seen."""
+        return self.state != "silent" and self.is_verified
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,8 @@ class Way(Protocol):
 
     #: Whether a start step can be given that all hosts then share.
     has_steps: bool
+    #: Where captures go that cannot be sent elsewhere.
+    directory: str
 
     async def hold(self, owner: str) -> str:
         """Take the host's lock; return the host that sends for this one, itself in most cases."""

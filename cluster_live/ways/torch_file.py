@@ -90,6 +90,7 @@ class FileWay:
     """The configuration file of one host's job."""
 
     has_steps = True
+    directory = ""
 
     def __init__(self, session: Session, target: Target, settings: Settings) -> None:
         self._session = session
@@ -184,7 +185,7 @@ class FileWay:
         if self._writes:
             await self._undo_at_end()
             await self._session.ask("replace", path=self._path, text=configuration(request))
-        return Answer("taken")
+        return Answer("taken", is_verified=False)
 
     async def verify(self, request: Request) -> Answer:
         """Return whether every rank's log says that it took this start."""
@@ -194,7 +195,7 @@ class FileWay:
         taken = {one.rank for one in since if one.kind == "accepted" and one.n == request.start}
         silent = sorted(wanted - taken)
         if silent:
-            return Answer("silent", f"{_ranks(silent)} did not say to have taken it", tuple(silent))
+            return Answer("silent", f"{_ranks(silent)} did not say to have taken it")
         return Answer("taken")
 
     async def progress(self, request: Request) -> Progress:

@@ -1,0 +1,384 @@
+"""msMonitor's daemon on a host: one request a connection, a length and JSON, in TLS if it has certificates.
+
+The program on the host only carries the bytes: no port has to be forwarded, and no certificate leaves this
+machine. The daemon passes a text on to the one process of a job that reads for all of its ranks there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import json
+import ssl
+import struct
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cluster_collect.faults import RemoteFailureError, SshSetupError
+from cluster_live.common_start import Point
+from cluster_live.session import Session
+from cluster_live.ways.protocol import Answer, Progress, Reading, Request, Settings
+from cluster_live.whose import Target
+
+PORT = 1778
+_LOCK_DIRECTORY = "/dev/shm"  # noqa: S108 - where the job's own memory file is
+_LENGTH = struct.Struct("=i")
+_MOST_BYTES = 8192
+#: The job tells its step once a second, and at a step: two tellings of long steps may be minutes apart.
+_LOOK_S = 0.25
+_READ_DEADLINE_S = 200.0
+_PEEK_S = 2.5
+#: torch_npu's monitor asks the daemon so often: every 2 s until step 11, then as long as that step took.
+_EARLY_STEP, _EARLY_POLL_S, _LEAST_POLL_S, _LONGEST_POLL_S = 11, 2.0, 1.0, 50.0
+_links = itertools.count()
+
+
+@dataclass(frozen=True)
+class Status:
+    """What the daemon says of the job's profiler; steps are -1 where it does not."""
+
+    state: str
+    monitor: str
+    step: int
+    start: int
+    stop: int
+
+
+@dataclass
+class Daemon:
+    """One host's daemon."""
+
+    session: Session
+    port: int
+    context: ssl.SSLContext | None = field(default=None, repr=False)
+
+    async def ask(self, request: Mapping[str, object]) -> Mapping[str, Any]:
+        """Send one request and return the answer.
+
+        Raises:
+            RemoteFailureError: nothing listens there, or it is no msMonitor.
+        """
+        frame = framed(request)
+        wire = _Wire(self.session, self.port)
+        try:
+            answer = await (wire.plain(frame) if self.context is None else wire.secret(frame, self.context))
+        finally:
+            await wire.close()
+        try:
+            document: Mapping[str, Any] = json.loads(answer)
+            document.keys()
+        except (ValueError, AttributeError):
+            raise RemoteFailureError(
+                f"port {self.port} does not answer as msMonitor does",
+                "does it want TLS (--msmonitor-certs), or is another program there?",
+            ) from None
+        return document
+
+    async def status(self) -> Status:
+        """Return how the job's profiler is."""
+        told = await self.ask({"fn": "getStatus"})
+        if "nputrace" not in told:
+            raise RemoteFailureError(
+                f"port {self.port} is a dynolog that knows nothing of Ascend",
+                "start the dynolog of msMonitor there",
+            )
+        steps = (int(told.get(name, -1)) for name in ("current_step", "start_step", "stop_step"))
+        return Status(str(told["nputrace"]), str(told.get("npumonitor", "")), *steps)
+
+
+class _Wire:
+    """One connection to the daemon."""
+
+    def __init__(self, session: Session, port: int) -> None:
+        self._session = session
+        self._port = port
+        self._link = next(_links)
+        self._is_open = False
+
+    async def close(self) -> None:
+        """Close it."""
+        if self._is_open:
+            self._is_open = False
+            await self._session.ask("talk", link=self._link, port=self._port, ends=True)
+
+    async def _exchange(self, data: bytes, wants: bool) -> bytes:
+        """Send and, if `wants`, return what comes; empty at its end."""
+        self._is_open = False  # where this fails the program has closed it
+        told = await self._session.ask(
+            "talk", link=self._link, port=self._port, data=base64.b64encode(data).decode(), wants=wants
+        )
+        self._is_open = True
+        return base64.b64decode(told) if told else b""
+
+    async def plain(self, frame: bytes) -> bytes:
+        """Return the answer to a frame, without its length."""
+        received = await self._exchange(frame, wants=True)
+        while received and not _is_whole(received):
+            more = await self._exchange(b"", wants=True)
+            if not more:
+                break
+            received += more
+        return received[_LENGTH.size :]
+
+    async def secret(self, frame: bytes, context: ssl.SSLContext) -> bytes:
+        """Do the same in TLS, which ends here."""
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context.wrap_bio(incoming, outgoing, server_hostname=None)
+        received = b""
+        is_shaken = is_sent = False
+        while True:
+            try:
+                if not is_shaken:
+                    tls.do_handshake()
+                    is_shaken = True
+                if not is_sent:
+                    tls.write(frame)
+                    is_sent = True
+                piece = tls.read(_MOST_BYTES)
+                received += piece
+                if not piece or _is_whole(received):
+                    return received[_LENGTH.size :]
+            except ssl.SSLWantReadError:
+                data = await self._exchange(outgoing.read(), wants=True)
+                if data:
+                    incoming.write(data)
+                else:
+                    incoming.write_eof()
+            except ssl.SSLError as error:
+                raise RemoteFailureError(
+                    f"port {self._port} and our certificates do not agree: {error.reason or error}",
+                    "look at --msmonitor-certs; the daemon checks ours, and we check its",
+                ) from None
+
+
+def framed(request: Mapping[str, object]) -> bytes:
+    """Return a request as it travels.
+
+    Raises:
+        RemoteFailureError: it is longer than the daemon takes.
+    """
+    content = json.dumps(request).encode()
+    if not 0 < len(content) < _MOST_BYTES:
+        raise RemoteFailureError("a request is longer than msMonitor takes", "give a shorter --live-dir")
+    return _LENGTH.pack(len(content)) + content
+
+
+def _is_whole(received: bytes) -> bool:
+    return len(received) >= _LENGTH.size and len(received) >= _LENGTH.size + _LENGTH.unpack_from(received)[0]
+
+
+def client_context(directory: str) -> ssl.SSLContext | None:
+    """Return how TLS is spoken with ca.crt, client.crt and client.key of a directory; None without one.
+
+    Raises:
+        SshSetupError: they cannot be used.
+    """
+    if not directory:
+        return None
+    here = Path(directory).expanduser()
+    try:
+        context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=here / "ca.crt")
+        context.load_cert_chain(here / "client.crt", here / "client.key")
+    except OSError as error:
+        raise SshSetupError(
+            f"{directory}: the certificates cannot be used: {error}",
+            "it needs ca.crt, client.crt and client.key",
+        ) from None
+    # The daemon is reached on its own loopback, under whatever name its certificate has.
+    context.check_hostname = False
+    return context
+
+
+def text_of(request: Request) -> str:
+    """Return a request as the daemon passes it on: one setting a line, without which the job's step would fail."""
+    ranks = "None" if request.ranks is None else ",".join(map(str, sorted(request.ranks)))
+    parses = str(request.parses).lower()
+    values: Mapping[str, object] = {
+        "ACTIVITIES_LOG_FILE": request.directory,
+        "PROFILE_START_ITERATION": 0,
+        "PROFILE_START_STEP": request.start,
+        "ACTIVITIES_ITERATIONS": request.n_steps,
+        "WARMUP_ITERATIONS": request.warmup,
+        "PROFILE_RECORD_SHAPES": "false",
+        "PROFILE_PROFILE_MEMORY": "false",
+        "PROFILE_WITH_STACK": "false",
+        "PROFILE_WITH_FLOPS": "false",
+        "PROFILE_WITH_MODULES": "false",
+        "PROFILE_ACTIVITIES": "CPU,NPU",
+        "PROFILE_ANALYSE": parses,
+        "PROFILE_ASYNC_MODE": parses,
+        "PROFILE_PROFILER_LEVEL": request.level,
+        "PROFILE_AIC_METRICS": "AiCoreNone",
+        "PROFILE_L2_CACHE": "false",
+        "PROFILE_OP_ATTR": "false",
+        "PROFILE_MSPROF_TX": "false",
+        "PROFILE_GC_DETECT_THRESHOLD": "None",
+        "PROFILE_DATA_SIMPLIFICATION": "true",
+        "PROFILE_EXPORT_TYPE": "Text",
+        "PROFILE_IS_RANK": str(request.ranks is not None).lower(),
+        "PROFILE_RANK_LIST": ranks,
+    }
+    return "\n".join(f"{name}={value}" for name, value in values.items())
+
+
+class MsMonitorWay:
+    """A job that asks the daemon of its host."""
+
+    has_steps = True
+    directory = ""
+
+    def __init__(self, session: Session, target: Target, settings: Settings) -> None:
+        self._session = session
+        self._target = target
+        self._daemon = Daemon(session, settings.port or PORT, client_context(settings.certificates))
+        self._points: list[Point] = []
+        self._began_s: float | None = None
+        self._ended_s: float | None = None
+        self._has_sent = False
+
+    async def hold(self, owner: str) -> str:
+        """Lock the daemon, by a file that is no more than that."""
+        name = f".cluster-live-{self._daemon.port}.lock"
+        host = str(self._session.host)
+        await self._session.ask("lock", directory=_LOCK_DIRECTORY, name=name, owner=owner, host=host)
+        return host
+
+    async def pending(self) -> str:
+        """Return what the daemon says that others wait for."""
+        status = await self._daemon.status()
+        if status.state in ("Ready", "Running"):
+            return f"the daemon has a capture of steps {status.start}–{status.stop}, {status.state.lower()}"
+        if status.monitor == "Running":
+            return "npu-monitor runs, and the daemon refuses captures beside it"
+        if status.state == "Uninitialized":
+            raise RemoteFailureError(
+                "the daemon has heard of no job", "is its HOME that of the job? They meet at ~/dynolog.sock"
+            )
+        return ""
+
+    async def peek(self) -> Reading:
+        """Return the steps of a short time."""
+        return await self._watch(_PEEK_S)
+
+    async def read(self, directory: str, ranks: frozenset[int]) -> Reading:
+        """Watch the step until it has changed twice: nothing is asked of the job."""
+        reading = await self._watch(_READ_DEADLINE_S, n_wanted=3)
+        if len(reading.points) < 2:
+            raise RemoteFailureError(
+                f"its step did not change for {_READ_DEADLINE_S:g} s",
+                "does the job make steps? In MindSpore only dp.step() tells them",
+            )
+        return reading
+
+    async def _watch(self, longest_s: float, n_wanted: int = 100) -> Reading:
+        self._points.clear()
+        end_s = time.monotonic() + longest_s
+        while len(self._points) < n_wanted and time.monotonic() < end_s:
+            step = (await self._daemon.status()).step
+            if step >= 0 and (not self._points or step > self._points[-1].step):
+                self._points.append(Point(time.time(), step))
+            await asyncio.sleep(_LOOK_S)
+        return Reading(tuple(self._points[1:] if len(self._points) > 2 else self._points), self._poll_s())
+
+    def _poll_s(self) -> float:
+        if len(self._points) < 2 or self._points[0].step <= _EARLY_STEP:
+            return _EARLY_POLL_S
+        first, last = self._points[0], self._points[-1]
+        step_s = (last.at_s - first.at_s) / (last.step - first.step)
+        return min(_LONGEST_POLL_S, max(_LEAST_POLL_S, step_s))
+
+    async def send(self, request: Request) -> Answer:
+        """Send the text to the process that reads for the job, and to no other."""
+        self._began_s = self._ended_s = None
+        answer = await self._send(text_of(request))
+        if answer.state == "taken":
+            self._has_sent = True
+            await self._undo_at_end()
+        return answer
+
+    async def _send(self, text: str) -> Answer:
+        monitor = self._target.monitor
+        pids = [monitor.inner_pid] if monitor is not None else [one.inner_pid for one in self._target.ranks]
+        told = await self._daemon.ask(_request(text, pids))
+        if told.get("status") == "failed" or told.get("commandStatus") != "effective":
+            status = await self._daemon.status()
+            return Answer(
+                "refused",
+                f"the daemon says {told.get('commandStatus') or told.get('status')!s}: trace {status.state}, "
+                f"monitor {status.monitor}; it knows none of the processes {pids}, or npu-monitor runs",
+            )
+        if told.get("activityProfilersBusy"):
+            return Answer("busy", "an earlier text waits at the daemon, and ours was dropped")
+        matched = told.get("processesMatched") or []
+        if len(matched) != 1:
+            return Answer("other", f"the daemon gave the text to {len(matched)} processes: {matched}")
+        return Answer("taken", is_verified=False)
+
+    async def _undo_at_end(self) -> None:
+        """Have the program on the host cancel when we are gone; TLS it cannot speak: our key stays here."""
+        if self._daemon.context is not None:
+            return
+        monitor = self._target.monitor
+        pids = [monitor.inner_pid] if monitor is not None else [one.inner_pid for one in self._target.ranks]
+        frame = framed(_request(text_of(_NOTHING), pids))
+        data = base64.b64encode(frame).decode()
+        talk = {
+            "do": "talk",
+            "link": next(_links),
+            "port": self._daemon.port,
+            "data": data,
+            "wants": True,
+            "ends": True,
+        }
+        await self._session.ask("at_end", requests=[talk])
+
+    async def verify(self, request: Request) -> Answer:
+        """Return whether the job is ready for this start, as it tells once a second."""
+        status = await self._daemon.status()
+        if status.state in ("Ready", "Running"):
+            if status.start == request.start:
+                return Answer("taken")
+            return Answer(
+                "other", f"the job waits for step {status.start}, which somebody else has asked for"
+            )
+        if status.step > request.start:
+            return Answer(
+                "late", f"the job was at step {status.step} before it was ready for {request.start}"
+            )
+        return Answer("silent", f"the job is at step {status.step}, and not ready for {request.start}")
+
+    async def progress(self, request: Request) -> Progress:
+        """Return how far it is: a short capture is over before it is ever told to run."""
+        status = await self._daemon.status()
+        now_s = time.time()
+        if self._began_s is None and status.step >= request.start:
+            self._began_s = now_s
+            await self._session.ask("at_end", requests=[])
+        if self._ended_s is None and status.step >= request.end and status.state == "Idle":
+            self._ended_s = now_s
+        return Progress(self._began_s is not None, self._ended_s is not None, self._began_s, self._ended_s)
+
+    async def cancel(self) -> None:
+        """Send a start that is past, as often as the daemon still holds an earlier text."""
+        end_s = time.monotonic() + self._poll_s() + 2.0
+        while self._has_sent and time.monotonic() < end_s:
+            if (await self._send(text_of(_NOTHING))).state != "busy":
+                break
+            await asyncio.sleep(_LOOK_S)
+        self._has_sent = False
+
+    async def put_back(self) -> None:
+        """Nothing was changed that stays."""
+        await self._session.ask("at_end", requests=[])
+
+
+def _request(text: str, pids: list[int]) -> Mapping[str, object]:
+    # More processes than there can be: the daemon counts those of the whole host.
+    return {"fn": "setKinetOnDemandRequest", "config": text, "job_id": 0, "pids": pids, "process_limit": 64}
+
+
+_NOTHING = Request("", 0, 1, 0, "./", "Level0")
