@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from posixpath import join
 
 from cluster_live.common_start import Pace, Start, common_start, pace_of
 from cluster_live.finish import check_times, parsed, same_steps, waited
+from cluster_live.fleet import Say
 from cluster_live.options import LiveOptions
 from cluster_live.outcome import Captured, Lost
 from cluster_live.prepare import Prepared
@@ -26,8 +27,6 @@ _APART_S = 2.0
 _LOOK_S = 0.4
 #: What a host did is told at the job's next step, and in a log that is read now and then.
 _LATE_S = 1.0
-
-Say = Callable[[str], None]
 
 
 async def capture(
@@ -100,6 +99,8 @@ async def _agreed(
             break
         say(f"{_named(prepared, missing)}: {next(iter(missing.values())).reason}; once more, with more time")
         await _take_back(prepared)
+        # Two readings some seconds apart tell how fast the job is now, where one may rest on its whole past.
+        paces = await _read(prepared)
     for host, why in missing.items():
         fleet.lose(host, why)
     fleet.require()
@@ -182,11 +183,12 @@ def _may_try_again(prepared: Prepared, options: LiveOptions, missing: Mapping[Ho
 
 
 async def _take_back(prepared: Prepared) -> None:
-    await prepared.fleet.each("unreachable", lambda host: prepared.ways[host].cancel(), tuple(prepared.ways))
+    ways = prepared.ways
+    await prepared.fleet.each("unreachable", lambda host: ways[host].cancel(), tuple(ways))
 
 
 async def _at_once(prepared: Prepared, options: LiveOptions, say: Say, level: str) -> Captured:
-    """Capture by a way without common steps: all are told at the same moment, and say themselves when it ends."""
+    """Capture by a way without common steps: all are told at the same moment, and end by themselves."""
     fleet = prepared.fleet
     requests = {
         host: Request(prepared.id, 0, options.n_steps, 0, prepared.ways[host].directory, level)
@@ -216,7 +218,7 @@ async def _finished(
     await fleet.each("unreachable", lambda host: ways[host].put_back(), tuple(ways))
     there = await parsed(fleet, prepared.targets, requests, options, {h: ended[h].began_s for h in ended})
     steps = next(iter(requests.values())).steps
-    notes = same_steps(fleet, there, steps)
+    notes = (*prepared.notes, *same_steps(fleet, there, steps))
     fleet.require()
     left = tuple(host for host in hosts if host in fleet.hosts)
     begins = [one.began_s for host, one in ended.items() if host in left and one.began_s is not None]

@@ -1,51 +1,31 @@
-"""`cluster-collect --live N`: capture, collect, judge; the only module that puts the three together."""
+"""`cluster-collect --live N`: what was asked for, and what is said of it."""
 
 from __future__ import annotations
 
 import json
-import os
-import shlex
-import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Protocol
 
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.runner import run_interruptibly
-from cluster_collect.spec import CollectOptions, HostSpec
-from cluster_collect.transfer.pool import collect
 from cluster_collect.wording import format_bytes, format_seconds
-from cluster_live.capture import Say, capture
+from cluster_live.collected import Hosts, Taken, judged, taken
 from cluster_live.fleet import opened_fleet
 from cluster_live.options import LiveOptions
 from cluster_live.outcome import Captured, Lost
-from cluster_live.prepare import earlier_bytes, found, held, made, peeked
+from cluster_live.prepare import earlier_bytes, found, peeked
 from cluster_run.errors import ExitCode, worst
 from cluster_run.ids import HostId
-from cluster_run.manifest import Manifest, Origin
+from cluster_run.layout import ANALYSIS_OUTPUT_NAME, REPORT_NAME
 
 SCHEMA = "cluster-live/1"
 #: What starting and stopping the profiler takes of the job, in seconds.
 _OVERHEAD_S = 2.0
 #: From the call to the start of a capture, beside two polls of the job.
 _BEFORE_S = 6.0
-
-
-@dataclass(frozen=True)
-class Hosts:
-    """Where a capture is made, and how it is collected."""
-
-    specs: Sequence[HostSpec]
-    options: CollectOptions
-    rank_table: Path | None = None
-    origin: Origin | None = None
-
-    @property
-    def names(self) -> Mapping[HostId, str]:
-        """What people call them."""
-        return {spec.host: str(spec.server_id or spec.address) for spec in self.specs}
 
 
 class Shown(Protocol):
@@ -59,15 +39,6 @@ class Shown(Protocol):
         """Called a few times a second."""
 
 
-@dataclass(frozen=True)
-class Taken:
-    """A capture that was collected into `run`."""
-
-    captured: Captured
-    manifest: Manifest
-    run: Path
-
-
 def called(
     hosts: Hosts, live: LiveOptions, run: Path, shown: Shown, *, as_json: bool
 ) -> tuple[str, ExitCode]:
@@ -78,15 +49,23 @@ def called(
     """
     if hosts.options.dry_run:
         return run_interruptibly(previewed(hosts, live), shown.tick), ExitCode.DONE
+    if live.every_s is not None:
+        from cluster_live.watch import watch  # noqa: PLC0415 - it speaks of findings, and brings what that needs
+
+        return watch(hosts, live, run, shown, _say)
     result = run_interruptibly(taken(hosts, live, run, shown.tracker, _say), shown.tick)
     text = told(result.captured, hosts.names)
     if as_json:
         text = json.dumps(document(result, hosts.names), indent=1) + "\n"
-    code = ExitCode.INCOMPLETE if result.captured.lost else ExitCode.DONE
-    if live.judges and not as_json:
-        print(text, end="", file=sys.stderr)
-        return "", worst(code, judge(run, _say))
-    return text, code
+    is_whole = result.is_whole and (result.zoomed is None or result.zoomed.is_whole)
+    code = ExitCode.DONE if is_whole else ExitCode.INCOMPLETE
+    if not live.judges or as_json:
+        return text, code
+    print(text, end="", file=sys.stderr)
+    if result.zoomed is not None:
+        judged(result.zoomed.run)
+        _say(f"the suspects closer: {result.zoomed.run / ANALYSIS_OUTPUT_NAME / REPORT_NAME}")
+    return "", worst(code, judged(result.run, is_told=True)[0])
 
 
 def _say(line: str) -> None:
@@ -128,37 +107,6 @@ async def previewed(hosts: Hosts, live: LiveOptions) -> str:
         return "\n".join([*lines, "nothing was sent"]) + "\n"
 
 
-async def taken(hosts: Hosts, live: LiveOptions, run: Path, watch: ProgressListener, say: Say) -> Taken:
-    """Capture once and collect what came into `run`; with `zoom`, twice.
-
-    Raises:
-        ClusterError: nothing could be captured, or not enough; the hosts are as they were.
-    """
-    specs = {spec.host: spec for spec in hosts.specs}
-    async with opened_fleet(hosts.specs, hosts.options, live.quorum) as fleet:
-        prepared = await found(fleet, specs, live)
-        await held(prepared)
-        await made(prepared)
-        captured = await capture(prepared, live, say, "Level0" if live.zoom else live.level)
-        manifest = await _collected(hosts, captured, run, watch)
-        return Taken(captured, manifest, run)
-
-
-async def _collected(hosts: Hosts, captured: Captured, run: Path, watch: ProgressListener) -> Manifest:
-    where = captured.directories
-    specs = tuple(
-        replace(
-            spec,
-            profiler_root=where[spec.host],
-            local=where[spec.host] if spec.local else None,
-            captures=None,
-        )
-        for spec in hosts.specs
-        if spec.host in where
-    )
-    return await collect(specs, run, hosts.options, hosts.rank_table, watch, hosts.origin)
-
-
 def document(result: Taken, names: Mapping[HostId, str]) -> Mapping[str, object]:
     """Return a capture as a JSON object, for programs."""
     captured = result.captured
@@ -173,6 +121,7 @@ def document(result: Taken, names: Mapping[HostId, str]) -> Mapping[str, object]
         "step_s": round(captured.step_s, 6),
         "notes": list(captured.notes),
         "run": str(result.run),
+        "zoomed": None if result.zoomed is None else document(result.zoomed, names),
     }
 
 
@@ -190,15 +139,3 @@ def told(captured: Captured, names: Mapping[HostId, str]) -> str:
 
 def _advice(why: Lost) -> str:
     return f"\n  → {why.advice}" if why.advice else ""
-
-
-def judge(run: Path, say: Callable[[str], None]) -> ExitCode:
-    """Run cluster-analyse on what was collected, with its findings on stdout; return its exit code."""
-    command = [sys.executable, "-m", "cluster_analysis", str(run)]
-    say(f"next: {shlex.join(['cluster-analyse', str(run)])}")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(command, env=environment, check=False, stdin=subprocess.DEVNULL)  # noqa: S603  our own
-    try:
-        return ExitCode(done.returncode)
-    except ValueError:
-        return ExitCode.FAILED

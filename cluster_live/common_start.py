@@ -21,6 +21,7 @@ _MORE_S = 1.0
 #: Hosts in lock step have the same step but for what was read at different moments: this much time.
 TOLERANCE_S = 1.5
 _TOLERANCE_STEPS = 3
+_LEAST_SPAN_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -47,17 +48,21 @@ class Pace:
 def pace_of(points: Sequence[Point], poll_s: float, shortest_step_s: float = 1e-4) -> Pace:
     """Return the pace of a host from at least two points at different steps.
 
-    The shortest of the mean step since the first point and that between the last two counts: who is taken for
-    faster than it is starts later, and whoever is taken for slower starts too late.
+    The shortest mean step counts, of all time since the first point and of each span between two points:
+    who is taken for faster than it is starts later, and whoever is taken for slower starts too late. Spans of
+    less than a second say more of how late a line was written than of a step.
 
     Raises:
         ValueError: fewer than two steps were seen.
     """
     seen = sorted(points, key=lambda one: (one.at_s, one.step))
+    if len(seen) < 2 or seen[-1].at_s <= seen[0].at_s:
+        raise ValueError("it was seen at one step only")
+    least_s = min(_LEAST_SPAN_S, seen[-1].at_s - seen[0].at_s)
     spans = [
         (last.at_s - first.at_s) / (last.step - first.step)
         for first, last in ((seen[0], seen[-1]), *itertools.pairwise(seen))
-        if last.step > first.step and last.at_s > first.at_s
+        if last.step > first.step and last.at_s - first.at_s >= least_s
     ]
     if not spans:
         raise ValueError("it was seen at one step only")

@@ -12,23 +12,27 @@ from cluster_collect.progress_events import SilentListener
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.registry import Dialers
+from cluster_collect.watchdog import cancelled
 from cluster_live.outcome import Lost, not_captured
 from cluster_live.session import HeldError, Session, opened
 from cluster_run.ids import HostId
 
 _T = TypeVar("_T")
+#: Takes a line for people.
+Say = Callable[[str], None]
+#: After so long it is said who is waited for, and so many are named.
+_SAY_S, _N_NAMED = 10.0, 5
 
 
 class Fleet:
     """The hosts of one capture. A host that is lost once stays lost."""
 
-    def __init__(
-        self, sessions: Mapping[HostId, Session], names: Mapping[HostId, str], quorum: int | None
-    ) -> None:
-        self.sessions = dict(sessions)
+    def __init__(self, names: Mapping[HostId, str], quorum: int | None, say: Say) -> None:
+        self.sessions: dict[HostId, Session] = {}
         self.names = names
         self.lost: dict[HostId, Lost] = {}
         self._quorum = quorum
+        self._say = say
 
     @property
     def hosts(self) -> tuple[HostId, ...]:
@@ -52,32 +56,45 @@ class Fleet:
     async def each(
         self, word: str, work: Callable[[HostId], Awaitable[_T]], hosts: Sequence[HostId] | None = None
     ) -> dict[HostId, _T]:
-        """Do something on all hosts at once and return what came; one where it fails is lost as `word`."""
+        """Do something on all hosts at once and return what came; one where it fails is lost as `word`.
+
+        What takes long is said now and then, with the hosts that are waited for.
+        """
         asked = self.hosts if hosts is None else tuple(hosts)
-        answers = await asyncio.gather(*(work(host) for host in asked), return_exceptions=True)
+        tasks = {host: asyncio.ensure_future(work(host)) for host in asked}
+        try:
+            while tasks and (await asyncio.wait(tasks.values(), timeout=_SAY_S))[1]:
+                self._say_waiting([host for host, task in tasks.items() if not task.done()], len(asked))
+        finally:
+            for task in tasks.values():
+                await cancelled(task)
         came: dict[HostId, _T] = {}
-        for host, answer in zip(asked, answers, strict=True):
-            if isinstance(answer, HeldError):
-                self.lose(host, Lost.by("held", answer))
-            elif isinstance(answer, Exception):
-                self.lose(host, Lost.by(word, as_host_error(answer)))
-            elif isinstance(answer, BaseException):
-                raise answer
+        for host, task in tasks.items():
+            error = task.exception()
+            if isinstance(error, HeldError):
+                self.lose(host, Lost.by("held", error))
+            elif isinstance(error, Exception):
+                self.lose(host, Lost.by(word, as_host_error(error)))
             else:
-                came[host] = answer
+                came[host] = task.result()
         return came
+
+    def _say_waiting(self, hosts: Sequence[HostId], n_asked: int) -> None:
+        names = ", ".join(self.names[host] for host in hosts[:_N_NAMED])
+        more = f" and {len(hosts) - _N_NAMED} more" if len(hosts) > _N_NAMED else ""
+        self._say(f"{n_asked - len(hosts)} of {n_asked} hosts done, waiting for {names}{more}")
 
 
 @asynccontextmanager
 async def opened_fleet(
-    specs: Sequence[HostSpec], options: CollectOptions, quorum: int | None
+    specs: Sequence[HostSpec], options: CollectOptions, quorum: int | None, say: Say = lambda _: None
 ) -> AsyncIterator[Fleet]:
     """Open a session on every host that can be reached while the block runs."""
     bounds = Bounds(options.n_connecting, options.n_handshakes_per_gateway, options.n_jobs)
     dialers = Dialers(options, bounds, SilentListener())
     names = {spec.host: str(spec.server_id or spec.address) for spec in specs}
     stacks: list[AsyncExitStack] = []
-    fleet = Fleet({}, names, quorum)
+    fleet = Fleet(names, quorum, say)
 
     async def open_one(spec: HostSpec) -> None:
         stack = AsyncExitStack()

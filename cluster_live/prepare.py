@@ -17,12 +17,12 @@ from cluster_live.sight import sight_of
 from cluster_live.ways.protocol import Settings, Way, ranks_of
 from cluster_live.ways.registry import WAYS
 from cluster_live.whose import Target, decide
-from cluster_run.ids import HostId
+from cluster_run.ids import HostId, format_number_ranges
 
 
 @dataclass
 class Prepared:
-    """A fleet with a job on it. `holders` are the hosts that send for each: another where they share a file."""
+    """A fleet with a job on it. `holders` are the hosts that send, by those they send for."""
 
     id: str
     fleet: Fleet
@@ -30,6 +30,7 @@ class Prepared:
     ways: Mapping[HostId, Way]
     bases: Mapping[HostId, str]
     holders: Mapping[HostId, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def group(self, host: HostId) -> str:
         """Return the host that sends for this one."""
@@ -71,7 +72,17 @@ async def found(fleet: Fleet, specs: Mapping[HostId, HostSpec], options: LiveOpt
     ways = {host: WAYS[one.way](fleet.sessions[host], one, settings) for host, one in targets.items()}
     bases = {host: _base(one, specs[host], options) for host, one in targets.items()}
     run_id = f"live-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
-    return Prepared(run_id, fleet, targets, ways, bases)
+    return Prepared(run_id, fleet, targets, ways, bases, notes=_notes(targets))
+
+
+def _notes(targets: Mapping[HostId, Target]) -> tuple[str, ...]:
+    """Return what is to be said of ranks that the job has and no host here."""
+    processes = [one for target in targets.values() for one in target.ranks]
+    n_ranks = max((one.n_ranks for one in processes if one.n_ranks is not None), default=0)
+    absent = set(range(n_ranks)) - {one.rank for one in processes}
+    if not absent:
+        return ()
+    return (f"ranks {format_number_ranges(absent)} of the job are on none of these hosts",)
 
 
 def _base(target: Target, spec: HostSpec, options: LiveOptions) -> str:

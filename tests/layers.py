@@ -109,7 +109,12 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         "cluster_live": (
             "cluster_live cluster_collect.transfer cluster_collect.transports cluster_collect.remote "
-            f"cluster_collect.runner {_COLLECTOR} cluster_run"
+            f"cluster_collect.selection.suspects cluster_collect.runner {_COLLECTOR} cluster_run"
+        ),
+        # What is said while a job runs is what the hooks say after it.
+        "cluster_live.watch": (
+            "cluster_live.collected cluster_live.options cluster_collect.runner cluster_hook.telling "
+            f"{_COLLECTOR} cluster_run"
         ),
         "cluster_collect": "cluster_collect cluster_live cluster_run",
         "cluster_analysis.numeric": "",
@@ -264,8 +269,14 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "benchmarks.models.flows": "benchmarks.models.truth benchmarks.models.hashes cluster_run.findings",
         "benchmarks.detection": "benchmarks.models cluster_run cluster_analysis cluster_simulate",
         "benchmarks.collecting": "cluster_collect",
+<<<<<<< HEAD
         "benchmarks.executed": "benchmarks.models.hashes cluster_analysis",
         "benchmarks": "cluster_run cluster_collect cluster_analysis cluster_simulate cluster_hook demo",
+=======
+        "benchmarks": (
+            "cluster_run cluster_collect cluster_live cluster_analysis cluster_simulate cluster_hook demo"
+        ),
+>>>>>>> 4d195ee6 (A watch captures a running job again and again within 1 % of its time, and tells when its verdict changes; --zoom)
     }.items()
 }
 #: With more modules than this a package has more than one thought.

@@ -27,7 +27,7 @@ _OFF = -1
 
 
 def configuration(request: Request) -> str:
-    """Return the file for a request: both ends are in the range. The job parses, in a process beside its own."""
+    """Return the file for a request: both ends are in the range. The job parses, in another process."""
     return _text(request.steps[0], request.steps[-1], request.directory, request.level)
 
 

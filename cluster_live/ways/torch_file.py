@@ -21,7 +21,8 @@ LOCK_NAME = ".cluster-live.lock"
 _FIRST_POLL_S, _LONGEST_POLL_S = 2.0, 50.0
 #: Of a probe: this many steps of one rank, with nothing recorded that matters.
 _PROBE_STEPS = 2
-_PROBE_DEADLINE_S = 30.0
+#: Beside polls and steps, for a host that is slow to answer.
+_PROBE_MORE_S = 8.0
 _LOOK_S = 0.3
 #: The job's 11th step is when it says how often it will look: a point, where no other is known.
 _POLL_STEP = 11
@@ -100,6 +101,7 @@ class FileWay:
         self._events: list[Event] = []
         self._sent_s = 0.0
         self._writes = True
+        self._probe = ""
 
     async def hold(self, owner: str) -> str:
         """Lock the directory of the configuration; hosts that share it have one of them write."""
@@ -142,15 +144,21 @@ class FileWay:
         """
         began_s = time.time()
         rank = min(ranks & ranks_of(self._target, None))
-        end_s = time.monotonic() + _PROBE_DEADLINE_S + self._poll_s()
+        # A poll is as long as a step, cut to whole seconds: a probe waits for one, and takes some steps.
+        longest_s = self._poll_s() + (_PROBE_STEPS + 2) * (self._poll_s() + 1) + _PROBE_MORE_S
+        end_s = time.monotonic() + longest_s
+        directory = self._target.root + directory
         await self._undo_at_end(directory)
         if self._writes:
-            probe = Request("probe", _NOW, _PROBE_STEPS, 0, directory, "Level0", ranks=ranks)
+            await self._session.ask("make", directory=directory, like=self._target.configuration)
+            self._probe = directory
+            seen = directory[len(self._target.root) :]
+            probe = Request("probe", _NOW, _PROBE_STEPS, 0, seen, "Level0", ranks=ranks)
             await self._session.ask("replace", path=self._path, text=configuration(probe, is_probe=True))
         while not any(one.kind == "stopped" and one.at_s > began_s - _CLOCK_S for one in self._events):
             if time.monotonic() > end_s:
                 raise RemoteFailureError(
-                    f"rank {rank} did not say its step within {_PROBE_DEADLINE_S:g} s of being asked",
+                    f"rank {rank} did not say its step within {longest_s:.0f} s of being asked",
                     f"does the job make steps? Is {self._target.configuration}/log written?",
                 )
             await asyncio.sleep(_LOOK_S)
@@ -226,6 +234,7 @@ class FileWay:
         """Give the file its content and its time of before, which no rank takes for something new."""
         if self._writes:
             await self._session.ask("put_back", path=self._path)
+            await self._session.ask("remove", directory=self._probe)
         await self._session.ask("at_end", requests=[])
 
     async def _listen(self) -> None:

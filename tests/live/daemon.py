@@ -1,7 +1,7 @@
 """A stand-in for msMonitor's daemon, made after its source: one request a connection, one at a time.
 
-Arguments: the port, and, for TLS, the directory of its certificates. It meets the job at ~/dynolog.sock. A file
-~/drops makes it hold the texts that it has instead of giving them out, as between two polls of a job.
+Arguments: the port, and, for TLS, the directory of its certificates. It meets the job at ~/dynolog.sock. A
+file ~/drops makes it hold the texts that it has instead of giving them out, as between two polls of a job.
 """
 
 from __future__ import annotations

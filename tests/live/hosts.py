@@ -132,6 +132,8 @@ class Job:
     configurations: Mapping[int, Path] = field(default_factory=dict)
     first_steps: Mapping[int, int] = field(default_factory=dict)
     first_rank: int = 0
+    #: A command that runs each rank, such as unshare.
+    inside: Sequence[str] = ()
     processes: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property

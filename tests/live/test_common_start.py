@@ -67,6 +67,11 @@ def test_a_pace_is_never_slower_than_the_mean_of_what_was_seen(lengths: list[flo
     assert pace.step_s <= at_s / len(lengths) + 1e-9
 
 
+def test_steps_that_were_written_late_and_all_at_once_do_not_make_a_host_fast() -> None:
+    points = [Point(0.0, 11), Point(60.0, 611), Point(60.0004, 612), Point(60.0008, 613)]
+    assert pace_of(points, 1.0).step_s == pytest.approx(0.1, rel=0.01)
+
+
 def test_one_step_is_no_pace() -> None:
     with pytest.raises(ValueError, match="one step"):
         pace_of([Point(0.0, 7), Point(5.0, 7)], 1.0)

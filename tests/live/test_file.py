@@ -10,7 +10,7 @@ import pytest
 
 from cluster_collect.progress_events import SilentListener
 from cluster_collect.spec import CollectOptions
-from cluster_live.command import Hosts, Taken, taken
+from cluster_live.collected import Hosts, Taken, taken
 from cluster_live.options import LiveOptions
 from tests.live.hosts import Cluster
 

@@ -1,4 +1,4 @@
-"""A running job is captured through msMonitor's daemon: the real profiler asks a stand-in made after the daemon's source."""
+"""A job is captured through msMonitor's daemon: the real profiler, and a stand-in made after its source."""
 
 from __future__ import annotations
 
@@ -60,9 +60,8 @@ def make_certificates(directory: Path) -> Path:
     )
     for name in ("client", "server"):
         openssl(*f"req -newkey rsa:3072 -nodes -keyout {name}.key -out {name}.csr -subj /CN={name}".split())
-        openssl(
-            *f"x509 -req -in {name}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out {name}.crt -days 2".split()
-        )
+        signed = f"x509 -req -in {name}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out {name}.crt -days 2"
+        openssl(*signed.split())
     return directory
 
 
@@ -90,7 +89,7 @@ def test_a_text_that_the_daemon_would_drop_is_not_taken_for_sent(
     cluster.job(environment=BY_DAEMON).start()
     time.sleep(4)
     (host.directory / "drops").touch()  # the job polls, and a text of ours would wait
-    with pytest.raises(NotCapturedError, match="not ready for|was dropped"):
+    with pytest.raises(NotCapturedError, match=r"not ready for|was dropped"):
         captured(cluster, tmp_path / "run", replace(LIVE, port=port))
     assert list((host.directory / "prof").rglob("*_ascend_pt")) == []
 
@@ -104,7 +103,7 @@ def test_with_certificates_tls_ends_here_and_without_them_the_daemon_is_named(
     start_daemon(cluster, cluster.hosts[0], port, str(certificates))
     cluster.job(environment=BY_DAEMON).start()
     time.sleep(4)
-    with pytest.raises(NotCapturedError, match="does not answer as msMonitor does|closed|reset"):
+    with pytest.raises(NotCapturedError, match=r"does not answer as msMonitor does|closed|reset"):
         captured(cluster, tmp_path / "plain", replace(LIVE, port=port))
     result = captured(cluster, tmp_path / "run", replace(LIVE, port=port, certificates=str(certificates)))
     assert result.captured.lost == {}

@@ -1,0 +1,200 @@
+"""`--every 30m --keep 48`: a capture again and again; somebody is told when a verdict changes, and only then.
+
+What the hooks say after a job this says while it runs, by the same webhook and metrics.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from cluster_collect.progress_events import ProgressListener
+from cluster_collect.runner import run_interruptibly
+from cluster_collect.wording import format_seconds
+from cluster_hook.telling.metrics import write_metrics
+from cluster_hook.telling.outcome import Outcome, outcome_document
+from cluster_hook.telling.tell import TellOptions, message_text, tell
+from cluster_hook.telling.verdict import Verdict, read_verdict
+from cluster_hook.telling.webhook import FORMATS, WebhookFormat, find_webhook, post
+from cluster_live.collected import Hosts, Taken, findings_of, judged, taken
+from cluster_live.options import LiveOptions
+from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError, UsageError
+from cluster_run.layout import ANALYSIS_OUTPUT_NAME
+
+#: The most of a job's time that a watch has it run captured.
+MOST_SHARE = 0.01
+#: One line a round, beside the run directories.
+RECORD_NAME = "live.jsonl"
+_RUN_PREFIX = "live-"
+
+
+class Shown(Protocol):
+    """Who shows a collection."""
+
+    @property
+    def tracker(self) -> ProgressListener:
+        """What is told of it."""
+
+    def tick(self) -> None:
+        """Called a few times a second."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One look at the job. `key` is what somebody is told a change of; `outcome` what they are told."""
+
+    key: tuple[str, ...]
+    outcome: Outcome
+    busy_s: float = 0.0
+
+
+@dataclass
+class Budget:
+    """How long the job ran captured, of how long it was watched; in seconds of the monotonic clock."""
+
+    began_s: float
+    busy_s: float = 0.0
+    #: What the last capture cost stands for the next one.
+    last_s: float = field(default=0.0)
+
+    def spent(self, busy_s: float) -> None:
+        """Count a capture."""
+        self.busy_s += busy_s
+        self.last_s = busy_s
+
+    def share(self, now_s: float) -> float:
+        """Return the share of the time so far."""
+        return self.busy_s / max(now_s - self.began_s, self.busy_s, 1e-9) if self.busy_s else 0.0
+
+    def next_s(self, every_s: float, round_began_s: float) -> float:
+        """Return when the next capture may begin: then all of them, with it, are within the share."""
+        affordable_s = self.began_s + (self.busy_s + self.last_s) / MOST_SHARE - self.last_s
+        return max(round_began_s + every_s, affordable_s)
+
+
+def watch(
+    hosts: Hosts,
+    live: LiveOptions,
+    base: Path,
+    shown: Shown,
+    say: Callable[[str], None],
+    n_rounds: int | None = None,
+) -> tuple[str, ExitCode]:
+    """Capture, judge and tell until interrupted, or for so many rounds.
+
+    Raises:
+        InterruptedRunError: Ctrl-C, or SIGTERM of a service manager.
+        UsageError: nobody could be told as asked for.
+    """
+    options = _told_whom(live)
+    every_s = live.every_s or 0.0
+    budget = Budget(time.monotonic())
+    before: tuple[str, ...] | None = None
+    n_done = 0
+    while True:
+        began_s = time.monotonic()
+        look = _look(hosts, live, base, shown, say)
+        budget.spent(look.busy_s)
+        changed = _is_news(before, look)
+        _tell(look, options, changed, say)
+        share = budget.share(time.monotonic())
+        say(f"{look.outcome.line} The job ran captured for {share:.2%} of the time.")
+        _record(base, look, share)
+        _prune(base, live.keep)
+        before, n_done = look.key, n_done + 1
+        if n_done == n_rounds:
+            return "", ExitCode.DONE
+        wait_s = max(0.0, budget.next_s(every_s, began_s) - time.monotonic())
+        if wait_s > every_s:
+            why = f"more would be over {MOST_SHARE:.0%} of the time"
+            say(f"the next capture is in {format_seconds(wait_s)}: {why}")
+        time.sleep(wait_s)
+
+
+def _told_whom(live: LiveOptions) -> TellOptions:
+    chosen: dict[str, WebhookFormat] = {one: one for one in FORMATS}
+    if live.webhook_format not in chosen:
+        raise UsageError(f"--webhook-format {live.webhook_format!r} is none of {', '.join(FORMATS)}")
+    return TellOptions(
+        webhook=find_webhook(live.webhook_file, chosen[live.webhook_format]),
+        prometheus_dir=live.prometheus_dir,
+    )
+
+
+def _look(hosts: Hosts, live: LiveOptions, base: Path, shown: Shown, say: Callable[[str], None]) -> Round:
+    job = live.job or "live"
+    run = base / f"{_RUN_PREFIX}{time.strftime('%Y%m%d-%H%M%S')}"
+    try:
+        result = run_interruptibly(taken(hosts, live, run, shown.tracker, say), shown.tick)
+        code, why = judged(result.run)
+        if code not in (ExitCode.DONE, ExitCode.FINDINGS, ExitCode.INCOMPLETE):
+            raise ClusterError(f"{result.run} could not be analysed: {why}")
+        verdict = read_verdict(findings_of(result.run))
+    except InterruptedRunError:
+        raise
+    except ClusterError as error:
+        outcome = Outcome(job, "", "running", "failed", ExitCode.FAILED, reason=error.message)
+        return Round(("failed",), outcome)
+    results = result.run / ANALYSIS_OUTPUT_NAME
+    busy_s = result.captured.busy_s + (result.zoomed.captured.busy_s if result.zoomed else 0.0)
+    outcome = Outcome(
+        job,
+        "",
+        "running",
+        "analysed",
+        code,
+        results,
+        verdict,
+        _missing(hosts, result),
+        write_metrics(results),
+    )
+    return Round(key_of(verdict), outcome, busy_s)
+
+
+def _missing(hosts: Hosts, result: Taken) -> str:
+    lost = result.captured.lost
+    return "; ".join(f"{hosts.names[host]}: {why.reason}" for host, why in lost.items())
+
+
+def key_of(verdict: Verdict) -> tuple[str, ...]:
+    """Return what of a verdict somebody is told the change of: what is wrong and where, not by how much."""
+    places = (f"{one.kind} {', '.join(one.places) or one.id}" for one in verdict.faults)
+    return (verdict.verdict, *sorted(places))
+
+
+def _is_news(before: tuple[str, ...] | None, look: Round) -> bool:
+    """Whether somebody should hear: of the first look only what is wrong, of later ones every change."""
+    return look.key != before if before is not None else look.key[0] != "healthy"
+
+
+def _tell(look: Round, options: TellOptions, changed: bool, say: Callable[[str], None]) -> None:
+    # Metrics are of now, whatever they were before; a message is for a change.
+    troubles = list(tell(look.outcome, TellOptions(prometheus_dir=options.prometheus_dir)))
+    if changed and options.webhook is not None:
+        trouble = post(options.webhook, message_text(look.outcome), outcome_document(look.outcome))
+        troubles += [f"nobody was told: {trouble}"] if trouble else []
+    for trouble in troubles:
+        say(f"warning: {trouble}")
+
+
+def _record(base: Path, look: Round, share: float) -> None:
+    base.mkdir(parents=True, exist_ok=True)
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    line = {"at": at, "key": look.key, "busy_s": round(look.busy_s, 3), "share": round(share, 6)}
+    with (base / RECORD_NAME).open("a") as stream:
+        stream.write(json.dumps({**line, "line": look.outcome.line}) + "\n")
+
+
+def _prune(base: Path, keep: int) -> None:
+    """Remove the oldest run directories of this watch, and its oldest lines."""
+    runs = sorted(path for path in base.glob(f"{_RUN_PREFIX}*") if path.is_dir())
+    for path in runs[:-keep]:
+        shutil.rmtree(path, ignore_errors=True)
+    lines = (base / RECORD_NAME).read_text().splitlines(keepends=True)
+    if len(lines) > keep:
+        (base / RECORD_NAME).write_text("".join(lines[-keep:]))

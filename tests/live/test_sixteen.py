@@ -1,0 +1,36 @@
+"""Sixteen hosts whose steps drift: every capture holds identical steps, and a host that is lost is named."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.live.hosts import Cluster
+from tests.live.test_file import LIVE, captured
+from tests.live.test_traps import monitor
+
+pytestmark = pytest.mark.slow
+
+
+def test_sixteen_hosts_are_captured_at_the_same_steps_and_a_lost_one_is_named(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster.add(16)
+    cluster.job(n_ranks=1, step_s=0.1).start()
+    time.sleep(2)
+    for number, lost in enumerate((None, 11)):
+        if lost is not None:
+            os.kill(monitor(cluster.hosts[lost]), signal.SIGSTOP)
+        run = tmp_path / f"run{number}"
+        result = captured(cluster, run, replace(LIVE, quorum=15)).captured
+        wanted = [] if lost is None else [str(lost + 1)]
+        assert list(result.lost) == wanted
+        files = list(run.rglob("step_trace_time.csv"))
+        steps = {tuple(line.split(",")[1] for line in path.read_text().splitlines()[1:]) for path in files}
+        assert len(files) == 16 - len(wanted)
+        assert steps == {tuple(map(str, result.steps))}
