@@ -269,14 +269,10 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "benchmarks.models.flows": "benchmarks.models.truth benchmarks.models.hashes cluster_run.findings",
         "benchmarks.detection": "benchmarks.models cluster_run cluster_analysis cluster_simulate",
         "benchmarks.collecting": "cluster_collect",
-<<<<<<< HEAD
         "benchmarks.executed": "benchmarks.models.hashes cluster_analysis",
-        "benchmarks": "cluster_run cluster_collect cluster_analysis cluster_simulate cluster_hook demo",
-=======
         "benchmarks": (
             "cluster_run cluster_collect cluster_live cluster_analysis cluster_simulate cluster_hook demo"
         ),
->>>>>>> 4d195ee6 (A watch captures a running job again and again within 1 % of its time, and tells when its verdict changes; --zoom)
     }.items()
 }
 #: With more modules than this a package has more than one thought.
