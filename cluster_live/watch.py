@@ -9,7 +9,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -17,10 +17,11 @@ from cluster_collect.progress_events import ProgressListener
 from cluster_collect.runner import run_interruptibly
 from cluster_collect.wording import format_seconds
 from cluster_hook.telling.metrics import write_metrics
-from cluster_hook.telling.outcome import Outcome, outcome_document
-from cluster_hook.telling.tell import TellOptions, message_text, tell
+from cluster_hook.telling.outcome import Outcome
+from cluster_hook.telling.tell import TellOptions
+from cluster_hook.telling.teller import Teller
 from cluster_hook.telling.verdict import Verdict, read_verdict
-from cluster_hook.telling.webhook import FORMATS, WebhookFormat, find_webhook, post
+from cluster_hook.telling.webhook import FORMATS, WebhookFormat, find_webhook
 from cluster_live.collected import Hosts, Taken, findings_of, judged, taken
 from cluster_live.options import LiveOptions
 from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError, UsageError
@@ -31,6 +32,8 @@ MOST_SHARE = 0.01
 #: One line a round, beside the run directories.
 RECORD_NAME = "live.jsonl"
 _RUN_PREFIX = "live-"
+#: Messages that nobody took yet.
+_BACKLOG = ".untold"
 
 
 class Shown(Protocol):
@@ -94,14 +97,14 @@ def watch(
     options = _told_whom(live)
     every_s = live.every_s or 0.0
     budget = Budget(time.monotonic())
-    before: tuple[str, ...] | None = None
+    before = _last_key(base)
     n_done = 0
     while True:
         began_s = time.monotonic()
         look = _look(hosts, live, base, shown, say)
         budget.spent(look.busy_s)
         changed = _is_news(before, look)
-        _tell(look, options, changed, say)
+        _tell(look, options, changed, base, say)
         share = budget.share(time.monotonic())
         say(f"{look.outcome.line} The job ran captured for {share:.2%} of the time.")
         _record(base, look, share)
@@ -172,14 +175,26 @@ def _is_news(before: tuple[str, ...] | None, look: Round) -> bool:
     return look.key != before if before is not None else look.key[0] != "healthy"
 
 
-def _tell(look: Round, options: TellOptions, changed: bool, say: Callable[[str], None]) -> None:
-    # Metrics are of now, whatever they were before; a message is for a change.
-    troubles = list(tell(look.outcome, TellOptions(prometheus_dir=options.prometheus_dir)))
-    if changed and options.webhook is not None:
-        trouble = post(options.webhook, message_text(look.outcome), outcome_document(look.outcome))
-        troubles += [f"nobody was told: {trouble}"] if trouble else []
-    for trouble in troubles:
-        say(f"warning: {trouble}")
+def _tell(look: Round, options: TellOptions, changed: bool, base: Path, say: Callable[[str], None]) -> None:
+    """Write the metrics, which are of now; send a message for a change, or keep it until it is taken."""
+
+    def told(key: str, trouble: str) -> None:
+        if trouble:
+            say(f"warning: {trouble}")
+
+    backlog = base / _BACKLOG
+    backlog.mkdir(parents=True, exist_ok=True)
+    with Teller(replace(options, when="always" if changed else "never"), told, backlog) as teller:
+        teller.tell(look.outcome.job, look.outcome)
+
+
+def _last_key(base: Path) -> tuple[str, ...] | None:
+    """Return what the last round said, of this process or of one before it; None where there was none."""
+    try:
+        lines = (base / RECORD_NAME).read_text().splitlines()
+        return tuple(map(str, json.loads(lines[-1])["key"]))
+    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        return None
 
 
 def _record(base: Path, look: Round, share: float) -> None:

@@ -179,6 +179,7 @@ class Job:
             environment["FIRST_STEP"] = str(self.first_steps[host.number])
         environment = {name: value for name, value in environment.items() if value}
         command = [
+            *self.inside,
             sys.executable,
             str(HERE / "rank.py"),
             str(self.cluster.package),
