@@ -25,12 +25,14 @@ def analyse(directory: str) -> None:
 
 
 def _simulated(capture: Path, recorded: dict[str, object], options: Path) -> None:
-    from cluster_simulate.api import JobSpec, parse_scenario, simulate, write_run  # noqa: PLC0415
+    from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, write_run  # noqa: PLC0415
 
     job = json.loads(options.read_text())
     steps = recorded["steps"]
     assert isinstance(steps, list)
-    spec = JobSpec(**job["spec"], steps=len(steps), first_step=steps[0])
+    # Of few steps a pause that every job has now and then would be most of what there is.
+    steady = Healthy(hiccup_share=0.0)
+    spec = JobSpec(**job["spec"], healthy=steady, steps=len(steps), first_step=steps[0])
     made = simulate(spec, [parse_scenario(one) for one in job["faults"]], seed=steps[0])
     whole = options.parent / f"simulated-{steps[0]}-{os.getpid()}"
     if not whole.exists():
