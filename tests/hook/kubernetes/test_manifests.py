@@ -23,7 +23,7 @@ REPOSITORY = Path(__file__).parents[3]
 KUBERNETES = REPOSITORY / "deploy" / "kubernetes"
 OVERLAYS = ("shared-claim", "host-paths")
 #: Directories whose objects are complete in their files.
-_WHOLE = ("base", "example", "web", "nodes", "nodes-sweep")
+_WHOLE = ("base", "example", "live", "web", "nodes", "nodes-sweep")
 #: The oldest version the manifests are for.
 _OLDEST_MINOR = 25
 
@@ -230,7 +230,7 @@ def test_the_example_runs_the_image_of_the_sweep() -> None:
 def test_every_pod_is_admitted_by_the_restricted_level() -> None:
     specs = pod_specs([*whole_objects(), *built("shared-claim")])
     del specs["DaemonSet/cluster-node-collector"]  # in a namespace of its own, see above
-    assert len(specs) == 3
+    assert len(specs) == 4
     assert {name: violations(spec) for name, spec in specs.items()} == {name: [] for name in specs}
 
 
@@ -282,17 +282,20 @@ def test_the_wheel_that_the_image_is_built_from_runs_by_itself(tmp_path: Path) -
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed here")
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
-    for path in (REPOSITORY / "deploy" / "systemd").glob("cluster-hook-drain.*"):
-        # The command is not installed here; everything else is read as it is.
+    for path in (REPOSITORY / "deploy" / "systemd").glob("cluster-*.*"):
+        # The commands are not installed here; everything else is read as it is.
         (tmp_path / path.name).write_text(
-            path.read_text().replace("/opt/cluster-profiler/bin/cluster-hook", "/bin/true")
+            re.sub("/opt/cluster-profiler/bin/cluster-[a-z]+", "/bin/true", path.read_text())
         )
-    units = [str(tmp_path / f"cluster-hook-drain.{kind}") for kind in ("service", "timer")]
+    units = [
+        str(tmp_path / name)
+        for name in ("cluster-hook-drain.service", "cluster-hook-drain.timer", "cluster-live.service")
+    ]
     ended = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *units],
         capture_output=True, text=True, timeout=50, check=False,
     )  # fmt: skip
-    ours = [line for line in ended.stderr.splitlines() if "cluster-hook" in line]
+    ours = [line for line in ended.stderr.splitlines() if re.search("cluster-(hook|live)", line)]
     assert (ended.returncode, ours) == (0, []), ended.stderr
 
 
