@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.selection.suspects import read_suspects
@@ -23,6 +24,17 @@ from cluster_run.errors import ClusterError, ExitCode
 from cluster_run.ids import HostId, format_number_ranges
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME
 from cluster_run.manifest import Manifest, Origin
+
+
+class Shown(Protocol):
+    """Who shows a collection."""
+
+    @property
+    def tracker(self) -> ProgressListener:
+        """What is told of it."""
+
+    def tick(self) -> None:
+        """Called a few times a second."""
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,10 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Protocol
 
-from cluster_collect.progress_events import ProgressListener
 from cluster_collect.runner import run_interruptibly
 from cluster_collect.wording import format_bytes, format_seconds
-from cluster_live.collected import Hosts, Taken, judged, taken
+from cluster_live.collected import Hosts, Shown, Taken, judged, taken
 from cluster_live.fleet import opened_fleet
 from cluster_live.options import LiveOptions
 from cluster_live.outcome import Captured, Lost
@@ -26,17 +24,6 @@ SCHEMA = "cluster-live/1"
 _OVERHEAD_S = 2.0
 #: From the call to the start of a capture, beside two polls of the job.
 _BEFORE_S = 6.0
-
-
-class Shown(Protocol):
-    """Who shows a collection."""
-
-    @property
-    def tracker(self) -> ProgressListener:
-        """What is told of it."""
-
-    def tick(self) -> None:
-        """Called a few times a second."""
 
 
 def called(

@@ -11,9 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
 
-from cluster_collect.progress_events import ProgressListener
 from cluster_collect.runner import run_interruptibly
 from cluster_collect.wording import format_seconds
 from cluster_hook.telling.metrics import write_metrics
@@ -22,7 +20,7 @@ from cluster_hook.telling.tell import TellOptions
 from cluster_hook.telling.teller import Teller
 from cluster_hook.telling.verdict import Verdict, read_verdict
 from cluster_hook.telling.webhook import FORMATS, WebhookFormat, find_webhook
-from cluster_live.collected import Hosts, Taken, findings_of, judged, taken
+from cluster_live.collected import Hosts, Shown, Taken, findings_of, judged, taken
 from cluster_live.options import LiveOptions
 from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError, UsageError
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
@@ -34,17 +32,6 @@ RECORD_NAME = "live.jsonl"
 _RUN_PREFIX = "live-"
 #: Messages that nobody took yet.
 _BACKLOG = ".untold"
-
-
-class Shown(Protocol):
-    """Who shows a collection."""
-
-    @property
-    def tracker(self) -> ProgressListener:
-        """What is told of it."""
-
-    def tick(self) -> None:
-        """Called a few times a second."""
 
 
 @dataclass(frozen=True)
