@@ -85,11 +85,11 @@ class Start:
 def common_start(paces: Mapping[HostId, Pace], now_s: float, answer_s: float, patience: float = 1.0) -> Start:
     """Return a start that every host hears of before it is there.
 
-    Hearing takes the longest poll + 1 s + the time of an answer; `patience` stretches that, after a start
-    that some host missed. start = the furthest step + twice that / the shortest step + 2, so that there is
-    time left to take it back on all hosts where one has not heard of it. Hosts whose step differs from the
-    median of all, by more than reading it at different moments explains, are strays: their numbers are not
-    the others' iterations. They have no say in the choice.
+    Hearing takes the longest poll, a step (ranks look at the end of each), 1 s, and the time of an answer;
+    `patience` stretches that, after a start that some host missed. start = the furthest step + twice that /
+    the shortest step + 2: there is time left to take it back on all hosts where one has not heard of it.
+    Hosts whose step differs from the median of all, by more than reading it at different moments explains,
+    are strays: their numbers are not the others' iterations. They have no say in the choice.
 
     Raises:
         ValueError: there is no host.
@@ -107,7 +107,8 @@ def common_start(paces: Mapping[HostId, Pace], now_s: float, answer_s: float, pa
         if abs(step - middle) > tolerance + abs(step - paces[host].last.step) / 2
     }
     steady = {host: pace for host, pace in paces.items() if host not in strays} or dict(paces)
-    hear_s = patience * (max(pace.poll_s for pace in steady.values()) + _MORE_S + answer_s)
+    longest_s = max(pace.poll_s for pace in steady.values()) + max(pace.step_s for pace in steady.values())
+    hear_s = patience * (longest_s + _MORE_S + answer_s)
     margin = math.ceil(2 * hear_s / min(pace.step_s for pace in steady.values())) + _MORE_STEPS
     furthest = math.ceil(max(here[host] for host in steady))
     slowest_s = max((furthest + margin - here[host]) * steady[host].step_s for host in steady)

@@ -69,7 +69,7 @@ def check_times(fleet: Fleet, ended: Mapping[HostId, Progress], step_s: float) -
     Ranks of a job are in step with each other, so an iteration begins on all within a step; hosts' clocks are
     known to half the time of an answer.
     """
-    begins = {host: one.began_s for host, one in ended.items() if one.began_s is not None}
+    begins = {host: one.began_s for host, one in ended.items() if one.logged and one.began_s is not None}
     middle = statistics.median(begins.values() or [0.0])
     for host, began_s in begins.items():
         if abs(began_s - middle) > TOLERANCE_S + 3 * step_s + fleet.sessions[host].answer_s:

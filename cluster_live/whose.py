@@ -163,7 +163,7 @@ def _nobody(sight: Sight, wanted: str, via: WayName | None) -> Refusal:
     lines = LINES[via or "file"]
     return Refusal(
         "no_job",
-        "no process here waits for a capture",
+        "no process that this login can see waits for a capture",
         f"start the job with these two lines next time: {lines[0]} / {lines[1]}",
     )
 

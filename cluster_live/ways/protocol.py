@@ -69,12 +69,16 @@ class Answer:
 
 @dataclass(frozen=True)
 class Progress:
-    """Whether a capture has begun and ended on a host; times by our clock, None where nothing tells them."""
+    """Whether a capture has begun and ended on a host; times by our clock, None where nothing tells them.
+
+    They are `logged` where the job says them, and else those at which we saw it.
+    """
 
     has_begun: bool
     has_ended: bool
     began_s: float | None = None
     ended_s: float | None = None
+    logged: bool = False
     trouble: str = ""
 
 

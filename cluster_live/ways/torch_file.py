@@ -221,6 +221,7 @@ class FileWay:
             has_ended=wanted <= set(ended),
             began_s=min(began.values(), default=None),
             ended_s=max(ended.values(), default=None),
+            logged=True,
             trouble=f"a capture began at step {elsewhere[0]} instead" if elsewhere and not began else "",
         )
 

@@ -32,8 +32,9 @@ def test_hosts_in_step_hear_of_the_start_before_they_are_there_and_can_take_it_b
         paces[host] = Pace(Point(at_s, step + int((at_s - 900.0) / step_s)), step_s, poll_s)
     start = common_start(paces, now_s, answer_s)
     assert start.strays == {}
-    heard_s = now_s + answer_s + poll_s + 1.0
-    taken_back_s = heard_s + answer_s + poll_s + 1.0
+    # A rank looks at the end of a step.
+    heard_s = now_s + answer_s + poll_s + 1.0 + step_s
+    taken_back_s = heard_s + answer_s + poll_s + 1.0 + step_s
     for at_s in (heard_s, taken_back_s):
         assert step + int((at_s - 900.0) / step_s) < start.step
 
