@@ -29,7 +29,7 @@ test: setup      ## the whole test suite, lint and types
 	@$(MAKE) --no-print-directory -k -j2 test-of-servers test-of-the-rest
 
 # Two halves at once: most tests with servers wait, and leave a processor to the others.
-WITH_SERVERS := tests/browser tests/collect tests/hook tests/slurm
+WITH_SERVERS := tests/browser tests/collect tests/hook tests/live tests/slurm
 
 test-of-servers:
 	$(BIN)/pytest -m "slow or not slow" $(WITH_SERVERS)
