@@ -30,8 +30,9 @@ def _run(argv: Sequence[str], arguments: Arguments) -> int:
     # Everything heavy comes with this import; `--help` and usage errors do without.
     if arguments.print_reader:
         from cluster_collect.remote.reader import reader  # noqa: PLC0415
+        from cluster_live.session import PROGRAM  # noqa: PLC0415
 
-        write_result(reader().as_text())
+        write_result((reader() if arguments.live is None else reader(PROGRAM)).as_text())
         return ExitCode.DONE
 
     from cluster_collect.call import carry_out  # noqa: PLC0415

@@ -29,7 +29,8 @@ from cluster_collect.transports.protocol import Dialer, RunningCommand
 from cluster_collect.watchdog import cancelled, within
 from cluster_run.ids import HostId
 
-_PACKAGE = "cluster_live.host"
+#: The package that runs on hosts.
+PROGRAM = "cluster_live.host"
 _MAX_LINE_BYTES = 64 << 20
 #: For undoing what was begun: the longest of it is a poll of the profiler, of 50 s at most.
 END_DEADLINE_S = 75.0
@@ -163,7 +164,7 @@ async def opened(spec: HostSpec, dialer: Dialer, deadline_s: float) -> AsyncIter
     connection = await dialer.dial(spec)
     running: RunningCommand | None = None
     try:
-        package = reader(_PACKAGE)
+        package = reader(PROGRAM)
         program = talk_program(package.boot.encode(), package.packed)
         session = Session(spec.host, deadline_s, program.marker)
         running = await connection.start(program.command, session.receive)

@@ -84,7 +84,8 @@ class Reader:
     @property
     def name(self) -> str:
         """What people can tell it by."""
-        return f"the reader of columns {VERSION}, SHA-256 {self.sha256}"
+        what = "the reader of columns" if self.package == _READER else "the program of --live"
+        return f"{what} {VERSION}, SHA-256 {self.sha256}"
 
     def as_text(self) -> str:
         """Return all that runs on a host, to be read by people."""
