@@ -23,7 +23,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from cluster_analysis.engine.memory import return_large_blocks
 from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.compiled.operator_columns import operators_of_files
 from cluster_analysis.sources.compiled.reader import compiled, in_use
@@ -47,7 +46,6 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--memory-of", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
     # As the command does before it reads.
-    return_large_blocks()
     if arguments.memory_of:
         print(peak_bytes_above_start(arguments.memory_of))
         return 0

@@ -10,7 +10,6 @@ import sys
 import time
 from pathlib import Path
 
-from cluster_analysis.engine.memory import return_large_blocks
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.outputs.everything import write_everything
 from cluster_analysis.pipeline import examined
@@ -19,7 +18,6 @@ from cluster_analysis.pipeline import examined
 def main() -> None:
     """Analyse a run as `cluster-analyse --workers 1 --no-insight` does, and say where the time went."""
     run, output = map(Path, sys.argv[1:3])
-    return_large_blocks()
     stages = {"start": 0.0}
     last = "start", 0.0
 

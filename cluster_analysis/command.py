@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_analysis.discovery.discover import part_names
-from cluster_analysis.engine.memory import parse_size, return_large_blocks
+from cluster_analysis.engine.memory import parse_size
 from cluster_analysis.engine.read_ranks import Progress
 from cluster_analysis.options import ADDRESS_PREFIXES, FAILING, NAMED_SCHEDULERS, AnalyseOptions, TlsFiles
 from cluster_analysis.output_folder import INSIGHT_CACHE_NAMES, check_output_folder
@@ -47,7 +47,6 @@ def run(arguments: argparse.Namespace) -> ExitCode:
             _check_input(path)
 
     check_output_folder(options.output_folder, options.run)
-    return_large_blocks()
     if arguments.all_parts:
         names = part_names(options.run)
         if len(names) > 1:

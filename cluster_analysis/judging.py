@@ -10,7 +10,6 @@ from msgspec import structs
 
 from cluster_analysis.describe.everything import described
 from cluster_analysis.describe.rules import advised
-from cluster_analysis.engine.memory import give_back
 from cluster_analysis.engine.read_ranks import Progress, RanksRead
 from cluster_analysis.judge.detection import detect
 from cluster_analysis.pipeline import Examined, counts_missing, examined
@@ -64,7 +63,6 @@ def judged(known: Examined) -> AnalysisResult:
     options, evidence, topology = known.options, known.evidence, known.topology
     capture, read = known.capture, known.read
     found = detect(evidence, topology)
-    give_back()
     seen = _ranks_with_data(read)
     expected = _expected_ranks(capture, topology, options.selection)
     problems = tuple(_placed(one, topology) for one in one_a_file(capture.problems, read.problems))

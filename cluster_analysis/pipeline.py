@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.choose import open_engine
-from cluster_analysis.engine.memory import DEFAULT_LIMIT_BYTES, give_back, must_file
+from cluster_analysis.engine.memory import DEFAULT_LIMIT_BYTES, must_file
 from cluster_analysis.engine.protocol import Engine
 from cluster_analysis.engine.read_ranks import (
     Progress,
@@ -71,7 +71,6 @@ class Examined(Struct):
         """What all steps say together; put together when it is first asked for, and others work already."""
         if self._evidence is None:
             self._evidence = _evidence(self._parts, self.read, self.topology)
-            give_back()
         return self._evidence
 
     def let_graph_go(self) -> None:
@@ -203,7 +202,6 @@ def _evidence(parts: list[StepEvidence], read: RanksRead, topology: Topology) ->
     packets = read.packets.filter(pc.is_in(read.packets["step"], steps))
     merged = merge_steps(parts, topology, read.operators, packets)
     parts.clear()
-    give_back()
     operators = operators_of(merged)
     merged = structs.replace(without_calls(merged), counters=read.figures["counters"])
     return laid_out(merged, operators)

@@ -154,13 +154,3 @@ def test_the_install_lines_of_the_bundle_are_those_that_were_run(bundle: Path) -
     assert "pip install --no-index --find-links wheels -r requirements/collect.txt\n" in text
     assert HERE.machine in text
     assert HERE.python in text
-
-
-@pytest.mark.slow
-def test_the_extras_of_earlier_versions_are_still_known(bundle: Path) -> None:
-    (wheel,) = bundle.glob("wheels/cluster_profiler-*-none-any.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-        metadata = archive.read(name).decode()
-    extras = {line.split(": ")[1] for line in metadata.splitlines() if line.startswith("Provides-Extra: ")}
-    assert extras >= {"collect", "analysis", "all", "paramiko", "slurm", "dashboard"}

@@ -6,7 +6,6 @@ Through a pipe they would be copied five times, by both processes, 64 KiB at a t
 from __future__ import annotations
 
 import mmap
-import multiprocessing
 import os
 import pickle
 import tempfile
@@ -14,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from msgspec import Struct
 
 #: Arrays below this go with the rest of the value.
@@ -63,8 +61,6 @@ def dumps(folder: str, value: Any) -> bytes:
             text = pickle.dumps(value, protocol=5)
         else:
             text = pickle.dumps(_Handed(path, text, places), protocol=5)
-    if multiprocessing.parent_process() is not None:
-        _release_unused()
     return text
 
 
@@ -91,17 +87,6 @@ def set_aside(folder: str, value: Any) -> Any:
         return loads(dumps(folder, value))
     except OSError:
         return value
-
-
-def _release_unused() -> None:
-    """Give back what Arrow's own allocators keep for a worker's next tables: it is missing to the others.
-
-    The C library keeps little by itself (`return_large_blocks`). Asked for the rest it gives back all, and
-    each task of a worker would wait for 3000 pages again.
-    """
-    pool = pa.default_memory_pool()
-    if pool.backend_name != "system":
-        pool.release_unused()
 
 
 def _filed(arrays: list[memoryview], folder: str) -> tuple[str, tuple[tuple[int, int], ...]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,13 +20,11 @@ def scratch_directory(parent: Path | None) -> Iterator[Path]:
         InputError: it cannot be made; the message says where.
     """
     try:
-        path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+        made = tempfile.TemporaryDirectory(prefix=_PREFIX, dir=parent, ignore_cleanup_errors=True)
     except OSError as error:
         where = parent or tempfile.gettempdir()
         raise InputError(
             f"{where}: no scratch directory can be made: {error.strerror}", "name another one with --scratch"
         ) from error
-    try:
-        yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
+    with made as path:
+        yield Path(path)
