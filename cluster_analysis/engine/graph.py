@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
-
-from msgspec import Struct
 
 from cluster_analysis.engine.protocol import N_ATTEMPTS, Graph, Key, Outcome
 
 R = TypeVar("R")
 
 
-class Tried(Struct, Generic[R], frozen=True):
+@dataclass(frozen=True)
+class Tried(Generic[R]):
     """A function that is tried `N_ATTEMPTS` times, and gives an outcome.
 
     Arguments may be outcomes of other tasks, or lists of them: the function gets their values. Where one of

@@ -10,16 +10,16 @@ import os
 import pickle
 import tempfile
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from msgspec import Struct
 
 #: Arrays below this go with the rest of the value.
 _LEAST_BYTES = 64 * 1024
 
 
-class _Handed(Struct, frozen=True):
+@dataclass(frozen=True)
+class _Handed:
     """A value on its way: the rest of it, and (begin, length) of its arrays in the file."""
 
     path: str

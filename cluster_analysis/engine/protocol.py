@@ -8,10 +8,9 @@ Dask clusters. All give the same values in the same order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
-
-from msgspec import Struct
 
 from cluster_run.errors import ClusterError
 
@@ -32,7 +31,8 @@ class EngineError(ClusterError):
     """The scheduler cannot be reached, or was lost on the way."""
 
 
-class Outcome(Struct, Generic[R], frozen=True):
+@dataclass(frozen=True)
+class Outcome(Generic[R]):
     """What became of one task: a value, or why it was given up after `N_ATTEMPTS`."""
 
     value: R | None = None
@@ -47,7 +47,8 @@ class Kept(Protocol):
         ...
 
 
-class KeptOutcome(Struct, Generic[R], frozen=True):
+@dataclass(frozen=True)
+class KeptOutcome(Generic[R]):
     """The small half of a task's value, and the large half, which stays where it is."""
 
     value: R | None = None
@@ -55,7 +56,8 @@ class KeptOutcome(Struct, Generic[R], frozen=True):
     failure: str = ""
 
 
-class Place(Struct, frozen=True):
+@dataclass(frozen=True)
+class Place:
     """What workers must see: files of the run, one a host, and where the output goes."""
 
     files: tuple[str, ...]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 import pyarrow as pa
-from msgspec import Struct
 
 from cluster_analysis.tables.schema import COLLECTIVES, LINKS
 
@@ -19,7 +19,8 @@ _MOST_KEPT_OPEN = 128
 _SINK_BYTES = 256 * 1024
 
 
-class StepTables(Struct, frozen=True):
+@dataclass(frozen=True)
+class StepTables:
     """The large tables of a batch in one step."""
 
     collectives: pa.Table
@@ -30,7 +31,8 @@ class StepTables(Struct, frozen=True):
         return self
 
 
-class StepFiles(Struct, frozen=True):
+@dataclass(frozen=True)
+class StepFiles:
     """The same in a file: COLLECTIVES of all steps or some of its columns, then LINKS; a record batch a step.
 
     Files are mapped: columns that a task does not look at are never read.

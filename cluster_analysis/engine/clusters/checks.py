@@ -9,10 +9,10 @@ from __future__ import annotations
 import platform
 import pydoc
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from distributed import Client
-from msgspec import Struct
 
 from cluster_analysis.engine.clusters.probe import Probe, look
 from cluster_analysis.engine.protocol import EngineError
@@ -24,7 +24,8 @@ _ANSWER_DEADLINE_S = 30.0
 _VERSION_PATH = "cluster_run.version.VERSION"
 
 
-class Checked(Struct, frozen=True):
+@dataclass(frozen=True)
+class Checked:
     """The workers that can do the work, all of them if `left_out` is empty, and why others cannot."""
 
     workers: tuple[str, ...]

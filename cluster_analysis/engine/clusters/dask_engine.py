@@ -13,11 +13,11 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from distributed import Client, Future, KilledWorker, wait
 from distributed.comm.core import CommClosedError
-from msgspec import Struct
 
 from cluster_analysis.engine.clusters.checks import check_workers
 from cluster_analysis.engine.clusters.probe import probe_of
@@ -58,7 +58,8 @@ def _nobody(_workers: Sequence[str]) -> Sequence[str]:
     return ()
 
 
-class DaskKept(Struct, frozen=True):
+@dataclass(frozen=True)
+class DaskKept:
     """The outcome of a task that returns `(small, large)`, on some worker."""
 
     pair: Future

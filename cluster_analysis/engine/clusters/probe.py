@@ -12,15 +12,15 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-
-from msgspec import Struct
 
 _HEAD_BYTES = 64 * 1024
 _TOKEN_NAME = "token"  # noqa: S105  a file's name
 
 
-class FileMark(Struct, frozen=True):
+@dataclass(frozen=True)
+class FileMark:
     """By what a file is known."""
 
     path: str
@@ -28,7 +28,8 @@ class FileMark(Struct, frozen=True):
     head_sha256: str
 
 
-class Probe(Struct, frozen=True):
+@dataclass(frozen=True)
+class Probe:
     """Files of the run, and a directory that was made for this question; empty where none could be made."""
 
     files: tuple[FileMark, ...]
@@ -36,7 +37,8 @@ class Probe(Struct, frozen=True):
     token: str
 
 
-class Seen(Struct, frozen=True):
+@dataclass(frozen=True)
+class Seen:
     """A worker's answer: why it cannot read the run (empty: it can), and whether it may write the output."""
 
     trouble: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -127,7 +128,8 @@ def test_each_of_many_steps_is_read_from_files_that_stay_open(tmp_path: Path) ->
     maps = Path("/proc/self/maps")
     assert f"{tmp_path}/batch-0" in maps.read_text()
     let_files_go()
-    assert f"{tmp_path}/batch-0" not in maps.read_text()
+    # A thread of Arrow may hold the last of them for a moment.
+    assert any(f"{tmp_path}/batch-0" not in maps.read_text() or time.sleep(0.1) for _ in range(100))
 
 
 def test_steps_that_alternate_are_cut_as_those_in_long_runs() -> None:
