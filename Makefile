@@ -38,7 +38,7 @@ test-of-the-rest:
 	$(BIN)/pytest -m "slow or not slow" $(WITH_SERVERS:%=--ignore=%)
 
 test-fast: setup ## what a developer runs all the time
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist loadfile
 
 lint: setup      ## style and types only
 	$(BIN)/ruff check .

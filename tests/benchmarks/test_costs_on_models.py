@@ -6,6 +6,9 @@ import pytest
 
 from benchmarks.detection import modelled, simulated
 
+#: Whole analyses of whole jobs: half a second to four each.
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("source", "mode", "seed"),

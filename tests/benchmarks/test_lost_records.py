@@ -13,6 +13,9 @@ from benchmarks.detection.lost_records import dearest, moved, without_records
 from benchmarks.models.paths import model as paths
 from benchmarks.models.streams import model
 
+#: Whole analyses of whole jobs: half a second to four each.
+pytestmark = pytest.mark.slow
+
 SEED, FAULT = 76_027, "host is a stage"
 
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks.detection.__main__ import judge_job
 from benchmarks.detection.no_matrix import SUFFIX
 from benchmarks.detection.stored import judge_stored
+
+#: Whole analyses of whole jobs: half a second to four each.
+pytestmark = pytest.mark.slow
 
 
 def test_a_stored_job_is_judged_as_when_it_was_read(tmp_path: Path) -> None:

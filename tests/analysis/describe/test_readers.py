@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 
 import pyarrow as pa
 import pytest
@@ -24,6 +25,7 @@ READERS = {
 HANDED_ON = {"collectives": "matched", "rank": "ranks", "sums": "totals"}
 
 
+@cache
 def names_read() -> set[str]:
     """Return every attribute and every text of a module that reads."""
     trees = [ast.parse(path.read_text("utf-8")) for path in READERS.values()]
