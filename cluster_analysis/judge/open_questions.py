@@ -15,7 +15,7 @@ from cluster_analysis.numeric.arrays import BoolArray
 from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.job_evidence import JobEvidence
-from cluster_analysis.thresholds.common import HALFWAY, MOSTLY
+from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.cost import LATE_SHARE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, NoteFact, fact
@@ -83,7 +83,6 @@ def open_questions(
         *(
             waits_for_absent(evidence.matched, view, limits.open_cost_share)
             or _long_steps(view, limits, copied_share)
-            or _long_pause(view, limits)
         ),
     ]
 
@@ -215,38 +214,3 @@ def _long_steps(view: JobView, limits: Thresholds, copied_share: float) -> list[
         return []
     worst = int(np.argmax(unexplained))
     return [fact("long_step", longer_us=float(unexplained[worst]), step=view.steps[worst])]
-
-
-def _long_pause(view: JobView, limits: Thresholds) -> list[Fact]:
-    """Steps that are long because one rank idled in them, or most of a host: no proof, and costly even so.
-
-    Or a rank's record of the call is lost for which all others waited. Healthy hosts pause at times too:
-    where it cost so much that is a question even so.
-    """
-    if len(view.steps) < limits.min_steps_confident or not _has_times(view).any():
-        return []
-    idle = view.free_us + np.nan_to_num(view.preparing_us)
-    with np.errstate(invalid="ignore"):
-        longer_idle = idle - median(idle, 1)[:, None]
-        longer_idle -= median(longer_idle, 0)  # all ranks may pause together
-        by_step = median(view.step_us, 0)
-        # Such steps may be half of all.
-        calm_us = np.nanquantile(by_step, 1.0 - MOSTLY)
-        lost = np.nan_to_num(np.clip(np.fmin(by_step - calm_us, longer_idle), 0.0, None))
-    least_share, own = limits.open_cost_share, np.array([int(np.argmax(lost.sum(axis=1)))])
-    of_host = np.flatnonzero((view.host == view.host[own[0]]) & (view.host >= 0))
-    if len(of_host) and median(lost[of_host], 0).sum() >= HALFWAY * lost[own].sum():
-        # That all of them pause at once is hardly an accident.
-        least_share, own = least_share - limits.sure_cost_share, of_host
-    lost_us = lost[own].max(axis=0)
-    if not lost_us.mean() >= least_share * view.mean_step_us:
-        return []
-    steps = np.flatnonzero(lost_us >= HALFWAY * lost_us.max())
-    return [
-        fact(
-            "long_pause",
-            longer_us=float(lost_us.max()),
-            steps=tuple(view.steps[at] for at in steps.tolist()),
-            ranks=view.rank_ids(own),
-        )
-    ]

@@ -100,7 +100,8 @@ def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     named = case.ranks_of([one for one in idle if one.is_alarm])
     all_pause = {at for one in idle if not one.ranks for at in one.positions(len(view.steps))}
     for metric in (one for one in case.metrics if one.name == "free"):
-        longer_us = metric.time_us - median(metric.time_us, 1)[:, None]
+        idle_us = metric.time_us + np.nan_to_num(view.preparing_us)
+        longer_us = idle_us - median(idle_us, 1)[:, None]
         longer_us -= np.maximum(np.nan_to_num(median(longer_us, 0)), 0.0)
         is_pause = np.nan_to_num(longer_us) > metric.event_effect
         is_pause[named] = False
@@ -109,7 +110,7 @@ def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         if lost_us.max(axis=0, initial=0.0).mean() < metric.effect:
             continue
         own, length_us = np.flatnonzero(is_pause.any(axis=1)), float(median(lost_us[is_pause]))
-        usual_us = float(median(metric.time_us))
+        usual_us = float(median(idle_us))
         said = fact(
             "ranks_pause_by_turns",
             n_ranks=len(own), n_pauses=int(is_pause.sum()), n_steps=len(view.steps), length_us=length_us,
