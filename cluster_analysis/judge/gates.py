@@ -169,20 +169,20 @@ def lies_between_alone_and_last(one: Judged, context: Context) -> Judged:
     return replace(one, low_us=min(known), high_us=max(known))
 
 
-def weighs_what_long_steps_show(one: Judged, context: Context) -> Judged:
-    """Pauses cost what their steps are longer than the calm quarter, at most as long as the longest of them.
+def costs_at_most_what_long_steps_show(one: Judged, context: Context) -> Judged:
+    """Pauses may cost what their steps are longer than the calm quarter, up to the longest of them.
 
     A replay finds their gaps by peers, who pause as well, or lacks the call for which all others waited.
     """
     suspect, view = one.suspect, context.view
-    if suspect.where != "pauses" or len(suspect.ranks) < 2 or suspect.lost_us is None:
+    if suspect.where != "pauses" or not suspect.ranks or suspect.lost_us is None:
         return one
     by_step = np.nan_to_num(median(view.step_us, 0))
     calm_us = float(np.quantile(by_step, 1.0 - MOSTLY))  # such steps may be half of all
     seen = float(np.clip(np.minimum(by_step - calm_us, suspect.lost_us), 0.0, None).mean())
     if seen < max(context.limits.open_cost_share * context.step_us, one.high_us or 0.0):
         return one
-    return replace(one, weight_us=seen, high_us=seen, seen_us=seen)
+    return replace(one, high_us=seen)
 
 
 def weighs_its_lead(one: Judged, context: Context) -> Judged:
@@ -318,7 +318,7 @@ RULES: Sequence[Rule] = (
     weighs_what_its_steps_show,
     weighs_what_others_hide,
     lies_between_alone_and_last,
-    weighs_what_long_steps_show,
+    costs_at_most_what_long_steps_show,
     weighs_its_lead,
     is_no_loss_where_no_peer_does_without,
     is_as_severe_as_costly,
