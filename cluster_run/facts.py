@@ -104,7 +104,6 @@ NoteFact = Literal[
     "costly_unexplained",
     "waits_for_absent",
     "waited_for_others",
-    "long_pause",
     "unread_communication",
     "uncompared_network",
     "long_step",

@@ -123,11 +123,6 @@ OPEN_QUESTIONS: Mapping[NoteFact, Template] = {
         "communication that takes {step_share:percent} of the step could be compared with nothing",
         "占每步 {step_share:percent} 的通信没有可比对象",
     ),
-    "long_pause": (
-        "{steps:step|steps} {steps:ranges} took up to {longer_us:ms} longer because {ranks:rank|ranks} "
-        "{ranks:ranges} idled",
-        "步 {steps:ranges} 因卡 {ranks:ranges} 空闲而最多长了 {longer_us:ms}",
-    ),
     "long_step": (
         "all ranks communicate for {longer_us:ms} longer in step {step}, and nothing says why",
         "所有卡在步 {step} 的通信长了 {longer_us:ms}，原因不明",

@@ -81,13 +81,6 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "可能是网络慢，也可能是工作负载本身所需，不能判定为健康；请采集 communication_matrix.json，"
         "或与正常运行对比",
     ),
-    "long_pause": (
-        "{steps:step|steps} {steps:ranges} took up to {longer_us:ms} longer than usual because "
-        "{ranks:rank|ranks} {ranks:ranges} idled, and the others waited: so seldom it is no proof of a "
-        "fault; look at the host at that time, or profile more steps",
-        "步 {steps:ranges} 比平常最多长 {longer_us:ms}：卡 {ranks:ranges} 空闲，其他卡等待；"
-        "偶发不足以证明故障，请检查该时段其主机，或采集更多步",
-    ),
     "long_step": (
         "all ranks communicate for {longer_us:ms} longer in step {step} than usual, and no finding says "
         "why: look at "
