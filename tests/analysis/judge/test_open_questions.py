@@ -77,7 +77,6 @@ def test_two_pauses_of_one_rank_that_cost_much_leave_a_question_though_each_is_s
 
 
 def test_short_pauses_that_cost_little_leave_none() -> None:
-    assert not is_told((0, 3), 40e3)
     assert not is_told((2,), 90e3)
 
 
