@@ -96,9 +96,9 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "{who}每 {every_n_steps} 步停顿 {length_us:ms}；同类没有停顿。",
     ),
     "ranks_pause_by_turns": (
-        "{n_ranks} {n_ranks:rank pauses|ranks pause} {n_pauses} {n_pauses:time|times} in {n_steps} steps, "
-        "each at its own time, mostly for {length_us:ms}: each may be chance, their sum is not.",
-        "{n_ranks} 张卡在 {n_steps} 步中各自停顿，共 {n_pauses} 次，多为 {length_us:ms}："
+        "{ranks:Rank|Ranks} {ranks:ranges} {ranks:pauses|pause} {n_pauses} {n_pauses:time|times} in "
+        "{n_steps} steps, mostly for {length_us:ms}: each pause may be chance, what they cost is not.",
+        "卡 {ranks:ranges} 在 {n_steps} 步中各自停顿，共 {n_pauses} 次，多为 {length_us:ms}："
         "单次可能是偶然，合计的损失不是。",
     ),
     "job_pauses_once": (

@@ -113,7 +113,8 @@ def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         usual_us = float(median(idle_us))
         said = fact(
             "ranks_pause_by_turns",
-            n_ranks=len(own), n_pauses=int(is_pause.sum()), n_steps=len(view.steps), length_us=length_us,
+            ranks=view.rank_ids(own), n_pauses=int(is_pause.sum()),
+            n_steps=len(view.steps), length_us=length_us,
         )  # fmt: skip
         yield Suspect(
             key="periodic_pause-by-turns",
