@@ -271,8 +271,8 @@ def submit(arguments: Sequence[str], identity: Identity | None = None) -> str:
         name="sbatch",
         deadline_s=SCHEDULER_DEADLINE_S,
         capture=True,
-        # A post-job reads them when its turn comes.
-        environment=our_settings(),
+        # A post-job of ours reads them when its turn comes; another user's may not see them.
+        environment=our_settings() if identity is None else None,
         identity=identity,
     )
     # With several clusters sbatch answers `number;cluster`.

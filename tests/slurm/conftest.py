@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.hook.public_python import make_public_python, public_directory
 from tests.slurm.jobs import Pair, SimulatedJob, simulate, submit, write_script
 from tests.slurm.lab import SlurmLab, missing_programs, start_lab
 
@@ -34,6 +35,19 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmLab]:
         yield cluster
     finally:
         cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def public() -> Iterator[Path]:
+    """A directory below which every user can read."""
+    with public_directory() as root:
+        yield root
+
+
+@pytest.fixture(scope="session")
+def python(public: Path) -> Path:
+    """An interpreter that every user can run, with the project."""
+    return make_public_python(public / "venv")
 
 
 @pytest.fixture(scope="session")

@@ -15,22 +15,11 @@ import pytest
 
 from cluster_run.errors import ExitCode
 from tests.hook.http_server import mailbox
-from tests.hook.public_python import NOBODY, make_public_python, needs_root, public_directory
+from tests.hook.public_python import NOBODY, make_public_python, needs_root
 from tests.slurm.conftest import REPOSITORY, why_not_here
 from tests.slurm.lab import SlurmLab, start_lab
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(170)]
-
-
-@pytest.fixture(scope="module")
-def public() -> Iterator[Path]:
-    with public_directory() as root:
-        yield root
-
-
-@pytest.fixture(scope="module")
-def python(public: Path) -> Path:
-    return make_public_python(public / "venv")
 
 
 @pytest.fixture

@@ -10,24 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.hook.public_python import NOBODY, make_public_python, needs_root, public_directory
+from tests.hook.public_python import NOBODY, needs_root
 from tests.slurm.conftest import REPOSITORY, why_not_here
 from tests.slurm.lab import SlurmLab, start_lab
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(200), needs_root]
 
 _SECRET = "root:s3cret"
-
-
-@pytest.fixture(scope="module")
-def public() -> Iterator[Path]:
-    with public_directory() as root:
-        yield root
-
-
-@pytest.fixture(scope="module")
-def python(public: Path) -> Path:
-    return make_public_python(public / "venv")
 
 
 @pytest.fixture(scope="module")

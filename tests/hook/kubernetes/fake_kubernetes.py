@@ -54,6 +54,7 @@ class FakeKubernetes:
             "namespace": namespace,
             "uid": f"{len(self.objects):08x}-0000-4000-8000-000000000000",
             "resourceVersion": str(next(self.versions)),
+            "creationTimestamp": "2023-01-01T00:00:00Z",
             **body.pop("metadata", {}),
         }
         self.kinds.add((group, plural))
