@@ -103,7 +103,7 @@ def said(simulated: Path, tmp_path_factory: pytest.TempPathFactory) -> Said:
         (root / "site.yaml").write_text(f"version: 1\ndefaults:\n  ssh_config: {root}/ssh_config\n")
         (root / "webhook").write_text(chat.url)
         comment = f"profile_dir={root}/disk-of-%N,profile_via=ssh"
-        job = a_job(nodes=nodes, work_dir=root / "work", comment=comment)
+        job = a_job(nodes=nodes, work_dir=root / "work", comment=comment, began_s=1.0)
         (root / "job.json").write_text(job_to_text(job))
         argv = [sys.executable, "-m", "cluster_hook", "slurm-post", f"--job-file={root}/job.json"]
         argv += [

@@ -48,7 +48,7 @@ def followed(work: Path, options: FollowOptions, n_commands: int = 1000) -> Outc
         lines += ["Host *", f"  IdentityFile {lab.identity_file}", f"  UserKnownHostsFile {lab.known_hosts}"]
         (work / "config").write_text("\n".join(lines) + "\n")
         job = a_job(work_dir=work, nodes=("n1", "n2"), comment=f"profile_dir={work}/disk-%N,profile_via=ssh")
-        job = dataclasses.replace(job, began_s=None, ended_s=None)
+        job = dataclasses.replace(job, began_s=1.0)
         request = parse_request(job)
         assert request is not None
         return follow(job, request, options)
