@@ -7,6 +7,7 @@ process that was killed, or gave up, had not sent yet, and the next process send
 from __future__ import annotations
 
 import contextlib
+import shutil
 import tempfile
 import threading
 import time
@@ -46,11 +47,11 @@ class Teller:
         self, options: TellOptions, told: Callable[[str, str], None], backlog: Path | None = None
     ) -> None:
         self._options, self._told, self._lasts = options, told, backlog is not None
-        self._directory = backlog or Path(tempfile.mkdtemp(prefix="cluster-hook-tell-"))
         self._wake, self._is_closed = threading.Event(), False
-        # A daemon: a process that is stopped does not wait for a webhook.
-        self._sender = threading.Thread(target=self._send_all, daemon=True)
         if options.webhook is not None:
+            self._directory = backlog or Path(tempfile.mkdtemp(prefix="cluster-hook-tell-"))
+            # A daemon: a process that is stopped does not wait for a webhook.
+            self._sender = threading.Thread(target=self._send_all, daemon=True)
             self._sender.start()
 
     def __enter__(self) -> Teller:
@@ -61,6 +62,8 @@ class Teller:
     ) -> None:
         if kind is None:
             self.close()
+        elif self._options.webhook is not None and not self._lasts:
+            shutil.rmtree(self._directory, ignore_errors=True)
 
     def tell(self, key: str, outcome: Outcome) -> None:
         """Write the metrics of an outcome, and have its message sent; returns at once.
@@ -85,22 +88,28 @@ class Teller:
 
     def close(self) -> None:
         """Send what waits, as far as the webhook takes it; returns when it was sent or given up."""
+        if self._options.webhook is None:
+            return
         self._is_closed = True
         self._wake.set()
-        if self._options.webhook is not None:
-            self._sender.join()
+        self._sender.join()
         if not self._lasts:
-            with contextlib.suppress(OSError):
-                (self._directory / ".lock").unlink(missing_ok=True)
-                self._directory.rmdir()
+            shutil.rmtree(self._directory, ignore_errors=True)
 
     def _send_all(self) -> None:
+        try:
+            self._send_as_they_come()
+        except OSError as error:
+            self._told("messages", f"nobody is told: {self._directory}: {error.strerror}")
+
+    def _send_as_they_come(self) -> None:
         n_failed, rests_until_s, tried = 0, 0.0, set[Path]()
         with locked(self._directory / ".lock") as is_ours:
             # Else a process before us still sends, and what we leave there as well.
             while is_ours is not None:
-                is_last = self._is_closed
+                # In this order: whatever comes after it wakes us once more.
                 self._wake.clear()
+                is_last = self._is_closed
                 for path in sorted(self._directory.glob("*.json")):
                     rests = time.monotonic() < rests_until_s
                     if path in tried and (rests or n_failed < N_FAILURES):

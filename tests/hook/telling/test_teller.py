@@ -107,6 +107,14 @@ def test_two_processes_send_nothing_twice(tmp_path: Path, said: dict[str, str]) 
         assert jobs_of(box) == ["1", "2"]
 
 
+def test_a_backlog_that_cannot_be_used_is_said_and_stops_nobody(tmp_path: Path, said: dict[str, str]) -> None:
+    (tmp_path / "file").write_text("")
+    with mailbox() as box, Teller(options_for(box.url), said.__setitem__, tmp_path / "file") as teller:
+        teller.tell("1", an_outcome("1"))
+    assert "nobody" in said["1"]
+    assert "nobody is told" in said["messages"]
+
+
 def test_an_unreadable_leftover_costs_nobody_else_a_message(tmp_path: Path, said: dict[str, str]) -> None:
     (tmp_path / "0.json").write_text("not an outcome")
     with mailbox() as box:
