@@ -9,13 +9,16 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_hook.job import OF_SLURM, FinishedJob, Wording
 from cluster_run.errors import InputError
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
+
+#: The ranks of a job begin a capture within so many seconds.
+_TOGETHER_S = 10.0
 
 
 class NoProfileError(InputError):
@@ -68,18 +71,28 @@ def survey_captures(job: FinishedJob, root: Path) -> Survey:
     for directory in tree.legacy:
         began.update((path, path.stat().st_mtime) for path in _legacy_files(directory))
     known = {path: at_s for path, at_s in began.items() if at_s is not None}
-    own = {path: at_s for path, at_s in known.items() if _ran_at(job, at_s, 0)}
-    # Slurm cuts times to whole seconds. The one in which the job ended may be the next one's first, unless
-    # all that the job wrote is of that second.
-    own = own or {path: at_s for path, at_s in known.items() if _ran_at(job, at_s, 1)}
+    own = {path: at_s for path, at_s in known.items() if _ran_at(job, at_s)}
+    own = {path: at_s for path, at_s in own.items() if not _is_of_the_next(job, at_s, own.values())}
     return Survey(root, own, {path: at_s for path, at_s in known.items() if path not in own})
 
 
-def _ran_at(job: FinishedJob, at_s: float, more_s: float) -> bool:
-    # Nobody's, where it is not known when the job began.
+def _ran_at(job: FinishedJob, at_s: float) -> bool:
+    """Whether a capture that began then can be the job's; none can, where nobody knows when the job began."""
+    # Slurm cuts times to whole seconds.
     return job.began_s is not None and (
-        job.began_s <= at_s and (job.ended_s is None or at_s < job.ended_s + more_s)
+        job.began_s <= at_s and (job.ended_s is None or at_s < job.ended_s + 1)
     )
+
+
+def _is_of_the_next(job: FinishedJob, at_s: float, all_s: Collection[float]) -> bool:
+    """Whether a capture of the second in which the job ended is the next job's, which began in it.
+
+    The ranks of a job begin a capture together, so the job's own is near others of the job's.
+    """
+    if job.ended_s is None or at_s < job.ended_s:
+        return False
+    before_s = [one for one in all_s if one < job.ended_s]
+    return bool(before_s) and at_s - max(before_s) > _TOGETHER_S
 
 
 def _oldest_s(capture: Path) -> float | None:

@@ -45,7 +45,7 @@ ReturnToService=2
 SchedulerParameters=sched_min_interval=0,batch_sched_delay=0,sched_interval=1,bf_interval=1
 CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
 OverTimeLimit=0
-MinJobAge=300
+MinJobAge=3600
 KillWait=1
 InactiveLimit=0
 {epilog}

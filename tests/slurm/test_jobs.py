@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -156,6 +158,7 @@ def test_a_job_that_slurm_has_forgotten_is_followed_with_what_was_known_at_its_s
 ) -> None:
     shutil.copytree(simulated.run / "cluster_profiler", tmp_path / "prof")
     known = FinishedJob("99998", "train", "ada", "PENDING", (), tmp_path, "profile_dir=prof")
+    known = replace(known, uid=os.geteuid(), began_s=1.0)
     command = (sys.executable, "-m", "cluster_hook", "slurm-post", "--slurm-job=99998")
     ended = lab.run(*command, f"--known-job={job_to_text(known)}")
     assert ended.stdout.splitlines()[-1].startswith("job 99998 train: degraded:")

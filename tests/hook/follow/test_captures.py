@@ -113,6 +113,14 @@ def test_a_capture_of_the_second_in_which_the_next_job_starts_is_the_next_ones(
     assert (len(survey.own), list(survey.others)) == (1, [following])
 
 
+def test_ranks_that_begin_a_capture_around_the_jobs_last_second_are_all_its_own(
+    job: FinishedJob, tmp_path: Path
+) -> None:
+    for rank, at_s in enumerate((2998.0, 2999.9, 3000.1, 3000.9)):
+        a_capture(tmp_path / "prof", rank, at_s)
+    assert len(survey_captures(job, tmp_path / "prof").own) == 4
+
+
 def test_a_job_all_of_whose_captures_are_of_its_last_second_has_them(
     job: FinishedJob, tmp_path: Path
 ) -> None:
