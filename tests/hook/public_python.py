@@ -42,13 +42,11 @@ def make_public_python(root: Path) -> Path:
         shutil.copytree(package, packages / package.name, ignore=ignored)
     (packages / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     python = root / "bin" / "python"
+    as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
     tried = subprocess.run(
-        [python, "-I", "-c", "import numpy, pyarrow, msgspec"],
-        user=NOBODY,
-        group=NOBODY,
-        extra_groups=(),
+        [*(as_nobody if os.geteuid() == 0 else []), python, "-I", "-c", "import numpy, pyarrow, msgspec"],
         cwd="/",
-        env={},
+        env={"PATH": os.defpath},
         capture_output=True,
         text=True,
         timeout=50,
