@@ -16,7 +16,6 @@ from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.graph import job_graph
 from cluster_analysis.replay.idle_time import likely_idle_us, whole_idle_us
 from cluster_analysis.replay.job_evidence import JobEvidence
-from cluster_analysis.replay.possible_gaps import with_possible_gaps
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.replay.role_gaps import RoleGaps
 from cluster_analysis.tables.model import Topology
@@ -151,9 +150,6 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
     computing = computing if waited is None else computing - waited
     idled, dense, head = free, None, np.nan_to_num(preparing)
     if graph is not None and graph.n_steps == len(steps):
-        times_us = computing + free + head, free + head
-        local, idle = (rows_at(graph.ranks, ranks, us, np.nan) for us in times_us)
-        graph = with_possible_gaps(graph, local, idle, rows_at(graph.ranks, ranks, role, -1))
         idled = whole_idle_us(graph, ranks, computing + head, free, role)
         if experts:
             dense = dense_us(

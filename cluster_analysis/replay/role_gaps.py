@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
@@ -12,23 +14,38 @@ from cluster_analysis.thresholds.replay import MOST_SHARE
 
 
 class RoleGaps:
-    """The main-stream gaps of a job as (step, rank, place), for ranks that issue the same calls.
+    """The gaps of one stream of a job as (step, rank, place), for ranks that issue the same calls.
 
     Ranks are positions in the `ranks` given here; those without operators have no gaps.
     """
 
-    def __init__(self, ranks: IntArray, graph: Graph) -> None:
+    def __init__(self, ranks: IntArray, graph: Graph, *, of_side: bool = False) -> None:
+        self._job = ranks, graph
         self._gap_us = graph.gap_us
-        main = np.flatnonzero(~graph.is_side)
-        cell = graph.step[main] * len(graph.ranks) + graph.rank[main]
-        self._instances = main[stable_order(cell)].astype(np.int32)
+        own = np.flatnonzero(graph.is_side == of_side)
+        cell = graph.step[own] * len(graph.ranks) + graph.rank[own]
+        self._instances = own[stable_order(cell)].astype(np.int32)
         shape = (graph.n_steps, len(graph.ranks))
         count = np.bincount(cell, minlength=shape[0] * shape[1])
         begin = np.r_[0, np.cumsum(count)[:-1]].reshape(shape)
+        self._counts = count
         where = np.minimum(np.searchsorted(graph.ranks, ranks), len(graph.ranks) - 1)
         known = graph.ranks[where] == ranks
         self._count = np.where(known, count.reshape(shape)[:, where], 0)
         self._begin = begin[:, where]
+
+    @cached_property
+    def of_side(self) -> RoleGaps:
+        """The gaps before calls of other streams."""
+        return RoleGaps(*self._job, of_side=True)
+
+    @cached_property
+    def place(self) -> IntArray:
+        """Which call of its stream in its step each instance is (V + 1,), -1 for those of other streams."""
+        found = np.full(len(self._gap_us) + 1, -1, np.int32)
+        n = np.concatenate([np.arange(one) for one in self._counts]) if len(self._instances) else 0
+        found[self._instances] = n
+        return found
 
     def laid_beside(
         self, suspects: IntArray, peers: IntArray
@@ -47,6 +64,11 @@ class RoleGaps:
         _, others, _ = self._complete_gaps(suspects, peers)
         assert others is not None
         return others
+
+    def complete(self, ranks: IntArray) -> tuple[FloatArray, IntArray] | tuple[None, None]:
+        """Gaps of ranks (steps, ranks, places), NaN in steps without some calls, and the instances."""
+        own, _, at = self._complete_gaps(ranks, ranks[:0])
+        return (None, None) if own is None or at is None else (own, at)
 
     def longest_beyond_usual(self, suspects: IntArray, peers: IntArray, is_paused: BoolArray) -> IntArray:
         """The instances (steps, suspects) whose gaps are longest beyond what is usual in their place.

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from cluster_analysis.thresholds.common import FEWEST_PEERS, TOLERANCE_SHARE
+from cluster_analysis.thresholds.common import TOLERANCE_SHARE
 
-# Possible gaps.
-#: A rank's gaps agree with its totals to 1-2 % of them; what is off by more is looked at.
+# Copied waiting.
+#: A rank's gaps agree with its totals to 1-2 % of them; what is off by more holds waiting.
 GAP_TOLERANCE = TOLERANCE_SHARE
-#: Where more ranks than this are off in a step, their gaps mean something else there.
-MOST_OFF_SHARE = 0.25
-#: Share of a role's ranks and steps whose gaps hold least waiting: they show what is usual.
+
+# Idle time.
+#: Share of a rank's steps whose gaps hold least waiting: they show what is idled beside calls.
 CALM_SHARE = 0.25
-#: A rank that idles longer than its peers by this share of what its gaps hold too much has gaps of its own.
-OWN_SHARE = 0.25
-#: Peers that it takes to say how long a gap is usually, and as many as are asked.
-ENOUGH_PEERS = FEWEST_PEERS
-MOST_PEERS = 32
 
 # Rounds of the replay.
 #: Leads that change by less from round to round change no step time that anybody quotes.

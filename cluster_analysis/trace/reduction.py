@@ -33,14 +33,8 @@ from cluster_analysis.trace.missing.unseen_waits import unseen_waits, with_unsee
 from cluster_analysis.trace.pairing.ends import Ends, Program, ends_of, programs_of
 from cluster_analysis.trace.pairing.peers import Stated
 from cluster_analysis.trace.sent import sent_by_ranks
-from cluster_analysis.trace.streams.free import (
-    data_is_free,
-    is_one_queue,
-    outside_us,
-    sends_are_free,
-)
+from cluster_analysis.trace.streams.free import is_one_queue, likely_streams, outside_us
 from cluster_analysis.trace.streams.streams import Sequence as Streams
-from cluster_analysis.trace.streams.streams import sequence
 from cluster_analysis.trace.streams.waits import most_waited_us, waited_first_us, waited_us, with_issues
 from cluster_run.facts import fact
 from cluster_run.ids import Rank, Step
@@ -151,10 +145,8 @@ def _matched(
     members = stable_order(operator)
     begin = np.flatnonzero(begins(operator[members]))
     shortest = np.minimum.reduceat(calls.elapse_us[members], begin)
-    local = sequence(
-        calls, stage, data, sends_are_free=sends_are_free(calls, steps),
-        data_is_free=data_is_free(calls, data, shortest[operator], steps),
-    )  # fmt: skip
+    uncovered = _totals_us(steps, calls, "communication_not_overlapped_us")
+    local = likely_streams(calls, stage, data, shortest[operator], steps, uncovered)
     n_ranks = np.diff(np.r_[begin, len(members)])
     transfer = without_absent(
         calls, members[begin], n_ranks, _transfer(calls, operator, shortest, ends), topology, links
@@ -262,7 +254,9 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
     gap = local.gap_us.copy()
     leads = (local.after < 0) & ~local.is_queued
     gap[leads] = head[calls.rank[leads]] + calls.start_us[leads]
-    after, gap = with_issues(calls, local, np.maximum(gap - seen.waited_us, 0.0), seen.exposed.stage)
+    room = np.maximum(waited_first_us(calls, local) - seen.exposed.rest_us, 0.0)
+    gap = np.maximum(gap - seen.waited_us, 0.0)
+    after, gap = with_issues(calls, local, gap, seen.exposed.stage, room)
     operators = StepOperators(
         ranks=calls.ranks,
         step_us=np.where(np.isfinite(total), total, _last_end_us(calls)),
@@ -320,11 +314,9 @@ def _exposed(calls: Calls, local: Streams, steps: pa.Table, stage: IntArray, wai
     """
     all_count = not local.is_side.any() or local.fetches
     elapse = np.where(local.is_side, 0.0, calls.elapse_us)
-    total = np.full(len(calls.ranks), np.nan)
-    if steps.num_rows:
-        total = _by_rank(steps, calls.ranks, numbers(steps["communication_not_overlapped_us"]))
-        if all_count:
-            total += _by_rank(steps, calls.ranks, np.nan_to_num(numbers(steps["overlapped_us"])))
+    total = _totals_us(steps, calls, "communication_not_overlapped_us")
+    if all_count:
+        total = total + np.nan_to_num(_totals_us(steps, calls, "overlapped_us"))
     recorded = np.bincount(calls.rank, elapse, len(calls.ranks)).astype(np.float64)
     if all_count and local.is_side.any():
         recorded += outside_us(calls, local.is_side)
@@ -338,6 +330,11 @@ def _step_time(steps: pa.Table, ranks: IntArray) -> FloatArray:
     parts = [numbers(steps[name]) for name in ("computing_us", "communication_not_overlapped_us", "free_us")]
     value = np.sum(parts, axis=0) + np.nan_to_num(np.maximum(numbers(steps["preparing_us"]), 0.0))
     return _by_rank(steps, ranks, value)
+
+
+def _totals_us(steps: pa.Table, calls: Calls, name: str) -> FloatArray:
+    """One of the totals of each rank (ranks,), NaN where it is not known."""
+    return _by_rank(steps, calls.ranks, numbers(steps[name]) if steps.num_rows else np.empty(0))
 
 
 def _by_rank(steps: pa.Table, ranks: IntArray, values: FloatArray) -> FloatArray:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from cluster_analysis.judge.cost.samples import by_sample, of_samples_us
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
@@ -33,8 +34,11 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
     """
     excesses = []
     is_hit = np.zeros(len(graph.ranks), bool)
+    are_even = view.gaps is not None and any(one.kind == "data_imbalance" for one in suspects)
     for one in suspects:
-        if one.excess_us is not None:
+        if are_even and one.kind == "data_imbalance":
+            is_hit[:] = True
+        elif one.excess_us is not None:
             excess = rows_at(graph.ranks, view.ranks, _excess_us(view, one, one.excess_us), 0.0)
             # A rank of a late host may lose nothing in any step: its gaps are looked at with the others'.
             late = view.ranks[(one.excess_us > 0).any(axis=1)]
@@ -42,6 +46,10 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
             excesses.append((one, excess))
     instances = graph.instances_of(is_hit)
     gap = graph.gap_us[instances]
+    if are_even:
+        more = of_samples_us(view, graph)[instances]
+        around = _taken_beside(graph, instances, np.nan_to_num(more), gap, is_head=False)
+        gap = gap - np.where(np.isfinite(more), more, around)
     for suspect, excess in excesses:
         gap = gap - _taken(view, graph, suspect, excess, instances, gap)
     transfer = graph.transfer_us
@@ -68,7 +76,7 @@ def _taken(
         instances: all instances of ranks that have any, sorted.
         gap: what is left of their gaps.
     """
-    weight = _weights(view, graph, suspect, instances)
+    weight = _weights(view, graph, suspect, excess, instances)
     cell = graph.cell[instances]
     total = np.bincount(cell, weight, excess.size)[cell]
     taken = np.where(total > 0, excess.ravel()[cell] * weight / np.maximum(total, 1e-9), 0.0)
@@ -89,17 +97,9 @@ def _taken_beside(
         is_head: all that is lost lies before the first call.
     """
     beside = np.zeros(len(instances))
-    side = np.flatnonzero(graph.is_side[instances] & (gap > 0))
+    side, around, has = _around(graph, instances)
     if not len(side):
         return beside
-    n = len(graph.rank)
-    cell = graph.step[instances] * np.int64(len(graph.ranks)) + graph.rank[instances]
-    before = np.where(graph.after[instances] < n, graph.after[instances], n + cell)
-    main = np.flatnonzero(~graph.is_side[instances])
-    order = main[np.argsort(before[main], kind="stable")]
-    at = np.searchsorted(before[order], before[side])
-    around = order[np.minimum(at, len(order) - 1)] if len(order) else side
-    has = (before[around] == before[side]) & ~graph.is_side[instances[around]]
     with np.errstate(divide="ignore", invalid="ignore"):
         part = np.ones(len(side)) if is_head else np.minimum(gap[side] / gap[around], 1.0)
     beside[side] = np.where(has, np.minimum(np.nan_to_num(part) * taken[around], gap[side]), 0.0)
@@ -155,7 +155,9 @@ def _all_pause(view: JobView, peers: IntArray) -> BoolArray:
     return np.asarray(usual > TWICE * median(usual))
 
 
-def _weights(view: JobView, graph: Graph, suspect: Suspect, instances: IntArray) -> FloatArray:
+def _weights(
+    view: JobView, graph: Graph, suspect: Suspect, excess: FloatArray, instances: IntArray
+) -> FloatArray:
     """By how much each gap of `instances` (N,) takes part in what the suspect loses in its step.
 
     Each pause lies in one gap: samples make others longer than the peers' too. Slow computing lengthens a gap
@@ -190,7 +192,52 @@ def _weights(view: JobView, graph: Graph, suspect: Suspect, instances: IntArray)
             if calm.any():
                 lost[calm] = _beyond_samples(lost[calm], view.sample[suspects], *gaps)
         weight[np.searchsorted(instances, at[is_told])] = np.maximum(lost[is_told], 0.0)
+        rest = excess - np.bincount(graph.cell[instances], weight, excess.size).reshape(excess.shape)
+        weight += _beside(view, graph, (suspects, peers), instances, (weight, rest))
     return weight
+
+
+def _beside(
+    view: JobView, graph: Graph, compared: tuple[IntArray, IntArray], instances: IntArray,
+    in_main: tuple[FloatArray, FloatArray],
+) -> FloatArray:  # fmt: skip
+    """What is lost (N,) before calls of a second stream alone: the main stream's gaps show nothing of it.
+
+    `in_main` is what these lose (N,), and what ranks lose beyond that (R, S): no more is lost elsewhere.
+    """
+    weight, rest_us = in_main
+    beside = np.zeros(len(instances))
+    assert view.gaps is not None
+    gaps, at = view.gaps.of_side.complete(np.concatenate(compared))
+    if gaps is None or at is None:
+        return beside
+    n = len(compared[0])
+    since = view.gaps.place[graph.after[at]]
+    for number in range(n):  # who issued the call behind another one tells nothing
+        alike = (since[:, n:] == since[:, number, None]) & (at[:, n:] >= 0)
+        lost = gaps[:, number] - median(np.where(alike, gaps[:, n:], np.nan), 1)
+        told = np.isfinite(lost) & (at[:, number] >= 0)
+        beside[np.searchsorted(instances, at[:, number][told])] = lost[told]
+    side, around, has = _around(graph, instances)
+    beside[side[has]] -= weight[around[has]]
+    beside = np.maximum(beside, 0.0)
+    cell = graph.cell[instances]
+    total = np.bincount(cell, beside, rest_us.size)
+    share = np.clip(rest_us.ravel() / np.maximum(total, 1e-9), 0.0, 1.0)
+    return np.asarray(beside * share[cell])
+
+
+def _around(graph: Graph, instances: IntArray) -> tuple[IntArray, IntArray, BoolArray]:
+    """Side calls (K,) among `instances`, and the main calls that count from where they do, if there are."""
+    side = np.flatnonzero(graph.is_side[instances])
+    n = len(graph.rank)
+    cell = graph.step[instances] * np.int64(len(graph.ranks)) + graph.rank[instances]
+    before = np.where(graph.after[instances] < n, graph.after[instances], n + cell)
+    main = np.flatnonzero(~graph.is_side[instances])
+    order = main[np.argsort(before[main], kind="stable")]
+    at = np.searchsorted(before[order], before[side])
+    around = order[np.minimum(at, len(order) - 1)] if len(order) else side
+    return side, around, (before[around] == before[side]) & ~graph.is_side[instances[around]]
 
 
 def _compared(view: JobView, suspect: Suspect, is_hit: BoolArray) -> Iterator[tuple[IntArray, IntArray]]:
@@ -228,8 +275,8 @@ def _beyond_samples(
         return lost
     lost, peers_us = _without_pauses(lost), _without_pauses(peers_us)
     usual = _profile(lost)
-    together, own = _by_sample(lost, sample)
-    together_of_peers, own_of_peers = _by_sample(peers_us, of_peers)
+    together, own = by_sample(lost, sample)
+    together_of_peers, own_of_peers = by_sample(peers_us, of_peers)
     n = together_of_peers.shape[1]
     if n < 2:
         return np.broadcast_to(usual, lost.shape)
@@ -247,13 +294,6 @@ def _without_pauses(gap_us: FloatArray) -> FloatArray:
     beyond = gap_us - typical
     scale = np.maximum(sigma(beyond.reshape(-1, beyond.shape[2]), 0), sigma(beyond))
     return np.where(beyond <= FAR_SIGMAS * scale, gap_us, typical)
-
-
-def _by_sample(values: FloatArray, sample: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Means of ranks with one sample (steps, samples, places), and how far each rank is from its own."""
-    _, code = distinct(sample)
-    means = np.stack([values[:, code == one].mean(axis=1) for one in range(int(code.max()) + 1)], axis=1)
-    return means, values - means[:, code]
 
 
 def _real(values: FloatArray, chance: FloatArray) -> float:

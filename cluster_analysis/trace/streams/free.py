@@ -7,12 +7,14 @@ import pyarrow as pa
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins
-from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.numeric.stats import median
+from cluster_analysis.thresholds.common import HALFWAY, TOLERANCE_SHARE
 from cluster_analysis.thresholds.streams import REGULAR_CALLS, TOLERANCE_US
 from cluster_analysis.thresholds.trace import FREE_DATA_SHARE, OTHER_CALLS_SHARE
 from cluster_analysis.trace.calls import Calls, numbers
 from cluster_analysis.trace.streams.joins import running_maxima
-from cluster_analysis.trace.streams.streams import Sequence, moves_data
+from cluster_analysis.trace.streams.streams import Sequence, moves_data, sequence
+from cluster_analysis.trace.streams.waits import most_waited_us, waited_first_us
 
 
 def sends_are_free(calls: Calls, steps: pa.Table) -> bool:
@@ -58,6 +60,44 @@ def is_one_queue(calls: Calls, local: Sequence) -> bool:
         calls.start_us[own[1:]] < calls.end_us[own[:-1]] - TOLERANCE_US
     )
     return int(is_early.sum()) < REGULAR_CALLS * len(own)
+
+
+def likely_streams(
+    calls: Calls, stage: IntArray, data_groups: frozenset[str], shortest_us: FloatArray, steps: pa.Table,
+    exposed_us: FloatArray,
+) -> Sequence:  # fmt: skip
+    """Return the streams of each rank, of two ways to see receives that which the totals agree with.
+
+    What no computing covers is what calls of the main stream take and what it waits for the others. Where
+    they agree with both, computing waits for its receives.
+
+    Args:
+        calls: the step's calls.
+        stage: pipeline stage of each rank (ranks,).
+        data_groups: groups known to be data-parallel.
+        shortest_us: the shortest elapse of each call's operator (V,).
+        steps: the step's totals.
+        exposed_us: communication of each rank that no computing covers (ranks,).
+    """
+    sends, data = sends_are_free(calls, steps), data_is_free(calls, data_groups, shortest_us, steps)
+
+    def seen(*, may_ask_ahead: bool) -> Sequence:
+        return sequence(
+            calls, stage, data_groups, sends_are_free=sends, data_is_free=data, may_ask_ahead=may_ask_ahead
+        )
+
+    def off_us(one: Sequence) -> float:
+        most = np.nan_to_num(most_waited_us(calls, one))
+        taken = np.where(one.is_side, 0.0, calls.elapse_us)
+        more = exposed_us - np.bincount(calls.rank, taken, len(exposed_us))
+        waited = waited_first_us(calls, one) + np.bincount(calls.rank, most, len(exposed_us))
+        off = np.maximum(more - waited, 0.0) + np.maximum(-more, 0.0)
+        return max(float(median(off)), TOLERANCE_SHARE * float(median(exposed_us)))
+
+    ahead = seen(may_ask_ahead=True)
+    if not (ahead.is_side & calls.is_receive).any() or not np.isfinite(exposed_us).any():
+        return ahead
+    return min((seen(may_ask_ahead=False), ahead), key=off_us)
 
 
 def outside_us(calls: Calls, is_side: BoolArray) -> FloatArray:

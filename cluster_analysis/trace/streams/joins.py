@@ -24,6 +24,7 @@ from cluster_analysis.thresholds.streams import (
     TOLERANCE_US,
     WAIT_SCATTER,
 )
+from cluster_analysis.thresholds.unseen_waits import CHANCE_P_VALUE
 from cluster_analysis.trace.calls import Calls
 
 
@@ -31,6 +32,18 @@ def begins_with(calls: Calls, join: IntArray) -> BoolArray:
     """Calls (V,) that begin when the one in `join` ends: that is what they had waited for."""
     found, at = np.zeros(len(calls), bool), np.flatnonzero(join >= 0)
     found[at] = calls.start_us[at] <= calls.end_us[join[at]] + QUEUE_US
+    return found
+
+
+def are_queued(calls: Calls, after: IntArray, join: IntArray) -> BoolArray:
+    """Calls (V,) that waited in a queue for the one in `join`, and not for the rank to come from `after`.
+
+    They begin when that one ends, or so little later that a rank which works since `after` hits it by chance
+    less often than is believed.
+    """
+    found, at = begins_with(calls, join), np.flatnonzero(join >= 0)
+    since = calls.start_us[at] - np.where(after[at] >= 0, calls.end_us[after[at]], 0.0)
+    found[at] |= calls.start_us[at] - calls.end_us[join[at]] <= CHANCE_P_VALUE * since
     return found
 
 
@@ -85,24 +98,6 @@ def issue_as_peers(calls: Calls, is_side: BoolArray, after: IntArray, stage: Int
                 after[sides[lost, number]] = instances[lost, at] if at >= 0 else -1
 
 
-def queue_as_peers(
-    calls: Calls, is_side: BoolArray, join: IntArray, queued: BoolArray, stage: IntArray
-) -> None:
-    """Take side calls that were filled in, or come behind one, for `queued` (V,) where most peers' are.
-
-    It is not known exactly when they begin, or when the one before had ended.
-    """
-    side, main = np.flatnonzero(is_side & ~calls.is_send), np.flatnonzero(~is_side)
-    is_filled = calls.rows < 0
-    if not is_filled.any():
-        return
-    unsure = is_filled | ((join >= 0) & is_filled[join])
-    for _, sides in _peers(calls, main, side, stage):
-        known = ~unsure[sides]
-        mostly = (queued[sides] & known).sum(axis=0) > FEW_SHARE * known.sum(axis=0)
-        queued[sides] |= unsure[sides] & mostly & (known.sum(axis=0) >= ENOUGH_PEERS)
-
-
 def chain(calls: Calls, queue: IntArray, before: IntArray) -> None:
     """Say of calls (sorted) which one of their rank stands before them in their queue.
 
@@ -133,18 +128,14 @@ def _own_slices(calls: Calls, main: IntArray, side: IntArray) -> tuple[IntArray,
 
 
 def _join_waits(calls: Calls, main: IntArray, side: IntArray, join: IntArray, ended: IntArray) -> None:
-    """Candidates: the latest side call that ended in the gap before a main call and began before it.
+    """Candidates: the latest side call that ended in the gap before a main call.
 
     `keep_likely_joins` decides which of them the main stream really waited for. `ended` is the latest one
     that had ended when a main call began, wherever it began.
     """
     if not len(side):
         return
-    start, end = calls.start_us[side], calls.end_us[side]
-    queued = ~begins(calls.rank[side])
-    queued[1:] &= start[1:] <= end[:-1] + QUEUE_US
-    # A call that was queued behind another one had been issued by the begin of the run.
-    issued = start[np.maximum.accumulate(np.where(queued, 0, np.arange(len(side))))]
+    end = calls.end_us[side]
     # Each has ended when the first main call that begins later does, and when all others behind that do.
     slices = _own_slices(calls, main, side)
     next_main = searchsorted_within(calls.start_us[main] + TOLERANCE_US, *slices, end, side="left")
@@ -155,9 +146,19 @@ def _join_waits(calls: Calls, main: IntArray, side: IntArray, join: IntArray, en
     follows = (latest >= 0) & (calls.rank[side[latest]] == calls.rank[main])
     ended[main[follows]] = side[latest[follows]]
     here = np.flatnonzero(follows & ~begins(calls.rank[main]))
-    chosen, before = latest[here], calls.end_us[main[here - 1]]
-    has = (end[chosen] > before) & (issued[chosen] <= before + QUEUE_US)
+    chosen = latest[here]
+    has = end[chosen] > calls.end_us[main[here - 1]]
     join[main[here[has]]] = side[chosen[has]]
+
+
+def _issued_us(calls: Calls, side: IntArray) -> FloatArray:
+    """Return when calls of a second stream (sorted) had been issued (V,): by the begin of their run."""
+    issued, start = np.full(len(calls), -np.inf), calls.start_us[side]
+    queued = ~begins(calls.rank[side])
+    queued[1:] &= start[1:] <= calls.end_us[side][:-1] + QUEUE_US
+    if len(side):
+        issued[side] = start[np.maximum.accumulate(np.where(queued, 0, np.arange(len(side))))]
+    return issued
 
 
 def keep_likely_joins(
@@ -166,7 +167,8 @@ def keep_likely_joins(
     """Say which side call each place of the main stream waits for: the same one on all peers, or none.
 
     Peers compute for the same time at the same place. Counted from where the computing really began,
-    the gaps of peers agree; counted from elsewhere they scatter as the waiting does. Where most of them begin
+    the gaps of peers agree; counted from elsewhere they scatter as the waiting does. What a rank does before
+    it issues the call is work, and the call counts from there. Where most of them begin
     just when the side call ends, computing came first, and then the waiting: these calls are returned.
 
     Args:
@@ -186,7 +188,7 @@ def keep_likely_joins(
     join[main] = -1
     if not awaited.any() and not has.any():
         return waits_last
-    is_sum = calls.moves_gradients
+    is_sum, issued = calls.moves_gradients, _issued_us(calls, side)
     lonely = np.zeros(len(calls), bool)
     lonely[main] = True
     for instances, sides in _peers(calls, main, side, stage):
@@ -205,7 +207,7 @@ def keep_likely_joins(
                 fetches = candidates[~reduces[candidates]]
                 # What is fetched first is needed first; sums of gradients are needed together, behind that.
                 candidates = fetches if len(fetches) else candidates[::-1]
-                join[here] = _awaited(calls, after[here], here, sides[:, candidates])
+                join[here] = _awaited(calls, after[here], here, sides[:, candidates], issued)
     if lonely.any():
         here = np.flatnonzero(lonely)
         waits_last[here] = _others_wait(calls, main, awaited)[here] & (ended[here] >= 0)
@@ -228,16 +230,20 @@ def _peers(
             )
 
 
-def _awaited(calls: Calls, before: IntArray, here: IntArray, sides: IntArray) -> IntArray:
+def _awaited(
+    calls: Calls, before: IntArray, here: IntArray, sides: IntArray, issued_us: FloatArray
+) -> IntArray:
     """Which of some side calls (ranks, candidates) peers wait for `here` (ranks,): all for one; -1 for none.
 
-    Of those that explain the gaps alike it is the first candidate.
+    Of those that explain the gaps alike it is the first candidate. Who does not wait for it works on since it
+    issued the call, or since the call before on the main stream.
     """
     start, begun = calls.start_us[here], np.where(before >= 0, calls.end_us[before], 0.0)
     together = distinct(calls.group[here])[1]
-    from_main, found = _unlikeness(start - begun, together), []
+    found = []
     for number in range(sides.shape[1]):
         ended = calls.end_us[sides[:, number]]
+        from_main = _unlikeness(start - np.maximum(begun, issued_us[sides[:, number]]), together)
         shown = float(((ended > begun) & (ended <= start + TOLERANCE_US)).mean())
         own = _unlikeness(start - np.maximum(begun, ended), together)
         # Those few that show it have waited for long, or it is chance.

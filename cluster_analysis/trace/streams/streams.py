@@ -23,12 +23,12 @@ from cluster_analysis.thresholds.streams import (
 )
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.streams.joins import (
+    are_queued,
     begins_with,
     chain,
     count_from_wait,
     issue_as_peers,
     keep_likely_joins,
-    queue_as_peers,
     running_maxima,
     scatter,
     split,
@@ -83,7 +83,7 @@ def among_others(local: Sequence, source: IntArray, order: IntArray) -> Sequence
 
 def sequence(
     calls: Calls, stage: IntArray, data_groups: frozenset[str] = frozenset(), *, sends_are_free: bool = False,
-    data_is_free: bool = False,
+    data_is_free: bool = False, may_ask_ahead: bool = True,
 ) -> Sequence:  # fmt: skip
     """Find the streams of each rank; without time stamps all gaps are unknown (NaN).
 
@@ -93,6 +93,7 @@ def sequence(
         data_groups: groups known to be data-parallel, which frameworks put on a stream of their own.
         sends_are_free: sends run beside computing, as the step's overlapped time shows.
         data_is_free: so do the collectives of `data_groups`.
+        may_ask_ahead: receives may be on a second stream.
     """
     n = len(calls)
     after: IntArray = np.where(begins(calls.rank), -1, np.arange(-1, n - 1, dtype=np.int32))
@@ -102,7 +103,7 @@ def sequence(
         return Sequence(after, join, np.full(n, np.nan), nothing, nothing, nothing)
     sends = calls.is_send
     is_side = sends if (sends_are_free or _overlap_others(calls, sends, data_groups)) else np.zeros(n, bool)
-    if _asked_ahead(calls, data_groups):
+    if may_ask_ahead and _asked_ahead(calls, data_groups):
         is_side = is_side | calls.is_receive
     if data_is_free:
         is_side = is_side | moves_data(calls, data_groups)
@@ -123,9 +124,7 @@ def sequence(
     gap = np.maximum(calls.start_us - begun, 0.0)
     gap[after < 0] = 0.0
     # A side call behind another one had been issued before: it waited for the queue, not for local work.
-    queued = is_side & begins_with(calls, join)
-    if is_side.any():
-        queue_as_peers(calls, is_side, join, queued, stage)
+    queued = is_side & are_queued(calls, after, join)
     gap[queued] = 0.0
     return Sequence(after, join, gap, is_side, waits_last, queued, sums is not None)
 

@@ -62,18 +62,20 @@ def waited_first_us(calls: Calls, local: Sequence) -> FloatArray:
 
 
 def with_issues(
-    calls: Calls, local: Sequence, gap_us: FloatArray, stage: IntArray
+    calls: Calls, local: Sequence, gap_us: FloatArray, stage: IntArray, room_us: FloatArray
 ) -> tuple[IntArray, FloatArray]:
     """Return what calls count from, and their gaps (V,), with those of queued side calls as their peers' are.
 
     A queued call was issued before it began. A peer that did not queue shows after which call of the main
-    stream, and at which part of the gap behind that; where all queue, calls are issued evenly.
+    stream, and at which part of the gap behind that, or, where the main stream waits in it, how long after
+    that call, as far as the totals have room; where all queue, calls are issued evenly.
 
     Args:
         calls: the step's calls.
         local: their streams.
         gap_us: local times of all calls, 0 for queued ones.
         stage: pipeline stage of each rank (ranks,).
+        room_us: how long each rank works before it waits for the second stream, NaN for unknown (ranks,).
     """
     side = np.flatnonzero(local.is_side & ~calls.is_send)
     queued = local.is_queued[side]
@@ -95,15 +97,19 @@ def with_issues(
     at = first[rank] + before + 1
     has = at < last[rank]
     side, queued, before, around = side[has], queued[has], before[has], main[at[has]]
+    waits_first = (local.join[around] >= 0) & ~local.waits_last[around]
+    whole = np.where(waits_first, 1.0, gap_us[around])
     with np.errstate(divide="ignore", invalid="ignore"):
-        part = np.where(queued, np.nan, np.minimum(gap_us[side] / gap_us[around], 1.0))
+        most = np.where(waits_first, np.inf, 1.0)
+        part = np.where(queued, np.nan, np.minimum(gap_us[side] / whole, most))
     _, code = combined(stage[rank[has]] + 1, side_place[has], before + 1)
     part = medians_of_known(code, part)
     goes_last = local.waits_last[around] & calls.moves_gradients[side]
     if goes_last.any():
         part[goes_last] = _parts_evenly(around[goes_last], part[goes_last])
     begun = np.where(after[side] >= 0, calls.end_us[after[side]], -np.inf)
-    issued = np.minimum(np.nan_to_num(part) * gap_us[around], calls.start_us[side] - begun)
+    issued = np.minimum(np.nan_to_num(part) * whole, calls.start_us[side] - begun)
+    issued = np.fmin(issued, np.where(waits_first, room_us[calls.rank[side]], np.nan))
     gap = gap_us.copy()
     gap[side[queued]] = issued[queued]
     return after, gap

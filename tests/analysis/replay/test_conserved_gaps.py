@@ -7,7 +7,6 @@ import pytest
 
 from cluster_analysis.judge.measures.rhythm import rhythm_of
 from cluster_analysis.judge.view import build_view
-from cluster_analysis.replay.possible_gaps import _level, _over
 from cluster_analysis.replay.role_gaps import RoleGaps
 from cluster_simulate.api import Healthy, JobSpec, truth
 from tests.analysis.copies import replace
@@ -68,29 +67,6 @@ def test_pause_is_dear_though_all_other_replicas_wait_for_it_where_no_call_shows
     case = judged(spec, "periodic_pause:200,every=2", seed=seed)
     assert [one.kind for one in case.alarms] == ["periodic_pause"]
     assert case.alarms[0].cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.25)
-
-
-def test_gaps_of_a_step_in_which_most_ranks_exceed_their_local_time_are_held_against_other_steps() -> None:
-    local = np.full((8, 4), 100.0)
-    total = np.full((8, 4), 98.0)
-    total[2:, 3] = 150.0
-    over = _over(total, local, np.zeros(8, np.int64))
-    assert over[2:, 3] == pytest.approx(np.full(6, 50.0))
-    assert not over[:, :3].any()
-    hidden = _over(np.where(total > 100.0, 90.0, 60.0), local, np.zeros(8, np.int64))
-    assert not hidden.any()  # more than in other steps, but no more than they worked
-
-
-def test_waiting_is_taken_from_the_longest_gaps_of_a_rank_that_nobody_is_like() -> None:
-    gaps = np.array([5.0, 77.0, 4.0, 45.0, 200.0])
-    main = np.array([True, True, True, True, False])
-    for over, left in ((20.0, (57.0, 45.0)), (62.0, (30.0, 30.0)), (119.0, (3.0, 3.0))):
-        found = _level(gaps, main, over)
-        assert float((gaps - found).sum()) == pytest.approx(over)
-        assert found[[1, 3]] == pytest.approx(left)
-        assert found[4] == 200.0
-    assert _level(gaps, np.zeros(5, bool), 1.0) == pytest.approx(gaps)
-    assert _level(gaps, main, 0.0) == pytest.approx(gaps)
 
 
 @pytest.mark.parametrize("seed", [3, 4])
