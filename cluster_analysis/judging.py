@@ -11,20 +11,24 @@ from msgspec import structs
 from cluster_analysis.describe.everything import described
 from cluster_analysis.describe.rules import advised
 from cluster_analysis.engine.read_ranks import Progress, RanksRead
-from cluster_analysis.judge.detection import detect
+from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.pipeline import Examined, counts_missing, examined
 from cluster_analysis.replay.job_evidence import NO_COMMON_STEP
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import analysed_at, captured_at, places_of, run_command
 from cluster_analysis.sentences.headings import open_question
 from cluster_analysis.sentences.problems import reason
+from cluster_analysis.tables.fused import computing_apart
 from cluster_analysis.tables.model import Capture, Selection, Topology
 from cluster_analysis.tables.schema import RANKS
-from cluster_run.facts import fact
+from cluster_run.facts import Fact, fact
 from cluster_run.findings import FindingsDocument, RunInfo, Verdict
 from cluster_run.ids import Rank
 from cluster_run.problem import Problem, one_a_file
 from cluster_run.version import VERSION
+
+#: What a rank alone can be told to be: its own work, and nobody's fault.
+_OF_ITSELF = frozenset({"small_packets", "input_bound", "host_bound", "exposed_communication"})
 
 if TYPE_CHECKING:
     from cluster_analysis.judge.baseline import Comparison
@@ -72,10 +76,14 @@ def judged(known: Examined) -> AnalysisResult:
     problems += _unnamed_missing(missing, problems, len(expected))
     # Without its step times nobody can say that a rank is healthy.
     untimed = seen.difference(read.steps["rank"].unique().to_pylist())
-    is_open = missing or untimed or open_question(capture.notes)
+    own_notes: tuple[Fact, ...] = ()
+    if is_alone(seen, expected, read):
+        found = blaming_nobody(found)
+        own_notes = (fact("one_rank_of_several", rank=min(seen)),)
+    is_open = missing or untimed or open_question((*capture.notes, *own_notes))
     verdict: Verdict = "unknown" if is_open and found.verdict == "healthy" else found.verdict
     of_batches = (note for one in read.summaries for note in one.notes)
-    notes = dict.fromkeys((*capture.notes, *of_batches, *evidence.notes, *found.notes))
+    notes = dict.fromkeys((*capture.notes, *own_notes, *of_batches, *evidence.notes, *found.notes))
     hosts = {host for rank, host in topology.hosts.items() if rank in seen}
     document = FindingsDocument(
         tool_version=VERSION,
@@ -109,6 +117,7 @@ def judged(known: Examined) -> AnalysisResult:
         "rank_times": found.rank_times,
         "links": found.links,
         "operators": evidence.operators,
+        "computing_apart": computing_apart(evidence.operators),
         "iterations": read.iterations,
         "packets": evidence.packets,
         **read.figures,
@@ -121,6 +130,18 @@ def judged(known: Examined) -> AnalysisResult:
         tables=tables,
         addresses=known.shown_addresses,
     )
+
+
+def is_alone(seen: set[Rank], expected: set[Rank], read: RanksRead) -> bool:
+    """Return whether one rank alone was read, of a job that has others."""
+    return len(seen) == 1 and (len(expected) > 1 or bool(read.uses.num_rows))
+
+
+def blaming_nobody(found: Detection) -> Detection:
+    """Return what a rank says of itself: whom it waited for is not here."""
+    kept = tuple(one for one in found.findings if one.kind in _OF_ITSELF)
+    verdict: Verdict = "unknown" if found.verdict == "degraded" else found.verdict
+    return structs.replace(found, findings=kept, verdict=verdict, ideal=None, lost=())
 
 
 def _placed(problem: Problem, topology: Topology) -> Problem:

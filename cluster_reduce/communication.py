@@ -25,6 +25,8 @@ TIMES = {
 }
 #: Those of which only sums come.
 SUMMED = ("transit", "wait", "synchronization", "idle")
+#: Whose sum is SDMA, where they have entries of their own.
+_PARTS = ("HCCS", "PCIE", "SIO")
 _START = "Start Timestamp(us)"
 #: µs with at most three decimals, so ns are whole.
 _STAMP = re.compile(r"([0-9]{1,16})(?:\.([0-9]{1,3}))?")
@@ -50,6 +52,8 @@ class _Rows:
         self.packets: list[tuple[int, str, float, float, float]] = []
 
     def add(self, key: str, times: dict[str, Any], bandwidth: dict[str, Any]) -> None:
+        if _is_under_sdma_alone(bandwidth):
+            raise UnfitError("links that have no entry of their own")
         for at, transport in enumerate(TRANSPORTS):
             entry = object_of(bandwidth[transport]) if transport in bandwidth else {}
             self._carry(len(self.keys), at, entry)
@@ -118,6 +122,15 @@ def reduce_communication(content: bytes) -> bytes:
     for name in SUMMED:
         writer.floats(f"sum.{name}", _sums_us(steps_of_rows, groups, rows.times[name]))
     return writer.content()
+
+
+def _is_under_sdma_alone(bandwidth: dict[str, Any]) -> bool:
+    """Whether what was carried stands under SDMA and under no part of it, as of UB and UBoE."""
+
+    def size_of(name: str) -> float | None:
+        return float_of(object_of(bandwidth.get(name, {})).get("Transit Size(MB)"))
+
+    return (size_of("SDMA") or 0.0) > 0 and all(size_of(name) == 0 for name in _PARTS)
 
 
 def _write_packets(

@@ -36,6 +36,7 @@ WANTED: dict[str, tuple[str, ...] | None] = {
     "host_info": ("hostname", "hostuid"),
     "memory_record": ("component", "timestamp", "totalallocated", "totalreserved", "totalactive"),
     "meta_data": ("name", "value"),
+    "mstx_events": ("message", "connectionid"),
     "pytorch_api": ("startns", "endns", "name"),
     "rank_device_map": ("rankid", "deviceid"),
     "step_time": ("id", "startns", "endns"),

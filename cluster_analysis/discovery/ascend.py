@@ -40,7 +40,11 @@ OUTPUT_FILES = {
     "trace_view": "trace_view.json",
     "analysis_db": "analysis.db",
     "communication_db": "communication_analyzer.db",
+    #: Written last, by torch_npu of 2026: where another capture of the run has it, one without is not done.
+    "done": "analyse.done",
 }
+#: What says of whom a capture is, and holds nothing of what it did.
+_ABOUT = {"metadata", "profiler_info", "done"}
 #: Any of these makes a capture one in text form.
 _TEXT_ROLES = ("step_trace", "communication", "matrix")
 _INFO = re.compile(r"^profiler_info(?:_(\d{1,6}))?\.json$")
@@ -93,7 +97,7 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
         if name and beside.get(name):
             files[role] = directory / name
     rank = next(iter(said.values()), None)
-    if not files.keys() - {"metadata", "profiler_info"}:
+    if not files.keys() - _ABOUT:
         return None, Problem(
             fact("nothing_in_it"),
             file=public_name(directory),

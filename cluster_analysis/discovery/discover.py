@@ -138,8 +138,29 @@ def _inspect(root: Path, tree: Tree) -> Run:
         more, why_not = inspect({one: _host_of(one, root) for one in directories}, places.ranks)
         found += more
         problems += why_not
+    problems += _still_parsed(found)
     found, notes = _with_ranks(found, problems)
     return Run(root, tree, places, found, problems, notes)
+
+
+def _still_parsed(found: Iterable[Found]) -> list[Problem]:
+    """Return a problem for each capture that is being parsed: others have what its parser writes last."""
+    of_kind: dict[str, list[Found]] = {}
+    for one in found:
+        of_kind.setdefault(one.kind.partition("/")[0], []).append(one)
+    return [
+        Problem(
+            fact("still_parsed"),
+            file=public_name(one.directory),
+            rank=one.rank,
+            host=one.host,
+            advice="wait_for_parser",
+        )
+        for captures in of_kind.values()
+        if any("done" in one.files for one in captures)
+        for one in captures
+        if "done" not in one.files
+    ]
 
 
 def _with_ranks(found: list[Found], problems: list[Problem]) -> tuple[list[Found], list[Fact]]:

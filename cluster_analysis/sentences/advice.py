@@ -17,6 +17,10 @@ ADVICE: Mapping[AdviceKind, Template] = {
         "parse it on its host (torch_npu.profiler.profiler.analyse, mindspore.profiler.analyse)",
         "请在其主机上解析（torch_npu.profiler.profiler.analyse、mindspore.profiler.analyse）",
     ),
+    "wait_for_parser": (
+        "wait until its parser has ended, then collect it again; or parse it again on its host",
+        "请等待解析结束后重新收集；或在其主机上重新解析",
+    ),
     "collect_from_host": ("collect it from its host", "请从其主机采集"),
     "collect_or_parse_matrix": (
         "collect it from its host; where it is not there either, parse the capture again",

@@ -99,6 +99,10 @@ OPEN_QUESTIONS: Mapping[NoteFact, Template] = {
         "what may cost {step_share:percent} of the step cannot be told from chance or from the work itself",
         "可能占每步 {step_share:percent} 的损失，无法与偶然或工作负载本身区分",
     ),
+    "one_rank_of_several": (
+        "only rank {rank} of a job with more ranks was read: whom it waited for is not here",
+        "作业有多张卡，只读取了卡 {rank}：它等待的对象不在其中",
+    ),
     "windows_unlike": (
         "windows of ranks hold unlike numbers of iterations, so that their communication cannot be compared",
         "各卡窗口的迭代数不同，无法比较通信",

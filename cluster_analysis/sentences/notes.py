@@ -143,6 +143,11 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "no file says which rank it is: the only capture is taken as rank 0 of 1",
         "没有文件注明是哪张卡：唯一的采集视为单卡作业的卡 0",
     ),
+    "one_rank_of_several": (
+        "of a job with more ranks only rank {rank} was read: whom it waited for is not here, and nobody is "
+        "blamed",
+        "作业有多张卡，只读取了卡 {rank}：它等待的对象不在其中，不归咎于任何一方",
+    ),
     "windows_unlike": (
         "windows are of unlike length: {ranks:rank|ranks} {ranks:ranges} recorded {times:times} times as "
         "many iterations (counted by operators that repeat); computing is compared by iteration, and "

@@ -163,6 +163,11 @@ WHY: Mapping[ReasonKind, Template] = {
         "it has no ASCEND_PROFILER_OUTPUT: the capture was not parsed",
         "没有 ASCEND_PROFILER_OUTPUT：采集数据未解析",
     ),
+    "still_parsed": (
+        "it has no analyse.done, which others of this run have: it is being parsed, or parsing it was cut "
+        "off",
+        "没有 analyse.done，而本次运行的其他采集有：正在解析，或解析中断",
+    ),
     "nothing_in_it": ("nothing that can be analysed is in it", "其中没有可分析的内容"),
     "rank_not_known": (
         "its rank is not known: none of its files names it",

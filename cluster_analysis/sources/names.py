@@ -93,10 +93,3 @@ def point_to_point(op_types: pa.Array) -> pa.Array:
     """
     is_one = pc.is_in(op_types.dictionary, value_set=_POINT_TO_POINT)
     return pc.fill_null(is_one.take(op_types.indices), False)
-
-
-#: Bytes of one element by HCCL's name of its type (ENUM_HCCL_DATA_TYPE of a profiler database).
-DATA_TYPE_BYTES = {
-    "INT8": 1, "UINT8": 1, "INT16": 2, "UINT16": 2, "FP16": 2, "BFP16": 2, "INT32": 4, "UINT32": 4, "FP32": 4,
-    "INT64": 8, "UINT64": 8, "FP64": 8, "INT128": 16,
-}  # fmt: skip

@@ -10,6 +10,8 @@ _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 #: Transports whose sums each operator has, in the spelling of link entries.
 TRANSPORTS = form.TRANSPORTS
+#: What carried where a file names no link: UB and UBoE stand under SDMA alone.
+NAMELESS = "SDMA"
 
 #: One row a rank, collective and transport, where no link entries tell: what the rank's own links carried for
 #: it, and for how long, all of them added.

@@ -148,6 +148,9 @@ class _Builder:
             raise where.wrong(
                 f"not a server id: {server_id!r}", "a name without blanks, as in the rank table"
             )
+        port = entry.number("port")
+        if entry.text("server_id") is None and port is not None and server_id in self._server_ids:
+            server_id = f"{target}:{port}"  # another container behind the same address
         self._refuse_duplicate(entry, target, server_id)
         return HostSpec(
             host=host,

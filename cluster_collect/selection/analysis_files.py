@@ -17,6 +17,7 @@ _IN_CAPTURE = re.compile(
     | memory_record\.csv | operator_(?:memory|details)\.csv | npu_module_mem\.csv
     | dataset\.csv | minddata_pipeline_(?:raw|summary).*\.csv | minddata_cpu_utilization.*\.json
     | minddata_aicpu.*\.txt | (?:device_queue|dataset_iterator)_profiling.*\.txt
+    | analyse\.done
     | ascend_(?:pytorch|mindspore)_profiler.*\.db | analysis\.db | communication_analyzer\.db """,
     re.VERBOSE | re.DOTALL,
 )
@@ -52,6 +53,8 @@ def needed_by_analysis(paths: Iterable[bytes], *, with_timelines: bool = False) 
     def needed(path: bytes) -> bool:
         *directories, name = path.split(b"/")
         for depth, directory in enumerate(directories):
+            if directory.startswith(b"PLATFORM_"):  # what msprof recorded of the host itself
+                return False
             if directory.startswith(b"PROF_"):
                 is_parsed = any(b"/".join(directories[:above]) in parsed for above in range(1, depth + 1))
                 return not is_parsed and bool(_IN_PROF.fullmatch(b"/".join(path.split(b"/")[depth + 1 :])))

@@ -11,20 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.tables.fused import is_fused
 from cluster_analysis.trace.calls import numbers
-
-#: In the names of kernels that communicate inside (CANN's MC2 and those of experts).
-_COMMUNICATES = (
-    "distribute_?dispatch|distribute_?combine|dispatch_?ffn|gmm_?combine|all_?gather|reduce_?scatter"
-)
-_COMMUNICATES += "|all_?reduce|all_?to_?all"
 
 
 def communicate(operators: pa.Table) -> pa.Array:
     """Return which of OPERATORS are kernels that communicate inside."""
     names = operators["op_type"].cast(pa.string()).combine_chunks()
-    is_call = pc.match_substring_regex(names, "^hcom", ignore_case=True)
-    return pc.and_not(pc.match_substring_regex(names, _COMMUNICATES, ignore_case=True), is_call)
+    fused = [one for one in pc.unique(names).to_pylist() if one is not None and is_fused(one)]
+    return pc.is_in(names, pa.array(fused, pa.string()))
 
 
 def waited_inside_us(

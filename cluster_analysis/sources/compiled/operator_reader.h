@@ -31,6 +31,8 @@ struct reader {
     int32_t group_number, stem_number;
     /* How this file writes that a transport carried nothing, once it is known. */
     struct text nothing;
+    /* MB that this operator carried by SDMA: usually the sum of others, which have entries of their own. */
+    double sdma;
     /* How it wrote an operator last, its times, and what a transport carried. */
     struct shape parts, times, carried;
     /* What stood last before the first transport that carried something: entries of others that carried nothing. */

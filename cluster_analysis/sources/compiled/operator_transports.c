@@ -53,7 +53,7 @@ struct carried {
 static const char *carried_at(void *given, const char *at, int which) {
     struct carried *carried = given;
     const char *end = carried->reader->end;
-    if (carried->transport < 0)
+    if (carried->transport < 0 && which != SIZE_NAME)
         return json_skip(at, end, 0);
     if (which == SIZE_NAME)
         return json_double(at, end, &carried->size);
@@ -69,8 +69,10 @@ static const char *carried(struct reader *reader, const char *at, int transport,
     struct carried carried = {reader, reader->found->n_packets, transport, NAN, NAN, true};
     const char *begin = at;
     at = shape_object(&reader->carried, at, reader->end, CARRIED, N_CARRIED_NAMES, carried_at, &carried);
-    if (transport < 0)
+    if (transport < 0) {
+        reader->sdma = carried.size;
         return at;
+    }
     figures[0] = carried.size * BYTES_PER_MB;
     figures[1] = carried.time * US_PER_MS;
     if (at && carried.size == 0 && carried.time == 0 && carried.is_empty) {
@@ -88,12 +90,25 @@ static void carried_nothing(struct call *call, unsigned transports) {
             call->figures[N_TIMES + 2 * transport] = call->figures[N_TIMES + 2 * transport + 1] = 0.0;
 }
 
+/* Where links have no entry of their own (UB, UBoE) all that they carried stands under SDMA: that is not plain. */
+static const char *if_named(const struct reader *reader, const struct call *call, const char *at) {
+    static const int PARTS[] = {HCCS, PCIE, SIO};
+    size_t part;
+    if (!(reader->sdma > 0))
+        return at;
+    for (part = 0; part < sizeof PARTS / sizeof *PARTS; part++)
+        if (!(call->figures[N_TIMES + 2 * PARTS[part]] == 0))
+            return at;
+    return NULL;
+}
+
 const char *operator_transports(struct reader *reader, const char *at, struct call *call) {
     const char *begin = at;
     unsigned seen = 0, nothing = 0;
     int guess = 0, which = -1;
     struct tail *tail = NULL, found = {{NULL, 0}, 0, 0};
     bool is_done, is_begun = at && reader->head.text.length && shape_goes_on(at, reader->end, reader->head.text);
+    reader->sdma = 0;
     if (is_begun) {
         at += reader->head.text.length;
         seen = reader->head.seen;
@@ -133,7 +148,7 @@ const char *operator_transports(struct reader *reader, const char *at, struct ca
             tail = &reader->tails[which];
             if (at && tail->seen == seen && json_goes_on(at, reader->end, tail->text.at, tail->text.length)) {
                 carried_nothing(call, nothing | tail->nothing);
-                return at + tail->text.length;
+                return if_named(reader, call, at + tail->text.length);
             }
             found.text.at = at;
             found.seen = seen;
@@ -146,5 +161,5 @@ const char *operator_transports(struct reader *reader, const char *at, struct ca
         *tail = found;
         tail->text.length = (size_t)(at - found.text.at);
     }
-    return at;
+    return at ? if_named(reader, call, at) : NULL;
 }

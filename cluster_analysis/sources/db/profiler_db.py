@@ -8,6 +8,7 @@ communication operators). An event belongs to the step in which it starts.
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -33,10 +34,13 @@ from cluster_analysis.sources.text.environment_json import ENVIRONMENT_KEY, envi
 from cluster_analysis.sources.text.metadata_json import parse_metadata
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.group_hash import as_group_hash
+from cluster_analysis.tables.hccl_names import BYTES_OF_TYPE
 from cluster_analysis.tables.model import RankMetadata
 from cluster_run.facts import fact
 from cluster_run.ids import Rank
 
+#: How torch_npu names the range of a step: static and dynamic profiling.
+_STEP_MARK = re.compile(r"^(?:ProfilerStep#|step )(\d{1,9})$")
 #: Operators whose time is bubble: PyTorch counts receiving, MindSpore all point-to-point operators.
 _BUBBLES = {False: ("receive",), True: ("receive", "send", "batchsendrecv")}
 
@@ -135,9 +139,10 @@ def read_step_times(path: Path, remark: Remark) -> tuple[StepTime, ...]:
 
 
 def _step_times(database: Database) -> tuple[StepTime, ...]:
-    if not database.has("STEP_TIME", "id", "startNs", "endNs"):
-        return ()
-    rows = database.few_rows("STEP_TIME", "id", "startNs", "endNs")
+    has_times = database.has("STEP_TIME", "id", "startNs", "endNs")
+    rows = database.few_rows("STEP_TIME", "id", "startNs", "endNs") if has_times else []
+    if not rows:
+        return _marked_steps(database)
     begins = [row[1] for row in rows]
     if all(type(begin) is int for begin in begins) and len(set(begins)) == len(begins):
         rows.sort(key=lambda row: row[1])
@@ -145,6 +150,21 @@ def _step_times(database: Database) -> tuple[StepTime, ...]:
         # Only SQLite knows what comes first.
         rows = database.rows("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs")
     return tuple(StepTime(int(number), int(begin), int(end)) for number, begin, end in rows)
+
+
+def _marked_steps(database: Database) -> tuple[StepTime, ...]:
+    """Return the steps that ranges of mstx mark on the device; nothing where one is marked twice."""
+    if not database.has("MSTX_EVENTS", "message", "connectionId") or not database.has(TASK, "connectionId"):
+        return ()
+    rows = database.rows(
+        f"SELECT s.value, MIN({TASK}.startNs), MAX({TASK}.endNs) FROM MSTX_EVENTS AS m "
+        f"JOIN STRING_IDS AS s ON s.id = m.message JOIN {TASK} ON {TASK}.connectionId = m.connectionId "
+        f"WHERE (s.value LIKE 'ProfilerStep#%' OR s.value LIKE 'step %') AND {is_timed(TASK)} "
+        "GROUP BY m.connectionId ORDER BY 2"
+    )
+    marks = [(_STEP_MARK.match(str(text)), begin, end) for text, begin, end in rows]
+    steps = [StepTime(int(mark.group(1)), begin, end) for mark, begin, end in marks if mark]
+    return tuple(steps) if len({one.number for one in steps}) == len(steps) else ()
 
 
 def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table | None:
@@ -198,7 +218,7 @@ def _payload(database: Database) -> str:
     ):
         return "NULL"
     kinds = database.rows("SELECT id, name FROM ENUM_HCCL_DATA_TYPE")
-    known = [(int(key), names.DATA_TYPE_BYTES[name]) for key, name in kinds if name in names.DATA_TYPE_BYTES]
+    known = [(int(key), BYTES_OF_TYPE[name]) for key, name in kinds if name in BYTES_OF_TYPE]
     cases = " ".join(f"WHEN {key} THEN {size}.0" for key, size in known)
     if not cases:
         return "NULL"

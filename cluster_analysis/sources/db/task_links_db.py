@@ -19,10 +19,10 @@ from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.link_names import OPERATOR_VARIANT
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.group_hash import as_group_hash
+from cluster_analysis.tables.hccl_names import REMOTE_LINKS, link_name
 
 _INFO, _OPERATOR, _TASK = "COMMUNICATION_TASK_INFO", "COMMUNICATION_OP", "TASK"
 _COPIES = ("Memcpy", "Reduce_Inline", "Reduce Inline")
-_TRANSPORT_OF_LINK = {0: "LOCAL", 1: "HCCS", 2: "PCIE", 4: "SIO", 5: "HCCS"}
 #: A task without a peer works on its own rank's memory.
 _NO_PEER = 0xFFFFFFFF
 
@@ -39,7 +39,7 @@ def read_task_links(path: Path, rank: int, remark: Remark) -> pa.Table | None:
             return None
         tell_untimed(database, _TASK, "task", remark)
         rows = database.rows(_query(), _COPIES)
-    known = [(row, step_at(times, row[2])) for row in rows if row[5] in _TRANSPORT_OF_LINK]
+    known = [(row, step_at(times, row[2])) for row in rows if row[5] not in REMOTE_LINKS]
     known = [(row, step) for row, step in known if step is not None]
     n_found = len(known)
     known = [(row, step) for row, step in known if None not in map(numbers.local_rank, row[3:5])]
@@ -63,7 +63,7 @@ def read_task_links(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         "dst_local": pa.array(peers, pa.int32()),
         "src_rank": pa.nulls(len(known), pa.int32()),
         "dst_rank": pa.nulls(len(known), pa.int32()),
-        "transport": numbers.encoded([_TRANSPORT_OF_LINK[row[5]] for row, _ in known]),
+        "transport": numbers.encoded([link_name(row[5]) for row, _ in known]),
         "size_bytes": pa.array([float(row[6]) for row, _ in known], pa.float64()),
         "time_us": pa.array([row[7] / numbers.NS_PER_US for row, _ in known], pa.float64()),
     }

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain, compress
 from pathlib import Path
 
@@ -59,6 +60,8 @@ class _Bandwidth(msgspec.Struct, gc=False, frozen=True):
     rdma: msgspec.Raw = msgspec.field(name="RDMA", default=ABSENT)
     pcie: msgspec.Raw = msgspec.field(name="PCIE", default=ABSENT)
     sio: msgspec.Raw = msgspec.field(name="SIO", default=ABSENT)
+    #: The sum of others, but of links that have no entry of their own (UB, UBoE of A5), all that is told.
+    sdma: msgspec.Raw = msgspec.field(name="SDMA", default=ABSENT)
 
 
 class _Op(msgspec.Struct, gc=False, frozen=True):
@@ -74,6 +77,10 @@ _OPERATORS: Decoders[_Op] = Decoders(
 
 #: In the order of `_Time`, without start and the second spelling of idle.
 _TIME_COLUMNS = ("elapse_us", "transit_us", "wait_us", "synchronization_us", "idle_us")
+
+
+#: Where links stand that have no entry of their own.
+_NEAR = TRANSPORTS.index("HCCS")
 
 
 def read_communication(
@@ -123,7 +130,9 @@ class _Rows:
         self._times = [bytearray() for _ in _TIME_COLUMNS]
         #: An entry for each operator and transport, undecoded, and then their figures.
         self._entries: list[msgspec.Raw] = []
+        self._by_sdma: list[msgspec.Raw] = []
         self._carried = carried([])
+        self._sdma = carried([])
 
     def add(self, step: int, is_p2p: bool, ops: dict[str, _Op]) -> None:
         """Take the numbers of one level of one step; totals and empty entries are left out."""
@@ -142,7 +151,8 @@ class _Rows:
         self._keys += keys
         self._places.append((step, is_p2p, len(keys)))
         self._add_times(times)
-        self._entries += chain.from_iterable(map(astuple, bandwidths))
+        self._entries += chain.from_iterable(astuple(one)[:-1] for one in bandwidths)
+        self._by_sdma += [one.sdma for one in bandwidths]
 
     def decode_carried(self, content: bytes) -> None:
         """Decode what the operators carried, when all of `content` has been added.
@@ -153,6 +163,8 @@ class _Rows:
         entries, self._entries = self._entries, []
         try:
             self._carried = carried(entries)
+            with suppress(BadEntryError):  # a sum, of which nothing else is taken
+                self._sdma = carried(self._by_sdma)
         except BadEntryError as error:
             row, transport = divmod(error.place, len(TRANSPORTS))
             offset = content.find(bytes(entries[error.place]))
@@ -198,13 +210,34 @@ class _Rows:
         megabytes, milliseconds = (
             values.reshape(shape) for values in (self._carried.size_mb, self._carried.time_ms)
         )
+        nameless = self._without_names(megabytes)
+        if nameless.any():
+            megabytes, milliseconds = megabytes.copy(), milliseconds.copy()
+            megabytes[nameless, _NEAR] = self._sdma.size_mb[nameless]
+            milliseconds[nameless, _NEAR] = self._sdma.time_ms[nameless]
         for at, name in enumerate(TRANSPORTS):
             columns[f"{name.lower()}_bytes"] = _scaled(megabytes[:, at], numbers.BYTES_PER_MB)
             columns[f"{name.lower()}_us"] = _scaled(milliseconds[:, at], numbers.US_PER_MS)
-        columns["payload_bytes"] = pa.nulls(len(self._keys), pa.float64())
+        columns["payload_bytes"] = (
+            _scaled(np.where(nameless, self._sdma.size_mb, np.nan), numbers.BYTES_PER_MB)
+            if nameless.any()
+            else pa.nulls(len(self._keys), pa.float64())
+        )
         table = pa.table(columns, schema=schema.COLLECTIVES)
         tell_missing(table, NEEDED_COLLECTIVES, remark)
         return without_negative(table, MEASURED_COLLECTIVES, remark)
+
+    def _without_names(self, megabytes: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+        """Return which operators used links without an entry: what SDMA carried is no sum of others (N,).
+
+        Their sizes and times take the place of HCCS, which are such links on older machines, and are the
+        payload as well: by that they are known.
+        """
+        sdma_mb = self._sdma.size_mb
+        if len(sdma_mb) < len(megabytes):
+            return np.zeros(len(megabytes), bool)
+        near = np.delete(megabytes, TRANSPORTS.index("RDMA"), axis=1)
+        return np.asarray((sdma_mb > 0) & (near == 0).all(axis=1))
 
     def packets(self, rank: int, groups: pa.DictionaryArray, remark: Remark) -> pa.Table:
         """Return PACKETS of what was added; `groups` names each operator's group."""

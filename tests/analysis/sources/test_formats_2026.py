@@ -1,0 +1,219 @@
+"""What profilers write since 2026, made after the tables of their released sources."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from cluster_analysis.api import analyse
+from cluster_analysis.discovery.discover import discover
+from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.tables.hccl_names import link_name
+from cluster_reduce.communication import reduce_communication
+from cluster_reduce.form import UnfitError
+from cluster_simulate.cli import main as simulate
+from tests.analysis.said import reason
+from tests.analysis.sources.builders import (
+    GROUP,
+    OPS,
+    OUTPUT,
+    STEP_ROW,
+    Op,
+    write_analysis_db,
+    write_capture,
+)
+
+NOTHING = {
+    "Transit Size(MB)": 0,
+    "Transit Time(ms)": 0,
+    "Bandwidth(GB/s)": 0,
+    "Large Packet Ratio": 0,
+    "Size Distribution": {},
+}
+
+
+def under_sdma_alone(path: Path) -> None:
+    """Write a communication.json as of links UB: what HCCS, PCIE and SIO carried stands under SDMA alone."""
+    document = json.loads(path.read_text())
+    for step in document.values():
+        for level in step.values():
+            for operator in level.values():
+                for name in ("HCCS", "PCIE", "SIO"):
+                    operator["Communication Bandwidth Info"][name] = dict(NOTHING)
+    path.write_text(json.dumps(document))
+
+
+def test_what_links_without_an_entry_carried_is_taken_from_sdma(tmp_path: Path) -> None:
+    capture = write_capture(tmp_path, 0)
+    communication = capture / OUTPUT / "communication.json"
+    before = read_rank(discover(tmp_path).sources[0]).collectives
+    under_sdma_alone(communication)
+    after = read_rank(discover(tmp_path).sources[0]).collectives
+    assert before["payload_bytes"].null_count == len(OPS)
+    for name in ("op_name", "hccs_bytes", "hccs_us", "rdma_bytes", "rdma_us"):
+        assert after[name].to_pylist() == before[name].to_pylist(), name
+    near = {one.name.partition("@")[0] for one in OPS if one.transport == "HCCS"}
+    known = zip(after["op_name"].to_pylist(), after["payload_bytes"].to_pylist(), strict=True)
+    assert {name for name, size in known if size is not None} == near
+
+
+def test_a_host_sends_such_a_file_whole(tmp_path: Path) -> None:
+    communication = write_capture(tmp_path, 0) / OUTPUT / "communication.json"
+    assert reduce_communication(communication.read_bytes())
+    under_sdma_alone(communication)
+    with pytest.raises(UnfitError, match="no entry of their own"):
+        reduce_communication(communication.read_bytes())
+
+
+@pytest.fixture(scope="module")
+def slow_port(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A job of 16 ranks on two hosts; the links of rank 5 inside its host take three times as long."""
+    run = tmp_path_factory.mktemp("slow") / "run"
+    sizes = ["--tp", "1", "--pp", "1", "--dp", "16", "--steps", "3"]
+    assert simulate(["-q", *sizes, "--scenario", "slow_nic:3@5,via=hccs", str(run)]) == 0
+    (run / "manifest.json").unlink()
+    for path in run.rglob("communication.json"):
+        under_sdma_alone(path)
+    return run
+
+
+def found_in(run: Path) -> tuple[str, tuple[int, ...]]:
+    document = analyse(run, scheduler="threads").document
+    (finding,) = (one for one in document.findings if one.severity != "info")
+    assert finding.cost_ms_per_step == pytest.approx(93, rel=0.1)
+    return finding.links[0].transport if finding.links else "", tuple(finding.ranks)
+
+
+def test_a_slow_port_of_ub_is_found_by_the_matrix_and_named(slow_port: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(slow_port, run)
+    for path in run.rglob("communication_matrix.json"):
+        path.write_text(path.read_text().replace('"HCCS"', '"UB"'))
+    transport, ranks = found_in(run)
+    assert (transport, 5 in ranks) == ("UB", True)
+
+
+def test_a_slow_port_of_ub_is_found_without_a_matrix_too(slow_port: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(slow_port, run, ignore=shutil.ignore_patterns("communication_matrix.json"))
+    _, ranks = found_in(run)
+    assert 5 in ranks
+
+
+@pytest.mark.parametrize(
+    ("number", "name"), [(0, "LOCAL"), (5, "HCCS"), (7, "UB"), (8, "UBoE"), (42, "link 42")]
+)
+def test_every_kind_of_link_has_a_name(number: int, name: str) -> None:
+    assert link_name(number) == name
+
+
+def test_links_of_new_kinds_in_a_database_are_read_and_named(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert (
+        simulate(["-q", "--tp", "2", "--pp", "1", "--dp", "1", "--steps", "1", "--form", "db", str(run)]) == 0
+    )
+    (run / "manifest.json").unlink()
+    names = {}
+    for number in (1, 7, 8, 42):
+        for path in run.rglob("ascend_pytorch_profiler_*.db"):
+            with sqlite3.connect(path) as base:
+                base.execute("UPDATE COMMUNICATION_TASK_INFO SET linkType = ? WHERE linkType <> 3", (number,))
+            base.close()
+        for path in run.rglob("analysis.db"):
+            path.unlink()
+        links = read_rank(discover(run).sources[0]).links
+        names[number] = set(links["transport"].drop_null().to_pylist()) - {"LOCAL"}
+    assert names == {1: {"HCCS"}, 7: {"UB"}, 8: {"UBoE"}, 42: {"link 42"}}
+
+
+def test_text_and_databases_of_one_rank_side_by_side_are_read_once(tmp_path: Path) -> None:
+    capture = write_capture(tmp_path, 3)
+    alone = read_rank(discover(tmp_path).sources[0])
+    output = capture / OUTPUT
+    write_analysis_db(output / "analysis.db", {"step50": OPS}, {}, {"50": STEP_ROW})
+    (output / "ascend_pytorch_profiler_3.db").write_bytes(b"")
+    found = discover(tmp_path)
+    (source,) = found.sources
+    assert (source.rank, source.kind) == (3, "ascend_pt/text")
+    both = read_rank(source)
+    for name in ("steps", "collectives", "links"):
+        assert getattr(both, name).equals(getattr(alone, name)), name
+
+
+def test_a_capture_that_is_still_being_parsed_is_told(tmp_path: Path) -> None:
+    for rank in range(3):
+        capture = write_capture(tmp_path, rank)
+        if rank < 2:
+            (capture / OUTPUT / "analyse.done").touch()
+    (problem,) = discover(tmp_path).problems
+    assert (problem.kind, problem.rank) == ("still_parsed", 2)
+    assert "analyse.done" in reason(problem)
+
+
+def test_versions_that_do_not_write_that_file_are_not_told_to_wait(tmp_path: Path) -> None:
+    for rank in range(3):
+        write_capture(tmp_path, rank)
+    assert discover(tmp_path).problems == ()
+
+
+def test_directories_of_the_platform_are_no_captures(tmp_path: Path) -> None:
+    write_capture(tmp_path, 0)
+    (tmp_path / "PLATFORM_20260601120000123/host/data").mkdir(parents=True)
+    (tmp_path / "PLATFORM_20260601120000123/host/data/numa.bin").write_bytes(b"x")
+    found = discover(tmp_path)
+    assert ([one.rank for one in found.sources], found.problems) == ([0], ())
+
+
+@pytest.mark.parametrize("columns", ["Block Dim", "Block Num", "Block Num,Mix Block Num"])
+def test_kernels_are_read_whatever_the_last_columns_are_called(tmp_path: Path, columns: str) -> None:
+    capture = write_capture(tmp_path, 0, ops={"step50": (Op(f"hcom_allReduce__210_0_1@{GROUP}"),)})
+    head = "Step Id,Device_id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),"
+    last = "24,N/A" if "," in columns else "24"
+    rows = [f'50,0,aclnn{at},MatMulV2,AI_CORE,"{1000 + at}.5\t",2.5,0,{last}' for at in range(3)]
+    (capture / OUTPUT / "kernel_details.csv").write_text("\n".join([head + columns, *rows, ""]))
+    tables = read_rank(discover(tmp_path).sources[0])
+    assert tables.operators.to_pylist()[0]["n_calls"] == 3
+    assert tables.problems == ()
+
+
+def test_ranges_of_mstx_on_the_device_are_steps_where_no_table_has_any(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    sizes = ["--tp", "2", "--pp", "1", "--dp", "1", "--steps", "3"]
+    assert simulate(["-q", *sizes, "--form", "db", str(run)]) == 0
+    (run / "manifest.json").unlink()
+    for path in run.rglob("analysis.db"):
+        path.unlink()
+    before = [read_rank(one).steps for one in discover(run).sources]
+    for path in run.rglob("ascend_pytorch_profiler_*.db"):
+        marked_by_mstx(path)
+    after = [read_rank(one).steps for one in discover(run).sources]
+    assert [one["step"].to_pylist() for one in after] == [one["step"].to_pylist() for one in before]
+    for name in ("computing_us", "communication_us", "free_us"):
+        assert [one[name].to_pylist() for one in after] == [one[name].to_pylist() for one in before], name
+
+
+def marked_by_mstx(path: Path) -> None:
+    """Mark steps in a database as torch_npu of June 2026 does, in place of STEP_TIME."""
+    with sqlite3.connect(path) as base:
+        times = base.execute("SELECT id, startNs, endNs FROM STEP_TIME").fetchall()
+        base.execute("DROP TABLE STEP_TIME")
+        base.execute(
+            "CREATE TABLE MSTX_EVENTS (startNs INTEGER, endNs INTEGER, message INTEGER, connectionId INTEGER)"
+        )
+        columns = [row[1] for row in base.execute("PRAGMA table_info(TASK)")]
+        (text,) = base.execute("SELECT MAX(id) FROM STRING_IDS").fetchone()
+        for at, (number, begin, end) in enumerate(times, 1):
+            name = f"ProfilerStep#{number}" if at % 2 else f"step {number}"
+            base.execute("INSERT INTO STRING_IDS VALUES (?, ?)", (text + at, name))
+            base.execute(
+                "INSERT INTO MSTX_EVENTS VALUES (?, ?, ?, ?)", (begin, end, text + at, 4_000_000_000 + at)
+            )
+            for first, last in ((begin, begin), (end, end)):
+                known = {"startNs": first, "endNs": last, "connectionId": 4_000_000_000 + at}
+                row = [known.get(column, -1) for column in columns]
+                base.execute(f"INSERT INTO TASK VALUES ({','.join('?' * len(row))})", row)
+    base.close()
