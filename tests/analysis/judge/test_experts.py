@@ -14,9 +14,11 @@ from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.limits import Thresholds
+from cluster_run.ids import Rank
 from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.copies import replace
-from tests.analysis.jobs import judged
+from tests.analysis.jobs import judged, small_topology
+from tests.analysis.totals import judged_by_computing, peers_agree
 
 #: Two stages of four hosts, busy experts everywhere.
 BUSY = JobSpec(tp=4, pp=2, dp=8, ep=4, steps=5, microbatches=4, healthy=Healthy(expert_sigma=0.1))
@@ -116,3 +118,21 @@ def test_the_busiest_experts_are_named_though_those_of_a_slow_host_have_no_level
     (found,) = _expert_imbalance(view, raw, Thresholds())
     assert found.ranks == (14, 15)
     assert np.isfinite(found.evidence[0].value)
+
+
+@pytest.mark.parametrize(("hotter", "is_named"), [(1.27, True), (1.01, False)])
+def test_one_hot_expert_among_even_ones_is_listed_with_its_holder_and_cost(
+    hotter: float, *, is_named: bool
+) -> None:
+    """A spread that sees through outliers is blind to a single one; no device is blamed for its experts."""
+    ranks = tuple(range(16))
+    groups = {"a": ranks[:8], "b": ranks[8:]}
+    where = small_topology(groups, dict.fromkeys(groups, "ep"), dict.fromkeys(ranks, 0))
+    where = replace(where, dp_index={Rank(rank): rank for rank in ranks})
+    computing = peers_agree(16, 6, share=0.6)
+    computing[5] *= hotter
+    found = judged_by_computing(computing, where)
+    assert not any(one.is_alarm for one in found.findings)
+    hot = [one for one in found.findings if one.kind == "expert_imbalance"]
+    assert [one.ranks for one in hot] == ([(5,)] if is_named else [])
+    assert all(one.cost_share == pytest.approx(0.6 * 0.27, rel=0.1) for one in hot)
