@@ -225,15 +225,8 @@ class Run:
             if is_sender if message.is_eager else is_other_here:
                 latency = LATENCY_MS[self.program.wiring.transport(message.source, message.target)]
                 self._push(now + latency, _NEXT, ~key)
-            elif message.is_eager and self.course.end[other] >= 0 and self._has_moved(key):
+            elif message.is_eager and self.course.end[other] >= 0:
                 self._close(~number, now)
-
-    def _has_moved(self, key: int) -> bool:
-        message = self.program.messages[key]
-        return any(
-            (one[0], one[1]) == (message.source, message.target)
-            for one in self.course.moved.get(message.sender, ())
-        )
 
     def _flow(self, source: int, target: int, size: float, noise: float, owner: int) -> Flow:
         path = self.paths.get((source, target))
