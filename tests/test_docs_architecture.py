@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md and CONTRIBUTING.md name every package, and only files and names that are there."""
+"""ARCHITECTURE.md, CONTRIBUTING.md and the walk through the code name only files and names that are there."""
 
 from __future__ import annotations
 
@@ -42,7 +42,13 @@ PACKAGES = {
     for cells in rows(section(ARCHITECTURE, "Packages"))
     for path in re.findall(r"`([\w/]+)/`", cells[0])
 }
+WALK = (ROOT / "docs" / "from-file-to-verdict.md").read_text("utf-8")
 PLACES = re.findall(r"`([\w/]+\.py)` \(`(\w+)`\)", CONTRIBUTING)
+PLACES += [
+    (path, symbol)
+    for path, symbols in re.findall(r"`([\w/]+\.py)` \(((?:`\w+`(?:, )?)+)\)", WALK)
+    for symbol in re.findall(r"\w+", symbols)
+]
 TERMS = rows(section(ARCHITECTURE, "Glossary"))
 
 
