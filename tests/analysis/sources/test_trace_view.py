@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from cluster_analysis.sources.together.ready import NOTHING_READY
 
 from cluster_analysis.sentences.notes import note as sentence
 from cluster_analysis.sources import rank_figures
@@ -146,7 +145,7 @@ def test_a_timeline_that_is_too_large_is_named_and_costs_nothing(
     path.write_text(json.dumps(EVENTS))
     monkeypatch.setattr(rank_figures, "_MOST_TIMELINE_BYTES", 100)
     reading = Reading(RankSource(Rank(3), "ascend_pt/text", {"trace_view": str(path)}, 1))
-    assert "counters" in rank_figures.read_figures(reading, NoDatabases(), NOTHING_READY)
+    assert "counters" in rank_figures.read_figures(reading, NoDatabases())
     assert reading.problems == []
     (note,) = reading.notes
     assert "rank 3, trace_view.json" in sentence(note).en
