@@ -102,7 +102,7 @@ def finding_of(suspect: Suspect, saving: Saving, context: Context) -> Finding:
         steps=tuple(steps[position] for position in suspect.positions(len(steps))),
         cost_ms_per_step=_ms(one.cost_us),
         cost_share=None if share is None else round(share, 6),
-        cumulative_saving_ms=_ms(saving.cumulative_us),
+        cumulative_saving_ms=_ms(one.saving.cumulative_us),
         confidence=one.confidence,
         evidence=suspect.evidence,
         facts=one.facts,
@@ -208,11 +208,12 @@ def weighs_its_lead(one: Judged, context: Context) -> Judged:
 
 
 def is_no_loss_where_no_peer_does_without(one: Judged, context: Context) -> Judged:
-    """What covering communication would save is said, and is no cost."""
+    """What covering communication would save is said, and is no cost: nobody repairs it, nor after others."""
     if one.suspect.record.is_repairable or one.cost_us is None:
         return one
     said = one.saying(fact("could_be_covered", cost_us=one.cost_us))
-    return replace(one, cost_us=None, low_us=None, facts=said)
+    unrepaired = replace(one.saving, cumulative_us=None)
+    return replace(one, cost_us=None, low_us=None, facts=said, saving=unrepaired)
 
 
 def is_as_severe_as_costly(one: Judged, context: Context) -> Judged:
