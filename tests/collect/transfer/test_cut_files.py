@@ -85,6 +85,14 @@ def test_it_is_gone_on_with_over_sftp_too(
     assert cuts_in(tmp_path / "run") == []
 
 
+def _size_bytes(part: Path) -> int:
+    """How much of a file is here; 0 if it got its final name a moment ago."""
+    try:
+        return part.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 def killed_within_the_file(spec: HostSpec, run: Path, at_least: int) -> Path:
     """Collect in another process, and kill it when so much of the large file is here; return that part."""
     specs = run.with_suffix(".json")
@@ -92,7 +100,7 @@ def killed_within_the_file(spec: HostSpec, run: Path, at_least: int) -> Path:
     command = [sys.executable, "-m", "tests.collect.transfer.child", str(specs), str(run), str(5 * MIB)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=REPOSITORY)
     try:
-        while not (parts := [part for part in cuts_in(run) if part.stat().st_size >= at_least]):
+        while not (parts := [part for part in cuts_in(run) if _size_bytes(part) >= at_least]):
             assert process.poll() is None
             time.sleep(0.01)
     finally:

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import uuid
 from pathlib import Path
+
+#: Each host has its own numbers of processes, so that these do not tell them apart.
+_PROCESS = uuid.uuid4().hex
 
 
 def analyse(directory: str) -> None:
@@ -34,7 +38,7 @@ def _simulated(capture: Path, recorded: dict[str, object], options: Path) -> Non
     steady = Healthy(hiccup_share=0.0)
     spec = JobSpec(**job["spec"], healthy=steady, steps=len(steps), first_step=steps[0])
     made = simulate(spec, [parse_scenario(one) for one in job["faults"]], seed=steps[0])
-    whole = options.parent / f"simulated-{steps[0]}-{os.getpid()}"
+    whole = options.parent / f"simulated-{steps[0]}-{_PROCESS}"
     if not whole.exists():
         write_run(made, whole, form="text", framework="pt")
     info = next(whole.glob(f"cluster_profiler/*/profiler/*/profiler_info_{recorded['rank']}.json"))
