@@ -20,6 +20,8 @@ APART_S = 2.0
 _AHEAD_S = 2.0
 _MAX_BYTES = 1 << 20
 LOCK_NAME = ".cluster-live.lock"
+#: A lock may be had for so long by somebody whose name is not in it yet.
+_NAMELESS_S = 2.0
 
 
 class HeldError(Exception):
@@ -42,14 +44,21 @@ class Files:
         """
         path = os.path.join(directory, name)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            told = os.read(descriptor, 4096).decode(errors="replace").split("\n")
-            os.close(descriptor)
-            if told[0] == owner:
-                return told[1]
-            raise HeldError("{}: held by the capture {}".format(path, told[0] or "of somebody")) from None
+        until_s = time.monotonic() + _NAMELESS_S
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                told = os.pread(descriptor, 4096, 0).decode(errors="replace").split("\n")
+                if len(told) < 3 and time.monotonic() < until_s:
+                    # Whoever has it writes its name next, or gives it back just now.
+                    time.sleep(0.02)
+                    continue
+                os.close(descriptor)
+                if told[0] == owner:
+                    return told[1]
+                raise HeldError("{}: held by the capture {}".format(path, told[0] or "of somebody")) from None
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{owner}\n{host}\n".encode())
         self._locks[path] = descriptor
