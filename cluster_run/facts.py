@@ -147,6 +147,7 @@ ReasonKind = Literal[
     "truncated",
     "truncated_first_line",
     "truncated_last_line",
+    "last_cell_in_doubt",
     "says_nothing_from",
     "filled_with_nul",
     "not_utf8",

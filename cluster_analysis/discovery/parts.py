@@ -24,6 +24,7 @@ from cluster_analysis.sources.text.metadata_json import read_metadata
 from cluster_run.errors import InputError
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import Rank, format_number_ranges
+from cluster_run.layout import PROFILER_TREE_NAME
 from cluster_run.problem import Problem
 
 #: A label for each capture, by its place in the list.
@@ -53,9 +54,9 @@ class Part(Struct, frozen=True):
         return len(self.captures), self.began, self.name
 
 
-def age(one: Found) -> tuple[int, int, str]:
-    """Return what orders captures of one rank: the last is used."""
-    return one.stamp, one.ended_ns, str(one.directory)
+def age(one: Found) -> tuple[int, int, int, str]:
+    """Return what orders captures of one rank: the last is used, of those of one time the fullest."""
+    return one.stamp, one.ended_ns, len(one.files), str(one.directory)
 
 
 def split_into_parts(found: Iterable[Found]) -> list[Part]:
@@ -106,16 +107,29 @@ def each_rank_once(part: Part) -> tuple[dict[Rank, Found], list[Problem]]:
         newest = max(candidates, key=age)
         captures[rank] = newest
         if len(candidates) > 1:
-            left_out = sorted(public_name(one.directory) for one in candidates if one is not newest)
-            why = fact(
-                "several_captures_of_rank",
-                n_captures=len(candidates),
-                used=public_name(newest.directory),
-                others=tuple(left_out),
-            )
-            file = public_name(newest.directory)
+            left_out = sorted(name for one in candidates if one is not newest for name in _names(one))
+            used, file = _folder(newest), public_name(newest.directory)
+            n_captures = len(candidates)
+            why = fact("several_captures_of_rank", n_captures=n_captures, used=used, others=tuple(left_out))
             problems.append(Problem(why, file=file, rank=rank, host=newest.host, advice="remove_other_jobs"))
     return captures, problems
+
+
+def _folder(one: Found) -> str:
+    """Return what the folder of a capture is called; those of r1.x have one name on all hosts."""
+    above = f"{PROFILER_TREE_NAME}/{one.host}/" if _shares_folder(one) and one.host else ""
+    return above + public_name(one.directory)
+
+
+def _names(one: Found) -> list[str]:
+    """Return what is left out with a capture: its folder, or its files where others lie beside them."""
+    if not _shares_folder(one):
+        return [_folder(one)]
+    return [f"{_folder(one)}/{path.name}" for path in one.files.values()]
+
+
+def _shares_folder(one: Found) -> bool:
+    return one.kind == "mindspore_r1/text"
 
 
 def notes_of(parts: Sequence[Part], chosen: Part) -> tuple[Fact, ...]:

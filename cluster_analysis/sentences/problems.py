@@ -43,6 +43,10 @@ WHY: Mapping[ReasonKind, Template] = {
         "truncated at byte {byte}: the last line has no end, and was left out",
         "在第 {byte} 字节处截断：最后一行不完整，已忽略",
     ),
+    "last_cell_in_doubt": (
+        "the last line has no end: its last cell ({column}) may be cut off, and was left out",
+        "最后一行没有行结束符：其最后一个单元格（{column}）可能被截断，已忽略",
+    ),
     "says_nothing_from": (
         "it says nothing of {step} and what followed",
         "缺少 {step} 及其后的内容",

@@ -1,4 +1,8 @@
-"""CSV files by column name: every cell arrives as text, and a damaged line costs that line only."""
+"""CSV files by column name: every cell arrives as text, and a damaged line costs that line only.
+
+A last line without its end counts where it has all its cells: each of them but the last was ended by a comma.
+The last one may be cut off, and nothing tells: it is read as if it were empty, and where it is read that is told.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,6 @@ REPEAT_MARK = "#"
 _LINE_END = re.compile(rb"[\r\n]|\Z")
 #: Files up to this size are read row by row.
 _SMALL_BYTES = 64 * 1024
-_LINE_END = re.compile(rb"[\r\n]|\Z")
 #: Files up to this size are read row by row where some rows are too long: that takes much memory.
 _RETRIED_BYTES = 8 * 1024 * 1024
 
@@ -31,15 +34,15 @@ _RETRIED_BYTES = 8 * 1024 * 1024
 def read_columns(path: Path, wanted: Iterable[str], remark: Remark) -> pa.Table:
     """Return the wanted columns that the file has, as text, named as wanted; compared case-blind.
 
-    A line with another number of cells, and a last line without its line end (the file was cut off
-    there), are left out and remarked.
+    A line with another number of cells, and a last line that was cut off, are left out and remarked.
 
     Raises:
         BadFileError: missing, empty, not UTF-8, or without any wanted column.
     """
-    content = read_lines(path, remark)
+    wanted = tuple(wanted)
+    content = read_lines(path, remark, wanted)
     header = _header(_first_line_of(content))
-    found = _found(header, tuple(wanted))
+    found = _found(header, wanted)
     if not found:
         raise BadFileError(fact("no_expected_column", header=",".join(header)[:200]))
     table = _parse(content, header, list(dict.fromkeys(found.values())), remark)
@@ -162,10 +165,18 @@ def _of_length(cells: list[str], length: int) -> list[str] | None:
     return None if len(cells) < length or any(map(str.strip, cells[length:])) else cells[:length]
 
 
-def read_lines(path: Path, remark: Remark, *, keep_last: bool = False) -> bytes:
-    """Return a file without a last line that has no end, unless that is to be kept.
+def read_lines(
+    path: Path, remark: Remark, wanted: Iterable[str] | None = None, *, keep_last: bool = False
+) -> bytes:
+    """Return a file whose last line ends, or as it is where the last line is to be kept.
 
     The CSV reader would lose an error about text that is not UTF-8, so that is looked for here.
+
+    Args:
+        path: the file.
+        remark: told what is left out of the last line.
+        wanted: the columns that are read; all by default.
+        keep_last: leave a last line without its end as it is.
 
     Raises:
         BadFileError: missing, empty, not UTF-8, or without any whole line.
@@ -176,17 +187,34 @@ def read_lines(path: Path, remark: Remark, *, keep_last: bool = False) -> bytes:
             content.decode()
     except UnicodeDecodeError as error:
         raise BadFileError(fact("not_utf8", byte=error.start)) from error
-    return content if keep_last and b"\n" in content else _without_unfinished_line(content, remark)
-
-
-def _without_unfinished_line(content: bytes, remark: Remark) -> bytes:
     if content.endswith((b"\n", b"\r")):
         return content
     end = content.rfind(b"\n") + 1
     if end == 0:
         raise BadFileError(fact("truncated_first_line", byte=len(content)))
-    remark(fact("truncated_last_line", byte=len(content)))
-    return content[:end]
+    if keep_last:
+        return content
+    line = finished(content[end:], _header(_first_line_of(content)), wanted, remark)
+    if line is None:
+        remark(fact("truncated_last_line", byte=len(content)))
+    return content[:end] + (line or b"")
+
+
+def finished(
+    line: bytes, header: Sequence[str], wanted: Iterable[str] | None, remark: Remark
+) -> bytes | None:
+    """Return a last line that has no end with one, its last cell empty; None where it lacks cells."""
+    try:
+        (cells,) = csv.reader(io.StringIO(line.decode(), newline=""))
+    except (csv.Error, ValueError):
+        return None
+    if len(cells) < len(header):
+        return None
+    if len(cells) == len(header) and (wanted is None or _found(tuple(header[-1:]), tuple(wanted))):
+        remark(fact("last_cell_in_doubt", column=header[-1]))
+    written = io.StringIO()
+    csv.writer(written, lineterminator="\n").writerow([*cells[:-1], ""])
+    return written.getvalue().encode()
 
 
 def _first_line_of(content: bytes) -> bytes:

@@ -17,6 +17,7 @@ from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out, unheard
 from cluster_analysis.sources.kernel_groups import KEYS, Calls, KernelSums
+from cluster_analysis.sources.text.csv_text import finished
 from cluster_analysis.tables import schema
 from cluster_reduce.sums.kernel_details import COLUMNS_OF_KEYS
 from cluster_run.facts import fact
@@ -27,6 +28,7 @@ _COMMUNICATION = pa.array(["HCCL", "COMMUNICATION"])
 OWN_GROUP_PREFIX = "rank:"
 
 _BLOCK_BYTES = 8 * 1024 * 1024
+_LONGEST_LINE_BYTES = 1024 * 1024
 _DURATION, _WAIT = "Duration(us)", "Wait Time(us)"
 
 
@@ -169,10 +171,13 @@ def _header(path: Path) -> list[str]:
 def _blocks(
     path: Path, wanted: list[str], header: list[str], skipped: list[int], remark: Remark
 ) -> Iterator[pa.Table]:
-    """Yield the columns as text, without lines that have another number of cells or no end."""
+    """Yield the columns as text, without lines that have another number of cells; of a last line without
+    its end as `csv_text` says.
+    """
     if len(set(header)) < len(header):
         raise BadFileError(fact("two_columns_of_one_name"))
-    is_cut = _ends_in_a_line(path)
+    cut = _after_last_end(path)
+    is_whole = not cut or finished(cut, header, wanted, remark) is not None
 
     def skip(row: pa_csv.InvalidRow) -> str:
         skipped.append(row.actual_columns)
@@ -196,21 +201,28 @@ def _blocks(
             if held is not None:
                 yield held
             held = pa.Table.from_batches([batch])
+        if not is_whole:
+            remark(fact("truncated_last_line", byte=path.stat().st_size))
+            del skipped[-1:]
         if held is not None:
-            if is_cut:
-                remark(fact("truncated_last_line", byte=path.stat().st_size))
-            yield held.slice(0, held.num_rows - 1) if is_cut else held
+            yield _without_last_cell(held, header[-1]) if cut and is_whole else held
     except pa.ArrowInvalid as error:
         if "Empty" in str(error):
             return
         raise BadFileError(fact("not_csv", detail=str(error).splitlines()[0][:300])) from error
 
 
-def _ends_in_a_line(path: Path) -> bool:
-    """Return whether a file ends inside a line: it was cut off there."""
+def _without_last_cell(text: pa.Table, column: str) -> pa.Table:
+    """Return the rows with the last cell of a column empty, if they have it."""
+    if column not in text.column_names:
+        return text
+    cells = [*text[column].to_pylist()[:-1], ""]
+    return text.set_column(text.column_names.index(column), column, pa.array(cells, pa.string()))
+
+
+def _after_last_end(path: Path) -> bytes:
+    """Return what a file holds behind the end of its last whole line; empty for most."""
     with path.open("rb") as stream:
-        stream.seek(0, 2)
-        if not stream.tell():
-            return False
-        stream.seek(-1, 2)
-        return stream.read() not in (b"\n", b"\r")
+        stream.seek(max(0, stream.seek(0, 2) - _LONGEST_LINE_BYTES))
+        tail = stream.read()
+    return tail[max(tail.rfind(b"\n"), tail.rfind(b"\r")) + 1 :]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,26 @@ def test_a_flat_directory_of_r1_files_holds_ranks(tmp_path: Path) -> None:
         write_r1(tmp_path / "profiler", rank)
     assert ranks_of(discover(tmp_path)) == [0, 1, 7]
     assert ranks_of(discover(tmp_path / "profiler")) == [0, 1, 7]
+
+
+@pytest.mark.parametrize("kind", ["step_trace_raw_{}_detail_time.csv", "hccl_raw_{}.csv"])
+def test_one_r1_file_that_is_there_twice_costs_that_file_which_is_named(tmp_path: Path, kind: str) -> None:
+    for rank in range(4):
+        folder = tmp_path / f"cluster_profiler/{rank // 2 + 1}/profiler"
+        write_r1(folder, rank)
+        (folder / f"hccl_raw_{rank}.csv").write_text("step_num\n")
+    name = kind.format(1)
+    shutil.copy(tmp_path / "cluster_profiler/1/profiler" / name, tmp_path / "cluster_profiler/2/profiler")
+    capture = discover(tmp_path)
+    assert [(one.rank, one.host, len(one.files)) for one in capture.sources] == [
+        (0, "1", 2), (1, "1", 2), (2, "2", 2), (3, "2", 2)
+    ]  # fmt: skip
+    (problem,) = capture.problems
+    assert (problem.rank, reason(problem)) == (
+        1,
+        "2 captures of this rank; cluster_profiler/1/profiler is used, "
+        f"cluster_profiler/2/profiler/{name} is not",
+    )
 
 
 def test_the_r1_files_that_mindspore_2_2_writes_beside_its_captures_are_not_read_twice(

@@ -7,6 +7,7 @@ import pytest
 
 from cluster_analysis.sources.kernel_groups import KEYS, MAX_ROWS, KernelSums, matrix_flops
 from cluster_analysis.sources.text import kernel_details_csv
+from tests.analysis.said import Heard
 
 
 @pytest.mark.parametrize(
@@ -55,3 +56,28 @@ def test_a_long_file_is_read_in_blocks(tmp_path: Path, monkeypatch: pytest.Monke
     assert table["n_calls"].to_pylist() == [100, 100, 100]
     assert table["total_us"].to_pylist() == [250.0, 250.0, 250.0]
     assert sorted(table["input_shapes"].to_pylist()) == ["4,0", "4,1", "4,2"]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [("Duration(us)", "Input Shapes", "Block Num"), ("Duration(us)", "Block Num", "Input Shapes")],
+    ids=["the last column is not read", "it is"],
+)
+def test_a_last_kernel_without_the_end_of_its_line_counts_where_it_has_all_its_cells(
+    tmp_path: Path, columns: tuple[str, ...]
+) -> None:
+    cells = {"Duration(us)": "\t2.5", "Input Shapes": '"""4,4"""', "Block Num": "24"}
+    head = f"Step Id,Name,Type,Accelerator Core,{','.join(columns)}\n"
+    line = f"1,k,Add,AI_CORE,{','.join(cells[name] for name in columns)}"
+    path = tmp_path / "kernel_details.csv"
+    last_cell = len(line) - len(cells[columns[-1]])
+    for n_bytes in range(1, len(line) + 1):
+        path.write_text(f"{head}{line}\n{line[:n_bytes]}")
+        remarks = Heard()
+        table = kernel_details_csv.read_kernels(path, 0, remarks)
+        assert table is not None
+        is_whole = n_bytes >= last_cell
+        assert sum(table["n_calls"].to_pylist()) == 1 + is_whole, line[:n_bytes]
+        assert set(table["input_shapes"].to_pylist()) <= {"4,4", ""}
+        said = "may be cut off" if is_whole else "truncated at byte"
+        assert [said in remark for remark in remarks] == [True] * (columns[-1] != "Block Num" or not is_whole)

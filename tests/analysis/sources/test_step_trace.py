@@ -69,11 +69,30 @@ def test_steps_of_several_devices_in_one_file_are_nobodys_and_told(tmp_path: Pat
     assert remarks == ["left out: 2 rows of steps that it has more than once"]
 
 
-def test_a_last_line_without_its_end_was_cut_off_and_is_left_out(tmp_path: Path) -> None:
-    text = step_csv({"50": STEP_ROW, "51": STEP_ROW})[:-3]
-    rows, remarks = read(tmp_path, text)
-    assert [row["step"] for row in rows] == [50]
-    assert remarks == [f"truncated at byte {len(text)}: the last line has no end, and was left out"]
+DOUBT = (
+    "the last line has no end: its last cell (Communication(Not Overlapped and Exclude Receive)) "
+    "may be cut off, and was left out"
+)
+
+
+@pytest.mark.parametrize("n_before", [1, 1500])
+def test_a_last_line_without_its_end_counts_where_it_has_all_its_cells(tmp_path: Path, n_before: int) -> None:
+    text = step_csv(dict.fromkeys(map(str, range(n_before + 1)), STEP_ROW))
+    for n_bytes_cut in range(1, len(str(STEP_ROW[-1])) + 2):
+        rows, remarks = read(tmp_path, text[:-n_bytes_cut])
+        assert ([row["step"] for row in rows], remarks) == ([*range(n_before + 1)], [DOUBT])
+        assert rows[-1]["stage_us"] == STEP_ROW[5]
+        assert rows[-1]["communication_not_overlapped_exclude_receive_us"] is None
+
+
+def test_a_last_line_that_lacks_cells_was_cut_off_and_is_left_out(tmp_path: Path) -> None:
+    whole = step_csv({"50": STEP_ROW})
+    line = step_csv({"51": STEP_ROW}).splitlines()[1]
+    for n_bytes in range(1, line.rindex(",") + 1):
+        text = whole + line[:n_bytes]
+        rows, remarks = read(tmp_path, text)
+        assert [row["step"] for row in rows] == [50]
+        assert remarks == [f"truncated at byte {len(text)}: the last line has no end, and was left out"]
 
 
 def test_a_line_with_another_number_of_cells_costs_that_line(tmp_path: Path) -> None:
@@ -110,8 +129,8 @@ def test_commas_at_the_end_of_a_row_are_no_cells(tmp_path: Path, n_steps: int) -
     assert remarks == ["left out: 1 line with another number of cells than the header"]
 
 
-def test_a_single_step_without_the_end_of_its_line_says_why_there_is_no_step(tmp_path: Path) -> None:
-    text = step_csv({"50": STEP_ROW}).rstrip()
+def test_a_single_step_that_lacks_cells_says_why_there_is_no_step(tmp_path: Path) -> None:
+    text = step_csv({"50": STEP_ROW}).rpartition(",")[0]
     capture = write_capture(tmp_path, 0, steps=text)
     (problem,) = read_rank(source_of(capture)).problems
     assert reason(problem) == (

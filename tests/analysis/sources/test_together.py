@@ -95,6 +95,16 @@ def test_ranks_that_are_read_together_give_what_each_gives_alone(job: Path) -> N
     assert said([sources]) == each_alone(sources)
 
 
+@pytest.mark.parametrize("job", ["text"], indirect=True)
+def test_a_last_row_whose_line_has_no_end_is_read_by_both_readers(job: Path) -> None:
+    sources = discover(job).sources
+    before = each_alone(sources)
+    for source in sources:
+        path = files_of(source, "op_statistic")
+        path.write_bytes(path.read_bytes().rstrip(b"\r\n"))
+    assert said([sources]) == each_alone(sources) == before
+
+
 @of_both_forms
 def test_by_python_alone_ranks_give_the_same(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sources = discover(job).sources
