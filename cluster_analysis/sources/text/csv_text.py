@@ -1,7 +1,7 @@
 """CSV files by column name: every cell arrives as text, and a damaged line costs that line only.
 
 A last line without its end counts where it has all its cells: each of them but the last was ended by a comma.
-The last one may be cut off, and nothing tells: it is read as if it were empty, and where it is read that is told.
+The last one may be cut off, and nothing tells: it is read as if it were empty, which is told if it is read.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def test_a_truncated_file_gives_no_row_that_the_whole_file_does_not_hold(
         assert all(is_part_of(row, expected) for row in found), name
         # A text file may end where a line does, and then nobody can see that there were more.
         is_at_line_end = b"\n" in (cut[-1:], content[len(cut) : len(cut) + 1])
-        assert found == expected or len(of_file(tables, role)) == 1 or is_at_line_end
+        assert found == expected or of_file(tables, role) or is_at_line_end
 
 
 @pytest.mark.parametrize("role", sorted(ALL))
