@@ -16,6 +16,7 @@ from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined
 from cluster_analysis.reports import wording
 from cluster_analysis.reports.commands import place_text
+from cluster_analysis.reports.costs import cost_of
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
@@ -190,7 +191,7 @@ class Run:
         rows = "".join(
             f"<tr><td>{escape(one.severity)}</td><td>{escape(summary(one).en)}</td>"
             f"<td>{escape('; '.join(place_text(place, self._result) for place in one.places[:4]))}</td>"
-            f"<td style='text-align:right'>{escape(wording.cost(one.cost_ms_per_step).en)}</td></tr>"
+            f"<td style='text-align:right'>{escape(cost_of(one).phrase(document.run.step_ms).en)}</td></tr>"
             for one in document.findings[:_MAX_SHOWN]
         )
         head = "<tr><th>severity</th><th>finding</th><th>where</th><th>a step</th></tr>"

@@ -116,12 +116,14 @@ def _parts_of_step(old: JobView, new: JobView) -> Iterable[Change]:
         one, other = median(first, 0), median(second, 0)
         change = _change(what, name, f"{name}_us", one, other)  # type: ignore[arg-type]
         if change is not None:
-            yield _of_mean_step(change, old, new) if what == "step" else change
+            yield _of_means(change, first, second)
 
 
-def _of_mean_step(change: Change, old: JobView, new: JobView) -> Change:
-    """Give the mean steps, which all reports tell, with the band that the steps' medians have."""
-    before, after = old.mean_step_us, new.mean_step_us
+def _of_means(change: Change, old: FloatArray, new: FloatArray) -> Change:
+    """Give the means over the steps, which all reports tell, with the band that the steps' medians have."""
+    before, after = (float(np.nanmean(median(one, 0))) for one in (old, new))
+    if before <= 0:
+        return change
     share = after / before - 1.0
     moved = share - change.change_share
     return replace(

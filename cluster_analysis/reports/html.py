@@ -17,7 +17,7 @@ from msgspec.structs import asdict
 
 from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.judge.baseline import Comparison
-from cluster_analysis.reports import changes, markdown, wording, words
+from cluster_analysis.reports import changes, costs, markdown, wording, words
 from cluster_analysis.reports.commands import commands
 from cluster_analysis.reports.header import moment
 from cluster_analysis.reports.locator import locator
@@ -86,7 +86,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
     environment.globals.update(described_sections=described_sections, advice_rows=advice_rows)
     environment.globals.update(memory_curves=memory_curves, packet_bars=packet_bars, device_map=device_map)
     environment.globals.update(summary=summary, next_check=next_check, chain=chain, note=note)
-    environment.globals.update(reason=reason, advice=advice, changes=changes)
+    environment.globals.update(costs=costs, reason=reason, advice=advice, changes=changes)
     environment.globals.update(
         commands=lambda finding: commands(finding, result), locate=locator(result, dictionary)
     )

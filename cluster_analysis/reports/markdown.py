@@ -9,6 +9,7 @@ from msgspec import Struct
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import changes, wording, words
 from cluster_analysis.reports.commands import commands
+from cluster_analysis.reports.costs import Cost, cost_of
 from cluster_analysis.reports.header import header_phrases
 from cluster_analysis.reports.locator import locator
 from cluster_analysis.reports.since import since
@@ -93,15 +94,17 @@ class _Ticket(Struct, frozen=True):
             say("finding_columns").of(self.language),
             "| ---: | --- | --- | --- | ---: | ---: | ---: |",
         ]
+        step_ms = self.result.document.run.step_ms
         for number, finding in enumerate(self.result.document.findings, start=1):
+            saved_ms = finding.cumulative_saving_ms
             cells = (
                 str(number),
                 self.said(term(terms.SEVERITIES, finding.severity)),
                 self.said(wording.kind_name(finding)),
                 self.said(words.named(finding, self.result, self.dictionary)),
-                self.said(wording.cost(finding.cost_ms_per_step)),
-                wording.format_share(finding.cost_share),
-                self.said(wording.cost(finding.cumulative_saving_ms)),
+                self.said(cost_of(finding).phrase(step_ms)),
+                self.said(cost_of(finding).share(step_ms)),
+                self.said(Cost(saved_ms, saved_ms).phrase()),
             )
             rows.append(f"| {' | '.join(cells)} |")
         return [*rows, ""]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.judge.told_before import Matched
 from cluster_analysis.reports import words
-from cluster_analysis.reports.wording import cost
+from cluster_analysis.reports.costs import cost_of
 from cluster_analysis.reports.words import Dictionary
 from cluster_analysis.sentences.phrase import Phrase
 
@@ -22,6 +22,6 @@ def _phrase(one: Matched, dictionary: Dictionary) -> Phrase:
     return dictionary.say(
         f"since.{one.state}",
         what=words.subject(one.finding, dictionary),
-        before=cost(one.before.cost_ms_per_step if one.before else None),
-        after=cost(one.after.cost_ms_per_step if one.after else None),
+        before=cost_of(one.before).phrase(),
+        after=cost_of(one.after).phrase(),
     )

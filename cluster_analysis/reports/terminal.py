@@ -12,6 +12,7 @@ from rich.text import Text
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import changes, wording, words
 from cluster_analysis.reports.commands import commands
+from cluster_analysis.reports.costs import cost_of
 from cluster_analysis.reports.locator import locator
 from cluster_analysis.reports.since import since
 from cluster_analysis.reports.unevenness import price_of_unevenness
@@ -88,7 +89,7 @@ def render(
 
 
 def _findings_table(result: AnalysisResult, width: int, language: Language) -> Table:
-    findings = result.document.findings
+    findings, step_ms = result.document.findings, result.document.run.step_ms
     table = Table(box=None, show_header=True, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("", no_wrap=True)
     table.add_column(say("a_step").of(language), justify="right", no_wrap=True)
@@ -101,8 +102,8 @@ def _findings_table(result: AnalysisResult, width: int, language: Language) -> T
         style = _SEVERITY_STYLES[finding.severity]
         cells = [
             Text(_SEVERITY_SIGNS[finding.severity], style=style),
-            Text(wording.cost(finding.cost_ms_per_step).of(language)),
-            Text(wording.format_share(finding.cost_share)),
+            Text(cost_of(finding).phrase(step_ms).of(language)),
+            Text(cost_of(finding).share(step_ms).of(language)),
         ]
         if wide:
             cells.append(Text(wording.kind_name(finding).of(language), style=style))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from msgspec import Struct
 
 from cluster_analysis.reports import words
-from cluster_analysis.reports.wording import format_ms
+from cluster_analysis.reports.costs import Cost, cost_of
 from cluster_analysis.sentences import terms
+from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.headings import say, term
 from cluster_analysis.sentences.phrase import Phrase
 from cluster_run.findings import WARNING_COST_SHARE, FindingsDocument, LostPart
@@ -16,12 +17,16 @@ _LEAST_SHARE = 0.005
 
 
 class Lost(Struct, frozen=True):
-    """One part of the loss: its name in `LostPart`, what a reader calls it, ms a step, share of the loss."""
+    """One part of the loss: its name in `LostPart`, what a reader calls it, ms a step, share of the loss.
+
+    `cost` is that of the finding where the part is about one alone: everywhere the same.
+    """
 
     part: str
     name: Phrase
     ms: float
     share: float
+    cost: Phrase
 
 
 class Price(Struct, frozen=True):
@@ -35,10 +40,10 @@ class Price(Struct, frozen=True):
     lost: tuple[Lost, ...]
 
     def sentence(self) -> Phrase:
-        """Return it in one sentence: 46.4 s a step, 23.2 s if all ranks were alike: 98 % of that …"""
+        """Return it in one sentence: 46.4 s a step, 23.2 s if all ranks were alike: 22.7 s of the …"""
         start = say("if_alike", step=format_ms(self.step_ms), ideal=format_ms(self.ideal_ms))
         parts = [
-            say("lost_also_to" if position else "lost_to", share=one.share, part=one.name)
+            say("lost_also_to" if position else "lost_to", cost=one.cost, part=one.name)
             for position, one in enumerate(self.lost)
         ]
         if not parts:
@@ -55,16 +60,15 @@ def price_of_unevenness(document: FindingsDocument, dictionary: words.Dictionary
     if 1.0 - 1.0 / run.slowdown < WARNING_COST_SHARE:
         return None
     told = run.lost if document.verdict == "degraded" else ()
-    lost = [
-        Lost(one.part, _name(one, document, dictionary), one.ms, one.share)
-        for one in told
-        if one.share >= _LEAST_SHARE
-    ]
+    lost = [_lost(one, document, dictionary) for one in told if one.share >= _LEAST_SHARE]
     return Price(run.step_ms, run.ideal_step_ms, tuple(lost))
 
 
-def _name(lost: LostPart, document: FindingsDocument, dictionary: words.Dictionary) -> Phrase:
-    """Return the name of the one finding that a part is about; that of the part where it is more than one."""
-    costly = [one for one in document.findings if one.cost_ms_per_step or one.cost_high_ms]
-    about = [one for one in costly if one.record.part == lost.part]
-    return words.subject(about[0], dictionary) if len(about) == 1 else term(terms.LOST, lost.part)
+def _lost(lost: LostPart, document: FindingsDocument, dictionary: words.Dictionary) -> Lost:
+    """Return a part by the name and cost of the one finding that it is about; by its own if of several."""
+    about = [one for one in document.findings if one.record.part == lost.part and cost_of(one).high_ms]
+    if len(about) == 1:
+        name, cost = words.subject(about[0], dictionary), cost_of(about[0])
+    else:
+        name, cost = term(terms.LOST, lost.part), Cost(lost.ms, lost.ms)
+    return Lost(lost.part, name, lost.ms, lost.share, cost.phrase(document.run.step_ms))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from cluster_analysis.reports.costs import Cost, cost_of, format_share
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import open_question, say
 from cluster_analysis.sentences.phrase import Phrase
@@ -20,8 +22,6 @@ KIND_SUBJECTS = {
     "host_bound": "slow dispatch",
 }
 
-#: A smaller share of the step would be written as 0.0 %.
-_NOTHING_SHARE = 0.0005
 #: Problems of a rank that cost its links only: its times are known, and compared.
 _NO_DAMAGE = ("matrix_not_there", "no_link_in_it")
 #: Control characters of a name would move the cursor or break a table.
@@ -31,29 +31,6 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u206
 def plain(text: str) -> str:
     """Return `text` on one line, without characters that steer a terminal or reverse its writing."""
     return _CONTROL.sub(" ", text)
-
-
-def cost(value_ms: float | None) -> Phrase:
-    """Return a cost, or that it is not known."""
-    text = format_ms(value_ms)
-    return say("unknown_cost") if value_ms is None else Phrase(text, text)
-
-
-def format_ms(value_ms: float | None) -> str:
-    """Format a time: `12.3 ms`, `1.24 s`, `410 µs`; `?` for None."""
-    if value_ms is None:
-        return "?"
-    size = abs(value_ms)
-    if size >= 1000:
-        return f"{value_ms / 1000:.{1 if size >= 10_000 else 2}f} s"
-    if size >= 1:
-        return f"{value_ms:.{0 if size >= 100 else 1}f} ms"
-    return f"{value_ms * 1000:.0f} µs" if size else "0 ms"
-
-
-def format_share(share: float | None) -> str:
-    """Format a share of the step: `4.4 %`; `?` for None."""
-    return "?" if share is None else f"{100 * share:.1f} %"
 
 
 def format_number(value: float) -> str:
@@ -116,20 +93,14 @@ def verdict_sentence(document: FindingsDocument) -> str:
         more = f"; {costs.en}" if costs else ""
         return f"Healthy: {count(run.ranks, 'rank')}{where} keep pace, {step}{more}."
     worst = document.findings[0] if document.findings else None
-    total_ms = best_saving_ms(document)
-    if worst is None or total_ms is None or run.step_ms is None:
+    lost = lost_in_all(document)
+    if worst is None or lost is None:
         return (
             f"Degraded: {plain(summary(worst).en) if worst else step + ', and no single cause stands out.'}"
         )
-    share = format_share(total_ms / run.step_ms) if run.step_ms > 0 else "?"
-    most_ms = most_lost_ms(document)
-    if most_ms is not None:
-        share = format_share(most_ms / run.step_ms) if run.step_ms > 0 else "?"
-        most = f"{format_ms(total_ms)} to {format_ms(most_ms)} (up to {share}) of it is lost"
-        return f"Degraded: {step}; {most}, most of that to {subject(worst)}."
-    largest = "all" if len(document.findings) == 1 else cost(worst.cost_ms_per_step).en
-    lost = f"{format_ms(total_ms)} ({share}) of it is lost"
-    return f"Degraded: {step}; {lost}, {largest} of that to {subject(worst)}."
+    largest = "all" if len(document.findings) == 1 else cost_of(worst).phrase(run.step_ms).en
+    total = f"{lost.phrase(run.step_ms).en} ({lost.share(run.step_ms).en}) of it is lost"
+    return f"Degraded: {step}; {total}, {largest} of that to {subject(worst)}."
 
 
 def subject(finding: Finding) -> str:
@@ -170,7 +141,7 @@ def listed_costs(document: FindingsDocument) -> Phrase | None:
     if suspects:
         most = max(suspects, key=lambda one: one.cost_ms_per_step or 0.0)
         key = "may_cost" if len(suspects) == 1 else "may_cost_most"
-        parts.append(say(key, who=whom(most), ms=format_ms(most.cost_ms_per_step)))
+        parts.append(say(key, who=whom(most), ms=cost_of(most).phrase(step_ms)))
     if not parts or not step_ms:
         return None
     return Phrase("; ".join(one.en for one in parts), "；".join(one.zh for one in parts))
@@ -188,40 +159,24 @@ def whom(finding: Finding) -> Phrase:
     return say(f"whom.{subject}", ranks=finding.ranks, hosts=hosts, link=link)
 
 
-def is_nothing(finding: Finding) -> bool:
-    """Return whether the cost of a finding would be written as 0.0 %."""
-    return finding.cost_share is not None and finding.cost_share < _NOTHING_SHARE
-
-
-def hidden_ms(document: FindingsDocument, position: int) -> float:
-    """Return what the finding at `position` costs a step once all those above it are put right; 0 if nothing.
-
-    Two slow things may hide each other: the costlier one alone sets the pace, so that fixing the other saves
-    nothing yet.
-    """
-    after = document.findings[position].cumulative_saving_ms
-    before = [one.cumulative_saving_ms or 0.0 for one in document.findings[:position]]
-    gain_ms = (after or 0.0) - max(before, default=0.0)
-    step_ms = document.run.step_ms or 0.0
-    return gain_ms if step_ms and gain_ms >= _NOTHING_SHARE * step_ms else 0.0
-
-
 def best_saving_ms(document: FindingsDocument) -> float | None:
     """Return what a step would save if every finding were put right, as the last cumulative saving says."""
     savings = [one.cumulative_saving_ms for one in document.findings if one.cumulative_saving_ms is not None]
     return max(savings) if savings else None
 
 
-def most_lost_ms(document: FindingsDocument) -> float | None:
-    """Return what one finding may cost a step at most, where that is no warning's cost by the replay alone.
+def lost_in_all(document: FindingsDocument) -> Cost | None:
+    """Return what all findings cost together, where it is known.
 
-    None where the saving of all findings says what is lost.
+    It is what putting all of them right saves; up to what one may cost at most, where that saving alone is
+    no warning's cost.
     """
     step_ms, saving_ms = document.run.step_ms, best_saving_ms(document)
-    if not step_ms or saving_ms is None or saving_ms >= WARNING_COST_SHARE * step_ms:
+    if not step_ms or saving_ms is None or not document.findings:
         return None
-    most = [one.cost_high_ms for one in document.findings if one.severity != "info" and one.cost_high_ms]
-    return max(most) if most and max(most) >= WARNING_COST_SHARE * step_ms else None
+    least_ms = WARNING_COST_SHARE * step_ms
+    most_ms = max((cost_of(one).high_ms or 0.0 for one in document.findings if one.is_alarm), default=0.0)
+    return Cost(saving_ms, most_ms if saving_ms < least_ms <= most_ms else saving_ms)
 
 
 def work_saving_ms(document: FindingsDocument) -> float:

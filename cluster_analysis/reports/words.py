@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cluster_analysis.reports import wording
+from cluster_analysis.reports.costs import cost_of
 from cluster_analysis.reports.step_time import StepPart
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.advice import advice
@@ -148,27 +149,17 @@ def headline(document: FindingsDocument, dictionary: Dictionary) -> Phrase:
             return dictionary.say("headline.healthy.costs", ranks=ranks, hosts=hosts, step=step, costs=costs)
         return dictionary.say("headline.healthy", ranks=ranks, hosts=hosts, step=step)
     if document.verdict == "unknown":
-        return dictionary.say("headline.unknown")
-    lost_ms = wording.best_saving_ms(document)
-    if lost_ms is None or not run.step_ms or not document.findings:
+        return dictionary.say("headline.unknown", why=wording.unknown_reason(document))
+    lost = wording.lost_in_all(document)
+    if lost is None:
         return dictionary.say("headline.degraded.plain")
     worst = document.findings[0]
-    most_ms = wording.most_lost_ms(document)
-    if most_ms is not None:
-        return dictionary.say(
-            "headline.degraded.most",
-            step=step,
-            lost=wording.format_ms(lost_ms),
-            most=wording.format_ms(most_ms),
-            share=wording.format_share(most_ms / run.step_ms),
-            subject=subject(worst, dictionary),
-        )
     return dictionary.say(
         "headline.degraded",
         step=step,
-        lost=wording.format_ms(lost_ms),
-        share=wording.format_share(lost_ms / run.step_ms),
-        largest=wording.cost(worst.cost_ms_per_step),
+        lost=lost.phrase(run.step_ms),
+        share=lost.share(run.step_ms),
+        largest=cost_of(worst).phrase(run.step_ms),
         subject=subject(worst, dictionary),
     )
 

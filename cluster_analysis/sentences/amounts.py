@@ -10,8 +10,18 @@ def percent(share: float) -> str:
     return f"{value:.{digits}f} %"
 
 
+def format_ms(value_ms: float | None) -> str:
+    """Format a time, the same everywhere: `12.3 ms`, `1.24 s`, `410 µs`; `?` for None."""
+    if value_ms is None:
+        return "?"
+    size = abs(value_ms)
+    if size >= 1000:
+        return f"{value_ms / 1000:.{1 if size >= 10_000 else 2}f} s"
+    if size >= 1:
+        return f"{value_ms:.{0 if size >= 100 else 1}f} ms"
+    return f"{value_ms * 1000:.0f} µs" if size else "0 ms"
+
+
 def milliseconds(time_us: float) -> str:
-    """µs as milliseconds with three figures at most."""
-    value = time_us / 1e3
-    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 1 else 2
-    return f"{value:.{digits}f} ms"
+    """Format a time in µs as `format_ms` does."""
+    return format_ms(time_us / 1e3)

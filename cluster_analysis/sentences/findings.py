@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cluster_analysis.sentences.amounts import milliseconds
 from cluster_analysis.sentences.network import NETWORK
 from cluster_analysis.sentences.phrase import Phrase, Template, fill, joined
 from cluster_analysis.sentences.whole_job import WHOLE_JOB
 from cluster_run.facts import FindingFact
 from cluster_run.findings import Finding
 
+#: So little of a step is worth no sentence.
+_NOTHING_US = 5.0
 _PEERS = ("its {n_peers} {n_peers:peer|peers} of {role:role}", "{role:role}的 {n_peers} 个同类")
 _HOST = (
     "{ranks:n} {ranks:rank|ranks} of host {host} ({ranks:ranges})",
@@ -249,7 +250,7 @@ def steps_of(finding: Finding, n_steps: int | None) -> Phrase:
 
 def _is_nothing(time_us: object) -> bool:
     """Whether a time would be written as nothing: that something saves as much is no news."""
-    return isinstance(time_us, float | int) and milliseconds(time_us) == milliseconds(0.0)
+    return isinstance(time_us, float | int) and time_us < _NOTHING_US
 
 
 def _ends(finding: Finding) -> tuple[int, ...]:

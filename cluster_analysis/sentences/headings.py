@@ -41,8 +41,8 @@ HEADINGS: Mapping[str, Template] = {
         "{step} a step, {ideal} if all ranks were alike",
         "每步 {step}，若各卡一致则为 {ideal}",
     ),
-    "lost_to": ("{share:percent} of the difference is {part}", "差值的 {share:percent} 来自{part}"),
-    "lost_also_to": ("{share:percent} {part}", "{share:percent} 来自{part}"),
+    "lost_to": ("{cost} of the difference is {part}", "差值中 {cost} 来自{part}"),
+    "lost_also_to": ("{cost} {part}", "{cost} 来自{part}"),
     "finding_columns": (
         "| # | severity | what | who | cost a step | share | saved so far |",
         "| # | 级别 | 类型 | 对象 | 每步损失 | 占比 | 累计可省 |",
@@ -62,6 +62,8 @@ HEADINGS: Mapping[str, Template] = {
     "problem_section": ("Problems", "问题"),
     "note_section": ("What could not be judged", "无法判断的内容"),
     "unknown_cost": ("unknown", "未知"),
+    "at_most": ("up to {most}", "至多 {most}"),
+    "from_to": ("{low} to {high}", "{low}～{high}"),
     "too_few": ("only {n} of {expected} ranks could be read", "{expected} 张卡中只读取了 {n} 张"),
     "no_step": ("no step could be read", "没有可读的步"),
     "damaged": (

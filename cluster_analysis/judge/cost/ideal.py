@@ -21,7 +21,7 @@ from cluster_run.kinds import Part
 
 
 class Ideal(Struct, frozen=True):
-    """The mean step as replayed, and as it would be, in µs."""
+    """The mean step as measured, and as it would be, in µs."""
 
     step_us: float
     ideal_us: float
@@ -58,22 +58,21 @@ def beyond_peers(suspects: Sequence[Suspect]) -> list[Suspect]:
 
 
 def lost_parts(ideal: Ideal, findings: Sequence[Finding]) -> tuple[LostPart, ...]:
-    """Divide what the step loses by what the findings cost; `other` is what none of them explains.
+    """Divide what the step loses by what each finding adds to the saving of those above it.
 
-    Costs of findings that hide each other may add up to more than is lost: they are scaled to it.
+    So the parts add up to what putting all of them right saves, however they hide each other, and what may
+    be lost at most is nobody's part. `other` is what none of them explains.
     """
     lost_ms = max(0.0, (ideal.step_us - ideal.ideal_us) / 1e3)
     sums: dict[Part, float] = {}
+    saved_ms = 0.0
     for one in findings:
-        part = one.record.part
-        cost = one.cost_high_ms if one.cost_high_ms is not None else one.cost_ms_per_step
-        if part is not None and cost:
-            sums[part] = sums.get(part, 0.0) + cost
-    explained = sum(sums.values())
-    scale = min(1.0, lost_ms / explained) if explained > 0 else 0.0
-    parts = [(part, cost * scale) for part, cost in sums.items()]
-    other = max(0.0, lost_ms - sum(cost for _, cost in parts))
-    parts.append(("other", other))
+        gain_ms = max((one.cumulative_saving_ms or 0.0) - saved_ms, 0.0)
+        saved_ms += gain_ms
+        if one.record.part is not None and gain_ms:
+            sums[one.record.part] = sums.get(one.record.part, 0.0) + gain_ms
+    parts = list(sums.items())
+    parts.append(("other", max(0.0, lost_ms - sum(sums.values()))))
     parts.sort(key=lambda one: (-one[1], one[0]))
     return tuple(
         LostPart(part, round(cost, 3), round(cost / lost_ms, 4) if lost_ms > 0 else 0.0)

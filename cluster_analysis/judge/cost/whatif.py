@@ -93,7 +93,8 @@ class WhatIf:
     def ideal(self, suspects: Sequence[Suspect], savings: Sequence[Saving]) -> Ideal | None:
         """Return the mean step if all ranks were as their peers, stages even, and the network healthy.
 
-        It is no longer than once the suspects are repaired.
+        It is no longer than once the suspects are repaired. What the replay loses is taken off the measured
+        step, which is the one that all reports tell.
         """
         replay = self.replay
         if replay is None or replay.error_share > GOOD_ERROR:
@@ -103,7 +104,9 @@ class WhatIf:
         real = float(replay.step_us[replay.is_good].mean())
         ideal = float(np.asarray(even.replay([repair], replay.lead))[0][replay.is_good].mean())
         most = max((one.cumulative_us or 0.0 for one in savings), default=0.0)
-        return Ideal(real, min(real, ideal, real - most)) if ideal > 0 else None
+        measured = self._view.mean_step_us
+        ideal = measured - max(0.0, real - ideal, most)
+        return Ideal(measured, ideal) if ideal > 0 else None
 
     def placebo_us(self, metric_excess_us: FloatArray, healthy: IntArray) -> float:
         """Return the most that "repairing" healthy ranks one by one saves: what a cost must exceed.

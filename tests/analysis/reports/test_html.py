@@ -78,12 +78,14 @@ def test_verdict_findings_and_next_check_are_read_without_a_script(page):
 def test_a_finding_behind_a_costlier_one_shows_what_it_costs_after_that_one():
     result = builder.degraded()
     first, second = result.document.findings
-    second = replace(second, cost_ms_per_step=0.0, cost_share=0.0, cumulative_saving_ms=20.0)
+    second = replace(
+        second, cost_ms_per_step=0.0, cost_share=0.0, cost_high_ms=7.7, cumulative_saving_ms=20.0
+    )
     first = replace(first, cumulative_saving_ms=12.3)
     hidden = replace(result, document=replace(result.document, findings=(first, second)))
     text = Elements(html.render(hidden).decode()).text
 
-    assert "7.7 ms hidden by those above" in text
+    assert "up to 7.7 ms a step · up to 2.7 %" in text
     assert "20.0 ms together with those above" in text
     assert "costs nothing measurable" not in text
 

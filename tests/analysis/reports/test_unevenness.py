@@ -31,12 +31,12 @@ def test_price_names_the_one_finding_that_a_part_is_about():
     price = price_of_unevenness(builder.degraded().document, DICTIONARY)
 
     assert price.sentence().en == (
-        "283 ms a step, 266 ms if all ranks were alike: 74 % of the difference is slow rank 5, "
-        "25 % the slow link 2 ↔ 10, 1.8 % variation without a single cause."
+        "283 ms a step, 266 ms if all ranks were alike: 12.3 ms of the difference is slow rank 5, "
+        "4.1 ms the slow link 2 ↔ 10, 300 µs variation without a single cause."
     )
     assert price.sentence().zh == (
-        "每步 283 ms，若各卡一致则为 266 ms：差值的 74 % 来自慢卡 5，25 % 来自慢链路 2 ↔ 10，"
-        "1.8 % 来自无单一原因的波动。"
+        "每步 283 ms，若各卡一致则为 266 ms：差值中 12.3 ms 来自慢卡 5，4.1 ms 来自慢链路 2 ↔ 10，"
+        "300 µs 来自无单一原因的波动。"
     )
 
 

@@ -1,0 +1,83 @@
+"""What a finding costs a step, as one value that headline, split, list, ticket and console all render."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from cluster_analysis.sentences.amounts import format_ms
+from cluster_analysis.sentences.headings import say
+from cluster_analysis.sentences.phrase import Phrase
+from cluster_run.findings import Finding, FindingsDocument
+
+#: A smaller share of the step would be written as 0.0 %.
+_NOTHING_SHARE = 0.0005
+
+
+def format_share(share: float | None) -> str:
+    """Format a share of the step: `4.4 %`; `?` for None."""
+    return "?" if share is None else f"{100 * share:.1f} %"
+
+
+class Cost(Struct, frozen=True):
+    """From `low_ms` to `high_ms` a step. Without `low_ms` only the bound is known, without both nothing."""
+
+    low_ms: float | None
+    high_ms: float | None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything is known of it, be it a bound."""
+        return self.high_ms is not None
+
+    def is_nothing(self, step_ms: float | None) -> bool:
+        """Return whether it would be written as 0.0 % of the step."""
+        return self.high_ms is not None and self.high_ms < _NOTHING_SHARE * (step_ms or 0.0)
+
+    def phrase(self, step_ms: float | None = None) -> Phrase:
+        """Return `79.8 ms`, `28.8 to 31.4 ms`, `up to 55.3 ms`, or that it is not known.
+
+        A lower end that is nothing of a step of `step_ms` is no news.
+        """
+        if self.high_ms is None:
+            return say("unknown_cost")
+        return _range(self._told(step_ms), self.high_ms, format_ms)
+
+    def share(self, step_ms: float | None) -> Phrase:
+        """Return the same as a share of the step; `?` where that is not known."""
+        if self.high_ms is None or not step_ms:
+            return Phrase("?", "?")
+        return _range(self._told(step_ms), self.high_ms, lambda ms: format_share(ms / step_ms))
+
+    def _told(self, step_ms: float | None) -> float | None:
+        is_no_news = Cost(self.low_ms, self.low_ms).is_nothing(step_ms) and not self.is_nothing(step_ms)
+        return None if is_no_news else self.low_ms
+
+
+def cost_of(finding: Finding | None) -> Cost:
+    """Return what a finding costs a step: what it saves alone, and once all others are put right."""
+    if finding is None:
+        return Cost(None, None)
+    alone_ms, high_ms = finding.cost_ms_per_step, finding.cost_high_ms
+    if alone_ms is None:
+        return Cost(None, high_ms)
+    low_ms = finding.cost_low_ms if finding.cost_low_ms is not None else alone_ms
+    return Cost(low_ms, alone_ms if high_ms is None else high_ms)
+
+
+def costliest_ms(document: FindingsDocument) -> float:
+    """Return the largest cost of a document in ms, for bars beside each other; 0 where none is known."""
+    return max((cost_of(one).high_ms or 0.0 for one in document.findings), default=0.0)
+
+
+def _range(low_ms: float | None, high_ms: float, written: Callable[[float], str]) -> Phrase:
+    """Join two amounts; two that are written alike are one."""
+    high = written(high_ms)
+    if low_ms is None:
+        return say("at_most", most=high)
+    low = written(low_ms)
+    if low == high:
+        return Phrase(high, high)
+    number, unit = low.rsplit(" ", 1)
+    return say("from_to", low=number if high.endswith(f" {unit}") else low, high=high)
