@@ -24,6 +24,7 @@ from cluster_analysis.tables.schema import RANKS
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import FindingsDocument, RunInfo, Verdict
 from cluster_run.ids import Rank
+from cluster_run.layout import MAPPING_NAME
 from cluster_run.problem import Problem, one_a_file
 from cluster_run.version import VERSION
 
@@ -39,7 +40,7 @@ def compared(
 ) -> Comparison | None:
     """Return what changed since the baseline that the options name, None where they name none.
 
-    `result` is what was found in the run; the older run is judged in the same way.
+    `result` is what was found in the run; the older run is judged in the same way, or is an output of ours.
 
     Raises:
         InputError: the baseline cannot be analysed.
@@ -49,8 +50,13 @@ def compared(
         return None
     # Few have a baseline.
     from cluster_analysis.judge.baseline import compare  # noqa: PLC0415
-    from cluster_analysis.judge.told_before import match_findings  # noqa: PLC0415
+    from cluster_analysis.kept.loaded import evidence_of, is_output, load_result  # noqa: PLC0415
 
+    if is_output(options.baseline):
+        older_result = load_result(options.baseline)
+        older_evidence, older_topology = evidence_of(older_result), older_result.topology
+        found = compare(older_evidence, older_topology, examined_run.evidence, examined_run.topology)
+        return _with_findings(found, older_result.document, result.document)
     # Steps are numbered anew in each run; only the choice of ranks means the same in both.
     selection = Selection(ranks=options.selection.ranks)
     older = structs.replace(options, run=options.baseline, baseline=None, capture=None, selection=selection)
@@ -58,8 +64,16 @@ def compared(
         found = compare(before.evidence, before.topology, examined_run.evidence, examined_run.topology)
         if found.refusals:
             return found
-        pairs = match_findings(judged(before).document.findings, result.document.findings)
-        return structs.replace(found, findings=pairs)
+        return _with_findings(found, judged(before).document, result.document)
+
+
+def _with_findings(found: Comparison, before: FindingsDocument, after: FindingsDocument) -> Comparison:
+    """Return the comparison with what was put right, is still there, and is new; not of unlike jobs."""
+    from cluster_analysis.judge.told_before import match_findings  # noqa: PLC0415
+
+    if found.refusals:
+        return found
+    return structs.replace(found, findings=match_findings(before.findings, after.findings))
 
 
 def judged(known: Examined) -> AnalysisResult:
@@ -100,6 +114,7 @@ def judged(known: Examined) -> AnalysisResult:
             captured=captured_at(known.sources),
             analysed=analysed_at(),
             command=run_command(options),
+            mapping=str(options.run / MAPPING_NAME) if capture.addresses else "",
             ideal_step_ms=None if found.ideal is None else round(found.ideal.ideal_us / 1e3, 3),
             slowdown=None if found.ideal is None else round(found.ideal.slowdown, 4),
             lost=found.lost,

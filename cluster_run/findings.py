@@ -183,6 +183,8 @@ class RunInfo:
     analysed: str | None = None
     #: The command that finds the same again.
     command: str = ""
+    #: The file that names the host of each number, as `command` would name it; empty without one.
+    mapping: str = ""
     #: The mean step if all ranks did what their peers do on average, how many times as long the real one is,
     #: and what the difference is lost to; None and empty where the job cannot be replayed.
     ideal_step_ms: float | None = None

@@ -192,8 +192,14 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_analysis.replay cluster_analysis.sentences cluster_analysis.tables "
             "cluster_analysis.topology cluster_analysis.trace.evidence cluster_analysis.windows cluster_run"
         ),
+        # Our own output, read again.
+        "cluster_analysis.kept": (
+            "cluster_analysis.findings_json cluster_analysis.replay.job_evidence cluster_analysis.result "
+            "cluster_analysis.sentences cluster_analysis.tables cluster_run"
+        ),
         "cluster_analysis.judging": (
-            "cluster_analysis.pipeline cluster_analysis.describe cluster_analysis.engine "
+            "cluster_analysis.kept cluster_analysis.pipeline cluster_analysis.describe "
+            "cluster_analysis.engine "
             "cluster_analysis.result cluster_analysis.run_header cluster_analysis.sentences "
             f"cluster_analysis.judge {_JUDGED}"
         ),

@@ -59,6 +59,7 @@ def groups(topology: Topology) -> pa.Table:
             "group": one.name or one.group,
             "n_ranks": len(one.ranks),
             "ranks": list(one.ranks),
+            "communicator": one.group,
         }
         for one in topology.groups.values()
         if len(one.ranks) > 1

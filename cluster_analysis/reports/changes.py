@@ -1,13 +1,20 @@
-"""What changed since a baseline, in both languages."""
+"""What changed since a baseline, and what became of its findings, in both languages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from cluster_analysis.judge.baseline import Change, Comparison
+from cluster_analysis.judge.told_before import Matched
+from cluster_analysis.reports import words
+from cluster_analysis.reports.costs import cost_of
+from cluster_analysis.reports.words import Dictionary
+from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.phrase import Phrase, Template, fill
 from cluster_run.facts import Fact, RefusalKind
 
+#: More lines are not read.
+MAX_TOLD = 12
 SENTENCES: Mapping[str, Template] = {
     "step": (
         "The step takes {after_us:ms}, before {before_us:ms}: {share:percent} {longer}.",
@@ -30,8 +37,8 @@ SENTENCES: Mapping[str, Template] = {
         "链路 {transport} {src} → {dst}：相对同类时间{more} {share:percent}（{noise}）。",
     ),
     "operator": (
-        "Kernel {name}: {share:percent} {more} time ({noise}).",
-        "算子 {name}：时间{more} {share:percent}（{noise}）。",
+        "Kernel {name}: {share:percent} {more} time a call ({noise}), {step_ms} {step_more} a step.",
+        "算子 {name}：单次时间{more} {share:percent}（{noise}），每步{step_more} {step_ms}。",
     ),
 }
 REFUSALS: Mapping[RefusalKind, Template] = {
@@ -79,11 +86,14 @@ def _sentences(comparison: Comparison) -> Iterator[Phrase]:
 
 def _values(change: Change) -> dict[str, object]:
     is_more = change.change_share > 0
+    more_ms = change.more_ms_per_step or 0.0
     known: dict[str, object] = {
         "before_us": change.before,
         "after_us": change.after,
         "share": change.change_share,
         "more": _MORE[is_more],
+        "step_ms": format_ms(abs(more_ms)),
+        "step_more": _MORE[more_ms > 0],
         "longer": _LONGER[is_more],
         "noise": fill(_NOISE, {"share": (change.high_share - change.low_share) / 2}),
         "name": change.name,
@@ -97,3 +107,17 @@ def _values(change: Change) -> dict[str, object]:
 
 def _refusal(fact: Fact) -> Phrase:
     return fill(REFUSALS[fact.kind], dict(fact.values))  # type: ignore[index]
+
+
+def since(comparison: Comparison, dictionary: Dictionary) -> tuple[tuple[str, Phrase], ...]:
+    """Return `Fixed: slow rank 5 (was 97 ms).` and the like, each with its state; at most MAX_TOLD."""
+    return tuple((one.state, _became(one, dictionary)) for one in comparison.findings[:MAX_TOLD])
+
+
+def _became(one: Matched, dictionary: Dictionary) -> Phrase:
+    return dictionary.say(
+        f"since.{one.state}",
+        what=words.subject(one.finding, dictionary),
+        before=cost_of(one.before).phrase(),
+        after=cost_of(one.after).phrase(),
+    )

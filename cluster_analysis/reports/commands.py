@@ -6,10 +6,13 @@ of the device on its host. `HCCL_TEST_USE_DEVS` chooses the devices of one host.
 
 from __future__ import annotations
 
+import shlex
+
 from msgspec import Struct
 
 from cluster_analysis.result import AnalysisResult
 from cluster_run.findings import Finding, Place
+from cluster_run.ids import HostId
 
 #: Devices of one finding that get commands of their own; the others are asked in the same way.
 MAX_PLACES = 4
@@ -21,6 +24,14 @@ class Command(Struct, frozen=True):
 
     where: str
     text: str
+
+
+def naming_command(host: HostId, result: AnalysisResult) -> str | None:
+    """Return the command that prints the name of a host; None where it is shown, or no file knows it."""
+    run = result.document.run
+    if not run.mapping or host in result.addresses:
+        return None
+    return shlex.join(["grep", f" {host}$", run.mapping])
 
 
 def commands(finding: Finding, result: AnalysisResult) -> tuple[Command, ...]:

@@ -36,7 +36,7 @@ class Cost(Struct, frozen=True):
         return self.high_ms is not None and self.high_ms < _NOTHING_SHARE * (step_ms or 0.0)
 
     def phrase(self, step_ms: float | None = None) -> Phrase:
-        """Return `79.8 ms`, `28.8 to 31.4 ms`, `up to 55.3 ms`, or that it is not known.
+        """Return `79.8 ms`, `28.8–31.4 ms`, `up to 55.3 ms`, or that it is not known.
 
         A lower end that is nothing of a step of `step_ms` is no news.
         """

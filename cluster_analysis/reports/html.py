@@ -18,7 +18,7 @@ from msgspec.structs import asdict
 from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import changes, costs, markdown, wording, words
-from cluster_analysis.reports.commands import commands
+from cluster_analysis.reports.commands import commands, naming_command
 from cluster_analysis.reports.header import moment
 from cluster_analysis.reports.locator import locator
 from cluster_analysis.reports.page.cube import build_cube
@@ -27,7 +27,6 @@ from cluster_analysis.reports.page.packing import pack
 from cluster_analysis.reports.page.per_rank import build_per_rank
 from cluster_analysis.reports.page.pictures import device_map, memory_curves, packet_bars
 from cluster_analysis.reports.page.traffic import build_traffic
-from cluster_analysis.reports.since import since
 from cluster_analysis.reports.step_time import blamed, step_parts, unusual_steps
 from cluster_analysis.reports.templates import templates
 from cluster_analysis.reports.unevenness import price_of_unevenness
@@ -88,7 +87,9 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
     environment.globals.update(summary=summary, next_check=next_check, chain=chain, note=note)
     environment.globals.update(costs=costs, reason=reason, advice=advice, changes=changes)
     environment.globals.update(
-        commands=lambda finding: commands(finding, result), locate=locator(result, dictionary)
+        commands=lambda finding: commands(finding, result),
+        naming_command=lambda host: naming_command(host, result),
+        locate=locator(result, dictionary),
     )
     parts = step_parts(result)
     page = environment.get_template("report.html.j2").render(
@@ -96,7 +97,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
         document=result.document,
         dictionary=dictionary,
         baseline=baseline,
-        since=since(baseline, dictionary) if baseline else (),
+        since=changes.since(baseline, dictionary) if baseline else (),
         problems=words.problems_told(result.document),
         parts=parts,
         named=blamed(result.document),

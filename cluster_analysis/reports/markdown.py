@@ -12,7 +12,6 @@ from cluster_analysis.reports.commands import commands
 from cluster_analysis.reports.costs import Cost, cost_of
 from cluster_analysis.reports.header import header_phrases
 from cluster_analysis.reports.locator import locator
-from cluster_analysis.reports.since import since
 from cluster_analysis.reports.unevenness import price_of_unevenness
 from cluster_analysis.result import AnalysisResult, Reported, Shown
 from cluster_analysis.sentences import terms
@@ -157,7 +156,7 @@ class _Ticket(Struct, frozen=True):
         lines = [
             f"### {self.said(say('baseline'))}",
             "",
-            *(f"- {self.said(phrase)}" for _, phrase in since(baseline, self.dictionary)),
+            *(f"- {self.said(phrase)}" for _, phrase in changes.since(baseline, self.dictionary)),
             *(f"- {self.said(sentence)}" for sentence in sentences[:8]),
         ]
         lines += [f"- {self.said(say('not_compared', why=why))}" for why in refused]

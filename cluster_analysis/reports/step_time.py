@@ -29,7 +29,8 @@ class StepPart(Struct, frozen=True):
 
     A mean over a thousand ranks hides one of them: `beside_us` is the mean of the ranks that the costliest
     alarm blames, or, where no rank is blamed, that of `most_rank`, the rank that has most of this part.
-    `is_far`: that is far above the median of its pipeline stage, in a part that is a rank's own doing.
+    `is_far`: that is far above the median of its pipeline stage, in a part that is a rank's own doing;
+    on a healthy page nothing is: what nobody is blamed for must not draw the eye.
     """
 
     name: str
@@ -57,7 +58,7 @@ def step_parts(result: AnalysisResult) -> tuple[StepPart, ...]:
     of_ranks = _parts({name: _means_by_rank(table, name, row_of, len(ranks)) for name in _NAMES})
     of_all = _parts({name: np.array([_mean(table, name)]) for name in _NAMES})
     step_us = sum(float(values[0]) for values in of_all.values())
-    finding = blamed(result.document)
+    finding, may_paint = blamed(result.document), result.document.verdict != "healthy"
     chosen = np.isin(ranks, finding.ranks) if finding else np.zeros(len(ranks), bool)
     stages = np.array([result.topology.stages.get(Rank(int(rank)), -1) for rank in ranks])
     parts = []
@@ -70,7 +71,9 @@ def step_parts(result: AnalysisResult) -> tuple[StepPart, ...]:
         is_more = more_us > _FAR_OF_PART * peers_us and more_us > _FAR_OF_STEP * step_us
         if mean_us > 0:
             rank = None if most is None else Rank(int(ranks[most]))
-            parts.append(StepPart(name, float(mean_us), beside_us, rank, is_far=is_more and name in _OWN))
+            parts.append(
+                StepPart(name, float(mean_us), beside_us, rank, is_far=may_paint and is_more and name in _OWN)
+            )
     return tuple(parts)
 
 

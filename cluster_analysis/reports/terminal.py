@@ -11,10 +11,9 @@ from rich.text import Text
 
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import changes, wording, words
-from cluster_analysis.reports.commands import commands
+from cluster_analysis.reports.commands import commands, naming_command
 from cluster_analysis.reports.costs import cost_of
 from cluster_analysis.reports.locator import locator
-from cluster_analysis.reports.since import since
 from cluster_analysis.reports.unevenness import price_of_unevenness
 from cluster_analysis.result import AnalysisResult, Reported, Shown
 from cluster_analysis.sentences.checks import next_check
@@ -149,13 +148,15 @@ def _print_next_checks(result: AnalysisResult, console: Console, language: Langu
     if known:
         console.print(Text(("；" if language == "zh" else "; ").join(known)))
     elif hosts:
-        console.print(Text(say("hosts_hint").of(language), style="dim"))
+        naming = naming_command(hosts[0], result)
+        hint = say("which_machine", host=hosts[0], command=naming) if naming else say("hosts_hint")
+        console.print(Text(wording.plain(hint.of(language)), style="dim"), soft_wrap=bool(naming))
 
 
 def _print_changes(baseline: Comparison, console: Console, language: Language) -> None:
     console.print()
     console.print(Text(say("baseline").of(language), style="bold"))
-    for _, phrase in since(baseline, words.load_dictionary()):
+    for _, phrase in changes.since(baseline, words.load_dictionary()):
         console.print(Padding(Text(wording.plain(phrase.of(language))), (0, 0, 0, 2)))
     sentences = changes.summary(baseline)
     for sentence in sentences[:MAX_CHANGES]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from cluster_analysis.reports.costs import Cost, cost_of, format_share
+from cluster_analysis.reports.costs import Cost, cost_of
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.findings import summary

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cluster_analysis.reports import wording
-from cluster_analysis.reports.costs import cost_of
+from cluster_analysis.reports.costs import cost_of, format_share
 from cluster_analysis.reports.step_time import StepPart
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.advice import advice
+from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.phrase import Phrase
@@ -86,9 +87,9 @@ def format_metric(metric: str, value: float) -> str:
     """Format a value in the unit that its metric's name ends in."""
     _, unit = split_unit(metric)
     if unit in ("us", "ms"):
-        return wording.format_ms(value / 1000 if unit == "us" else value)
+        return format_ms(value / 1000 if unit == "us" else value)
     if unit == "share":
-        return wording.format_share(value)
+        return format_share(value)
     text = wording.format_number(value)
     return f"{text} {_UNITS[unit]}" if unit else text
 
@@ -136,7 +137,7 @@ def _where(finding: Finding, dictionary: Dictionary) -> Phrase:
 def headline(document: FindingsDocument, dictionary: Dictionary) -> Phrase:
     """Return the verdict in one sentence, without the verdict's name."""
     run = document.run
-    step = wording.format_ms(run.step_ms)
+    step = format_ms(run.step_ms)
     if document.verdict == "healthy":
         ranks = dictionary.count("ranks", run.ranks)
         hosts = (
@@ -194,7 +195,7 @@ def beside_part(part: StepPart, named: Finding | None, dictionary: Dictionary) -
     """Return what one rank has of a part of the step: the one that a finding names, or that with most."""
     most = dictionary.say("rank", rank=part.most_rank)
     who = _who(named, dictionary) if named and part.most_rank is None else most
-    return dictionary.say("step.of", who=who, value=wording.format_ms(part.beside_us / 1000))
+    return dictionary.say("step.of", who=who, value=format_ms(part.beside_us / 1000))
 
 
 def beside_note(named: Finding | None, dictionary: Dictionary) -> Phrase:

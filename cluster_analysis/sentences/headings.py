@@ -27,6 +27,10 @@ HEADINGS: Mapping[str, Template] = {
         "--show-addresses names the hosts.",
         "用 --show-addresses 可显示主机地址。",
     ),
+    "which_machine": (
+        "Which machine is host {host}: {command} (or --show-addresses)",
+        "主机 {host} 是哪台机器：{command}（或用 --show-addresses）",
+    ),
     "baseline": ("Against the baseline", "与基线对比"),
     "nothing_compared": ("nothing could be compared", "无法比较"),
     "nothing_moved": ("nothing moved beyond noise", "没有超出噪声的变化"),
@@ -63,7 +67,7 @@ HEADINGS: Mapping[str, Template] = {
     "note_section": ("What could not be judged", "无法判断的内容"),
     "unknown_cost": ("unknown", "未知"),
     "at_most": ("up to {most}", "至多 {most}"),
-    "from_to": ("{low} to {high}", "{low}～{high}"),
+    "from_to": ("{low}–{high}", "{low}～{high}"),
     "too_few": ("only {n} of {expected} ranks could be read", "{expected} 张卡中只读取了 {n} 张"),
     "no_step": ("no step could be read", "没有可读的步"),
     "damaged": (

@@ -103,9 +103,16 @@ DEVICES = pa.schema(
     ]
 )
 
-#: One row a communication group of two ranks or more: what it is for, and who is in it.
+#: One row a communication group of two ranks or more: what it is for, and who is in it. `communicator` is its
+#: name in other tables.
 GROUPS = pa.schema(
-    [("role", pa.string()), ("group", pa.string()), ("n_ranks", pa.int32()), ("ranks", pa.list_(pa.int32()))]
+    [
+        ("role", pa.string()),
+        ("group", pa.string()),
+        ("n_ranks", pa.int32()),
+        ("ranks", pa.list_(pa.int32())),
+        ("communicator", pa.string()),
+    ]
 )
 
 #: One row a transport and power of two that packets are as large as, or less than twice.

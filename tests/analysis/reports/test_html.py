@@ -1,6 +1,5 @@
 import json
 import re
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -11,29 +10,8 @@ from cluster_analysis.reports import html
 from cluster_analysis.reports.page.packing import unpack
 from tests.analysis.copies import replace
 from tests.analysis.reports import builder
+from tests.analysis.reports.pages import Elements
 from tests.analysis.said import next_check, summary
-
-
-class Elements(HTMLParser):
-    """All elements of a page, and its text outside scripts and styles."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self._silent = False
-        self.feed(page)
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-        self._silent = tag in ("script", "style")
-
-    def handle_endtag(self, tag):
-        self._silent = False
-
-    def handle_data(self, data):
-        if not self._silent:
-            self.text += data
 
 
 def payload(page: bytes) -> str:

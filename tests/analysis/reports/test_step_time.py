@@ -37,7 +37,7 @@ def test_without_a_blamed_rank_the_one_with_most_of_a_part_stands_beside_it():
 
 
 def test_one_idle_rank_of_many_is_far_from_the_mean_that_hides_it():
-    result = builder.healthy()
+    result = builder.unknown_of(builder.healthy())
     steps = result.tables["steps"]
     free = steps["free_us"].to_numpy().copy()
     free[steps["rank"].to_numpy() == 7] += 60_000

@@ -1,0 +1,28 @@
+"""A page as its readers see it, without a browser."""
+
+from html.parser import HTMLParser
+
+
+class Elements(HTMLParser):
+    """All elements of a page, and its text outside scripts and styles, in one of its languages."""
+
+    def __init__(self, page: str, language: str = "en") -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self._silent = False
+        self._language = language
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+        self._silent = tag in ("script", "style")
+        if self._language == "zh":
+            self.text += dict(attrs).get("data-zh") or ""
+
+    def handle_endtag(self, tag):
+        self._silent = False
+
+    def handle_data(self, data):
+        if not self._silent:
+            self.text += data

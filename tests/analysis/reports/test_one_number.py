@@ -1,0 +1,115 @@
+"""One number for one thing: page, console, ticket, headline and findings.json tell the same cost."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from cluster_analysis.findings_json import document_to_json
+from cluster_analysis.reports import html, markdown, terminal, words
+from cluster_analysis.reports.costs import Cost, cost_of
+from cluster_analysis.reports.unevenness import price_of_unevenness
+from cluster_analysis.sentences.amounts import format_ms
+from tests.analysis.copies import replace
+from tests.analysis.reports import builder
+from tests.analysis.reports.pages import Elements
+
+DICTIONARY = words.load_dictionary()
+
+
+def with_costs(*costs):
+    """The degraded job, its findings with (alone, low, high) of these, in ms."""
+    result = builder.degraded()
+    pairs = zip(result.document.findings, costs, strict=True)
+    findings = tuple(
+        replace(one, cost_ms_per_step=alone, cost_low_ms=low, cost_high_ms=high)
+        for one, (alone, low, high) in pairs
+    )
+    return replace(result, document=replace(result.document, findings=findings))
+
+
+CASES = {
+    "equal": ((12.3, 12.3, 12.3), (4.1, 4.1, 4.1)),
+    "ranges": ((28.8, 28.8, 31.4), (4.1, 3.6, 4.1)),
+    "bound": ((12.3, 12.3, 12.3), (None, None, 55.3)),
+    "hidden": ((12.3, 12.3, 12.3), (0.0, 0.0, 7.7)),
+    "seconds": ((1220.0, 980.0, 1220.0), (0.4, 0.2, 0.4)),
+}
+
+
+@pytest.mark.parametrize("costs", CASES.values(), ids=list(CASES))
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_page_console_and_ticket_write_each_cost_alike(costs, language):
+    result = with_costs(*costs)
+    step_ms = result.document.run.step_ms
+    page = Elements(html.render(result).decode(), language).text
+    console = terminal.render(result, 200, False, language=language)
+    ticket = markdown.render(result, language=language).replace("\\", "")
+
+    for finding in result.document.findings:
+        written = cost_of(finding).phrase(step_ms).of(language)
+        for text in (page, console, ticket):
+            assert written in text
+
+
+@pytest.mark.parametrize("costs", CASES.values(), ids=list(CASES))
+def test_headline_and_split_tell_the_cost_that_the_list_tells(costs):
+    document = with_costs(*costs).document
+    first = document.findings[0]
+    written = cost_of(first).phrase(document.run.step_ms)
+    headline = words.verdict_sentence(document, DICTIONARY)
+    split = price_of_unevenness(document, DICTIONARY).sentence()
+
+    assert (written.en in headline.en, written.zh in headline.zh) == (True, True)
+    assert (written.en in split.en, written.zh in split.zh) == (True, True)
+
+
+@pytest.mark.parametrize("costs", CASES.values(), ids=list(CASES))
+def test_the_cost_that_is_written_is_that_of_findings_json(costs):
+    result = with_costs(*costs)
+    console = terminal.render(result, 200, False)
+    for one in json.loads(document_to_json(result.document))["findings"]:
+        told = [one[name] for name in ("cost_low_ms", "cost_high_ms") if one[name]]
+        assert all(re.search(re.escape(format_ms(ms).split()[0]), console) for ms in told)
+
+
+def test_a_bound_stands_in_the_place_of_a_cost_that_is_not_known():
+    console = terminal.render(with_costs(*CASES["bound"]), 200, False)
+
+    assert "up to 55.3 ms" in console
+    assert "unknown  " not in console
+    assert "  ?  " not in console
+
+
+def test_two_ends_that_are_written_alike_are_one_number():
+    assert Cost(79.76, 79.81).phrase(755.0).en == "79.8 ms"
+    assert Cost(28.76, 31.4).phrase(755.0).en == "28.8–31.4 ms"
+    assert Cost(0.8, 1.4).phrase(755.0).en == "800 µs–1.4 ms"
+    assert Cost(0.0, 31.4).phrase(755.0).en == "up to 31.4 ms"
+    assert Cost(None, None).phrase(755.0).en == "unknown"
+
+
+def test_nothing_is_painted_on_a_healthy_page():
+    page = html.render(builder.healthy()).decode()
+
+    assert "beside is-far" not in page
+    assert "beside is-far" in html.render(builder.degraded()).decode()
+
+
+def test_the_headline_says_why_nothing_could_be_told():
+    result = builder.unknown()
+
+    assert "only 2 of 32 ranks could be read" in Elements(html.render(result).decode()).text
+
+
+def test_the_command_that_names_a_host_is_told_where_a_file_knows_it():
+    result = builder.degraded()
+    run = replace(result.document.run, mapping="run1/host_ips_mapping.txt")
+    known = replace(result, document=replace(result.document, run=run))
+
+    command = "grep ' 1$' run1/host_ips_mapping.txt"
+    assert command in terminal.render(known, 100, False)
+    assert command in Elements(html.render(known).decode()).text
+    assert "grep" not in terminal.render(builder.with_addresses(known, {"1": "node-1"}), 100, False)
