@@ -70,6 +70,7 @@ class CollectOptions:
     With `columns` in `what`, a reader of ours runs on the hosts: for `columns_deadline_s` at most, in
     processes of `columns_memory_bytes` each; for root, and while a process has one of `columns_devices`
     (a regular expression) open, only if told so.
+    Captures that are being parsed are looked at each `parsing_look_s`, for `parsing_deadline_s` at most.
     `verify` has the hosts hash their files, too. `give_up_s` is how long a host may take without bringing
     anything, over all attempts and without the time in queues, before it is not tried again.
     `hide_addresses` keeps the names of servers out of reasons and advices.
@@ -89,6 +90,8 @@ class CollectOptions:
     prepare_deadline_s: float = 3600.0
     listing_deadline_s: float = 25.0
     progress_deadline_s: float = 25.0
+    parsing_deadline_s: float = 600.0
+    parsing_look_s: float = 5.0
     least_bytes_per_s: float = 1000.0
     n_attempts: int = 5
     give_up_s: float = 40.0

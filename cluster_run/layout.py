@@ -34,6 +34,10 @@ PYTORCH_SUFFIX = "_ascend_pt"
 MINDSPORE_SUFFIX = "_ascend_ms"
 #: The directory of a capture that holds its parsed files.
 PROFILER_OUTPUT_NAME = "ASCEND_PROFILER_OUTPUT"
+#: Written into it when all is parsed, by torch_npu since June 2026.
+PARSED_MARK_NAME = "analyse.done"
+#: A capture without that mark, of which nothing changed for so long, is parsed by nobody.
+PARSER_RESTS_S = 60.0
 
 
 def host_directory(run: Path, host: HostId) -> Path:

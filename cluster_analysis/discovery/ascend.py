@@ -41,7 +41,7 @@ OUTPUT_FILES = {
     "analysis_db": "analysis.db",
     "communication_db": "communication_analyzer.db",
     #: Written last, by torch_npu of 2026: where another capture of the run has it, one without is not done.
-    "done": "analyse.done",
+    "done": layout.PARSED_MARK_NAME,
 }
 #: What says of whom a capture is, and holds nothing of what it did.
 _ABOUT = {"metadata", "profiler_info", "done"}

@@ -10,9 +10,11 @@ from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from cluster_collect.entries import group_of
 from cluster_collect.faults import HostError, NoShellError, as_host_error
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.selection.collisions import merge_identical
+from cluster_collect.selection.parsing import being_parsed
 from cluster_collect.selection.select import PlacedFile, Selection
 from cluster_collect.spec import UNREAD, CollectOptions, HostSpec
 from cluster_collect.store.budget import Budget
@@ -24,14 +26,14 @@ from cluster_collect.transfer.outcome import PREPARE_LOG_NAME, Findings, outcome
 from cluster_collect.transfer.retry import backoff_s
 from cluster_collect.transfer.rounds import Rounds
 from cluster_collect.transfer.same_files import SameFiles
-from cluster_collect.transfer.survey import chosen, clocks_of, run_prepare, survey_host
+from cluster_collect.transfer.survey import Survey, chosen, clocks_of, run_prepare, survey_host
 from cluster_collect.transfer.ways.intake import Intake
 from cluster_collect.transports.bounds import QUEUEING, Bounds, Queueing, queueing
 from cluster_collect.transports.protocol import Dialer, HostConnection
 from cluster_collect.watchdog import until
 from cluster_collect.wording import format_bytes
 from cluster_run.files import write_bytes_whole
-from cluster_run.layout import HOST_PROFILER_NAME, PROFILER_TREE_NAME, host_directory
+from cluster_run.layout import HOST_PROFILER_NAME, PARSED_MARK_NAME, PROFILER_TREE_NAME, host_directory
 from cluster_run.manifest import CollectedFile, HostOutcome
 from cluster_run.ranktable import RankTable
 
@@ -171,10 +173,7 @@ class HostCollection:
         try:
             if self._spec.prepare and not self._is_prepared:
                 await self._prepare(connection)
-            survey = await survey_host(
-                connection, self._spec, self._options, self._shared.bounds, one_by_one=self._one_by_one
-            )
-            selection = chosen(survey, self._spec, self._options)
+            survey, selection = await self._parsed(connection)
             self._findings.look(survey, selection)
             self._shared.watch.noted(self._spec.host, survey.method(self._spec))
             rounds = Rounds(
@@ -192,6 +191,30 @@ class HostCollection:
                 self._findings.clocks += await clocks_of(survey)  # the program that sends files tells it, too
         finally:
             await connection.close()
+
+    async def _parsed(self, connection: HostConnection) -> tuple[Survey, Selection]:
+        """List and select; wait for captures that are being parsed, as long as the options let it.
+
+        What is not parsed then is taken as it is: the analysis tells it.
+        """
+        spec, options, end_s = self._spec, self._options, time.monotonic() + self._options.parsing_deadline_s
+        while True:
+            survey = await survey_host(
+                connection, spec, options, self._shared.bounds, one_by_one=self._one_by_one
+            )
+            selection = chosen(survey, spec, options)
+            offset_ms = 0.0 if survey.clock is None else survey.clock.offset_ms
+            wanted = {group_of(placed.entry.path) for placed in selection.files}
+            parsing = being_parsed(survey.entries, wanted, int((time.time() + offset_ms / 1e3) * 1e9))
+            if not parsing or time.monotonic() >= end_s:
+                return survey, selection
+            first, n_more = parsing[0].decode(errors="replace"), len(parsing) - 1
+            others = f" and {n_more} more" if n_more else ""
+            self._shared.watch.noted(spec.host, f"waiting for {PARSED_MARK_NAME} in {first}{others}")
+            if survey.shell is not None:
+                await survey.shell.close()
+            with queueing():
+                await asyncio.sleep(options.parsing_look_s)
 
     async def _is_brought_by_another(self, selection: Selection) -> bool:
         """Whether another host with the same file system has brought these files, and this one never did."""

@@ -7,12 +7,9 @@ import os
 import time
 from pathlib import Path
 
-from cluster_run.layout import PROFILER_OUTPUT_NAME
+from cluster_run.layout import PARSED_MARK_NAME, PARSER_RESTS_S, PROFILER_OUTPUT_NAME
 
-DONE_NAME = "analyse.done"
 _LOOK_S = 2.0
-#: A capture that nobody has touched for so long is parsed by nobody.
-_STILL_S = 60.0
 
 
 def wait_until_parsed(root: Path, patience_s: float = 600.0) -> None:
@@ -26,16 +23,16 @@ def wait_until_parsed(root: Path, patience_s: float = 600.0) -> None:
 
     end_s = time.monotonic() + patience_s
     outputs = [one / PROFILER_OUTPUT_NAME for one in walk(root).ascend]
-    if not any((one / DONE_NAME).exists() for one in outputs):
+    if not any((one / PARSED_MARK_NAME).exists() for one in outputs):
         return
     while any(_is_being_parsed(one) for one in outputs) and time.monotonic() < end_s:
         time.sleep(_LOOK_S)
 
 
 def _is_being_parsed(output: Path) -> bool:
-    if not output.is_dir() or (output / DONE_NAME).exists():
+    if not output.is_dir() or (output / PARSED_MARK_NAME).exists():
         return False
     changed_s = [output.stat().st_mtime]
     with contextlib.suppress(OSError), os.scandir(output) as entries:
         changed_s += [entry.stat().st_mtime for entry in entries]
-    return time.time() - max(changed_s) < _STILL_S
+    return time.time() - max(changed_s) < PARSER_RESTS_S

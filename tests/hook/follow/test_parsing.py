@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from cluster_hook.follow import parsing
-from cluster_hook.follow.parsing import DONE_NAME, wait_until_parsed
+from cluster_hook.follow.parsing import wait_until_parsed
+from cluster_run.layout import PARSED_MARK_NAME
 
 
 def a_capture(root: Path, rank: int, *, done: bool, age_s: float = 0.0) -> Path:
     output = root / f"node_{rank}_20261122_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
     output.mkdir(parents=True)
-    for name in ("trace_view.json", *([DONE_NAME] if done else [])):
+    for name in ("trace_view.json", *([PARSED_MARK_NAME] if done else [])):
         (output / name).touch()
     for path in (*output.iterdir(), output):
         os.utime(path, (time.time() - age_s,) * 2)
@@ -41,7 +42,7 @@ def test_a_capture_that_is_being_parsed_is_waited_for(
     waiting.start()
     waiting.join(0.3)
     assert waiting.is_alive()
-    (late / DONE_NAME).touch()
+    (late / PARSED_MARK_NAME).touch()
     waiting.join(20)
     assert not waiting.is_alive()
 
