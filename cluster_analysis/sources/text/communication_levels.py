@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 import msgspec
-from msgspec import Struct
 
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.errors import BadFileError, Remark
@@ -36,40 +35,6 @@ class Level(msgspec.Struct, Generic[_Op], gc=False, frozen=True, forbid_unknown_
 
     p2p: dict[str, _Op] = {}
     collective: dict[str, _Op] = {}
-
-
-class Decoders(Struct, Generic[_Op], frozen=True):
-    """Decoders of one kind of operator, for each form of the file."""
-
-    by_step: msgspec.json.Decoder[dict[str, Level[_Op]]]
-    level: msgspec.json.Decoder[Level[_Op]]
-    operators: msgspec.json.Decoder[dict[str, _Op]]
-
-
-def operators_by_step(
-    content: bytes, decoders: Decoders[_Op], remark: Remark
-) -> Iterator[tuple[int, bool, dict[str, _Op]]]:
-    """Do the same as `levels_by_step`, faster for files of the usual form.
-
-    Raises:
-        BadFileError: see `levels_by_step`.
-    """
-    try:
-        # Nearly all files have this form, and one pass over the file is all they need.
-        document: dict[str, Level[_Op]] | None = decoders.by_step.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        document = None
-    if document is None or not all(numbers.parse_step(key) is not None for key in document):
-        # Without steps, or damaged: this says what is wrong, and where.
-        yield from levels_by_step(content, decoders.level, decoders.operators, remark)
-        return
-    while document:
-        # A step's objects go as soon as they are used.
-        key = next(iter(document))
-        level = document.pop(key)
-        step = numbers.parse_step(key) or 0
-        yield step, True, level.p2p
-        yield step, False, level.collective
 
 
 def levels_by_step(

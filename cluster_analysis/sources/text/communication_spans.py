@@ -14,14 +14,11 @@ import pyarrow as pa
 
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.errors import unheard
-from cluster_analysis.sources.text.communication_levels import Decoders, Level, operators_by_step
+from cluster_analysis.sources.text.communication_levels import Level, levels_by_step
 from cluster_analysis.tables.schema import OPERATOR_SPANS
 
-_VIEWS: Decoders[msgspec.Raw] = Decoders(
-    msgspec.json.Decoder(dict[str, Level[msgspec.Raw]]),
-    msgspec.json.Decoder(Level[msgspec.Raw]),
-    msgspec.json.Decoder(dict[str, msgspec.Raw]),
-)
+_LEVELS: msgspec.json.Decoder[Level[msgspec.Raw]] = msgspec.json.Decoder(Level[msgspec.Raw])
+_FLAT: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def operator_spans(content: bytes, n_skipped: int, rank: int, steps: frozenset[int] | None) -> pa.Table:
@@ -33,7 +30,7 @@ def operator_spans(content: bytes, n_skipped: int, rank: int, steps: frozenset[i
     keys: list[str] = []
     places: list[tuple[int, int]] = []
     addresses, lengths = array("q"), array("i")
-    for step, _, ops in operators_by_step(content, _VIEWS, unheard):
+    for step, _, ops in levels_by_step(content, _LEVELS, _FLAT, unheard):
         if steps is not None and step not in steps:
             continue
         for key in [key for key in ops if key.startswith(names.TOTAL_PREFIX)]:

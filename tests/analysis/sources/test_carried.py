@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_analysis.sources.carried import ABSENT, BadEntryError, carried
+from cluster_analysis.sources.compiled.reader import CHOICE
+from cluster_analysis.sources.errors import unheard
 from cluster_analysis.sources.text.communication_json import read_communication
 from tests.analysis.said import refused
 from tests.analysis.sources.builders import OPS, communication_json
 
-ZERO = '{"Transit Size(MB)": 0, "Transit Time(ms)": 0, "Bandwidth(GB/s)": 0, "Size Distribution": {}}'
 FIGURES = st.sampled_from([0, 0.0, 3, 0.25, 1e9])
 ENTRIES = st.fixed_dictionaries(
     {},
@@ -25,41 +23,46 @@ ENTRIES = st.fixed_dictionaries(
         "Transit Time(ms)": st.one_of(st.none(), FIGURES),
         "Bandwidth(GB/s)": FIGURES,
         "Size Distribution": st.dictionaries(
-            st.sampled_from(["1", "1.0", "2.5"]), st.tuples(FIGURES, FIGURES), max_size=2
+            st.sampled_from(["1", "1.5", "2.5"]), st.tuples(FIGURES, FIGURES), max_size=2
         ),
     },
 )
 
 
-@given(st.lists(st.one_of(st.none(), st.just(json.loads(ZERO)), ENTRIES), max_size=8))
-def test_every_entry_gives_its_own_figures_whatever_letters_zero_is_written_in(entries: list) -> None:
-    texts = [ABSENT if entry is None else msgspec.Raw(json.dumps(entry).encode()) for entry in entries]
-    read = carried(texts)
-    for name, values in (("Transit Size(MB)", read.size_mb), ("Transit Time(ms)", read.time_ms)):
-        wanted = [None if entry is None else entry.get(name) for entry in entries]
-        assert [None if math.isnan(value) else value for value in values] == wanted
-    packets = [
-        (place, size, [float(count), float(time)])
-        for place, entry in enumerate(entries)
-        for size, (count, time) in ((entry or {}).get("Size Distribution") or {}).items()
-    ]
-    places, figures = read.packet_places.tolist(), read.packet_figures.tolist()
-    assert list(zip(places, read.packet_sizes, figures, strict=True)) == packets
+@given(entries=st.lists(st.one_of(st.none(), ENTRIES), max_size=6))
+def test_every_entry_gives_its_own_figures(tmp_path_factory: pytest.TempPathFactory, entries: list) -> None:
+    path = tmp_path_factory.mktemp("job") / "communication.json"
+    operators = {
+        f"hcom_broadcast__1_{at}_1@1": {
+            "Communication Time Info": {"Start Timestamp(us)": 1764246877000000.5, "Elapse Time(ms)": 1},
+            "Communication Bandwidth Info": {} if entry is None else {"RDMA": entry},
+        }
+        for at, entry in enumerate(entries)
+    }
+    path.write_text(json.dumps({"step1": {"collective": operators}}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(CHOICE, "python")
+        read = read_communication(path, 0, None, unheard)
+    for name, column, factor in (
+        ("Transit Size(MB)", "rdma_bytes", 1e6),
+        ("Transit Time(ms)", "rdma_us", 1e3),
+    ):
+        given_values = [None if entry is None else entry.get(name) for entry in entries]
+        wanted = [None if value is None else value * factor for value in given_values]
+        assert read.collectives[column].to_pylist() == wanted
+    packets: dict[float, list[float]] = {}
+    for entry in entries:
+        for size, (count, time) in ((entry or {}).get("Size Distribution") or {}).items():
+            counts, times = packets.get(float(size), [0, 0.0])
+            packets[float(size)] = [counts + count, times + time]
+    found = {row["packet_bytes"] / 1e6: row["n_packets"] for row in read.packets.to_pylist()}
+    assert found == {size: round(count) for size, (count, _) in packets.items()}
 
 
-@pytest.mark.parametrize("first", [ZERO, '{"Transit Size(MB)": 1.5}'])
-def test_a_bad_entry_is_found_among_good_ones(first: str) -> None:
-    texts = [first, ZERO, ZERO, '{"Transit Size(MB)": "much"}', ZERO]
-    with pytest.raises(BadEntryError, match="Expected `float") as caught:
-        carried([msgspec.Raw(text.encode()) for text in texts])
-    assert caught.value.place == 3
-
-
-def test_a_transport_of_another_form_names_its_operator_and_its_place(tmp_path: Path) -> None:
+def test_a_transport_of_another_form_names_its_step_and_what_is_wrong_there(tmp_path: Path) -> None:
     path = tmp_path / "communication.json"
     document = communication_json({"step50": OPS})
     text = json.dumps(document).replace('"Transit Size(MB)": 0', '"Transit Size(MB)": [0]', 1)
     path.write_text(text)
-    offset = text.index('{"Transit Size(MB)": [0]')
-    with refused(rf"HCCS of 'hcom_\w+@\d+', which begins at byte {offset}: "):
+    with refused(r"in 'step50', which begins at byte \d+: .*HCCS.Transit Size\(MB\)"):
         read_communication(path, 3, None, [].append)
