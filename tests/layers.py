@@ -47,7 +47,7 @@ _JUDGED = (
 )
 _SOURCES = "cluster_analysis.sources"
 _NAMES_OF_SHARED = (
-    "carried communication_tables errors host_times kernel_groups link_names measured names numbers reading"
+    "communication_tables errors host_times kernel_groups link_names measured names numbers reading"
 )
 _SHARED_BY_FORMATS = " ".join(f"{_SOURCES}.{name}" for name in _NAMES_OF_SHARED.split())
 _SHARED = f"{_SHARED_BY_FORMATS} cluster_analysis.tables cluster_run"
