@@ -67,12 +67,13 @@ def check_times(fleet: Fleet, ended: Mapping[HostId, Progress], step_s: float) -
     """Lose hosts whose capture began at another moment than the others': their number was another iteration.
 
     Ranks of a job are in step with each other, so an iteration begins on all within a step; hosts' clocks are
-    known to half the time of an answer.
+    known to half the time of their quickest answer.
     """
     begins = {host: one.began_s for host, one in ended.items() if one.logged and one.began_s is not None}
     middle = statistics.median(begins.values() or [0.0])
+    clocks_s = 2 * max((fleet.sessions[host].clock_error_s for host in begins), default=0.0)
     for host, began_s in begins.items():
-        if abs(began_s - middle) > TOLERANCE_S + 3 * step_s + fleet.sessions[host].answer_s:
+        if abs(began_s - middle) > TOLERANCE_S + 3 * step_s + clocks_s:
             side = "after" if began_s > middle else "before"
             reason = f"its capture began {abs(began_s - middle):.1f} s {side} the others'"
             fleet.lose(host, Lost("stray", f"{reason}: the same number was another iteration there"))

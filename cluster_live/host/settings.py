@@ -155,12 +155,10 @@ def _write(path: str, content: bytes, time_s: float, like: os.stat_result | None
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)
-            stream.flush()
             if like is not None:
                 os.fchmod(stream.fileno(), stat.S_IMODE(like.st_mode))
                 if os.geteuid() == 0:
                     os.fchown(stream.fileno(), like.st_uid, like.st_gid)
-            os.fsync(stream.fileno())
         os.utime(temporary, (time_s, time_s))
         os.rename(temporary, path)
     except BaseException:

@@ -21,14 +21,16 @@ LOCK_NAME = ".cluster-live.lock"
 _FIRST_POLL_S, _LONGEST_POLL_S = 2.0, 50.0
 #: Of a probe: this many steps of one rank, with nothing recorded that matters.
 _PROBE_STEPS = 2
-#: Beside polls and steps, for a host that is slow to answer.
-_PROBE_MORE_S = 8.0
+#: Beside polls and steps, for a job that just writes a checkpoint and a machine with much to do.
+_PROBE_MORE_S = 20.0
+#: Times of files are cut to seconds: what is asked again this much later has another one.
+_AGAIN_MORE_S = 2.0
+#: Two points of a rank nearer to each other say more of how late a line was written than of a step.
+_LEAST_SPAN_S = 1.0
 _LOOK_S = 0.3
 #: The job's 11th step is when it says how often it will look: a point, where no other is known.
 _POLL_STEP = 11
 _CANCELLED, _NOW = 0, -1
-#: Clocks of hosts are read over the network, and log lines have milliseconds.
-_CLOCK_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,8 @@ class FileWay:
         self._settings = settings
         self._path = join(target.configuration, FILE_NAME)
         self._events: list[Event] = []
-        self._sent_s = 0.0
+        #: How many events were known when the last request was sent.
+        self._sent = 0
         self._writes = True
         self._probe = ""
 
@@ -142,39 +145,51 @@ class FileWay:
 
         That probe is the one use of "at the next step" (-1): its files are thrown away.
         """
-        began_s = time.time()
         rank = min(ranks & ranks_of(self._target, None))
-        # A poll is as long as a step, cut to whole seconds: a probe waits for one, and takes some steps.
-        longest_s = self._poll_s() + (_PROBE_STEPS + 2) * (self._poll_s() + 1) + _PROBE_MORE_S
-        end_s = time.monotonic() + longest_s
-        again_s = end_s - longest_s / 2
-        directory = self._target.root + directory
+        seen, directory = directory, self._target.root + directory
+        probe = Request("probe", _NOW, _PROBE_STEPS, 0, seen, "Level0", ranks=ranks)
         await self._undo_at_end(directory)
         if self._writes:
             await self._session.ask("make", directory=directory, like=self._target.configuration)
             self._probe = directory
-            await self._send_probe(directory, ranks)
-        while not self._has_told("stopped", began_s):
-            if self._writes and time.monotonic() > again_s and not self._has_told("accepted", began_s):
-                # A job that began in the very second of the file's time takes it for older than itself.
-                again_s = end_s
-                await self._send_probe(directory, ranks)
-            if time.monotonic() > end_s:
-                raise RemoteFailureError(
-                    f"rank {rank} did not say its step within {longest_s:.0f} s of being asked",
-                    f"does the job make steps? Is {self._target.configuration}/log written?",
-                )
+        while True:
+            await self._probed(rank, probe)
+            points = self._points(rank)
+            if not self._writes or points[-1].at_s - points[0].at_s >= _LEAST_SPAN_S:
+                return Reading(points, self._poll_s())
+
+    async def _probed(self, rank: int, probe: Request) -> None:
+        """Ask until this rank says that it has heard, and wait until it has ended.
+
+        What other ranks say is no answer: a rank takes only what is later than all that it took, and than its
+        own start, in whole seconds; and it drops what it reads while that is being written. The time without
+        a word from it is counted in looks, which take longer where a machine has much to do.
+        """
+        since, began_s, again_s = len(self._events), time.monotonic(), 0.0
+        said: set[str] = set()
+        n_looks = 0
+        while "stopped" not in said:
+            if self._writes and "accepted" not in said and time.monotonic() >= again_s:
+                text = configuration(probe, is_probe=True)
+                await self._session.ask("replace", path=self._path, text=text)
+                again_s = time.monotonic() + 2 * self._poll_s() + 1 + _AGAIN_MORE_S
             await asyncio.sleep(_LOOK_S)
             await self._listen()
-        return Reading(self._points(rank), self._poll_s())
-
-    async def _send_probe(self, directory: str, ranks: frozenset[int]) -> None:
-        seen = directory[len(self._target.root) :]
-        probe = Request("probe", _NOW, _PROBE_STEPS, 0, seen, "Level0", ranks=ranks)
-        await self._session.ask("replace", path=self._path, text=configuration(probe, is_probe=True))
-
-    def _has_told(self, kind: str, since_s: float) -> bool:
-        return any(one.kind == kind and one.at_s > since_s - _CLOCK_S for one in self._events)
+            heard = {
+                one.kind
+                for one in self._events[since:]
+                if one.rank == rank and (one.kind != "accepted" or one.n == probe.start)
+            }
+            n_looks = n_looks + 1 if heard == said else 0
+            said = heard
+            # A poll is as long as a step, cut to whole seconds: a probe waits for one, and takes some steps.
+            longest_s = self._poll_s() + (_PROBE_STEPS + 2) * (self._poll_s() + 1) + _PROBE_MORE_S
+            if n_looks * _LOOK_S > longest_s:
+                raise RemoteFailureError(
+                    f"rank {rank} did not say its step within {time.monotonic() - began_s:.0f} s "
+                    "of being asked",
+                    f"does the job make steps? Is {self._target.configuration}/log written?",
+                )
 
     def _points(self, rank: int) -> tuple[Point, ...]:
         # Of the last process of that rank only: an earlier one had a counter of its own.
@@ -200,7 +215,7 @@ class FileWay:
 
     async def send(self, request: Request) -> Answer:
         """Replace the file."""
-        self._sent_s = time.time()
+        self._sent = len(self._events)
         if self._writes:
             await self._undo_at_end()
             await self._session.ask("replace", path=self._path, text=configuration(request))
@@ -210,8 +225,11 @@ class FileWay:
         """Return whether every rank's log says that it took this start."""
         await self._listen()
         wanted = ranks_of(self._target, request.ranks)
-        since = [one for one in self._events if one.at_s >= self._sent_s - _CLOCK_S]
-        taken = {one.rank for one in since if one.kind == "accepted" and one.n == request.start}
+        taken = {
+            one.rank
+            for one in self._events[self._sent :]
+            if one.kind == "accepted" and one.n == request.start
+        }
         silent = sorted(wanted - taken)
         if silent:
             return Answer("silent", f"{_ranks(silent)} did not say to have taken it")
@@ -221,10 +239,10 @@ class FileWay:
         """Return whether every rank's log says that it has begun and ended as asked."""
         await self._listen()
         wanted = ranks_of(self._target, request.ranks)
-        since = [one for one in self._events if one.at_s >= self._sent_s - _CLOCK_S]
+        since = self._events[self._sent :]
         began = {one.rank: one.at_s for one in since if one.kind == "started" and one.n == request.start}
         ended = {one.rank: one.at_s for one in since if one.kind == "stopped" and one.n == request.end}
-        elsewhere = sorted({one.n for one in since if one.kind == "started" and one.n != request.start})
+        elsewhere = self._elsewhere(request)
         if began:
             await self._session.ask("at_end", requests=[{"do": "put_back", "path": self._path}])
         return Progress(
@@ -235,6 +253,17 @@ class FileWay:
             logged=True,
             trouble=f"a capture began at step {elsewhere[0]} instead" if elsewhere and not began else "",
         )
+
+    def _elsewhere(self, request: Request) -> list[int]:
+        """Return where ranks began after they took this request: what they had before may begin before it."""
+        taken: set[int] = set()
+        steps: set[int] = set()
+        for one in self._events[self._sent :]:
+            if one.kind == "accepted" and one.n == request.start:
+                taken.add(one.rank)
+            elif one.kind == "started" and one.n != request.start and one.rank in taken:
+                steps.add(one.n)
+        return sorted(steps)
 
     async def cancel(self) -> None:
         """Ask for a start that is past: what waits is dropped."""

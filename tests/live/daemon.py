@@ -1,7 +1,8 @@
 """A stand-in for msMonitor's daemon, made after its source: one request a connection, one at a time.
 
 Arguments: the port, and, for TLS, the directory of its certificates. It meets the job at ~/dynolog.sock. A
-file ~/drops makes it hold the texts that it has instead of giving them out, as between two polls of a job.
+file ~/drops makes it hold the texts that it has instead of giving them out, as between two polls of a job;
+it makes ~/knows when it knows a job and how far that is.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ def hear() -> None:
             ear.sendto(text.encode(), sender)
         elif message["is"] == "status":
             status.update({name: int(message[name]) for name in FIELDS})
+            if processes:
+                (Path.home() / "knows").touch()
 
 
 def answer(request: dict[str, object]) -> dict[str, object]:

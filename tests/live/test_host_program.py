@@ -42,7 +42,7 @@ def test_a_file_gets_its_content_and_its_time_back_and_a_strangers_change_stays(
     files = settings.Files()
     files.replace(str(path), '{"start_step": 7}')
     assert json.loads(path.read_text()) == {"start_step": 7}
-    assert abs(path.stat().st_mtime - time.time()) < 5
+    assert abs(path.stat().st_mtime - time.time()) < 60
     assert path.stat().st_mode & 0o777 == 0o604
     assert files.put_back(str(path))
     assert (path.read_text(), path.stat().st_mtime) == ('{"start_step": 0}', 1000.5)
@@ -132,7 +132,7 @@ def test_the_program_ends_with_its_input_and_undoes_what_it_was_told_to(tmp_path
         assert ("error" in answer) == (request["do"] == "nonsense")
     assert path.read_text() == "ours"
     process.stdin.close()
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     process.stdout.close()
     assert path.read_text() == "before"
 

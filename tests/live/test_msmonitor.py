@@ -34,6 +34,12 @@ def start_daemon(cluster: Cluster, host: LiveHost, port: int, certificates: str 
         time.sleep(0.05)
 
 
+def wait_for_job(host: LiveHost) -> None:
+    """Wait until the daemon has heard of the job: at its first poll, and at a step."""
+    while not (host.directory / "knows").exists():
+        time.sleep(0.05)
+
+
 def make_certificates(directory: Path) -> Path:
     """Make ca.crt, and client and server certificates that it signs."""
     directory.mkdir()
@@ -71,7 +77,7 @@ def test_the_daemon_brings_the_same_steps_and_is_idle_afterwards(
     cluster.add(1)
     start_daemon(cluster, cluster.hosts[0], port)
     cluster.job(environment=BY_DAEMON).start()
-    time.sleep(4)  # the daemon hears of a job at its first poll
+    wait_for_job(cluster.hosts[0])
     live = replace(LIVE, port=port)
     for number in range(2):
         result = captured(cluster, tmp_path / f"run{number}", live)
@@ -87,7 +93,7 @@ def test_a_text_that_the_daemon_would_drop_is_not_taken_for_sent(
     host = cluster.hosts[0]
     start_daemon(cluster, host, port)
     cluster.job(environment=BY_DAEMON).start()
-    time.sleep(4)
+    wait_for_job(cluster.hosts[0])
     (host.directory / "drops").touch()  # the job polls, and a text of ours would wait
     with pytest.raises(NotCapturedError, match=r"not ready for|was dropped"):
         captured(cluster, tmp_path / "run", replace(LIVE, port=port))
@@ -102,7 +108,7 @@ def test_with_certificates_tls_ends_here_and_without_them_the_daemon_is_named(
     cluster.add(1)
     start_daemon(cluster, cluster.hosts[0], port, str(certificates))
     cluster.job(environment=BY_DAEMON).start()
-    time.sleep(4)
+    wait_for_job(cluster.hosts[0])
     with pytest.raises(NotCapturedError, match=r"does not answer as msMonitor does|closed|reset"):
         captured(cluster, tmp_path / "plain", replace(LIVE, port=port))
     result = captured(cluster, tmp_path / "run", replace(LIVE, port=port, certificates=str(certificates)))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import socket
 import sys
 import time
 from dataclasses import replace
@@ -81,21 +83,19 @@ def test_servers_of_vllm_are_told_at_once_and_one_without_a_profiler_is_named(
         profiles.mkdir()
         (profiles / "old_1_20250101000000000_ascend_pt").mkdir()
         os.utime(profiles / "old_1_20250101000000000_ascend_pt", (1e9, 1e9))
+        port = free_port("127.0.0.1")
         settings = {"profiler": "torch", "torch_profiler_dir": str(profiles)} if host.number == 0 else {}
-        command = [
-            sys.executable,
-            str(HERE / "standin_vllm.py"),
-            "serve",
-            "--port",
-            str(free_port("127.0.0.1")),
-        ]
+        command = [sys.executable, str(host.directory / "vllm"), "serve", "--port", str(port)]
         command += ["--profiler-config", json.dumps(settings)] if settings else []
         # `vllm serve` is a script of that name.
         (host.directory / "vllm").write_text((HERE / "standin_vllm.py").read_text())
-        command[1] = str(host.directory / "vllm")
         environment = {"PATH": os.environ["PATH"], "VLLM_TORCH_PROFILER_DIR": str(profiles)}
         cluster.processes.append(host.enter(command, environment, host.directory / "vllm.log"))
-    time.sleep(1.5)
+        while True:
+            with contextlib.suppress(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            time.sleep(0.05)
     result = captured(cluster, tmp_path / "run", replace(LIVE, quorum=1)).captured
     assert {host: why.word for host, why in result.lost.items()} == {"2": "refused"}
     assert "--profiler-config" in result.lost[next(iter(result.lost))].reason

@@ -28,8 +28,8 @@ def test_sixteen_hosts_are_captured_at_the_same_steps_and_a_lost_one_is_named(
             os.kill(monitor(cluster.hosts[lost]), signal.SIGSTOP)
         run = tmp_path / f"run{number}"
         result = captured(cluster, run, replace(LIVE, quorum=15)).captured
-        wanted = [] if lost is None else [str(lost + 1)]
-        assert list(result.lost) == wanted
+        wanted = {} if lost is None else {str(lost + 1): "no_step"}
+        assert {host: why.word for host, why in result.lost.items()} == wanted
         files = list(run.rglob("step_trace_time.csv"))
         steps = {tuple(line.split(",")[1] for line in path.read_text().splitlines()[1:]) for path in files}
         assert len(files) == 16 - len(wanted)
