@@ -16,6 +16,7 @@ from cluster_analysis.judge.measures.metrics import Metric, metrics
 from cluster_analysis.judge.measures.operators import observe_operators, observe_sent, slow_senders
 from cluster_analysis.judge.measures.slow_units import Observations
 from cluster_analysis.judge.measures.steady import Kernels, kernels_of
+from cluster_analysis.judge.measures.transfers import Transfers, transfers_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
@@ -49,6 +50,12 @@ class Case(Struct, frozen=True, dict=True):
         if teams is None or not sent.num_rows:
             return teams
         return observe_sent(sent, teams, self.view, self.limits)
+
+    @cached_property
+    def transfers(self) -> Transfers | None:
+        """What is seen of the network beside the operators that it carried."""
+        graph, teams, seen = self.view.graph, self.operators, self.network
+        return None if graph is None or teams is None or seen is None else transfers_of(graph, teams, seen)
 
     @cached_property
     def slow_senders(self) -> Mapping[str, tuple[int, ...]]:

@@ -9,6 +9,7 @@ import numpy as np
 from cluster_analysis.judge.absent import waits_for_absent
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.gates import lie_apart
+from cluster_analysis.judge.measures.transfers import Mended
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray
@@ -20,6 +21,7 @@ from cluster_analysis.thresholds.cost import LATE_SHARE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, NoteFact, fact
 from cluster_run.findings import Finding
+from cluster_run.ids import Rank
 from cluster_run.kinds import FAULT_KINDS
 
 
@@ -170,28 +172,35 @@ def _unread_communication(view: JobView, limits: Thresholds) -> list[Fact]:
 
 
 def uncompared_network(case: Case) -> list[Fact]:
-    """Collectives that nothing shows to be as usual: they have no like, and what members sent is not alike.
+    """What nothing shows to be as usual: nobody knows how long it should take.
 
-    Nobody knows how long they should take. What a slow network costs there is no more than what they take
-    and computing does not cover.
+    Links between the only two hosts, which are as each other; and where no links were read, collectives that have
+    no like, and of which members did not send alike. What a slow network costs there is no more than what they
+    take and computing does not cover.
     """
     view, seen, teams = case.view, case.network, case.operators
-    if case.links is not None or view.graph is None or seen is None or teams is None:
+    if case.transfers is None or view.graph is None or seen is None or teams is None:
         return []
-    compared = np.zeros((len(teams.groups), len(teams.kinds)), bool)
-    alike = np.isfinite(seen.excess)
-    compared[seen.group[alike], seen.kind[alike]] = True
-    is_left = ~compared[teams.group, teams.kind] & ~view.graph.is_message
-    if not is_left.any():
-        return []
-    are_unlike = np.array([case.slow_senders.get(name) != () for name in teams.groups], bool)
-    is_left &= are_unlike[teams.group]
-    took_us = view.graph.sum_by_cell(np.where(is_left, view.graph.transfer_us, 0.0)[view.graph.operator])
+    transfer_us = view.graph.transfer_us
+    if case.links is not None:
+        ends = [{view.topology.hosts.get(Rank(rank), "") for rank in pair} for pair in seen.members]
+        is_between = np.array([len(one) > 1 for one in ends])
+        if len({frozenset(one) for one in ends if len(one) > 1}) != 1:
+            return []
+        left = case.transfers.remaining([Mended(case.transfers, np.where(is_between, 0.0, 1.0))])
+    else:
+        compared = np.zeros((len(teams.groups), len(teams.kinds)), bool)
+        alike = np.isfinite(seen.excess)
+        compared[seen.group[alike], seen.kind[alike]] = True
+        are_unlike = np.array([case.slow_senders.get(name) != () for name in teams.groups], bool)
+        is_left = ~compared[teams.group, teams.kind] & ~view.graph.is_message & are_unlike[teams.group]
+        left = np.where(is_left, 0.0, 1.0)
+    took_us = view.graph.sum_by_cell((transfer_us * (1.0 - left))[view.graph.operator])
     exposed_us = rows_at(view.graph.ranks, view.ranks, view.uncovered_us, np.nan)
     share = float(np.fmin(took_us, exposed_us).max(axis=0).mean()) / view.mean_step_us
     if not share >= case.limits.open_cost_share:
         return []
-    n_groups = len(np.unique(teams.group[is_left]))
+    n_groups = len(np.unique(teams.group[left < 1.0]))
     return [fact("uncompared_network", n_groups=n_groups, step_share=share)]
 
 

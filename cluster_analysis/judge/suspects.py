@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct
 
+from cluster_analysis.judge.measures.transfers import Mended
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_run.facts import Fact
 from cluster_run.findings import Cause, Confidence, Evidence, Link, Pattern
@@ -23,10 +24,11 @@ class Suspect(Struct, frozen=True):
     """One hypothesis.
 
     `step_positions` are the steps that show it, None for all. `excess_us` (R, S) is the local time that would
-    go away, `link_factor` (O,) what would remain of each operator's transfer. Only an alarm may become more
-    than information. `p_value` is how probable such a suspect is in a healthy job, over all ranks or hosts
-    that were compared. `metric` names the local time that is too long. `facts` are what reports make
-    sentences of; `separable` is false where the traffic cannot tell it from a neighbouring part.
+    go away, `link_factor` (O,) what would remain of each operator's transfer, by what is `mended`: together
+    with others that is less. Only an alarm may become more than information. `p_value` is how probable such a
+    suspect is in a healthy job, over all ranks or hosts that were compared. `metric` names the local time that
+    is too long. `facts` are what reports make sentences of; `separable` is false where the traffic cannot tell
+    it from a neighbouring part.
     """
 
     key: str
@@ -43,6 +45,7 @@ class Suspect(Struct, frozen=True):
     where: Where = "spread"
     links: tuple[Link, ...] = ()
     link_factor: FloatArray | None = None
+    mended: Mended | None = None
     is_alarm: bool = True
     p_value: float = 0.0
     separable: bool = True

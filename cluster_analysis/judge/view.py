@@ -31,6 +31,7 @@ class JobView(Struct, frozen=True, dict=True):
     `idled_us` is `free_us` with what is idled beside communication, where that is known.
     `sample`: TP/CP peers, of one replica and stage, share even the micro-batch; each has its own if unknown.
     `dense_us` is computing outside of experts, None without experts or where it cannot be told.
+    `waited_inside_us` is what kernels that communicate waited, and no computing; None without any.
     """
 
     ranks: IntArray
@@ -51,6 +52,7 @@ class JobView(Struct, frozen=True, dict=True):
     graph: Graph | None
     gaps: RoleGaps | None
     dense_us: FloatArray | None
+    waited_inside_us: FloatArray | None
     topology: Topology
 
     @property
@@ -174,6 +176,7 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
         graph=graph,
         gaps=None if graph is None else RoleGaps(ranks, graph),
         dense_us=dense,
+        waited_inside_us=waited,
         topology=topology,
     )
 

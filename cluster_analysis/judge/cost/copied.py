@@ -50,7 +50,8 @@ def copied_waiting(view: JobView, graph: Graph) -> Copied:
     lone = waited[at] + graph.transfer_us[graph.operator[at]] - _quick_us(graph, is_lone)[graph.operator[at]]
     beyond: FloatArray = np.zeros(n)
     if view.local_us.shape[1] == graph.n_steps:
-        gaps, own = graph.main_gaps_us, rows_at(graph.ranks, view.ranks, view.local_us, np.nan)
+        inside = 0.0 if view.waited_inside_us is None else view.waited_inside_us
+        gaps, own = graph.main_gaps_us, rows_at(graph.ranks, view.ranks, view.local_us + inside, np.nan)
         beyond = np.where(gaps > (1.0 + GAP_TOLERANCE) * own, gaps - own, 0.0).sum(axis=1)
     lone_us, followed_us = (
         np.bincount(graph.rank[one], us, n).astype(np.float64)

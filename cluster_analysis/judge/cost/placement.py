@@ -39,7 +39,8 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
         if are_even and one.kind == "data_imbalance":
             is_hit[:] = True
         elif one.excess_us is not None:
-            excess = rows_at(graph.ranks, view.ranks, _excess_us(view, one, one.excess_us), 0.0)
+            own = _excess_us(view, one, one.excess_us)
+            excess = rows_at(graph.ranks, view.ranks, own + _followed_us(view, own), 0.0)
             # A rank of a late host may lose nothing in any step: its gaps are looked at with the others'.
             late = view.ranks[(one.excess_us > 0).any(axis=1)]
             is_hit |= (excess != 0.0).any(axis=1) | np.isin(graph.ranks, late)
@@ -53,8 +54,11 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
     for suspect, excess in excesses:
         gap = gap - _taken(view, graph, suspect, excess, instances, gap)
     transfer = graph.transfer_us
+    mended = [one.mended for one in suspects if one.mended is not None]
+    if len(mended) > 1:
+        transfer = transfer * mended[0].transfers.remaining(mended)
     for one in suspects:
-        if one.link_factor is not None:
+        if one.link_factor is not None and (one.mended is None or len(mended) < 2):
             transfer = transfer * one.link_factor
     operators = np.flatnonzero(transfer != graph.transfer_us)
     return Repair(instances, np.maximum(gap, 0.0), operators, transfer[operators])
@@ -148,6 +152,22 @@ def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatAr
     return excess
 
 
+def _followed_us(view: JobView, excess: FloatArray) -> FloatArray:
+    """What others (R, S) wait less inside their kernels once these lose nothing: as much, if they waited so long.
+
+    Nothing tells the steps of that waiting.
+    """
+    if view.waited_inside_us is None:
+        return np.zeros(excess.shape)
+    followed = np.zeros(excess.shape)
+    for role in np.unique(view.role):
+        own = view.role == role
+        most = np.maximum(excess[own].max(axis=0), 0.0)
+        share = np.nansum(view.waited_inside_us[own], axis=1, keepdims=True) / max(float(most.sum()), 1.0)
+        followed[own] = np.where(excess[own].any(axis=1, keepdims=True), 0.0, np.minimum(share, 1.0) * most)
+    return followed
+
+
 def _all_pause(view: JobView, peers: IntArray) -> BoolArray:
     """Steps (S,) in which peers idle far longer than usual: a checkpoint, or garbage that is collected."""
     idle = np.nan_to_num(view.likely_idle_us[peers]) + np.nan_to_num(view.preparing_us[peers])
@@ -168,6 +188,8 @@ def _weights(
         return graph.begins[instances].astype(np.float64)
     weight = np.where(graph.is_side[instances], 0.0, graph.gap_us[instances])
     if view.gaps is None or suspect.excess_us is None or suspect.kind not in _LOCAL_KINDS:
+        return weight
+    if view.waited_inside_us is not None:  # the peers' gaps hold what they waited for the suspect
         return weight
     is_late = suspect.excess_us > 0
     for suspects, peers in _compared(view, suspect, np.asarray(is_late.any(axis=1))):

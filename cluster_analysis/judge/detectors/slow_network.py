@@ -21,12 +21,12 @@ from cluster_analysis.judge.measures.slow_units import (
     judged,
     judged_by_step,
 )
+from cluster_analysis.judge.measures.transfers import Mended
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.numeric.arrays import FloatArray, IntArray
-from cluster_analysis.numeric.grouped import medians_of
-from cluster_analysis.numeric.sorting import distinct, half_octaves
+from cluster_analysis.numeric.arrays import IntArray
+from cluster_analysis.numeric.sorting import half_octaves
 from cluster_analysis.numeric.stats import median, sigma
-from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY
+from cluster_analysis.thresholds.common import FEWEST_PEERS
 from cluster_run.facts import FindingFact, fact
 from cluster_run.findings import WARNING_COST_SHARE, Evidence, Link
 from cluster_run.ids import Rank
@@ -42,6 +42,9 @@ _SAID: Mapping[PartName, tuple[FaultKind, FindingFact, FindingFact]] = {
     "nic": ("slow_nic", "nic", "operators_of_rank"),
     "nic_tx": ("slow_nic", "nic_sending", "operators_of_rank"),
     "nic_rx": ("slow_nic", "nic_receiving", "operators_of_rank"),
+    "card": ("slow_nic", "nic", "operators_of_rank"),
+    "card_tx": ("slow_nic", "nic_sending", "operators_of_rank"),
+    "card_rx": ("slow_nic", "nic_receiving", "operators_of_rank"),
     "host_pair": ("slow_host_pair", "host_pair", "operators_between_hosts"),
     "host_pair_tx": ("slow_host_pair", "host_pair_one_way", "operators_between_hosts"),
     "groups": ("slow_link", "operators_of_group", "operators_of_group"),
@@ -155,6 +158,7 @@ def _suspect(case: Case, units: Units, part: Part, steps: tuple[int, ...] | None
     is_doubtful = case.links is None or (part.name == "link" and n_others < FEWEST_PEERS)
     left = np.ones(len(units.level))
     left[slow] = np.exp(-units.level[slow])
+    mended = None if case.transfers is None else Mended(case.transfers, left, steps)
     return Suspect(
         key="-".join(map(str, (kind, *named, *([transport.lower()] if "port" in part.name else ())))),
         kind=kind,
@@ -167,57 +171,9 @@ def _suspect(case: Case, units: Units, part: Part, steps: tuple[int, ...] | None
         separable=separable,
         links=links,
         p_value=min(1.0, len(units.members) * float(np.prod(units.chance[slow]))),
-        link_factor=_factors(case, left, steps),
+        mended=mended,
+        link_factor=None if mended is None else mended.transfers.remaining([mended]),
     )
-
-
-def _factors(case: Case, left: FloatArray, steps: tuple[int, ...] | None) -> FloatArray | None:
-    """Transfer of each operator (O,) of some steps if so much of each unit's time were left (U,), beside now.
-
-    A message lasts as long as its own link, a collective as long as the slowest of its group's: as the
-    entries of its step have them, and in a step without one of a slow link, as in the middle of the others.
-    """
-    graph, teams = case.view.graph, case.operators
-    seen = case.network
-    if graph is None or teams is None or seen is None:
-        return None
-    of_pair = {seen.members[at]: left[at] for at in np.flatnonzero(left < 1.0).tolist()}
-    ends = zip(teams.members, teams.is_group, strict=True)
-    factor = np.array([1.0 if is_group else of_pair.get(pair, 1.0) for pair, is_group in ends])[teams.unit]
-    carrier = np.unique(seen.transport, return_inverse=True)[1]
-    is_hit = left[seen.unit] < 1.0
-    for group, kind in sorted(set(zip(seen.group[is_hit].tolist(), seen.kind[is_hit].tolist(), strict=True))):
-        at = np.flatnonzero((seen.group == group) & (seen.kind == kind))
-        are_same = teams.are_of(seen.groups[group], seen.kinds[kind])
-        operators = np.flatnonzero(are_same & ~graph.is_message)
-        own = np.full(graph.n_steps, np.nan)
-        for step in np.unique(seen.step[at[is_hit[at]]]).tolist():
-            took_us = median(teams.time_us[operators[teams.step[operators] == step]])
-            here = at[seen.step[at] == step]
-            unit, number = distinct(seen.unit[here])
-            share = medians_of(seen.time_us[here] / took_us, number)
-            own[step] = remaining_share(share, left[unit], carrier[unit])
-        filled = np.where(np.isfinite(own), own, np.nan_to_num(median(own), nan=1.0))
-        factor[operators] = filled[teams.step[operators]]
-    return factor if steps is None else np.where(np.isin(teams.step, steps), factor, 1.0)
-
-
-def remaining_share(share: FloatArray, left: FloatArray, carrier: IntArray) -> float:
-    """What is left of an operator's transfer without the fault.
-
-    It lasts as long as its slowest link. Where it uses one transport after the other, inside the hosts and
-    between them, it lasts as long as the slowest links of each together: so it does if it is nearer to that.
-
-    Args:
-        share: the time of each of its links, as a share of its own.
-        left: what would be left of that.
-        carrier: a number for what carries each link's data.
-    """
-    of_each = [carrier == one for one in np.unique(carrier)]
-    before, after = (np.array([times[own].max() for own in of_each]) for times in (share, share * left))
-    if HALFWAY * (before.sum() + before.max()) <= 1.0:
-        return float(after.sum() / before.sum())
-    return float(after.max() / before.max())
 
 
 def _events(case: Case) -> Iterator[Suspect]:

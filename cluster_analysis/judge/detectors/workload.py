@@ -83,7 +83,14 @@ def _stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> It
         return
     slowest = np.flatnonzero(view.stage == stages[high])
     spread = float(np.nan_to_num(sigma(by_rank[slowest])))
-    more = rows_at(view.stage, stages, np.log(typical / mean)[:, None], np.nan)
+    # Nothing tells a stage that is one host from that host: as the others it would be, if it were the host.
+    is_host = (
+        len({*view.host[slowest].tolist()}) == 1
+        and not np.isin(view.host, view.host[slowest])[view.stage != stages[high]].any()
+    )
+    beside = float(np.median(np.delete(typical, high))) if is_host else mean
+    more = np.log(typical / beside)
+    more = rows_at(view.stage, stages, (np.maximum(more, 0.0) if is_host else more)[:, None], np.nan)
     said = fact(
         "stages_uneven",
         stage=int(stages[high]),

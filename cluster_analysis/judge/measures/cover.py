@@ -22,6 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.slow_units import Units
+from cluster_analysis.thresholds.common import TOLERANCE_SHARE
 
 #: From the smallest to the largest.
 PartName = Literal[
@@ -39,6 +40,9 @@ PartName = Literal[
     "uplink",
     "uplink_tx",
     "uplink_rx",
+    "card",
+    "card_tx",
+    "card_rx",
 ]
 
 _UNKNOWN = -1
@@ -46,6 +50,7 @@ _SIZES: tuple[PartName, ...] = get_args(PartName)
 _PORT: tuple[PartName, ...] = ("port", "port_tx", "port_rx")
 _NIC: tuple[PartName, ...] = ("nic", "nic_tx", "nic_rx")
 _UPLINK: tuple[PartName, ...] = ("uplink", "uplink_tx", "uplink_rx")
+_CARD: tuple[PartName, ...] = ("card", "card_tx", "card_rx")
 
 
 class Part(Struct, frozen=True):
@@ -93,6 +98,10 @@ def cover(units: Units, host_of: Mapping[int, int]) -> list[Part]:
         explained = (best.claimed | best.perhaps) & left
         touched = {number for at in explained for number in holding[at]}
         cards = [parts[number] for number in touched if parts[number].name in (*_PORT, *_NIC)]
+        for other in (parts[number] for number in touched if best.name in _CARD):
+            if other.name in _CARD and other.claimed == best.claimed and other.ranks != best.ranks:
+                best = replace(best, name="link", ranks=tuple(sorted({*best.ranks, *other.ranks})))
+                cards = [one for one in cards if one.claimed <= best.claimed]
         alike = {one.ranks[0] for one in cards if best.name == "link" and one.claimed <= best.claimed}
         same = [parts[number].hosts for number in touched if parts[number].claimed == best.claimed]
         hosts = {host for one in same for host in one if len(one) == len(best.hosts)} - {*best.hosts}
@@ -137,9 +146,35 @@ def _parts(units: Units, slow: frozenset[int], host_of: Mapping[int, int]) -> It
             for name, end in zip(names, (slice(None), slice(1), slice(-1, None)), strict=True):
                 own_way = (at for at in claimed if units.is_group[at] or rank in units.members[at][end])
                 yield Part(name, (rank,), (), frozenset(own_way), perhaps)
+    yield from _cards(units, slow, of_rank, hosts, host_of)
     for carrier in {units.transport[at] for at in slow & remote.keys()}:
         of_carrier = {at: own for at, own in remote.items() if units.transport[at] == carrier}
         yield from _parts_of_hosts(units, slow, hosts, of_carrier)
+
+
+def _cards(
+    units: Units, slow: frozenset[int], of_rank: Mapping[int, set[int]], hosts: Mapping[int, list[int]],
+    host_of: Mapping[int, int],
+) -> Iterator[Part]:  # fmt: skip
+    """Give each card that two ranks of a host share, one beside the other: their links are alike slow."""
+    by_host: dict[int, list[int]] = {}
+    for rank in sorted(of_rank):
+        by_host.setdefault(host_of.get(rank, _UNKNOWN), []).append(rank)
+    for host, ranks in by_host.items():
+        for pair in zip(ranks[::2], ranks[1::2], strict=False) if host != _UNKNOWN else ():
+            for name, end in zip(_CARD, (slice(None), slice(1), slice(-1, None)), strict=True):
+                of_each = [
+                    {
+                        at
+                        for at in of_rank[rank]
+                        if units.transport[at].upper() == "RDMA" and rank in units.members[at][end]
+                    }
+                    for rank in pair
+                ]
+                claimed = frozenset(at for own in of_each for at in own if not units.is_group[at])
+                are_all = all(own and own <= slow for own in of_each) and claimed
+                if are_all and np.ptp(units.level[[*claimed]]) <= TOLERANCE_SHARE:
+                    yield Part(name, pair, (), claimed)
 
 
 def _parts_of_hosts(

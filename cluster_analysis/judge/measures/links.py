@@ -86,9 +86,10 @@ def _reach(
 
     n_devices = int(device.max(initial=0)) + 1
     boards = [
-        inside + inside * (device[own] // n == device[other] // n)
+        inside + inside * (board[own] == board[other])
         for n in range(2, n_devices)
         if n_devices % n == 0
+        for board in (device // n, device % n)
     ]
     best: IntArray = min(boards, key=spread, default=inside)
     return best if spread(best) < MOSTLY * spread(inside) else inside

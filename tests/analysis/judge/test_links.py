@@ -5,7 +5,7 @@ import pyarrow.compute as pc
 import pytest
 
 from cluster_analysis.judge.detection import detect
-from cluster_analysis.judge.detectors.slow_network import remaining_share
+from cluster_analysis.judge.measures.transfers import left_of_cells
 from cluster_analysis.judge.measures.cover import Part, cover
 from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.slow_units import Units
@@ -256,8 +256,13 @@ def test_a_slow_link_whose_entries_of_a_step_are_lost_is_mended_in_that_step_too
 def test_a_slow_network_costs_its_own_part_of_an_operator_that_moves_inside_hosts_first(
     transfer_us: float, left: float
 ) -> None:
-    times_us, remains, transports = np.array([3000.0, 2000.0]), np.array([1.0, 0.5]), np.array([0, 1])
-    assert remaining_share(times_us / transfer_us, remains, transports) == pytest.approx(left)
+    share, remains, transports = (
+        np.array([3000.0, 2000.0]) / transfer_us,
+        np.array([1.0, 0.5]),
+        np.array([0, 1]),
+    )
+    of_one_cell = np.zeros(2, np.int32)
+    assert left_of_cells(share, share * remains, transports, of_one_cell) == pytest.approx(left)
 
 
 EIGHT_STEPS = JobSpec(tp=8, pp=1, dp=4, steps=8, microbatches=4)
