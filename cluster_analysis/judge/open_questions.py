@@ -174,9 +174,9 @@ def _unread_communication(view: JobView, limits: Thresholds) -> list[Fact]:
 def uncompared_network(case: Case) -> list[Fact]:
     """What nothing shows to be as usual: nobody knows how long it should take.
 
-    Links between the only two hosts, which are as each other; and where no links were read, collectives that have
-    no like, and of which members did not send alike. What a slow network costs there is no more than what they
-    take and computing does not cover.
+    Links between the only two hosts; where no links were read, collectives that have no like, whose members
+    did not send alike. What a slow network costs there is no more than what they take and computing does not
+    cover.
     """
     view, seen, teams = case.view, case.network, case.operators
     if case.transfers is None or view.graph is None or seen is None or teams is None:

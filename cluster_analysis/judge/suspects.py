@@ -26,9 +26,9 @@ class Suspect(Struct, frozen=True):
     `step_positions` are the steps that show it, None for all. `excess_us` (R, S) is the local time that would
     go away, `link_factor` (O,) what would remain of each operator's transfer, by what is `mended`: together
     with others that is less. Only an alarm may become more than information. `p_value` is how probable such a
-    suspect is in a healthy job, over all ranks or hosts that were compared. `metric` names the local time that
-    is too long. `facts` are what reports make sentences of; `separable` is false where the traffic cannot tell
-    it from a neighbouring part.
+    suspect is in a healthy job, over all ranks or hosts that were compared. `metric` names the local time
+    that is too long. `facts` are what reports make sentences of; `separable` is false where the traffic
+    cannot tell it from a neighbouring part.
     """
 
     key: str

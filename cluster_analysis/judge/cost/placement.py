@@ -11,16 +11,19 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from cluster_analysis.judge.cost.samples import by_sample, of_samples_us
+from cluster_analysis.judge.cost.samples import beyond_samples, of_work_us, profile_of, real_part
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import distinct, rows_at
-from cluster_analysis.numeric.stats import beyond_chance, median, sigma
+from cluster_analysis.numeric.sorting import rows_at
+from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.replay import Graph, Repair
 from cluster_analysis.thresholds.common import FAR_SIGMAS, TWICE
 from cluster_analysis.thresholds.cost import ENOUGH_TP_CP_PEERS, LEAST_WORK
 
+#: What nothing is divided by: less than any time.
+_LEAST_US = 1e-9
+_UNEVEN_KINDS = frozenset({"data_imbalance", "expert_imbalance"})
 _LOCAL_KINDS = frozenset({"slow_rank", "slow_host", "periodic_pause"})
 
 
@@ -34,11 +37,12 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
     """
     excesses = []
     is_hit = np.zeros(len(graph.ranks), bool)
-    are_even = view.gaps is not None and any(one.kind == "data_imbalance" for one in suspects)
+    uneven = {one.kind for one in suspects if view.gaps is not None} & _UNEVEN_KINDS
+    is_hit[:] = bool(uneven)
     for one in suspects:
-        if are_even and one.kind == "data_imbalance":
-            is_hit[:] = True
-        elif one.excess_us is not None:
+        if one.kind in uneven:
+            continue
+        if one.excess_us is not None:
             own = _excess_us(view, one, one.excess_us)
             excess = rows_at(graph.ranks, view.ranks, own + _followed_us(view, own), 0.0)
             # A rank of a late host may lose nothing in any step: its gaps are looked at with the others'.
@@ -47,8 +51,8 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
             excesses.append((one, excess))
     instances = graph.instances_of(is_hit)
     gap = graph.gap_us[instances]
-    if are_even:
-        more = of_samples_us(view, graph)[instances]
+    for kind in sorted(uneven):
+        more = of_work_us(view, graph, lasts=kind == "expert_imbalance")[instances]
         around = _taken_beside(graph, instances, np.nan_to_num(more), gap, is_head=False)
         gap = gap - np.where(np.isfinite(more), more, around)
     for suspect, excess in excesses:
@@ -83,7 +87,7 @@ def _taken(
     weight = _weights(view, graph, suspect, excess, instances)
     cell = graph.cell[instances]
     total = np.bincount(cell, weight, excess.size)[cell]
-    taken = np.where(total > 0, excess.ravel()[cell] * weight / np.maximum(total, 1e-9), 0.0)
+    taken = np.where(total > 0, excess.ravel()[cell] * weight / np.maximum(total, _LEAST_US), 0.0)
     taken = np.minimum(taken, gap)
     return taken + _taken_beside(graph, instances, taken, gap, is_head=suspect.where == "head")
 
@@ -104,9 +108,9 @@ def _taken_beside(
     side, around, has = _around(graph, instances)
     if not len(side):
         return beside
-    with np.errstate(divide="ignore", invalid="ignore"):
-        part = np.ones(len(side)) if is_head else np.minimum(gap[side] / gap[around], 1.0)
-    beside[side] = np.where(has, np.minimum(np.nan_to_num(part) * taken[around], gap[side]), 0.0)
+    of_around = np.minimum(gap[side], gap[around]) / np.maximum(gap[around], _LEAST_US)
+    part = np.ones(len(side)) if is_head else np.maximum(of_around, 0.0)
+    beside[side] = np.where(has, np.minimum(part * taken[around], gap[side]), 0.0)
     return beside
 
 
@@ -142,7 +146,7 @@ def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatAr
         measured = np.clip(idle[own] - usual, 0.0, idle[own])
         level = np.maximum(level_us[own], median(measured, 1)[:, None])
         middle, calm = float(median(measured.ravel())), ~all_pause
-        real = _real(
+        real = real_part(
             sigma((measured - middle)[:, calm].ravel()), sigma((idle[peers] - usual)[:, calm].ravel())
         )
         measured = np.where(calm, np.maximum(middle + real * (measured - middle), 0.0), measured)
@@ -153,7 +157,7 @@ def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatAr
 
 
 def _followed_us(view: JobView, excess: FloatArray) -> FloatArray:
-    """What others (R, S) wait less inside their kernels once these lose nothing: as much, if they waited so long.
+    """What others (R, S) wait less inside their kernels once these lose nothing: as much, if they waited it.
 
     Nothing tells the steps of that waiting.
     """
@@ -212,7 +216,7 @@ def _weights(
             calm = ~_all_pause(view, peers)
             gaps = view.gaps.of_peers(suspects, peers)[calm], view.sample[peers]
             if calm.any():
-                lost[calm] = _beyond_samples(lost[calm], view.sample[suspects], *gaps)
+                lost[calm] = beyond_samples(lost[calm], view.sample[suspects], *gaps)
         weight[np.searchsorted(instances, at[is_told])] = np.maximum(lost[is_told], 0.0)
         rest = excess - np.bincount(graph.cell[instances], weight, excess.size).reshape(excess.shape)
         weight += _beside(view, graph, (suspects, peers), instances, (weight, rest))
@@ -245,7 +249,7 @@ def _beside(
     beside = np.maximum(beside, 0.0)
     cell = graph.cell[instances]
     total = np.bincount(cell, beside, rest_us.size)
-    share = np.clip(rest_us.ravel() / np.maximum(total, 1e-9), 0.0, 1.0)
+    share = np.clip(rest_us.ravel() / np.maximum(total, _LEAST_US), 0.0, 1.0)
     return np.asarray(beside * share[cell])
 
 
@@ -277,52 +281,6 @@ def _compared(view: JobView, suspect: Suspect, is_hit: BoolArray) -> Iterator[tu
         yield suspects, others
 
 
-def _beyond_samples(
-    lost: FloatArray, sample: IntArray, peers_us: FloatArray, of_peers: IntArray
-) -> FloatArray:
-    """What is lost at each place and step (steps, suspects, places), as far as it varies by itself.
-
-    Samples make gaps of single steps longer, the suspects' as the peers'. So what ranks with one sample lose
-    together in a step counts between what the place loses on the whole and what it lost then, as the scatter
-    of the peers' samples allows; and how such ranks differ, as their peers' differences allow. Pauses lie
-    elsewhere.
-
-    Args:
-        lost: how much longer each gap is than the peers'.
-        sample: a number for the sample of each suspect.
-        peers_us: the gaps of peers (steps, peers, places).
-        of_peers: a number for the sample of each peer.
-    """
-    if (of_peers == sample[:, None]).all():
-        return lost
-    lost, peers_us = _without_pauses(lost), _without_pauses(peers_us)
-    usual = _profile(lost)
-    together, own = by_sample(lost, sample)
-    together_of_peers, own_of_peers = by_sample(peers_us, of_peers)
-    n = together_of_peers.shape[1]
-    if n < 2:
-        return np.broadcast_to(usual, lost.shape)
-    rest, code = together - usual, distinct(sample)[1]
-    # Of few samples the scatter is known roughly.
-    chance = np.sqrt(TWICE * (1.0 + 1.0 / n) * together_of_peers.var(axis=1, ddof=1))
-    found: FloatArray = usual + _real(rest, chance) * rest[:, code]
-    return found + _real(own, own_of_peers) * own
-
-
-def _without_pauses(gap_us: FloatArray) -> FloatArray:
-    """Gaps, or what is lost in them (steps, ranks, places): with a pause, or unknown, as in other steps."""
-    typical = median(gap_us, 0)
-    typical = np.where(np.isfinite(typical), typical, median(typical, 0))
-    beyond = gap_us - typical
-    scale = np.maximum(sigma(beyond.reshape(-1, beyond.shape[2]), 0), sigma(beyond))
-    return np.where(beyond <= FAR_SIGMAS * scale, gap_us, typical)
-
-
-def _real(values: FloatArray, chance: FloatArray) -> float:
-    """Which part of values' variance is no chance, by the mean squares of both."""
-    return beyond_chance(float(np.mean(np.square(values))), float(np.mean(np.square(chance))))
-
-
 def _rates(lost: FloatArray, gap: FloatArray) -> FloatArray:
     """Share of its gap that is lost at each place (places,), from (steps, suspects, places).
 
@@ -330,24 +288,7 @@ def _rates(lost: FloatArray, gap: FloatArray) -> FloatArray:
     """
     usual = gap.mean(axis=(0, 1))
     works = usual > LEAST_WORK * usual.mean()
-    rate = np.full(len(usual), lost.sum() / max(float(gap.sum()), 1e-9))
+    rate = np.full(len(usual), lost.sum() / max(float(gap.sum()), _LEAST_US))
     if works.any():
-        rate[works] = _profile(lost[..., works] / usual[works])
+        rate[works] = profile_of(lost[..., works] / usual[works])
     return rate
-
-
-def _profile(lost: FloatArray) -> FloatArray:
-    """What is lost at each place (places,), by (steps, suspects, places): as far as places really differ.
-
-    Between the mean over steps and the mean of all places as the scatter from step to step allows (empirical
-    Bayes): with samples of unequal length the differences of places are chance.
-    """
-    by_step: FloatArray = lost.mean(axis=1)
-    mean: FloatArray = by_step.mean(axis=0)
-    n_steps = len(by_step)
-    if n_steps < 2:
-        return mean
-    noise = float(by_step.var(axis=0, ddof=1).mean()) / n_steps
-    real = beyond_chance(float(mean.var()), noise)
-    profile: FloatArray = mean.mean() + real * (mean - mean.mean())
-    return profile

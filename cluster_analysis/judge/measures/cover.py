@@ -86,7 +86,8 @@ def cover(units: Units, host_of: Mapping[int, int]) -> list[Part]:
     """
     slow = frozenset(np.flatnonzero(units.slow).tolist())
     parts = sorted(_parts(units, slow, host_of), key=lambda one: (one.ranks, one.hosts), reverse=True)
-    parts.sort(key=lambda one: (len(one.hosts) if one.name in _UPLINK else 0, _SIZES.index(one.name)))
+    n_hosts = [*_UPLINK, *_CARD]
+    parts.sort(key=lambda one: (max(1, len(one.hosts)) if one.name in n_hosts else 0, _SIZES.index(one.name)))
     holding: dict[int, list[int]] = {}
     for number, part in enumerate(parts):
         for at in (part.claimed | part.perhaps) & slow:

@@ -60,7 +60,7 @@ def _reach(
 ) -> IntArray:
     """How far the link of each observation reaches: to another host (0), inside one (1), inside a board (2).
 
-    No file tells how many devices a board has: it is as many, a part of the host's, as make links inside it
+    No file tells which devices share a board: as many, side by side or in turn, as make links inside it
     and links between boards differ least from others of their kind; and none where that tells little.
 
     Args:
@@ -74,7 +74,13 @@ def _reach(
     ranks, end = distinct(np.r_[src, dst])
     own, other = np.split(end, 2)
     host = np.array([topology.hosts.get(Rank(rank), "") for rank in ranks.tolist()], str)
-    device = np.array([topology.devices.get(Rank(rank), 0) for rank in ranks.tolist()])
+    # Where no file numbers devices, ranks stand in their order.
+    place = {
+        rank: number
+        for one in sorted({*topology.hosts.values()})
+        for number, rank in enumerate(sorted(rank for rank in topology.hosts if topology.hosts[rank] == one))
+    }
+    device = np.array([(topology.devices or place).get(Rank(rank), 0) for rank in ranks.tolist()])
     inside = ((host[own] != "") & (host[own] == host[other])).astype(np.int64)
     row = combined(alike, unit)[1]
     first = first_positions(row)

@@ -5,10 +5,10 @@ import pyarrow.compute as pc
 import pytest
 
 from cluster_analysis.judge.detection import detect
-from cluster_analysis.judge.measures.transfers import left_of_cells
 from cluster_analysis.judge.measures.cover import Part, cover
 from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.slow_units import Units
+from cluster_analysis.judge.measures.transfers import left_of_cells
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.copies import replace
