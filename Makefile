@@ -54,6 +54,7 @@ gold: setup      ## renew the gold files; read the difference before you commit 
 	$(BIN)/python -m tools.renew_readme
 	$(BIN)/python -m tools.renew_completions
 	$(BIN)/python -m tools.renew_fields
+	$(BIN)/python -m tools.renew_packages
 
 fuzz: setup      ## hostile texts for the compiled reader, under sanitizers; FUZZ_S=3600 for an hour
 	@$(BIN)/python -m tools.fuzz $(or $(FUZZ_S),60)

@@ -58,6 +58,13 @@ _FORMATS = (
 )
 _ALL_FORMATS = f"{_SOURCES}.db {_SOURCES}.r1 {_SOURCES}.iterations"
 _ONE_RANK = f"{_SOURCES}.missing {_SOURCES}.rank_figures {_SOURCES}.rank"
+#: Rooms that pages name together.
+GROUPS: Mapping[str, frozenset[str]] = {
+    "the collector's values": frozenset(_COLLECTOR.split()),
+    "what reaches hosts": frozenset(_CONNECTIONS.split()),
+    "the hook's values": frozenset(_HOOK.split()),
+    "what all formats share": frozenset(_SHARED_BY_FORMATS.split()),
+}
 #: Each room (a package, or one file of the analysis that wires) and the rooms it may import. A room is the
 #: longest matching prefix, and what is allowed is allowed with all that lies below it. A package may import
 #: itself. The order is that of the data's way: a room only imports what stands before it.
@@ -427,7 +434,8 @@ def numbers_that_decide(path: Path) -> set[tuple[int, float]]:
         (node.lineno, node.value)
         for node in ast.walk(_tree(path))
         if isinstance(node, ast.Constant)
-        and type(node.value) in (int, float)
+        and isinstance(node.value, (int, float))
+        and not isinstance(node.value, bool)
         and node.value not in HARMLESS_NUMBERS
         and id(node) not in named | digits
     }
