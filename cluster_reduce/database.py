@@ -30,19 +30,30 @@ WANTED: dict[str, tuple[str, ...] | None] = {
     "compute_task_info": (
         "globaltaskid", "name", "optype", "tasktype", "inputshapes", "outputshapes", "opstate",
     ),
+    "ccu": ("startns", "endns"),
     "enum_api_type": None,
     "enum_hccl_data_type": None,
+    "hccs": ("txthroughput", "rxthroughput"),
     "gc_record": ("startns", "endns"),
     "host_info": ("hostname", "hostuid"),
     "memory_record": ("component", "timestamp", "totalallocated", "totalreserved", "totalactive"),
     "meta_data": ("name", "value"),
     "mstx_events": ("message", "connectionid"),
+    "netdev_stats": (
+        "rocenewpktrty", "rocetxerrpkt", "rocerxerrpkt", "rocetxcnppkt", "rocerxcnppkt", "mactxpfcpkt",
+        "macrxpfcpkt", "mactxbadbyte", "macrxbadbyte",
+    ),
+    "nic": ("rxerrors", "txerrors", "rxdropped", "txdropped"),
+    "overlap_analysis": ("startns", "endns", "type"),
     "pytorch_api": ("startns", "endns", "name"),
     "rank_device_map": ("rankid", "deviceid"),
+    "roce": ("rxerrors", "txerrors", "rxdropped", "txdropped"),
+    "sio": ("name", "txdat", "rxdat"),
     "step_time": ("id", "startns", "endns"),
     "steptracetime": None,
     "string_ids": ("id", "value"),
     "task": ("startns", "endns", "globaltaskid", "tasktype", "connectionid"),
+    "ub": ("portid", "txudmabind", "rxudmabind"),
 }  # fmt: skip
 
 _COLUMNS = "SELECT name, type, pk FROM pragma_table_info(?)"

@@ -56,6 +56,8 @@ FindingFact = Literal[
     "operators_took_long_between",
     "packets_lost",
     "sent_again",
+    "card_counted",
+    "port_below_peers",
     "stood_still_together",
     "host_link_stopped",
     "absent_members",

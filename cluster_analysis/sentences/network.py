@@ -134,6 +134,16 @@ NETWORK: Mapping[FindingFact, Template] = {
         "sent again, {others:.0f} on the other ranks.",
         "profiler 证实：卡 {own_rank} 有 {n_retries} 个通信算子被重传，其他卡为 {others:.0f} 个。",
     ),
+    "card_counted": (
+        "The network card of rank {own_rank} counted {n_counted} {metric:term}, those of other ranks "
+        "{others:.0f}.",
+        "卡 {own_rank} 的网卡统计到 {n_counted} 个{metric:term}，其他卡为 {others:.0f} 个。",
+    ),
+    "port_below_peers": (
+        "Its hardware counters agree: at its best the {transport} port of rank {own_rank} was "
+        "{lower_share:percent} below those of the other ranks.",
+        "硬件计数一致：卡 {own_rank} 的 {transport} 端口峰值带宽比其他卡低 {lower_share:percent}。",
+    ),
     "host_link_stopped": (
         "A link inside the host stood still, or the whole host did.",
         "主机内的链路或整台主机曾停顿。",

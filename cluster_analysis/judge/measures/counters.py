@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -11,3 +13,15 @@ def by_rank(counters: pa.Table, metric: str, label: str = "") -> dict[int, float
     is_metric = pc.equal(counters["metric"].cast(pa.string()), metric)
     table = counters.filter(pc.and_(is_metric, pc.equal(counters["label"], label)))
     return dict(zip(table["rank"].to_pylist(), table["value"].to_pylist(), strict=True))
+
+
+def over_labels(
+    counters: pa.Table, metric: str, combine: Callable[[float, float], float]
+) -> dict[int, float]:
+    """Return one value by rank of a counter that has several, of COUNTERS: their sum, least or most."""
+    table = counters.filter(pc.equal(counters["metric"].cast(pa.string()), metric))
+    found: dict[int, float] = {}
+    for rank, value in zip(table["rank"].to_pylist(), table["value"].to_pylist(), strict=True):
+        if value is not None:
+            found[rank] = combine(found[rank], value) if rank in found else value
+    return found

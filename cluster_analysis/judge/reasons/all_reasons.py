@@ -1,18 +1,20 @@
 """What is known of suspects beyond what made them suspect: kernels, clocks, retries.
 
 A counter of a suspect is held against the same counter of others: a low clock explains why a device is slow,
-and operators that HCCL had to repeat (`retry`) confirm that packets were lost.
+operators that HCCL had to repeat (`retry`) and what network cards count confirm that packets were lost, and
+the best bandwidth of a port confirms that it is slow.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from cluster_analysis.judge.measures.counters import by_rank
+from cluster_analysis.judge.measures.counters import by_rank, over_labels
 from cluster_analysis.judge.measures.steady import Kernels
 from cluster_analysis.judge.reasons.kernels import with_kernels
 from cluster_analysis.judge.suspects import Suspect
@@ -26,6 +28,22 @@ from cluster_run.findings import Evidence
 
 _CLOCK = "aicore_frequency_mhz"
 _RETRIES = "retry_operators_count"
+#: What network cards count. The first that stands out is told: lost packets before what may be congestion.
+_OF_CARDS = (
+    "roce_resent_packets_count",
+    "roce_bad_packets_count",
+    "nic_errors_count",
+    "nic_dropped_count",
+    "mac_pause_frames_count",
+    "roce_congestion_packets_count",
+)
+#: The counter of ports for each transport.
+_OF_PORTS = {
+    "HCCS": "hccs_peak_bytes_per_s",
+    "UB": "ub_peak_bytes_per_s",
+    "UBOE": "ub_peak_bytes_per_s",
+    "SIO": "sio_peak_bytes_per_s",
+}
 
 
 def with_reasons(
@@ -50,6 +68,13 @@ def with_counters(counters: pa.Table, view: JobView, suspects: Sequence[Suspect]
         explained = [_with_clock(clocks_mhz, view, one) for one in explained]
     if any(n_retries.values()):
         explained = [_with_retries(n_retries, view, one) for one in explained]
+    known = set(counters["metric"].unique().to_pylist())
+    of_cards = {one: over_labels(counters, one, operator.add) for one in _OF_CARDS if one in known}
+    if of_cards:
+        explained = [_with_cards(of_cards, view, one) for one in explained]
+    of_ports = {one: over_labels(counters, one, min) for one in set(_OF_PORTS.values()) & known}
+    if of_ports:
+        explained = [_with_ports(of_ports, view, one) for one in explained]
     return explained
 
 
@@ -77,14 +102,56 @@ def _with_retries(n_retries: Mapping[int, float], view: JobView, suspect: Suspec
     """The end of the suspect's links, or its rank, with most retries, beside all that have no part in it."""
     if not _may_lose_packets(suspect):
         return suspect
-    ends: set[int] = {rank for link in suspect.links for rank in (link.src, link.dst)} or set(suspect.ranks)
-    others = set(view.ranks.tolist()) - set(suspect.ranks) - ends
+    ends, others = _ends(view, suspect)
     rank = max(sorted(ends & n_retries.keys()), key=lambda one: n_retries[one], default=-1)
     row = _row(_RETRIES, n_retries.get(rank, np.nan), _known(n_retries, others))
     if row is None or row.value <= row.peers_median + CLEAR_SIGMAS * row.peers_mad:
         return suspect
     said = fact("sent_again", own_rank=rank, n_retries=round(row.value), others=row.peers_median)
     return _explained(suspect, row, said)
+
+
+def _ends(view: JobView, suspect: Suspect) -> tuple[set[int], set[int]]:
+    """Return the ranks at the suspect's links, else its own; and those that have no part in it."""
+    ends: set[int] = {rank for link in suspect.links for rank in (link.src, link.dst)} or set(suspect.ranks)
+    return ends, set(view.ranks.tolist()) - set(suspect.ranks) - ends
+
+
+def _with_cards(of_cards: Mapping[str, Mapping[int, float]], view: JobView, suspect: Suspect) -> Suspect:
+    """The first counter of network cards that one end of the suspect has more of than those without a part."""
+    if not _may_lose_packets(suspect):
+        return suspect
+    ends, others = _ends(view, suspect)
+    for metric, counted in of_cards.items():
+        rank = max(sorted(ends & counted.keys()), key=lambda one: counted[one], default=-1)
+        row = _row(metric, counted.get(rank, np.nan), _known(counted, others))
+        if row is not None and row.value > row.peers_median + CLEAR_SIGMAS * row.peers_mad:
+            n_counted = round(row.value)
+            said = fact(
+                "card_counted", metric=metric, own_rank=rank, n_counted=n_counted, others=row.peers_median
+            )
+            return _explained(suspect, row, said)
+    return suspect
+
+
+def _with_ports(of_ports: Mapping[str, Mapping[int, float]], view: JobView, suspect: Suspect) -> Suspect:
+    """The end of the suspect's links whose slowest port was, at its best, clearly below those of others."""
+    transport = suspect.links[0].transport if suspect.links else ""
+    peaks = of_ports.get(_OF_PORTS.get(transport.upper(), ""))
+    if suspect.kind not in ("slow_link", "slow_nic") or not peaks:
+        return suspect
+    ends, others = _ends(view, suspect)
+    rank = min(sorted(ends & peaks.keys()), key=lambda one: peaks[one], default=-1)
+    row = _row(_OF_PORTS[transport.upper()], peaks.get(rank, np.nan), _known(peaks, others))
+    if row is None:
+        return suspect
+    below = row.peers_median - row.value
+    if below <= CLEAR_SIGMAS * max(row.peers_mad, STEADY_SIGMA * row.peers_median):
+        return suspect
+    lower = below / row.peers_median
+    return _explained(
+        suspect, row, fact("port_below_peers", transport=transport, own_rank=rank, lower_share=lower)
+    )
 
 
 def _may_lose_packets(suspect: Suspect) -> bool:

@@ -18,6 +18,7 @@ from cluster_analysis.sources.db.figures_db import (
     read_task_operators,
 )
 from cluster_analysis.sources.db.host_times_db import read_host_times
+from cluster_analysis.sources.db.link_counters_db import read_link_counters
 from cluster_analysis.sources.db.matrix_db import read_db_matrix
 from cluster_analysis.sources.db.profiler_db import (
     read_db_environment,
@@ -107,8 +108,12 @@ class Databases(NoDatabases):
         return (("profiler_db", self._of_tasks(_FIGURES[name])),)
 
     def counters(self) -> Candidates[list[Counter]]:
-        """Of the profiler's: of the device, and of its host."""
-        return (("profiler_db", read_task_counters), ("profiler_db", read_host_times))
+        """Of the profiler's: of the device, of its links, and of its host."""
+        return (
+            ("profiler_db", read_task_counters),
+            ("profiler_db", read_link_counters),
+            ("profiler_db", read_host_times),
+        )
 
     def _of_tasks(
         self, read: Callable[[Path, int, Remark], pa.Table | None]

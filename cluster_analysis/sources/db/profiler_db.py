@@ -9,6 +9,7 @@ communication operators). An event belongs to the step in which it starts.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -41,12 +42,14 @@ from cluster_run.ids import Rank
 
 #: How torch_npu names the range of a step: static and dynamic profiling.
 _STEP_MARK = re.compile(r"^(?:ProfilerStep#|step )(\d{1,9})$")
+_OVERLAP, _COMPUTING, _COMMUNICATION = "OVERLAP_ANALYSIS", 0, 1
 #: Operators whose time is bubble: PyTorch counts receiving, MindSpore all point-to-point operators.
 _BUBBLES = {False: ("receive",), True: ("receive", "send", "batchsendrecv")}
 
 
 def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -> pa.Table | None:
-    """Return STEPS recomputed from the tasks, None where the database has none.
+    """Return STEPS recomputed from the tasks, else from their unions in OVERLAP_ANALYSIS, which give
+    the same to the ns; None where the database has neither.
 
     Without STEP_TIME the whole capture is step 0.
 
@@ -54,17 +57,39 @@ def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -
         BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
-        if not database.has(TASK, "startNs", "endNs", "globalTaskId") or not database.has(
-            KERNEL, "globalTaskId"
-        ):
-            return None
-        tell_untimed(database, TASK, "task", remark)
-        compute = database.once(kernels).spans
-        operators, kinds = _operators(database, remark)
         steps = database.once(_step_times) or (None,)
+        operators, kinds = _operators(database, remark)
+        if database.has(TASK, "startNs", "endNs", "globalTaskId") and database.has(KERNEL, "globalTaskId"):
+            tell_untimed(database, TASK, "task", remark)
+            compute = database.once(kernels).spans
+        elif not database.has(_OVERLAP, "startNs", "endNs", "type"):
+            return None
+        else:
+            compute = _stated(database, _COMPUTING, steps)
+            if not len(operators):
+                operators = _stated(database, _COMMUNICATION, steps)
+                kinds = np.full(len(operators), "")
     rows = [_step_row((rank, is_mindspore), step, compute, operators, kinds) for step in steps]
     found = [row for row in rows if row is not None]
     return pa.Table.from_pylist(found, schema=schema.STEPS) if found else None
+
+
+def _stated(database: Database, kind: int, steps: Sequence[StepTime | None]) -> Spans:
+    """Return what OVERLAP_ANALYSIS holds of a kind: unions of tasks, cut where steps begin."""
+    spans = np.array(
+        database.rows(
+            f"SELECT startNs, endNs FROM {_OVERLAP} WHERE type = ? AND {is_timed(_OVERLAP)} ORDER BY startNs",
+            (kind,),
+        ),
+        dtype=np.int64,
+    ).reshape(-1, 2)
+    for begin in [one.begin_ns for one in steps if one is not None]:
+        crossing = (spans[:, 0] < begin) & (spans[:, 1] > begin)
+        after = spans[crossing]
+        spans[crossing, 1] = begin
+        after[:, 0] = begin
+        spans = np.concatenate([spans, after])
+    return spans
 
 
 def _operators(database: Database, remark: Remark) -> tuple[Spans, npt.NDArray[np.str_]]:

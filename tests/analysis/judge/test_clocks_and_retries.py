@@ -149,3 +149,33 @@ def test_a_database_capture_of_a_retransmission_is_confirmed_by_its_retries(tmp_
     assert "The profiler confirms it" in summary(finding).en
     assert "证实" in summary(finding).zh
     assert "RoCE" in next_check(finding).en
+
+
+def counted(metric: str, values: dict[int, float]) -> pa.Table:
+    """The same counter in two columns of each rank, as tables of cards have it: 3 each, but for some ranks."""
+    every = {**dict.fromkeys(range(N_RANKS), 3.0), **values}
+    return pa.concat_tables([counters(metric, every, label) for label in ("sent", "received")])
+
+
+@pytest.mark.parametrize(
+    "metric", ["roce_resent_packets_count", "mac_pause_frames_count", "nic_dropped_count"]
+)
+def test_what_a_network_card_counts_above_others_is_evidence_of_its_link(metric: str) -> None:
+    table = counted(metric, {SLOW: 40.0})
+    (one,) = with_counters(table, VIEW, [suspect("slow_nic", ranks=(SLOW,), links=LINK)])
+    assert one.evidence[1:] == (Evidence(metric, 80.0, 6.0, 0.0, N_RANKS - 2),)
+    assert kinds(one) == ["card_counted"]
+    plain = suspect("slow_link", ranks=(2, 3), links=(Link(Rank(2), Rank(3), "HCCS"),))
+    assert with_counters(table, VIEW, [plain]) == [plain]
+
+
+@pytest.mark.parametrize(("transport", "metric"), [("HCCS", "hccs"), ("UB", "ub"), ("UBoE", "ub")])
+def test_a_port_below_those_of_others_at_its_best_confirms_a_slow_link(transport: str, metric: str) -> None:
+    links = (Link(Rank(SLOW), Rank(3), transport),)
+    slow = suspect("slow_link", ranks=(SLOW, 3), links=links)
+    name = f"{metric}_peak_bytes_per_s"
+    (one,) = with_counters(counted(name, {SLOW: 1.5}), VIEW, [slow])
+    assert one.evidence[1:] == (Evidence(name, 1.5, 3.0, 0.0, N_RANKS - 2),)
+    assert [fact.kind for fact in one.facts] == ["port_below_peers"]
+    assert with_counters(counted(name, {SLOW: 2.9}), VIEW, [slow]) == [slow]
+    assert with_counters(counted(name, {SLOW: 1.5}), VIEW, [suspect("slow_rank")]) == [suspect("slow_rank")]
