@@ -118,7 +118,7 @@ def _ends(view: JobView, suspect: Suspect) -> tuple[set[int], set[int]]:
 
 
 def _with_cards(of_cards: Mapping[str, Mapping[int, float]], view: JobView, suspect: Suspect) -> Suspect:
-    """The first counter of network cards that one end of the suspect has more of than those without a part."""
+    """The first counter of cards that one end of the suspect has more of than those without a part."""
     if not _may_lose_packets(suspect):
         return suspect
     ends, others = _ends(view, suspect)
