@@ -152,7 +152,7 @@ def test_a_database_capture_of_a_retransmission_is_confirmed_by_its_retries(tmp_
 
 
 def counted(metric: str, values: dict[int, float]) -> pa.Table:
-    """The same counter in two columns of each rank, as tables of cards have it: 3 each, but for some ranks."""
+    """A counter in two columns of each rank, as tables of cards have it: 3 each, but for some ranks."""
     every = {**dict.fromkeys(range(N_RANKS), 3.0), **values}
     return pa.concat_tables([counters(metric, every, label) for label in ("sent", "received")])
 

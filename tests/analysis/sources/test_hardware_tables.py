@@ -38,8 +38,7 @@ def with_unions_for_tasks(path: Path) -> None:
             "SELECT startNs, endNs FROM TASK JOIN COMPUTE_TASK_INFO USING (globalTaskId)"
         ).fetchall()
         communication = base.execute("SELECT startNs, endNs FROM COMMUNICATION_OP").fetchall()
-        base.execute("CREATE TABLE OVERLAP_ANALYSIS (id INTEGER PRIMARY KEY, deviceId INTEGER, startNs NUMERIC, "
-                     "endNs NUMERIC, type INTEGER)")  # fmt: skip
+        base.execute("CREATE TABLE OVERLAP_ANALYSIS (id INTEGER PRIMARY KEY, deviceId, startNs, endNs, type)")
         for kind, spans in ((0, computing), (1, communication)):
             for begin, end in union(spans):
                 base.execute("INSERT INTO OVERLAP_ANALYSIS VALUES (NULL, 0, ?, ?, ?)", (begin, end, kind))
