@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from cluster_analysis.sources.communication_tables import CommunicationTables, without_packets
 from cluster_analysis.sources.db.analysis_db import read_db_communication, read_db_steps
-from cluster_analysis.sources.db.counters_db import read_task_counters
+from cluster_analysis.sources.db.counters_db import read_link_counters, read_task_counters
 from cluster_analysis.sources.db.figures_db import (
     read_db_apis,
     read_db_memory,
@@ -18,7 +18,6 @@ from cluster_analysis.sources.db.figures_db import (
     read_task_operators,
 )
 from cluster_analysis.sources.db.host_times_db import read_host_times
-from cluster_analysis.sources.db.link_counters_db import read_link_counters
 from cluster_analysis.sources.db.matrix_db import read_db_matrix
 from cluster_analysis.sources.db.profiler_db import (
     read_db_environment,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.discovery.discover import discover
-from cluster_analysis.sources.db.link_counters_db import read_link_counters
+from cluster_analysis.sources.db.counters_db import read_link_counters
 from cluster_analysis.sources.db.profiler_db import read_task_steps
 from cluster_analysis.sources.errors import unheard
 from cluster_analysis.sources.rank import read_rank
