@@ -1,5 +1,5 @@
-"""Figures of a capture as a whole that databases hold: clock, repeated operators, time in the data loader, and
-what the hardware counted of links: network cards, and ports of HCCS, UB and SIO.
+"""Figures of a capture as a whole that databases hold: clock, repeated operators, time in the data loader,
+and what the hardware counted of links: network cards, and ports of HCCS, UB and SIO.
 
 NETDEV_STATS holds what came since the sample before (msprof subtracts), so it is summed. Of ROCE and NIC
 nobody says whether they count on, so the largest sample is taken: as many there were at least. Of bandwidths
