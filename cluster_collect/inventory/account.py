@@ -5,8 +5,7 @@ It holds passwords, so it is read only when nobody else can read it.
 
 from __future__ import annotations
 
-from cluster_collect.inventory.draft import Draft
-from cluster_collect.inventory.keys import Entry
+from cluster_collect.inventory.keys import Draft, Entry
 from cluster_collect.inventory.located import Located, unknown_key
 from cluster_run.errors import InputError
 

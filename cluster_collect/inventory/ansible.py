@@ -12,8 +12,7 @@ import re
 import string
 from collections.abc import Iterator, Mapping
 
-from cluster_collect.inventory.draft import Draft
-from cluster_collect.inventory.keys import Entry, check_entry
+from cluster_collect.inventory.keys import Draft, Entry, check_entry
 from cluster_collect.inventory.located import Located
 from cluster_collect.inventory.nodesets import MAX_NODES
 

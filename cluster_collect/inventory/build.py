@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cluster_collect.inventory.draft import Draft
 from cluster_collect.inventory.filled_in import filled_in, variables_in
-from cluster_collect.inventory.keys import Entry, directories_of, size_of
+from cluster_collect.inventory.keys import Draft, Entry, directories_of, size_of
 from cluster_collect.inventory.located import Located
 from cluster_collect.inventory.nodesets import MAX_NODES, expand, is_ip6
 from cluster_collect.spec import HostSpec

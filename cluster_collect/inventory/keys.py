@@ -154,3 +154,21 @@ def directories_of(value: Located, name: str) -> tuple[str, ...]:
         if directory != "." and (not directory.startswith("/") or ":" in directory):
             raise value.wrong(f"{name}: {directory!r} is no absolute path", "write it like /data2,/data3")
     return directories
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An inventory as written.
+
+    `groups` hold node sets; `aliases` server ids by other names of hosts; `passwords` those of an r1.x
+    account file.
+    """
+
+    entries: tuple[Entry, ...]
+    defaults: Entry
+    groups: Mapping[str, Located] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    rank_table: str | None = None
+    output: str | None = None
+    passwords: Mapping[str, str] = field(default_factory=dict, repr=False)
+    warnings: tuple[str, ...] = ()

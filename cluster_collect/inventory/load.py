@@ -7,15 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cluster_collect.inventory.account import is_account, read_account, refuse_public
-from cluster_collect.inventory.ansible import is_ansible, read_ansible
-from cluster_collect.inventory.ansible_forms import is_ini, is_listing, read_ini, read_listing
 from cluster_collect.inventory.build import Inventory, build_inventory
-from cluster_collect.inventory.draft import Draft
-from cluster_collect.inventory.hostlist import COMMAND_LINE, is_host_list, read_host_lines, read_hosts
-from cluster_collect.inventory.keys import Entry, check_entry
-from cluster_collect.inventory.located import Located, not_utf8, parse_json, parse_yaml
-from cluster_collect.inventory.native import read_native
+from cluster_collect.inventory.forms import FORMS, InventoryFile
+from cluster_collect.inventory.hostlist import COMMAND_LINE, read_hosts
+from cluster_collect.inventory.keys import Draft, Entry, check_entry
+from cluster_collect.inventory.located import Located, not_utf8
 from cluster_run.errors import InputError, UsageError
 from cluster_run.ranktable import read_rank_table
 
@@ -84,19 +80,8 @@ def read_draft(path: Path) -> Draft:
         raise InputError(f"{name}: the inventory cannot be read: {error.strerror or error}") from error
     if len(content) > MAX_BYTES:
         raise InputError(f"{name}: larger than {MAX_BYTES // 2**20} MiB; not an inventory")
-    if not text.lstrip().startswith("{") and is_ini(text):
-        return read_ansible(read_ini(text, name))
-    if is_host_list(text):
-        return Draft(read_host_lines(text, name), Entry(Located(None, name, 0)))
-    document = parse_json(text, name) if text.lstrip().startswith("{") else parse_yaml(text, name)
-    if isinstance(document.value, Mapping) and {"server_list", "group_list"} & set(document.value):
-        return Draft((), Entry(document), rank_table=str(path.absolute()))
-    if is_listing(document):
-        return read_ansible(read_listing(document))
-    if is_account(document):
-        refuse_public(name, status.st_mode, status.st_uid, os.geteuid())
-        return read_account(document)
-    return read_ansible(document) if is_ansible(document) else read_native(document)
+    file = InventoryFile(path, text, status)
+    return next(form for form in FORMS if form.fits(file)).read(file)
 
 
 def _with_defaults(draft: Draft, request: InventoryRequest) -> Draft:

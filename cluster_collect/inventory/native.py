@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cluster_collect.inventory.draft import Draft
-from cluster_collect.inventory.keys import HOST_KEYS, Entry, check_entry
+from cluster_collect.inventory.keys import HOST_KEYS, Draft, Entry, check_entry
 from cluster_collect.inventory.located import Located, unknown_key
 
 VERSION = 1

@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import gt
 from typing import TypeVar
 
 from cluster_collect.entries import group_of
@@ -23,7 +24,7 @@ from cluster_collect.store.writer import RunWriter
 from cluster_collect.threads import in_thread
 from cluster_collect.transfer.bandwidth import BandwidthCap
 from cluster_collect.transfer.outcome import PREPARE_LOG_NAME, Findings, outcome_of
-from cluster_collect.transfer.retry import backoff_s
+from cluster_collect.transfer.retry import Retries
 from cluster_collect.transfer.rounds import Rounds
 from cluster_collect.transfer.same_files import SameFiles
 from cluster_collect.transfer.survey import Survey, chosen, clocks_of, run_prepare, survey_host
@@ -133,13 +134,11 @@ class HostCollection:
         return [*unchanged, *journal.kept(server_id, asked | {file.source for file in unchanged})]
 
     async def _attempts(self) -> None:
-        attempt = 1
-        began_s = time.monotonic()
         queueing = Queueing()
         QUEUEING.set(queueing)
+        retries = Retries(self._options, queueing, self._shared.chance)
         while True:
-            n_before = len(self._intake.stored)
-            n_aside_before = self._intake.n_bytes_aside
+            before = self._brought()
             try:
                 return await self._attempt()
             except NoShellError as error:
@@ -148,22 +147,15 @@ class HostCollection:
                 self._one_by_one = True
                 self._shared.watch.noted(self._spec.host, f"{error.message}: copying file by file")
             except HostError as error:
-                if len(self._intake.stored) > n_before or self._intake.n_bytes_aside > n_aside_before:
-                    attempt, began_s, queueing.seconds = 1, time.monotonic(), 0.0
-                fruitless_s = time.monotonic() - began_s - queueing.seconds
-                if (
-                    not error.retryable
-                    or attempt >= self._options.n_attempts
-                    or fruitless_s >= self._options.give_up_s
-                ):
+                wait_s = retries.wait_s(error, has_brought=any(map(gt, self._brought(), before)))
+                if wait_s is None:
                     raise
-                options = self._options
-                wait_s = backoff_s(
-                    attempt, options.backoff_first_s, options.backoff_most_s, self._shared.chance
-                )
                 self._shared.watch.retrying(self._spec.host, error.message, wait_s)
                 await asyncio.sleep(wait_s)
-                attempt += 1
+
+    def _brought(self) -> tuple[int, int]:
+        """Return how many files have come, and how many bytes of others."""
+        return len(self._intake.stored), self._intake.n_bytes_aside
 
     async def _attempt(self) -> None:
         began_s = time.monotonic()

@@ -1,8 +1,51 @@
-"""How long to wait before the next attempt."""
+"""Whether a host is tried again after a failure, and when."""
 
 from __future__ import annotations
 
 import random
+import time
+
+from cluster_collect.faults import HostError
+from cluster_collect.spec import CollectOptions
+from cluster_collect.transports.bounds import Queueing
+
+
+class Retries:
+    """The attempts at one host.
+
+    A host is tried again after a failure that may be over a moment later, at most `n_attempts` times and
+    `give_up_s` long without anything brought; time in our own queues does not count. An attempt that brought
+    something begins the count anew.
+    """
+
+    def __init__(self, options: CollectOptions, queueing: Queueing, chance: random.Random) -> None:
+        self._options = options
+        self._queueing = queueing
+        self._chance = chance
+        self._begin_anew()
+
+    def wait_s(self, error: HostError, *, has_brought: bool) -> float | None:
+        """Return how long to wait before the next attempt; None where there is none.
+
+        Args:
+            error: how the attempt ended.
+            has_brought: whether it brought anything.
+        """
+        if has_brought:
+            self._begin_anew()
+        fruitless_s = time.monotonic() - self._began_s - self._queueing.seconds
+        is_over = self._attempt >= self._options.n_attempts or fruitless_s >= self._options.give_up_s
+        if is_over or not error.retryable:
+            return None
+        self._attempt += 1
+        return backoff_s(
+            self._attempt - 1, self._options.backoff_first_s, self._options.backoff_most_s, self._chance
+        )
+
+    def _begin_anew(self) -> None:
+        self._attempt = 1
+        self._began_s = time.monotonic()
+        self._queueing.seconds = 0.0
 
 
 def backoff_s(attempt: int, first_s: float, most_s: float, chance: random.Random) -> float:
