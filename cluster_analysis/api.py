@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cluster_analysis.judging import compared, judged
+from cluster_analysis.kept.loaded import load_result
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined
 from cluster_analysis.reports import wording
@@ -23,7 +24,7 @@ from cluster_analysis.sentences.findings import summary
 from cluster_analysis.tables.model import RankSource, Selection
 from cluster_run.errors import InputError
 from cluster_run.findings import FindingsDocument, Verdict
-from cluster_run.ids import Rank, Step
+from cluster_run.ids import Rank, Step, format_number_ranges
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
@@ -83,6 +84,15 @@ def analyse(
         return Run(result, compared(one, result), one.sources, options.selection)
 
 
+def load(path: str | Path) -> Run:
+    """Return what an earlier analysis wrote: findings.json with tables/, or the run that holds them.
+
+    Raises:
+        InputError: there is no output, or a damaged one.
+    """
+    return Run(load_result(Path(path)))
+
+
 class Run:
     """An analysed run. DataFrames are made when they are first asked for; units are in the column names."""
 
@@ -116,8 +126,10 @@ class Run:
         """Return a table as a DataFrame.
 
         Raises:
-            KeyError: there is no table of that name.
+            KeyError: there is no table of that name; the message lists them.
         """
+        if name not in self.tables:
+            raise KeyError(f"no table {name!r}; there are {', '.join(sorted(self.tables))}")
         frame: pd.DataFrame = self.tables[name].to_pandas()
         return frame
 
@@ -178,7 +190,8 @@ class Run:
         """
         steps = self.steps[self.steps["step"] == number]
         if steps.empty:
-            raise KeyError(f"step {number} is not there; there are {sorted(self.steps['step'].unique())}")
+            there = format_number_ranges(self.steps["step"].unique().tolist())
+            raise KeyError(f"step {number} is not there; there are {there}")
         waits = self.frame("rank_times")
         waits = waits[waits["step"] == number].drop(columns="step").set_index("rank")
         return steps.drop(columns="step").set_index("rank").join(waits).sort_index()

@@ -6,19 +6,42 @@ import argparse
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 from cluster_analysis.arrow_alone import import_arrow_alone
-from cluster_analysis.options import FAILING
+from cluster_analysis.options import FailOn, fail_on
 from cluster_analysis.outputs.registry import TEXTS
-from cluster_run.command_line import exit_codes_help, interruptible, named_path, positive_number
+from cluster_run.command_line import (
+    add_print_completion,
+    exit_codes_help,
+    interruptible,
+    named_path,
+    positive_number,
+)
 from cluster_run.errors import ClusterError, ExitCode
 from cluster_run.version import VERSION
 
+#: What needs no raw data. A directory of that name is analysed all the same.
+QUERIES = ("report", "trend")
+_EXAMPLES = """\
+examples:
+  cluster-analyse run1
+  cluster-analyse run1 --baseline run0 --fail-on regression:5
+  cluster-analyse run1 --steps 12-14 --json --no-output
+
+without the raw data, from outputs of earlier calls:
+  cluster-analyse report OUT       the findings again; --page FILE writes the page
+  cluster-analyse trend DIR...     step, loss and findings by run
+"""
 _WHAT_IS_LEFT = "the older output is as it was"
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the command; return its exit code. Nothing is raised."""
+    if argv and argv[0] in QUERIES and not Path(argv[0]).is_dir():
+        from cluster_analysis.queries import query  # noqa: PLC0415 - imports what reports
+
+        return query(argv)
     try:
         arguments = make_parser().parse_args(argv)
     except SystemExit as stop:
@@ -44,17 +67,29 @@ def main(argv: Sequence[str]) -> int:
         return int(ExitCode.FAILED)
 
 
+def _fail_on(text: str) -> FailOn:
+    try:
+        return fail_on(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line; the completions of shells are made of it, too."""
     parser = argparse.ArgumentParser(
         prog="cluster-analyse",
-        description="Say what slowed a training job, and what it cost, from the profiler data of its ranks.",
+        usage="cluster-analyse RUN [options]\n       cluster-analyse report OUT\n"
+        "       cluster-analyse trend DIR...",
+        description=f"Say what slowed a training job, and what it cost.\n\n{_EXAMPLES}",
         epilog=exit_codes_help(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument(
-        "run", metavar="RUN", type=named_path, help="run directory, or any tree of profiler data"
+        "run",
+        metavar="RUN",
+        type=named_path,
+        help="run directory, any tree of profiler data, or a .tar, .tar.gz, .tar.zst or .zip of it",
     )
     what = parser.add_argument_group("what to analyse")
     what.add_argument("--steps", metavar="10-14", help="these steps only")
@@ -102,10 +137,16 @@ def make_parser() -> argparse.ArgumentParser:
         "--show-addresses", action="store_true", help="real host addresses in reports, not only mapped ids"
     )
     out.add_argument(
+        "--no-output", action="store_true", help="write no file: the result on stdout is all there is"
+    )
+    out.add_argument(
         "--fail-on",
-        choices=tuple(FAILING),
-        default="never",
-        help="exit with 4 when there is such a finding (default: never)",
+        metavar="WHEN",
+        type=_fail_on,
+        default=FailOn(),
+        help="exit with 4 when there is such a finding: warning or critical; unknown: when nothing could be "
+        "told; regression[:PERCENT]: when the step is longer than the baseline's, or a new finding costs "
+        "more than that; several with commas (default: never)",
     )
     how = parser.add_argument_group("how to work")
     how.add_argument(
@@ -132,4 +173,5 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing on stderr but errors")
     parser.add_argument("--version", action="version", version=f"cluster-analyse {VERSION}")
+    add_print_completion(parser)
     return parser

@@ -13,15 +13,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from cluster_analysis.archives import is_archive, output_beside, unpacked
 from cluster_analysis.discovery.discover import part_names
 from cluster_analysis.engine.memory import parse_size
 from cluster_analysis.engine.read_ranks import Progress
-from cluster_analysis.options import ADDRESS_PREFIXES, FAILING, NAMED_SCHEDULERS, AnalyseOptions, TlsFiles
+from cluster_analysis.options import ADDRESS_PREFIXES, NAMED_SCHEDULERS, AnalyseOptions, FailOn, TlsFiles
 from cluster_analysis.output_folder import INSIGHT_CACHE_NAMES, check_output_folder
 from cluster_analysis.outputs.registry import text_reporter
 from cluster_analysis.pipeline import examined
 from cluster_analysis.progress import progress_on
-from cluster_analysis.result import AnalysisResult, Shown
+from cluster_analysis.result import Reported, Shown
 from cluster_analysis.sentences.phrase import Language
 from cluster_analysis.sources.compiled.reader import in_use
 from cluster_analysis.tables.model import Selection
@@ -32,6 +35,7 @@ from cluster_run.layout import REPORT_NAME
 from cluster_run.standard_streams import write_result
 
 if TYPE_CHECKING:
+    from cluster_analysis.judge.baseline import Comparison
     from cluster_analysis.outputs.everything import Written
 
 
@@ -42,11 +46,20 @@ def run(arguments: argparse.Namespace) -> ExitCode:
         ClusterError: the arguments, the input or the place of the output cannot be used.
     """
     options = options_of(arguments)
+    if not is_archive(options.run):
+        return _run(arguments, options)
+    with unpacked(options.run, options.scratch) as folder:
+        output = options.output or output_beside(options.run)
+        return _run(arguments, replace(options, run=folder, archive=options.run, output=output))
+
+
+def _run(arguments: argparse.Namespace, options: AnalyseOptions) -> ExitCode:
     for path in (options.run, options.baseline):
         if path is not None:
             _check_input(path)
 
-    check_output_folder(options.output_folder, options.run)
+    if not arguments.no_output:
+        check_output_folder(options.output_folder, options.run)
     if arguments.all_parts:
         names = part_names(options.run)
         if len(names) > 1:
@@ -54,21 +67,21 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
     tell = _importing_meanwhile(progress.tell)
     with examined(options, tell, None if arguments.quiet else progress.remark) as one:
-        from cluster_analysis.outputs.everything import write_everything  # noqa: PLC0415 - see there
+        from cluster_analysis.outputs.everything import judge_only, write_everything  # noqa: PLC0415
 
         progress.say(f"{len(one.sources)} captures read with {one.engine.name}, {in_use()}")
-        written = write_everything(one, tell)
+        written = judge_only(one, tell) if arguments.no_output else write_everything(one, tell)
     progress.end()
     write_result(
         text_reporter(arguments.format).text(
-            written.reported, _shown(arguments.lang, is_verbose=arguments.verbose > 0)
+            written.reported, shown(arguments.lang, is_verbose=arguments.verbose > 0)
         )
     )
-    if not arguments.quiet:
+    if not arguments.quiet and not arguments.no_output:
         _say_where(options, written)
     if arguments.open and options.write_report:
         webbrowser.open((options.output_folder / REPORT_NAME).resolve().as_uri())
-    return _exit_code(written.reported.result, arguments.fail_on)
+    return exit_code(written.reported, arguments.fail_on)
 
 
 def _run_all(arguments: argparse.Namespace, options: AnalyseOptions, names: tuple[str, ...]) -> ExitCode:
@@ -78,10 +91,10 @@ def _run_all(arguments: argparse.Namespace, options: AnalyseOptions, names: tupl
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
     outcomes = judge_all(options, names, progress.tell, None if arguments.quiet else progress.remark)
     progress.end()
-    shown = _shown(arguments.lang, is_verbose=arguments.verbose > 0)
+    how = shown(arguments.lang, is_verbose=arguments.verbose > 0)
     reporter = text_reporter(arguments.format)
     texts = {
-        name: f"{one}\n" if isinstance(one, str) else reporter.text(one, shown)
+        name: f"{one}\n" if isinstance(one, str) else reporter.text(one, how)
         for name, one in outcomes.items()
     }
     results = results_of(outcomes)
@@ -93,7 +106,7 @@ def _run_all(arguments: argparse.Namespace, options: AnalyseOptions, names: tupl
     if not arguments.quiet:
         print(f"Written to {options.output_folder}/", file=sys.stderr)
     lost = [ExitCode.INCOMPLETE] if len(results) < len(outcomes) else []
-    return worst(*lost, *(_exit_code(one, arguments.fail_on) for one in results.values()))
+    return worst(*lost, *(exit_code(Reported(one), arguments.fail_on) for one in results.values()))
 
 
 def _importing_meanwhile(tell: Progress) -> Progress:
@@ -107,7 +120,8 @@ def _importing_meanwhile(tell: Progress) -> Progress:
     return told
 
 
-def _shown(language: str | None, *, is_verbose: bool) -> Shown:
+def shown(language: str | None, *, is_verbose: bool) -> Shown:
+    """Return how stdout shows a text: the language asked for, or that of the environment; its width."""
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     return Shown(_language(language), shutil.get_terminal_size().columns, colour, is_verbose)
 
@@ -128,6 +142,8 @@ def _say_where(options: AnalyseOptions, written: Written) -> None:
         f"Written to {folder}/" + (f" (open {folder / REPORT_NAME})" if options.write_report else ""),
         file=sys.stderr,
     )
+    if written.older:
+        print(f"From an earlier call, and not renewed: {', '.join(written.older)}", file=sys.stderr)
     if written.left_out_bytes is not None:
         print(
             f"No files for MindStudio Insight: they would take about {written.left_out_bytes / 1e6:,.0f} MB. "
@@ -148,21 +164,39 @@ def _say_where(options: AnalyseOptions, written: Written) -> None:
         print(f"MindStudio Insight shows older figures until {cache} is deleted.", file=sys.stderr)
 
 
-def _exit_code(result: AnalysisResult, fail_on: str) -> ExitCode:
-    document = result.document
-    codes = [ExitCode.DONE]
+def exit_code(given: Reported, wanted: FailOn) -> ExitCode:
+    """Return what the command ends with; a comparison that could not be made is no sign of health."""
+    document, codes = given.result.document, [ExitCode.DONE]
     if document.problems or document.run.ranks < document.run.expected_ranks:
         codes.append(ExitCode.INCOMPLETE)
-    if any(finding.severity in FAILING[fail_on] for finding in document.findings):
+    fails = any(finding.severity in wanted.severities for finding in document.findings)
+    if wanted.regression_share is not None and given.comparison is not None:
+        if given.comparison.refusals:
+            codes.append(ExitCode.INCOMPLETE)
+        fails |= is_regression(given.comparison, document.run.step_ms or 0.0, wanted.regression_share)
+    if fails or (wanted.unknown and document.verdict == "unknown"):
         codes.append(ExitCode.FINDINGS)
     return worst(*codes)
+
+
+def is_regression(comparison: Comparison, step_ms: float, least_share: float) -> bool:
+    """Return whether the step is certainly longer, or a new finding costs, more than this share of it."""
+    steps = [one for one in comparison.changes if one.what == "step" and one.is_certain]
+    new = [one.after for one in comparison.findings if one.state == "new" and one.after is not None]
+    costs = [max(one.cost_ms_per_step or 0.0, one.cost_high_ms or 0.0) for one in new]
+    return any(one.change_share > least_share for one in steps) or any(
+        cost > least_share * step_ms for cost in costs
+    )
 
 
 def _check_input(run: Path) -> None:
     if not run.exists():
         raise InputError(f"{run}: no such directory")
     if not run.is_dir():
-        raise InputError(f"{run}: a file, not a directory", "give the directory that holds the profiler data")
+        raise InputError(
+            f"{run}: a file, not a directory",
+            "give the directory that holds the profiler data, or a .tar, .tar.gz, .tar.zst or .zip of it",
+        )
     if not os.access(run, os.R_OK | os.X_OK):
         raise InputError(f"{run}: cannot be read: permission denied")
 
@@ -183,6 +217,10 @@ def options_of(arguments: argparse.Namespace) -> AnalyseOptions:
     tls_files = (arguments.tls_ca_file, arguments.tls_cert, arguments.tls_key)
     if any(tls_files) and not all(tls_files):
         raise UsageError("--tls-ca-file, --tls-cert and --tls-key are needed together")
+    if arguments.fail_on.regression_share is not None and arguments.baseline is None:
+        raise UsageError("--fail-on regression needs --baseline RUN0")
+    if arguments.no_output and (arguments.all_parts or arguments.open or arguments.timeline):
+        raise UsageError("--no-output goes with none of --all-parts, --open and --timeline")
     if arguments.all_parts and (arguments.capture is not None or arguments.baseline is not None):
         raise UsageError("--all-parts goes with neither --part nor --baseline", "leave one of them out")
     limit = parse_size(arguments.memory_limit) if arguments.memory_limit else None
@@ -200,10 +238,10 @@ def options_of(arguments: argparse.Namespace) -> AnalyseOptions:
         memory_limit_bytes=limit,
         scratch=arguments.scratch,
         tls=TlsFiles(*tls_files) if all(tls_files) else None,
-        write_report=arguments.report,
+        write_report=arguments.report and not arguments.no_output,
         write_timeline=arguments.timeline,
         write_insight=False
-        if arguments.insight is None and arguments.format == "json"
+        if arguments.no_output or (arguments.insight is None and arguments.format == "json")
         else arguments.insight,
         show_addresses=arguments.show_addresses,
     )

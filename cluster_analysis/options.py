@@ -19,6 +19,45 @@ ADDRESS_PREFIXES = ("tcp://", "tls://")
 FAILING = {"never": frozenset[str](), "warning": {"warning", "critical"}, "critical": {"critical"}}
 
 
+class FailOn(Struct, frozen=True):
+    """What `--fail-on` asks for: when the command ends with 4.
+
+    Attributes:
+        severities: a finding of one of these.
+        unknown: that nothing could be told.
+        regression_share: a step that is certainly longer than the baseline's by more than this share of it,
+            or a new finding that costs more than that; None where no one asks.
+    """
+
+    severities: frozenset[str] = frozenset()
+    unknown: bool = False
+    regression_share: float | None = None
+
+
+def fail_on(text: str) -> FailOn:
+    """Read `--fail-on`: words separated by commas.
+
+    Raises:
+        ValueError: a word is none of them; the message lists them.
+    """
+    severities, unknown, share = frozenset[str](), False, None
+    for word in text.split(","):
+        name, _, percent = word.partition(":")
+        if word in FAILING:
+            severities |= FAILING[word]
+        elif word == "unknown":
+            unknown = True
+        elif name == "regression" and _is_percent(percent):
+            share = float(percent.rstrip("%") or 0) / 100
+        else:
+            raise ValueError(f"{word!r}: one of {', '.join(FAILING)}, unknown, regression[:PERCENT]")
+    return FailOn(severities, unknown, share)
+
+
+def _is_percent(text: str) -> bool:
+    return not text or text.rstrip("%").replace(".", "", 1).isdecimal()
+
+
 class TlsFiles(Struct, frozen=True):
     """Certificates for a `tls://` scheduler: paths of PEM files."""
 
@@ -44,6 +83,13 @@ class AnalyseOptions(Struct, frozen=True):
     write_timeline: bool = False
     write_insight: bool | None = None
     show_addresses: bool = False
+    #: The file that `run` was unpacked from.
+    archive: Path | None = None
+
+    @property
+    def told_run(self) -> Path:
+        """What reports call the run: as its user named it."""
+        return self.archive or self.run
 
     def wants_insight(self, size_bytes: int) -> bool:
         """Return whether files for Insight are written of so much profiler data."""

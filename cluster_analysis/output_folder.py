@@ -1,8 +1,8 @@
 """The output folder: replaced when everything new is there, and never before.
 
 New files grow in a hidden directory inside the folder, so that nothing else of the run is touched and
-renaming them is instant. Only names that this program writes are ever removed: the folder may be
-somebody's own.
+renaming them is instant. Only names that this program writes are ever removed, and only by what takes their
+place: the folder may be somebody's own, and a shorter call must not undo a longer one.
 """
 
 from __future__ import annotations
@@ -52,14 +52,15 @@ def check_output_folder(folder: Path, run: Path) -> None:
 
 
 @contextmanager
-def new_output(folder: Path, owned: Sequence[str]) -> Iterator[Path]:
+def new_output(folder: Path, owned: Sequence[Sequence[str]]) -> Iterator[Path]:
     """Give a directory to write into; when the block ends well, what is in it replaces the older output.
 
-    After an error the older output is as it was.
+    After an error the older output is as it was. What is not written anew stays.
 
     Args:
         folder: the output folder; it is made where it is missing.
-        owned: names in it that are ours, put in place in this order; what is not written anew is removed.
+        owned: names in it that are ours, put in place in this order. Those that are one thing stand
+            together: where one of them is written, older ones of the others are removed.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -77,10 +78,11 @@ def new_output(folder: Path, owned: Sequence[str]) -> Iterator[Path]:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _replace(folder: Path, staging: Path, owned: Sequence[str]) -> None:
+def _replace(folder: Path, staging: Path, owned: Sequence[Sequence[str]]) -> None:
     retired = staging / ".old"
     retired.mkdir()
-    for name in owned:
+    written = [names for names in owned if any((staging / name).exists() for name in names)]
+    for name in (name for names in written for name in names):
         old, new = folder / name, staging / name
         if new.is_dir() or (old.is_dir() and not old.is_symlink()):
             # A directory cannot be renamed onto another one that is not empty.

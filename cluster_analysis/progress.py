@@ -1,4 +1,4 @@
-"""Progress on stderr: one line that is written over, on a terminal only."""
+"""Progress on stderr: one line with a bar that is written over, on a terminal only."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 _CLEAR_LINE = "\r\x1b[K"
 _EVERY_S = 0.1
+_BAR = 20
 
 
 class ProgressLine(Struct):
@@ -29,7 +30,7 @@ class ProgressLine(Struct):
             self._what, self._began_s, self._shown_s = what, now, 0.0
         if self.shows_line and (now - self._shown_s > _EVERY_S or done == total):
             self._shown_s = now
-            self.stream.write(f"{_CLEAR_LINE}{what} {done}/{total}")
+            self.stream.write(f"{_CLEAR_LINE}{bar(what, done, total)}")
             self.stream.flush()
 
     def say(self, text: str) -> None:
@@ -55,6 +56,14 @@ class ProgressLine(Struct):
             clear = _CLEAR_LINE if self.shows_line else ""
             self.stream.write(f"{clear}{self._what}: {now_s - self._began_s:.2f} s\n")
         self._what = ""
+
+
+def bar(what: str, done: int, total: int) -> str:
+    """Return `reading ranks ████████░░░░░░░░░░░░ 26/64`; a stage of one piece has no bar."""
+    if total <= 1:
+        return f"{what} …"
+    full = _BAR * done // total
+    return f"{what} {'█' * full}{'░' * (_BAR - full)} {done}/{total}"
 
 
 def progress_on(stream: TextIO, *, quiet: bool, verbose: int) -> ProgressLine:

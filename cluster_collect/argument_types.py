@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import time
 from datetime import datetime
+from pathlib import Path
 
 from cluster_collect.sizes import parse_size
 
@@ -63,3 +65,14 @@ def size_or_nothing(text: str) -> int:
     if size is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size; write it like 50M or 1.5G")
     return size
+
+
+def meant(word: str) -> str:
+    """Return which option a bare word was probably meant for: a file of hosts, a run, or names of hosts."""
+    if word.startswith("-"):
+        return ""
+    if Path(word).is_dir():
+        option = "--like"
+    else:
+        option = "--inventory" if Path(word).is_file() or Path(word).suffix else "--hosts"
+    return f"\n  did you mean: cluster-collect {option} {shlex.quote(word)}"

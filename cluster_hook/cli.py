@@ -11,7 +11,7 @@ from cluster_hook.subcommands.drain import add_drain
 from cluster_hook.subcommands.nodes import add_node_collect
 from cluster_hook.subcommands.slurm import add_slurm_post, add_slurm_submit
 from cluster_hook.subcommands.sweep import add_sweep
-from cluster_run.command_line import exit_codes_help, interruptible
+from cluster_run.command_line import add_print_completion, exit_codes_help, interruptible
 from cluster_run.errors import ClusterError, ExitCode
 from cluster_run.version import VERSION
 
@@ -60,6 +60,7 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"cluster-hook {VERSION}")
+    add_print_completion(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for add in (add_slurm_submit, add_slurm_post, add_drain, add_check, add_sweep, add_node_collect):
         add(commands)

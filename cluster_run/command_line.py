@@ -61,6 +61,44 @@ def named_path(text: str) -> Path:
     return Path(text)
 
 
+class _PrintCompletion(argparse.Action):
+    """Prints what makes a shell complete a command's options, and ends."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        import shtab  # noqa: PLC0415 - for this call alone
+
+        complete_paths(parser, shtab.FILE)
+        parser.usage = None  # shtab shows none
+        print(shtab.complete(parser, str(values)))
+        parser.exit()
+
+
+def add_print_completion(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Add `--print-completion SHELL`."""
+    parser.add_argument(
+        "--print-completion",
+        action=_PrintCompletion,
+        choices=("bash", "zsh", "fish"),
+        help="print completions for this shell, and end",
+    )
+
+
+def complete_paths(parser: argparse.ArgumentParser, of_files: object) -> None:
+    """Have file names completed where an option takes one; `of_files` is shtab's way to say so."""
+    for action in parser._actions:
+        if action.type is named_path:
+            action.complete = of_files  # type: ignore[attr-defined]
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                complete_paths(inner, of_files)
+
+
 def positive_number(text: str) -> int:
     """Parse a whole number from 1, for `type=` of an argument.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import get_args
 
-from cluster_run.command_line import named_path
+from cluster_run.command_line import add_print_completion, named_path
 from cluster_run.ids import parse_number_ranges
 from cluster_run.version import VERSION
 from cluster_simulate.job import spec as choices
@@ -75,6 +75,7 @@ def build_parser(program: str) -> argparse.ArgumentParser:
     add("-q", "--quiet", action="store_true", help="print nothing")
     add("--json", action="store_true", help="print the truth as JSON, the same as in the file beside the run")
     add("--version", action="version", version=f"%(prog)s {VERSION}")
+    add_print_completion(parser)
     _add_job(parser.add_argument_group("the job"))
     _add_variations(parser.add_argument_group("what varies though nothing is broken"))
     return parser

@@ -2,7 +2,7 @@
 
 python -m tools.renew_completions
 
-They are files, so that no command needs a library for them. pip puts those of bash and zsh where shells look.
+pip puts those of bash and zsh where shells look.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import shtab
 from cluster_analysis.cli import make_parser as analyse
 from cluster_collect.arguments import make_parser as collect
 from cluster_hook.cli import build_parser as hook
-from cluster_run.command_line import named_path
+from cluster_run.command_line import complete_paths
 from cluster_simulate.options import build_parser as simulate
 
 FOLDER = Path(__file__).parents[1] / "deploy" / "completions"
@@ -34,18 +34,8 @@ def completions() -> Iterator[tuple[Path, str]]:
         for shell, file in (("bash", f"bash/{name}"), ("zsh", f"zsh/_{name}")):
             parser = make()
             parser.prog = name
-            _complete_paths(parser)
+            complete_paths(parser, shtab.FILE)
             yield FOLDER / file, shtab.complete(parser, shell)
-
-
-def _complete_paths(parser: argparse.ArgumentParser) -> None:
-    """Have file names completed where an option takes one."""
-    for action in parser._actions:
-        if action.type is named_path:
-            action.complete = shtab.FILE  # type: ignore[attr-defined]
-        if isinstance(action, argparse._SubParsersAction):
-            for inner in action.choices.values():
-                _complete_paths(inner)
 
 
 if __name__ == "__main__":

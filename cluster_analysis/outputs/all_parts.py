@@ -36,7 +36,7 @@ def judge_all(
     """
     outcomes: dict[str, Reported | str] = {}
     folders = _folders(names)
-    owned = (*INSIGHT_NAMES, *(one.owned for one in FILES), PARTS_NAME, PARTS_INDEX_NAME)
+    owned = (INSIGHT_NAMES, *((one.owned,) for one in FILES), (PARTS_NAME, PARTS_INDEX_NAME))
     with new_output(options.output_folder, owned) as staging:
         for name in names:
             own = replace(options, capture=name, output=staging / PARTS_NAME / folders[name])

@@ -21,7 +21,10 @@ from cluster_analysis.pipeline import Examined
 from cluster_analysis.result import Reported
 from cluster_analysis.run_header import now
 from cluster_run.ids import Rank
-from cluster_run.layout import PARTS_INDEX_NAME, PARTS_NAME
+from cluster_run.layout import COMPARISON_NAME, REPORT_NAME, TIMELINE_NAME
+
+#: What tells of an earlier call's findings where it is left.
+_OLD_IF_LEFT = (REPORT_NAME, TIMELINE_NAME, COMPARISON_NAME)
 
 
 class Written(Struct, frozen=True):
@@ -32,6 +35,8 @@ class Written(Struct, frozen=True):
     left_out_bytes: int | None = None
     #: Ranks of which the communication file for Insight has totals, and no single operators.
     ranks_without_operators: tuple[Rank, ...] = ()
+    #: What an earlier call wrote and this one did not.
+    older: tuple[str, ...] = ()
 
 
 def write_everything(examined: Examined, tell: Progress) -> Written:
@@ -41,7 +46,8 @@ def write_everything(examined: Examined, tell: Progress) -> Written:
         InputError: it cannot be written, the baseline cannot be analysed, or the input changes.
     """
     options = examined.options
-    owned = (*INSIGHT_NAMES, *(one.owned for one in FILES), PARTS_NAME, PARTS_INDEX_NAME)
+    owned = (INSIGHT_NAMES, *((one.owned,) for one in FILES))
+    before = _there(options.output_folder)
     with new_output(options.output_folder, owned) as folder:
         size_bytes = sum(source.size_bytes for source in examined.sources)
         wants_insight = options.wants_insight(size_bytes)
@@ -62,11 +68,24 @@ def write_everything(examined: Examined, tell: Progress) -> Written:
             _write_reports(reported, examined, folder, tell)
             if wants_insight:
                 tell("writing files for Insight", 0, 1)
+        written = {path.name for path in folder.iterdir()}
     return Written(
         reported,
         size_bytes if options.write_insight is None and not wants_insight else None,
         _without_operators(examined) if wants_insight else (),
+        tuple(name for name in _OLD_IF_LEFT if name in before and name not in written),
     )
+
+
+def judge_only(examined: Examined, tell: Progress) -> Written:
+    """Judge, and write nothing."""
+    tell("detecting", 0, 1)
+    result = judged(examined)
+    return Written(Reported(result, compared(examined, result, tell), now()))
+
+
+def _there(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
 
 
 def _write_reports(reported: Reported, examined: Examined, folder: Path, tell: Progress) -> None:

@@ -63,6 +63,7 @@ HEADINGS: Mapping[str, Template] = {
         "{pattern:capital}, cause {cause}, confidence {confidence}.",
         "{pattern}，原因：{cause}，可信度：{confidence}。",
     ),
+    "trend_columns": ("run|recorded|a step|lost|verdict|findings", "运行|录制时间|每步|损失|结论|发现的问题"),
     "problem_section": ("Problems", "问题"),
     "note_section": ("What could not be judged", "无法判断的内容"),
     "unknown_cost": ("unknown", "未知"),

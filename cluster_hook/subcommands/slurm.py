@@ -117,7 +117,7 @@ def add_slurm_post(commands: Commands) -> None:
         "profile_dir=DIR[,profile_results=DIR][,profile_via=auto|shared|ssh|srun][,rank_table=FILE].",
         allow_abbrev=False,
     )
-    which = parser.add_mutually_exclusive_group(required=True)
+    which = parser.add_mutually_exclusive_group()
     which.add_argument("--slurm-job", metavar="ID", help="the job's number")
     which.add_argument("--job-file", metavar="FILE", type=named_path, help=argparse.SUPPRESS)
     parser.add_argument("--known-job", default="", help=argparse.SUPPRESS)
@@ -125,7 +125,7 @@ def add_slurm_post(commands: Commands) -> None:
     add_analyse_arguments(parser)
     add_collect_arguments(parser)
     add_tell_arguments(parser)
-    parser.set_defaults(run=_slurm_post)
+    parser.set_defaults(run=_slurm_post, parser=parser)
 
 
 def _read_job(path: Path) -> FinishedJob:
@@ -139,6 +139,8 @@ def _read_job(path: Path) -> FinishedJob:
 def _slurm_post(arguments: argparse.Namespace) -> ExitCode:
     known = job_from_text(arguments.known_job) if arguments.known_job else None
     options, telling = follow_options(arguments, has_nodes=True), tell_options(arguments)
+    if arguments.job_file is None and not arguments.slurm_job:
+        arguments.parser.error("whose job? --slurm-job ID is the number that sbatch printed")
     if arguments.job_file is not None:
         jobs: tuple[FinishedJob, ...] = (_read_job(arguments.job_file),)
     else:

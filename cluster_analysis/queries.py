@@ -1,0 +1,159 @@
+"""`cluster-analyse report OUT` and `trend DIR…`: what earlier outputs say, without raw data."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from rich.cells import cell_len
+
+from cluster_analysis.command import exit_code, shown
+from cluster_analysis.kept.loaded import is_output, load_document, load_result, output_of
+from cluster_analysis.options import FailOn
+from cluster_analysis.outputs.registry import TEXTS, text_reporter
+from cluster_analysis.reports import html, wording
+from cluster_analysis.result import Reported
+from cluster_analysis.sentences.amounts import format_ms
+from cluster_analysis.sentences.headings import say, term
+from cluster_analysis.sentences.phrase import Language
+from cluster_analysis.sentences.terms import VERDICTS
+from cluster_run.command_line import named_path
+from cluster_run.errors import ClusterError, InputError
+from cluster_run.findings import FindingsDocument
+from cluster_run.layout import ANALYSIS_OUTPUT_NAME, REPORT_NAME
+from cluster_run.standard_streams import write_result
+
+#: Findings of one run that stand in its row.
+_MAX_NAMED = 3
+
+
+def query(argv: Sequence[str]) -> int:
+    """Run one of the queries and return its exit code. Nothing is raised."""
+    try:
+        arguments = make_parser().parse_args(argv)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    try:
+        return int(arguments.run(arguments))
+    except ClusterError as error:
+        print(f"cluster-analyse: {error}", file=sys.stderr)
+        return int(error.exit_code)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the queries."""
+    parser = argparse.ArgumentParser(prog="cluster-analyse", allow_abbrev=False)
+    commands = parser.add_subparsers(title="without raw data", metavar="QUERY", required=True)
+    report = commands.add_parser(
+        "report", help="the findings of an earlier call again", allow_abbrev=False,
+        description="Tells the findings of an output again, from findings.json and tables/. Writes nothing "
+        "but the page that --page or --open asks for.",
+    )  # fmt: skip
+    report.add_argument("output", metavar="OUT", type=named_path, help="an output, or the run that holds it")
+    report.add_argument("--format", choices=tuple(TEXTS), default=next(iter(TEXTS)))
+    report.add_argument("--json", dest="format", action="store_const", const="json")
+    report.add_argument("--page", metavar="FILE", type=named_path, help="write the page, too")
+    report.add_argument("--open", action="store_true", help="open the page in a browser")
+    report.set_defaults(run=_report)
+    trend = commands.add_parser(
+        "trend", help="step, loss and findings by run", allow_abbrev=False,
+        description="One row a run: when it was recorded, the mean step, what is lost of it, the findings. "
+        "Each DIR is an output, a run that holds one, or a directory of such runs.",
+    )  # fmt: skip
+    trend.add_argument("directories", metavar="DIR", nargs="+", type=named_path)
+    trend.add_argument("--json", action="store_true", help="a list of rows for programs")
+    trend.set_defaults(run=_trend)
+    for one in (report, trend):
+        one.add_argument("--lang", choices=("en", "zh"), help="language of the result on stdout")
+    return parser
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    folder = output_of(arguments.output)
+    given = Reported(load_result(folder))
+    page = arguments.page or (folder / REPORT_NAME if arguments.open else None)
+    if arguments.page is not None or (page is not None and not page.exists()):
+        assert page is not None
+        try:
+            page.write_bytes(html.render(given.result))
+        except OSError as error:
+            raise InputError(f"{page}: cannot be written: {error.strerror or error}") from error
+    write_result(text_reporter(arguments.format).text(given, shown(arguments.lang, is_verbose=False)))
+    if arguments.open and page is not None:
+        webbrowser.open(page.resolve().as_uri())
+    return int(exit_code(given, FailOn()))
+
+
+class Row(Struct, frozen=True):
+    """One run of a trend; times in ms a step, None where they are not known."""
+
+    run: str
+    captured: str | None
+    step_ms: float | None
+    lost_ms: float | None
+    verdict: str
+    findings: tuple[str, ...]
+
+    def cells(self, language: Language) -> tuple[str, ...]:
+        """Return what a reader sees of it."""
+        more = len(self.findings) - _MAX_NAMED
+        named = ", ".join(self.findings[:_MAX_NAMED]) + (f" +{more}" if more > 0 else "")
+        verdict = term(VERDICTS, self.verdict).of(language)
+        captured = (self.captured or "–").replace("T", " ")
+        return (self.run, captured, format_ms(self.step_ms), format_ms(self.lost_ms), verdict, named)
+
+
+def rows_of(directories: Sequence[Path]) -> list[Row]:
+    """Return a row for each output below `directories`, by the time of the recording.
+
+    Raises:
+        InputError: a directory holds no output, or a damaged one.
+    """
+    folders = list(dict.fromkeys(one for directory in directories for one in _outputs(directory)))
+    rows = [_row(folder, load_document(folder)) for folder in folders]
+    return sorted(rows, key=lambda row: row.captured or "")
+
+
+def _outputs(directory: Path) -> list[Path]:
+    if not is_output(directory) and directory.is_dir():
+        inside = (path for one in sorted(directory.iterdir()) for path in (one, one / ANALYSIS_OUTPUT_NAME))
+        found = [one for one in inside if is_output(one)]
+        if found:
+            return found
+    return [output_of(directory)]
+
+
+def _row(folder: Path, document: FindingsDocument) -> Row:
+    lost = wording.lost_in_all(document)
+    healthy_ms = 0.0 if document.verdict == "healthy" else None
+    return Row(
+        document.run.name or folder.name,
+        document.run.captured,
+        document.run.step_ms,
+        healthy_ms if lost is None else lost.high_ms,
+        document.verdict,
+        tuple(one.id for one in document.findings if one.is_alarm),
+    )
+
+
+def _trend(arguments: argparse.Namespace) -> int:
+    rows = rows_of(arguments.directories)
+    if arguments.json:
+        plain = [{name: getattr(row, name) for name in Row.__struct_fields__} for row in rows]
+        write_result(json.dumps(plain, indent=1, ensure_ascii=False) + "\n")
+        return 0
+    language = shown(arguments.lang, is_verbose=False).language
+    heads = tuple(say("trend_columns").of(language).split("|"))
+    table = [heads, *(row.cells(language) for row in rows)]
+    widths = [max(cell_len(cells[i]) for cells in table) for i in range(len(heads))]
+    lines = []
+    for cells in table:
+        padded = [cell + " " * (wide - cell_len(cell)) for cell, wide in zip(cells, widths, strict=True)]
+        lines.append("  ".join(padded).rstrip())
+    write_result("\n".join(wording.plain(line) for line in lines) + "\n")
+    return 0
