@@ -1,4 +1,4 @@
-"""The command line forgives: a shorter call undoes no longer one, archives open, earlier outputs are told again."""
+"""The command line forgives: nothing is undone, archives open, earlier outputs are told again."""
 
 from __future__ import annotations
 
