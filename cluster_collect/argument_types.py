@@ -6,6 +6,7 @@ import argparse
 import re
 import shlex
 import time
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def size_or_nothing(text: str) -> int:
     return size
 
 
-def meant(word: str) -> str:
+def _meant(word: str) -> str:
     """Return which option a bare word was probably meant for: a file of hosts, a run, or names of hosts."""
     if word.startswith("-"):
         return ""
@@ -76,3 +77,11 @@ def meant(word: str) -> str:
     else:
         option = "--inventory" if Path(word).is_file() or Path(word).suffix else "--hosts"
     return f"\n  did you mean: cluster-collect {option} {shlex.quote(word)}"
+
+
+def parsed(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
+    """Parse a command line; the program ends with code 2 where a word is none, and says what it may mean."""
+    given, unknown = parser.parse_known_args(argv)
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{_meant(unknown[0])}")
+    return given

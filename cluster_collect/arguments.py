@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
-from cluster_collect.argument_types import key_value, meant, moment, seconds, size, size_or_nothing
+from cluster_collect.argument_types import key_value, moment, parsed, seconds, size, size_or_nothing
 from cluster_collect.selection.rank_options import RankArguments, add_rank_options, rank_arguments
 from cluster_collect.selection.what import what_arguments
 from cluster_collect.spec import CollectOptions, Compression
@@ -71,9 +71,7 @@ class Arguments:
 def parse_arguments(argv: Sequence[str]) -> Arguments:
     """Parse a command line; ends the program with code 2 when it cannot be meant."""
     parser = make_parser()
-    given, unknown = parser.parse_known_args(argv)
-    if unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}{meant(unknown[0])}")
+    given = parsed(parser, argv)
     has_hosts = not given.inventory is given.hosts is given.rank_table is given.like is None
     if not (has_hosts or given.print_reader):
         parser.error("no hosts: give --inventory FILE, --hosts NODESET, --rank-table FILE or --like RUN")
@@ -132,9 +130,7 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the parser; the documentation is compared with its help."""
     parser = argparse.ArgumentParser(
         prog="cluster-collect",
-        usage="cluster-collect --inventory FILE [--output DIR] [options]\n"
-        "       cluster-collect --hosts NODESET --profiler-root DIR [options]\n"
-        "       cluster-collect --like RUN [options]",
+        usage="cluster-collect --inventory FILE | --hosts NODESET | --like RUN  [options]",
         description="Collects the profiler data of all hosts of a job over SSH into one run directory.",
         epilog=_EXAMPLES + exit_codes_help(_EXIT_CODES),
         formatter_class=argparse.RawDescriptionHelpFormatter,

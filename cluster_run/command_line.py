@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
@@ -71,11 +72,9 @@ class _PrintCompletion(argparse.Action):
         values: object,
         option_string: str | None = None,
     ) -> None:
-        import shtab  # noqa: PLC0415 - for this call alone
-
-        complete_paths(parser, shtab.FILE)
-        parser.usage = None  # shtab shows none
-        print(shtab.complete(parser, str(values)))
+        name = f"_{parser.prog}" if values == "zsh" else parser.prog
+        file = files("cluster_run").joinpath("completions", str(values), name)
+        sys.stdout.write(file.read_text("utf-8"))
         parser.exit()
 
 
@@ -87,16 +86,6 @@ def add_print_completion(parser: argparse.ArgumentParser | argparse._ArgumentGro
         choices=("bash", "zsh", "fish"),
         help="print completions for this shell, and end",
     )
-
-
-def complete_paths(parser: argparse.ArgumentParser, of_files: object) -> None:
-    """Have file names completed where an option takes one; `of_files` is shtab's way to say so."""
-    for action in parser._actions:
-        if action.type is named_path:
-            action.complete = of_files  # type: ignore[attr-defined]
-        if isinstance(action, argparse._SubParsersAction):
-            for inner in action.choices.values():
-                complete_paths(inner, of_files)
 
 
 def positive_number(text: str) -> int:
