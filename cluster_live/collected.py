@@ -31,7 +31,7 @@ class Shown(Protocol):
 
     @property
     def tracker(self) -> ProgressListener:
-        """What is told of it."""
+        """The sentence about it."""
 
     def tick(self) -> None:
         """Called a few times a second."""

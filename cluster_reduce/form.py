@@ -72,14 +72,14 @@ HEAD_WORDS = (
 _MOST_DECIMALS, _MOST_HALVES = 9, 20
 _N_TRIED, _MOST_ULPS = 64, 1 << 10
 _LEVEL = 9
-#: So many numbers are handled at once: single ones take five times the memory of an array.
+#: Numbers handled at once: single ones take five times the memory of an array.
 _PART = 1 << 14
 _NS_PER_US = 1000
 #: ns of a quarter of a µs, as the shortest text of a float64 has it.
 QUARTERS_NS = (0, 200, 500, 800)
 #: A number in a name: one that is spelled in one way only, and that fits 64 bits.
 _NUMBER = re.compile(r"(?<![0-9])(0|[1-9][0-9]{0,17})(?![0-9])")
-#: So many numbers of one name have columns.
+#: Most numbers of one name that have columns.
 MOST_NUMBERS = 8
 #: Whole numbers up to this are float64 exactly.
 _MAX_EXACT = 1 << 53

@@ -34,7 +34,7 @@ _LEAST_ON_GRID = 64
 _LEAST_ALONE = 256
 #: Of longer columns the first rows say which way is the shortest.
 _MANY, _N_TRIED = 1 << 16, 1 << 13
-#: So many numbers are handled at once.
+#: Numbers handled at once.
 _PART = 1 << 14
 
 

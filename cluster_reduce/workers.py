@@ -31,7 +31,7 @@ class Reduced(NamedTuple):
 
 
 class GoneError(Exception):
-    """Whoever asked is not there any more."""
+    """The process that asked is gone."""
 
 
 class Workers:

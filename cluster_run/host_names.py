@@ -1,6 +1,6 @@
 """Keeps the hosts' names and addresses out of sentences that more people read than may know them.
 
-Whoever fails on a host names it. In findings, pages, chats and annotations hosts have their numbers only,
+An error on a host names it. In findings, pages, chats and annotations hosts have their numbers only,
 unless addresses are asked for.
 """
 

@@ -1,6 +1,6 @@
 """The metrics of an analysis, each with what it means. All are gauges.
 
-Whoever writes them takes the meaning from here: Prometheus wants one text for one metric in all files.
+Every writer takes the meaning from here: Prometheus wants one text for one metric in all files.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from cluster_analysis.numeric.sorting import begins
 from cluster_run.ids import Step
 
-#: So many different texts are sorted sooner here than by Arrow.
+#: Up to this many different texts are sorted faster here than by Arrow.
 _FEW_TEXTS = 64
 #: Runs of rows of one step that are longer than this on average are copied run by run.
 _LEAST_RUN = 32

@@ -42,12 +42,12 @@ from cluster_run.problem import Problem
 #: A batch holds ranks of about this size together: large enough that a task is worth its overhead,
 #: small enough that the last task does not keep one worker busy alone.
 BATCH_BYTES = 96 * 1024 * 1024
-#: So many batches each of several workers gets at least.
+#: Minimum batches per worker.
 _LEAST_BATCHES = 3
 #: A database counts for more: its columns are all in memory at once, where of a text one file is.
 _DATABASE_COUNTS = 1.5
 _SPANS_SUFFIX = ".spans.arrow"
-#: So many ranks are read together: more would save little, and take more memory.
+#: Most ranks in one batch: more would save little, and take more memory.
 _MOST_TOGETHER = 64
 #: Key of the piece that says where the operators of all steps lie; no step has such a number.
 SPANS = -1

@@ -12,9 +12,9 @@ HALFWAY = 0.5
 MOSTLY = 0.75
 #: Clearly more: so many times as much as others, or as chance makes.
 TWICE = 2.0
-#: So many sigmas away is far: no tail of healthy ranks, which is longer than a normal one, reaches there.
+#: Sigmas from which a value is far away: the tail of healthy ranks, longer than a normal one, ends before.
 FAR_SIGMAS = 6.0
-#: So many sigmas more than others have are no chance, where one thing is asked.
+#: Sigmas above the others that are not chance, where one question is asked.
 CLEAR_SIGMAS = 3.0
 #: Degrees of freedom that any comparison has: with fewer nothing is ever improbable.
 LEAST_DF = 4.0

@@ -15,7 +15,7 @@ INEXACT_FACTOR = 1.05
 INEXACT_US = 1000.0
 #: Share of the groups of one purpose in which the same wait must be found.
 MOST_GROUPS_SHARE = 0.75
-#: So many that idle most, and that idle least, are looked at before all of a group are.
+#: Ranks that idle most, and as many that idle least, are looked at before the rest of a group.
 N_EXTREMES = 3
 #: A coincidence is believed if chance makes it less often than this.
 CHANCE_P_VALUE = 0.03

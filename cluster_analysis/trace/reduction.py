@@ -34,7 +34,7 @@ from cluster_analysis.trace.pairing.ends import Ends, Program, ends_of, programs
 from cluster_analysis.trace.pairing.peers import Stated
 from cluster_analysis.trace.sent import sent_by_ranks
 from cluster_analysis.trace.streams.free import is_one_queue, likely_streams, outside_us
-from cluster_analysis.trace.streams.streams import Sequence as Streams
+from cluster_analysis.trace.streams.streams import Streams
 from cluster_analysis.trace.streams.waits import most_waited_us, waited_first_us, waited_us, with_issues
 from cluster_run.facts import fact
 from cluster_run.ids import Rank, Step

@@ -13,7 +13,7 @@ from cluster_collect.wording import count, format_bytes, format_seconds, printab
 from cluster_run.ids import HostId
 from cluster_run.manifest import HostOutcome, HostState
 
-#: So many hosts that are still at work are named.
+#: Most hosts named that are still at work.
 MAX_WAITING_NAMED = 5
 
 

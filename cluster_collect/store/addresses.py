@@ -1,6 +1,6 @@
 """Failures as the manifest tells them: the word, the reason and the advice, and no address in them.
 
-Whoever reads a run directory shows hosts by their numbers, unless asked for addresses. The result of the
+All programs show hosts by their numbers, unless asked for addresses. The result of the
 collection itself names them, for the person who has to log in.
 """
 

@@ -1,6 +1,6 @@
 """Dask on the nodes of the post-job: a scheduler here, workers by `srun`, certificates of their own.
 
-Whoever can reach a Dask scheduler can run code as its owner, and a cluster's network has other users: all
+Anybody who can reach a Dask scheduler can run code as its owner, and a cluster's network has other users: all
 connections are encrypted with a key that is made for this one analysis and removed after it.
 """
 

@@ -52,7 +52,7 @@ class Files:
             except OSError:
                 told = os.pread(descriptor, 4096, 0).decode(errors="replace").split("\n")
                 if len(told) < 3 and time.monotonic() < until_s:
-                    # Whoever has it writes its name next, or gives it back just now.
+                    # Its holder is about to write its name, or to give it back.
                     time.sleep(0.02)
                     continue
                 os.close(descriptor)

@@ -1,6 +1,6 @@
 """Certificates of one analysis, for the clusters that we start.
 
-Whoever can reach a Dask scheduler can run code as its owner. So nobody gets in without the key, which is
+Anybody who can reach a Dask scheduler can run code as its owner. So nobody gets in without the key, which is
 made for this one run and known to its own workers only.
 """
 

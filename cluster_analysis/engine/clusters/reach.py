@@ -8,7 +8,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-#: So many hosts are enough to tell.
+#: Hosts that are tried.
 _MAX_HOSTS = 64
 _SINFO_DEADLINE_S = 20.0
 #: Nothing is sent: the kernel only chooses a route. The port does not matter.

@@ -126,11 +126,6 @@ class Names:
         """Return the number of each name's stem (N,)."""
         return self._places
 
-    @property
-    def n_stems(self) -> int:
-        """How many stems there are."""
-        return len(self._stems)
-
     def operations(self) -> tuple[pa.DictionaryArray, npt.NDArray[np.bool_]]:
         """Return what `names.operations` makes of the names, and which are point to point (N,)."""
         known: dict[str, int] = {}

@@ -1,6 +1,6 @@
 """Where a file of a capture lies on this disk: as it is, or as columns in its place.
 
-All of the analysis calls a file by the name that it has on its host. Whoever reads or looks at it asks here.
+All of the analysis calls a file by the name that it has on its host. This module says where it lies.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ def array(given: Given, kind: type[np.generic]) -> npt.NDArray[Any]:
     return np.frombuffer(given if isinstance(given, bytes) else buffer(given), kind)
 
 
-def whole(given: Given, kind: pa.DataType) -> pa.Array:
-    """Return whole numbers, which are all there."""
+def column(given: Given, kind: pa.DataType) -> pa.Array:
+    """Return numbers, none of which is missing."""
     content = buffer(given)
     return pa.Array.from_buffers(kind, content.size * 8 // kind.bit_width, [None, content])
 
@@ -38,7 +38,7 @@ def figures(given: Given, n_missing: int) -> pa.Array:
     """Return numbers of float64; NaN becomes null."""
     if n_missing:
         return pa.array(array(given, np.float64), from_pandas=True)
-    return whole(given, pa.float64())
+    return column(given, pa.float64())
 
 
 def texts(given: GivenTexts) -> pa.Array:
@@ -49,7 +49,7 @@ def texts(given: GivenTexts) -> pa.Array:
 
 def named(codes: Given, distinct: GivenTexts) -> pa.DictionaryArray:
     """Return the texts that the codes stand for; -1 is null."""
-    numbers_of_texts = whole(codes, pa.int32())
+    numbers_of_texts = column(codes, pa.int32())
     if len(numbers_of_texts) and array(codes, np.int32).min() < 0:
         numbers_of_texts = pc.if_else(pc.less(numbers_of_texts, 0), None, numbers_of_texts)
     return pa.DictionaryArray.from_arrays(numbers_of_texts, texts(distinct), safe=False)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from cluster_analysis.sources.compiled.arrays import array, texts
-from cluster_analysis.sources.compiled.operator_columns import Levels
+from cluster_analysis.sources.compiled.operator_columns import RowPlaces
 from cluster_analysis.sources.compiled.operator_names import operations_by_stem
 from cluster_analysis.sources.compiled.reader import compiled
 from cluster_analysis.sources.link_names import LinkNames, links_table
@@ -18,7 +18,7 @@ from cluster_analysis.sources.link_names import LinkNames, links_table
 class LinkColumns:
     """The columns of some files, one behind the other."""
 
-    def __init__(self, given: Mapping[str, Any], levels: Levels, ranks: Sequence[int]) -> None:
+    def __init__(self, given: Mapping[str, Any], levels: RowPlaces, ranks: Sequence[int]) -> None:
         self._given = given
         self._levels = levels
         self._ranks = ranks
@@ -72,5 +72,5 @@ def links_of_files(
     if compiled_reader is None:
         return None
     given = compiled_reader.links(paths)
-    levels = None if given is None else Levels(given)
+    levels = None if given is None else RowPlaces(given)
     return None if levels is None or not levels.all_in(steps) else LinkColumns(given, levels, ranks)

@@ -1,6 +1,6 @@
 #include "module_values.h"
 
-/* So many are handed over and not copied. */
+/* From this size on memory is handed over instead of copied. */
 #define MANY_BYTES (1 << 15)
 
 PyObject *values_bytes_of(const struct column *column) {

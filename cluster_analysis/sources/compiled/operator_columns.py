@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.communication_tables import PacketEntries
-from cluster_analysis.sources.compiled.arrays import array, figures, named, texts, whole
+from cluster_analysis.sources.compiled.arrays import array, column, figures, named, texts
 from cluster_analysis.sources.compiled.layout import Layout
 from cluster_analysis.sources.compiled.operator_names import operations
 from cluster_analysis.sources.compiled.packet_sums import packet_sums_of, packets_of_totals
@@ -54,7 +54,7 @@ _NEEDED, _MEASURED = _bits(NEEDED_COLLECTIVES.columns), _bits(MEASURED_COLLECTIV
 class OperatorColumns:
     """The columns of some files, one behind the other: operators in their order, without totals."""
 
-    def __init__(self, given: Mapping[str, Any], levels: Levels, ranks: Sequence[int]) -> None:
+    def __init__(self, given: Mapping[str, Any], levels: RowPlaces, ranks: Sequence[int]) -> None:
         self._given = given
         self._levels = levels
         #: Of each file its rank, and how many operators it has.
@@ -75,9 +75,9 @@ class OperatorColumns:
             "group": named(given["groups"], given["group_names"]),
             "op_name": op_names,
             "op_type": op_types,
-            "op_index": whole(given["indices"], pa.int32()),
+            "op_index": column(given["indices"], pa.int32()),
             "is_p2p": pa.array(self._levels.is_p2p | is_p2p),
-            "start_ns": whole(given["starts_ns"], pa.int64()),
+            "start_ns": column(given["starts_ns"], pa.int64()),
             "payload_bytes": pa.nulls(len(op_names), pa.float64()),
         }
         for name, values, n_missing in zip(_FIGURES, given["figures"], given["n_missing"], strict=True):
@@ -143,8 +143,8 @@ class OperatorColumns:
             pa.array(layout.rows_in_files(layout.steps[layout.keys])),
             named(given["keys"], given["key_names"]),
             pa.array(np.concatenate(positions)),
-            whole(given["offsets"], pa.int64()),
-            whole(given["lengths"], pa.int32()),
+            column(given["offsets"], pa.int64()),
+            column(given["lengths"], pa.int32()),
         ]
         return pa.Table.from_arrays(columns, schema=schema.OPERATOR_SPANS)
 
@@ -155,7 +155,7 @@ class OperatorColumns:
         return named(np.ascontiguousarray(groups).tobytes(), self._given["group_names"])
 
 
-class Levels:
+class RowPlaces:
     """Step and level of each row of some files; both communication files have them.
 
     Rows are laid by step, those of a step in the order of the files; places in the texts are not.
@@ -201,7 +201,7 @@ def operators_of_files(
     if compiled_reader is None:
         return None
     given = compiled_reader.operators(paths, with_places, _NEEDED, _MEASURED)
-    levels = None if given is None else Levels(given)
+    levels = None if given is None else RowPlaces(given)
     return None if levels is None or not levels.all_in(steps) else OperatorColumns(given, levels, ranks)
 
 

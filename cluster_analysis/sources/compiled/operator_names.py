@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.sources import names
-from cluster_analysis.sources.compiled.arrays import GivenTexts, texts, whole
+from cluster_analysis.sources.compiled.arrays import GivenTexts, column, texts
 from cluster_analysis.sources.compiled.reader import compiled
 
 
@@ -21,13 +21,13 @@ def told_by_names(op_names: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
         return op_types, names.point_to_point(op_types), names.indices_in_group(op_names)
     stems, stem_names, indices = found
     op_types, is_p2p = operations(op_names, np.frombuffer(stems, np.int32), texts(stem_names).to_pylist())
-    return op_types, pa.array(is_p2p), whole(indices, pa.int32())
+    return op_types, pa.array(is_p2p), column(indices, pa.int32())
 
 
 def operations_of(op_names: pa.Array) -> tuple[npt.NDArray[np.int32], list[str]] | None:
     """Return which operation each name has, and these; None where Python must find out.
 
-    Of an empty name nobody asks, so it has that of another one.
+    Empty names stand for no operator: they get the operation of another name.
     """
     found = _read(op_names)
     if found is None:

@@ -18,7 +18,7 @@ from cluster_analysis.tables import schema
 from cluster_analysis.tables.sent import TRANSPORTS
 
 _SORTED_TRANSPORTS = tuple(sorted(TRANSPORTS))
-#: So many different numbers have 16 bits.
+#: How many numbers 16 bits can tell apart.
 _MOST_SHORT = 1 << 16
 #: What the compiled reader sums, as packet_totals.h has it.
 _TOTAL = np.dtype(

@@ -19,7 +19,7 @@ Cells: TypeAlias = "pa.Array | list[Any]"
 
 #: Numbers below this are codes themselves; and how large products of codes may become.
 _MOST_OWN, _MOST_CODES = 1 << 24, 1 << 60
-#: So many are counted up by a place for each.
+#: Ranges up to this are counted with one place for each number.
 _FEW_CODES = 1 << 16
 
 _ARROW: dict[frozenset[type], pa.DataType] = {

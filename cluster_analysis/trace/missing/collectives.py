@@ -18,7 +18,7 @@ from cluster_analysis.thresholds.common import EVENT_US, HALFWAY
 from cluster_analysis.thresholds.trace import ENOUGH_TOGETHER, WAITED_FACTOR
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.missing.record import MissingCall
-from cluster_analysis.trace.streams.streams import Sequence
+from cluster_analysis.trace.streams.streams import Streams
 from cluster_analysis.trace.streams.usual_gaps import UsualGaps, medians_of_known
 from cluster_run.ids import Rank
 
@@ -56,7 +56,7 @@ def missing_collectives(
     offset_us: FloatArray,
     topology: Topology,
     purpose: IntArray,
-    streams: Sequence | None = None,
+    streams: Streams | None = None,
 ) -> list[MissingCall]:
     """Return the collectives that some members' files have and others' lack, in the order of their ends.
 
@@ -132,14 +132,14 @@ def purposes(calls: Calls, topology: Topology) -> IntArray:
     return np.array(numbers)
 
 
-def _stream_of(calls: Calls, rank: int, streams: Sequence | None, *, is_side: bool) -> IntArray:
+def _stream_of(calls: Calls, rank: int, streams: Streams | None, *, is_side: bool) -> IntArray:
     """The calls of a rank on one of its streams; all of them where those are not known."""
     own = calls.of_rank(rank)
     inside = np.arange(own.start, own.stop)
     return inside if streams is None else inside[streams.is_side[own] == is_side]
 
 
-def _issued(calls: Calls, rank: int, streams: Sequence | None) -> IntArray:
+def _issued(calls: Calls, rank: int, streams: Streams | None) -> IntArray:
     """The calls of a rank's main stream, and those that it issued when they began: all but queued ones."""
     own = calls.of_rank(rank)
     inside = np.arange(own.start, own.stop)

@@ -19,8 +19,7 @@ from cluster_analysis.trace.missing.durations import Exposed, as_totals_say
 from cluster_analysis.trace.missing.messages import missing_messages
 from cluster_analysis.trace.missing.record import MissingCall
 from cluster_analysis.trace.pairing.ends import Program
-from cluster_analysis.trace.streams.streams import Sequence as Streams
-from cluster_analysis.trace.streams.streams import among_others
+from cluster_analysis.trace.streams.streams import Streams, among_others
 from cluster_analysis.trace.streams.waits import most_waited_us
 
 

@@ -32,7 +32,7 @@ from cluster_analysis.thresholds.unseen_waits import (
     TOGETHER_US,
 )
 from cluster_analysis.trace.calls import Calls
-from cluster_analysis.trace.streams.streams import Sequence as Streams
+from cluster_analysis.trace.streams.streams import Streams
 from cluster_run.ids import Rank
 
 #: Logarithm of the odds of a coincidence from which it is none, over all that are tried.

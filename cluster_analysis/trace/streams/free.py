@@ -13,7 +13,7 @@ from cluster_analysis.thresholds.streams import REGULAR_CALLS, TOLERANCE_US
 from cluster_analysis.thresholds.trace import FREE_DATA_SHARE, OTHER_CALLS_SHARE
 from cluster_analysis.trace.calls import Calls, numbers
 from cluster_analysis.trace.streams.joins import running_maxima
-from cluster_analysis.trace.streams.streams import Sequence, moves_data, sequence
+from cluster_analysis.trace.streams.streams import Streams, moves_data, sequence
 from cluster_analysis.trace.streams.waits import most_waited_us, waited_first_us
 
 
@@ -46,7 +46,7 @@ def data_is_free(calls: Calls, data_groups: frozenset[str], shortest_us: FloatAr
     return overlapped - of_sends > FREE_DATA_SHARE * float(shortest_us[is_data].sum())
 
 
-def is_one_queue(calls: Calls, local: Sequence) -> bool:
+def is_one_queue(calls: Calls, local: Streams) -> bool:
     """Return whether all calls are collectives of which a rank hardly ever has two at a time.
 
     Sums of gradients may go on beside those that fetch weights.
@@ -65,7 +65,7 @@ def is_one_queue(calls: Calls, local: Sequence) -> bool:
 def likely_streams(
     calls: Calls, stage: IntArray, data_groups: frozenset[str], shortest_us: FloatArray, steps: pa.Table,
     exposed_us: FloatArray,
-) -> Sequence:  # fmt: skip
+) -> Streams:  # fmt: skip
     """Return the streams of each rank, of two ways to see receives that which the totals agree with.
 
     What no computing covers is what calls of the main stream take and what it waits for the others. Where
@@ -81,12 +81,12 @@ def likely_streams(
     """
     sends, data = sends_are_free(calls, steps), data_is_free(calls, data_groups, shortest_us, steps)
 
-    def seen(*, may_ask_ahead: bool) -> Sequence:
+    def seen(*, may_ask_ahead: bool) -> Streams:
         return sequence(
             calls, stage, data_groups, sends_are_free=sends, data_is_free=data, may_ask_ahead=may_ask_ahead
         )
 
-    def off_us(one: Sequence) -> float:
+    def off_us(one: Streams) -> float:
         most = np.nan_to_num(most_waited_us(calls, one))
         taken = np.where(one.is_side, 0.0, calls.elapse_us)
         more = exposed_us - np.bincount(calls.rank, taken, len(exposed_us))

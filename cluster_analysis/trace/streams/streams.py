@@ -35,8 +35,8 @@ from cluster_analysis.trace.streams.joins import (
 )
 
 
-class Sequence(Struct, frozen=True):
-    """Local dependencies of calls, each (V,): positions of calls, -1 for none.
+class Streams(Struct, frozen=True):
+    """Which stream each call runs on, and what it waits for; each (V,): positions of calls, -1 for none.
 
     `after` is the call that the gap counts from; `join` a call of the other stream that must have
     ended too. `gap_us` is the local time from the later of the two, or from `after` where the call
@@ -54,7 +54,7 @@ class Sequence(Struct, frozen=True):
     fetches: bool = False
 
 
-def among_others(local: Sequence, source: IntArray, order: IntArray) -> Sequence:
+def among_others(local: Streams, source: IntArray, order: IntArray) -> Streams:
     """Return the dependencies with more calls among them, which are on the streams of others.
 
     Args:
@@ -70,7 +70,7 @@ def among_others(local: Sequence, source: IntArray, order: IntArray) -> Sequence
     def with_more(values: BoolArray) -> BoolArray:
         return np.asarray(np.concatenate([values, values[source]])[order])
 
-    return Sequence(
+    return Streams(
         moved[np.concatenate([local.after, none])[order]],
         moved[np.concatenate([local.join, none])[order]],
         np.concatenate([local.gap_us, np.zeros(len(source))])[order],
@@ -84,7 +84,7 @@ def among_others(local: Sequence, source: IntArray, order: IntArray) -> Sequence
 def sequence(
     calls: Calls, stage: IntArray, data_groups: frozenset[str] = frozenset(), *, sends_are_free: bool = False,
     data_is_free: bool = False, may_ask_ahead: bool = True,
-) -> Sequence:  # fmt: skip
+) -> Streams:  # fmt: skip
     """Find the streams of each rank; without time stamps all gaps are unknown (NaN).
 
     Args:
@@ -100,7 +100,7 @@ def sequence(
     join: IntArray = np.full(n, -1, np.int32)
     if not calls.has_clock:
         nothing = np.zeros(n, bool)
-        return Sequence(after, join, np.full(n, np.nan), nothing, nothing, nothing)
+        return Streams(after, join, np.full(n, np.nan), nothing, nothing, nothing)
     sends = calls.is_send
     is_side = sends if (sends_are_free or _overlap_others(calls, sends, data_groups)) else np.zeros(n, bool)
     if may_ask_ahead and _asked_ahead(calls, data_groups):
@@ -126,7 +126,7 @@ def sequence(
     # A side call behind another one had been issued before: it waited for the queue, not for local work.
     queued = is_side & are_queued(calls, after, join)
     gap[queued] = 0.0
-    return Sequence(after, join, gap, is_side, waits_last, queued, sums is not None)
+    return Streams(after, join, gap, is_side, waits_last, queued, sums is not None)
 
 
 def _sums_beside_fetching(calls: Calls, data_groups: frozenset[str]) -> BoolArray | None:

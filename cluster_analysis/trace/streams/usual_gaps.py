@@ -13,7 +13,7 @@ from cluster_analysis.numeric.sorting import combined
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.streams import MOST_OVERLAPPED, ROUNDED_US, UNUSUAL_FACTOR
 from cluster_analysis.trace.calls import Calls
-from cluster_analysis.trace.streams.streams import Sequence
+from cluster_analysis.trace.streams.streams import Streams
 
 
 class UsualGaps(Struct, frozen=True):
@@ -59,7 +59,7 @@ class UsualGaps(Struct, frozen=True):
         return usual if local > UNUSUAL_FACTOR * usual else local
 
     def issued_us(
-        self, calls: Calls, rank: int, alike: IntArray, streams: Sequence | None,
+        self, calls: Calls, rank: int, alike: IntArray, streams: Streams | None,
         made_up_us: Mapping[tuple[int, int], float],
     ) -> float:  # fmt: skip
         """Return when a rank came to a call, by those alike: so long after the same call as they did.

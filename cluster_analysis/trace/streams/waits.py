@@ -13,7 +13,7 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, combined
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.streams.joins import begins_with, running_maxima
-from cluster_analysis.trace.streams.streams import Sequence
+from cluster_analysis.trace.streams.streams import Streams
 from cluster_analysis.trace.streams.usual_gaps import medians_of_known
 
 
@@ -38,7 +38,7 @@ def waited_us(calls: Calls, most_us: FloatArray, missing_us: FloatArray) -> Floa
     return waited
 
 
-def most_waited_us(calls: Calls, local: Sequence) -> FloatArray:
+def most_waited_us(calls: Calls, local: Streams) -> FloatArray:
     """Return how long each call's main stream can have waited before it for the second one (V,), in µs.
 
     That is since it issued the last call there; NaN for calls that begin with no end of the second stream.
@@ -54,7 +54,7 @@ def most_waited_us(calls: Calls, local: Sequence) -> FloatArray:
     return most
 
 
-def waited_first_us(calls: Calls, local: Sequence) -> FloatArray:
+def waited_first_us(calls: Calls, local: Streams) -> FloatArray:
     """Return how long each rank's main stream waited for the second one before it computed (ranks,)."""
     at = np.flatnonzero((local.join >= 0) & (local.after >= 0) & ~local.waits_last)
     waited = np.maximum(calls.end_us[local.join[at]] - calls.end_us[local.after[at]], 0.0)
@@ -62,7 +62,7 @@ def waited_first_us(calls: Calls, local: Sequence) -> FloatArray:
 
 
 def with_issues(
-    calls: Calls, local: Sequence, gap_us: FloatArray, stage: IntArray, room_us: FloatArray
+    calls: Calls, local: Streams, gap_us: FloatArray, stage: IntArray, room_us: FloatArray
 ) -> tuple[IntArray, FloatArray]:
     """Return what calls count from, and their gaps (V,), with those of queued side calls as their peers' are.
 

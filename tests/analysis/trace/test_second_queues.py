@@ -11,7 +11,7 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.replay.job_evidence import merge_steps
 from cluster_analysis.tables.schema import STEPS
 from cluster_analysis.trace.calls import Calls, calls_of
-from cluster_analysis.trace.streams.streams import Sequence, sequence
+from cluster_analysis.trace.streams.streams import Streams, sequence
 from cluster_run.ids import HostId
 from tests.analysis.copies import replace
 from tests.analysis.jobs import (
@@ -28,7 +28,7 @@ N_RANKS = 6
 BLOCK_US = 5_000.0
 
 
-def in_order(calls: list[Call]) -> tuple[Calls, Sequence]:
+def in_order(calls: list[Call]) -> tuple[Calls, Streams]:
     """The sequence of one stage's ranks; sends and receives are messages."""
     table = collectives_table(calls)
     is_message = [one.op_type in ("send", "receive") for one in calls]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cluster_analysis.trace.calls import Calls, calls_of
-from cluster_analysis.trace.streams.streams import Sequence, sequence
+from cluster_analysis.trace.streams.streams import Streams, sequence
 from tests.analysis.jobs import Call, collectives_table
 
 N_RANKS = 6
@@ -18,7 +18,7 @@ LONG_US = 4e6
 DRIFT_US = 300.0
 
 
-def in_order(of_rank: Callable[[int], list[Call]]) -> tuple[Calls, Sequence]:
+def in_order(of_rank: Callable[[int], list[Call]]) -> tuple[Calls, Streams]:
     """The sequence of one stage's ranks whose groups `d0` … are data-parallel."""
     calls = calls_of(collectives_table([call for rank in range(N_RANKS) for call in of_rank(rank)]))
     data = frozenset(name for name in calls.groups if name.startswith("d"))
