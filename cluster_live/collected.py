@@ -16,10 +16,12 @@ from cluster_collect.selection.suspects import read_suspects
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.pool import collect
 from cluster_live.capture import capture, clean
+from cluster_live.collectives import elsewhere
 from cluster_live.fleet import Say, opened_fleet
 from cluster_live.options import LiveOptions
 from cluster_live.outcome import Captured
-from cluster_live.prepare import found, held, made
+from cluster_live.prepare import Prepared, found, held, made
+from cluster_live.ways.protocol import ranks_of
 from cluster_run.errors import ClusterError, ExitCode
 from cluster_run.ids import HostId, format_number_ranges
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME
@@ -54,11 +56,15 @@ class Hosts:
 
 @dataclass(frozen=True)
 class Taken:
-    """A capture that was collected into `run`. `zoomed` is that of its suspects, None where there is none."""
+    """A capture that was collected into `run`. `zoomed` is that of its suspects, None where there is none.
+
+    `ranks` are those that may be compared, in the form of `cluster-analyse --ranks`; empty for all.
+    """
 
     captured: Captured
     manifest: Manifest
     run: Path
+    ranks: str = ""
     zoomed: Taken | None = None
 
     @property
@@ -84,11 +90,11 @@ async def taken(hosts: Hosts, live: LiveOptions, run: Path, watch: ProgressListe
             manifest = await collect(
                 _of_capture(hosts, captured), to, hosts.options, hosts.rank_table, watch, hosts.origin
             )
-            return Taken(captured, manifest, to)
+            return await _compared(prepared, Taken(captured, manifest, to), level)
 
         result = await one("Level0" if live.zoom else live.level, run)
         if live.zoom:
-            ranks = await asyncio.to_thread(_suspects, run, say)
+            ranks = await asyncio.to_thread(_suspects, result, say)
             if ranks:
                 result = replace(
                     result, zoomed=await one(live.level, run.with_name(f"{run.name}-suspects"), ranks)
@@ -96,6 +102,25 @@ async def taken(hosts: Hosts, live: LiveOptions, run: Path, watch: ProgressListe
         if live.every_s is not None and result.is_whole:
             await clean(prepared)  # a watch would fill the hosts' disks
         return result
+
+
+async def _compared(prepared: Prepared, result: Taken, level: str) -> Taken:
+    """Look whether the hosts' collectives are those of the same iterations; others are lost.
+
+    Raises:
+        NotCapturedError: too few hosts are left; the files of all are kept.
+    """
+    fleet, captured = prepared.fleet, result.captured
+    if level == "Level0" or not all(prepared.ways[host].has_steps for host in captured.hosts):
+        return result
+    lost, notes = await asyncio.to_thread(elsewhere, result.run, result.manifest.hosts, captured.step_s)
+    for host, why in lost.items():
+        fleet.lose(host, why)
+    fleet.require()
+    left = tuple(host for host in captured.hosts if host not in lost)
+    ranks = {rank for host in left for rank in ranks_of(prepared.targets[host], None)}
+    captured = replace(captured, hosts=left, lost={**captured.lost, **lost}, notes=(*captured.notes, *notes))
+    return replace(result, captured=captured, ranks=format_number_ranges(ranks) if lost else "")
 
 
 def _of_capture(hosts: Hosts, captured: Captured) -> tuple[HostSpec, ...]:
@@ -113,8 +138,9 @@ def _of_capture(hosts: Hosts, captured: Captured) -> tuple[HostSpec, ...]:
     )
 
 
-def _suspects(run: Path, say: Say) -> frozenset[int]:
-    code, why = judged(run)
+def _suspects(result: Taken, say: Say) -> frozenset[int]:
+    run = result.run
+    code, why = judged(result)
     if code not in (ExitCode.DONE, ExitCode.FINDINGS, ExitCode.INCOMPLETE):
         raise ClusterError(f"{run} could not be analysed, so there is nothing to zoom to: {why}")
     suspects = read_suspects(findings_of(run))
@@ -131,12 +157,13 @@ def findings_of(run: Path) -> Path:
     return run / ANALYSIS_OUTPUT_NAME / FINDINGS_NAME
 
 
-def judged(run: Path, *, is_told: bool = False) -> tuple[ExitCode, str]:
+def judged(result: Taken, *, is_told: bool = False) -> tuple[ExitCode, str]:
     """Run cluster-analyse on what was collected; return its exit code, and the last line of what went wrong.
 
     `is_told` lets it say its findings on our own output.
     """
-    command = [sys.executable, "-m", "cluster_analysis", str(run)]
+    command = [sys.executable, "-m", "cluster_analysis", str(result.run)]
+    command += ["--ranks", result.ranks] if result.ranks else []
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(  # noqa: S603 - our own command
         command,

@@ -50,9 +50,9 @@ def called(
         return text, code
     print(text, end="", file=sys.stderr)
     if result.zoomed is not None:
-        judged(result.zoomed.run)
+        judged(result.zoomed)
         _say(f"the suspects closer: {result.zoomed.run / ANALYSIS_OUTPUT_NAME / REPORT_NAME}")
-    return "", worst(code, judged(result.run, is_told=True)[0])
+    return "", worst(code, judged(result, is_told=True)[0])
 
 
 def _say(line: str) -> None:

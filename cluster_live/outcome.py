@@ -23,6 +23,7 @@ LOST: Mapping[str, str] = {
     "unfinished": "the capture did not end in time",
     "unparsed": "the capture is there, and could not be parsed",
     "other_steps": "its files hold other steps than those of the others",
+    "other_iterations": "its collectives are not those of the others, though steps and numbers agree",
 }
 
 

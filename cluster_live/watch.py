@@ -121,7 +121,7 @@ def _look(hosts: Hosts, live: LiveOptions, base: Path, shown: Shown, say: Callab
     run = base / f"{_RUN_PREFIX}{time.strftime('%Y%m%d-%H%M%S')}"
     try:
         result = run_interruptibly(taken(hosts, live, run, shown.tracker, say), shown.tick)
-        code, why = judged(result.run)
+        code, why = judged(result)
         if code not in (ExitCode.DONE, ExitCode.FINDINGS, ExitCode.INCOMPLETE):
             raise ClusterError(f"{result.run} could not be analysed: {why}")
         verdict = read_verdict(findings_of(result.run))

@@ -118,6 +118,11 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_live cluster_collect.transfer cluster_collect.transports cluster_collect.remote "
             f"cluster_collect.selection.suspects cluster_collect.runner {_COLLECTOR} cluster_run"
         ),
+        # Collectives of hosts are laid beside each other as the analysis does it.
+        "cluster_live.collectives": (
+            "cluster_live.outcome cluster_analysis.discovery cluster_analysis.engine "
+            "cluster_analysis.reports.timeline.clocks cluster_analysis.tables cluster_run"
+        ),
         # What is said while a job runs is what the hooks say after it.
         "cluster_live.watch": (
             "cluster_live.collected cluster_live.options cluster_collect.runner cluster_hook.telling "

@@ -132,6 +132,8 @@ class Job:
     configurations: Mapping[int, Path] = field(default_factory=dict)
     first_steps: Mapping[int, int] = field(default_factory=dict)
     first_rank: int = 0
+    #: What only the ranks of some hosts have in their environment.
+    of_hosts: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     #: A command that runs each rank, such as unshare.
     inside: Sequence[str] = ()
     processes: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
@@ -174,6 +176,7 @@ class Job:
             "HOST_NUMBER": str(host.number),
             "PROF_CONFIG_PATH": str(self.configurations.get(host.number, host.configuration)),
             **self.environment,
+            **self.of_hosts.get(host.number, {}),
         }
         if host.number in self.first_steps:
             environment["FIRST_STEP"] = str(self.first_steps[host.number])

@@ -1,13 +1,15 @@
 """What parsing makes of what the stand-in `profile` left: the steps alone, or a simulated capture of them.
 
 With SIMULATED=FILE in the environment the capture is that of a job that the simulator makes by FILE;
-a fault that stands there is in every capture made since.
+a fault that stands there is in every capture made since. LATE_STEPS=N gives it the times of N steps later:
+what a rank leaves that began late, and names its steps as it was asked to.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import uuid
 from pathlib import Path
 
@@ -47,3 +49,11 @@ def _simulated(capture: Path, recorded: dict[str, object], options: Path) -> Non
             to = capture / path.relative_to(info.parent)
             to.parent.mkdir(parents=True, exist_ok=True)
             to.write_bytes(path.read_bytes())
+    late_us = int(os.environ.get("LATE_STEPS", "0")) * made.step_ms * 1000
+    communication = capture / "ASCEND_PROFILER_OUTPUT" / "communication.json"
+    shifted = re.sub(
+        r'("Start Timestamp\(us\)": )([\d.]+)',
+        lambda found: f"{found[1]}{float(found[2]) + late_us!r}",
+        communication.read_text(),
+    )
+    communication.write_text(shifted)
