@@ -93,6 +93,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         least_bytes_per_s=given.least_rate,
         give_up_s=given.give_up,
         host_deadline_s=given.host_deadline,
+        patience_s=given.patience,
         deadline_s=given.deadline,
         n_attempts=given.attempts,
         bandwidth_bytes_per_s=given.bandwidth,
@@ -315,6 +316,14 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
         "--host-deadline", type=seconds, metavar="SECONDS", help="longest time for each host (default: none)"
     )
     group.add_argument(
+        "--patience",
+        type=seconds,
+        default=_DEFAULTS.patience_s,
+        metavar="SECONDS",
+        help="what each host may take in all, without queues and without the time in which it brings "
+        f"{_DEFAULTS.worthy_bytes_per_s / 1e3:g} kB of content a second (default: {_DEFAULTS.patience_s:g})",
+    )
+    group.add_argument(
         "--give-up",
         type=seconds,
         default=_DEFAULTS.give_up_s,
@@ -327,7 +336,7 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
         ("login", _DEFAULTS.login_deadline_s, "for logging in"),
         ("prepare", _DEFAULTS.prepare_deadline_s, "for the prepare command"),
         ("listing", _DEFAULTS.listing_deadline_s, "without a name from a host that lists its files"),
-        ("progress", _DEFAULTS.progress_deadline_s, "without a byte from a host"),
+        ("progress", _DEFAULTS.progress_deadline_s, "without content from a host"),
     ):
         group.add_argument(
             f"--{name}-deadline",

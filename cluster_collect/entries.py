@@ -17,8 +17,6 @@ _RANK = re.compile(
 _DEVICE = re.compile(rb"((?:.*/)?PROF_[^/]+)/device_(\d{1,4})/.*", re.DOTALL)
 _MAX_NAME_BYTES = 255
 _MAX_PATH_BYTES = 3000
-#: All paths of one host together: half a million of the length that profilers write.
-MAX_PATH_BYTES_PER_HOST = 96 << 20
 _SAFE_PART = rb"(?!\.{1,2}(?:/|\Z))[^/\0]{1,%d}" % _MAX_NAME_BYTES
 _SAFE = re.compile(rb"%b(?:/%b)*" % (_SAFE_PART, _SAFE_PART))
 

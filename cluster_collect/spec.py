@@ -71,6 +71,9 @@ class CollectOptions:
     processes of `columns_memory_bytes` each; for root, and while a process has one of `columns_devices`
     (a regular expression) open, only if told so.
     Captures that are being parsed are looked at each `parsing_look_s`, for `parsing_deadline_s` at most.
+    `patience_s` is what a host may take of our time in all, without queues, pauses that we ask for,
+    its `prepare` and the reading of columns, and without what its content takes at `worthy_bytes_per_s`.
+    While a host keeps the call waiting for `interim_s`, a manifest of the others is written.
     `verify` has the hosts hash their files, too. `give_up_s` is how long a host may take without bringing
     anything, over all attempts and without the time in queues, before it is not tried again.
     `hide_addresses` keeps the names of servers out of reasons and advices.
@@ -96,6 +99,9 @@ class CollectOptions:
     n_attempts: int = 5
     give_up_s: float = 40.0
     host_deadline_s: float | None = None
+    patience_s: float | None = 450.0
+    worthy_bytes_per_s: float = 250_000.0
+    interim_s: float = 20.0
     deadline_s: float | None = None
     backoff_first_s: float = 1.0
     backoff_most_s: float = 60.0

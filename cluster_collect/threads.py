@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any, ParamSpec, TypeVar
 
 _T = TypeVar("_T")
@@ -40,6 +41,19 @@ async def in_thread(call: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs)
     return await result
 
 
-def in_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, _T]) -> _T:
-    """Run `work` in the loop and wait for it, from a thread; return its result or raise its error."""
-    return asyncio.run_coroutine_threadsafe(work, loop).result()
+def in_loop(loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+    """Run `work` in the loop and wait for it, from a thread; return its result or raise its error.
+
+    The coroutine is made in the loop: one that ends before it comes to this leaves none behind.
+    """
+    done: Future[_T] = Future()
+
+    async def settle() -> None:
+        try:
+            done.set_result(await work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    tasks: list[asyncio.Task[None]] = []
+    loop.call_soon_threadsafe(lambda: tasks.append(loop.create_task(settle())))
+    return done.result()

@@ -44,12 +44,21 @@ class Watchdog:
         """Something happened, on our side or on the other."""
         self._last = time.monotonic()
 
-    def received(self, n_bytes: int, pause_s: float = 0.0) -> None:
-        """Bytes came; nothing is expected for the `pause_s` that we asked for ourselves."""
+    def received(self, n_bytes: int) -> None:
+        """Bytes came that are what was asked for."""
         now = time.monotonic()
         if self._least_bytes_per_s > 0:
             now = min(now, self._last + n_bytes / self._least_bytes_per_s)
-        self._last = max(self._last, now) + pause_s
+        self._last = max(self._last, now)
+
+    def paused(self, pause_s: float) -> None:
+        """Nothing is expected for so long: we asked for it ourselves."""
+        self._last += pause_s
+
+    def bear(self, deadline_s: float) -> None:
+        """From now on nothing may happen for so long."""
+        self._deadline_s = deadline_s
+        self.progress()
 
     async def guard(self, work: Awaitable[_T], waiting_for: str) -> _T:
         """Await `work`.
@@ -117,6 +126,28 @@ async def until(work: Awaitable[_T], end_s: float | None, why: str) -> _T:
         await asyncio.wait((task,), timeout=max(0.0, end_s - time.monotonic()))
         if not task.done():
             raise DeadlineError(why, "what came is kept; call it again to go on, or give it more time")
+        return task.result()
+    finally:
+        await cancelled(task)
+
+
+async def while_patient(work: Awaitable[_T], taken_s: Callable[[], float], patience_s: float | None) -> _T:
+    """Await `work` while what it has taken of our time is below `patience_s`; for ever when that is None.
+
+    Raises:
+        DeadlineError: the patience is over; `work` has been cancelled.
+    """
+    if patience_s is None:
+        return await work
+    task = asyncio.ensure_future(work)
+    try:
+        while not task.done() and (left_s := patience_s - taken_s()) > 0:
+            await asyncio.wait((task,), timeout=left_s)
+        if not task.done():
+            raise DeadlineError(
+                f"it took {patience_s:g} s and brought little in that time",
+                "what came is kept; call it again to go on, or give it more time with --patience",
+            )
         return task.result()
     finally:
         await cancelled(task)

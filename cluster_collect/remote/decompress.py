@@ -64,7 +64,9 @@ def _gzip(sink: Sink) -> Callable[[bytes], None]:
     inflater = zlib.decompressobj(_GZIP_WINDOW_BITS)
 
     def take(data: bytes) -> None:
-        while data and not inflater.eof:
+        while data:
+            if inflater.eof:
+                raise HostileDataError("bytes follow the end of the gzip stream")
             try:
                 piece = inflater.decompress(data, _PIECE_BYTES)
             except zlib.error as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from cluster_collect.allowance import Allowance
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import HostileDataError, LostConnectionError, NoShellError
 from cluster_collect.remote.clock import ClockOffset, Exchange
@@ -18,8 +19,9 @@ from cluster_collect.transports.protocol import CommandResult, HostConnection, R
 class HostSource:
     """Where files come from: a connection, and how it is used.
 
-    `book` is told the size of what arrives and returns the pause that the bandwidth caps ask for;
-    `tell_clock` how far its clock is off, as it answers while it begins to send.
+    `book` is told the size of what arrives and returns the pause that the bandwidth caps ask for, `brought`
+    how much of it is content, which alone is progress; `tell_clock` how far its clock is off, as it answers
+    while it begins to send.
     """
 
     connection: HostConnection
@@ -30,35 +32,33 @@ class HostSource:
     follow: tuple[str, ...]
     pattern: bytes
     book: Callable[[int], float]
+    brought: Callable[[int], None]
     tell_clock: Callable[[ClockOffset | None], None]
 
 
 class Trailer:
     """What follows the content: padding, a marker, the sender's status, and a listing.
 
-    At most `max_padding` bytes may stand before the marker; `known` is that of the listing.
+    At most `max_padding` bytes may stand before the marker. Of the listing the files in `known` are kept.
     """
 
     def __init__(
-        self,
-        marker: bytes,
-        max_entries: int,
-        max_padding: int,
-        known: Mapping[bytes, RemoteEntry] | None = None,
+        self, marker: bytes, max_entries: int, max_padding: int, known: Mapping[bytes, RemoteEntry]
     ) -> None:
         self._marker = MarkerFilter(marker)
         self._left_padding = max_padding
-        self.listing = ListingReader(max_entries, known=known)
+        self.listing = ListingReader(Allowance(max_entries), known)
 
-    def feed(self, data: bytes) -> None:
-        """Take the next bytes behind the content."""
+    def feed(self, data: bytes) -> int:
+        """Take the next bytes behind the content; return how much of the listing has come with them."""
         if not self._marker.found:
             self._left_padding -= len(data)
         answer = self._marker.feed(data)
         if answer:
-            self.listing.feed(answer)
-        elif self._left_padding < 0:
+            return self.listing.feed(answer)
+        if self._left_padding < 0:
             raise HostileDataError("the archive does not end")
+        return 0
 
 
 async def stream_from(

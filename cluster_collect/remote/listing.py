@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from cluster_collect.entries import MAX_PATH_BYTES_PER_HOST, Link, RemoteEntry
+from cluster_collect.allowance import Allowance
+from cluster_collect.entries import Link, RemoteEntry
 from cluster_collect.faults import HostileDataError, NoProfilerRootError, NoShellError
 from cluster_collect.remote.decompress import Codec
 
@@ -79,21 +80,17 @@ class Tools:
 class ListingReader:
     """Reads the NUL-terminated records of a probe, or of the listing that ends a fetch, as they arrive.
 
-    `entries` grows up to `max_entries`, their paths up to `max_path_bytes` together; more is an error, so
-    that no host can fill our memory. Every number is checked here, and nowhere else. An entry that equals
-    one of `known` is that one: with a thousand files a host, two listings of two hundred hosts count.
+    All bytes and entries are taken from `allowance`, so that no host can fill our memory. Every number is
+    checked here, and nowhere else. With `known` only these files are kept, and one that equals its known
+    entry is that one: with a thousand files a host, two listings of two hundred hosts count.
+    What is told once is told once: a host that repeats itself never ends.
     """
 
-    def __init__(
-        self,
-        max_entries: int,
-        max_path_bytes: int = MAX_PATH_BYTES_PER_HOST,
-        known: Mapping[bytes, RemoteEntry] | None = None,
-    ) -> None:
-        self._max_entries = max_entries
-        self._known = known or {}
-        self._max_path_bytes = self._left_path_bytes = max_path_bytes
+    def __init__(self, allowance: Allowance, known: Mapping[bytes, RemoteEntry] | None = None) -> None:
+        self._allowance = allowance
+        self._known = known
         self._pending = b""
+        self._told: set[str] = set()
         self._take: Callable[[bytes], None] = self._report
         self._tools: dict[str, str] = {}
         self.entries: list[RemoteEntry] = []
@@ -115,19 +112,22 @@ class ListingReader:
         """The programs of the host, as far as they were reported."""
         return Tools(**self._tools)
 
-    def feed(self, data: bytes) -> None:
-        """Take the next bytes.
+    def feed(self, data: bytes) -> int:
+        """Take the next bytes; return how many of all are records by now that were not before.
 
         Raises:
             HostileDataError: a record is not one of ours, or there are too many.
         """
         if self.complete:
-            return
+            return 0
+        self._allowance.take_bytes(len(data))
+        n_before = len(self._pending)
         *records, self._pending = (self._pending + data).split(b"\0")
         if len(self._pending) > _MAX_RECORD_BYTES:
             raise HostileDataError("the listing holds a record without end")
         for record in records:
             self._take(record)
+        return n_before + len(data) - len(self._pending)
 
     def require_root(self, profiler_root: str) -> None:
         """Raise NoProfilerRootError when the host said that the root cannot be entered."""
@@ -139,6 +139,10 @@ class ListingReader:
 
     def _report(self, record: bytes) -> None:
         word, _, rest = record.decode(errors="replace").partition(" ")
+        about = f"tool {rest.partition(' ')[0]}" if word == "tool" else word
+        if about in self._told:
+            raise HostileDataError(f"the host tells its {about[:40]!r} twice")
+        self._told.add(about)
         if word == "root":
             self.real_root = record.partition(b" ")[2]
         elif word == "listing":
@@ -150,8 +154,9 @@ class ListingReader:
             self.clock_s = float(rest) if _CLOCK.fullmatch(rest) else None
         elif word == "tool":
             name, _, version = rest.partition(" ")
-            if name in Tools.__dataclass_fields__:
-                self._tools[name] = version.strip()[:100]
+            if name not in Tools.__dataclass_fields__:
+                raise HostileDataError(f"the host answered with {record[:80]!r}")
+            self._tools[name] = version.strip()[:100]
         elif word == "free":
             fields = rest.split()
             if len(fields) >= 4 and _KIBIBYTES.fullmatch(fields[-3]):
@@ -164,19 +169,15 @@ class ListingReader:
     def _entry(self, record: bytes) -> None:
         match = _ENTRY.fullmatch(record)
         if match:
-            if len(self.entries) >= self._max_entries:
-                raise HostileDataError(f"the listing holds more than {self._max_entries} entries")
+            self._allowance.take_entry()
             kind, size, blocks, seconds, fraction, path = match.groups()
             path = path.removeprefix(b"./")
-            self._left_path_bytes -= len(path)
-            if self._left_path_bytes < 0:
-                raise HostileDataError(
-                    f"the listing holds more than {self._max_path_bytes >> 20} MiB of names"
-                )
+            known = None if self._known is None else self._known.get(path)
+            if self._known is not None and known is None:
+                return  # a file that nobody asks for
             mtime_ns = int(seconds) * 1_000_000_000 + int((fraction or b"").ljust(9, b"0"))
             disk_bytes = None if blocks is None else int(blocks) * _BLOCK_BYTES
             told = (kind.decode("latin-1"), int(size), mtime_ns, disk_bytes)
-            known = self._known.get(path)
             if known is None or told != (known.kind, known.size_bytes, known.mtime_ns, known.disk_bytes):
                 known = RemoteEntry(path, *told)
             self.entries.append(known)
@@ -184,10 +185,10 @@ class ListingReader:
             self.find_status = int(record[4:])
             self._take = _ignore
         elif link := _LINK.fullmatch(record):
-            if len(self.links) >= self._max_entries:
-                raise HostileDataError(f"the listing holds more than {self._max_entries} links")
+            self._allowance.take_entry()
             mark, path, target = link.groups()
-            self.links.append(Link(path, target, mark == b"+", mark == b"?", mark == b">"))
+            if self._known is None:
+                self.links.append(Link(path, target, mark == b"+", mark == b"?", mark == b">"))
         else:
             raise HostileDataError(f"the listing holds {record[:80]!r}")
 

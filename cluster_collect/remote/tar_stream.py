@@ -63,6 +63,8 @@ class TarParser:
         self._long_name: bytes | None = None
         self._long_size: int | None = None
         self.finished = False
+        #: Bytes of files that have come: headers and padding are none.
+        self.n_content_bytes = 0
 
     def feed(self, data: bytes | memoryview) -> memoryview:
         """Take the next bytes; return those that follow the end of the archive (empty before it).
@@ -89,7 +91,9 @@ class TarParser:
             self._extension += view[:n_bytes]
             if not self._remaining:
                 self._end_extension()
-        elif self._small_name is not None:
+            return view[n_bytes:]
+        self.n_content_bytes += n_bytes
+        if self._small_name is not None:
             self._small += view[:n_bytes]
             if not self._remaining:
                 self._end_small(self._small_name)
@@ -156,7 +160,8 @@ class TarParser:
                 self._receiver.begin_file(name, size_bytes)
             self._begin_content(size_bytes)
             return view
-        # Most files are small and lie in one piece with their header.
+        # Most files are small and lie in one piece with their header. One without content is something, too.
+        self.n_content_bytes += size_bytes + 1
         self._receiver.whole_file(name, view[:size_bytes])
         end = size_bytes + -size_bytes % _BLOCK
         self._padding = max(0, end - len(view))

@@ -29,9 +29,9 @@ from cluster_collect.transfer.rounds import Rounds
 from cluster_collect.transfer.same_files import SameFiles
 from cluster_collect.transfer.survey import Survey, chosen, clocks_of, run_prepare, survey_host
 from cluster_collect.transfer.ways.intake import Intake
-from cluster_collect.transports.bounds import QUEUEING, Bounds, Queueing, queueing
+from cluster_collect.transports.bounds import HOST_TIME, Bounds, HostTime, queueing
 from cluster_collect.transports.protocol import Dialer, HostConnection
-from cluster_collect.watchdog import until
+from cluster_collect.watchdog import until, while_patient
 from cluster_collect.wording import format_bytes
 from cluster_run.files import write_bytes_whole
 from cluster_run.layout import HOST_PROFILER_NAME, PARSED_MARK_NAME, PROFILER_TREE_NAME, host_directory
@@ -61,8 +61,11 @@ async def in_time(work: Awaitable[_T], options: CollectOptions, end_s: float | N
     """Await the work on one host until its own deadline, or that of all at `end_s` of the monotonic clock.
 
     Raises:
-        DeadlineError: the time is over; `work` has been cancelled.
+        DeadlineError: the time is over, or the patience with the host; `work` has been cancelled.
     """
+    taken = HostTime()
+    HOST_TIME.set(taken)
+    work = while_patient(work, lambda: taken.own_s, options.patience_s)
     own_s = options.host_deadline_s
     if own_s is not None and (end_s is None or time.monotonic() + own_s < end_s):
         return await until(work, time.monotonic() + own_s, f"not done within the {own_s:g} s of a host")
@@ -134,9 +137,7 @@ class HostCollection:
         return [*unchanged, *journal.kept(server_id, asked | {file.source for file in unchanged})]
 
     async def _attempts(self) -> None:
-        queueing = Queueing()
-        QUEUEING.set(queueing)
-        retries = Retries(self._options, queueing, self._shared.chance)
+        retries = Retries(self._options, HOST_TIME.get(), self._shared.chance)
         while True:
             before = self._brought()
             try:

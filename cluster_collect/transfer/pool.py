@@ -7,24 +7,23 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from cluster_collect.faults import as_host_error
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
-from cluster_collect.store.addresses import DiscreetListener, without_addresses
+from cluster_collect.store.addresses import DiscreetListener
 from cluster_collect.store.journal import Journal
 from cluster_collect.store.lock import locked
-from cluster_collect.store.run_files import finish_run, prepare_run
+from cluster_collect.store.run_files import prepare_run
 from cluster_collect.store.writer import RunWriter
 from cluster_collect.transfer.bandwidth import BandwidthCap
 from cluster_collect.transfer.host import HostCollection, Shared, in_time
+from cluster_collect.transfer.manifests import Manifests
 from cluster_collect.transfer.plan import HostCheck, HostPlan
 from cluster_collect.transfer.preview import check_host, plan_host
 from cluster_collect.transfer.same_files import SameFiles
-from cluster_collect.transfer.some_ranks import with_all_ranks
 from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.protocol import Dialer
 from cluster_collect.transports.registry import Dialers
@@ -32,7 +31,6 @@ from cluster_collect.watchdog import cancelled
 from cluster_run.ids import HostId
 from cluster_run.manifest import HostOutcome, HostState, Manifest, Origin
 from cluster_run.ranktable import read_rank_table
-from cluster_run.version import VERSION
 
 _T = TypeVar("_T")
 _Answer = TypeVar("_Answer", HostPlan, HostCheck)
@@ -78,34 +76,24 @@ async def collect(
             end_s=_end_s(options),
         )
         async with _dialers(options, shared.bounds, watch) as dialers:
+            manifests = Manifests(
+                specs, options, writer, journal, dialers, frozenset(mapping.values()), origin
+            )
+            ended: dict[HostId, HostOutcome] = {}
 
             async def one(spec: HostSpec) -> HostOutcome:
                 outcome = await HostCollection(spec, dialers.of(spec), shared).run()
                 if options.ranks is None:  # else it is asked at the end what else is there
                     journal.forget(spec.server_id)
+                ended[spec.host] = outcome
                 return outcome
 
-            outcomes = await _each(specs, one)
-            names = {host: dialers.of(spec).names(spec) for host, spec in of_host.items()}
-        manifest = Manifest(
-            what=options.what if options.ranks is None else journal.what or options.what,
-            hosts=_with_earlier(outcomes, journal, set(mapping.values())),
-            tool_version=VERSION,
-            finished_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            origin=origin,
-        )
-        hosts = tuple(
-            without_addresses(outcome, of_host[outcome.host], names[outcome.host])
-            if outcome.host in of_host
-            else outcome
-            for outcome in manifest.hosts
-        )
-        discreet = written = replace(manifest, hosts=hosts)
-        if options.ranks is not None:
-            written = replace(discreet, hosts=tuple(with_all_ranks(outcome, journal) for outcome in hosts))
-        await asyncio.to_thread(finish_run, writer, written)
+            async with manifests.while_waiting(ended):
+                outcomes = await _each(specs, one)
+            manifest = manifests.told(outcomes)
+            await manifests.write(manifest)
         journal.finished()
-        return discreet if options.hide_addresses else manifest
+        return manifest
 
 
 async def plan(
@@ -194,20 +182,3 @@ async def _each(specs: Sequence[HostSpec], work: Callable[[HostSpec], Awaitable[
             task.cancel()
         for task in tasks:
             await cancelled(task)
-
-
-def _with_earlier(
-    outcomes: Sequence[HostOutcome], journal: Journal, hosts: set[str]
-) -> tuple[HostOutcome, ...]:
-    """This call's outcomes and those of hosts that only earlier calls collected, by number."""
-    collected = {outcome.server_id for outcome in outcomes}
-    earlier = [
-        outcome
-        for server_id, outcome in journal.earlier.items()
-        if server_id not in collected and outcome.host in hosts
-    ]
-    return tuple(sorted([*outcomes, *earlier], key=lambda outcome: _number(outcome.host)))
-
-
-def _number(host: str) -> tuple[int, str]:
-    return (int(host), "") if host.isdecimal() else (1 << 62, host)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-import time
 
 from cluster_collect.faults import HostError
 from cluster_collect.spec import CollectOptions
-from cluster_collect.transports.bounds import Queueing
+from cluster_collect.transports.bounds import HostTime
 
 
 class Retries:
@@ -18,9 +17,9 @@ class Retries:
     something begins the count anew.
     """
 
-    def __init__(self, options: CollectOptions, queueing: Queueing, chance: random.Random) -> None:
+    def __init__(self, options: CollectOptions, taken: HostTime, chance: random.Random) -> None:
         self._options = options
-        self._queueing = queueing
+        self._taken = taken
         self._chance = chance
         self._begin_anew()
 
@@ -33,7 +32,7 @@ class Retries:
         """
         if has_brought:
             self._begin_anew()
-        fruitless_s = time.monotonic() - self._began_s - self._queueing.seconds
+        fruitless_s = self._taken.own_s - self._before_s
         is_over = self._attempt >= self._options.n_attempts or fruitless_s >= self._options.give_up_s
         if is_over or not error.retryable:
             return None
@@ -44,8 +43,7 @@ class Retries:
 
     def _begin_anew(self) -> None:
         self._attempt = 1
-        self._began_s = time.monotonic()
-        self._queueing.seconds = 0.0
+        self._before_s = self._taken.own_s
 
 
 def backoff_s(attempt: int, first_s: float, most_s: float, chance: random.Random) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cluster_collect.entries import RemoteEntry, unchanged
@@ -21,7 +21,7 @@ from cluster_collect.transfer.ways.intake import Intake
 from cluster_collect.transfer.ways.rest_fetch import fetch_rest
 from cluster_collect.transfer.ways.tar_fetch import fetch_by_tar
 from cluster_collect.transfer.ways.walker import fetch_by_walker
-from cluster_collect.transports.bounds import TransferSlot
+from cluster_collect.transports.bounds import HOST_TIME, TransferSlot
 from cluster_collect.transports.protocol import HostConnection, RunningCommand
 from cluster_collect.watchdog import Watchdog
 from cluster_run.manifest import CollectedFile
@@ -91,7 +91,7 @@ class Rounds:
         ]
         largest_bytes = max((placed.entry.size_bytes for placed in files), default=0)
         watchdog = Watchdog(self._options.progress_deadline_s + largest_bytes / _HASH_BYTES_PER_S)
-        source = self._source("none", self._booking(watchdog))
+        source = self._source("none", watchdog)
         return await watchdog.guard(differing(source, files, here), "hashing its files")
 
     async def _fetch(
@@ -125,9 +125,9 @@ class Rounds:
             slot.give_back,
             least_bytes_per_s=self._options.least_bytes_per_s,
         )
-        book = self._booking(watchdog, slot)
+        source = self._source(self._survey.codec or "none", watchdog, slot)
         fetch = self._by_walker if self._survey.codec is None else self._by_tar
-        return await watchdog.guard(fetch(pending, book), "waiting for its files")
+        return await watchdog.guard(fetch(pending, source), "waiting for its files")
 
     async def _columns(
         self, pending: Sequence[PlacedFile], slot: TransferSlot
@@ -140,13 +140,18 @@ class Rounds:
         # Imported here: it brings what only columns need.
         from cluster_collect.transfer.ways.columns_fetch import fetch_columns  # noqa: PLC0415
 
-        # While a large file is reduced, nothing comes. The host ends that itself, a moment later.
         options = self._options
-        patience_s = options.columns_deadline_s + options.progress_deadline_s
-        watchdog = Watchdog(patience_s, slot.patience_s, slot.give_back)
-        source = self._source(self._survey.codec or "none", self._booking(watchdog))
+        watchdog = Watchdog(options.progress_deadline_s, slot.patience_s, slot.give_back)
+        source = self._source(self._survey.codec or "none", watchdog)
+        taken = HOST_TIME.get()
+
+        def reads() -> None:
+            # While a large file is reduced, nothing comes. The host ends that itself, a moment later.
+            watchdog.bear(options.columns_deadline_s + options.progress_deadline_s)
+            taken.excuse(options.columns_deadline_s)
+
         try:
-            fetching = fetch_columns(source, pending, self._intake, self._take_shell(), self._options)
+            fetching = fetch_columns(source, pending, self._intake, self._take_shell(), self._options, reads)
             after, errors, over_limits = await watchdog.guard(fetching, "waiting for its columns")
             self._findings.over_limits |= over_limits
             return after, errors
@@ -159,24 +164,27 @@ class Rounds:
                 raise
             return None
 
-    def _booking(self, watchdog: Watchdog, slot: TransferSlot | None = None) -> Callable[[int], float]:
-        """Return what is told the size of all that arrives, and says how long the sender has to pause."""
+    def _source(self, codec: Codec, watchdog: Watchdog, slot: TransferSlot | None = None) -> HostSource:
+        """Return where files come from; the watchdog hears of content, and of pauses that we ask for."""
         n_before = self._findings.wire_bytes
+        taken = HOST_TIME.get()
 
         def book(n_bytes: int) -> float:
             self._findings.wire_bytes += n_bytes
             if slot is not None and self._findings.wire_bytes > n_before + _MORE_THAN_A_MARKER_BYTES:
                 slot.begun()
             pause_s = max((cap.pause_after(n_bytes) for cap in self._caps), default=0.0)
-            if n_bytes:
-                watchdog.received(n_bytes, pause_s)
-            else:
-                watchdog.progress()
+            watchdog.paused(pause_s)
+            taken.excuse(pause_s)
             return pause_s
 
-        return book
+        def brought(n_bytes: int) -> None:
+            if n_bytes:
+                watchdog.received(n_bytes)
+                taken.excuse(n_bytes / self._options.worthy_bytes_per_s)
+            else:
+                watchdog.progress()
 
-    def _source(self, codec: Codec, book: Callable[[int], float]) -> HostSource:
         return HostSource(
             connection=self._connection,
             profiler_root=os.fsencode(profiler_root(self._spec)),
@@ -186,14 +194,14 @@ class Rounds:
             follow=self._spec.follow_links,
             pattern=profiler_pattern(self._spec),
             book=book,
+            brought=brought,
             tell_clock=self._findings.hear_clock,
         )
 
     async def _by_tar(
-        self, pending: Sequence[PlacedFile], book: Callable[[int], float]
+        self, pending: Sequence[PlacedFile], source: HostSource
     ) -> tuple[dict[bytes, RemoteEntry], bytes]:
         """Go on with large files that were cut off; take all others as one archive."""
-        source = self._source(self._survey.codec or "none", book)
         after: dict[bytes, RemoteEntry] = {}
         for placed in pending:
             if self._intake.cut_bytes(placed):
@@ -207,13 +215,12 @@ class Rounds:
         return {**listed, **after}, errors
 
     async def _by_walker(
-        self, pending: Sequence[PlacedFile], book: Callable[[int], float]
+        self, pending: Sequence[PlacedFile], source: HostSource
     ) -> tuple[dict[bytes, RemoteEntry], bytes]:
         """Take file by file."""
         files = await self._connection.open_files()
         try:
-            root = os.fsencode(profiler_root(self._spec))
-            return await fetch_by_walker(files, root, pending, self._intake, book), b""
+            return await fetch_by_walker(files, source, pending, self._intake), b""
         finally:
             await files.close()
 

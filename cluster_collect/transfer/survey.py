@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from cluster_collect.allowance import Allowance
 from cluster_collect.entries import Link, RemoteEntry
 from cluster_collect.faults import LostConnectionError, NoFilesError, NoShellError
 from cluster_collect.remote.clock import ClockOffset, ask_clock, offset_of
@@ -21,7 +22,7 @@ from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.ways.tar_fetch import last_line
 from cluster_collect.transfer.ways.walker import Walked, walk
 from cluster_collect.transports.asking import Turn
-from cluster_collect.transports.bounds import Bounds
+from cluster_collect.transports.bounds import Bounds, queueing
 from cluster_collect.transports.protocol import HostConnection, RemoteFiles, RunningCommand, run
 from cluster_collect.watchdog import Watchdog, cancelled
 from cluster_collect.wording import printable
@@ -124,7 +125,7 @@ async def _survey_by_shell(
 ) -> Survey:
     program = probe_program(os.fsencode(profiler_root(spec)), spec.follow_links, profiler_pattern(spec))
     noise = MarkerFilter(program.marker)
-    listing = ListingReader(options.max_entries_per_host)
+    listing = ListingReader(Allowance(options.max_entries_per_host))
     watchdog = Watchdog(
         options.listing_deadline_s,
         turn.patience_s,
@@ -137,15 +138,15 @@ async def _survey_by_shell(
     sent_s = time.time()
 
     def receive(data: bytes) -> float:
-        watchdog.received(len(data))
         answer = noise.feed(data)
         if not noise.found and len(before) < _MOST_SAID_BYTES:
             before.extend(data)
         if noise.found and not arrived_s:
             arrived_s.append(time.time())
             turn.answered()
+            watchdog.progress()
         if answer:
-            listing.feed(answer)
+            watchdog.received(listing.feed(answer))
         if listing.complete:
             listed.set()
         return 0.0
@@ -209,7 +210,8 @@ async def survey_by_files(connection: HostConnection, spec: HostSpec, options: C
         files: RemoteFiles = await connection.open_files()
         try:
             root = os.fsencode(profiler_root(spec))
-            return await walk(files, root, options.max_entries_per_host, walked, watchdog.received)
+            allowance = Allowance(options.max_entries_per_host)
+            return await walk(files, root, allowance, walked, watchdog.received)
         finally:
             await files.close()
 
@@ -239,9 +241,10 @@ async def run_prepare(
         return 0.0
 
     watchdog = Watchdog(options.prepare_deadline_s)
-    result = await watchdog.guard(
-        run(connection, program.command, program.stdin, receive), "running its prepare command"
-    )
+    with queueing():  # a command of the user's, with a deadline of its own
+        result = await watchdog.guard(
+            run(connection, program.command, program.stdin, receive), "running its prepare command"
+        )
     printed = bytes(output[-_MAX_PREPARE_OUTPUT_BYTES:])
     if not noise.found:
         return "prepare could not be run: the host runs no commands for us", printed

@@ -5,32 +5,56 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
 
 from cluster_collect.transports.asking import Asking, Turn
 
 
-class Queueing:
-    """The time that the work on one host has spent waiting for its turn: no host is to blame for that."""
+class HostTime:
+    """The time that the work on one host has taken, and how much of it no host is to blame for."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self._began_s = time.monotonic()
+        self._excused_s = 0.0
+        self._n_waits = 0
+        self._waits_since_s = 0.0
+
+    @property
+    def own_s(self) -> float:
+        """What the host itself has taken: all time without queues, and without what was excused."""
+        now_s = time.monotonic()
+        waiting_s = now_s - self._waits_since_s if self._n_waits else 0.0
+        return now_s - self._began_s - self._excused_s - waiting_s
+
+    def excuse(self, seconds: float) -> None:
+        """So much was our wish, or well spent."""
+        self._excused_s += seconds
+
+    @contextmanager
+    def waits(self) -> Iterator[None]:
+        """It waits for its turn inside."""
+        if not self._n_waits:
+            self._waits_since_s = time.monotonic()
+        self._n_waits += 1
+        try:
+            yield
+        finally:
+            self._n_waits -= 1
+            if not self._n_waits:
+                self._excused_s += time.monotonic() - self._waits_since_s
 
 
 #: That of the host that the running task works for.
-QUEUEING: ContextVar[Queueing] = ContextVar("queueing")
+HOST_TIME: ContextVar[HostTime] = ContextVar("host_time")
 
 
 @contextmanager
 def queueing() -> Iterator[None]:
     """Book the time inside as time in a queue."""
-    began_s = time.monotonic()
-    try:
+    taken = HOST_TIME.get(None)
+    with nullcontext() if taken is None else taken.waits():
         yield
-    finally:
-        if (booked := QUEUEING.get(None)) is not None:
-            booked.seconds += time.monotonic() - began_s
 
 
 class TransferSlot:

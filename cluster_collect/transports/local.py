@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from typing import ParamSpec, TypeVar
 
+from cluster_collect.allowance import Allowance
 from cluster_collect.entries import RemoteEntry, kind_letter
 from cluster_collect.faults import RemoteFailureError
 from cluster_collect.spec import HostSpec
@@ -117,9 +118,9 @@ class LocalFiles:
         """Return the absolute path, links resolved."""
         return await _in_thread(path, lambda: os.path.realpath(os.path.expanduser(path)))
 
-    async def scan(self, directory: bytes, max_entries: int) -> list[RemoteEntry]:
-        """Return what lies in a directory; `max_entries` is checked by whoever adds the directories up."""
-        return await _in_thread(directory, _scan, directory)
+    async def scan(self, directory: bytes, allowance: Allowance) -> list[RemoteEntry]:
+        """Return what lies in a directory."""
+        return await _in_thread(directory, _scan, directory, allowance)
 
     async def stat(self, path: bytes) -> RemoteEntry:
         """Return one file's entry."""
@@ -163,9 +164,13 @@ async def _in_thread(path: bytes, call: Callable[_P, _T], *args: _P.args, **kwar
         raise RemoteFailureError(f"{os.fsdecode(path)}: {error.strerror}") from None
 
 
-def _scan(directory: bytes) -> list[RemoteEntry]:
+def _scan(directory: bytes, allowance: Allowance) -> list[RemoteEntry]:
+    found: list[RemoteEntry] = []
     with os.scandir(directory) as names:
-        return [_entry(name.name, name.stat(follow_symlinks=False)) for name in names]
+        for name in names:
+            allowance.take_entry(len(name.name))
+            found.append(_entry(name.name, name.stat(follow_symlinks=False)))
+    return found
 
 
 def _entry(path: bytes, status: os.stat_result) -> RemoteEntry:

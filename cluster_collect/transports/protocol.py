@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from cluster_collect.allowance import Allowance
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
@@ -36,10 +37,10 @@ class RemoteFiles(Protocol):
     async def real_path(self, path: bytes) -> bytes:
         """Return the absolute path, links resolved."""
 
-    async def scan(self, directory: bytes, max_entries: int) -> list[RemoteEntry]:
+    async def scan(self, directory: bytes, allowance: Allowance) -> list[RemoteEntry]:
         """Return what lies in a directory; each `path` is the bare name, `.` and `..` left out.
 
-        HostileDataError when it holds more than `max_entries`.
+        HostileDataError when that is more than is left of `allowance`.
         """
 
     async def stat(self, path: bytes) -> RemoteEntry:

@@ -87,6 +87,23 @@ def ending(marker: bytes, listing: bytes = LISTING) -> bytes:
     return bytes(1024) + marker + b"\0status 0\0listing\0" + listing + b"end 0\0"
 
 
+def liars_spec(server: ParamikoServer, keys: tuple[Path, Path], tmp_path: Path, number: int = 1) -> HostSpec:
+    """What an inventory would say of the server."""
+    known = tmp_path / "known"
+    known.write_text(f"[{server.address}]:{server.port} {Path(f'{keys[0]}.pub').read_text()}")
+    return HostSpec(
+        HostId(str(number)),
+        ServerId(f"liar-{number}"),
+        address=server.address,
+        port=server.port,
+        user="any",
+        identity_file=str(keys[1]),
+        known_hosts=str(known),
+        profiler_root="/prof",
+        ssh_config=os.devnull,
+    )
+
+
 def met(
     tmp_path: Path, keys: tuple[Path, Path], liar: Liar | None, files: type = Files, options=FULL
 ) -> HostOutcome:  # type: ignore[no-untyped-def, type-arg]
@@ -97,19 +114,7 @@ def met(
     with ParamikoServer(
         keys[0], authorized_keys=Path(f"{keys[1]}.pub").read_text(), execute=liar, files=files
     ) as server:
-        known = tmp_path / "known"
-        known.write_text(f"[{server.address}]:{server.port} {Path(f'{keys[0]}.pub').read_text()}")
-        spec = HostSpec(
-            HostId("1"),
-            ServerId("liar"),
-            address=server.address,
-            port=server.port,
-            user="any",
-            identity_file=str(keys[1]),
-            known_hosts=str(known),
-            profiler_root="/prof",
-            ssh_config=os.devnull,
-        )
+        spec = liars_spec(server, keys, tmp_path)
         outcome = only_host(collected(spec, tmp_path / "run", options))
     assert (tmp_path / "outside" / "victim").read_text() == "untouched"
     after = {path for path in tmp_path.rglob("*") if "run" not in path.parts}

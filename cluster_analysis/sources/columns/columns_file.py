@@ -6,6 +6,7 @@ The form is that of `cluster_reduce.form` and `cluster_reduce.packing`.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -20,7 +21,15 @@ from cluster_reduce.form import HEAD_WORDS, MOST_NUMBERS, QUARTERS_NS, SCHEMA
 from cluster_reduce.packing import N_BYTES, RAW_WINDOW
 from cluster_run.facts import fact
 
-_MAX_HEAD_BYTES = 16 << 20
+_MAX_HEAD_BYTES = 4 << 20
+#: The largest heads of real databases have some hundred columns, and no column more than two bases, of which
+#: none has any.
+_MAX_COLUMNS, _MAX_BASES, _MAX_DEPTH = 20_000, 8, 8
+#: No operator, task or link is written with less than a hundred bytes; more are read nowhere in one file.
+_MAX_ROWS = 10_000_000
+#: What all numbers of a file take in memory: real files take at most 50 times their size.
+_WORDS = 10_000
+_MAX_EXPANSION, _LEAST_BYTES, _MAX_BYTES = 128, 4 << 20, 512 << 20
 _MAX_DECIMALS, _MAX_HALVES = 18, 60
 _MAX_INT = (1 << 63) - 1
 _NS_PER_US = 1000
@@ -94,26 +103,41 @@ class ColumnsFile:
         #: Columns of a database that the host looked for, by table, in lower case; None is all of them.
         self.wanted = head.wanted
         self._columns = {column.name: column for column in head.columns}
-        if len(self._columns) < len(head.columns):
-            raise _damaged("two columns of one name")
+        self._order = {column.name: place for place, column in enumerate(head.columns)}
+        _require_bounds(head, self._order, len(content))
         self._planes = _planes(head, memoryview(content)[begin:])
         self._ints: dict[str, npt.NDArray[np.int64]] = {}
         self._compiled = compiled()  # a rank has fifty columns, and the choice lies in the environment
 
     def ints(self, name: str) -> npt.NDArray[np.int64]:
         """Return whole numbers, or points in time in ns."""
-        if name in self._ints:
-            return self._ints[name]
-        column = self._column(name, "ints", "stamps")
+        if name not in self._ints:
+            for column in self._with_bases(name):
+                if column.name not in self._ints:
+                    self._ints[column.name] = self._near_bases(column)
+        return self._ints[name]
+
+    def _with_bases(self, name: str) -> list[Column]:
+        """Return a column behind those that it is told by, and these behind their own."""
+        found: dict[str, Column] = {}
+        level: tuple[str, ...] = (name,)
+        for _ in range(_MAX_DEPTH):
+            columns = {one: self._column(one, "ints", "stamps") for one in level}
+            found.update(columns)
+            level = tuple(base for column in columns.values() for base in column.base)
+            if not level:
+                return sorted(found.values(), key=lambda column: self._order[column.name])
+        raise _damaged(f"columns told by each other, more than {_MAX_DEPTH} deep")
+
+    def _near_bases(self, column: Column) -> npt.NDArray[np.int64]:
         whole = self._whole(column)
         if column.form == "stamps":
             whole = (whole >> 2) * _NS_PER_US + _QUARTERS_NS[whole & 3]
-        for base in self._bases(column):
-            known = self.ints(base)
+        for base in column.base:
+            known = self._ints[base]
             if len(known) != len(whole):
-                raise _damaged(f"column {name!r}")
+                raise _damaged(f"column {column.name[:40]!r}")
             whole = whole + known
-        self._ints[name] = whole
         return whole
 
     def floats(self, name: str) -> npt.NDArray[np.float64]:
@@ -184,16 +208,6 @@ class ColumnsFile:
             raise _damaged(f"column {name!r}")
         return places
 
-    def _bases(self, column: Column) -> tuple[str, ...]:
-        """Return the columns that this one is told by. They stand before it: a circle would never end."""
-        if not column.base:
-            return ()
-        order = list(self._columns)
-        place = order.index(column.name)
-        if any(one not in order[:place] for one in column.base):
-            raise _damaged(f"column {column.name[:40]!r}")
-        return column.base
-
     def _whole(self, column: Column) -> npt.NDArray[np.int64]:
         planes, module = self._planes[column.name], self._compiled
         if column.n and planes and module is not None and _is_on_grid(column):
@@ -226,12 +240,33 @@ def _is_on_grid(column: Column) -> bool:
     return 1 <= column.step <= _MAX_INT and -_MAX_INT - 1 <= column.begin <= _MAX_INT
 
 
+def _require_bounds(head: _Head, order: Mapping[str, int], n_bytes: int) -> None:
+    """Raise BadFileError where a head asks for more than a file of `n_bytes` holds; nothing is unpacked."""
+    if len(head.columns) > _MAX_COLUMNS:
+        raise _damaged(f"more than {_MAX_COLUMNS} columns")
+    if len(order) < len(head.columns):
+        raise _damaged("two columns of one name")
+    n_taken = n_numbers = 0
+    for column in head.columns:
+        # Bases stand before what is told by them: a circle would never end.
+        are_before = all(order.get(base, _MAX_COLUMNS) < order[column.name] for base in column.base)
+        if not (0 <= column.n <= _MAX_ROWS and 0 <= column.n_planes <= N_BYTES):
+            raise _damaged(f"column {column.name[:40]!r}: {column.n} rows of {column.n_planes} bytes")
+        if len(column.base) > _MAX_BASES or not are_before:
+            raise _damaged(f"column {column.name[:40]!r} is told by others that do not stand before it")
+        n_numbers += column.n
+        n_taken += column.n * (N_BYTES + column.n_planes)
+    # No number without a byte in the file that it was read from, but for some words about all of it.
+    if n_numbers > head.source_bytes + _WORDS or n_taken > min(
+        _LEAST_BYTES + _MAX_EXPANSION * n_bytes, _MAX_BYTES
+    ):
+        raise _damaged(f"{n_numbers} numbers in {n_bytes} bytes: more than any file holds")
+
+
 def _planes(head: _Head, body: memoryview) -> dict[str, list[memoryview]]:
     """Return the planes of each column, by its name."""
     for column in head.columns:
-        # No row without a byte in the file that it was read from.
-        is_one = 0 <= column.n <= head.source_bytes and 0 <= column.n_planes <= N_BYTES
-        if not is_one or len(column.alone) not in (0, column.n_planes) or min(column.alone, default=0) < 0:
+        if len(column.alone) not in (0, column.n_planes) or min(column.alone, default=0) < 0:
             raise _damaged(f"column {column.name[:40]!r}")
     n_alone = sum(sum(column.alone) for column in head.columns)
     if head.pool < 0 or head.pool + n_alone != len(body):

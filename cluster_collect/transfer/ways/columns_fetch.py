@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import LostConnectionError, NoColumnsError
@@ -25,9 +25,10 @@ _MOST_REDUCED_BYTES = 1 << 16
 class _ColumnsStream:
     """The unpacked stream: a line that says whether the reader works, then the archive."""
 
-    def __init__(self, archive: ArchiveStream) -> None:
+    def __init__(self, archive: ArchiveStream, when_ready: Callable[[], None]) -> None:
         self._line = b""
         self._archive = archive
+        self._when_ready = when_ready
 
     def feed(self, data: bytes | memoryview) -> None:
         """Take unpacked bytes."""
@@ -43,6 +44,7 @@ class _ColumnsStream:
             if line + end != READY:
                 raise NoColumnsError("the reader did not start on the host")
             self._line, data = READY, rest
+            self._when_ready()
         self._archive.feed(data)
 
     @property
@@ -61,13 +63,15 @@ async def fetch_columns(
     intake: Intake,
     shell: RunningCommand | None,
     options: CollectOptions,
+    when_ready: Callable[[], None],
 ) -> tuple[dict[bytes, RemoteEntry], bytes, Set[bytes]]:
     """Fetch `files` into `intake`, the large ones as columns.
 
     Returns what the host lists afterwards, what the reader says of files that it could not open, and those
     that came as they are because they take more time or memory than their reader has.
 
-    `shell` is that of `stream_from`. Where anything but the connection goes wrong, what came is removed.
+    `shell` is that of `stream_from`; `when_ready` is called when the reader has begun. Where anything but the
+    connection goes wrong, what came is removed.
 
     Raises:
         NoColumnsError: the host does not run our reader.
@@ -91,11 +95,12 @@ async def fetch_columns(
         source.pattern,
     )
     sink = TarIntake(files, intake, takes_columns=True)
-    trailer = Trailer(program.marker, source.max_entries, MAX_ARCHIVE_PADDING)
+    known = {file.entry.path: file.entry for file in files}
+    trailer = Trailer(program.marker, source.max_entries, MAX_ARCHIVE_PADDING, known)
     sizes = {file.entry.path: _announced(file) for file in files}
     suffixes = ("", SUFFIX, UNREAD_SUFFIX)
     requested = {path + end.encode(): size for path, size in sizes.items() for end in suffixes}
-    stream = _ColumnsStream(ArchiveStream(requested, sink, trailer))
+    stream = _ColumnsStream(ArchiveStream(requested, sink, trailer, source.brought), when_ready)
     is_sound = False
     try:
         result = await stream_from(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from cluster_collect.entries import RemoteEntry
@@ -20,7 +21,15 @@ _MAX_PADDING_BYTES = 64
 class _Rest:
     """The unpacked stream: as many bytes as are missing, and then the trailer."""
 
-    def __init__(self, incoming: IncomingFile, n_bytes: int, trailer: Trailer, intake: Intake) -> None:
+    def __init__(
+        self,
+        incoming: IncomingFile,
+        n_bytes: int,
+        trailer: Trailer,
+        intake: Intake,
+        brought: Callable[[int], None],
+    ) -> None:
+        self._brought = brought
         self._incoming = incoming
         self._n_missing = n_bytes
         self._trailer = trailer
@@ -33,8 +42,9 @@ class _Rest:
             self._n_missing -= len(content)
             self._intake.received(len(content))
             self._intake.write(self._incoming, content)
-        if after:
-            self._trailer.feed(bytes(after))
+        n_listed = self._trailer.feed(bytes(after)) if after else 0
+        if len(content) + n_listed:
+            self._brought(len(content) + n_listed)
 
 
 async def fetch_rest(
@@ -49,11 +59,12 @@ async def fetch_rest(
         HostError: the stream broke; what came of it is kept.
     """
     entry = placed.entry
-    incoming = await intake.resume(placed, lambda: source.book(0))
+    incoming = await intake.resume(placed, lambda: source.brought(0))
     begin = incoming.n_bytes
     program = rest_program(source.profiler_root, entry, begin, source.codec, source.niceness)
-    trailer = Trailer(program.marker, max_entries=1, max_padding=_MAX_PADDING_BYTES)
-    rest = _Rest(incoming, entry.size_bytes - begin, trailer, intake)
+    known = {entry.path: entry}
+    trailer = Trailer(program.marker, 1, _MAX_PADDING_BYTES, known)
+    rest = _Rest(incoming, entry.size_bytes - begin, trailer, intake, source.brought)
     try:
         await stream_from(source, shell, program, rest.feed, trailer, intake.note_down)
         if not trailer.listing.complete:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import HostileDataError, RemoteFailureError
@@ -21,9 +21,19 @@ _SLACK_BYTES = 128 << 20
 
 
 class ArchiveStream:
-    """The unpacked stream: archive and trailer; bounded as a whole by the announced sizes in `requested`."""
+    """The unpacked stream: archive and trailer; bounded as a whole by the announced sizes in `requested`.
 
-    def __init__(self, requested: Mapping[bytes, int], sink: TarIntake, trailer: Trailer) -> None:
+    `brought` is told of content of files, and of what is listed behind them.
+    """
+
+    def __init__(
+        self,
+        requested: Mapping[bytes, int],
+        sink: TarIntake,
+        trailer: Trailer,
+        brought: Callable[[int], None],
+    ) -> None:
+        self._brought = brought
         overhead_bytes = _OVERHEAD_BYTES_PER_ENTRY * len(requested) + _SLACK_BYTES
         self._left_bytes = 2 * sum(requested.values()) + overhead_bytes
         self._parser = TarParser(requested, sink)
@@ -34,9 +44,13 @@ class ArchiveStream:
         self._left_bytes -= len(data)
         if self._left_bytes < 0 and not self._parser.finished:
             raise HostileDataError("the host sends more than it announced")
+        n_before = self._parser.n_content_bytes
         rest = self._parser.feed(data)
+        n_bytes = self._parser.n_content_bytes - n_before
         if len(rest):
-            self._trailer.feed(bytes(rest))
+            n_bytes += self._trailer.feed(bytes(rest))
+        if n_bytes:
+            self._brought(n_bytes)
 
 
 async def fetch_by_tar(
@@ -57,7 +71,7 @@ async def fetch_by_tar(
     known = {placed.entry.path: placed.entry for placed in files}
     trailer = Trailer(program.marker, source.max_entries, MAX_ARCHIVE_PADDING, known)
     requested = {file.entry.path: file.entry.size_bytes for file in files}
-    stream = ArchiveStream(requested, sink, trailer)
+    stream = ArchiveStream(requested, sink, trailer, source.brought)
     try:
         result = await stream_from(source, shell, program, stream.feed, trailer, intake.note_down)
     except HostileDataError:

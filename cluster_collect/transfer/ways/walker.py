@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
+from cluster_collect.allowance import Allowance
 from cluster_collect.entries import (
-    MAX_PATH_BYTES_PER_HOST,
     Link,
     RemoteEntry,
     is_capture,
@@ -17,8 +17,9 @@ from cluster_collect.entries import (
     unsafe_because,
 )
 from cluster_collect.faults import HostileDataError, NoProfilerRootError, RemoteFailureError
+from cluster_collect.remote.host_stream import HostSource
 from cluster_collect.selection.select import PlacedFile
-from cluster_collect.store.incoming import FileRefusedError
+from cluster_collect.store.incoming import FileRefusedError, IncomingFile
 from cluster_collect.transfer.ways.intake import Intake
 from cluster_collect.transports.protocol import RemoteFiles
 from cluster_collect.watchdog import cancelled
@@ -44,7 +45,7 @@ class Walked:
 async def walk(
     files: RemoteFiles,
     profiler_root: bytes,
-    max_entries: int,
+    allowance: Allowance,
     walked: Walked,
     received: Callable[[int], None],
 ) -> list[RemoteEntry]:
@@ -58,36 +59,28 @@ async def walk(
     """
     try:
         root = walked.root = await files.real_path(profiler_root)
-        level = [(b"", await files.scan(root, max_entries))]
+        level = [(b"", await files.scan(root, allowance))]
         received(_BYTES_OF_A_SCAN)
         for part in walked.pattern.split(b"/") if walked.pattern else ():
-            level = await _matching(files, root, level, part, max_entries)
+            level = await _matching(files, root, level, part, allowance)
     except RemoteFailureError as error:
         raise NoProfilerRootError(
             f"{profiler_root.decode(errors='replace')}: {error.message}", "check profiler_root of this host"
         ) from None
     found: list[RemoteEntry] = []
-    n_entries = n_path_bytes = 0
     for _ in range(_MAX_DEPTH):
         directories: list[bytes] = []
         for prefix, names in level:
-            n_entries += len(names)
-            if n_entries > max_entries:
-                raise HostileDataError(f"the listing holds more than {max_entries} entries")
             for name in names:
                 _require_bare_name(name.path)
                 path = prefix + name.path
-                n_path_bytes += len(path)
-                if n_path_bytes > MAX_PATH_BYTES_PER_HOST:
-                    raise HostileDataError(
-                        f"the listing holds more than {MAX_PATH_BYTES_PER_HOST >> 20} MiB of names"
-                    )
+                allowance.take_bytes(len(prefix))
                 if name.kind == "d":
                     directories.append(path)
                 else:
                     found.append(replace(name, path=path))
                     is_nested = any(path.startswith(link.path + b"/") for link in walked.links)
-                    if name.kind == "l" and not is_nested and await _link(files, path, max_entries, walked):
+                    if name.kind == "l" and not is_nested and await _link(files, path, allowance, walked):
                         directories.append(path)
         if not directories:
             return found
@@ -95,7 +88,7 @@ async def walk(
             files,
             root,
             directories,
-            max_entries=max_entries,
+            allowance=allowance,
             unreadable=walked.unreadable,
             received=received,
         )
@@ -107,7 +100,7 @@ async def _matching(
     root: bytes,
     level: Sequence[tuple[bytes, list[RemoteEntry]]],
     pattern: bytes,
-    max_entries: int,
+    allowance: Allowance,
 ) -> list[tuple[bytes, list[RemoteEntry]]]:
     """Go down into the directories whose name matches one part of a pattern."""
     below = []
@@ -116,11 +109,11 @@ async def _matching(
             if name.kind == "d" and fnmatchcase(name.path, pattern):
                 _require_bare_name(name.path)
                 path = prefix + name.path
-                below.append((path + b"/", await files.scan(root + b"/" + path, max_entries)))
+                below.append((path + b"/", await files.scan(root + b"/" + path, allowance)))
     return below
 
 
-async def _link(files: RemoteFiles, path: bytes, max_entries: int, walked: Walked) -> bool:
+async def _link(files: RemoteFiles, path: bytes, allowance: Allowance, walked: Walked) -> bool:
     """Note a link that leads to a directory, or nowhere; return whether what lies behind it is listed too."""
     here = walked.root + b"/" + path
     try:
@@ -132,7 +125,7 @@ async def _link(files: RemoteFiles, path: bytes, max_entries: int, walked: Walke
         walked.links.append(Link(path, target))  # a circle
         return False
     try:
-        names = await files.scan(here, max_entries)
+        names = await files.scan(here, allowance)
     except RemoteFailureError:  # a file, or nothing
         try:
             await files.stat(target)
@@ -158,13 +151,13 @@ async def _scan_all(
     root: bytes,
     directories: Sequence[bytes],
     *,
-    max_entries: int,
+    allowance: Allowance,
     unreadable: list[bytes],
     received: Callable[[int], None],
 ) -> list[tuple[bytes, list[RemoteEntry]]]:
     async def scan(directory: bytes) -> tuple[bytes, list[RemoteEntry]]:
         try:
-            names = await files.scan(root + b"/" + directory, max_entries)
+            names = await files.scan(root + b"/" + directory, allowance)
         except RemoteFailureError:
             unreadable.append(directory)
             return directory + b"/", []
@@ -183,25 +176,24 @@ async def _appending(
 
 
 async def fetch_by_walker(
-    files: RemoteFiles,
-    profiler_root: bytes,
-    wanted: Sequence[PlacedFile],
-    intake: Intake,
-    book: Callable[[int], float],
+    files: RemoteFiles, source: HostSource, wanted: Sequence[PlacedFile], intake: Intake
 ) -> dict[bytes, RemoteEntry]:
     """Fetch `wanted` into `intake`; return each file's entry as it was after its last byte was read."""
-    root = await files.real_path(profiler_root)
+    root = await files.real_path(source.profiler_root)
     after: dict[bytes, RemoteEntry] = {}
 
     async def fetch(placed: PlacedFile) -> None:
         entry = placed.entry
-        is_begun = intake.cut_bytes(placed) > 0
-        incoming = await intake.resume(placed, lambda: book(0)) if is_begun else intake.begin(placed)
+        if intake.cut_bytes(placed) > 0:
+            incoming: IncomingFile | None = await intake.resume(placed, lambda: source.brought(0))
+        else:
+            incoming = intake.begin(placed)
         if incoming is None:
             return
 
         def receive(data: bytes) -> float:
-            pause_s = book(len(data))
+            pause_s = source.book(len(data))
+            source.brought(len(data))
             intake.received(len(data))
             intake.write(incoming, data)
             return pause_s

@@ -71,6 +71,7 @@ def test_nothing_is_taken_from_a_stream_that_was_cancelled(has_shell: bool) -> N
         follow=(),
         pattern=b"",
         book=lambda _: 0.0,
+        brought=lambda _: None,
         tell_clock=lambda _: None,
     )
     taken: list[bytes] = []
@@ -82,7 +83,7 @@ def test_nothing_is_taken_from_a_stream_that_was_cancelled(has_shell: bool) -> N
                 command if has_shell else None,
                 PROGRAM,
                 lambda data: taken.append(bytes(data)),
-                Trailer(b"END", max_entries=1, max_padding=0),
+                Trailer(b"END", max_entries=1, max_padding=0, known={}),
                 lambda: None,
             )
         )

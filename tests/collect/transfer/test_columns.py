@@ -58,7 +58,7 @@ def test_large_files_come_as_columns_in_their_place(
 ) -> None:
     spec = spec_for(lab, server, host_root, transport=transport)
     outcome = only_host(collected(spec, tmp_path / "run", COLUMNS))
-    assert (outcome.state, outcome.raw_because) == ("complete", "")
+    assert (outcome.state, outcome.raw_because) == ("complete", ""), outcome.reason
     whole = only_host(collected(spec, tmp_path / "raw", RAW))
     assert [file.source for file in outcome.files] == [file.source for file in whole.files]
     for file, raw in zip(outcome.files, whole.files, strict=True):
@@ -121,7 +121,7 @@ def test_a_damaged_file_travels_as_it_is(
     damaged = next(root.rglob("communication.json"))
     damaged.write_bytes(damaged.read_bytes()[:-100])
     outcome = only_host(collected(spec_for(lab, server, root), tmp_path / "run", COLUMNS))
-    assert (outcome.state, outcome.raw_because) == ("complete", "")
+    assert (outcome.state, outcome.raw_because) == ("complete", ""), outcome.reason
     (file,) = (one for one in outcome.files if one.source == os.path.relpath(damaged, root))
     assert file.reduced_from_bytes is None
     assert (tmp_path / "run" / file.path).read_bytes() == damaged.read_bytes()
@@ -132,7 +132,7 @@ def test_files_of_r1_come_as_columns(lab: SshLab, server: SshServer, tmp_path: P
     run = write_small_run(tmp_path / "source", form="r1", steps=12)
     root = run / "cluster_profiler" / "1" / "profiler"
     outcome = only_host(collected(spec_for(lab, server, root), tmp_path / "run", COLUMNS))
-    assert (outcome.state, outcome.raw_because) == ("complete", "")
+    assert (outcome.state, outcome.raw_because) == ("complete", ""), outcome.reason
     reduced = {Path(file.source).name for file in outcome.files if file.reduced_from_bytes is not None}
     assert reduced == {
         name.format(rank)

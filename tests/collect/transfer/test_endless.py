@@ -62,7 +62,7 @@ def test_names_without_end_do_not_fill_the_memory(tmp_path: Path, keys: tuple[Pa
     outcome = met(tmp_path, keys, LongNames(b"", lambda channel, marker: None))
     assert (outcome.failure, outcome.reason) == (
         "hostile-data",
-        "the listing holds more than 96 MiB of names",
+        "the listing holds more than 96 MiB",
     )
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib < 300_000
 

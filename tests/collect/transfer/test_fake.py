@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster_collect.allowance import Allowance
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import (
     DiskFullError,
@@ -50,7 +51,7 @@ class FakeFiles:
     async def real_path(self, path: bytes) -> bytes:
         return b"/root"
 
-    async def scan(self, directory: bytes, max_entries: int) -> list[RemoteEntry]:
+    async def scan(self, directory: bytes, allowance: Allowance) -> list[RemoteEntry]:
         below = directory.removeprefix(b"/root").lstrip(b"/")
         prefix = below + b"/" if below else b""
         names = {path[len(prefix) :].split(b"/")[0] for path in self.content if path.startswith(prefix)}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cluster_collect.allowance import Allowance
 from cluster_collect.entries import RemoteEntry, kind_letter
-from cluster_collect.faults import HostileDataError
 from cluster_collect.transports.protocol import Receive
 from cluster_collect.transports.read_ahead import read_in_order
 from cluster_collect.transports.ssh.by_asyncssh.errors import our_errors
@@ -23,15 +23,14 @@ class AsyncsshFiles:
             found = await self._client.realpath(home_free)
         return found if isinstance(found, bytes) else str(found).encode()
 
-    async def scan(self, directory: bytes, max_entries: int) -> list[RemoteEntry]:
+    async def scan(self, directory: bytes, allowance: Allowance) -> list[RemoteEntry]:
         """Return what lies in a directory."""
         entries: list[RemoteEntry] = []
         with our_errors():
             async for name in self._client.scandir(directory):
                 if name.filename not in (b".", b".."):
+                    allowance.take_entry(len(name.filename))
                     entries.append(_entry(bytes(name.filename), name.attrs))  # type: ignore[arg-type]
-                    if len(entries) > max_entries:
-                        raise HostileDataError(f"a directory holds more than {max_entries} entries")
         return entries
 
     async def stat(self, path: bytes) -> RemoteEntry:

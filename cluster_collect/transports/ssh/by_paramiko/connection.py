@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+from functools import partial
 
 import paramiko
 
@@ -128,7 +129,7 @@ class ParamikoCommand:
     def _receive_all(self) -> int:
         channel = self._channel
         while data := channel.recv(_READ_BYTES):
-            in_loop(self._loop, self._deliver(data))
+            in_loop(self._loop, partial(self._deliver, data))
             while channel.recv_stderr_ready():
                 self._errors += channel.recv_stderr(_READ_BYTES)[: MAX_ERROR_BYTES - len(self._errors)]
         while more := channel.recv_stderr(_READ_BYTES):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
+from functools import partial
 from typing import Any
 
 import paramiko
+from paramiko.sftp import CMD_CLOSE, CMD_OPENDIR, CMD_READDIR, CMD_REALPATH
 
+from cluster_collect.allowance import Allowance
 from cluster_collect.entries import RemoteEntry, kind_letter
-from cluster_collect.faults import HostileDataError, RemoteFailureError
 from cluster_collect.threads import in_loop, in_thread
 from cluster_collect.transports.protocol import Receive
 from cluster_collect.transports.ssh.by_paramiko.errors import ERRORS, closed, translated_sftp
@@ -21,7 +22,11 @@ _PORTION_BYTES = 8 << 20
 
 
 class ParamikoFiles:
-    """SFTP by paramiko, one request after the other but within a file; names must be UTF-8 for it."""
+    """SFTP by paramiko, one request after the other but within a file; paths stay bytes.
+
+    paramiko reads the names in answers as UTF-8 and fails where one is not, so that answers that hold names
+    are read here.
+    """
 
     def __init__(self, client: paramiko.SFTPClient) -> None:
         self._client = client
@@ -31,10 +36,6 @@ class ParamikoFiles:
         async with self._turn:
             try:
                 return await in_thread(call, *arguments)
-            except UnicodeDecodeError:
-                raise RemoteFailureError(
-                    "a name is not UTF-8, which paramiko cannot read", "use transport: asyncssh"
-                ) from None
             except ERRORS as error:
                 raise (lost("", str(error)) if self._is_cut() else translated_sftp(error)) from None
 
@@ -42,20 +43,46 @@ class ParamikoFiles:
         channel = self._client.get_channel()
         return channel is None or channel.closed or not channel.get_transport().is_active()
 
+    def _ask(self, kind: Any, what: bytes) -> paramiko.Message:
+        """Ask one question, and return the answer as bytes that are not read yet."""
+        client: Any = self._client  # it has no public way to that
+        _, answer = client._request(kind, what)
+        assert isinstance(answer, paramiko.Message)
+        return answer
+
     async def real_path(self, path: bytes) -> bytes:
         """Return the absolute path, links resolved."""
         home_free = path[2:] if path.startswith(b"~/") else b"." if path == b"~" else path
-        return os.fsencode(await self._call(self._client.normalize, os.fsdecode(home_free)))
 
-    async def scan(self, directory: bytes, max_entries: int) -> list[RemoteEntry]:
+        def resolve() -> bytes:
+            answer = self._ask(CMD_REALPATH, home_free)
+            if answer.get_int() != 1:
+                raise paramiko.SFTPError("the path has several names")
+            return bytes(answer.get_string())
+
+        found: bytes = await self._call(resolve)
+        return found
+
+    async def scan(self, directory: bytes, allowance: Allowance) -> list[RemoteEntry]:
         """Return what lies in a directory."""
 
+        attributes_of: Any = paramiko.SFTPAttributes._from_msg  # type: ignore[attr-defined]
+
         def scan() -> list[RemoteEntry]:
-            found = []
-            for attributes in self._client.listdir_iter(os.fsdecode(directory)):
-                found.append(_entry(os.fsencode(attributes.filename), attributes))
-                if len(found) > max_entries:
-                    raise HostileDataError(f"a directory holds more than {max_entries} entries")
+            opened = self._ask(CMD_OPENDIR, directory)
+            handle = opened.get_string()
+            found: list[RemoteEntry] = []
+            try:
+                while True:
+                    answer = self._ask(CMD_READDIR, handle)
+                    for _ in range(answer.get_int()):
+                        name, _long_name = answer.get_string(), answer.get_string()
+                        allowance.take_entry(len(name))
+                        attributes = attributes_of(answer)
+                        if name not in (b".", b".."):
+                            found.append(_entry(name, attributes))
+            except EOFError:
+                self._ask(CMD_CLOSE, handle)
             return found
 
         found: list[RemoteEntry] = await self._call(scan)
@@ -63,7 +90,7 @@ class ParamikoFiles:
 
     async def stat(self, path: bytes) -> RemoteEntry:
         """Return one file's entry."""
-        return _entry(path, await self._call(self._client.lstat, os.fsdecode(path)))
+        return _entry(path, await self._call(self._client.lstat, path))
 
     async def read(self, path: bytes, size_bytes: int, receive: Receive, begin: int = 0) -> None:
         """Read a file in order."""
@@ -75,7 +102,7 @@ class ParamikoFiles:
                 await asyncio.sleep(pause_s)
 
         def read() -> None:
-            with self._client.open(os.fsdecode(path), "rb") as file:
+            with self._client.open(path, "rb") as file:
                 file.seek(begin)
                 for portion in range(begin, size_bytes + 1, _PORTION_BYTES):
                     n_left = min(_PORTION_BYTES, size_bytes + 1 - portion)
@@ -84,7 +111,7 @@ class ParamikoFiles:
                     file.prefetch(portion + n_left)
                     while n_left > 0 and (data := file.read(min(_READ_BYTES, n_left))):
                         n_left -= len(data)
-                        in_loop(loop, deliver(data))
+                        in_loop(loop, partial(deliver, data))
                     if n_left:
                         return
 

@@ -1,0 +1,221 @@
+"""Columns files that lie about themselves: each is refused by its head, before memory or time is taken."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cluster_analysis.sources.columns.columns_file import ColumnsFile
+from cluster_analysis.sources.errors import BadFileError
+from cluster_reduce.communication import reduce_communication
+from cluster_reduce.form import HEAD_WORDS, SCHEMA
+from tests.analysis.sources.test_columns import OPERATORS
+
+Head = dict[str, Any]
+
+
+def parts_of(content: bytes) -> tuple[Head, bytes]:
+    length, _, packed = content.partition(b"\n")[2].partition(b"\n")
+    n_bytes = int(length)
+    return json.loads(zlib.decompressobj(zdict=HEAD_WORDS).decompress(packed[:n_bytes])), packed[n_bytes:]
+
+
+def file_of(head: Head | str, body: bytes) -> bytes:
+    """A columns file whose checksum is right, whatever else is not."""
+    if not isinstance(head, str):
+        head = json.dumps({**head, "crc32": zlib.crc32(body)})
+    packer = zlib.compressobj(9, zdict=HEAD_WORDS)
+    packed = packer.compress(head.encode()) + packer.flush()
+    return b"%s\n%d\n" % (SCHEMA.encode(), len(packed)) + packed + body
+
+
+def zeros(n_bytes: int) -> bytes:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15, 9)
+    pieces = [packer.compress(bytes(min(1 << 20, n_bytes - at))) for at in range(0, n_bytes, 1 << 20)]
+    return b"".join(pieces) + packer.flush()
+
+
+def ints(name: str, n: int = 0, **more: object) -> Head:
+    return {"name": name, "form": "ints", "n": n, "n_planes": 1, **more}
+
+
+def bomb() -> bytes:
+    """A quarter of a gigabyte of zeros, which would be as many numbers, in 250 KB."""
+    packed = zeros(256 << 20)
+    column = ints("start_ns", 32 << 20, n_planes=8)
+    return file_of(
+        {"kind": "communication", "source_bytes": 1 << 50, "columns": [column], "pool": len(packed)}, packed
+    )
+
+
+def many_small_ones() -> bytes:
+    """Each column is small enough; all together are a gigabyte."""
+    n_rows, n_columns = 1 << 20, 128
+    packed = zeros(n_rows * n_columns)
+    columns = [ints(f"c{n}", n_rows) for n in range(n_columns)]
+    return file_of(
+        {"kind": "communication", "source_bytes": 1 << 50, "columns": columns, "pool": len(packed)}, packed
+    )
+
+
+def with_columns(columns: list[Head]) -> bytes:
+    packed = zeros(0)
+    return file_of(
+        {"kind": "communication", "source_bytes": 1 << 50, "columns": columns, "pool": len(packed)}, packed
+    )
+
+
+def many_bases() -> bytes:
+    n = 60_000
+    return with_columns([*(ints(f"c{at}") for at in range(n)), ints("start_ns", base=[f"c{n - 1}"] * 40_000)])
+
+
+def some_columns_with_many_bases() -> bytes:
+    n = 10_000
+    return with_columns([*(ints(f"c{at}") for at in range(n)), ints("start_ns", base=[f"c{n - 1}"] * 40_000)])
+
+
+def a_chain() -> bytes:
+    chain = [ints(f"c{at}", base=[f"c{at - 1}"]) for at in range(1, 5000)]
+    return with_columns([ints("c0"), *chain, ints("start_ns", base=["c4999"])])
+
+
+def a_circle() -> bytes:
+    return with_columns([ints("start_ns", base=["start_ns"])])
+
+
+def a_head_of_sixty_megabytes() -> bytes:
+    return file_of({"kind": "A" * (60 << 20), "source_bytes": 1, "columns": [], "pool": 0}, b"")
+
+
+def a_deep_head() -> bytes:
+    return file_of('{"kind":' + "[" * 200_000 + "]" * 200_000 + "}", b"")
+
+
+@pytest.mark.parametrize(
+    ("lie", "said"),
+    [
+        (bomb, "33554432 rows"),
+        (many_small_ones, "more than any file holds"),
+        (many_bases, "more than 20000 columns"),
+        (some_columns_with_many_bases, "told by others"),
+        (a_chain, "more than 8 deep"),
+        (a_circle, "do not stand before it"),
+        (a_head_of_sixty_megabytes, "columns:"),
+        (a_deep_head, "columns:"),
+    ],
+)
+def test_a_file_that_says_too_much_of_itself_is_refused(
+    tmp_path: Path, lie: Callable[[], bytes], said: str
+) -> None:
+    path = tmp_path / "communication.json.columns"
+    path.write_bytes(lie())
+    with pytest.raises(BadFileError) as refused:
+        ColumnsFile(path, "communication").ints("start_ns")
+    assert said in str(refused.value.why)
+
+
+#: Reads a file as the analysis would, and says what that took at most, in KiB.
+READING = """
+import sys
+from pathlib import Path
+from cluster_analysis.sources.columns.columns_file import ColumnsFile
+from cluster_analysis.sources.errors import BadFileError
+
+def most_kib():  # not getrusage: that begins with what the parent had
+    return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
+
+before = most_kib()
+try:
+    file = ColumnsFile(Path(sys.argv[1]), "communication")
+    for name in sys.argv[2:]:
+        file.ints(name)
+except BadFileError as error:
+    print(error.why, file=sys.stderr)
+print(most_kib() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lie", [bomb, many_small_ones, many_bases, a_head_of_sixty_megabytes])
+def test_no_file_takes_more_memory_than_a_real_one(tmp_path: Path, lie: Callable[[], bytes]) -> None:
+    path = tmp_path / "communication.json.columns"
+    path.write_bytes(lie())
+    done = subprocess.run(
+        [sys.executable, "-c", READING, str(path), "start_ns", "c0", "c1"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) < 100_000
+
+
+@pytest.mark.slow
+def test_the_largest_file_that_is_believed_fits_into_a_gigabyte(tmp_path: Path) -> None:
+    n_rows, n_columns = 10_000_000, 5
+    packed = zeros(n_rows * n_columns)
+    columns = [ints(f"c{n}", n_rows, is_delta=True, begin=1, step=3) for n in range(n_columns)]
+    # What cannot be compressed makes the file as large as a real one would be.
+    noise = b"".join(n.to_bytes(4, "little") for n in range(1_100_000))
+    columns.append(ints("letters", len(noise), alone=[len(noise)]))
+    head = {"kind": "communication", "source_bytes": 1 << 50, "columns": columns, "pool": len(packed)}
+    path = tmp_path / "communication.json.columns"
+    path.write_bytes(file_of(head, packed + noise))
+    done = subprocess.run(
+        [sys.executable, "-c", READING, str(path), *(f"c{n}" for n in range(n_columns))],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not done.stderr
+    assert 300_000 < int(done.stdout) < 1_000_000
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text(max_size=5) | st.floats(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+GOOD_HEAD, GOOD_BODY = parts_of(reduce_communication(json.dumps(OPERATORS).encode()))
+PLACES = st.tuples(
+    st.integers(0, len(GOOD_HEAD["columns"]) - 1),
+    st.sampled_from(["n", "n_planes", "alone", "begin", "step", "base", "form", "is_delta", "n_decimals"]),
+    st.sampled_from([0, 1, -1, 9, 2**31, 2**62, -(2**63), 2**70, [], ["start_ns"], ["name"], "ints", "bytes"])
+    | JSON,
+)
+
+
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, *HealthCheck]
+)
+@given(changes=st.lists(PLACES, min_size=1, max_size=4), cut=st.integers(0, 40))
+def test_whatever_a_head_says_the_file_is_read_or_called_damaged(
+    tmp_path: Path, changes: list[tuple[int, str, object]], cut: int
+) -> None:
+    head = json.loads(json.dumps(GOOD_HEAD))
+    for place, key, value in changes:
+        head["columns"][place][key] = value
+    path = tmp_path / "communication.json.columns"
+    path.write_bytes(file_of(head, GOOD_BODY[: len(GOOD_BODY) - (cut if cut < 5 else 0)]))
+    before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try:
+        file = ColumnsFile(path, "communication")
+        for column in head["columns"]:
+            for read in (file.ints, file.floats, file.names, file.texts):
+                try:
+                    read(str(column["name"]))
+                except BadFileError:
+                    continue
+    except BadFileError:
+        return
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib < 200_000

@@ -1,0 +1,184 @@
+"""Hosts that lie so that a call never ends, or fills the memory: each costs itself and nobody else.
+
+Every class is one lie. What is short here is long by default; the words and the order are the same.
+"""
+
+from __future__ import annotations
+
+import json
+import tarfile
+import time
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import paramiko
+import pytest
+
+from cluster_collect.spec import CollectOptions
+from demo.sshd import SshLab
+from tests.collect.helpers import FULL, collected, host_tree, make_capture, spec_for, tree
+from tests.collect.liar import LISTING, TOOLS, Liar, entry, liars_spec, met
+from tests.collect.paramiko_server import ParamikoServer
+
+pytestmark = pytest.mark.slow  # many servers are started
+
+#: A host that brings nothing for a second is given up, and the patience with one is over after five.
+SHORT = replace(
+    FULL, n_attempts=2, listing_deadline_s=1.0, progress_deadline_s=1.0, give_up_s=2.0, patience_s=5.0
+)
+
+
+def now_and_then(channel: paramiko.Channel, data: bytes, pause_s: float = 0.1) -> None:
+    """Send until the collector hangs up."""
+    with suppress(OSError):
+        while True:
+            channel.sendall(data)
+            time.sleep(pause_s)
+
+
+@dataclass
+class Reports(Liar):
+    """Never comes to its listing: it goes on with one record."""
+
+    record: bytes = b""
+
+    def answer(self, channel: paramiko.Channel, marker: bytes) -> None:
+        now_and_then(channel, self.record)
+
+
+@dataclass
+class Lists(Liar):
+    """Never comes to the end of its listing."""
+
+    record: bytes = b""
+    pause_s: float = 0.0
+    n_sent: int = field(default=0)
+
+    def answer(self, channel: paramiko.Channel, marker: bytes) -> None:
+        channel.sendall(TOOLS + b"listing\0")
+        with suppress(OSError):
+            while True:
+                channel.sendall(b"".join(self.record % (self.n_sent + n) for n in range(20)))
+                self.n_sent += 20
+                time.sleep(self.pause_s)
+
+
+def nothing(channel: paramiko.Channel, marker: bytes) -> None:
+    """Send no file."""
+
+
+@pytest.mark.parametrize("record", [b"tool tar tar (GNU tar) 1.34\0", b"clock 1\0", b"status 0\0"])
+def test_a_host_that_repeats_its_report_is_ended(
+    tmp_path: Path, keys: tuple[Path, Path], record: bytes
+) -> None:
+    outcome = met(tmp_path, keys, Reports(b"", nothing, record=record), options=SHORT)
+    assert outcome.failure == "hostile-data"
+    assert "twice" in outcome.reason
+
+
+@pytest.mark.parametrize("record", [b"link + l%%d_%b//t%b\0", b"f 1 1.0 a_ascend_pt/%%d%b/%b\0"])
+def test_all_that_is_listed_is_bounded_by_bytes(
+    tmp_path: Path, keys: tuple[Path, Path], record: bytes
+) -> None:
+    """No record is too long and their number is small: together they would be eight gigabytes."""
+    long = record % (b"y" * 200, b"/".join([b"z" * 250] * (60 if record.startswith(b"link") else 10)))
+    outcome = met(tmp_path, keys, Lists(b"", nothing, record=long), options=replace(SHORT, patience_s=120.0))
+    assert (outcome.failure, outcome.reason) == ("hostile-data", "the listing holds more than 96 MiB")
+
+
+def test_one_name_now_and_then_is_listed_no_longer_than_the_patience_lasts(
+    tmp_path: Path, keys: tuple[Path, Path]
+) -> None:
+    liar = Lists(b"", nothing, record=b"f 1 1.0 a_ascend_pt/%d" + b"y" * 150 + b"\0", pause_s=0.3)
+    outcome = met(tmp_path, keys, liar, options=SHORT)
+    assert outcome.failure == "deadline"
+    assert "brought little" in outcome.reason
+
+
+_EMPTY_GZIP = zlib.compressobj(wbits=31)
+_GZIP_THAT_ENDS = _EMPTY_GZIP.compress(b"") + _EMPTY_GZIP.flush()
+
+
+def behind_the_end(channel: paramiko.Channel, marker: bytes) -> None:
+    channel.sendall(_GZIP_THAT_ENDS)
+    now_and_then(channel, bytes(4000))
+
+
+def skippable_frames(channel: paramiko.Channel, marker: bytes) -> None:
+    now_and_then(channel, b"\x50\x2a\x4d\x18" + (2000).to_bytes(4, "little") + bytes(2000))
+
+
+def pax_headers(channel: paramiko.Channel, marker: bytes) -> None:
+    info = tarfile.TarInfo("pax")
+    info.type, info.size = b"g", 9
+    header = info.tobuf(tarfile.GNU_FORMAT) + b"9 a=bcde\n".ljust(512, b"\0")
+    now_and_then(channel, header * 20)
+
+
+def a_tail_without_end(channel: paramiko.Channel, marker: bytes) -> None:
+    channel.sendall(entry("./a_ascend_pt/good.json", b"good") + bytes(1024) + marker + b"\0")
+    now_and_then(channel, b"status 0\0" * 300)
+
+
+def a_file_that_drips(channel: paramiko.Channel, marker: bytes) -> None:
+    channel.sendall(entry("./a_ascend_pt/good.json", b"x" * 1_000_000)[:512])
+    now_and_then(channel, b"x" * 200)
+
+
+@pytest.mark.parametrize(
+    ("lie", "tool", "failure"),
+    [
+        (behind_the_end, b"tool gzip gzip 1\0", "hostile-data"),
+        (skippable_frames, b"tool zstd v1.5\0", "stalled"),
+        (pax_headers, b"", "stalled"),
+        (a_tail_without_end, b"", "hostile-data"),
+        (a_file_that_drips, b"", "deadline"),
+    ],
+)
+def test_bytes_that_are_no_content_are_no_progress(  # type: ignore[no-untyped-def]
+    tmp_path: Path, keys: tuple[Path, Path], lie, tool: bytes, failure: str
+) -> None:
+    @dataclass
+    class Liarly(Liar):
+        def answer(self, channel: paramiko.Channel, marker: bytes) -> None:
+            channel.sendall(TOOLS + tool + b"listing\0" + self.listing + b"end 0\0")
+
+    listing = LISTING.replace(b"f 4", b"f 1000000", 1) if lie is a_file_that_drips else LISTING
+    outcome = met(tmp_path, keys, Liarly(listing, lie), options=SHORT)
+    assert outcome.failure == failure, outcome.reason
+
+
+def test_the_manifest_of_the_others_is_there_while_one_still_drips(
+    own_lab: SshLab, keys: tuple[Path, Path], tmp_path: Path
+) -> None:
+    make_capture(tmp_path / "host")
+    good = own_lab.start("127.0.0.2")
+    manifest = tmp_path / "run" / "manifest.json"
+    seen: list[dict[str, str]] = []
+
+    def drips_until_the_manifest_is_there(channel: paramiko.Channel, marker: bytes) -> None:
+        with suppress(OSError):
+            while not manifest.exists():
+                time.sleep(0.05)
+            seen.append({host["host"]: host["state"] for host in json.loads(manifest.read_text())["hosts"]})
+            channel.close()
+
+    liar = Liar(LISTING, drips_until_the_manifest_is_there)
+    options = replace(FULL, n_attempts=1, interim_s=0.2)
+    public_key = Path(f"{keys[1]}.pub").read_text()
+    with ParamikoServer(keys[0], authorized_keys=public_key, execute=liar) as server:
+        specs = [spec_for(own_lab, good, tmp_path / "host"), liars_spec(server, keys, tmp_path, 2)]
+        first, second = collected(specs, tmp_path / "run", options).hosts
+    assert seen == [{"1": "complete", "2": "failed"}]
+    assert first.state == "complete"
+    assert second.failure == "lost-connection"
+    assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
+
+
+def test_no_lie_keeps_a_call_with_defaults_for_ten_minutes() -> None:
+    options = CollectOptions()
+    assert options.patience_s is not None
+    # The patience ends whatever a host does meanwhile; one step more may be under way when it does.
+    assert options.patience_s + options.connect_deadline_s + options.progress_deadline_s < 600
