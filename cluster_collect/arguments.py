@@ -315,36 +315,21 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--host-deadline", type=seconds, metavar="SECONDS", help="longest time for each host (default: none)"
     )
-    group.add_argument(
-        "--patience",
-        type=seconds,
-        default=_DEFAULTS.patience_s,
-        metavar="SECONDS",
-        help="what each host may take in all, without queues and without the time in which it brings "
-        f"{_DEFAULTS.worthy_bytes_per_s / 1e3:g} kB of content a second (default: {_DEFAULTS.patience_s:g})",
-    )
-    group.add_argument(
-        "--give-up",
-        type=seconds,
-        default=_DEFAULTS.give_up_s,
-        metavar="SECONDS",
-        help="a host that has brought nothing for so long, over all attempts, is not tried again "
-        f"(default: {_DEFAULTS.give_up_s:g})",
-    )
     for name, longest_s, what in (
-        ("connect", _DEFAULTS.connect_deadline_s, "for a connection"),
-        ("login", _DEFAULTS.login_deadline_s, "for logging in"),
-        ("prepare", _DEFAULTS.prepare_deadline_s, "for the prepare command"),
-        ("listing", _DEFAULTS.listing_deadline_s, "without a name from a host that lists its files"),
-        ("progress", _DEFAULTS.progress_deadline_s, "without content from a host"),
+        (
+            "give-up",
+            _DEFAULTS.give_up_s,
+            "a host that has brought nothing for so long, in all attempts, is left",
+        ),
+        ("patience", _DEFAULTS.patience_s, "longest time for a host, beside its content at 250 kB a second"),
+        ("connect-deadline", _DEFAULTS.connect_deadline_s, "longest wait for a connection"),
+        ("login-deadline", _DEFAULTS.login_deadline_s, "longest wait for logging in"),
+        ("prepare-deadline", _DEFAULTS.prepare_deadline_s, "longest wait for the prepare command"),
+        ("listing-deadline", _DEFAULTS.listing_deadline_s, "longest wait for a name of a listing"),
+        ("progress-deadline", _DEFAULTS.progress_deadline_s, "longest wait for content"),
     ):
-        group.add_argument(
-            f"--{name}-deadline",
-            type=seconds,
-            default=longest_s,
-            metavar="SECONDS",
-            help=f"longest wait {what} (default: {longest_s:g})",
-        )
+        text = f"{what} (default: {longest_s:g})"
+        group.add_argument(f"--{name}", type=seconds, default=longest_s, metavar="SECONDS", help=text)
 
 
 def _host_defaults(given: argparse.Namespace) -> dict[str, str | int]:

@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from cluster_collect.faults import HostileDataError
+
 _CAPTURE = re.compile(rb".+_ascend_(?:pt|ms)|PROF_.+", re.DOTALL)
 #: In the captures of PyTorch and MindSpore. Other names hold the number of a device, or no number.
 _RANK = re.compile(
@@ -17,6 +19,8 @@ _RANK = re.compile(
 _DEVICE = re.compile(rb"((?:.*/)?PROF_[^/]+)/device_(\d{1,4})/.*", re.DOTALL)
 _MAX_NAME_BYTES = 255
 _MAX_PATH_BYTES = 3000
+#: Half a million files with the names that profilers write.
+MAX_LISTING_BYTES = 96 << 20
 _SAFE_PART = rb"(?!\.{1,2}(?:/|\Z))[^/\0]{1,%d}" % _MAX_NAME_BYTES
 _SAFE = re.compile(rb"%b(?:/%b)*" % (_SAFE_PART, _SAFE_PART))
 
@@ -137,3 +141,36 @@ def kind_letter(mode: int) -> str:
     """Return find's letter for the type in a file mode."""
     letter = stat.filemode(mode)[0]
     return "f" if letter == "-" else letter
+
+
+class Allowance:
+    """What is left of the entries and bytes that one listing may hold.
+
+    Every byte that is read of it is taken here before anybody looks at it, so that a new kind of record
+    is bounded, too. `max_bytes` counts names where no records travel (SFTP).
+    """
+
+    def __init__(self, max_entries: int, max_bytes: int = MAX_LISTING_BYTES) -> None:
+        self._max_entries = self._left_entries = max_entries
+        self._max_bytes = self._left_bytes = max_bytes
+
+    def take_bytes(self, n_bytes: int) -> None:
+        """So many bytes have come.
+
+        Raises:
+            HostileDataError: these are more than a listing may have.
+        """
+        self._left_bytes -= n_bytes
+        if self._left_bytes < 0:
+            raise HostileDataError(f"the listing holds more than {self._max_bytes >> 20} MiB")
+
+    def take_entry(self, n_bytes: int = 0) -> None:
+        """One more thing is listed, be it a file or a link; `n_bytes` where its name was not counted yet.
+
+        Raises:
+            HostileDataError: these are more than a listing may have.
+        """
+        self._left_entries -= 1
+        if self._left_entries < 0:
+            raise HostileDataError(f"the listing holds more than {self._max_entries} entries")
+        self.take_bytes(n_bytes)

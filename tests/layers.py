@@ -22,7 +22,7 @@ PACKAGES = (
 )
 
 _COLLECTOR = (
-    "cluster_collect.allowance cluster_collect.argument_types cluster_collect.entries "
+    "cluster_collect.argument_types cluster_collect.entries "
     "cluster_collect.failures cluster_collect.faults cluster_collect.progress_events "
     "cluster_collect.sizes cluster_collect.spec cluster_collect.threads cluster_collect.watchdog "
     "cluster_collect.wording"

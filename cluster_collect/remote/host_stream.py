@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from cluster_collect.allowance import Allowance
-from cluster_collect.entries import RemoteEntry
+from cluster_collect.entries import Allowance, RemoteEntry
 from cluster_collect.faults import HostileDataError, LostConnectionError, NoShellError
 from cluster_collect.remote.clock import ClockOffset, Exchange
 from cluster_collect.remote.decompress import Codec, Sink, unpacking

@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from cluster_collect.allowance import Allowance
-from cluster_collect.entries import Link, RemoteEntry
+from cluster_collect.entries import Allowance, Link, RemoteEntry
 from cluster_collect.faults import HostileDataError, NoProfilerRootError, NoShellError
 from cluster_collect.remote.decompress import Codec
 

@@ -6,9 +6,12 @@ import errno
 import hashlib
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Protocol
 
 from cluster_collect.faults import local_error
+from cluster_collect.store.places import Places
 
 #: Files of this size on are resumed when they are cut off.
 LARGE_BYTES = 8 << 20
@@ -30,14 +33,37 @@ class Disk(Protocol):
         """The beginning of a file stays under this name."""
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a file lies: its directory below the run directory, and both its names there."""
+
+    places: Places
+    directory: bytes
+    temporary: bytes
+    final: bytes
+
+    def opened(self) -> AbstractContextManager[int]:
+        """Open the directory, which is made when missing."""
+        return self.places.opened(self.directory)
+
+    @property
+    def temporary_path(self) -> bytes:
+        """Its temporary name below the run directory."""
+        return b"%b/%b" % (self.directory, self.temporary)
+
+    @property
+    def name(self) -> str:
+        """Its final name below the run directory."""
+        return os.fsdecode(b"%b/%b" % (self.directory, self.final))
+
+
 class IncomingFile:
     """A file that is being received."""
 
-    def __init__(self, disk: Disk, descriptor: int, temporary: bytes, final: bytes, has_holes: bool) -> None:
+    def __init__(self, disk: Disk, descriptor: int, place: Place, has_holes: bool) -> None:
         self._disk = disk
         self._descriptor = descriptor
-        self._temporary = temporary
-        self._final = final
+        self._place = place
         self._hash = hashlib.sha256()
         self._n_bytes_before = 0
         self._has_holes = has_holes
@@ -61,7 +87,7 @@ class IncomingFile:
             else:
                 write_all(self._descriptor, data)
         except OSError as error:
-            raise refused(error, os.fsdecode(self._final)) from None
+            raise refused(error, self._place.name) from None
         if is_hole:
             return 0
         self._disk.written(n_bytes)
@@ -83,16 +109,18 @@ class IncomingFile:
             self._is_held = True
         except (OSError, OverflowError) as error:
             self.abandon()
-            raise refused(error, os.fsdecode(self._final)) from None
+            raise refused(error, self._place.name) from None
         return self._hash.hexdigest()
 
     def settle(self) -> None:
         """Give a file that is held its final name."""
         try:
-            os.replace(self._temporary, self._final)
+            with self._place.opened() as directory:
+                names = (self._place.temporary, self._place.final)
+                os.replace(*names, src_dir_fd=directory, dst_dir_fd=directory)
         except OSError as error:
             self.abandon()
-            raise refused(error, os.fsdecode(self._final)) from None
+            raise refused(error, self._place.name) from None
         self._is_held = False
 
     def _end_with_hole(self) -> None:
@@ -108,7 +136,7 @@ class IncomingFile:
             self._is_held = True
         if self._is_held:
             self._is_held = False
-            os.unlink(self._temporary)
+            self._place.places.remove(self._place.temporary_path)
 
     def put_aside(self) -> int:
         """Keep what has been received if that is much, else remove it; safe to call again, as `abandon`.
@@ -117,7 +145,7 @@ class IncomingFile:
         """
         if self._is_held:
             return 0
-        is_large = os.path.basename(self._temporary).startswith(CUT_PREFIX)
+        is_large = self._place.temporary.startswith(CUT_PREFIX)
         if not is_large or self.n_bytes < LARGE_BYTES:
             self.abandon()
             return 0
@@ -126,7 +154,7 @@ class IncomingFile:
         self._end_with_hole()
         os.close(self._descriptor)
         self._descriptor = -1
-        self._disk.put_aside(self._temporary)
+        self._disk.put_aside(self._place.temporary_path)
         return self.n_bytes - self._n_bytes_before
 
     def take_in_what_is_there(self, alive: Callable[[], object]) -> None:
@@ -152,6 +180,8 @@ def refused(error: OSError | OverflowError, path: str) -> Exception:
     stops_all = local_error(error, path)
     if stops_all is not None:
         return stops_all
+    if error.errno in (errno.ELOOP, errno.ENOTDIR):
+        return FileRefusedError("a symbolic link or a file is in its way in the run directory")
     if error.errno == errno.EFBIG:
         return FileRefusedError("larger than this machine's file system allows")
     return FileRefusedError(f"cannot be stored under its name: {error.strerror}")

@@ -20,6 +20,7 @@ from cluster_run.ids import HostId, ServerId
 from cluster_run.layout import MANIFEST_NAME
 from cluster_run.manifest import CollectedFile, HostOutcome, file_to_json, read_manifest
 
+_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 JOURNAL_NAME = ".cluster-collect.journal"
 #: The manifest of the call before, out of sight while files change under it.
 PREVIOUS_NAME = ".cluster-collect.previous"
@@ -51,7 +52,8 @@ class Journal:
             for file in files.values():
                 self._note_time(file)
         try:
-            self._stream = (run / JOURNAL_NAME).open("ab", buffering=0)
+            descriptor = os.open(run / JOURNAL_NAME, _FLAGS, 0o644)
+            self._stream = os.fdopen(descriptor, "ab", buffering=0)
             if self._is_torn:
                 self._stream.write(b"\n")
         except OSError as error:
@@ -86,8 +88,8 @@ class Journal:
 
     def _read_journal(self) -> None:
         path = self._run / JOURNAL_NAME
-        if not path.exists():
-            return
+        if path.is_symlink() or not path.exists():
+            return  # a link is no journal of ours: it is refused where it would be written
         content = path.read_bytes()
         self._is_torn = content != b"" and not content.endswith(b"\n")
         for line in content.splitlines():

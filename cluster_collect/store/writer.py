@@ -18,7 +18,8 @@ from itertools import count
 from pathlib import Path
 
 from cluster_collect.faults import DiskFullError, NoRoomError, UnwritableError
-from cluster_collect.store.incoming import CUT_PREFIX, IncomingFile, refused, write_all
+from cluster_collect.store.incoming import CUT_PREFIX, IncomingFile, Place, refused, write_all
+from cluster_collect.store.places import Places
 from cluster_collect.wording import format_bytes
 
 PART_PREFIX = ".part-"
@@ -31,8 +32,6 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DOUBTFUL_BYTES = 16 << 10
 _FLAGS_AGAIN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 _MODE = 0o644
-#: Few beside the connections, of which there may be hundreds, and enough for the hosts that send at once.
-_N_OPEN_DIRECTORIES = 64
 
 
 class RunWriter:
@@ -40,14 +39,12 @@ class RunWriter:
 
     def __init__(self, run: Path, min_free_bytes: int) -> None:
         self.run = run
-        self._root = os.fsencode(run)
+        self._places = Places(run)
         self._part_stem = os.fsencode(f"{PART_PREFIX}{os.getpid()}-")
         self._min_free_bytes = min_free_bytes
         self._promised_bytes = 0
         self._unchecked_bytes = 0
         self._numbers = count(1)
-        self._made: set[bytes] = set()
-        self._open: dict[bytes, int] = {}
         self._cut_stem = b"%b%b-" % (CUT_PREFIX, _boot_mark())
         self._cuts: set[bytes] = set()
 
@@ -91,16 +88,13 @@ class RunWriter:
             FileRefusedError: the name cannot be used here.
             ClusterError: the disk is full or the directory cannot be written.
         """
-        final = b"%b/%b" % (self._root, os.fsencode(path))
-        directory = final.rpartition(b"/")[0]
+        place = self._place(path, version)
         try:
             if version:
-                temporary = self._cut_name(directory, version)
-                self._make(directory)
-                self._remove(temporary)
-            else:
-                temporary = self._part_name(directory)
-            return IncomingFile(self, os.open(temporary, _FLAGS, _MODE), temporary, final, has_holes)
+                self._remove(place.temporary_path)
+            with place.opened() as directory:
+                descriptor = os.open(place.temporary, _FLAGS, _MODE, dir_fd=directory)
+            return IncomingFile(self, descriptor, place, has_holes)
         except OSError as error:
             raise refused(error, path) from None
 
@@ -115,7 +109,7 @@ class RunWriter:
         self.written(len(content))
         directory, _, name = os.fsencode(path).rpartition(b"/")
         try:
-            place = self._opened(directory)
+            place = self._places.kept_open(directory)
             temporary = b"%b%d" % (self._part_stem, next(self._numbers))
             descriptor = os.open(temporary, _FLAGS, _MODE, dir_fd=place)
             try:
@@ -134,9 +128,14 @@ class RunWriter:
 
     def cut_bytes(self, path: str, version: str) -> int:
         """Return how much of this version of a large file is here, 0 when there is nothing of it."""
-        final = b"%b/%b" % (self._root, os.fsencode(path))
-        temporary = self._cut_name(final.rpartition(b"/")[0], version)
-        return os.lstat(temporary).st_size if temporary in self._cuts else 0
+        place = self._place(path, version)
+        if place.temporary_path not in self._cuts:
+            return 0
+        try:
+            with place.opened() as directory:
+                return os.stat(place.temporary, dir_fd=directory, follow_symlinks=False).st_size
+        except OSError as error:
+            raise refused(error, path) from None
 
     def resume(
         self, path: str, version: str, alive: Callable[[], object], *, has_holes: bool = False
@@ -148,22 +147,22 @@ class RunWriter:
         Raises:
             ClusterError: the disk cannot be read or written.
         """
-        final = b"%b/%b" % (self._root, os.fsencode(path))
-        temporary = self._cut_name(final.rpartition(b"/")[0], version)
+        place = self._place(path, version)
         try:
-            descriptor = os.open(temporary, _FLAGS_AGAIN)
+            with place.opened() as directory:
+                descriptor = os.open(place.temporary, _FLAGS_AGAIN, dir_fd=directory)
             # When a stream ends early, what came last may be something else.
             os.ftruncate(descriptor, max(0, os.fstat(descriptor).st_size - _DOUBTFUL_BYTES))
-            incoming = IncomingFile(self, descriptor, temporary, final, has_holes)
+            incoming = IncomingFile(self, descriptor, place, has_holes)
             incoming.take_in_what_is_there(alive)
         except OSError as error:
             raise refused(error, path) from None
-        self._cuts.discard(temporary)
+        self._cuts.discard(place.temporary_path)
         return incoming
 
-    def remove(self, path: str) -> None:
-        """Remove a file that has its final name."""
-        self._remove(b"%b/%b" % (self._root, os.fsencode(path)))
+    def remove(self, path: str, *, with_empty: bool = False) -> None:
+        """Remove a file that has its final name, and directories that are empty then if so wished."""
+        self._places.remove(os.fsencode(path), with_empty=with_empty)
 
     def put_aside(self, temporary: bytes) -> None:
         """Remember the beginning of a file."""
@@ -171,48 +170,25 @@ class RunWriter:
 
     def drop_cuts(self, directory: str) -> None:
         """Remove what nobody went on with below a directory (relative to the run directory)."""
-        prefix = b"%b/%b/" % (self._root, os.fsencode(directory))
+        prefix = os.fsencode(directory) + b"/"
         for temporary in [name for name in self._cuts if name.startswith(prefix)]:
             self._remove(temporary)
 
-    def _part_name(self, directory: bytes) -> bytes:
-        """Return a new temporary name in a directory, which is made when missing."""
-        self._make(directory)
-        return b"%b/%b%d" % (directory, self._part_stem, next(self._numbers))
-
-    def _opened(self, directory: bytes) -> int:
-        """Return the descriptor of a directory below the run directory, which is made when missing.
-
-        The way down is long, and as many files lie at its end as a host has.
-        """
-        place = self._open.get(directory)
-        if place is None:
-            if len(self._open) >= _N_OPEN_DIRECTORIES:
-                self.close()
-            full = b"%b/%b" % (self._root, directory)
-            self._make(full)
-            place = self._open[directory] = os.open(full, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        return place
-
     def close(self) -> None:
         """Close the directories that are kept open; safe to call again, and to go on after."""
-        while self._open:
-            os.close(self._open.popitem()[1])
+        self._places.close()
 
-    def _make(self, directory: bytes) -> None:
-        if directory not in self._made:
-            os.makedirs(directory, exist_ok=True)
-            self._made.add(directory)
-
-    def _cut_name(self, directory: bytes, version: str) -> bytes:
-        return b"%b/%b%b" % (directory, self._cut_stem, version.encode())
+    def _place(self, path: str, version: str) -> Place:
+        directory, _, name = os.fsencode(path).rpartition(b"/")
+        if version:
+            temporary = self._cut_stem + version.encode()
+        else:
+            temporary = b"%b%d" % (self._part_stem, next(self._numbers))
+        return Place(self._places, directory, temporary, name)
 
     def _remove(self, temporary: bytes) -> None:
         self._cuts.discard(temporary)
-        try:
-            os.unlink(temporary)
-        except FileNotFoundError:
-            return
+        self._places.remove(temporary)
 
     def written(self, n_bytes: int) -> None:
         """Count bytes on their way to the disk; now and then see that there is room for more."""
@@ -227,7 +203,7 @@ class RunWriter:
 
     def flush_to_disk(self) -> None:
         """Make everything durable that was written to the run directory's file system."""
-        descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = os.open(self.run, os.O_RDONLY | os.O_DIRECTORY)
         try:
             syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
             if syncfs is None:  # Linux alone has it
@@ -239,18 +215,20 @@ class RunWriter:
 
     def remove_leftovers(self) -> None:
         """Remove the temporary files of a call that was killed; find what can be resumed."""
-        for directory, _, names in os.walk(self._root):
+        root = os.fsencode(self.run)
+        for directory, _, names, place in os.fwalk(root):
+            below = os.path.relpath(directory, root)
             for name in names:
-                path = os.path.join(directory, name)
                 if name.startswith(self._cut_stem):
-                    self._cuts.add(path)
-                elif name.startswith((os.fsencode(PART_PREFIX), CUT_PREFIX)) or self._is_half(path):
-                    os.unlink(path)
+                    self._cuts.add(b"%b/%b" % (below, name))
+                elif name.startswith((os.fsencode(PART_PREFIX), CUT_PREFIX)) or _is_half(below, name):
+                    os.unlink(name, dir_fd=place)
 
-    def _is_half(self, path: bytes) -> bool:
-        """Whether a file is what a kill left of our own ones, which lie above the hosts' `profiler`."""
-        below = path[len(self._root) :]
-        return below.count(b"/") <= _MAX_OWN_DEPTH and _HALF.fullmatch(os.path.basename(path)) is not None
+
+def _is_half(directory: bytes, name: bytes) -> bool:
+    """Whether a file is what a kill left of our own ones, which lie above the hosts' `profiler`."""
+    depth = 1 if directory == b"." else 2 + directory.count(b"/")
+    return depth <= _MAX_OWN_DEPTH and _HALF.fullmatch(name) is not None
 
 
 def _boot_mark() -> bytes:

@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from operator import gt
 from typing import TypeVar
 
@@ -19,6 +20,7 @@ from cluster_collect.selection.parsing import being_parsed
 from cluster_collect.selection.select import PlacedFile, Selection
 from cluster_collect.spec import UNREAD, CollectOptions, HostSpec
 from cluster_collect.store.budget import Budget
+from cluster_collect.store.incoming import FileRefusedError
 from cluster_collect.store.journal import Journal
 from cluster_collect.store.writer import RunWriter
 from cluster_collect.threads import in_thread
@@ -33,8 +35,7 @@ from cluster_collect.transports.bounds import HOST_TIME, Bounds, HostTime, queue
 from cluster_collect.transports.protocol import Dialer, HostConnection
 from cluster_collect.watchdog import until, while_patient
 from cluster_collect.wording import format_bytes
-from cluster_run.files import write_bytes_whole
-from cluster_run.layout import HOST_PROFILER_NAME, PARSED_MARK_NAME, PROFILER_TREE_NAME, host_directory
+from cluster_run.layout import HOST_PROFILER_NAME, PARSED_MARK_NAME, PROFILER_TREE_NAME
 from cluster_run.manifest import CollectedFile, HostOutcome
 from cluster_run.ranktable import RankTable
 
@@ -226,8 +227,11 @@ class HostCollection:
         problem, printed = await run_prepare(connection, self._spec, self._options)
         self._is_prepared = True
         self._findings.prepare_problem = problem
-        directory = host_directory(self._shared.writer.run, self._spec.host).parent
-        write_bytes_whole(directory / PREPARE_LOG_NAME, printed)
+        log = f"{self._prefix.rpartition('/')[0]}/{PREPARE_LOG_NAME}"
+        try:
+            self._shared.writer.store(log, printed, time.time_ns())
+        except FileRefusedError as error:
+            self._findings.prepare_problem = problem or f"its output cannot be kept: {error}"
 
     async def _fetch_missing(self, rounds: Rounds, selection: Selection) -> bool:
         """Fetch what is not here; return whether that was anything."""
@@ -253,7 +257,10 @@ class HostCollection:
         else:
             self._findings.take(self._intake, present, selection)
         self._findings.files = merge_identical(
-            self._shared.writer.run, self._findings.files, selection, self._intake.path_of
+            partial(self._shared.writer.remove, with_empty=True),
+            self._findings.files,
+            selection,
+            self._intake.path_of,
         )
         return bool(missing)
 

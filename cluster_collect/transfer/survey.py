@@ -9,8 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cluster_collect.allowance import Allowance
-from cluster_collect.entries import Link, RemoteEntry
+from cluster_collect.entries import Allowance, Link, RemoteEntry
 from cluster_collect.faults import LostConnectionError, NoFilesError, NoShellError
 from cluster_collect.remote.clock import ClockOffset, ask_clock, offset_of
 from cluster_collect.remote.decompress import Codec

@@ -8,8 +8,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from typing import ParamSpec, TypeVar
 
-from cluster_collect.allowance import Allowance
-from cluster_collect.entries import RemoteEntry, kind_letter
+from cluster_collect.entries import Allowance, RemoteEntry, kind_letter
 from cluster_collect.faults import RemoteFailureError
 from cluster_collect.spec import HostSpec
 from cluster_collect.threads import in_thread

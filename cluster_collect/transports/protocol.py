@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from cluster_collect.allowance import Allowance
-from cluster_collect.entries import RemoteEntry
+from cluster_collect.entries import Allowance, RemoteEntry
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transports.bounds import Bounds

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
-from cluster_collect.allowance import Allowance
 from cluster_collect.entries import (
+    Allowance,
     Link,
     RemoteEntry,
     is_capture,

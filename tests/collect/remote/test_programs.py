@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster_collect.allowance import Allowance
-from cluster_collect.entries import RemoteEntry
+from cluster_collect.entries import Allowance, RemoteEntry
 from cluster_collect.faults import HostileDataError, NoProfilerRootError, NoShellError
 from cluster_collect.remote.listing import ListingReader, MarkerFilter, Tools
 from cluster_collect.remote.programs import (

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_collect.allowance import Allowance
-from cluster_collect.entries import RemoteEntry
+from cluster_collect.entries import Allowance, RemoteEntry
 from cluster_collect.faults import (
     DiskFullError,
     HostError,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from cluster_collect.allowance import Allowance
-from cluster_collect.entries import RemoteEntry, kind_letter
+from cluster_collect.entries import Allowance, RemoteEntry, kind_letter
 from cluster_collect.transports.protocol import Receive
 from cluster_collect.transports.read_ahead import read_in_order
 from cluster_collect.transports.ssh.by_asyncssh.errors import our_errors

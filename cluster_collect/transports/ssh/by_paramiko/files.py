@@ -9,8 +9,7 @@ from typing import Any
 import paramiko
 from paramiko.sftp import CMD_CLOSE, CMD_OPENDIR, CMD_READDIR, CMD_REALPATH
 
-from cluster_collect.allowance import Allowance
-from cluster_collect.entries import RemoteEntry, kind_letter
+from cluster_collect.entries import Allowance, RemoteEntry, kind_letter
 from cluster_collect.threads import in_loop, in_thread
 from cluster_collect.transports.protocol import Receive
 from cluster_collect.transports.ssh.by_paramiko.errors import ERRORS, closed, translated_sftp

@@ -1,0 +1,93 @@
+"""The directories below the run directory: every way to one is gone part by part, and none leads over a link.
+
+Whoever may write into the run directory could otherwise have us write wherever a link leads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+#: Few beside the connections, of which there may be hundreds, and enough for the hosts that send at once.
+_N_KEPT_OPEN = 64
+
+
+class Places:
+    """Opens directories below `root`, which are made when missing; names are relative to it.
+
+    Methods raise OSError: NotADirectoryError where a link or a file is in the way.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = os.fsencode(root)
+        self._kept: dict[bytes, int] = {}
+
+    @contextmanager
+    def opened(self, directory: bytes, *, make: bool = True) -> Iterator[int]:
+        """Give the descriptor of a directory; may be used in any thread."""
+        place = self._open(directory, make=make)
+        try:
+            yield place
+        finally:
+            os.close(place)
+
+    def kept_open(self, directory: bytes) -> int:
+        """Return a descriptor that stays open for some time; for one thread, and valid until the next call.
+
+        The way down is long, and as many files lie at its end as a host has.
+        """
+        place = self._kept.get(directory)
+        if place is None:
+            if len(self._kept) >= _N_KEPT_OPEN:
+                self.close()
+            place = self._kept[directory] = self._open(directory, make=True)
+        return place
+
+    def close(self) -> None:
+        """Close what is kept open; safe to call again, and to go on after."""
+        while self._kept:
+            os.close(self._kept.popitem()[1])
+
+    def remove(self, path: bytes, *, with_empty: bool = False) -> None:
+        """Remove a file, and the directories that are empty then if so wished.
+
+        It is no error where it is not there, or only behind a link.
+        """
+        directory, _, name = path.rpartition(b"/")
+        with suppress(FileNotFoundError, NotADirectoryError), self.opened(directory, make=False) as place:
+            os.unlink(name, dir_fd=place)
+        if not with_empty:
+            return
+        self.close()
+        while directory:
+            above, _, name = directory.rpartition(b"/")
+            try:
+                with self.opened(above, make=False) as place:
+                    os.rmdir(name, dir_fd=place)
+            except OSError:
+                return  # something else is in it
+            directory = above
+
+    def _open(self, directory: bytes, *, make: bool) -> int:
+        place = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        for part in directory.split(b"/") if directory else ():
+            above = place
+            try:
+                place = _opened_part(part, above, make=make)
+            finally:
+                os.close(above)
+        return place
+
+
+def _opened_part(part: bytes, above: int, *, make: bool) -> int:
+    try:
+        return os.open(part, _FLAGS, dir_fd=above)
+    except FileNotFoundError:
+        if not make:
+            raise
+        with suppress(FileExistsError):
+            os.mkdir(part, dir_fd=above)
+        return os.open(part, _FLAGS, dir_fd=above)
