@@ -136,6 +136,12 @@ enter || { echo 'its profiler root cannot be entered any more' >&2; exit 91; }
 nice -n "$niceness" xargs -0 sha256sum -z --
 """
 
+_SAMPLES = rb"""
+say "$marker"
+enter || { echo 'its profiler root cannot be entered any more' >&2; exit 91; }
+nice -n "$niceness" sh -c "$hashed"
+"""
+
 _PREPARE = rb"""
 say "$marker"
 exec 2>&1 </dev/null
@@ -289,6 +295,19 @@ def hash_program(profiler_root: bytes, names: Iterable[bytes], niceness: int) ->
     """Return the program that sends `HASH  ./NAME` and a NUL byte for each of the files `names`."""
     settings = {b"root": _root(profiler_root), b"niceness": b"%d" % niceness}
     return _program(_HASH, settings, b"".join(b"./" + name + b"\0" for name in names))
+
+
+def samples_program(
+    profiler_root: bytes, parts: Iterable[tuple[bytes, int, int]], niceness: int
+) -> RemoteProgram:
+    """Return the program that hashes parts of files: name, first byte and number of bytes of each."""
+    hashed = b"".join(
+        b"tail -c +%d -- %b </dev/null | head -c %d | sha256sum\n"
+        % (begin + 1, quoted(b"./" + name), n_bytes)
+        for name, begin, n_bytes in parts
+    )
+    settings = {b"root": _root(profiler_root), b"niceness": b"%d" % niceness, b"hashed": quoted(hashed)}
+    return _program(_SAMPLES, settings)
 
 
 def prepare_program(command: str) -> RemoteProgram:

@@ -29,6 +29,7 @@ from cluster_collect.transfer.outcome import PREPARE_LOG_NAME, Findings, outcome
 from cluster_collect.transfer.retry import Retries
 from cluster_collect.transfer.rounds import Rounds
 from cluster_collect.transfer.same_files import SameFiles
+from cluster_collect.transfer.samples import samples_of
 from cluster_collect.transfer.survey import Survey, chosen, clocks_of, run_prepare, survey_host
 from cluster_collect.transfer.ways.intake import Intake
 from cluster_collect.transports.bounds import HOST_TIME, Bounds, HostTime, queueing
@@ -112,7 +113,8 @@ class HostCollection:
         except Exception as error:
             self._findings.error = as_host_error(error)
         finally:
-            self._shared.same_files.ended(self._spec.host, has_all=self._findings.has_all)
+            files, has_all = self._findings.files, self._findings.has_all
+            self._shared.same_files.ended(self._spec.host, files, has_all=has_all)
         outcome = await in_thread(self._outcome, time.monotonic() - began_s)
         if outcome.state == "complete":
             self._shared.writer.drop_cuts(self._prefix)
@@ -180,7 +182,7 @@ class HostCollection:
                 caps=self._caps,
                 watch=self._shared.watch,
             )
-            is_brought = await self._is_brought_by_another(selection)
+            is_brought = await self._is_brought_by_another(rounds, selection)
             if is_brought or not await self._fetch_missing(rounds, selection):
                 self._findings.clocks += await clocks_of(survey)  # the program that sends files tells it, too
         finally:
@@ -210,7 +212,7 @@ class HostCollection:
             with queueing():
                 await asyncio.sleep(options.parsing_look_s)
 
-    async def _is_brought_by_another(self, selection: Selection) -> bool:
+    async def _is_brought_by_another(self, rounds: Rounds, selection: Selection) -> bool:
         """Whether another host with the same file system has brought these files, and this one never did."""
         if self._shared.journal.knows(self._spec.server_id):
             self._shared.same_files.bring(self._spec.host, selection.files)
@@ -218,6 +220,12 @@ class HostCollection:
         with queueing():
             other = await self._shared.same_files.brought_by(self._spec.host, selection.files)
         if other is None:
+            return False
+        samples = await in_thread(
+            samples_of, self._shared.writer.run, self._shared.same_files.to_sample(other)
+        )
+        if not await rounds.has(samples):
+            self._shared.watch.noted(self._spec.host, f"lists the files of host {other}, and has others")
             return False
         self._findings.same_files_as = other
         self._shared.watch.noted(self._spec.host, f"sees the files of host {other}: fetched once")

@@ -15,6 +15,7 @@ from cluster_collect.selection.select import PlacedFile
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.bandwidth import BandwidthCap
 from cluster_collect.transfer.outcome import Findings
+from cluster_collect.transfer.samples import Sample, has_by_files, has_by_shell
 from cluster_collect.transfer.survey import Survey, profiler_pattern, profiler_root
 from cluster_collect.transfer.verify import differing
 from cluster_collect.transfer.ways.intake import Intake
@@ -93,6 +94,18 @@ class Rounds:
         watchdog = Watchdog(self._options.progress_deadline_s + largest_bytes / _HASH_BYTES_PER_S)
         source = self._source("none", watchdog)
         return await watchdog.guard(differing(source, files, here), "hashing its files")
+
+    async def has(self, samples: Sequence[Sample]) -> bool:
+        """Whether the host shows that it has the very content of these samples."""
+        watchdog = Watchdog(self._options.progress_deadline_s)
+        source = self._source("none", watchdog)
+        if self._survey.codec is not None:
+            return await watchdog.guard(has_by_shell(source, samples), "hashing parts of its files")
+        files = await self._connection.open_files()
+        try:
+            return await watchdog.guard(has_by_files(files, source, samples), "reading parts of its files")
+        finally:
+            await files.close()
 
     async def _fetch(
         self, pending: Sequence[PlacedFile], slot: TransferSlot

@@ -19,7 +19,7 @@ import pytest
 from cluster_collect.spec import CollectOptions
 from demo.sshd import SshLab
 from tests.collect.helpers import FULL, collected, host_tree, make_capture, spec_for, tree
-from tests.collect.liar import LISTING, TOOLS, Liar, entry, liars_spec, met
+from tests.collect.liar import LISTING, TOOLS, Liar, ending, entry, liars_spec, met
 from tests.collect.paramiko_server import ParamikoServer
 
 pytestmark = pytest.mark.slow  # many servers are started
@@ -175,6 +175,47 @@ def test_the_manifest_of_the_others_is_there_while_one_still_drips(
     assert first.state == "complete"
     assert second.failure == "lost-connection"
     assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
+
+
+def listed(root: Path) -> bytes:
+    """What find prints of a tree: a host that can read another's listing can say the same."""
+    lines = []
+    for path in sorted(root.rglob("*")):
+        if path.is_file():
+            status = path.stat()
+            seconds = f"{status.st_mtime_ns // 10**9}.{status.st_mtime_ns % 10**9:09d}"
+            name = f"./{path.relative_to(root)}"
+            lines.append(f"f {status.st_size}/{status.st_blocks} {seconds} {name}\0")
+    return "".join(lines).encode()
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)], ids=["the liar second", "the liar first"])
+def test_a_host_that_lists_what_another_lists_has_to_show_the_content(
+    own_lab: SshLab, keys: tuple[Path, Path], tmp_path: Path, order: tuple[int, int]
+) -> None:
+    root = tmp_path / "host"
+    make_capture(root)
+    good = own_lab.start("127.0.0.2")
+    own_number, liars_number = order
+
+    def serves_something_else(channel: paramiko.Channel, marker: bytes) -> None:
+        for name, content in tree(root).items():
+            channel.sendall(entry(f"./{name}", b"E" * len(content)))
+        channel.sendall(ending(marker, listed(root)))
+
+    liar = Liar(listed(root), serves_something_else)
+    public_key = Path(f"{keys[1]}.pub").read_text()
+    with ParamikoServer(keys[0], authorized_keys=public_key, execute=liar) as server:
+        specs = [
+            spec_for(own_lab, good, root, own_number),
+            liars_spec(server, keys, tmp_path, liars_number),
+        ]
+        specs.sort(key=lambda spec: int(spec.host))
+        outcomes = {outcome.host: outcome for outcome in collected(specs, tmp_path / "run", SHORT).hosts}
+    honest = outcomes[specs[own_number - 1].host]
+    assert (honest.state, honest.same_files_as) == ("complete", "")
+    assert outcomes[specs[liars_number - 1].host].same_files_as == ""
+    assert host_tree(tmp_path / "run", own_number) == tree(root)
 
 
 def test_no_lie_keeps_a_call_with_defaults_for_ten_minutes() -> None:
