@@ -93,7 +93,7 @@ class CollectOptions:
     prepare_deadline_s: float = 3600.0
     listing_deadline_s: float = 25.0
     progress_deadline_s: float = 25.0
-    parsing_deadline_s: float = 600.0
+    parsing_deadline_s: float = 120.0
     parsing_look_s: float = 5.0
     least_bytes_per_s: float = 1000.0
     n_attempts: int = 5

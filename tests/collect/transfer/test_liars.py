@@ -221,5 +221,5 @@ def test_a_host_that_lists_what_another_lists_has_to_show_the_content(
 def test_no_lie_keeps_a_call_with_defaults_for_ten_minutes() -> None:
     options = CollectOptions()
     assert options.patience_s is not None
-    # The patience ends whatever a host does meanwhile; one step more may be under way when it does.
-    assert options.patience_s + options.connect_deadline_s + options.progress_deadline_s < 600
+    # Only what a host calls being parsed is waited for beside that.
+    assert options.patience_s + options.parsing_deadline_s < 600
