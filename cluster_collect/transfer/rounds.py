@@ -194,7 +194,7 @@ class Rounds:
         def brought(n_bytes: int) -> None:
             if n_bytes:
                 watchdog.received(n_bytes)
-                taken.excuse(n_bytes / self._options.worthy_bytes_per_s)
+                taken.brought(n_bytes / self._options.worthy_bytes_per_s)
             else:
                 watchdog.progress()
 

@@ -17,6 +17,7 @@ import paramiko
 import pytest
 
 from cluster_collect.spec import CollectOptions
+from cluster_collect.transports.bounds import HostTime
 from demo.sshd import SshLab
 from tests.collect.helpers import FULL, collected, host_tree, make_capture, spec_for, tree
 from tests.collect.liar import LISTING, TOOLS, Liar, ending, entry, liars_spec, met
@@ -216,6 +217,25 @@ def test_a_host_that_lists_what_another_lists_has_to_show_the_content(
     assert (honest.state, honest.same_files_as) == ("complete", "")
     assert outcomes[specs[liars_number - 1].host].same_files_as == ""
     assert host_tree(tmp_path / "run", own_number) == tree(root)
+
+
+def test_content_excuses_the_time_that_it_took_and_saves_up_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
+    taken = HostTime()
+    now_s[0] += 10.0
+    taken.brought(1000.0)
+    assert taken.own_s == 0.0
+    now_s[0] += 50.0
+    assert taken.own_s == 50.0
+    taken.brought(20.0)
+    assert taken.own_s == 30.0
+    with taken.waits():
+        now_s[0] += 500.0
+        assert taken.own_s == 30.0
+    taken.excuse(7.0)
+    now_s[0] += 7.0
+    assert taken.own_s == 30.0
 
 
 def test_no_lie_keeps_a_call_with_defaults_for_ten_minutes() -> None:
