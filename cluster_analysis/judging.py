@@ -14,6 +14,7 @@ from cluster_analysis.engine.read_ranks import Progress, RanksRead
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.pipeline import Examined, counts_missing, examined
 from cluster_analysis.replay.job_evidence import NO_COMMON_STEP
+from cluster_analysis.replay.lanes import lanes_tables
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import analysed_at, captured_at, places_of, run_command
 from cluster_analysis.sentences.headings import open_question
@@ -136,6 +137,7 @@ def judged(known: Examined) -> AnalysisResult:
         "iterations": read.iterations,
         "packets": evidence.packets,
         **read.figures,
+        **lanes_tables(evidence.graph, evidence.steps, found.findings),
     }
     tables |= described(tables, topology)
     findings = advised(document.findings, tables["advice"], len(seen))

@@ -414,9 +414,11 @@ def is_in(name: str, part: str) -> bool:
 
 #: Numbers that decide nothing wherever they stand: counting, halves as exponents, units, digits of a text.
 HARMLESS_NUMBERS = frozenset({0, 1, 2, 3, 0.5, 10, 12.0, 100, 1e3, 1e6, 1e-3, 1e-9})
-#: Numbers in the rooms that decide nothing: sizes of memory, how long a text may be, rounds of a loop.
+#: Numbers in the rooms that decide nothing: sizes of memory and pictures, how long a text may be, rounds of a
+#: loop.
 NO_DECISIONS = frozenset(
     {"_BATCH", "_FLOAT_BYTES", "_N_LISTED", "_PASS_BYTES", "_ROUNDS", "_SAMPLED", "_TRIED_FIRST"}
+    | {"_ALL_CELLS", "_MOST_CELLS", "_FEWEST_CELLS", "_LONGEST_PATH"}
 )
 
 

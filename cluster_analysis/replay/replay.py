@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import ranges
 from cluster_analysis.replay.order import ReplayOrder
-from cluster_analysis.replay.passes import Entries, arrivals, ends_of, entries_of
+from cluster_analysis.replay.passes import Entries, Stage, arrivals, ends_of, entries_of
 from cluster_analysis.thresholds.replay import SETTLED_US
 from cluster_analysis.trace.streams.points import POINT
 
@@ -203,15 +203,35 @@ class Graph(Struct, frozen=True, dict=True):
         with _changed(self.gap_us, [(repair.instances, repair.gap_us)]) as gap:
             # Block by block: arrays of all instances would take longer to get than to fill.
             for stage in self._entries.stages:
-                block, inside = stage.block, slice(stage.block.begin, stage.block.end)
-                instances = order.instances[inside]
-                own = gap[instances]
-                arrive = end.take(order.after[inside]) + own if block.is_joint else arrivals(end, stage, own)
+                block, instances = stage.block, order.instances[stage.block.begin : stage.block.end]
+                arrive = self._arrivals(end, stage, gap[instances])
                 lasted = end[stage.rows] - arrive.reshape(block.n_members, block.n_operators)
                 lasted -= transfer[stage.rows]
                 by_instance[instances] = np.maximum(lasted, 0.0, out=lasted).ravel()
         by_instance[self.is_side] = 0.0
         return by_instance
+
+    def call_times(self, begin: int, end: int) -> tuple[FloatArray, FloatArray]:
+        """Return when instances `begin` to `end` come to their operators, and when they leave them, in µs.
+
+        Every step is by itself: all ranks begin it at 0. Those of no block have no times, but 0.
+        """
+        ends = self._pass((Repair(),), np.zeros((1, self.n_steps, len(self.ranks))))
+        came_us, left_us = np.zeros(end - begin), np.zeros(end - begin)
+        for stage in self._entries.stages:
+            block, instances = stage.block, self.order.instances[stage.block.begin : stage.block.end]
+            chosen = (instances >= begin) & (instances < end)
+            if chosen.any():
+                at = instances[chosen] - begin
+                came_us[at] = np.ravel(self._arrivals(ends, stage, self.gap_us[instances]))[chosen]
+                left_us[at] = np.tile(ends[stage.rows], block.n_members)[chosen]
+        return came_us, left_us
+
+    def _arrivals(self, ends: FloatArray, stage: Stage, own: FloatArray) -> FloatArray:
+        """When the instances of a block come to their operators, by their local times (n,)."""
+        if not stage.block.is_joint:
+            return arrivals(ends, stage, own)
+        return np.asarray(ends.take(self.order.after[stage.block.begin : stage.block.end]) + own)
 
     def _parts(self, n_scenarios: int) -> list[slice]:
         """Scenarios that go through a pass together."""

@@ -23,6 +23,7 @@ from cluster_analysis.reports.header import moment
 from cluster_analysis.reports.locator import locator
 from cluster_analysis.reports.page.cube import build_cube
 from cluster_analysis.reports.page.described import advice_rows, described_sections
+from cluster_analysis.reports.page.lanes import build_lanes
 from cluster_analysis.reports.page.packing import pack
 from cluster_analysis.reports.page.per_rank import build_per_rank
 from cluster_analysis.reports.page.pictures import device_map, memory_curves, packet_bars
@@ -53,6 +54,7 @@ _SCRIPTS = (
     "js/evidence.js",
     "js/bars.js",
     "js/heat.js",
+    "js/lanes.js",
     "js/map.js",
     "js/matrix.js",
     "js/tables.js",
@@ -120,9 +122,11 @@ def _payload(
     cube = build_cube(result)
     traffic = build_traffic(result)
     per_rank = build_per_rank(result, cube.ranks)
+    lanes = build_lanes(result)
     topology = result.topology
     header = {
         **traffic.header,
+        **lanes.header,
         "document": json.loads(document_to_json(result.document)),
         "addresses": dict(result.addresses),
         "ranks": list(cube.ranks),
@@ -149,7 +153,7 @@ def _payload(
             key: texts for key, texts in dictionary.entries.items() if not key.startswith(_TEMPLATE_ONLY)
         },
     }
-    return pack(header, {**cube.values, **traffic.columns, **per_rank.columns})
+    return pack(header, {**cube.values, **traffic.columns, **per_rank.columns, **lanes.columns})
 
 
 def _asset(name: str) -> str:

@@ -115,6 +115,17 @@ GROUPS = pa.schema(
     ]
 )
 
+#: One row a rank: what it does in one step, a byte a cell of `cell_us`: 0 it has ended, 1 its own work, 2 it
+#: waits, 3 it transfers.
+LANES = pa.schema(
+    [("rank", pa.int32()), ("step", pa.int32()), ("cell_us", pa.float64()), ("cells", pa.binary())]
+)
+
+#: The critical path of that step, in order: whose `work` or `transfer` all wait for, from when to when.
+CRITICAL_PATH = pa.schema(
+    [("rank", pa.int32()), ("begin_us", pa.float64()), ("end_us", pa.float64()), ("kind", pa.string())]
+)
+
 #: One row a transport and power of two that packets are as large as, or less than twice.
 PACKET_SIZES = pa.schema(
     [

@@ -21,6 +21,7 @@ from tests.browser.acting import (
     expect,
     open_every_finding,
     show_every_row,
+    wait_for_tip,
     wait_until_painted,
 )
 from tests.browser.conftest import SCREENSHOTS, Viewer
@@ -86,6 +87,40 @@ def test_page_of_a_simulated_job_shows_what_findings_json_and_the_steps_say(seen
             [name, [[row["rank"], row["step"]] for row in rows]],
         )
         assert values == pytest.approx([row[column] for row in rows], rel=CLOSE)
+
+
+def test_lanes_show_what_ranks_do_and_the_critical_path_through_the_slow_one(seen, output):
+    page = seen
+    wait_until_painted(page, "#lanes canvas")
+    path = table(output, "critical_path")
+    assert page.evaluate("clusterReport.run.lanes.path.length") == len(path)
+    cells = [list(row["cells"]) for row in table(output, "lanes")]
+    assert page.evaluate("Array.from(clusterReport.run.columns['lanes.cells'].slice(0, 64))") == cells[0][:64]
+    expect(page.locator("#lanes .legend")).to_contain_text("critical path on a rank that a finding names")
+    canvas = page.locator("#lanes canvas")
+    canvas.focus()
+    canvas.press("ArrowRight")
+    wait_for_tip(page, "rank 0 = host 1 / device 0")
+    canvas.press("Escape")
+
+
+def test_lanes_zoom_in_both_ways_and_back(browser, small_output, tmp_path):
+    viewer = Viewer(browser, tmp_path)
+    page = viewer.open((small_output / "report.html").read_bytes())
+    wait_until_painted(page, "#lanes canvas")
+    page.locator("#lanes").scroll_into_view_if_needed()
+    box = page.locator("#lanes canvas").bounding_box()
+    page.mouse.move(box["x"] + 200, box["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 420, box["y"] + 160, steps=4)
+    page.mouse.up()
+    expect(page.locator("#lanes .reset")).to_be_visible()
+    assert re.search(r"lanes-time=\d+-\d+.*lanes-ranks=\d+-\d+", page.evaluate("location.hash"))
+    page.locator("#lanes .reset").click()
+    expect(page.locator("#lanes .reset")).to_have_count(0)
+    assert "lanes" not in page.evaluate("location.hash")
+    viewer.close()
+    assert viewer.wrong == []
 
 
 def test_times_below_the_mean_step_are_those_of_the_slow_rank(seen, output):

@@ -33,7 +33,7 @@ class Run {
       hosts: header.hosts, groups: header.groups, operators: header.operators, chains: header.chains,
       transports: header.transports, opTypes: header.op_types, linksTotal: header.links_total,
       changes: header.changes, metricNames: header.metric_names, columns,
-      kernelKinds: header.kernel_kinds, memoryComponents: header.memory_components, ticket: header.ticket,
+      kernelKinds: header.kernel_kinds, memoryComponents: header.memory_components, ticket: header.ticket, lanes: header.lanes,
     });
     this.nBins = this.bins.length;
     this.places = new Map(header.placed.map((rank, i) => {

@@ -16,7 +16,7 @@ async function start() {
   state.words = data.header.words;
   const run = new Run(data);
   readAddress();
-  for (const widget of [barsWidget, heatWidget, mapWidget, matrixWidget, tablesWidgets, baselineWidget, panelWidget, searchWidget]) widget(run);
+  for (const widget of [lanesWidget, barsWidget, heatWidget, mapWidget, matrixWidget, tablesWidgets, baselineWidget, panelWidget, searchWidget]) widget(run);
   setLanguage(stored("cluster-report-language") ?? (navigator.language.startsWith("zh") ? "zh" : "en"));
   const drawn = drawFirst();
   keepOpenFindings(run);
