@@ -118,6 +118,7 @@ NoteFact = Literal[
     "unpaired_messages",
     "several_runs",
     "several_captures",
+    "windows_together",
     "capture_lacks_ranks",
     "family_left_out",
     "only_capture_is_rank_0",

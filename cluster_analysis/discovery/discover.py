@@ -27,6 +27,7 @@ from cluster_analysis.discovery.places import Places, read_places
 from cluster_analysis.discovery.prof import inspect_prof
 from cluster_analysis.discovery.runs import Run, enclosing_run, name_of, split_by_run
 from cluster_analysis.discovery.walk import LEADS_NOWHERE, is_archive, walk
+from cluster_analysis.discovery.windows import shown, with_windows_together
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.metadata_json import read_metadata
 from cluster_analysis.tables.model import Capture, RankSource
@@ -67,7 +68,7 @@ def part_names(path: Path) -> tuple[str, ...]:
     Raises:
         InputError: as `discover`.
     """
-    return tuple(part.name for job in _jobs(path) for part in job.parts)
+    return tuple(part.name for job in _jobs(path) for part in shown(job.parts))
 
 
 class _Job(Struct, frozen=True):
@@ -96,7 +97,7 @@ def _jobs(path: Path) -> list[_Job]:
     jobs = []
     for run in with_data:
         found, mixed, notes = one_job(list(run.found))
-        parts = split_into_parts(found)
+        parts = with_windows_together(split_into_parts(found))
         if len(with_data) > 1:
             above = name_of(run, path)
             parts = [structs.replace(one, name="/".join(filter(None, (above, one.name)))) for one in parts]
@@ -208,17 +209,19 @@ def _capture(job: _Job, part: Part, notes: Iterable[Fact]) -> Capture:
     devices.update({rank: one.device for rank, one in captures.items() if one.device is not None})
     expected = _expected_ranks(captures, places)
     problems += _missing(expected, captures, problems, job.is_part)
-    problems += changed_files(captures.values(), places, job.run.root)
+    read = [one for _, window in part.windows for some in window.captures.values() for one in some]
+    problems += changed_files(read or captures.values(), places, job.run.root)
     return Capture(
         sources=tuple(
-            _source(rank, one, hosts.of_rank, devices, part.name) for rank, one in captures.items()
+            _with_windows(_source(rank, one, hosts.of_rank, devices, part.name), part)
+            for rank, one in captures.items()
         ),
         expected_ranks=expected,
         problems=tuple(problems),
         hosts=hosts.of_rank,
         devices=dict(sorted(devices.items())),
         addresses=hosts.addresses,
-        notes=(*notes, *job.notes, *notes_of(job.parts, part)),
+        notes=(*notes, *job.notes, *notes_of(_told(job, part), part)),
         names={rank: one.host_name for rank, one in captures.items()},
         is_placed=hosts.is_placed,
     )
@@ -276,6 +279,24 @@ def _source(
         device=devices.get(rank),
         capture=window,
     )
+
+
+def _with_windows(source: RankSource, part: Part) -> RankSource:
+    """Return the source with those of all windows that are judged together."""
+    if not part.windows:
+        return source
+    each = [
+        (added, _source(source.rank, window.captures[source.rank][0], {}, {}, window.name))
+        for added, window in part.windows
+    ]
+    own = tuple((added, structs.replace(one, host=source.host, device=source.device)) for added, one in each)
+    return structs.replace(source, windows=own, size_bytes=sum(one.size_bytes for _, one in own))
+
+
+def _told(job: _Job, part: Part) -> list[Part]:
+    """Return the parts that there are to choose from, `part` among them."""
+    known = shown(job.parts)
+    return known if part in known else [*known, part]
 
 
 def _why_nothing(runs: Iterable[Run]) -> str:

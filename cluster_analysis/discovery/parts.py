@@ -41,6 +41,8 @@ class Part(Struct, frozen=True):
     aliases: frozenset[str] = frozenset()
     #: Whether others are the same job at other times, of which no rank should be missing.
     is_window: bool = False
+    #: Windows that are judged together, oldest first, and what is added to the step numbers of each.
+    windows: tuple[tuple[int, Part], ...] = ()
 
     @property
     def began(self) -> tuple[int, int]:
@@ -49,9 +51,9 @@ class Part(Struct, frozen=True):
         return max(one.stamp for one in newest), max(one.ended_ns for one in newest)
 
     @property
-    def order(self) -> tuple[int, tuple[int, int], str]:
-        """The largest is analysed: the newest of those with most ranks."""
-        return len(self.captures), self.began, self.name
+    def order(self) -> tuple[int, tuple[int, int], int, str]:
+        """The largest is analysed: the newest of those with most ranks, with the windows that are like it."""
+        return len(self.captures), self.began, len(self.windows), self.name
 
 
 def age(one: Found) -> tuple[int, int, int, str]:
@@ -134,10 +136,14 @@ def _shares_folder(one: Found) -> bool:
 
 def notes_of(parts: Sequence[Part], chosen: Part) -> tuple[Fact, ...]:
     """Return what is to be known of the parts that are not analysed."""
+    notes = []
+    if chosen.windows:
+        names = tuple(window.name for _, window in chosen.windows)
+        notes.append(fact("windows_together", windows=names))
     if len(parts) == 1:
-        return ()
+        return tuple(notes)
     names = tuple(part.name or "." for part in parts)
-    notes = [_several(names, chosen.name or ".")]
+    notes.append(_several(names, chosen.name or "."))
     everyone = {rank for part in parts for rank in part.captures}
     for part in parts:
         missing = everyone - part.captures.keys()

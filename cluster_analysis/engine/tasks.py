@@ -19,6 +19,7 @@ from cluster_analysis.engine.step_files import StepFiles, StepTables, file_sink,
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.reading import has_databases
 from cluster_analysis.sources.together.read_together import read_together
+from cluster_analysis.sources.together.windows import read_windows
 from cluster_analysis.tables.model import RankMetadata, RankSource, Selection, Topology
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.tables.ranks_tables import Pieces, RanksTables, side_by_side
@@ -259,6 +260,8 @@ def _side_by_side(read: Iterable[RanksTables | RankTables]) -> list[RanksTables]
 
 def _read(source: RankSource, wanted: Wanted) -> RankTables:
     try:
+        if source.windows:
+            return read_windows(source, wanted.selection, with_spans=wanted.spans)
         return read_rank(source, wanted.selection, with_spans=wanted.spans)
     except Exception as error:
         text = " ".join(str(error).split()) or "no message"

@@ -130,6 +130,12 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "发现 {captures:n} 个作业或窗口；分析 {chosen}（未指定时取卡数最多且最新的），"
         "其余用 {others:part_options}，全部用 --all-parts",
     ),
+    "windows_together": (
+        "{windows:n} windows of the same processes are judged together, as steps of one job: {windows:some}; "
+        "--part NAME takes one alone",
+        "{windows:n} 个采集窗口来自相同进程，合并为同一作业的多个 step 判断：{windows:some}；"
+        "用 --part NAME 单独分析其中之一",
+    ),
     "capture_lacks_ranks": (
         "capture {capture} lacks {ranks:rank|ranks} {ranks:ranges}",
         "采集 {capture} 缺少卡 {ranks:ranges}",

@@ -31,7 +31,11 @@ GroupRole = Literal["tp", "pp", "dp", "cp", "ep", "world", "unknown"]
 
 
 class RankSource(Struct, frozen=True):
-    """One capture of one rank on disk. `files` maps a role (`step_trace`, `communication`, …) to a path."""
+    """One capture of one rank on disk. `files` maps a role (`step_trace`, `communication`, …) to a path.
+
+    `windows` are those of its job that are judged together, oldest first: what is added to the step numbers
+    of each, and its files; the newest one's are also here. Empty where there is one.
+    """
 
     rank: Rank
     kind: SourceKind
@@ -40,6 +44,7 @@ class RankSource(Struct, frozen=True):
     host: HostId | None = None
     device: DeviceId | None = None
     capture: str = ""
+    windows: tuple[tuple[int, RankSource], ...] = ()
 
 
 class Capture(Struct, frozen=True):

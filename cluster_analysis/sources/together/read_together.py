@@ -94,9 +94,8 @@ def import_readers(sources: Iterable[RankSource]) -> None:
 
 def _is_usual(source: RankSource) -> bool:
     """Return whether a batch may be able to read a rank: known before any file is read."""
-    return not (
-        has_databases(source.files) or source.kind == "mindspore_r1/text" or is_iteration_export(source.files)
-    )
+    is_text = not has_databases(source.files) and source.kind != "mindspore_r1/text"
+    return is_text and not source.windows and not is_iteration_export(source.files)
 
 
 def _files(sources: Sequence[RankSource], role: str) -> list[FileOfRank]:

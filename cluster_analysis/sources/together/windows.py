@@ -1,0 +1,68 @@
+"""Several windows of one rank as more steps of one capture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec.structs import replace
+
+from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.tables import schema
+from cluster_analysis.tables.model import RankSource, Selection
+from cluster_analysis.tables.rank_tables import RankTables
+
+_BY_STEP = ("steps", "collectives", "links", "packets", "iterations", "sums")
+
+
+def read_windows(source: RankSource, selection: Selection, *, with_spans: bool = True) -> RankTables:
+    """Return the tables of all windows of a rank; `selection` counts steps as they are numbered here.
+
+    Rows of a step have the number that it has among all windows, and kinds of operators are summed. What else
+    is of a capture as a whole (metadata and figures) is that of the newest window, and so is where operators
+    lie, of which the files for MindStudio Insight are made.
+    """
+    each = [(added, read_rank(one, with_spans=with_spans)) for added, one in source.windows]
+    newest = each[-1][1]
+    joined = {name: _joined([(added, getattr(one, name)) for added, one in each]) for name in _BY_STEP}
+    joined["spans"] = _joined([(each[-1][0], newest.spans)])
+    if selection.steps is not None:
+        wanted = pa.array(sorted(selection.steps), pa.int64())
+        joined = {name: one.filter(pc.is_in(one["step"], wanted)) for name, one in joined.items()}
+    return replace(
+        newest,
+        operators=_summed([one.operators for _, one in each]),
+        problems=tuple(dict.fromkeys(problem for _, one in each for problem in one.problems)),
+        notes=tuple(dict.fromkeys(note for _, one in each for note in one.notes)),
+        **joined,
+    )
+
+
+def _joined(tables: Sequence[tuple[int, pa.Table]]) -> pa.Table:
+    numbered = []
+    for added, table in tables:
+        if added:
+            at = table.column_names.index("step")
+            table = table.set_column(at, table.schema.field("step"), pc.add(table["step"], added))  # noqa: PLW2901
+        numbered.append(table)
+    return pa.concat_tables(numbered).unify_dictionaries().combine_chunks()
+
+
+def _summed(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return OPERATORS over all windows, longest first."""
+    together = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    if not together.num_rows:
+        return together
+    keys = [name for name in schema.OPERATORS.names if not name.endswith(("_us", "_calls"))]
+    sums = [("n_calls", "sum"), ("total_us", "sum"), ("min_us", "min"), ("max_us", "max")]
+    found = (
+        together.group_by(keys, use_threads=False).aggregate(sums).sort_by([("total_us_sum", "descending")])
+    )
+    given = {"n_calls": found["n_calls_sum"], "total_us": found["total_us_sum"]}
+    given |= {"min_us": found["min_us_min"], "max_us": found["max_us_max"]}
+    given["avg_us"] = pc.divide(given["total_us"], given["n_calls"])
+    columns = [
+        (found[one.name] if one.name in keys else given[one.name]).cast(one.type) for one in schema.OPERATORS
+    ]
+    return pa.table(columns, schema=schema.OPERATORS).combine_chunks()
