@@ -108,7 +108,8 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None, with_spans: boo
     rank, is_mindspore = reading.source.rank, reading.source.kind.startswith("ascend_ms")
     databases = _databases(reading, is_mindspore=is_mindspore)
     metadata = reading.first(("metadata", lambda path, _: read_metadata(path)), *databases.metadata())
-    metadata = with_info(reading, metadata or RankMetadata(), _device(reading, databases))
+    metadata = databases.with_host(metadata or RankMetadata())
+    metadata = with_info(reading, metadata, _device(reading, databases))
     step_table = reading.first(
         ("step_trace", lambda path, remark: read_step_trace(path, rank, remark)),
         *databases.steps(),

@@ -122,6 +122,10 @@ class NoDatabases:
         """Return what gives the rank's metadata."""
         return ()
 
+    def with_host(self, metadata: RankMetadata) -> RankMetadata:
+        """Return the metadata with the host that a database names; text files name none."""
+        return metadata
+
     def device(self) -> tuple[tuple[str, Callable[[Path], int | None]], ...]:
         """Return what gives the device that a database says it is of."""
         return ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from cluster_analysis.sources.db.host_times_db import read_host_times
 from cluster_analysis.sources.db.matrix_db import read_db_matrix
 from cluster_analysis.sources.db.profiler_db import (
     read_db_environment,
+    read_db_host,
     read_db_metadata,
     read_own_device,
     read_step_times,
@@ -30,8 +32,8 @@ from cluster_analysis.sources.db.profiler_db import (
 from cluster_analysis.sources.db.sqlite import StepTime
 from cluster_analysis.sources.db.task_links_db import read_task_links
 from cluster_analysis.sources.db.task_peers_db import read_task_peers
-from cluster_analysis.sources.errors import Remark
-from cluster_analysis.sources.reading import Candidates, NoDatabases, Reading
+from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.sources.reading import Candidates, NoDatabases, Reading, path_of
 from cluster_analysis.tables.model import RankMetadata
 from cluster_analysis.tables.schema import Counter
 
@@ -56,6 +58,15 @@ class Databases(NoDatabases):
     def metadata(self) -> Candidates[RankMetadata]:
         """Of the profiler's."""
         return (("profiler_db", read_db_metadata),)
+
+    def with_host(self, metadata: RankMetadata) -> RankMetadata:
+        """Of the profiler's; what is wrong with it is told where its counters are read."""
+        path = self._reading.source.files.get("profiler_db")
+        if path is None or metadata.host_name:
+            return metadata
+        with suppress(BadFileError):
+            return read_db_host(path_of(path), metadata)
+        return metadata
 
     def device(self) -> tuple[tuple[str, Callable[[Path], int | None]], ...]:
         """Of either; the profiler's first."""

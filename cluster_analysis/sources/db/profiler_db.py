@@ -302,7 +302,7 @@ def read_n_mapped_ranks(path: Path) -> int:
 
 
 def read_db_metadata(path: Path, remark: Remark) -> RankMetadata:
-    """Return what META_DATA and HOST_INFO say; sizes and groups are JSON texts there.
+    """Return what META_DATA and HOST_INFO say; sizes and groups are JSON texts in the former.
 
     Raises:
         BadFileError: the database cannot be read.
@@ -313,14 +313,6 @@ def read_db_metadata(path: Path, remark: Remark) -> RankMetadata:
             values = {
                 str(name): str(value) for name, value in database.few_rows("META_DATA", "name", "value")
             }
-        host = uid = ""
-        if database.has("HOST_INFO", "hostName"):
-            found = database.few_rows("HOST_INFO", "hostName")
-            host = str(found[0][0]) if found else ""
-        with suppress(BadFileError):  # columns of an older version lack it
-            if database.has("HOST_INFO", "hostUid"):
-                found = database.few_rows("HOST_INFO", "hostUid")
-                uid = str(found[0][0]) if found else ""
     parts = [
         f'"{name}": {values[name]}'
         for name in ("distributed_args", "parallel_group_info")
@@ -330,6 +322,24 @@ def read_db_metadata(path: Path, remark: Remark) -> RankMetadata:
         metadata = parse_metadata(("{" + ", ".join(parts) + "}").encode())
     except BadFileError as error:
         raise BadFileError(fact("of_part", part="META_DATA"), None, error.why) from error
+    return read_db_host(path, metadata)
+
+
+def read_db_host(path: Path, metadata: RankMetadata) -> RankMetadata:
+    """Return the metadata with the host that HOST_INFO names, empty where it names none.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    host = uid = ""
+    with open_database(path, unheard) as database:
+        if database.has("HOST_INFO", "hostName"):
+            found = database.few_rows("HOST_INFO", "hostName")
+            host = str(found[0][0]) if found else ""
+        with suppress(BadFileError):  # columns of an older version lack it
+            if database.has("HOST_INFO", "hostUid"):
+                found = database.few_rows("HOST_INFO", "hostUid")
+                uid = str(found[0][0]) if found else ""
     return replace(metadata, host_name=host, host_uid=uid)
 
 

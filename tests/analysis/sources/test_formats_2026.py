@@ -13,6 +13,7 @@ from cluster_analysis.api import analyse
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.hccl_names import link_name
+from cluster_analysis.topology.hosts import seated
 from cluster_reduce.communication import reduce_communication
 from cluster_reduce.form import UnfitError
 from cluster_simulate.cli import main as simulate
@@ -142,6 +143,22 @@ def test_text_and_databases_of_one_rank_side_by_side_are_read_once(tmp_path: Pat
     both = read_rank(source)
     for name in ("steps", "collectives", "links"):
         assert getattr(both, name).equals(getattr(alone, name)), name
+
+
+def test_the_host_that_a_database_names_counts_beside_metadata_in_text(tmp_path: Path) -> None:
+    for rank in range(4):
+        capture = write_capture(
+            tmp_path, rank, f"localhost_{rank}_20250109123456000_ascend_pt", metadata={"distributed_args": {}}
+        )
+        with sqlite3.connect(capture / OUTPUT / f"ascend_pytorch_profiler_{rank}.db") as base:
+            base.execute("CREATE TABLE HOST_INFO (hostUid TEXT, hostName TEXT)")
+            base.execute("INSERT INTO HOST_INFO VALUES (?, 'localhost')", (f"uid-{rank // 2}",))
+            base.execute("CREATE TABLE RANK_DEVICE_MAP (rankId INTEGER, deviceId INTEGER)")
+            base.execute("INSERT INTO RANK_DEVICE_MAP VALUES (?, ?)", (rank, rank % 2))
+        base.close()
+    found = discover(tmp_path)
+    seats = seated(found, {one.rank: read_rank(one).metadata for one in found.sources})
+    assert seats.hosts == {0: "1", 1: "1", 2: "2", 3: "2"}
 
 
 def test_a_capture_that_is_still_being_parsed_is_told(tmp_path: Path) -> None:
