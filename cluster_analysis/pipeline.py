@@ -35,6 +35,7 @@ from cluster_analysis.sentences.problems import reason
 from cluster_analysis.tables.model import Capture, RankSource, Selection, Topology
 from cluster_analysis.topology.build import build_topology
 from cluster_analysis.topology.hosts import seated
+from cluster_analysis.topology.versions import unlike_versions
 from cluster_analysis.windows.cut_steps import is_last_cut
 from cluster_analysis.windows.iterations import as_many_iterations
 from cluster_run.errors import InputError
@@ -124,10 +125,12 @@ def examined(
             if alike.notes:
                 read = without_operators(structs.replace(read, steps=alike.steps))
             topology, contradictions = _topology(capture, read, options.selection)
+            unlike = unlike_versions(read.metadata)
+            topology = structs.replace(topology, starts_agree=not unlike)
             parts, problems = reduce_all(engine, read, topology, tell, str(scratch) if stem else "")
             if not wanted.spans:  # else Insight's files come at once
                 engine.rest()
-            notes = (*alike.notes, *_without_cut_step(parts))
+            notes = (*alike.notes, *unlike, *_without_cut_step(parts))
             capture = structs.replace(capture, notes=capture.notes + notes)
             read = structs.replace(read, problems=read.problems + contradictions + problems)
             yield Examined(options, topology, capture, sources, read, engine, scratch, parts)

@@ -119,6 +119,7 @@ NoteFact = Literal[
     "several_runs",
     "several_captures",
     "windows_together",
+    "unlike_versions",
     "capture_lacks_ranks",
     "family_left_out",
     "only_capture_is_rank_0",

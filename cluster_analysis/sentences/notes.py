@@ -130,6 +130,12 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "发现 {captures:n} 个作业或窗口；分析 {chosen}（未指定时取卡数最多且最新的），"
         "其余用 {others:part_options}，全部用 --all-parts",
     ),
+    "unlike_versions": (
+        "ranks were recorded by versions {versions:and} of CANN, in which the start of an operator may mean "
+        "something else: starts are compared inside one rank only, between ranks ends are",
+        "各卡由不同版本的 CANN（{versions:and}）采集，算子开始时间的含义可能不同：开始时间只在同一卡内比较，"
+        "卡间比较结束时间",
+    ),
     "windows_together": (
         "{windows:n} windows of the same processes are judged together, as steps of one job: {windows:some}; "
         "--part NAME takes one alone",

@@ -109,6 +109,7 @@ class Topology(Struct, frozen=True, dict=True):
     """Who sits where and talks to whom. Mappings lack ranks of which nothing is known.
 
     `devices` are numbers of devices on their hosts, by the rank table or else by the captures themselves.
+    `starts_agree` says whether the start of an operator means the same on all ranks.
     """
 
     ranks: tuple[Rank, ...]
@@ -120,6 +121,7 @@ class Topology(Struct, frozen=True, dict=True):
     tp_index: Mapping[Rank, int] = field(default_factory=dict)
     dp_index: Mapping[Rank, int] = field(default_factory=dict)
     confidence: Confidence = "high"
+    starts_agree: bool = True
 
     @cached_property
     def rank_sets(self) -> tuple[tuple[tuple[Rank, ...], ...], ...]:

@@ -41,7 +41,7 @@ class Calls(Struct, frozen=True, dict=True):
     number of the operator's name, -1 where there is none. `origin_us` (ranks,) is where each rank's clock
     starts on its host's, relative to the earliest one. `size_bytes` is NaN where no file tells it, and
     so is `busy_us`, the summed times of the links that carried the call. `rows` are those of COLLECTIVES, -1
-    for a call that was filled in.
+    for a call that was filled in. `starts_agree` says whether starts of different ranks mean the same.
     """
 
     ranks: IntArray
@@ -59,6 +59,7 @@ class Calls(Struct, frozen=True, dict=True):
     origin_us: FloatArray
     has_clock: bool
     rows: npt.NDArray[np.int64]
+    starts_agree: bool = True
 
     def __len__(self) -> int:
         return len(self.rank)
@@ -145,7 +146,7 @@ def moves_tokens(op_type: str) -> bool:
     return "alltoall" in op_type
 
 
-def calls_of(collectives: pa.Table) -> Calls:
+def calls_of(collectives: pa.Table, *, starts_agree: bool = True) -> Calls:
     """Turn the COLLECTIVES rows of one step into `Calls`; rows without an elapse time are left out."""
     elapse = numbers(collectives["elapse_us"])
     usable = np.flatnonzero(np.isfinite(elapse) & (elapse >= 0))
@@ -181,6 +182,7 @@ def calls_of(collectives: pa.Table) -> Calls:
         busy_us=_busy(table)[order],
         origin_us=(origin - origin.min(initial=np.iinfo(np.int64).max)) / 1e3,
         has_clock=has_clock,
+        starts_agree=starts_agree,
         rows=usable[order],
     )
 

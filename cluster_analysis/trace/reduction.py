@@ -58,7 +58,7 @@ def reduce_step(
     own_steps, all_links = _of_step(steps, step), _of_step(links, step)
     own_links = usable_links(all_links, topology)
     own_collectives = _of_step(collectives, step)
-    calls = calls_of(own_collectives)
+    calls = calls_of(own_collectives, starts_agree=topology.starts_agree)
     if not len(calls):
         return StepEvidence(step, own_steps, empty(MATCHED), empty(RANK_TIMES), own_links, None)
     operator, place = match_calls(calls)

@@ -76,13 +76,8 @@ def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -
 
 def _stated(database: Database, kind: int, steps: Sequence[StepTime | None]) -> Spans:
     """Return what OVERLAP_ANALYSIS holds of a kind: unions of tasks, cut where steps begin."""
-    spans = np.array(
-        database.rows(
-            f"SELECT startNs, endNs FROM {_OVERLAP} WHERE type = ? AND {is_timed(_OVERLAP)} ORDER BY startNs",
-            (kind,),
-        ),
-        dtype=np.int64,
-    ).reshape(-1, 2)
+    query = f"SELECT startNs, endNs FROM {_OVERLAP} WHERE type = ? AND {is_timed(_OVERLAP)}"
+    spans = np.array(database.rows(query, (kind,)), dtype=np.int64).reshape(-1, 2)
     for begin in [one.begin_ns for one in steps if one is not None]:
         crossing = (spans[:, 0] < begin) & (spans[:, 1] > begin)
         after = spans[crossing]

@@ -62,12 +62,16 @@ class Votes(Struct, frozen=True):
 
 
 class Sample(Struct, frozen=True):
-    """Some groups of a family on one clock: `start_us` and `end_us` (groups, slots), NaN where lost."""
+    """Some groups of a family on one clock: `start_us` and `end_us` (groups, slots), NaN where lost.
+
+    Without `starts_agree` starts of one rank are not held against what others did, only ends are.
+    """
 
     family: Family
     start_us: FloatArray
     end_us: FloatArray
     is_connected: BoolArray
+    starts_agree: bool = True
 
 
 def some_groups(family: Family, n_groups: int) -> IntArray:
@@ -94,7 +98,8 @@ def sample_of(
     end = np.where(is_lost, np.nan, calls.end_us[table] + shift)
     ranks = family.ranks[chosen]
     is_connected = ((ranks < 0) | (part[ranks] == part[ranks.max(axis=1)][:, None])).all(axis=1)
-    return Sample(Family(table, family.stage, family.kind, ranks), start, end, is_connected)
+    laid = Family(table, family.stage, family.kind, ranks)
+    return Sample(laid, start, end, is_connected, calls.starts_agree)
 
 
 def votes_of(sample: Sample, allowed: BoolArray) -> Votes:
@@ -133,7 +138,7 @@ def _between(
     ended = _meeting(sample, sample.end_us, sources, targets, (back_sources, back_targets))
     # What sends may go on waiting for something else that it receives: then its begin tells, not its end.
     begun = None
-    if (family.kind[sources] == BATCH).any():
+    if sample.starts_agree and (family.kind[sources] == BATCH).any():
         begun = _meeting(sample, sample.start_us, sources, targets)
     weight = np.zeros((len(sources), len(targets)))
     ends = sample.end_us[:, targets]
@@ -154,7 +159,7 @@ def _between(
         # And the closer ends lie together, compared with how far they usually are apart, the more that tells.
         told = told * np.log1p(spacing_us / tolerance) / np.log1p(spacing_us / LEAST_TOLERANCE_US)
         with np.errstate(invalid="ignore"):
-            near = (off <= tolerance) & (lasts >= -tolerance)
+            near = (off <= tolerance) & ((lasts >= -tolerance) | (not sample.starts_agree))
         own = np.where(near, told * (1.0 - EDGE_LOSS_SHARE * off / tolerance), 0.0).sum(axis=0)
         weight = np.maximum(weight, own if clock is ended else BEGUN_SHARE * own)
     i, j = np.nonzero(weight)
@@ -291,6 +296,8 @@ def _waited_us(sample: Sample) -> FloatArray:
 
 def _too_early(sample: Sample, votes: Votes, edges: tuple[IntArray, IntArray]) -> float:
     """Share of messages that are received before they are sent."""
+    if not sample.starts_agree:
+        return 0.0
     stage, (source, target) = sample.family.stage, edges
     shift = np.zeros((len(sample.end_us), len(source)))
     for (s, t), clocks in votes.clocks.items():
