@@ -15,6 +15,7 @@ from cluster_analysis.judge.cost.ideal import Ideal, lost_parts
 from cluster_analysis.judge.cost.whatif import WhatIf, most_us
 from cluster_analysis.judge.detectors.registry import DETECTORS
 from cluster_analysis.judge.gates import Context, finding_of, less_sure
+from cluster_analysis.judge.measures.fused import unnamed_share
 from cluster_analysis.judge.measures.links import link_summary
 from cluster_analysis.judge.open_questions import (
     can_judge,
@@ -111,6 +112,9 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
     questions = open_questions(view, evidence, findings, limits, context.copied_share)
     if verdict == "healthy":
         questions += uncompared_network(case)
+        inside = unnamed_share(evidence.operators, view.ranks, step_us * len(view.steps))
+        if inside >= limits.open_cost_share:
+            questions.append(fact("waiting_copied", share=1.0, step_share=inside))
     if context.is_far_off:
         questions.append(fact("replay_far_off"))
     step_share = what_if.copied.step_share if what_if.copied else 0.0

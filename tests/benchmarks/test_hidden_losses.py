@@ -11,7 +11,7 @@ from benchmarks.models.flows.faults import Fault
 from benchmarks.models.flows.run import Trouble
 from benchmarks.models.flows.shape import Shape
 from cluster_run.findings import Finding
-from tests.benchmarks.test_conservation import DATA, SLOW, judged
+from tests.benchmarks.test_conservation import DATA, INTERLEAVED, SLOW, judged
 
 FUSED = replace(DATA, experts=4, is_fused=True)
 EXPERTS = replace(DATA, experts=8, work_ms=8.0)
@@ -70,3 +70,22 @@ def test_a_hot_expert_costs_what_its_own_gaps_are_longer(tmp_path: Path) -> None
     finding, cost, true, _ = told(EXPERTS, fault, tmp_path)
     assert finding.kind == "expert_imbalance"
     assert cost == pytest.approx(true, abs=0.015)
+
+
+@pytest.mark.parametrize("seed", [7, 8])
+def test_transfers_of_one_job_that_meet_on_a_card_are_no_broken_part_of_the_network(
+    seed: int, tmp_path: Path
+) -> None:
+    shape = replace(INTERLEAVED, devices_per_card=2, message_mb=60.0, layers=1)
+    _, _, found = judged(shape, tmp_path, None, seed)
+    assert [one.id for one in found.findings if one.is_alarm] == []
+
+
+def test_samples_of_which_ranks_wait_inside_fused_kernels_leave_a_question(tmp_path: Path) -> None:
+    shape = replace(FUSED, length_sigma=0.3)
+    everyone = tuple(range(shape.n_ranks))
+    fault = Fault(Trouble("samples", 1.0), "data_imbalance", 0.0, ranks=everyone, is_of_many=True)
+    job, _, found = judged(shape, tmp_path, fault, seed=7)
+    assert job.cost_ms > 0.05 * job.step_ms
+    assert found.verdict == "unknown"
+    assert "waiting_copied" in {note.kind for note in found.notes}

@@ -41,3 +41,15 @@ def waited_inside_us(
         shortest[role == one] = spent_us[role == one].min()
     share = (spent_us - shortest) / np.maximum(np.nansum(computing_us, axis=1, keepdims=True), 1.0)
     return np.asarray(np.clip(share, 0.0, 1.0) * computing_us)
+
+
+def unnamed_share(operators: pa.Table, ranks: IntArray, steps_us: float) -> float:
+    """Return what the typical rank spends in such kernels beyond its quickest ones, as a share of all steps.
+
+    Each rank waits for another one at another time, so that totals name nobody.
+    """
+    table = operators.filter(pc.and_(communicate(operators), pa.array(np.isin(operators["rank"], ranks))))
+    total, calls, least = (numbers(table[name]) for name in ("total_us", "n_calls", "min_us"))
+    beyond = np.zeros(len(ranks))
+    np.add.at(beyond, np.searchsorted(ranks, table["rank"]), np.nan_to_num(total - calls * least))
+    return float(np.median(beyond)) / max(steps_us, 1.0)

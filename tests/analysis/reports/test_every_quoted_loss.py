@@ -1,4 +1,4 @@
-"""What is quoted at 5 % of the step is in the headline, or the job is not called healthy: whatever its kind."""
+"""What is quoted at 5 % of the step is in the headline, or the job is not `healthy`: whatever its kind."""
 
 from __future__ import annotations
 
