@@ -11,7 +11,7 @@ from benchmarks.models.flows.faults import Fault
 from benchmarks.models.flows.run import Trouble
 from benchmarks.models.flows.shape import Shape
 from cluster_run.findings import Finding
-from tests.benchmarks.test_conservation import DATA, INTERLEAVED, SLOW, judged
+from tests.benchmarks.test_conservation import DATA, SLOW, judged
 
 FUSED = replace(DATA, experts=4, is_fused=True)
 EXPERTS = replace(DATA, experts=8, work_ms=8.0)
@@ -70,15 +70,6 @@ def test_a_hot_expert_costs_what_its_own_gaps_are_longer(tmp_path: Path) -> None
     finding, cost, true, _ = told(EXPERTS, fault, tmp_path)
     assert finding.kind == "expert_imbalance"
     assert cost == pytest.approx(true, abs=0.015)
-
-
-@pytest.mark.parametrize("seed", [7, 8])
-def test_transfers_of_one_job_that_meet_on_a_card_are_no_broken_part_of_the_network(
-    seed: int, tmp_path: Path
-) -> None:
-    shape = replace(INTERLEAVED, devices_per_card=2, message_mb=60.0, layers=1)
-    _, _, found = judged(shape, tmp_path, None, seed)
-    assert [one.id for one in found.findings if one.is_alarm] == []
 
 
 def test_samples_of_which_ranks_wait_inside_fused_kernels_leave_a_question(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def observe(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Ob
     # The fastest, the middle and the slowest operator of a kind are one where a step has a single one: no two
     # last as long to the last digit.
     same_time = np.unique(time[rows], return_inverse=True)[1]
-    names = (*(name[rows] for name in (step, transport, src, dst)), same_time)
+    names = (*(name[rows] for name in (step, kind, transport, src, dst)), same_time)
     rows = rows[np.sort(first_positions(combined(*names)[1]))]
     src, dst, step, transport = src[rows], dst[rows], step[rows], transport[rows]
     kind, size, time = kind[rows], size[rows], time[rows]

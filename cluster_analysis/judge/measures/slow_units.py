@@ -16,7 +16,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of, quantiles_of
 from cluster_analysis.numeric.sorting import combined, first_positions
 from cluster_analysis.numeric.tails import binomial_tail
-from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TWICE
+from cluster_analysis.thresholds.common import HALFWAY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.network import HEALTHY_QUANTILE, SMALL_BYTES
 
@@ -113,8 +113,6 @@ def judged(seen: Observations, limits: Thresholds) -> Units:
     is_slow = known & (seen.excess > HALFWAY * least)
     n, n_slow = (np.bincount(unit[one], minlength=n_units) for one in (known, is_slow))
     slow = np.nan_to_num(level, nan=-np.inf) >= least
-    shared = slow & ~_are_slow_at_best(seen, known, level, slow)
-    slow, level = slow & ~shared, np.where(shared, 0.0, level)
     healthy = known & ~slow[unit]
     largest = np.sort(seen.excess[healthy & is_slow])
     chance = np.ones(n_units)
@@ -123,22 +121,6 @@ def judged(seen: Observations, limits: Thresholds) -> Units:
         rate = (n_as_slow + 0.5) / (int(healthy.sum()) + 1)
         chance[at] = binomial_tail(int(n_slow[at]), int(n[at]), rate)
     return Units(seen.members, seen.is_group, seen.transport, level, n, slow, chance)
-
-
-def _are_slow_at_best(seen: Observations, known: BoolArray, level: FloatArray, slow: BoolArray) -> BoolArray:
-    """Which units (U,) are slow even at the quickest of a calm step, beside others at theirs, by half.
-
-    What transfers share, of one job or several, is slow while they meet. What is broken is slow always.
-    """
-    at = np.flatnonzero(known)
-    cell = combined(seen.unit[at], seen.step[at])[1]
-    first = at[first_positions(cell)]
-    quickest = quantiles_of(seen.excess[at], cell, 0.0)
-    best = quantiles_of(quickest, seen.unit[first], 1.0 - MOSTLY)
-    best = np.r_[best, np.full(len(level) - len(best), np.nan)]
-    carrier = np.unique(seen.transport, return_inverse=True)[1]
-    usual = medians_of(np.where(slow, np.nan, best), carrier)[carrier]
-    return np.asarray(~(best - usual < HALFWAY * level))
 
 
 def judged_by_step(seen: Observations, usual: Units, limits: Thresholds) -> Iterator[tuple[int, Units]]:
