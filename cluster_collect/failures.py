@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 #: Every word that `failure` can be in manifest.json and in the JSON results, and what it means.
@@ -34,6 +34,10 @@ FAILURES: Mapping[str, str] = {
 }
 
 
+_WHAT_TO_CHECK = "check profiler_root, device_regex, output_dir, and --what, --exclude, --since and --capture"
+_MOST_NAMES = 6
+
+
 @dataclass(frozen=True)
 class Failure:
     """Why a host is not complete. `word` is a key of FAILURES, empty when the host is complete."""
@@ -43,13 +47,20 @@ class Failure:
     advice: str = ""
 
 
-def nothing_found(profiler_root: str) -> Failure:
-    """Return the failure of a host without profiler data."""
-    return Failure(
-        "no-data",
-        f"no profiler data below {profiler_root}",
-        "check profiler_root, device_regex, output_dir, and --what, --exclude, --since and --capture",
-    )
+def nothing_found(profiler_root: str, capture: str = "", names: Sequence[str] = ()) -> Failure:
+    """Return the failure of a host without profiler data.
+
+    `capture` is the one that the root lies inside of, if it does; `names` are what is there instead.
+    """
+    reason, advice = f"no profiler data below {profiler_root}", _WHAT_TO_CHECK
+    if capture:
+        reason += f": that is the inside of the capture {capture.rpartition('/')[2]}"
+        advice = f"use its parent as profiler_root: {capture.rpartition('/')[0] or '/'}"
+    elif names:
+        reason += (
+            f"; there is {', '.join(names[:_MOST_NAMES])}{' and more' if len(names) > _MOST_NAMES else ''}"
+        )
+    return Failure("no-data", reason, advice)
 
 
 def left_out(n_left_out: int, source: str, reason: str) -> Failure:
@@ -63,6 +74,9 @@ def left_out(n_left_out: int, source: str, reason: str) -> Failure:
 
 def listing_failure(problem: str) -> Failure:
     """Return the failure of a host that could not list everything; none when there is no problem."""
-    return (
-        Failure("listing", problem, "check the permissions below the profiler root") if problem else Failure()
-    )
+    if not problem:
+        return Failure()
+    advice = "check the permissions below the profiler root"
+    if "Permission denied" in problem or "permission" in problem:
+        advice = "let the login user read it, or set become: sudo for this host"
+    return Failure("listing", problem, advice)

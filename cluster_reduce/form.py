@@ -85,8 +85,43 @@ MOST_NUMBERS = 8
 _MAX_EXACT = 1 << 53
 
 
+#: What columns of a file are called in their head, by the file's name.
+KINDS: list[tuple[re.Pattern[bytes], str]] = [
+    (re.compile(rb"communication\.json"), "communication"),
+    (re.compile(rb"communication_matrix\.json"), "matrix"),
+    (re.compile(rb"kernel_details\.csv"), "kernels"),
+    (re.compile(rb"trace_view\.json"), "timeline"),
+    (re.compile(rb".+\.db"), "database"),
+    (re.compile(rb"step_trace_raw_[0-9]+_detail_time\.csv"), "r1_trace"),
+    (re.compile(rb"hccl_raw_[0-9]+\.csv"), "r1_hccl"),
+]
+#: So much of a columns file holds its head, or it is none.
+MOST_HEAD_BYTES = 4 << 20
+
+
 class UnfitError(Exception):
     """The file holds something that this reader does not know: it travels as it is."""
+
+
+def why_not_of(path: bytes, begin: bytes) -> str:
+    """Say why a file that begins so is not the columns of the file `path`; empty when it may be.
+
+    `begin` is the whole file, or at least its head.
+    """
+    kind = next((kind for pattern, kind in KINDS if pattern.fullmatch(path.rpartition(b"/")[2])), None)
+    if kind is None:
+        return "such files have no columns"
+    schema, _, rest = begin.partition(b"\n")
+    length, _, packed = rest[:40].partition(b"\n")
+    if schema != SCHEMA.encode() or not length.isdigit() or int(length) > MOST_HEAD_BYTES:
+        return f"it begins with {schema[:40]!r}, not with {SCHEMA}"
+    packed = rest[len(length) + 1 :][: int(length)]
+    try:
+        head = json.loads(zlib.decompressobj(zdict=HEAD_WORDS).decompress(packed, MOST_HEAD_BYTES).decode())
+        found = head["kind"]
+    except (zlib.error, ValueError, KeyError, TypeError, RecursionError):
+        return "its head cannot be read"
+    return "" if found == kind else f"it says to be of the kind {str(found)[:40]!r}, not {kind!r}"
 
 
 class Writer:

@@ -218,12 +218,30 @@ def read_manifest(path: Path) -> Manifest:
         raise InputError(f"{path}: not a readable manifest: {error}") from error
 
 
+def file_from_json(document: dict[str, Any]) -> CollectedFile:
+    """Return one file's line of a manifest; fields that a later version added are left out.
+
+    Raises:
+        ValueError, TypeError: it has values that no collection writes.
+    """
+    file = CollectedFile(**_known(CollectedFile, document))
+    texts, numbers = (
+        (file.path, file.source, file.sha256, file.state, file.reason),
+        (file.size_bytes, file.mtime_ns),
+    )
+    if not all(type(text) is str and "\0" not in text for text in texts):
+        raise ValueError(f"a file {str(file.source)[:80]!r} whose names are no texts, or hold a NUL")
+    if not all(type(number) is int for number in numbers):
+        raise ValueError(f"a file {file.source[:80]!r} whose size or time is no number")
+    return file
+
+
 def _manifest_from_document(document: dict[str, Any]) -> Manifest:
     hosts = tuple(
         HostOutcome(
             **{
-                **_known(HostOutcome, host),
-                "files": FileList(CollectedFile(**_known(CollectedFile, file)) for file in host["files"]),
+                **_host(host),
+                "files": FileList(file_from_json(file) for file in host["files"]),
             }
         )
         for host in document["hosts"]
@@ -237,6 +255,15 @@ def _manifest_from_document(document: dict[str, Any]) -> Manifest:
             "origin": None if origin is None else Origin(**_known(Origin, origin)),
         }
     )
+
+
+def _host(document: dict[str, Any]) -> dict[str, Any]:
+    found = _known(HostOutcome, document)
+    for name in ("host", "server_id", "state", "reason", "same_files_as"):
+        text = found.get(name, "")
+        if type(text) is not str or "\0" in text:
+            raise ValueError(f"a host whose {name} is no text, or holds a NUL: {str(text)[:80]!r}")
+    return found
 
 
 def _known(

@@ -21,6 +21,7 @@ from cluster_run.ids import HostId, ServerId
 _ADDRESS = re.compile(r"[\w.:%+-]+")
 _SERVER_ID = re.compile(r"[^\s\x00-\x1f]+")
 #: It stands in a command line on the host, for whatever login shell.
+_SSH_PORT = 22
 _USER = re.compile(r"[A-Za-z_][\w.-]*")
 _MAX_PORT = 65535
 
@@ -148,8 +149,9 @@ class _Builder:
                 f"not a server id: {server_id!r}", "a name without blanks, as in the rank table"
             )
         port = entry.number("port")
-        if entry.text("server_id") is None and port is not None and server_id in self._server_ids:
-            server_id = f"{target}:{port}"  # another container behind the same address
+        is_taken = entry.text("server_id") is None and server_id in self._server_ids
+        if is_taken and not any(place[:2] == (target, port) for place in self._places):
+            server_id = f"{target}:{port or _SSH_PORT}"  # another container behind the same address
         self._refuse_duplicate(entry, target, server_id)
         return HostSpec(
             host=host,
@@ -223,6 +225,8 @@ class _Builder:
 
     def _identity_file(self, entry: Entry) -> str | None:
         path = _text_path(entry.text("identity_file"), self._base)
+        if path is not None:
+            path = path.removesuffix(".pub")  # the private key lies beside it, or an agent holds it
         if path is not None and not any(Path(path + end).is_file() for end in ("", ".pub")):
             where = entry.values["identity_file"]
             raise InputError(f"{where.place}: 'identity_file' {path} does not exist", "check the path")

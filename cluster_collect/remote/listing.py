@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from cluster_collect.entries import Allowance, Link, RemoteEntry
 from cluster_collect.faults import HostileDataError, NoProfilerRootError, NoShellError
 from cluster_collect.remote.decompress import Codec
+from cluster_collect.wording import printable
 
 _MAX_NOISE_BYTES = 4 << 20
 _MAX_RECORD_BYTES = 16 * 1024
+#: Of what is there instead of a root, so much is told.
+_MOST_SAID = 400
 #: Type, size and blocks of 512 bytes, time, path.
 _ENTRY = re.compile(rb"(.) (\d{1,20})(?:/(\d{1,20}))? (-?\d{1,20})(?:\.(\d{1,9})\d*)? (.*)", re.DOTALL)
 _BLOCK_BYTES = 512
@@ -100,6 +103,8 @@ class ListingReader:
         self.tar_status: int | None = None
         self.find_status: int | None = None
         self.missing = False
+        #: Where the root is missing: the nearest directory above it, and what that holds.
+        self._said = {"above": "", "there": ""}
 
     @property
     def complete(self) -> bool:
@@ -130,11 +135,16 @@ class ListingReader:
 
     def require_root(self, profiler_root: str) -> None:
         """Raise NoProfilerRootError when the host said that the root cannot be entered."""
-        if self.missing:
-            raise NoProfilerRootError(
-                f"{profiler_root}: missing, or not readable for this user",
-                "check profiler_root of this host",
-            )
+        if not self.missing:
+            return
+        above = printable(self._said["above"])
+        names = ", ".join(map(printable, self._said["there"].split()))
+        if self._said["above"].rstrip("/").endswith(profiler_root.rstrip("/").removeprefix("~")):
+            what, advice = "this user may not read it", "let the login user read it, or set become: sudo"
+        else:
+            what, advice = "there is no such directory", "check profiler_root of this host"
+            what += f"; {above} holds {names}" if names else f"; {above} is there" if above else ""
+        raise NoProfilerRootError(f"{profiler_root}: missing, or not readable for this user: {what}", advice)
 
     def _report(self, record: bytes) -> None:
         word, _, rest = record.decode(errors="replace").partition(" ")
@@ -144,11 +154,11 @@ class ListingReader:
         self._told.add(about)
         if word == "root":
             self.real_root = record.partition(b" ")[2]
-        elif word == "listing":
-            self._take = self._entry
-        elif word == "missing":
-            self.missing = True
-            self._take = _ignore
+        elif word in ("listing", "missing"):
+            self.missing = word == "missing"
+            self._take = _ignore if self.missing else self._entry
+        elif word in self._said:
+            self._said[word] = rest[:_MOST_SAID]
         elif word == "clock":
             self.clock_s = float(rest) if _CLOCK.fullmatch(rest) else None
         elif word == "tool":

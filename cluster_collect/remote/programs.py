@@ -75,7 +75,12 @@ if enter; then
   say listing
   # Another find would print its complaints, or not know -printf at all.
   case $version in *GNU*) list ;; *) say "end 0" ;; esac
-else say missing; fi
+else
+  above=$root
+  while [ ! -d "$above" ] && [ "${above%/*}" != "$above" ]; do above=${above%/*}; done
+  [ -d "$above" ] || above=/
+  say "above $above"; say "there $(ls "$above" 2>/dev/null </dev/null | head -n 12)"; say missing
+fi
 # The clock may be asked for again. One more program may follow: a login shell costs more than all the rest.
 while read -r length && [ "$length" = clock ]; do say "clock $(date +%s.%N)"; done
 [ -z "$length" ] || eval "$(dd bs=1 count=$length 2>/dev/null)"

@@ -18,7 +18,7 @@ from cluster_collect.spec import UNREAD
 from cluster_run.errors import ClusterError, InputError
 from cluster_run.ids import HostId, ServerId
 from cluster_run.layout import MANIFEST_NAME
-from cluster_run.manifest import CollectedFile, HostOutcome, file_to_json, read_manifest
+from cluster_run.manifest import CollectedFile, HostOutcome, file_from_json, file_to_json, read_manifest
 
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 JOURNAL_NAME = ".cluster-collect.journal"
@@ -96,7 +96,7 @@ class Journal:
             try:
                 record = json.loads(line)
                 server_id = ServerId(record.pop("server_id"))
-                file = CollectedFile(**record)
+                file = file_from_json(record)
             except (ValueError, KeyError, TypeError, AttributeError):
                 continue  # the line that was being written when the process was killed
             self._claimed[server_id][file.source] = file

@@ -118,16 +118,17 @@ def _why(spec: HostSpec, findings: Findings, *, may_be_empty: bool) -> Failure:
         return Failure("prepare", findings.prepare_problem, advice)
     if findings.same_files_as is not None:
         return Failure()
-    problem = "" if findings.survey is None else findings.survey.problem
+    survey = findings.survey or Survey((), None)
+    problem = survey.problem
     if findings.files and (why := _why_files(findings)).word:
         # What could not be listed is worse, and the same right may be missing: both are told.
         also = listing_failure(problem)
         return replace(also, reason=f"{also.reason}; {why.reason}") if also.word else why
-    return why_not_all(spec, len(findings.files), findings.refused, problem, may_be_empty=may_be_empty)
+    return why_not_all(spec, len(findings.files), findings.refused, survey, may_be_empty=may_be_empty)
 
 
 def why_not_all(
-    spec: HostSpec, n_files: int, refused: Sequence[Refused], problem: str, *, may_be_empty: bool
+    spec: HostSpec, n_files: int, refused: Sequence[Refused], survey: Survey, *, may_be_empty: bool
 ) -> Failure:
     """Why a listing and a selection do not show all profiler data of a host, worst first.
 
@@ -136,9 +137,9 @@ def why_not_all(
     lost = [one for one in refused if one.is_lost]
     if lost:
         return left_out(len(lost), os.fsdecode(lost[0].entry.path), lost[0].reason)
-    if n_files or (may_be_empty and not problem):
-        return listing_failure(problem)
-    return nothing_found(spec.local or spec.profiler_root)
+    if n_files or may_be_empty or survey.problem:  # what may not be read may be all there is
+        return listing_failure(survey.problem)
+    return nothing_found(spec.local or spec.profiler_root, survey.inside, survey.top_names)
 
 
 def not_taken(refused: Refused) -> CollectedFile:

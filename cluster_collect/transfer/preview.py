@@ -33,9 +33,7 @@ async def plan_host(dialer: Dialer, spec: HostSpec, options: CollectOptions, bou
         for placed in selection.files
     )
     skipped = tuple(map(not_taken, selection.refused))
-    failure = why_not_all(
-        spec, len(files), selection.refused, survey.problem, may_be_empty=options.ranks is not None
-    )
+    failure = why_not_all(spec, len(files), selection.refused, survey, may_be_empty=options.ranks is not None)
     return HostPlan(
         host=spec.host,
         server_id=spec.server_id,
@@ -57,9 +55,7 @@ async def check_host(dialer: Dialer, spec: HostSpec, options: CollectOptions, bo
     survey, login_s = await _look(dialer, spec, options, bounds)
     selection = chosen(survey, spec, options)
     files, clock = selection.files, survey.clock
-    failure = why_not_all(
-        spec, len(files), selection.refused, survey.problem, may_be_empty=options.ranks is not None
-    )
+    failure = why_not_all(spec, len(files), selection.refused, survey, may_be_empty=options.ranks is not None)
     return HostCheck(
         host=spec.host,
         server_id=spec.server_id,

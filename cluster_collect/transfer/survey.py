@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cluster_collect.entries import Allowance, Link, RemoteEntry
+from cluster_collect.entries import Allowance, Link, RemoteEntry, is_capture
 from cluster_collect.faults import LostConnectionError, NoFilesError, NoShellError
 from cluster_collect.remote.clock import ClockOffset, ask_clock, offset_of
 from cluster_collect.remote.decompress import Codec
@@ -52,6 +52,21 @@ class Survey:
     shell: RunningCommand | None = field(default=None, repr=False, compare=False)
     links: Sequence[Link] = ()
     real_root: bytes = b""
+
+    @property
+    def inside(self) -> str:
+        """The capture that the root lies inside of; empty where it lies in none."""
+        parts = self.real_root.split(b"/")
+        for depth in range(1, len(parts)):
+            if is_capture(parts[depth - 1]):
+                return printable(b"/".join(parts[:depth]).decode(errors="replace"))
+        return ""
+
+    @property
+    def top_names(self) -> tuple[str, ...]:
+        """The names in the root, in order."""
+        names = {entry.path.partition(b"/")[0] for entry in self.entries}
+        return tuple(printable(name.decode(errors="replace")) for name in sorted(names))
 
     def method(self, spec: HostSpec) -> str:
         """Say how the files would travel."""
@@ -177,11 +192,20 @@ async def _survey_by_shell(
         tools=tools,
         clock=None if listing.clock_s is None else offset_of(listing.clock_s, sent_s, arrived_s[0]),
         free_bytes=listing.free_bytes,
-        problem=f"not everything could be listed: {last_line(shell.errors)}" if listing.find_status else "",
+        problem=_unlisted(shell.errors) if listing.find_status else "",
         shell=shell,
         links=listing.links,
         real_root=listing.real_root,
     )
+
+
+def _unlisted(errors: bytes) -> str:
+    """Say what find could not list: the first directory that it names, and how many more."""
+    lines = [line for line in errors.decode(errors="replace").splitlines() if line.strip()]
+    denied = [line for line in lines if line.endswith("Permission denied")]
+    said = printable(denied[0] if denied else last_line(errors)).removeprefix("find: ")[:300]
+    others = f" ({len(denied) - 1} more)" if len(denied) > 1 else ""
+    return f"not everything could be listed: {said}{others}"
 
 
 async def clocks_of(survey: Survey) -> list[ClockOffset]:

@@ -7,7 +7,9 @@ and scheduler and workers listen where they reach each other only.
 
 from __future__ import annotations
 
+import shlex
 import shutil
+import sys
 import tempfile
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -93,6 +95,7 @@ def _settings(shared: Path) -> dict[str, Any]:
     """Return the arguments of SLURMCluster; what the site has set in its configuration stays."""
     processes = _configured("processes") or 1
     return {
+        "python": _isolated_python(),
         "cores": _configured("cores") or 1,
         "processes": processes,
         "memory": _configured("memory") or _DEFAULT_MEMORY,
@@ -113,6 +116,16 @@ def _settings(shared: Path) -> dict[str, Any]:
             *([f"--nworkers={processes}"] if processes > 1 else []),
         ],
     }
+
+
+def _isolated_python() -> str:
+    """Return the interpreter of the workers, which takes no module from the directory that its job begins in.
+
+    dask-jobqueue runs it with `-m`, which looks there first.
+    """
+    # -P is of Python 3.11; -I leaves out the user's own packages and PYTHONPATH, too.
+    option = "-P" if sys.version_info >= (3, 11) else "-I"
+    return f"{_configured('python') or shlex.quote(sys.executable)} {option}"
 
 
 def _configured(name: str) -> Any:

@@ -17,7 +17,7 @@ from cluster_collect.store.incoming import LARGE_BYTES, FileRefusedError, Incomi
 from cluster_collect.store.journal import Journal
 from cluster_collect.store.writer import RunWriter
 from cluster_collect.threads import in_thread
-from cluster_reduce.form import SUFFIX, UNREAD_SUFFIX
+from cluster_reduce.form import MOST_HEAD_BYTES, SUFFIX, UNREAD_SUFFIX, why_not_of
 from cluster_run.ids import HostId, ServerId
 from cluster_run.manifest import CollectedFile
 
@@ -201,6 +201,9 @@ class Intake:
     def take(self, placed: PlacedFile, content: memoryview) -> None:
         """Keep a file all of which is here."""
         self.received(len(content))
+        if why := _why_no_columns(placed, content):
+            self.refuse(placed, why)
+            return
         if len(content) != placed.entry.size_bytes or placed.entry.has_holes:
             incoming = self.begin(placed)
             if incoming is not None:
@@ -242,6 +245,14 @@ class Intake:
         self._unannounced.append(file)
 
 
+def _why_no_columns(placed: PlacedFile, begin: bytes | bytearray | memoryview) -> str:
+    """Say why what came for a file is not the columns that were asked for; empty where it is no columns."""
+    if placed.reduced_from_bytes is None:
+        return ""
+    why = why_not_of(placed.entry.path, bytes(begin))
+    return f"what its host sent as its columns is none: {why}" if why else ""
+
+
 class TarIntake:
     """Hands the files of one tar stream to an intake; `close` belongs at its end, however it ends.
 
@@ -255,6 +266,7 @@ class TarIntake:
         self._placed: PlacedFile | None = None
         self._incoming: IncomingFile | None = None
         self._is_as_listed = False
+        self._begin = bytearray()
 
     def whole_file(self, name: bytes, content: memoryview) -> None:
         """Keep the file."""
@@ -264,6 +276,7 @@ class TarIntake:
         """Open the file; a name that this machine cannot hold is read past."""
         self._placed = self._wanted(name, size_bytes)
         self._incoming = self._intake.begin(self._placed)
+        self._begin.clear()
         self._is_as_listed = size_bytes == self._placed.entry.size_bytes
 
     def _wanted(self, name: bytes, size_bytes: int) -> PlacedFile:
@@ -284,6 +297,8 @@ class TarIntake:
         """Write content."""
         self._intake.received(len(data))
         if self._incoming is not None and self._placed is not None:
+            if self._placed.reduced_from_bytes is not None and len(self._begin) <= MOST_HEAD_BYTES:
+                self._begin += data
             try:
                 self._intake.write(self._incoming, data)
             except FileRefusedError as error:
@@ -295,7 +310,11 @@ class TarIntake:
     def end_file(self) -> None:
         """Keep the file."""
         if self._incoming is not None and self._placed is not None:
-            self._intake.finish(self._placed, self._incoming)
+            if why := _why_no_columns(self._placed, self._begin):
+                self._incoming.abandon()
+                self._intake.refuse(self._placed, why)
+            else:
+                self._intake.finish(self._placed, self._incoming)
             self._incoming = None
 
     def close(self, keep: bool = True) -> None:

@@ -68,11 +68,24 @@ def behind_jump_host(name: str, text: str) -> UnreachableError:
     )
 
 
+def no_session(name: str, text: str) -> LostConnectionError:
+    """The server lets us log in, and then opens nothing."""
+    return LostConnectionError(
+        f"{where(name)}it ended the login before anything could be asked: {text}",
+        "look at the log of its sshd: a ChrootDirectory that others can write to, a missing shell, limits",
+    )
+
+
 def no_commands(text: str = "") -> NoShellError:
     """The server refuses to run anything."""
     return NoShellError(f"the host runs no commands for us{': ' + text if text else ''}")
 
 
-def no_way_to_files() -> NoFilesError:
-    """The server offers nothing that files could be read with."""
-    return NoFilesError("the host offers neither a shell nor SFTP", "ask its administrator for one of them")
+def no_way_to_files(came: str = "") -> NoFilesError:
+    """The server offers nothing that files could be read with; `came` says what spoils it."""
+    advice = "ask its administrator for one of them"
+    if came:
+        advice = (
+            f"its SFTP is spoiled ({came}): start-up files like .bashrc must print nothing without a terminal"
+        )
+    return NoFilesError("the host offers neither a shell nor SFTP", advice)

@@ -30,7 +30,7 @@ def test_directories_that_could_not_be_listed_are_told_beside_files_that_are_mis
     assert outcome.reason == (
         "not everything could be listed: b: Permission denied; 1 file missing: a/y: Permission denied"
     )
-    assert outcome.advice == "check the permissions below the profiler root"
+    assert outcome.advice == "let the login user read it, or set become: sudo for this host"
 
 
 @BOTH

@@ -44,7 +44,8 @@ class AsyncsshConnection:
         try:
             return AsyncsshFiles(await self._connection.start_sftp_client(path_encoding=None))
         except (OSError, asyncssh.Error) as error:
-            raise translated(error) if self._connection.is_closed() else no_way_to_files() from None
+            came = "" if isinstance(error, asyncssh.ChannelOpenError) else str(error)
+            raise translated(error) if self._connection.is_closed() else no_way_to_files(came) from None
 
     async def close(self) -> None:
         """Close the connection."""

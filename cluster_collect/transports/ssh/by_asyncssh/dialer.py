@@ -143,7 +143,7 @@ class AsyncsshDialer:
                     asyncio.ensure_future(work), client.reached, judge.name, self._options
                 )
         except (OSError, ValueError, asyncssh.Error, asyncssh.ChannelListenError) as error:
-            raise translated(error, judge) from None
+            raise translated(error, judge, by_jump=tunnel is not None) from None
         if new_key := judge.confirm():
             self._watch.noted(spec.host, f"new host key of {judge.name} accepted: {new_key}")
         return connection

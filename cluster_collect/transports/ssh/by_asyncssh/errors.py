@@ -20,6 +20,7 @@ from cluster_collect.transports.ssh.errors import (
     login_refused,
     lost,
     no_agreement,
+    no_session,
     system_error,
     where,
 )
@@ -37,8 +38,8 @@ def our_errors() -> Iterator[None]:
         raise translated(error) from None
 
 
-def translated(error: Exception, judge: HostKeyJudge | None = None) -> HostError:
-    """Return our error for one of asyncssh's or the system's."""
+def translated(error: Exception, judge: HostKeyJudge | None = None, *, by_jump: bool = False) -> HostError:
+    """Return our error for one of asyncssh's or the system's; `by_jump` where a jump host was to lead on."""
     name = judge.name if judge is not None else ""
     if isinstance(error, HostError):
         return error
@@ -49,7 +50,7 @@ def translated(error: Exception, judge: HostKeyJudge | None = None) -> HostError
     if isinstance(error, asyncssh.DisconnectError):
         return _translated_disconnect(error, name)
     if isinstance(error, asyncssh.ChannelOpenError):
-        return behind_jump_host(name, error.reason)
+        return behind_jump_host(name, error.reason) if by_jump else no_session(name, error.reason)
     return system_error(error, name)
 
 

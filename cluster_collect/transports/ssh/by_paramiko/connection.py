@@ -46,7 +46,7 @@ class ParamikoConnection:
         try:
             client = await in_thread(paramiko.SFTPClient.from_transport, self._opened[-1])
         except ERRORS as error:
-            raise self._broken(error) or no_way_to_files() from None
+            raise self._broken(error) or no_way_to_files(_spoiling(error)) from None
         if client is None:
             raise no_way_to_files()
         return ParamikoFiles(client)
@@ -60,6 +60,11 @@ class ParamikoConnection:
             command.forget()
         for transport in reversed(self._opened):
             await closed(transport.close)
+
+
+def _spoiling(error: Exception) -> str:
+    """Return what is wrong with the SFTP of a host that offers some; empty where it offers none."""
+    return str(error) if isinstance(error, paramiko.SFTPError) else ""
 
 
 class ParamikoCommand:

@@ -113,7 +113,7 @@ class ParamikoDialer:
             user = place.user or settings.get("user") or spec.user or os.environ.get("USER", "root")
             log_in(transport, user, spec, settings, password)
         except ERRORS as error:
-            raise translated(error, name) from None
+            raise translated(error, name, by_jump=through is not None) from None
         transport.set_keepalive(_KEEPALIVE_S)
         if new_key := judge.confirm():
             self._watch.noted(spec.host, f"new host key of {name} accepted: {new_key}")

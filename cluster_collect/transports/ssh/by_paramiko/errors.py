@@ -14,6 +14,7 @@ from cluster_collect.transports.ssh.errors import (
     login_refused,
     lost,
     no_agreement,
+    no_session,
     system_error,
 )
 
@@ -35,14 +36,14 @@ def translated_sftp(error: Exception) -> HostError:
     return translated(error)
 
 
-def translated(error: Exception, name: str = "") -> HostError:
-    """Return our error for one of paramiko's or the system's."""
+def translated(error: Exception, name: str = "", *, by_jump: bool = False) -> HostError:
+    """Return our error for one of paramiko's or the system's; `by_jump` where a jump host was to lead on."""
     if isinstance(error, HostError):
         return error
     if isinstance(error, paramiko.AuthenticationException):
         return login_refused(name)
     if isinstance(error, paramiko.ChannelException):
-        return behind_jump_host(name, error.text)
+        return behind_jump_host(name, error.text) if by_jump else no_session(name, error.text)
     if isinstance(error, paramiko.ssh_exception.IncompatiblePeer):
         return no_agreement(name, str(error), "asyncssh")
     is_lost = isinstance(error, (EOFError, paramiko.SSHException, ConnectionResetError, BrokenPipeError))
