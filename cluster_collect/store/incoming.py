@@ -181,7 +181,9 @@ def refused(error: OSError | OverflowError, path: str) -> Exception:
     if stops_all is not None:
         return stops_all
     if error.errno in (errno.ELOOP, errno.ENOTDIR):
-        return FileRefusedError("a symbolic link or a file is in its way in the run directory")
+        return FileRefusedError(
+            "cannot be stored under its name: a symbolic link or a file is in its way in the run directory"
+        )
     if error.errno == errno.EFBIG:
         return FileRefusedError("larger than this machine's file system allows")
     return FileRefusedError(f"cannot be stored under its name: {error.strerror}")
