@@ -234,3 +234,29 @@ def marked_by_mstx(path: Path) -> None:
                 row = [known.get(column, -1) for column in columns]
                 base.execute(f"INSERT INTO TASK VALUES ({','.join('?' * len(row))})", row)
     base.close()
+
+
+def test_columns_that_cann_9_added_or_gave_another_meaning_change_nothing(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    sizes = ["--tp", "2", "--pp", "1", "--dp", "1", "--steps", "2"]
+    assert simulate(["-q", *sizes, "--form", "db", str(run)]) == 0
+    (run / "manifest.json").unlink()
+    source = discover(run).sources[0]
+    before = read_rank(source)
+    added = {
+        "COMPUTE_TASK_INFO": ("blockNum", "mixBlockNum", "gridDim", "blockDim"),
+        "COMMUNICATION_OP": ("rankSize",),
+        "AICORE_FREQ": ("dieId",),
+    }
+    with sqlite3.connect(source.files["profiler_db"]) as base:
+        for table, names in added.items():
+            known = {row[1] for row in base.execute(f"PRAGMA table_info({table})")}
+            for name in names:
+                if name not in known:
+                    base.execute(f"ALTER TABLE {table} ADD COLUMN {name} INTEGER DEFAULT 7")
+    base.close()
+    after = read_rank(source)
+    assert after.problems == before.problems
+    for name in ("steps", "collectives", "links", "operators"):
+        assert getattr(after, name).equals(getattr(before, name)), name
+    assert after.figures["counters"].equals(before.figures["counters"])

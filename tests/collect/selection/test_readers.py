@@ -111,3 +111,10 @@ def test_every_file_that_is_taken_up_has_a_reader(role: str) -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     assert role in texts
+
+
+def test_what_msprof_records_of_the_host_itself_is_left_there() -> None:
+    capture = b"n_1_20260601120000123_ascend_pt/ASCEND_PROFILER_OUTPUT/step_trace_time.csv"
+    platform = b"PLATFORM_20260601120000123/host/data/analyse.done"
+    needed = needed_by_analysis([capture, platform])
+    assert [needed(path) for path in (capture, platform)] == [True, False]
