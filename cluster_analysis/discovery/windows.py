@@ -1,9 +1,9 @@
 """Windows of one role that are alike are judged together, as more steps of one job.
 
-They are alike where the same processes wrote captures of the same ranks, in the same form and with the same
-communication groups, of steps that have numbers, one window after the other. Numbers that are there twice
-count on from window to window. Windows without steps are compared each by itself: nothing tells how many
-iterations each holds.
+They are alike where the same processes wrote captures of the same ranks, in the same form, with the same
+groups, level and version, of steps that have numbers, one window after the other. Numbers that are there
+twice count on from window to window. Windows without steps are compared each by itself: nothing tells how
+many iterations each holds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from msgspec import structs
 from cluster_analysis.discovery.found import Found
 from cluster_analysis.discovery.parts import Part
 from cluster_analysis.sources.errors import BadFileError, unheard
-from cluster_analysis.sources.text.metadata_json import read_metadata
+from cluster_analysis.sources.text.metadata_json import read_metadata, read_profiler_info
 from cluster_run.ids import Rank
 
 _NUMBERS = re.compile(r"\d+")
@@ -71,15 +71,18 @@ def _session_of(one: Found) -> str:
 
 
 def _have_one_setup(windows: Sequence[Part]) -> bool:
-    """Return whether all began at other times, and a rank of each names the same communication groups."""
+    """Return whether all began at other times, and a rank of each has the same groups, level and versions."""
     setups: list[object] = []
     for one in windows:
         captured = one.captures[min(one.captures)][0]
-        setups.append(None)
-        if "metadata" in captured.files:
-            with suppress(BadFileError):  # reading that rank tells it
+        setup: list[object] = [None, None]
+        with suppress(BadFileError):  # reading that rank tells it
+            if "metadata" in captured.files:
                 metadata = read_metadata(captured.files["metadata"])
-                setups[-1] = metadata.parallel, metadata.world_size, metadata.groups
+                setup[0] = metadata.parallel, metadata.world_size, metadata.groups
+            if "profiler_info" in captured.files:
+                setup[1] = read_profiler_info(captured.files["profiler_info"])
+        setups.append(setup)
     return len({one.began for one in windows}) == len(windows) and all(one == setups[0] for one in setups)
 
 

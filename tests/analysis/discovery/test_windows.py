@@ -16,7 +16,7 @@ from cluster_analysis.tables.model import Selection
 from cluster_run.ids import Step
 from cluster_simulate.cli import main as simulate
 from tests.analysis.said import notes_of
-from tests.analysis.sources.builders import Op, step_csv, write_capture
+from tests.analysis.sources.builders import Op, step_csv, write_capture, write_info
 
 N_STEPS = 3
 ROW = (400.0, 100.0, 0.0, 100.0, 50.0, 550.0, 0.0, 100.0)
@@ -71,10 +71,13 @@ def test_windows_that_are_not_alike_are_judged_each_by_itself(tmp_path: Path) ->
         },
         "no steps": {"steps": ("",)},
     }
-    for name, other in others.items():
+    for name, other in [*others.items(), ("another level", {})]:
         root = tmp_path / name
         window(root, 12, ("3", "4"), groups={})
         window(root, 13, **{"steps": ("13", "14"), "groups": {}, **other})
+        if name == "another level":
+            for capture in root.glob("*_2025010113*"):
+                write_info(capture, int(capture.name.split("_")[1]) - 1000, level="Level2")
         assert len(part_names(root)) == 2, name
         assert not any(source.windows for source in discover(root).sources), name
 
