@@ -137,7 +137,8 @@ def why_not_all(
     lost = [one for one in refused if one.is_lost]
     if lost:
         return left_out(len(lost), os.fsdecode(lost[0].entry.path), lost[0].reason)
-    if n_files or may_be_empty or survey.problem:  # what may not be read may be all there is
+    is_denied = "ermission denied" in survey.problem  # what may not be read may be all there is
+    if n_files or is_denied or (may_be_empty and not survey.problem):
         return listing_failure(survey.problem)
     return nothing_found(spec.local or spec.profiler_root, survey.inside, survey.top_names)
 
