@@ -1,4 +1,4 @@
-# Built from the wheel:  python -m build --wheel && docker build -t cluster-profiler:0.1.0 .
+# Built from the wheel:  python -m build --wheel && docker build -t cluster-profiler:1.0.0 .
 # For other processors than this machine's, or built elsewhere than on Linux: CLUSTER_PROFILER_PURE=1 python -m build --wheel
 FROM python:3.12-slim
 

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-of-servers test-of-the-rest test-fast lint format bench bench-collect bench-columns bench-decode bench-detection bench-large bench-report bench-scale fuzz gold bundle picture clean
+.PHONY: help setup demo test test-of-servers test-of-the-rest test-fast lint format bench bench-collect bench-columns bench-decode bench-detection bench-large bench-report bench-scale fuzz gold bundle release picture clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  +##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 20
@@ -66,6 +66,10 @@ picture: setup   ## take all pictures of README and docs anew, from the demo's j
 bundle: setup    ## dist/bundle-VERSION: all wheels for clusters without network (x86_64 and aarch64, Python 3.10 to 3.13)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check ziglang auditwheel wheel  # compile for both machines
 	@$(BIN)/python -m tools.bundle dist
+
+release: setup   ## dist/release-VERSION: sdist, wheels for both machines, SBOM, checksums; CLUSTER_PROFILER_URL is the repository's address
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check ziglang auditwheel wheel twine
+	@$(BIN)/python -m tools.release dist
 
 bench: setup     ## the whole analysis against the peer's script, at 64 and 256 ranks
 	@$(BIN)/python -m benchmarks.engine

@@ -1,9 +1,11 @@
 """The compiled reader of large files: built where there is a compiler, and left out where not.
 
-`CLUSTER_PROFILER_PURE=1` leaves it out, for a wheel that every machine takes. All else is in pyproject.toml.
+`CLUSTER_PROFILER_PURE=1` leaves it out, for a wheel that every machine takes. `CLUSTER_PROFILER_URL` is the
+address of the repository. All else is in pyproject.toml.
 """
 
 import os
+import re
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -31,4 +33,21 @@ def extensions() -> list[Extension]:
     ]
 
 
-setup(ext_modules=extensions(), options={"bdist_wheel": {"py_limited_api": "cp310"}} if extensions() else {})
+def readme(url: str) -> str:
+    """Return the README; with the repository's address its links to files lead there, wherever it is read."""
+    text = Path("README.md").read_text("utf-8")
+    if not url:
+        return text
+    text = re.sub(r"(!\[[^\]]*\]\()(?![a-z]+:|#)", rf"\g<1>{url}/raw/HEAD/", text)
+    return re.sub(r"(?<!!)(\[[^\]]*\]\()(?![a-z]+:|#)", rf"\g<1>{url}/blob/HEAD/", text)
+
+
+#: The address of the repository, as the site has it.
+URL = os.environ.get("CLUSTER_PROFILER_URL", "").rstrip("/")
+setup(
+    ext_modules=extensions(),
+    options={"bdist_wheel": {"py_limited_api": "cp310"}} if extensions() else {},
+    long_description=readme(URL),
+    long_description_content_type="text/markdown",
+    project_urls={"Repository": URL, "Changelog": f"{URL}/blob/HEAD/CHANGELOG.md"} if URL else {},
+)
