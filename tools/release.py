@@ -2,8 +2,8 @@
 
 python -m tools.release DIRECTORY
 
-Set CLUSTER_PROFILER_URL to the address of the repository: it becomes the project's URL, and links of the README
-lead there.
+Set CLUSTER_PROFILER_URL to the address of the repository: it becomes the URL of the project, and links of the
+README lead there.
 """
 
 from __future__ import annotations
