@@ -23,6 +23,8 @@ _FIRST_POLL_S, _LONGEST_POLL_S = 2.0, 50.0
 _PROBE_STEPS = 2
 #: Beside polls and steps, for a job that just writes a checkpoint and a machine with much to do.
 _PROBE_MORE_S = 20.0
+#: Who has begun ends, but a process that profiles for the first time may load libraries for long.
+_FIRST_TIME_S = 120.0
 #: Times of files are cut to seconds: what is asked again this much later has another one.
 _AGAIN_MORE_S = 2.0
 #: Two points of a rank nearer to each other say more of how late a line was written than of a step.
@@ -183,7 +185,8 @@ class FileWay:
             n_looks = n_looks + 1 if heard == said else 0
             said = heard
             # A poll is as long as a step, cut to whole seconds: a probe waits for one, and takes some steps.
-            longest_s = self._poll_s() + (_PROBE_STEPS + 2) * (self._poll_s() + 1) + _PROBE_MORE_S
+            more_s = _FIRST_TIME_S if "started" in said else _PROBE_MORE_S
+            longest_s = self._poll_s() + (_PROBE_STEPS + 2) * (self._poll_s() + 1) + more_s
             if n_looks * _LOOK_S > longest_s:
                 raise RemoteFailureError(
                     f"rank {rank} did not say its step within {time.monotonic() - began_s:.0f} s "
