@@ -20,7 +20,7 @@ demo: setup      ## simulate a job, collect it over real SSH, analyse it
 	@$(BIN)/python -m demo
 
 test: setup      ## the whole test suite, lint and types
-	@bash tools/system_packages.sh ssh slurm browser prometheus fuzz
+	@bash tools/system_packages.sh ssh slurm browser prometheus postgresql fuzz
 	@$(BIN)/python -c 'import helm_python, kubernetes_validate, torch_tb_profiler' 2>/dev/null || PYTHON=$(PYTHON) bash tools/setup.sh dev,k8s-test torch-tb-profiler
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

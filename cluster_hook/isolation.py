@@ -7,6 +7,7 @@ reach it.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,9 @@ from cluster_hook.identity import Identity
 SETTINGS_PREFIX = "CLUSTER_HOOK_"
 #: What another user's process gets of the environment: where the site's commands and Slurm are, its clock.
 _OF_THE_SITE = ("PATH", "SLURM_CONF", "TZ")
+#: Names the fleet's database. A job's user gets it where no password is in it.
+FLEET_VARIABLE = "CLUSTER_FLEET"
+_PASSWORD = re.compile(r"://[^/@]*:[^/@]*@")
 _LAUNCHER = Path(__file__).with_name("launch.py")
 
 
@@ -36,6 +40,9 @@ def child_environment(
         own = {name: value for name, value in os.environ.items() if not name.startswith(SETTINGS_PREFIX)}
         return {**own, **(extra or {})}
     site = {name: os.environ[name] for name in _OF_THE_SITE if os.environ.get(name)}
+    fleet = os.environ.get(FLEET_VARIABLE, "")
+    if fleet and not _PASSWORD.search(fleet):
+        site[FLEET_VARIABLE] = fleet
     user = {"HOME": identity.home, "USER": identity.name, "LOGNAME": identity.name, "LANG": "C.UTF-8"}
     return {"PATH": os.defpath, **site, **user, **(extra or {})}
 

@@ -129,6 +129,8 @@ class HostOutcome:
     clock_uncertainty_ms: float | None = None
     raw_because: str = ""
     n_over_limits: int = 0
+    #: What the host told of itself, as `ranktable.hardware_of` reads it; empty where it told nothing.
+    hardware: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def n_stored(self) -> int:

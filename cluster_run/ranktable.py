@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,49 @@ MARKS = (
 _ROLES = ("prefill_device_list", "decode_device_list")
 #: How an entry names its server, the first that it has.
 _SERVERS = ("server_id", "server_ip", "host_ip", "container_ip")
+
+
+@dataclass(frozen=True)
+class Chip:
+    """One chip of a host. `device` is its logic id, as in rank tables; text is empty where nothing tells.
+
+    `vdie` is the number that was burnt into it; a card's `serial` is that of all its chips.
+    """
+
+    device: int
+    card: int = 0
+    chip: int = 0
+    vdie: str = ""
+    serial: str = ""
+    pcie: str = ""
+    firmware: str = ""
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What of a host outlives ranks and addresses; what it did not tell is empty."""
+
+    name: str = ""
+    serial: str = ""
+    product: str = ""
+    chips: tuple[Chip, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+def hardware_of(plain: Mapping[str, Any] | None) -> Hardware | None:
+    """Return what a manifest holds of a host's hardware; fields of a later version are left out.
+
+    Raises:
+        TypeError, AttributeError: it is something else.
+    """
+    if not plain:
+        return None
+    chips = tuple(
+        Chip(**{name: value for name, value in one.items() if name in Chip.__dataclass_fields__})
+        for one in plain.get("chips", ())
+    )
+    known = {name: value for name, value in plain.items() if name in Hardware.__dataclass_fields__}
+    return Hardware(**{**known, "chips": chips})
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ PACKAGES = (
     "cluster_analysis",
     "cluster_simulate",
     "cluster_hook",
+    "cluster_fleet",
+    "cluster_act",
     "demo",
     "benchmarks",
 )
@@ -275,6 +277,20 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             f"cluster_hook.slurm cluster_hook.follow cluster_hook.telling {_HOOK} cluster_run"
         ),
         "cluster_hook": "cluster_hook cluster_run",
+        # What runs say of devices, over the years. Of an analysis it reads the tables, as anybody may.
+        "cluster_fleet.judging": "",
+        "cluster_fleet": (
+            "cluster_fleet.judging "
+            "cluster_analysis.numeric cluster_analysis.tables.fused cluster_analysis.reports.templates "
+            "cluster_run"
+        ),
+        # What is done about it: of the fleet it knows what is told, and where actions are written down.
+        "cluster_act.values": "cluster_run",
+        "cluster_act.ways": "cluster_act.values cluster_run",
+        "cluster_act": (
+            "cluster_act.ways cluster_act.values cluster_fleet.cli cluster_fleet.options "
+            "cluster_fleet.remember cluster_fleet.status cluster_fleet.store cluster_run"
+        ),
         "demo": "cluster_run cluster_collect cluster_analysis cluster_simulate",
         "benchmarks.models": (
             "benchmarks.models.streams benchmarks.models.paths benchmarks.models.queues "
@@ -312,7 +328,8 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "msgspec": ("cluster_analysis",),
     "torch": ("benchmarks.executed.worker",),
     "ClusterShell": ("cluster_collect",),
-    "scipy": ("cluster_analysis.numeric.tails",),
+    "scipy": ("cluster_analysis.numeric.tails", "cluster_fleet.judging.shrink"),
+    "sqlalchemy": ("cluster_fleet.store", "cluster_fleet.tables"),
 }
 #: Where msgspec decodes. Everywhere else in the analysis it makes the classes of values.
 DECODING = ("cluster_analysis.sources", "cluster_analysis.discovery")

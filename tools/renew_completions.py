@@ -14,16 +14,20 @@ from pathlib import Path
 
 import shtab
 
+from cluster_act.options import make_parser as act
 from cluster_analysis.cli import make_parser as analyse
 from cluster_collect.arguments import make_parser as collect
+from cluster_fleet.options import make_parser as fleet
 from cluster_hook.cli import build_parser as hook
 from cluster_run.command_line import named_path
 from cluster_simulate.options import build_parser as simulate
 
 FOLDER = Path(__file__).parents[1] / "cluster_run" / "completions"
 PARSERS: dict[str, Callable[[], argparse.ArgumentParser]] = {
+    "cluster-act": act,
     "cluster-analyse": analyse,
     "cluster-collect": collect,
+    "cluster-fleet": fleet,
     "cluster-hook": hook,
     "cluster-simulate": lambda: simulate("cluster-simulate"),
 }

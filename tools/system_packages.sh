@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the system packages of the named sets that are missing, where this user may; otherwise says what is
-# missing and goes on: what needs them skips with a reason.   system_packages.sh [venv] [ssh] [slurm] [browser] [bench] [prometheus] [fuzz] [fonts]
+# missing and goes on: what needs them skips with a reason.   system_packages.sh [venv] [ssh] [slurm] [browser] [bench] [prometheus] [postgresql] [fuzz] [fonts]
 set -euo pipefail
 
 missing=()
@@ -20,6 +20,7 @@ for set_name in "$@"; do
     ssh) need sshd openssh-server; need ssh openssh-client; need zstd zstd; need sudo sudo ;;
     slurm) need slurmctld slurmctld; need slurmd slurmd; need sbatch slurm-client; need munged munge; need logrotate logrotate ;;
     prometheus) need promtool prometheus; need prometheus-node-exporter prometheus-node-exporter ;;
+    postgresql) compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql) ;;
     bench) need rsync rsync ;;
     fuzz) need gcc gcc libc6-dev ;;
     browser) need chromium chromium; need pdftotext poppler-utils; need_library libatomic.so.1 libatomic1 ;; # Playwright's Node.js wants it

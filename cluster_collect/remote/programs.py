@@ -320,6 +320,11 @@ def prepare_program(command: str) -> RemoteProgram:
     return _program(_PREPARE, {b"prepare": quoted(command.encode())})
 
 
+def asking_program(script: bytes) -> RemoteProgram:
+    """Return a program that only reads and prints; it says its marker itself."""
+    return _program(script, {})
+
+
 def talk_program(boot: bytes, data: bytes) -> RemoteProgram:
     """Return the program that gives `data` to the Python program `boot`, which answers what it is sent."""
     return _program(_TALK, {b"boot": quoted(boot)}, data)

@@ -25,6 +25,7 @@ from cluster_collect.store.journal import Journal
 from cluster_collect.store.writer import RunWriter
 from cluster_collect.threads import in_thread
 from cluster_collect.transfer.bandwidth import BandwidthCap
+from cluster_collect.transfer.hardware import ask_hardware
 from cluster_collect.transfer.outcome import PREPARE_LOG_NAME, Findings, outcome_of
 from cluster_collect.transfer.retry import Retries
 from cluster_collect.transfer.rounds import Rounds
@@ -185,6 +186,8 @@ class HostCollection:
             is_brought = await self._is_brought_by_another(rounds, selection)
             if is_brought or not await self._fetch_missing(rounds, selection):
                 self._findings.clocks += await clocks_of(survey)  # the program that sends files tells it, too
+            if survey.shell is not None:
+                self._findings.hardware = await ask_hardware(connection)
         finally:
             await connection.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from cluster_collect.failures import Failure, left_out, listing_failure, nothing_found
@@ -18,7 +18,7 @@ from cluster_collect.transfer.ways.intake import Intake
 from cluster_run.ids import HostId
 from cluster_run.layout import host_directory
 from cluster_run.manifest import CollectedFile, FileList, HostOutcome, HostState
-from cluster_run.ranktable import RankTable
+from cluster_run.ranktable import Hardware, RankTable
 
 #: Beside the host's `profiler` directory.
 PREPARE_LOG_NAME = "prepare.log"
@@ -39,6 +39,7 @@ class Findings:
     same_files_as: HostId | None = None
     raw_because: str = ""
     over_limits: set[bytes] = field(default_factory=set)
+    hardware: Hardware | None = None
 
     @property
     def has_all(self) -> bool:
@@ -105,6 +106,7 @@ def outcome_of(
         same_files_as=findings.same_files_as or "",
         raw_because=findings.raw_because,
         n_over_limits=len(findings.over_limits),
+        hardware={} if findings.hardware is None else asdict(findings.hardware),
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from cluster_hook.follow.captures import NoProfileError, captures_of
 from cluster_hook.follow.dask_allocation import AllocationError, dask_in_allocation
 from cluster_hook.follow.file_systems import is_shared_between_hosts
+from cluster_hook.follow.fleet import remember
 from cluster_hook.follow.inventory import (
     HostDefaults,
     inventory_text,
@@ -208,6 +209,7 @@ def _carry_out(job: FinishedJob, request: ProfileRequest, plan: RunPlan, options
     if end.code not in (ExitCode.DONE, ExitCode.INCOMPLETE, ExitCode.FINDINGS):
         return failed(job, plan.results, end.reason)
     verdict = read_verdict(plan.results / FINDINGS_NAME)
+    remember(job, run, plan.results)
     if plan.inventory and options.keep_raw == SUSPECTS:
         fetched = _fetch_suspects(job, request, plan, options)
         if fetched.code != ExitCode.DONE:

@@ -1,0 +1,197 @@
+"""`cluster-act`: says what is to be done; does or undoes it where it is told to. Results go to stdout."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from cluster_act.options import make_parser
+from cluster_act.values import Case, Planned, RefusedError, Way
+from cluster_run.command_line import interruptible
+from cluster_run.errors import ClusterError, ExitCode, UsageError
+from cluster_run.files import write_text_whole
+from cluster_run.standard_streams import write_result
+
+if TYPE_CHECKING:
+    from cluster_fleet.store import Fleet
+
+_PROGRAM = "cluster-act"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    arguments = make_parser().parse_args(argv)
+    try:
+        with interruptible("what was begun stands in the log"):
+            return int(_run(arguments))
+    except ClusterError as error:
+        print(f"{_PROGRAM}: {error}", file=sys.stderr)
+        return int(error.exit_code)
+    except OSError as error:
+        print(f"{_PROGRAM}: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
+        return int(ExitCode.FAILED)
+
+
+def way_of(arguments: argparse.Namespace) -> Way:
+    """Return the way that the options name; each is a module of its own."""
+    if arguments.way == "slurm":
+        from cluster_act.ways.slurm import Slurm  # noqa: PLC0415
+
+        return Slurm(arguments.drain_busy)
+    if arguments.way == "mindcluster":
+        from cluster_act.ways.mindcluster import MindCluster  # noqa: PLC0415
+
+        return MindCluster(arguments.sender, arguments.customization, arguments.namespace)
+    if arguments.way == "command":
+        from cluster_act.ways.command import Command  # noqa: PLC0415
+
+        return Command(arguments.command)
+    from cluster_act.ways.kubernetes import Condition, Taint  # noqa: PLC0415
+
+    return Taint() if arguments.way == "kubernetes-taint" else Condition()
+
+
+def _run(arguments: argparse.Namespace) -> ExitCode:
+    asked = [arguments.run, arguments.fleet, arguments.undo, arguments.log, arguments.probe]
+    if sum(bool(one) for one in asked) != 1:
+        raise UsageError("one of RUN, --fleet, --undo, --log and --probe is needed, and no two of them")
+    if arguments.probe:
+        return _probe(arguments)
+    from cluster_fleet.cli import open_fleet  # noqa: PLC0415 - an extra
+
+    if not arguments.db and arguments.run and not arguments.apply:
+        return _act(arguments, None)
+    with open_fleet(arguments.db, must_exist=not arguments.run) as fleet:
+        if arguments.log:
+            write_result("".join(f"{_line(one)}\n" for one in fleet.actions()))
+            return ExitCode.DONE
+        return _undo(arguments, fleet) if arguments.undo else _act(arguments, fleet)
+
+
+def _act(arguments: argparse.Namespace, fleet: Fleet | None) -> ExitCode:
+    from cluster_act.cases import cases_of_fleet, cases_of_run  # noqa: PLC0415 - SciPy
+    from cluster_act.plan import planned  # noqa: PLC0415
+
+    cases = cases_of_run(arguments.run, fleet) if arguments.run or fleet is None else cases_of_fleet(fleet)
+    past = [] if fleet is None else fleet.actions()
+    way = way_of(arguments)
+    plan = planned(
+        cases, past, way.name, budget=arguments.budget, now_s=time.time(), unconfirmed=arguments.unconfirmed
+    )
+    due = [one for one in plan if one.decision == "do"]
+    if due and arguments.apply:
+        way.check()
+    n_failed = 0
+    for one in plan:
+        write_result(_told(one, way))
+        if one.decision == "do" and arguments.apply and fleet is not None:
+            n_failed += not _apply(one.case, way, fleet)
+    if not plan:
+        write_result("nothing is to be done\n")
+    if fleet is not None and arguments.apply:
+        _exclude(arguments, fleet)
+    if due and not arguments.apply:
+        write_result(f"nothing was done: --apply does it ({len(due)} of {len(plan)})\n")
+        return ExitCode.FINDINGS
+    return ExitCode.INCOMPLETE if n_failed else ExitCode.DONE
+
+
+def _told(one: Planned, way: Way) -> str:
+    case = one.case
+    if one.decision == "skip":
+        return f"not {case.name}: {one.why}\n  {case.evidence}\n"
+    do, undo = way.told(case)
+    return f"{case.name}\n  why: {case.evidence}\n  cost: {case.cost}\n  do: {do}\n  undo: {undo}\n"
+
+
+def _apply(case: Case, way: Way, fleet: Fleet) -> bool:
+    """Write down what is intended, do it, write down how it went; a kill leaves the intention."""
+    number = fleet.note_action(
+        at_s=time.time(), way=way.name, node=case.node, unit=case.unit, reason=case.evidence,
+        token=case.token, state="intended",
+    )  # fmt: skip
+    try:
+        said = way.apply(case)
+    except RefusedError as error:
+        fleet.change_action(number, state="refused")
+        write_result(f"  refused: {error}\n")
+        return False
+    fleet.change_action(number, state="done")
+    write_result(f"  done: {said}\n")
+    return True
+
+
+def _undo(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
+    """Undo what stands of this way, on a node or all; one thing that was noted twice is undone once."""
+    from cluster_act.plan import is_standing  # noqa: PLC0415
+
+    way, n_failed = way_of(arguments), 0
+    standing = [
+        one
+        for one in fleet.actions()
+        if is_standing(one) and one["way"] == way.name and arguments.undo in ("all", one["node"])
+    ]
+    if not standing:
+        write_result("nothing of ours stands there\n")
+        return ExitCode.DONE
+    if not arguments.apply:
+        write_result("".join(f"{_line(one)}\n" for one in standing) + "nothing was undone: --apply does it\n")
+        return ExitCode.FINDINGS
+    way.check()
+    for one in standing:
+        case = _case_of(one)
+        try:
+            said = way.undo(case)
+        except RefusedError as error:
+            n_failed += 1
+            write_result(f"{one['node']}: refused: {error}\n")
+            continue
+        fleet.change_action(one["number"], state="undone", undone_s=time.time())
+        write_result(f"{one['node']}: {said}\n")
+    _exclude(arguments, fleet)
+    return ExitCode.INCOMPLETE if n_failed else ExitCode.DONE
+
+
+def _case_of(action: dict[str, Any]) -> Case:
+    from cluster_act.cases import device_of_reason  # noqa: PLC0415
+
+    reason = str(action["reason"])
+    return Case(
+        action["unit"], reason.partition(":")[0], action["node"], device_of_reason(reason), "", reason, "",
+        is_confirmed=True,
+    )  # fmt: skip
+
+
+def _exclude(arguments: argparse.Namespace, fleet: Fleet) -> None:
+    """Keep the list of nodes that something of ours stands on, one a line, for `sbatch --exclude`."""
+    from cluster_act.plan import is_standing  # noqa: PLC0415
+
+    if arguments.exclude_file is not None:
+        nodes = sorted({one["node"] for one in fleet.actions() if is_standing(one)})
+        write_text_whole(arguments.exclude_file, "".join(f"{node}\n" for node in nodes))
+
+
+def _line(action: dict[str, Any]) -> str:
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(action["at_s"]))
+    return f"{when} {action['way']} {action['node']} {action['state']}: {action['reason']}"
+
+
+def _probe(arguments: argparse.Namespace) -> ExitCode:
+    from cluster_act.probe import place, probed, timed_by  # noqa: PLC0415
+
+    if not arguments.probe_command:
+        raise UsageError("no work is named", "give --probe-command, which prints a time last")
+    suspect, control = arguments.probe
+    place(suspect), place(control)
+    found = probed(suspect, control, timed_by(arguments.ssh, arguments.probe_command), arguments.seconds)
+    verdict = "slow" if found.is_slow else "not slow" if found.is_settled else "open: probe longer"
+    write_result(
+        f"{suspect} takes {100 * found.share:+.1f} % of the time of {control} more "
+        f"({100 * found.low:+.1f} to {100 * found.high:+.1f}, {found.n_pairs} pairs): {verdict}\n"
+    )
+    if found.is_slow:
+        return ExitCode.FINDINGS
+    return ExitCode.DONE if found.is_settled else ExitCode.INCOMPLETE

@@ -1,0 +1,78 @@
+"""The command line of `cluster-act`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from cluster_fleet.options import VARIABLE
+from cluster_run.command_line import add_print_completion, exit_codes_help, named_path, positive_number
+from cluster_run.errors import ExitCode
+from cluster_run.version import VERSION
+
+WAYS = ("slurm", "mindcluster", "kubernetes", "kubernetes-taint", "command")
+_CODES = {
+    ExitCode.DONE: "nothing is to be done, or all of it is",
+    ExitCode.FINDINGS: "there is something to do (without --apply); the suspect is slow (--probe)",
+    ExitCode.INCOMPLETE: "a part could not be done; the probe leaves it open",
+}
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser."""
+    parser = argparse.ArgumentParser(
+        prog="cluster-act",
+        description="Says what is to be done about slow devices and hosts, and does it with --apply.",
+        epilog=exit_codes_help(_CODES),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"cluster-act {VERSION}")
+    add_print_completion(parser)
+    what = parser.add_argument_group("what to act on")
+    what.add_argument(
+        "run", type=named_path, nargs="?", metavar="RUN", help="whom the alarms of this run name"
+    )
+    what.add_argument("--fleet", action="store_true", help="who is slow over many runs")
+    what.add_argument("--undo", metavar="NODE", help="take back what was done to a node, or `all`")
+    what.add_argument("--log", action="store_true", help="all that was done")
+    what.add_argument(
+        "--probe", nargs=2, metavar=("DEVICE", "CONTROL"), help="compare two devices: node017:5 node018:5"
+    )
+    parser.add_argument(
+        "--db",
+        default=os.environ.get(VARIABLE, ""),
+        metavar="DB",
+        help=f"the fleet's database, which keeps the log of actions; ${VARIABLE} by default",
+    )
+    how = parser.add_argument_group("how")
+    how.add_argument("--way", choices=WAYS, default="slurm", help="(default: slurm)")
+    how.add_argument("--apply", action="store_true", help="do it")
+    how.add_argument("--budget", type=positive_number, default=2, metavar="N", help="nodes a day (default 2)")
+    how.add_argument("--unconfirmed", action="store_true", help="one run is enough")
+    how.add_argument(
+        "--drain-busy", action="store_true", help="slurm: also nodes on which jobs run, which end first"
+    )
+    how.add_argument(
+        "--exclude-file", type=named_path, metavar="FILE", help="keep a list of the nodes acted on"
+    )
+    how.add_argument(
+        "--sender", default="cluster-act", metavar="NAME", help="mindcluster: the fault's sender"
+    )
+    how.add_argument("--namespace", default="cluster-system", help="mindcluster: of the ConfigMap")
+    how.add_argument(
+        "--customization", type=named_path, metavar="FILE",
+        default=Path("/user1/mindx-dl/clusterd/publicCustomization.json"),
+        help="mindcluster: the site's publicCustomization.json",
+    )  # fmt: skip
+    how.add_argument(
+        "--command", default="", metavar="LINE", help="command: what is called with apply or undo"
+    )
+    probe = parser.add_argument_group("the probe")
+    probe.add_argument(
+        "--probe-command", default="", metavar="LINE", help="prints a time last; {device} is its number"
+    )
+    probe.add_argument("--ssh", default="ssh -o BatchMode=yes", metavar="LINE", help="how nodes are reached")
+    probe.add_argument("--seconds", type=positive_number, default=120, metavar="S", help="(default 120)")
+    return parser

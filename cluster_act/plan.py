@@ -1,0 +1,60 @@
+"""What is done about cases, and what is not: pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cluster_act.values import Case, Planned
+
+DAY_S = 86400.0
+#: States of an action that stands: `intended` may have been done before we were killed.
+STANDING = ("intended", "done")
+_NODE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
+_HASHED = re.compile(r"host-[0-9a-f]{8}")
+
+
+def planned(
+    cases: Sequence[Case], past: Sequence[Mapping[str, Any]], way: str, *,
+    budget: int, now_s: float, unconfirmed: bool,
+) -> list[Planned]:  # fmt: skip
+    """Decide about each case, in order.
+
+    Args:
+        cases: the costliest first.
+        past: actions of the audit log, as the fleet gives them.
+        way: how it would be done.
+        budget: so many nodes within 24 hours, whatever the way.
+        now_s: seconds since 1970.
+        unconfirmed: whether one run is enough.
+    """
+    standing = {(one["way"], one["node"], one["unit"]) for one in past if is_standing(one)}
+    done = {
+        (one["way"], one["node"], one["unit"]) for one in past if is_standing(one) and one["state"] == "done"
+    }
+    spent = {one["node"] for one in past if now_s - one["at_s"] < DAY_S and one["state"] in STANDING}
+    found = []
+    for case in cases:
+        key = (way, case.node, case.unit)
+        if key in done:
+            why = "it is done already"
+        elif not _NODE.fullmatch(case.node) or _HASHED.fullmatch(case.node):
+            why = "the name of its node is not known: collect again, or cluster-fleet add --show-addresses"
+        elif not case.is_confirmed and not unconfirmed:
+            why = (
+                "one run names it and no other does: --probe it, or wait for more runs (--unconfirmed to act)"
+            )
+        elif case.node not in spent and len(spent) >= budget and key not in standing:
+            why = f"the budget of {budget} nodes a day is spent"
+        else:
+            spent.add(case.node)
+            found.append(Planned(case, "do", case.evidence))
+            continue
+        found.append(Planned(case, "skip", why))
+    return found
+
+
+def is_standing(action: Mapping[str, Any]) -> bool:
+    """Whether an action of the log was done, or may have been, and was not undone."""
+    return action["state"] in STANDING and action["undone_s"] is None

@@ -1,0 +1,69 @@
+"""What cluster-act speaks of: who is to be acted on, what is to be done, and how it went."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from cluster_run.errors import ClusterError
+
+
+@dataclass(frozen=True)
+class Case:
+    """A device or host that costs time, on a node. `device` is its number on the node, None for the host.
+
+    `evidence` and `cost` are sentences. `is_confirmed`: by several runs, or by a probe; else by one run.
+    """
+
+    unit: str
+    name: str
+    node: str
+    device: int | None
+    metric: str
+    evidence: str
+    cost: str
+    is_confirmed: bool
+
+    @property
+    def token(self) -> str:
+        """What marks an action as ours and for this unit, the same each time."""
+        return f"cact-{hashlib.sha256(f'{self.node}/{self.unit}'.encode()).hexdigest()[:12]}"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A case and what is to be done about it: `do`, or not, `why`."""
+
+    case: Case
+    decision: Literal["do", "skip"]
+    why: str
+
+
+class RefusedError(ClusterError):
+    """What was to be done cannot be, or must not be now; nothing was changed."""
+
+
+class Way(Protocol):
+    """One way to act. Each may be done twice, and changes nothing that is not ours."""
+
+    @property
+    def name(self) -> str:
+        """What options and the audit log call it."""
+
+    def check(self) -> None:
+        """Raise a RefusedError where this way cannot be gone at all here."""
+
+    def told(self, case: Case) -> tuple[str, str]:
+        """Return what would be done, and how it is undone, as a person would type it."""
+
+    def apply(self, case: Case) -> str:
+        """Do it; return what was done. Raises RefusedError."""
+
+    def undo(self, case: Case) -> str:
+        """Undo it, if it is ours; return what was done. Raises RefusedError."""
+
+
+def reason_of(case: Case) -> str:
+    """Return the reason that others read, on one line; its beginning is always the same."""
+    return f"cluster-act:{case.token} {' '.join(case.evidence.split())}"

@@ -1,0 +1,95 @@
+"""Asks a host what outlives ranks and addresses: one program that only reads, and what it printed as a value.
+
+`npu-smi info -t board` names each chip's VDie ID (driver 23.0 and newer); without that tool PCIe places are
+read from /sys, and a host without NPUs tells its name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from cluster_collect.remote.programs import RemoteProgram, asking_program
+from cluster_run.ranktable import Chip, Hardware
+
+_SCRIPT = rb"""
+say "$marker"
+exec 2>/dev/null </dev/null
+PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin
+limit() { if command -v timeout >/dev/null; then timeout 10 "$@"; else "$@"; fi; }
+show() { [ -r "$2" ] && printf '%s: %s\n' "$1" "$(head -n 1 "$2")"; }
+printf 'name: %s\n' "$(uname -n)"
+show serial /sys/class/dmi/id/product_serial
+show product /sys/class/dmi/id/product_name
+for file in /usr/local/Ascend/driver/version.info /usr/local/Ascend/firmware/version.info \
+  /usr/local/Ascend/ascend-toolkit/latest/version.cfg; do
+  [ -r "$file" ] || continue
+  printf 'version %s: %s\n' "$file" "$(grep -i -m 1 -e '^version=' -e running_version "$file")"
+done
+for device in /sys/bus/pci/devices/*; do
+  [ "$(cat "$device/vendor")" = 0x19e5 ] || continue
+  case $(cat "$device/class") in 0x1200*) printf 'pcie: %s\n' "${device##*/}" ;; esac
+done
+if command -v npu-smi >/dev/null; then
+  limit npu-smi info -m | while read -r card chip device rest; do
+    case $card$chip$device in *[!0-9]*|'') continue ;; esac
+    { printed=$(limit npu-smi info -t board -i "$card" -c "$chip")
+      printf 'chip %s %s %s\n%s\nend chip\n' "$card" "$chip" "$device" "$printed"; } &
+  done
+  wait
+fi
+"""
+_CHIP = re.compile(r"chip (\d{1,4}) (\d{1,4}) (\d{1,4})\n(.*?)\nend chip\n", re.DOTALL)
+_VDIE = re.compile(r"[0-9A-F]{8}(?: ?[0-9A-F]{8}){4}")
+_VERSIONS = {"driver": "driver", "firmware": "firmware", "ascend-toolkit": "cann"}
+#: No name or number is longer.
+_LONGEST = 128
+
+
+def hardware_program() -> RemoteProgram:
+    """Return what runs on the host."""
+    return asking_program(_SCRIPT)
+
+
+def hardware_of(printed: bytes) -> Hardware | None:
+    """Return what the program printed as a value; None where it told nothing."""
+    text = printed.decode(errors="replace")
+    chips = tuple(sorted(_chips(text), key=lambda one: one.device))
+    plain = dict(_fields(_CHIP.sub("", text)))
+    if not chips:
+        places = sorted(re.findall(r"^pcie: ([0-9a-f:.]{7,16})$", text, re.MULTILINE))
+        chips = tuple(Chip(device=number, pcie=place) for number, place in enumerate(places))
+    versions = {}
+    for path, line in re.findall(r"^version (\S+): (.*)$", text, re.MULTILINE):
+        name = next((name for part, name in _VERSIONS.items() if f"/{part}/" in path), "")
+        number = re.search(r"\d[\w.]*", line.partition("=")[2])
+        if name and number:
+            versions[name] = number[0][:_LONGEST]
+    found = Hardware(
+        plain.get("name", ""), plain.get("serial", ""), plain.get("product", ""), chips, versions
+    )
+    return None if found == Hardware() else found
+
+
+def _chips(text: str) -> Iterator[Chip]:
+    for card, chip, device, printed in _CHIP.findall(text):
+        told = dict(_fields(printed))
+        vdie = told.get("VDie ID", "").upper()
+        yield Chip(
+            device=int(device),
+            card=int(card),
+            chip=int(chip),
+            vdie=vdie if _VDIE.fullmatch(vdie) else "",
+            serial=told.get("Serial Number", ""),
+            pcie=told.get("PCIe Bus Info", "").lower(),
+            firmware=told.get("Firmware Version", ""),
+        )
+
+
+def _fields(text: str) -> Iterator[tuple[str, str]]:
+    """Give name and value of each line; what is not printable may not reach a manifest or a page."""
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        clean = "".join(letter for letter in value.strip() if letter.isprintable())
+        if colon and clean and clean.upper() not in ("NA", "N/A"):
+            yield name.strip(), clean[:_LONGEST]

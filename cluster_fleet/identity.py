@@ -1,0 +1,100 @@
+"""Who is who across runs: from places in a run to keys that outlive addresses, ranks and jobs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cluster_run.errors import InputError
+from cluster_run.ids import HostId
+from cluster_run.layout import MANIFEST_NAME, MAPPING_NAME
+from cluster_run.ranktable import Chip, Hardware, hardware_of, parse_host_mapping
+
+
+@dataclass(frozen=True)
+class Known:
+    """A device or a host as the fleet knows it.
+
+    `key` stays the same as long as the thing does; `place` is where it sits, which what replaces it shares.
+    """
+
+    key: str
+    name: str
+    place: str
+    host_key: str = ""
+
+
+@dataclass(frozen=True)
+class Places:
+    """The hosts of a run, and what is known of their chips."""
+
+    hosts: Mapping[HostId, Known]
+    hardware: Mapping[HostId, Hardware] = field(default_factory=dict)
+
+    def device(self, host: HostId, number: int) -> Known:
+        """Return the device of that number: by VDie, else serial and chip, else host and PCIe place."""
+        of_host = self.hosts[host]
+        hardware = self.hardware.get(host)
+        chips = () if hardware is None else hardware.chips
+        chip = next((one for one in chips if one.device == number), Chip(number))
+        place = f"{of_host.key}/{chip.pcie or f'device-{number}'}"
+        key = f"place:{place}"
+        if chip.vdie:
+            key = f"vdie:{chip.vdie.replace(' ', '').upper()}"
+        elif _says(chip.serial):
+            key = f"serial:{chip.serial}/{chip.chip}"
+        return Known(key, f"device {number} of {of_host.name}", place, of_host.key)
+
+
+def places_of(run: Path, *, show_addresses: bool = False) -> Places:
+    """Return who the hosts of a run are.
+
+    A name that a host gave itself is shown; one of the rank table is often an address, and is a hash of it
+    unless `show_addresses`.
+
+    Raises:
+        InputError: nothing tells which hosts they are.
+    """
+    mapping = run / MAPPING_NAME
+    try:
+        numbers = parse_host_mapping(mapping.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{mapping}: cannot be read: {error}",
+            "a run that cluster-collect or a hook has made says which hosts its ranks ran on",
+        ) from error
+    manifest = run / MANIFEST_NAME
+    told = _hardware(manifest) if manifest.exists() else {}
+    hosts = {}
+    for server_id, host in numbers.items():
+        hardware = told.get(host, Hardware())
+        hashed = hashlib.sha256(server_id.encode()).hexdigest()[:12]
+        key = f"host-serial:{hardware.serial}" if _says(hardware.serial) else f"host:{hashed}"
+        name = hardware.name or (server_id if show_addresses else f"host-{hashed[:8]}")
+        hosts[host] = Known(key, name, key)
+    return Places(hosts, told)
+
+
+def _hardware(manifest: Path) -> dict[HostId, Hardware]:
+    """Return what the hosts of a manifest told of themselves; its files, which are many, are let be."""
+    try:
+        hosts = json.loads(manifest.read_bytes())["hosts"]
+        found = ((HostId(host["host"]), hardware_of(host.get("hardware"))) for host in hosts)
+        return {host: hardware for host, hardware in found if hardware is not None}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"{manifest}: not a readable manifest: {error}") from error
+
+
+def _says(serial: str) -> bool:
+    return serial.strip().lower() not in (
+        "",
+        "na",
+        "n/a",
+        "none",
+        "not specified",
+        "to be filled by o.e.m.",
+        "0",
+    )

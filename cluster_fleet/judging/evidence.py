@@ -1,0 +1,207 @@
+"""What runs say of units, as arrays: how far each run scatters, which units are slow since when.
+
+All arrays are (T, U): T runs in the order of time, U units (devices, or hosts); NaN where a unit was not in a
+run. Values are how much slower a unit was than its peers in that run (logarithms, or shares of a step), with
+what the run itself knows of its error. Pure: no file, no database.
+
+The test is a CUSUM of log likelihood ratios, each clipped: Huber's robust sequential test (Annals of
+Mathematical Statistics 36, 1965). Its exponential over the number of runs is an e-value, as it is less
+than the sum of Shiryaev and Roberts; the e-values of a fleet are held against each other by e-BH (Wang and
+Ramdas, JRSS B 84, 2022), which controls false discoveries whatever depends on what.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.floating]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+#: Median absolute deviation to standard deviation of a normal distribution.
+_MAD = 1.4826
+#: A run of few units leans on the others by as many.
+_LEAN = 10.0
+#: Nothing is measured more exactly.
+_LEAST_SIGMA = 3e-4
+#: No single run counts for more (nats): whatever happened in it, it takes others to confirm.
+CLIP = 3.0
+#: False among the named, at most.
+FALSE_SHARE = 0.01
+#: Odds at which a slow unit is told to be repaired, in nats.
+_REPAIRED = float(np.log(1000.0))
+#: An intermittent unit is slow in so many of its runs; a healthy one at most in so many by accident.
+_INTERMITTENT_SHARE, _ACCIDENTS = 0.25, 0.01
+#: A run in which a unit lies as many standard deviations above the middle between healthy and slow.
+_HIT_SIGMAS = 2.0
+_CLEARLY = 9.0
+_ROUNDS = 3
+_HUBER = 2.0
+#: So many units tell how far all of a run scatter, within two percent.
+_ENOUGH = 2000
+#: Units that are worked on at once: what their runs take fits into a processor's cache.
+_BLOCK = 256
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What is healthy and what is slow, in the unit of the values.
+
+    A mean up to `healthy` is nothing, one of `slow` is what is looked for; from half way on a unit is named.
+    """
+
+    healthy: float
+    slow: float
+
+    @property
+    def middle(self) -> float:
+        """From here on a unit is rather slow than healthy."""
+        return (self.healthy + self.slow) / 2
+
+
+@dataclass(frozen=True)
+class Course:
+    """The history of each unit (U,): run positions, -1 for none.
+
+    Attributes:
+        n_runs: runs that it was in.
+        onset: first run of the slow time that lasts now.
+        named: run in which that was told.
+        repaired: first run after the last slow time that ended.
+        n_episodes: slow times, the present one too.
+        first: its first run.
+        segment: first run of what it is like now.
+        evidence: nats for being slow, beyond what the fleet's size asks for; above 0 it is named.
+        intermittent: whether it is slow now and then.
+        slow_at: (T, U) the slow times.
+    """
+
+    n_runs: IntArray
+    onset: IntArray
+    named: IntArray
+    repaired: IntArray
+    n_episodes: IntArray
+    first: IntArray
+    segment: IntArray
+    evidence: FloatArray
+    intermittent: BoolArray
+    slow_at: BoolArray
+
+
+def variances(values: FloatArray, errors: FloatArray) -> FloatArray:
+    """Return the variance of each value (T, U) about its unit's own level.
+
+    It is what units of a run scatter by about their own means, or their own error if that is clearly more.
+    """
+    known = np.isfinite(values)
+    filled = np.where(known, values, 0).astype(values.dtype)
+    pooled: FloatArray = np.ones(len(values))
+    # At first all runs count alike; then the quiet ones say what a unit's own level is.
+    for _ in range(2):
+        pooled = _by_run(filled, known, pooled)
+    pooled = pooled[:, None].astype(values.dtype)
+    own = np.nan_to_num(errors) ** 2
+    # Of few steps an error is told badly: a unit's own counts where chance would hardly make it so large.
+    return np.where(own > _CLEARLY * pooled, own, pooled)
+
+
+def _by_run(filled: FloatArray, known: BoolArray, variance: FloatArray) -> FloatArray:
+    """Return the variance of each run (T,) about levels that weigh the runs by an older `variance` (T,)."""
+    weight = (1 / variance).astype(filled.dtype)
+    total = weight @ known.astype(filled.dtype)
+    several = known & (total > weight[:, None] * (1 + 1e-6))
+    level = (weight @ filled) / np.maximum(total, 1e-30)
+    by_run, n_by_run = np.zeros(len(filled)), several.sum(1)
+    for run in np.flatnonzero(n_by_run).tolist():
+        inside = np.flatnonzero(several[run])
+        inside = inside[:: len(inside) // _ENOUGH + 1]
+        away = np.abs(filled[run, inside] - level[inside])
+        # A level that the value itself is part of lies nearer to it.
+        by_run[run] = _MAD * np.median(away / np.sqrt(1 - weight[run] / total[inside]))
+    usual = float(np.median(by_run[n_by_run > 0])) if n_by_run.any() else 0.0
+    pooled = (_LEAN * usual**2 + n_by_run * by_run**2) / (_LEAN + n_by_run)
+    return np.asarray(np.maximum(pooled, _LEAST_SIGMA**2))
+
+
+def courses(values: FloatArray, variance: FloatArray, effect: Effect, n_fleet: int = 0) -> Course:
+    """Follow each unit through all runs: healthy, slow since, repaired on.
+
+    `n_fleet` is of how many units these were taken because they looked slow; 0 for none but these.
+    """
+    n_runs, n_units = values.shape
+    known = np.isfinite(values)
+    gain = (effect.slow - effect.healthy) * (np.where(known, values, 0) - effect.middle) / variance
+    gain = np.where(known, np.clip(gain, -CLIP, CLIP), 0)
+    hits = known & (values - effect.middle > _HIT_SIGMAS * np.sqrt(variance))
+    hit = float(np.log(_INTERMITTENT_SHARE / _ACCIDENTS))
+    miss = float(np.log((1 - _INTERMITTENT_SHARE) / (1 - _ACCIDENTS)))
+    evidence, against, often = np.zeros((3, n_units))
+    begin, heals, seen, episodes = np.zeros((4, n_units), np.int64)
+    onset, told, repaired, first = np.full((4, n_units), -1, np.int64)
+    is_slow, now_and_then = np.zeros((2, n_units), bool)
+    slow_at = np.zeros(values.shape, bool)
+    fleet = float(np.log(max(n_fleet, n_units, 1) / FALSE_SHARE))
+    needed = np.full(n_units, fleet)
+    for run in range(n_runs):
+        here = known[run]
+        seen += here
+        first[here & (first < 0)] = run
+        # Healthy so far: evidence begins anew wherever it speaks for nothing.
+        begin = np.where(here & (evidence <= 0), run, begin)
+        evidence = np.where(here & ~is_slow, np.maximum(evidence, 0) + gain[run], evidence)
+        often = np.where(here & ~is_slow, np.maximum(often, 0) + np.where(hits[run], hit, miss), often)
+        heals = np.where(here & (against <= 0), run, heals)
+        against = np.where(here & is_slow, np.maximum(against, 0) - gain[run], against)
+        # e-BH by turns: as many as are named already share the allowance for mistakes.
+        needed = fleet - np.log(int(is_slow.sum()) + 1) + np.log(np.maximum(seen, 1))
+        named = here & ~is_slow & (evidence >= needed)
+        healed = here & is_slow & (against >= _REPAIRED)
+        onset[named], told[named], episodes[named] = begin[named], run, episodes[named] + 1
+        against[named], often[named] = 0, 0
+        repaired[healed], evidence[healed], often[healed] = heals[healed], 0, 0
+        for unit in np.flatnonzero(healed).tolist():
+            slow_at[onset[unit] : heals[unit], unit] = True
+        onset[healed] = told[healed] = -1
+        is_slow = (is_slow | named) & ~healed
+        now_and_then = (often >= needed) & ~is_slow
+    for unit in np.flatnonzero(is_slow).tolist():
+        slow_at[onset[unit] :, unit] = True
+    segment = np.maximum(np.where(is_slow, onset, repaired), 0)
+    beyond = np.where(is_slow, np.maximum(evidence - needed, 0.0) + 1e-9, np.minimum(evidence - needed, 0.0))
+    return Course(
+        seen, onset, told, repaired, episodes, first, segment, beyond, now_and_then, slow_at & known
+    )
+
+
+def levels(
+    values: FloatArray, variance: FloatArray, segment: IntArray
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return what each unit is like since `segment` (U,): mean, variance of that, and of how many runs.
+
+    Huber's mean by a few rounds of weights: an accident in one run pulls no more than two deviations.
+    """
+    n_units = values.shape[1]
+    mean, error = np.full((2, n_units), np.nan)
+    n = np.zeros(n_units, np.int64)
+    for begin in range(0, n_units, _BLOCK):
+        part = slice(begin, begin + _BLOCK)
+        mean[part], error[part], n[part] = _levels(values[:, part], variance[:, part], segment[part])
+    return mean, error, n
+
+
+def _levels(
+    values: FloatArray, variance: FloatArray, segment: IntArray
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    inside = np.isfinite(values) & (np.arange(len(values))[:, None] >= segment)
+    weight = np.where(inside, 1 / variance, 0)
+    filled, far = np.where(inside, values, 0), _HUBER * np.sqrt(variance)
+    total = weight.sum(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = (weight * filled).sum(0) / total
+        for _ in range(_ROUNDS):
+            pulled = np.clip(filled - mean, -far, far)
+            mean = mean + (weight * pulled).sum(0) / total
+        return mean, 1 / total, inside.sum(0)

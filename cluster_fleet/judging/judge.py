@@ -1,0 +1,149 @@
+"""From what runs measured to what is said of each unit of a fleet. Pure: arrays in, arrays out.
+
+A device is held against its peers in each run, and across runs against zero. What all devices of a host share
+is the host's: it is judged as a unit of its own, and its slow times are taken from its devices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from cluster_fleet.judging.evidence import (
+    BoolArray,
+    Course,
+    Effect,
+    FloatArray,
+    IntArray,
+    courses,
+    levels,
+    variances,
+)
+from cluster_fleet.judging.shrink import shrunk
+
+State = Literal["slow", "intermittent", "repaired", "healthy", "unknown"]
+#: What is slow and what is not, by metric: logarithms of times, or shares of a step.
+EFFECTS = {
+    "compute": Effect(0.01, 0.04),
+    "link": Effect(0.10, 0.40),
+    "dispatch": Effect(0.01, 0.04),
+    "input": Effect(0.01, 0.04),
+}
+
+
+def effect_of(metric: str) -> Effect | None:
+    """Return what is slow in a metric; None for one that explains and accuses nobody."""
+    return EFFECTS.get(metric.partition(":")[0])
+
+
+#: Fewer devices of a host say nothing of the host.
+_FEWEST = 3
+#: With so few runs nobody is called healthy.
+FEWEST_RUNS = 3
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What is said of units (U,): the likely `level`, both ends of its interval in 95 %, and the course.
+
+    `n_now` is the number of runs since the last change.
+    """
+
+    effect: Effect
+    level: FloatArray
+    low: FloatArray
+    high: FloatArray
+    n_now: IntArray
+    course: Course
+
+    def state(self, unit: int) -> State:
+        """Return what a unit is; `unknown` with too few runs to say anything."""
+        if self.course.onset[unit] >= 0:
+            return "slow"
+        if self.course.intermittent[unit]:
+            return "intermittent"
+        if self.course.n_runs[unit] < FEWEST_RUNS:
+            return "unknown"
+        # What lies clearly between is neither: more runs will say.
+        if self.low[unit] > self.effect.healthy:
+            return "unknown"
+        return "repaired" if self.course.repaired[unit] >= 0 else "healthy"
+
+    def is_born_slow(self, unit: int) -> bool:
+        """Whether it was slow from its first runs on; what was healthy before has turned slow."""
+        onset, first = self.course.onset[unit], self.course.first[unit]
+        return bool(onset >= 0 and self.course.n_runs[unit] - self.n_now[unit] < 2 and onset >= first)
+
+    @property
+    def named(self) -> IntArray:
+        """Units that are slow, always or now and then, the slowest first."""
+        found = np.flatnonzero((self.course.onset >= 0) | self.course.intermittent)
+        return found[np.argsort(-self.level[found], kind="stable")]
+
+
+def judge(
+    values: FloatArray, errors: FloatArray, effect: Effect, host: IntArray | None = None
+) -> tuple[Judged, Judged | None]:
+    """Judge devices and, with `host` (U,) from 0, the hosts that they share; -1 is no host.
+
+    Args:
+        values: how much slower than its peers each unit was in each run (T, U), runs in the order of time.
+        errors: their standard errors (T, U), NaN where a run cannot tell.
+        effect: what is looked for.
+        host: the host of each unit (U,).
+
+    Returns:
+        Of the units, and of the hosts (H,), None without hosts.
+    """
+    variance = variances(values, errors)
+    of_units = _judged(values, variance, effect)
+    if host is None or not len(host) or host.max() < 0:
+        return of_units, None
+    n_hosts = int(host.max()) + 1
+    series, count = _host_series(values, host, _candidates(of_units, host, n_hosts, effect), n_hosts)
+    # The least of a run is what all of its units scatter by; the middle of n scatters by pi / 2n of that.
+    usual = variance.min(axis=1, keepdims=True) * np.pi / 2
+    noise = usual / np.maximum(count, 1)
+    of_hosts = _judged(series, noise, effect, n_hosts)
+    is_named = of_hosts.course.slow_at
+    if not is_named.any():
+        return of_units, of_hosts
+    shared = np.where(is_named, np.nan_to_num(series), 0)[:, np.maximum(host, 0)] * (host >= 0)
+    beside = values - shared.astype(values.dtype)
+    return _judged(beside, variance, effect), of_hosts
+
+
+def _judged(values: FloatArray, variance: FloatArray, effect: Effect, n_fleet: int = 0) -> Judged:
+    course = courses(values, variance, effect, n_fleet)
+    mean, error, n_now = levels(values, variance, course.segment)
+    # Now and then slow: what its runs scatter by is more than what a run scatters by.
+    if course.intermittent.any():
+        at = np.flatnonzero(course.intermittent)
+        own = np.nanvar(values[:, at], axis=0) / np.maximum(course.n_runs[at], 1)
+        mean[at], error[at] = np.nanmean(values[:, at], axis=0), own
+    level, low, high = shrunk(mean, error, effect.slow)
+    return Judged(effect, level, low, high, n_now, course)
+
+
+def _candidates(of_units: Judged, host: IntArray, n_hosts: int, effect: Effect) -> BoolArray:
+    """Hosts of which half of the devices have been slow, or may be (H,): the others share nothing."""
+    known = (host >= 0) & np.isfinite(of_units.level)
+    may_be = known & ((of_units.course.n_episodes > 0) | (of_units.level > effect.healthy))
+    n = np.bincount(host[known], minlength=n_hosts)
+    return (n >= _FEWEST) & (2 * np.bincount(host[may_be], minlength=n_hosts) >= n)
+
+
+def _host_series(
+    values: FloatArray, host: IntArray, wanted: BoolArray, n_hosts: int
+) -> tuple[FloatArray, IntArray]:
+    """Return the middle of each wanted host's devices by run (T, H), NaN with few, and how many there are."""
+    series = np.full((len(values), n_hosts), np.nan)
+    count = np.zeros((len(values), n_hosts), np.int64)
+    for one in np.flatnonzero(wanted).tolist():
+        own = values[:, host == one]
+        count[:, one] = np.isfinite(own).sum(1)
+        enough = count[:, one] >= _FEWEST
+        series[enough, one] = np.nanmedian(own[enough], axis=1)
+    return series, count

@@ -1,0 +1,215 @@
+"""What one analysed run says of its ranks and hosts, beside their peers in the same steps.
+
+Read from the tables that `cluster-analyse` writes; no finding is asked: who was named, and how often, depends
+on what else was wrong in a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.grouped import medians_of
+from cluster_analysis.numeric.sorting import combined
+from cluster_analysis.numeric.stats import group_medians
+from cluster_analysis.tables.fused import is_fused
+
+#: Kernels are the same work only where they are called as often, give or take lost records.
+_TOLERANCE = 0.02
+#: Fewer peers are no comparison.
+_FEWEST = 3
+_PURE = ("hcom_", "hccl_", "lccl_")
+_CLOCK = "aicore_frequency_mhz"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One metric of a run. `of` are ranks (U,), or positions of hosts; more is slower.
+
+    `errors` are standard errors, NaN where the run does not tell.
+    """
+
+    metric: str
+    of: IntArray
+    values: FloatArray
+    errors: FloatArray
+    is_of_hosts: bool = False
+
+
+def measured(tables: Mapping[str, pa.Table], host: Mapping[int, int]) -> Iterator[Measured]:
+    """Give each metric of a run that its tables can tell.
+
+    Args:
+        tables: those of `cluster-analyse` by name: ranks, kernels, operators, steps, links, counters.
+        host: position of each rank's host.
+    """
+    ranks = tables["ranks"]
+    stage_of = {
+        rank: -1 if stage is None else stage
+        for rank, stage in zip(ranks["rank"].to_pylist(), ranks["stage"].to_pylist(), strict=True)
+    }
+    for name in ("kernels", "operators"):
+        found = same_kernels(tables[name], stage_of) if tables[name].num_rows else None
+        if found is not None:
+            yield found
+            break
+    else:
+        yield from _computing(tables["steps"], stage_of)
+    yield from _idle(tables["steps"], stage_of, host)
+    yield from links(tables["links"])
+    counters = tables["counters"].filter(_is(tables["counters"], "metric", _CLOCK))
+    if counters.num_rows >= _FEWEST:
+        clock = _numbers(counters, "value")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            lower = np.log(np.median(clock)) - np.log(clock)
+        yield _of_ranks("clock", _whole(counters, "rank"), lower)
+
+
+def same_kernels(table: pa.Table, stage_of: Mapping[int, int]) -> Measured | None:
+    """Return the log ratio of the same kernels and shapes to the peers of a rank's stage.
+
+    A call's mean time against the median of all ranks of the stage that call it as often, averaged over the
+    kernels by the time that they take; the error is that of this average, by how far the kernels differ.
+    """
+    names = table["op_type"].cast(pa.string()).to_pylist()
+    computes = {one: not (is_fused(one) or one.lower().startswith(_PURE)) for one in set(names) if one}
+    table = table.filter(pa.array([computes.get(one, False) for one in names], pa.bool_()))
+    keys = [name for name in ("op_type", "core_type", "name", "input_shapes") if name in table.column_names]
+    rank = _whole(table, "rank")
+    stage = np.array([stage_of.get(int(one), -1) for one in rank], np.int64) + 1
+    n_kinds, kind = combined(stage, *(_codes(table, name) for name in keys))
+    own, row = np.unique(rank, return_inverse=True)
+    _, cell = combined(np.asarray(row, np.int64), np.asarray(kind, np.int64))
+    n_cells = int(cell.max(initial=-1)) + 1
+    spent, calls = (
+        np.asarray(np.bincount(cell, np.nan_to_num(_numbers(table, one)), n_cells), float)
+        for one in ("total_us", "n_calls")
+    )
+    first = np.zeros(n_cells, np.int64)
+    first[cell] = np.arange(len(cell))
+    row, kind = row[first], kind[first]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        often = np.abs(calls / medians_of(calls, kind)[kind] - 1)
+        log_us = np.where((often <= _TOLERANCE) & (spent > 0), np.log(spent / calls), np.nan)
+    n_peers = np.bincount(kind, np.isfinite(log_us), n_kinds)
+    longer = log_us - medians_of(log_us, kind)[kind]
+    counts = np.isfinite(longer) & (n_peers[kind] >= _FEWEST)
+    if not counts.any():
+        return None
+    weight = np.where(counts, medians_of(spent, kind)[kind], 0.0)
+    longer = np.where(counts, longer, 0.0)
+    total = np.bincount(row, weight, len(own))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.bincount(row, weight * longer, len(own)) / total
+        squares = np.bincount(row, (weight * (longer - value[row])) ** 2, len(own))
+        error = np.sqrt(squares) / total
+    return _of_ranks("compute", own, value, error)
+
+
+def _computing(steps: pa.Table, stage_of: Mapping[int, int]) -> Iterator[Measured]:
+    """Without kernels: what a rank computes in each step, beside its stage; samples make errors wide."""
+    ranks, series = _by_step(steps, "computing_us")
+    stage = np.array([stage_of.get(int(one), -1) for one in ranks], np.int64) + 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(np.where(series > 0, series, np.nan))
+    if len(ranks) >= _FEWEST and np.isfinite(logs).any():
+        beside = logs - group_medians(logs, stage)
+        yield _of_ranks("compute", ranks, *_mean_and_error(beside))
+
+
+def _idle(steps: pa.Table, stage_of: Mapping[int, int], host: Mapping[int, int]) -> Iterator[Measured]:
+    """What hosts lose by launching kernels and by input, as shares of the step beyond the typical rank's."""
+    ranks, computing = _by_step(steps, "computing_us")
+    parts = {name: _by_step(steps, f"{name}_us")[1] for name in ("free", "preparing")}
+    whole = computing + _by_step(steps, "communication_not_overlapped_us")[1]
+    whole = whole + np.nan_to_num(parts["free"]) + np.nan_to_num(parts["preparing"])
+    stage = np.array([stage_of.get(int(one), -1) for one in ranks], np.int64) + 1
+    place = np.array([host.get(int(one), -1) for one in ranks], np.int64)
+    hosts = np.unique(place[place >= 0])
+    if len(hosts) < _FEWEST:
+        return
+    for metric, name in (("dispatch", "free"), ("input", "preparing")):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = parts[name] / whole
+        if np.isfinite(share).any():
+            beyond = share - group_medians(share, stage)
+            # By step: the middle of the host's ranks, so that one rank makes no slow host.
+            of_hosts = np.stack([_median(beyond[place == one]) for one in hosts])
+            yield Measured(metric, hosts, *_mean_and_error(of_hosts), is_of_hosts=True)
+
+
+def links(table: pa.Table) -> Iterator[Measured]:
+    """Give for each transport how much slower the links of a rank are than links of their size and kind.
+
+    A rank's own fault slows all its links of one direction, so that the fastest of them counts; of both
+    directions the slower one. A slow link between two innocent ranks names neither in other company.
+    """
+    if not table.num_rows:
+        return
+    names = table["transport"].cast(pa.string()).to_pylist()
+    src, dst = (_whole(table, name) for name in ("src_rank", "dst_rank"))
+    slower = np.log1p(np.maximum(_numbers(table, "excess_share"), -0.9))
+    for transport in sorted({one for one in names if one and one.upper() != "LOCAL"}):
+        rows = np.flatnonzero((np.array(names) == transport) & np.isfinite(slower))
+        if not len(rows):
+            continue
+        ranks = np.unique(np.r_[src[rows], dst[rows]])
+        worst = np.full(len(ranks), -np.inf)
+        for end in (src, dst):
+            best = np.full(len(ranks), np.inf)
+            np.minimum.at(best, np.searchsorted(ranks, end[rows]), slower[rows])
+            worst = np.maximum(worst, np.where(np.isfinite(best), best, -np.inf))
+        if len(ranks) >= _FEWEST:
+            yield _of_ranks(f"link:{transport}", ranks, worst)
+
+
+def _of_ranks(metric: str, ranks: IntArray, values: FloatArray, errors: FloatArray | None = None) -> Measured:
+    known = np.isfinite(values)
+    errors = np.full(len(values), np.nan) if errors is None else errors
+    return Measured(metric, ranks[known], values[known], errors[known])
+
+
+def _by_step(steps: pa.Table, name: str) -> tuple[IntArray, FloatArray]:
+    ranks, row = np.unique(_whole(steps, "rank"), return_inverse=True)
+    numbers, column = np.unique(_whole(steps, "step"), return_inverse=True)
+    values = np.full((len(ranks), len(numbers)), np.nan)
+    values[row, column] = _numbers(steps, name)
+    return ranks, values
+
+
+def _mean_and_error(series: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The middle over steps and its error; NaN with one step."""
+    n = np.isfinite(series).sum(1)
+    middle = _median(series.T)
+    scatter = _median(np.abs(series - middle[:, None]).T) * 1.4826
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return middle, np.where(n > 1, 1.2533 * scatter / np.sqrt(n), np.nan)
+
+
+def _median(values: FloatArray) -> FloatArray:
+    """Over the first axis, without NaN; NaN where nothing is known."""
+    known = np.isfinite(values).any(0)
+    found = np.full(values.shape[1:], np.nan)
+    found[known] = np.nanmedian(values[:, known], axis=0)
+    return found
+
+
+def _whole(table: pa.Table, name: str) -> IntArray:
+    return np.asarray(table[name].to_numpy(), np.int64)
+
+
+def _numbers(table: pa.Table, name: str) -> FloatArray:
+    return np.asarray(table[name].cast(pa.float64()).to_numpy(), float)
+
+
+def _codes(table: pa.Table, name: str) -> IntArray:
+    coded = table[name].cast(pa.string()).combine_chunks().dictionary_encode()
+    return np.asarray(coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64) + 1
+
+
+def _is(table: pa.Table, name: str, value: str) -> pa.Array:
+    return pa.array([one == value for one in table[name].to_pylist()], pa.bool_())

@@ -1,0 +1,54 @@
+"""The fleet as metrics for the textfile collector of node_exporter (text exposition format 0.0.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cluster_fleet.status import Status
+from cluster_run.metric_names import head
+
+PREFIX = "cluster_fleet_"
+MEANINGS = {
+    "devices": "Devices that the fleet knows.",
+    "runs": "Runs that the fleet remembers.",
+    "newest_run_timestamp_seconds": "When the newest run was recorded.",
+    "slow_ratio": "How much slower a device or host is that is slow, always or now and then.",
+    "slow_since_timestamp_seconds": "Since when it is.",
+    "lost_device_hours": "Device-hours that findings that name it have cost.",
+}
+
+
+def metrics_text(status: Status) -> str:
+    """Return all metrics of the fleet."""
+    return "".join(f"{line}\n" for line in _lines(status))
+
+
+def _lines(status: Status) -> Iterator[str]:
+    slow = [one for one in status.stories if one.is_slow]
+    totals = {
+        "devices": status.n_devices,
+        "runs": status.n_runs,
+        "newest_run_timestamp_seconds": status.end_s,
+    }
+    for name, value in totals.items():
+        yield from head(PREFIX + name, MEANINGS[name])
+        yield f"{PREFIX}{name} {value:.12g}"
+    of_one = {
+        "slow_ratio": [one.level for one in slow],
+        "slow_since_timestamp_seconds": [one.since_s for one in slow],
+        "lost_device_hours": [one.hours_lost for one in slow],
+    }
+    for name, values in of_one.items():
+        if values:
+            yield from head(PREFIX + name, MEANINGS[name])
+        for story, value in zip(slow, values, strict=True):
+            labels = {"unit": story.name, "host": story.host, "metric": story.metric, "state": story.state}
+            yield f"{PREFIX}{name}{{{_labels(labels)}}} {value:.12g}"
+
+
+def _labels(labels: dict[str, str]) -> str:
+    return ", ".join(f'{name}="{_escaped(text)}"' for name, text in labels.items())
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

@@ -1,0 +1,99 @@
+"""The command line of `cluster-fleet`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from datetime import datetime, timezone
+
+from cluster_run.command_line import add_print_completion, exit_codes_help, named_path
+from cluster_run.errors import ExitCode
+from cluster_run.version import VERSION
+
+#: Names the database where no option does; hooks add by themselves where it is set.
+VARIABLE = "CLUSTER_FLEET"
+_CODES = {
+    ExitCode.INCOMPLETE: "add: the run is there already",
+    ExitCode.FINDINGS: "status, show, quote: a device or host is slow",
+}
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="cluster-fleet",
+        description="Remembers what runs say of devices, hosts and links: which are slow since when.",
+        epilog=exit_codes_help(_CODES),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"cluster-fleet {VERSION}")
+    add_print_completion(parser)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, dest="command")
+    add = _command(commands, "add", "remember an analysed run; the same run twice counts once")
+    add.add_argument(
+        "run", type=named_path, metavar="RUN", help="run directory that cluster-analyse has read"
+    )
+    add.add_argument("--results", type=named_path, metavar="DIR", help="where its findings and tables are")
+    add.add_argument("--hours", type=hours, default=1.0, metavar="H", help="how long its job ran (default 1)")
+    add.add_argument(
+        "--show-addresses",
+        action="store_true",
+        help="call hosts as the rank table does; else by their own name",
+    )
+    add.add_argument("-q", "--quiet", action="store_true", help="print nothing")
+    status = _command(commands, "status", "who is slow since when, the costliest first")
+    status.add_argument("--json", action="store_true", help="for programs")
+    status.add_argument("--page", type=named_path, metavar="FILE", help="write a page, too")
+    status.add_argument(
+        "--metrics", type=named_path, metavar="FILE", help="write metrics for Prometheus, too"
+    )
+    show = _command(commands, "show", "all that is known of a device or host")
+    show.add_argument("unit", metavar="DEVICE", help="'device 5 of node017', a host's name, or a key")
+    show.add_argument("--json", action="store_true", help="for programs")
+    quote = _command(commands, "quote", "what the fleet knows of those whom a run names")
+    quote.add_argument(
+        "run", type=named_path, metavar="RUN", help="run directory that cluster-analyse has read"
+    )
+    quote.add_argument("--results", type=named_path, metavar="DIR", help="where its findings and tables are")
+    export = _command(commands, "export", "write all runs to a file, names and keys as hashes")
+    export.add_argument("file", type=named_path, metavar="FILE")
+    export.add_argument("--salt", default="", help="the same salt gives the same hashes; random by default")
+    export.add_argument("--with-names", action="store_true", help="leave names and keys as they are")
+    bring = _command(commands, "import", "add the runs of such a file")
+    bring.add_argument("file", type=named_path, metavar="FILE")
+    forget = _command(commands, "forget", "delete old runs, and devices that no run has left")
+    forget.add_argument("--before", type=date_s, required=True, metavar="DATE", help="as 2026-05-31, UTC")
+    return parser
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+    parser.add_argument(
+        "--db",
+        default=os.environ.get(VARIABLE, ""),
+        metavar="DB",
+        help=f"a file, or the URL of a PostgreSQL database; ${VARIABLE} by default",
+    )
+    return parser
+
+
+def hours(text: str) -> float:
+    """Parse hours above 0, for `type=`."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of hours")
+    return found
+
+
+def date_s(text: str) -> float:
+    """Parse a date as seconds since 1970, for `type=`."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=timezone.utc).timestamp()
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a date like 2026-05-31") from None

@@ -1,0 +1,113 @@
+"""The fleet as one page that works offline, without scripts: who is next for maintenance, hosts over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import cluster_analysis.reports
+from cluster_analysis.reports.templates import templates
+from cluster_fleet.judging.judge import effect_of
+from cluster_fleet.records import History, Unit
+from cluster_fleet.status import Status, Story, day, sentence
+from cluster_fleet.store import Fleet
+
+_TEMPLATE = Path(__file__).parent / "assets" / "fleet.html.j2"
+_STYLE = Path(cluster_analysis.reports.__path__[0]) / "assets" / "css" / "page.css"
+#: So many columns of the map, and so many stories are drawn.
+_COLUMNS, _DRAWN = 48, 100
+_WIDTH, _HEIGHT = 480.0, 72.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One host of the map: `shades` are from 0 (as others) to 1, None where it was in no run."""
+
+    name: str
+    shades: Sequence[float | None]
+
+
+@dataclass(frozen=True)
+class Told:
+    """A unit's story: its sentence, and the points of its runs in a picture of `_WIDTH` by `_HEIGHT`."""
+
+    story: Story
+    sentence: str
+    points: Sequence[tuple[float, float]]
+    zero: float
+    slow: float
+
+
+def page(fleet: Fleet, status: Status) -> str:
+    """Return the page as HTML."""
+    units = fleet.units()
+    histories = {one: fleet.history(one) for one in {story.metric for story in status.stories}}
+    told = [_told(one, histories[one.metric], units) for one in status.stories[:_DRAWN]]
+    names = list(dict.fromkeys(one.host for one in status.stories))
+    compute = histories.get("compute") or (fleet.history("compute") if fleet.runs() else None)
+    rows = _map(compute, units, names) if compute is not None and compute.runs else []
+    template = templates().from_string(_TEMPLATE.read_text(encoding="utf-8"))
+    return template.render(
+        status=status,
+        told=told,
+        rows=rows,
+        n_other_hosts=status.n_hosts - len(names),
+        begin=day(status.begin_s),
+        end=day(status.end_s),
+        day=day,
+        style=_STYLE.read_text(encoding="utf-8"),
+        width=_WIDTH,
+        height=_HEIGHT,
+    )
+
+
+def _map(history: History, units: dict[int, Unit], names: Sequence[str]) -> list[Row]:
+    """How slow the slowest device of each host was over time, by the mean of the runs of a column."""
+    times = np.array([run.captured_s for run in history.runs])
+    span = max(float(times[-1] - times[0]), 1.0)
+    column = np.minimum(((times - times[0]) / span * _COLUMNS).astype(int), _COLUMNS - 1)
+    hosts = np.array([units[units[one].host].known.name for one in history.units.tolist()])
+    effect = effect_of("compute")
+    largest = 2 * effect.slow if effect is not None else 1.0
+    rows = []
+    for name in names:
+        own = history.values[:, hosts == name]
+        shades: list[float | None] = []
+        for one in range(_COLUMNS):
+            inside = own[column == one]
+            known = np.isfinite(inside)
+            if not known.any():
+                shades.append(None)
+                continue
+            means = np.where(known, inside, 0).sum(0) / np.maximum(known.sum(0), 1)
+            shades.append(round(float(np.clip(means.max() / largest, 0, 1)), 2))
+        rows.append(Row(name, shades))
+    return rows
+
+
+def _told(story: Story, history: History, units: dict[int, Unit]) -> Told:
+    """The points of a unit; a host's are the middles of its devices."""
+    numbers = history.units.tolist()
+    own = [at for at, one in enumerate(numbers) if units[one].known.key == story.key]
+    own = own or [at for at, one in enumerate(numbers) if units[one].known.host_key == story.key]
+    values = history.values[:, own]
+    seen = np.flatnonzero(np.isfinite(values).any(axis=1))
+    series = np.array([np.nanmedian(values[run]) for run in seen]) if len(seen) else np.empty(0)
+    effect = effect_of(story.metric)
+    slow = effect.slow if effect is not None else 0.04
+    low = min(float(series.min(initial=0.0)), -slow)
+    high = max(float(series.max(initial=0.0)), 2 * slow)
+
+    def height(value: float) -> float:
+        return round(_HEIGHT * (high - value) / (high - low), 1)
+
+    begin, end = history.runs[0].captured_s, history.runs[-1].captured_s
+    span = max(end - begin, 1.0)
+    points = [
+        (round(_WIDTH * (history.runs[run].captured_s - begin) / span, 1), height(float(value)))
+        for run, value in zip(seen.tolist(), series.tolist(), strict=True)
+    ]
+    return Told(story, sentence(story), points, height(0.0), height(slow))

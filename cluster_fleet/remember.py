@@ -1,0 +1,139 @@
+"""From the output of `cluster-analyse` to what the fleet remembers of the run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cluster_fleet.identity import Known, Places, places_of
+from cluster_fleet.measure import measured
+from cluster_fleet.records import NamedFinding, RunRecord, Series
+from cluster_run.errors import InputError
+from cluster_run.ids import HostId
+from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, TABLES_NAME
+
+_TABLES = ("ranks", "kernels", "operators", "steps", "links", "counters")
+_ADVICE = "cluster-analyse RUN writes it"
+_SCHEMA = "cluster-findings/1"
+
+
+def record_of(
+    run: Path, results: Path | None = None, *, hours: float = 1.0, show_addresses: bool = False
+) -> RunRecord:
+    """Read what is to be remembered of a run.
+
+    Args:
+        run: the run directory.
+        results: where its findings and tables are; in the run directory by default.
+        hours: how long its job ran.
+        show_addresses: hosts are called as the rank table does, which may be an address.
+
+    Raises:
+        InputError: it was not analysed, or nothing tells which hosts it ran on.
+    """
+    folder = results or run / ANALYSIS_OUTPUT_NAME
+    document = _findings(folder / FINDINGS_NAME)
+    tables = {name: _table(folder / TABLES_NAME / f"{name}.parquet") for name in _TABLES}
+    places = places_of(run, show_addresses=show_addresses)
+    by_rank, hosts = _units(tables["ranks"], places)
+    number = {key: at for at, key in enumerate(hosts)}
+    host_of = {rank: number[one.host_key] for rank, one in by_rank.items()}
+    host_keys = list(hosts)
+    series = []
+    for one in measured(tables, host_of):
+        keys = [host_keys[at] if one.is_of_hosts else _key(by_rank, at) for at in one.of.tolist()]
+        kept = [at for at, key in enumerate(keys) if key]
+        series.append(Series(one.metric, [keys[at] for at in kept], one.values[kept], one.errors[kept]))
+    info = document["run"]
+    return RunRecord(
+        fingerprint=_fingerprint(info, by_rank, tables["steps"]),
+        name=str(info.get("name") or run.resolve().name),
+        captured_s=_captured_s(info.get("captured"), folder / FINDINGS_NAME),
+        hours=hours,
+        step_ms=float(info.get("step_ms") or 0.0),
+        verdict=str(document["verdict"]),
+        versions=_versions(places),
+        units=[*hosts.values(), *by_rank.values()],
+        series=series,
+        findings=[_named(one, by_rank, places) for one in document["findings"]],
+    )
+
+
+def _findings(path: Path) -> dict[str, Any]:
+    try:
+        document: dict[str, Any] = json.loads(path.read_bytes())
+        if document["schema"] != _SCHEMA:
+            raise InputError(f"{path}: schema {document['schema']!r} found, {_SCHEMA!r} wanted", _ADVICE)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}", _ADVICE) from error
+    return document
+
+
+def _table(path: Path) -> pa.Table:
+    try:
+        return pq.read_table(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(f"{path}: cannot be read: {error}", _ADVICE) from error
+
+
+def _units(ranks: pa.Table, places: Places) -> tuple[dict[int, Known], dict[str, Known]]:
+    """Return the device of each rank that is placed, and the hosts by key."""
+    by_rank: dict[int, Known] = {}
+    hosts: dict[str, Known] = {}
+    for row in ranks.select(["rank", "host", "device"]).to_pylist():
+        host = places.hosts.get(HostId(str(row["host"])))
+        if host is not None and row["device"] is not None:
+            by_rank[row["rank"]] = places.device(HostId(str(row["host"])), row["device"])
+            hosts[host.key] = host
+    if not by_rank:
+        raise InputError("no rank of the run has a host and a device", "a rank table says where ranks run")
+    return by_rank, hosts
+
+
+def _key(by_rank: Mapping[int, Known], rank: int) -> str:
+    return by_rank[rank].key if rank in by_rank else ""
+
+
+def _fingerprint(info: Mapping[str, Any], by_rank: Mapping[int, Known], steps: pa.Table) -> str:
+    """The same capture gives the same, whoever analyses it: by time, steps, devices, recorded times."""
+    recorded_us = np.nan_to_num(np.asarray(steps["computing_us"].to_numpy(), float))
+    content = (
+        info.get("captured"),
+        sorted(set(steps["step"].to_pylist())),
+        sorted((rank, one.key) for rank, one in by_rank.items()),
+        round(float(np.sort(recorded_us).sum())),
+    )
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _captured_s(captured: str | None, findings: Path) -> float:
+    """By the host's clock, taken for UTC; where no name says it, when it was analysed."""
+    if captured:
+        return datetime.fromisoformat(captured).replace(tzinfo=timezone.utc).timestamp()
+    return findings.stat().st_mtime
+
+
+def _versions(places: Places) -> dict[str, str]:
+    """Versions that the hosts of a run state; several are joined."""
+    found: dict[str, set[str]] = {}
+    for hardware in places.hardware.values():
+        for name, version in hardware.versions.items():
+            found.setdefault(name, set()).add(version)
+    return {name: ", ".join(sorted(versions)) for name, versions in sorted(found.items())}
+
+
+def _named(finding: Mapping[str, Any], by_rank: Mapping[int, Known], places: Places) -> NamedFinding:
+    keys = [_key(by_rank, rank) for rank in finding["ranks"]]
+    if finding["kind"] == "slow_host" or not any(keys):
+        found = (places.hosts.get(HostId(host)) for host in finding["hosts"])
+        keys = [one.key for one in found if one is not None]
+    units = tuple(dict.fromkeys(filter(None, keys)))
+    return NamedFinding(finding["id"], finding["kind"], float(finding["cost_share"] or 0.0), units)

@@ -1,0 +1,219 @@
+"""What the fleet is like, as rows and sentences: who is slow since when, repaired when, at what cost."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+
+import numpy as np
+
+from cluster_fleet.judging.judge import Judged, State, effect_of, judge
+from cluster_fleet.records import History, RunLine, Unit
+from cluster_fleet.store import Fleet
+
+MONTH_S = 30 * 86400.0
+_WORST_FIRST = {"slow": 0, "intermittent": 1, "repaired": 2}
+
+
+@dataclass(frozen=True)
+class Story:
+    """One unit in one metric. `level` is how much slower it is (a share of the time, or of the step).
+
+    `low` and `high` hold it in 95 %. `since_s` is when the present state began, `n_runs` the runs since then,
+    `n_episodes` how often it was slow, `hours_lost` device-hours that findings that name it have cost.
+    `n_named` of its runs in the last 30 days named it. `is_born_slow`: from its first run on.
+    """
+
+    key: str
+    name: str
+    host: str
+    metric: str
+    state: State
+    level: float
+    low: float
+    high: float
+    n_runs: int
+    n_all: int
+    since_s: float
+    last_s: float
+    n_episodes: int
+    is_born_slow: bool
+    by_clock: bool
+    hours_lost: float
+    n_named: int
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether somebody should act."""
+        return self.state in ("slow", "intermittent")
+
+
+@dataclass(frozen=True)
+class Status:
+    """The fleet: those that are not simply healthy, the worst first, and how many there are at all."""
+
+    stories: tuple[Story, ...]
+    n_devices: int
+    n_hosts: int
+    n_runs: int
+    n_unknown: int
+    begin_s: float
+    end_s: float
+    repeat_hosts: tuple[tuple[str, int], ...]
+
+    def plain(self) -> dict[str, object]:
+        """Return it for JSON."""
+        return {"schema": "cluster-fleet-status/1", **asdict(self)}
+
+
+def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None) -> Status:
+    """Judge the fleet. With `wanted` tell all of the units that it takes, the healthy ones too."""
+    units, runs, metrics = fleet.units(), fleet.runs(), fleet.metrics()
+    costs = _costs(fleet, runs, units)
+    clock = _level_of_clock(fleet) if "clock" in metrics else {}
+    stories: list[Story] = []
+    unknown: set[int] = set()
+    for metric in metrics:
+        effect = effect_of(metric)
+        if effect is None:
+            continue
+        history = fleet.history(metric)
+        of_hosts = [units[one].host for one in history.units.tolist()]
+        hosts, place = np.unique(np.array(of_hosts, np.int64), return_inverse=True)
+        begins = int((hosts < 0).any())
+        is_of_devices = metric == "compute"
+        devices, shared = judge(
+            history.values, history.errors, effect, np.asarray(place) - begins if is_of_devices else None
+        )
+        told = [(devices, history.units.tolist())]
+        if shared is not None:
+            told.append((shared, hosts[begins:].tolist()))
+        for judged, numbers in told:
+            for at, number in enumerate(numbers):
+                state = judged.state(at)
+                if state == "unknown" and judged is devices:
+                    unknown.add(number)
+                is_told = state not in ("healthy", "unknown")
+                if wanted is not None:
+                    is_told = wanted(units[number]) and judged.course.n_runs[at] > 0
+                if is_told:
+                    stories.append(_story(judged, at, units, number, history, costs, clock))
+    slow_hosts: dict[str, int] = defaultdict(int)
+    for story in stories:
+        slow_hosts[story.host] += story.n_episodes
+    devices_in_all = sum(one.host >= 0 for one in units.values())
+    return Status(
+        tuple(sorted(stories, key=_order)),
+        devices_in_all,
+        len(units) - devices_in_all,
+        len(runs),
+        len(unknown),
+        runs[0].captured_s if runs else 0.0,
+        runs[-1].captured_s if runs else 0.0,
+        tuple(sorted(((name, n) for name, n in slow_hosts.items() if n > 1), key=lambda one: -one[1])),
+    )
+
+
+def named(wanted: str) -> Callable[[Unit], bool]:
+    """Return whether a unit is what a key, its name, or its host's name says."""
+    return lambda unit: (
+        wanted in (unit.known.key, unit.known.name) or unit.known.name.endswith(f" of {wanted}")
+    )
+
+
+def _order(story: Story) -> tuple[float, ...]:
+    return (_WORST_FIRST.get(story.state, 3), -story.hours_lost, -story.level)
+
+
+@dataclass(frozen=True)
+class _Cost:
+    hours: float
+    n_month: int
+
+
+def _costs(fleet: Fleet, runs: Sequence[RunLine], units: Mapping[int, Unit]) -> dict[int, _Cost]:
+    """Device-hours that findings have cost by the unit that they name, and in how many runs of this month."""
+    by_number = {run.number: run for run in runs}
+    newest = runs[-1].captured_s if runs else 0.0
+    n_devices: dict[int, int] = fleet.sizes()
+    hours: dict[int, float] = defaultdict(float)
+    month: dict[int, set[int]] = defaultdict(set)
+    for run, unit, _kind, share in fleet.costs():
+        line = by_number[run]
+        hours[unit] += max(share, 0.0) * line.hours * n_devices.get(run, 0)
+        if newest - line.captured_s <= MONTH_S:
+            month[unit].add(run)
+    return {unit: _Cost(hours[unit], len(month[unit])) for unit in hours if unit in units}
+
+
+def _level_of_clock(fleet: Fleet) -> dict[int, float]:
+    history = fleet.history("clock")
+    with np.errstate(invalid="ignore"):
+        return dict(zip(history.units.tolist(), np.nanmean(history.values, axis=0).tolist(), strict=True))
+
+
+def _story(
+    judged: Judged, at: int, units: Mapping[int, Unit], number: int,
+    history: History, costs: Mapping[int, _Cost], clock: Mapping[int, float],
+) -> Story:  # fmt: skip
+    unit, course, runs = units[number], judged.course, history.runs
+    host = units.get(unit.host, unit)
+    is_log = history.metric.partition(":")[0] in ("compute", "link")
+    level, low, high = (
+        float(np.expm1(one[at])) if is_log else float(one[at])
+        for one in (judged.level, judged.low, judged.high)
+    )
+    cost = costs.get(number, _Cost(0.0, 0))
+    return Story(
+        key=unit.known.key,
+        name=unit.known.name,
+        host=host.known.name,
+        metric=history.metric,
+        state=judged.state(at),
+        level=level,
+        low=low,
+        high=high,
+        n_runs=int(judged.n_now[at]),
+        n_all=int(course.n_runs[at]),
+        since_s=runs[int(max(course.segment[at], course.first[at], 0))].captured_s,
+        last_s=unit.last_s,
+        n_episodes=int(course.n_episodes[at]),
+        is_born_slow=judged.is_born_slow(at),
+        # A device whose clock is lower by half of what it is slower needs cooling or power, no exchange.
+        by_clock=history.metric == "compute"
+        and clock.get(number, 0.0) > 0.5 * max(float(judged.level[at]), 1e-3),
+        hours_lost=cost.hours,
+        n_named=cost.n_month,
+    )
+
+
+def sentence(story: Story) -> str:
+    """Return what is said of a unit, as a run's report quotes it."""
+    share = f"{100 * story.level:+.1f} % ({100 * story.low:+.1f} to {100 * story.high:+.1f})"
+    what = {"compute": "computing time", "dispatch": "of the step idle beyond others",
+            "input": "of the step waiting for input beyond others"}.get(
+        story.metric, f"time on {story.metric.partition(':')[2]} links")  # fmt: skip
+    jobs = f"{story.n_runs} job" + ("s" if story.n_runs != 1 else "")
+    if story.state == "slow":
+        since = "slow since its first job" if story.is_born_slow else f"slow since {day(story.since_s)}"
+        more = f"; slow for the {_ordinal(story.n_episodes)} time" if story.n_episodes > 1 else ""
+        clock = "; its clock is lower as well" if story.by_clock else ""
+        return f"{story.name}: {since}, {share} {what} over {jobs}{more}{clock}"
+    if story.state == "intermittent":
+        return f"{story.name}: slow in some jobs, {share} {what} over {story.n_all} jobs in the mean"
+    if story.state == "repaired":
+        return f"{story.name}: as others again since {day(story.since_s)}, {share} {what} over {jobs}"
+    if story.state == "healthy":
+        return f"{story.name}: healthy, {share} {what} over {jobs}"
+    return f"{story.name}: too few jobs to tell, {share} {what} over {jobs}"
+
+
+def _ordinal(number: int) -> str:
+    return {2: "second", 3: "third"}.get(number, f"{number}th")
+
+
+def day(seconds: float) -> str:
+    """Return the date of a time, UTC."""
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d")

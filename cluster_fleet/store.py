@@ -1,0 +1,330 @@
+"""The fleet's database: one SQLite file, or PostgreSQL by its URL. The one module that speaks SQL.
+
+A run is added in one transaction or not at all, and once. Writers wait for each other: SQLite by its lock
+(the log is written ahead, so that readers never wait), PostgreSQL by an advisory lock.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import sqlalchemy as sa
+
+from cluster_fleet.identity import Known
+from cluster_fleet.records import History, NamedFinding, RunLine, RunRecord, Unit
+from cluster_fleet.rows import NUMBERS, history_of, series_of, series_row
+from cluster_fleet.tables import ACTION, FINDING, MIGRATIONS, RUN, SERIES, UNIT, VERSION, migrate
+from cluster_run.errors import InputError, SchemaError
+
+#: A writer waits as long for the others.
+_PATIENCE_S = 60
+#: Any number, the same in all our processes.
+_LOCK = 7_210_385
+#: Rows of one statement: some databases take no more parameters than 32 766.
+_AT_ONCE = 1000
+
+
+class Fleet:
+    """An open database; `close` it, or use it in a `with`."""
+
+    def __init__(self, where: str | Path, *, must_exist: bool = False) -> None:
+        """Open it, make it where there is none, and bring its tables to this version.
+
+        Raises:
+            InputError: it cannot be opened.
+            SchemaError: a newer program made it.
+        """
+        text = str(where)
+        is_url = "://" in text
+        #: What messages call it: never with a password.
+        self.name = sa.make_url(text).render_as_string(hide_password=True) if is_url else text
+        if must_exist and not is_url and not Path(text).exists():
+            raise InputError(f"{text}: no such database", "cluster-fleet add RUN makes one")
+        url = sa.make_url(text) if is_url else sa.URL.create("sqlite", database=text)
+        if url.drivername in ("postgresql", "postgres"):
+            url = url.set(drivername="postgresql+psycopg")
+        self._is_sqlite = url.get_backend_name() == "sqlite"
+        options: dict[str, Any] = {"connect_args": {"timeout": _PATIENCE_S}} if self._is_sqlite else {}
+        try:
+            self._engine = sa.create_engine(url, poolclass=sa.NullPool, **options)
+        except (ImportError, sa.exc.ArgumentError) as error:
+            raise InputError(f"{self.name}: {error}", "pip install 'cluster-profiler[fleet]'") from error
+        if self._is_sqlite:
+            sa.event.listen(self._engine, "connect", _begin_by_us)
+            sa.event.listen(self._engine, "begin", _begin)
+        with self._errors():
+            self._bring_up_to_date()
+
+    def add(self, run: RunRecord) -> bool:
+        """Remember a run; return whether it was new.
+
+        Raises:
+            InputError: the database cannot be written.
+        """
+        with self._writing() as connection:
+            known = sa.select(RUN.c.number).where(RUN.c.fingerprint == run.fingerprint)
+            if connection.execute(known).first() is not None:
+                return False
+            numbers = self._numbers(connection, run)
+            row = connection.execute(
+                sa.insert(RUN).values(
+                    fingerprint=run.fingerprint,
+                    name=run.name,
+                    captured_s=run.captured_s,
+                    hours=run.hours,
+                    step_ms=run.step_ms,
+                    verdict=run.verdict,
+                    versions=json.dumps(dict(run.versions)),
+                )
+            ).inserted_primary_key
+            number = int(row[0]) if row is not None else -1
+            if run.series:
+                rows = [series_row(number, one, numbers) for one in run.series]
+                connection.execute(sa.insert(SERIES), rows)
+            findings = [
+                {"run": number, "finding": one.finding, "kind": one.kind, "share": one.share, "unit": unit}
+                for one in run.findings
+                for unit in dict.fromkeys(numbers[key] for key in one.units)
+            ]
+            if findings:
+                connection.execute(sa.insert(FINDING), findings)
+        return True
+
+    def _numbers(self, connection: sa.Connection, run: RunRecord) -> dict[str, int]:
+        """Return the number of each of the run's units; those that are new get one."""
+        known = self._known(connection, [one.key for one in run.units])
+        hosts = [one for one in run.units if not one.host_key]
+        for group in (hosts, [one for one in run.units if one.host_key]):
+            new = [
+                {
+                    "key": one.key,
+                    "name": one.name,
+                    "place": one.place,
+                    "host": known.get(one.host_key),
+                    "first_s": run.captured_s,
+                    "last_s": run.captured_s,
+                }
+                for one in group
+                if one.key not in known
+            ]
+            if new:
+                connection.execute(sa.insert(UNIT), new)
+                known |= self._known(connection, [str(one["key"]) for one in new])
+        # What was there before may have moved, or been renamed; only the newest run says where it is.
+        moved = [
+            {"b_number": known[one.key], "b_name": one.name, "b_place": one.place,
+             "b_host": known.get(one.host_key), "b_last_s": run.captured_s}
+            for one in run.units
+        ]  # fmt: skip
+        if moved:
+            connection.execute(
+                sa.update(UNIT)
+                .where(UNIT.c.number == sa.bindparam("b_number"), UNIT.c.last_s < sa.bindparam("b_last_s"))
+                .values(
+                    name=sa.bindparam("b_name"), place=sa.bindparam("b_place"),
+                    host=sa.bindparam("b_host"), last_s=sa.bindparam("b_last_s"),
+                ),
+                moved,
+            )  # fmt: skip
+        return known
+
+    @staticmethod
+    def _known(connection: sa.Connection, keys: Sequence[str]) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for begin in range(0, len(keys), _AT_ONCE):
+            wanted = UNIT.c.key.in_(keys[begin : begin + _AT_ONCE])
+            rows = connection.execute(sa.select(UNIT.c.key, UNIT.c.number).where(wanted))
+            found.update({row.key: row.number for row in rows})
+        return found
+
+    def units(self) -> dict[int, Unit]:
+        """Return all devices and hosts by number."""
+        with self._reading() as connection:
+            rows = connection.execute(sa.select(UNIT)).all()
+        keys = {row.number: row.key for row in rows}
+        return {
+            row.number: Unit(
+                row.number,
+                Known(row.key, row.name, row.place, keys.get(row.host, "")),
+                -1 if row.host is None else row.host,
+                row.first_s,
+                row.last_s,
+            )
+            for row in rows
+        }
+
+    def runs(self) -> list[RunLine]:
+        """Return all runs in the order of their recording."""
+        columns = (RUN.c.number, RUN.c.name, RUN.c.captured_s, RUN.c.hours, RUN.c.step_ms, RUN.c.verdict)
+        with self._reading() as connection:
+            rows = connection.execute(sa.select(*columns).order_by(RUN.c.captured_s, RUN.c.fingerprint))
+            return [RunLine(*row) for row in rows]
+
+    def metrics(self) -> list[str]:
+        """Return the metrics that any run has, in order."""
+        with self._reading() as connection:
+            return sorted(connection.execute(sa.select(SERIES.c.metric).distinct()).scalars())
+
+    def history(self, metric: str) -> History:
+        """Return one metric of all runs that have it."""
+        lines = {line.number: line for line in self.runs()}
+        with self._reading() as connection:
+            chosen = sa.select(SERIES.c.run, SERIES.c.units, SERIES.c.amounts, SERIES.c.errors)
+            rows = {row[0]: row[1:] for row in connection.execute(chosen.where(SERIES.c.metric == metric))}
+        return history_of(metric, [line for line in lines.values() if line.number in rows], rows)
+
+    def sizes(self) -> dict[int, int]:
+        """Return how many devices were measured in each run."""
+        length = sa.func.length(SERIES.c.units)
+        chosen = sa.select(SERIES.c.run, sa.func.max(length)).group_by(SERIES.c.run)
+        with self._reading() as connection:
+            return {row[0]: row[1] // NUMBERS.itemsize for row in connection.execute(chosen)}
+
+    def costs(self) -> list[tuple[int, int, str, float]]:
+        """Return run, unit, kind and share of the step for each finding that names the unit."""
+        with self._reading() as connection:
+            chosen = sa.select(FINDING.c.run, FINDING.c.unit, FINDING.c.kind, FINDING.c.share)
+            return [
+                (row[0], row[1], row[2], row[3])
+                for row in connection.execute(chosen.order_by(FINDING.c.run, FINDING.c.unit))
+            ]
+
+    def records(self) -> Iterator[RunRecord]:
+        """Give all runs as they were added, in the order of their recording."""
+        units = self.units()
+        with self._reading() as connection:
+            for run in connection.execute(sa.select(RUN).order_by(RUN.c.captured_s, RUN.c.fingerprint)).all():
+                series = connection.execute(sa.select(SERIES).where(SERIES.c.run == run.number)).all()
+                found = connection.execute(sa.select(FINDING).where(FINDING.c.run == run.number)).all()
+                told: dict[str, NamedFinding] = {}
+                for row in found:
+                    before = told.get(row.finding)
+                    keys = (*(before.units if before else ()), units[row.unit].known.key)
+                    told[row.finding] = NamedFinding(row.finding, row.kind, row.share, keys)
+                arrays = [series_of(row, units) for row in series]
+                named = {key for one in arrays for key in one.keys} | {
+                    k for f in told.values() for k in f.units
+                }
+                own = [one.known for one in units.values() if one.known.key in named]
+                hosts = {one.host_key for one in own}
+                own += [one.known for one in units.values() if one.known.key in hosts - named]
+                yield RunRecord(
+                    run.fingerprint, run.name, run.captured_s, run.hours, run.step_ms, run.verdict,
+                    json.loads(run.versions), own, arrays, list(told.values()),
+                )  # fmt: skip
+
+    def forget(self, before_s: float) -> int:
+        """Delete the runs recorded before a time, and units that no run is left of; return how many."""
+        with self._writing() as connection:
+            old = (
+                connection.execute(sa.select(RUN.c.number).where(RUN.c.captured_s < before_s)).scalars().all()
+            )
+            for begin in range(0, len(old), _AT_ONCE):
+                numbers = old[begin : begin + _AT_ONCE]
+                for table, column in ((SERIES, SERIES.c.run), (FINDING, FINDING.c.run), (RUN, RUN.c.number)):
+                    connection.execute(sa.delete(table).where(column.in_(numbers)))
+            connection.execute(sa.delete(UNIT).where(UNIT.c.last_s < before_s))
+        return len(old)
+
+    def note_action(self, **values: str | float) -> int:
+        """Write down what is about to be done, or was; return its number."""
+        with self._writing() as connection:
+            row = connection.execute(sa.insert(ACTION).values(**values)).inserted_primary_key
+            return int(row[0]) if row is not None else -1
+
+    def change_action(self, number: int, **values: str | float) -> None:
+        """Change what is written of one."""
+        with self._writing() as connection:
+            connection.execute(sa.update(ACTION).where(ACTION.c.number == number).values(**values))
+
+    def actions(self) -> list[dict[str, Any]]:
+        """Return all that was done, in order."""
+        with self._reading() as connection:
+            rows = connection.execute(sa.select(ACTION).order_by(ACTION.c.number))
+            return [dict(row._mapping) for row in rows]
+
+    def close(self) -> None:
+        """Close it."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Fleet:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        with self._errors(), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        with self._errors(), self._engine.connect() as connection:
+            writing = connection.execution_options(fleet_writes=True)
+            with writing.begin():
+                if not self._is_sqlite:
+                    writing.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+                yield writing
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sa.exc.SQLAlchemyError as error:
+            why = str(getattr(error, "orig", None) or error).splitlines()[0]
+            raise InputError(
+                f"{self.name}: {why}", "is it a fleet's database, and may you write it?"
+            ) from error
+
+    def _write_ahead(self) -> None:
+        """Have SQLite write its log ahead, which lasts; it does not wait for others who do the same."""
+        end_s = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                with self._engine.connect() as connection:
+                    raw: Any = connection.connection.driver_connection
+                    raw.execute("PRAGMA journal_mode=WAL")
+                return
+            except (sa.exc.OperationalError, sqlite3.OperationalError) as error:
+                if "locked" not in str(error) or time.monotonic() > end_s:
+                    raise InputError(f"{self.name}: {error}", "does its file system lock files?") from error
+                time.sleep(0.05)
+
+    def _bring_up_to_date(self) -> None:
+        newest = len(MIGRATIONS)
+        with self._engine.connect() as connection:
+            is_there = sa.inspect(connection).has_table(VERSION.name)
+            found = connection.execute(sa.select(VERSION.c.version)).scalar() if is_there else None
+        if found == newest:
+            return
+        if self._is_sqlite:
+            self._write_ahead()
+        with self._writing() as connection:
+            VERSION.create(connection, checkfirst=True)
+            found = connection.execute(sa.select(VERSION.c.version)).scalar() or 0
+            if found > newest:
+                raise SchemaError(
+                    f"{self.name}: version {found} found, {newest} wanted", "update this program"
+                )
+            if found < newest:
+                migrate(connection, found)
+
+
+def _begin_by_us(connection: Any, _record: Any) -> None:
+    """SQLite's driver begins transactions late, so that two writers may both have read first."""
+    connection.isolation_level = None
+
+
+def _begin(connection: sa.Connection) -> None:
+    writes = connection.get_execution_options().get("fleet_writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,78 @@
+"""cluster-act by its command line: what it says, does, logs and undoes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster_act.cli import main
+from cluster_fleet.store import Fleet
+from cluster_run.errors import ExitCode
+from tests.fleet.test_store import runs_of
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> str:
+    where = tmp_path / "fleet.db"
+    with Fleet(where) as fleet:
+        for one in runs_of(30):
+            fleet.add(one)
+    return str(where)
+
+
+@pytest.fixture
+def by_command(tmp_path: Path) -> list[str]:
+    script = tmp_path / "act.sh"
+    script.write_text(f'#!/bin/sh\necho "$1 $CLUSTER_ACT_NODE" >> {tmp_path}/acted\n')
+    script.chmod(0o755)
+    return ["--way", "command", "--command", str(script)]
+
+
+def test_nothing_is_done_unless_told_then_once_and_undone(
+    db: str, tmp_path: Path, by_command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    act = ["--fleet", "--db", db, *by_command, "--exclude-file", str(tmp_path / "excluded")]
+    acted, excluded = tmp_path / "acted", tmp_path / "excluded"
+    assert main(act) == ExitCode.FINDINGS
+    said = capsys.readouterr().out
+    for word in ("why: device 1 of node001: slow since", "cost: ", "do: ", "undo: ", "nothing was done"):
+        assert word in said
+    assert not acted.exists()
+    assert main([*act, "--apply"]) == ExitCode.DONE
+    assert main([*act, "--apply"]) == ExitCode.DONE
+    assert "done already" in capsys.readouterr().out
+    assert acted.read_text() == "apply node001\n"
+    assert excluded.read_text() == "node001\n"
+    undo = ["--undo", "node001", "--db", db, *by_command, "--exclude-file", str(excluded)]
+    assert main(undo) == ExitCode.FINDINGS
+    assert main([*undo, "--apply"]) == ExitCode.DONE
+    assert main([*undo, "--apply"]) == ExitCode.DONE
+    assert acted.read_text() == "apply node001\nundo node001\n"
+    assert excluded.read_text() == ""
+    assert main(["--log", "--db", db]) == ExitCode.DONE
+    assert "undone: device 1 of node001" in capsys.readouterr().out
+
+
+def test_what_fails_is_told_logged_and_tried_again(db: str, capsys: pytest.CaptureFixture[str]) -> None:
+    act = ["--fleet", "--db", db, "--way", "command", "--apply", "--command"]
+    assert main([*act, "false"]) == ExitCode.INCOMPLETE
+    assert "refused: false ended with 1" in capsys.readouterr().out
+    assert main([*act, "true"]) == ExitCode.DONE
+
+
+def test_one_run_is_not_enough(runs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(runs[0])]) == ExitCode.DONE
+    said = capsys.readouterr().out
+    assert "not device 1 of host-" in said
+    # Whatever one run says: without the name of its node nobody can act on it.
+    assert "the name of its node is not known" in said
+
+
+@pytest.mark.parametrize("argv", [[], ["--fleet", "--log"], ["--fleet"]])
+def test_wrong_usage_says_what_is_missing(
+    argv: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("CLUSTER_FLEET", raising=False)
+    assert main(argv) == ExitCode.USAGE
+    assert capsys.readouterr().err

@@ -1,0 +1,134 @@
+"""Each way does what it says, twice if need be, and undoes only what is its own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster_act.values import Case, RefusedError, Way, reason_of
+from cluster_act.ways.command import Command
+from cluster_act.ways.kubernetes import CONDITION, Condition, Taint
+from cluster_act.ways.mindcluster import MindCluster, public_fault
+from cluster_act.ways.slurm import Slurm
+from tests.act.test_plan import CASE
+
+HERE = Path(__file__).parent
+SCHEMA = json.loads((HERE.parents[1] / "cluster_act/schemas/public_fault.schema.json").read_text())
+VALID = jsonschema.Draft202012Validator(SCHEMA)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    state = tmp_path / "cluster.json"
+    monkeypatch.setenv("KUBECTL_STATE", str(state))
+    monkeypatch.setenv("PATH", f"{HERE}:/usr/bin:/bin")
+    return state
+
+
+@pytest.mark.parametrize("way", [Condition(), Taint()])
+def test_a_node_is_marked_once_and_unmarked_by_its_own_case_alone(cluster: Path, way: Way) -> None:
+    other = replace(CASE, unit="vdie:6")
+    way.check()
+    way.apply(CASE)
+    first = json.loads(cluster.read_text())["nodes"]["node001"]
+    way.apply(CASE)
+    with pytest.raises(RefusedError, match="already"):
+        way.apply(other)
+    with pytest.raises(RefusedError):
+        way.undo(other)
+    again = json.loads(cluster.read_text())["nodes"]["node001"]
+    assert len(again["spec"]["taints"]) == len(first["spec"]["taints"])
+    way.undo(CASE)
+    node = json.loads(cluster.read_text())["nodes"]["node001"]
+    assert node["spec"]["taints"] == []
+    assert all(one["status"] == "False" for one in node["status"]["conditions"])
+    way.undo(CASE)
+
+
+def test_the_condition_is_what_others_read(cluster: Path) -> None:
+    Condition().apply(replace(CASE, evidence="x" * 5000))
+    (condition,) = json.loads(cluster.read_text())["nodes"]["node001"]["status"]["conditions"]
+    assert (condition["type"], condition["status"]) == (CONDITION, "True")
+    assert condition["reason"] == "SlowDeviceConfirmed"
+    assert len(condition["message"]) == 1024
+
+
+@given(
+    st.text(max_size=900), st.text(min_size=1, max_size=300), st.none() | st.integers(0, 31),
+    st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,40}[A-Za-z0-9])?", fullmatch=True),
+)  # fmt: skip
+def test_whatever_a_case_says_its_fault_is_valid(
+    evidence: str, unit: str, device: int | None, node: str
+) -> None:
+    case = replace(CASE, evidence=evidence, unit=unit, device=device, node=node)
+    told, ended = (public_fault(case, "CCAE", one, 1_795_810_000_000) for one in ("occur", "recover"))
+    VALID.validate(told)
+    VALID.validate(ended)
+    # Only the same id ends a fault.
+    assert told["faults"][0]["faultId"] == ended["faults"][0]["faultId"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"faultId": "short"}, {"faultCode": "1"}, {"faultTime": 5}, {"description": "a\nb"}, {"assertion": "on"},
+     {"influence": [{"nodeName": "N1", "deviceIds": [1]}]},
+     {"influence": [{"nodeName": "n1", "deviceIds": [32]}]}],
+)  # fmt: skip
+def test_the_schema_refuses_what_clusterd_drops(change: dict[str, object]) -> None:
+    document = public_fault(CASE, "CCAE", "occur", 1_795_810_000_000)
+    VALID.validate(document)
+    document["faults"][0].update(change)
+    assert not VALID.is_valid(document)
+
+
+def test_clusterd_is_told_and_told_that_it_is_over(cluster: Path, tmp_path: Path) -> None:
+    site = tmp_path / "publicCustomization.json"
+    codes = {"SubHealthFaultCodes": ["110001010"]}
+    site.write_text(json.dumps({"publicFaultCode": codes, "publicFaultResource": ["cluster-act"]}))
+    way = MindCluster(customization=site)
+    for act, assertion in ((way.apply, "occur"), (way.undo, "recover")):
+        act(CASE)
+        config_map = json.loads(cluster.read_text())["maps"][CASE.token]
+        assert config_map["metadata"]["labels"] == {"mc-consumer-publicfault": "true"}
+        document = json.loads(config_map["data"]["PublicFault"])
+        VALID.validate(document)
+        assert document["faults"][0]["assertion"] == assertion
+
+
+def test_a_sender_that_clusterd_does_not_know_is_refused_before_anything_is_sent(
+    cluster: Path, tmp_path: Path
+) -> None:
+    way = MindCluster(customization=tmp_path / "none.json")
+    with pytest.raises(RefusedError, match="knows no sender cluster-act") as error:
+        way.apply(CASE)
+    assert "publicFaultResource" in error.value.advice
+    assert not cluster.exists()
+    MindCluster(sender="CCAE", customization=tmp_path / "none.json").check()
+
+
+def test_the_site_s_command_is_told_what_to_do_and_its_failure_is_a_refusal(tmp_path: Path) -> None:
+    script = tmp_path / "act.sh"
+    script.write_text('#!/bin/sh\necho "$1 $CLUSTER_ACT_NODE $CLUSTER_ACT_DEVICE"\n[ "$1" = apply ]\n')
+    script.chmod(0o755)
+    assert Command(str(script)).apply(CASE) == "node001: apply: apply node001 1"
+    with pytest.raises(RefusedError, match="ended with 1"):
+        Command(str(script)).undo(CASE)
+    with pytest.raises(RefusedError, match="no command"):
+        Command("").check()
+
+
+def test_no_node_is_drained_from_within_an_epilog(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_SCRIPT_CONTEXT", "epilog_slurmctld")
+    with pytest.raises(RefusedError, match="must not drain"):
+        Slurm().check()
+
+
+def test_a_reason_is_one_line_with_the_same_beginning() -> None:
+    case: Case = replace(CASE, evidence="two\nlines")
+    assert reason_of(case) == f"cluster-act:{CASE.token} two lines"

@@ -1,0 +1,168 @@
+"""cluster-fleet from analysed runs to what it tells, by its command line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from cluster_collect.remote.hardware import hardware_of, hardware_program
+from cluster_fleet.cli import main
+from cluster_fleet.identity import places_of
+from cluster_fleet.remember import record_of
+from cluster_run.errors import ExitCode
+from cluster_run.ids import HostId
+from cluster_run.manifest import Manifest, manifest_to_json, read_manifest
+from cluster_run.ranktable import Chip, Hardware
+from cluster_run.ranktable import hardware_of as read_again
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def db(tmp_path: Path, runs: list[Path]) -> str:
+    where = str(tmp_path / "fleet.db")
+    for run in runs:
+        assert main(["add", str(run), "--db", where, "--hours", "24", "-q"]) == ExitCode.DONE
+    return where
+
+
+def test_a_device_that_is_slow_in_all_runs_is_named_by_its_host_and_number(
+    db: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["status", "--db", db, "--json"]) == ExitCode.FINDINGS
+    status = json.loads(capsys.readouterr().out)
+    (slow,) = [one for one in status["stories"] if one["state"] == "slow"]
+    assert (slow["metric"], slow["is_born_slow"], slow["n_runs"]) == ("compute", True, 6)
+    assert slow["low"] <= 0.08 <= slow["high"] + 0.005
+    assert slow["name"].startswith("device 1 of host-")  # rank 5 of four a host
+    assert slow["hours_lost"] > 0
+    assert main(["show", slow["name"], "--db", db]) == ExitCode.FINDINGS
+    assert "slow since its first job" in capsys.readouterr().out
+
+
+def test_a_run_that_is_there_already_changes_nothing(
+    db: str, runs: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["add", str(runs[2]), "--db", db]) == ExitCode.INCOMPLETE
+    assert "there already" in capsys.readouterr().out
+
+
+def test_page_and_metrics_name_the_slow_device_and_load_nothing(db: str, tmp_path: Path) -> None:
+    page, metrics = tmp_path / "fleet.html", tmp_path / "fleet.prom"
+    assert main(["status", "--db", db, "--page", str(page), "--metrics", str(metrics)]) == ExitCode.FINDINGS
+    html = page.read_text()
+    assert "Next maintenance" in html
+    assert "slow since its first job" in html
+    assert "http" not in html.replace("http://www.w3.org", "")
+    assert 'metric="compute", state="slow"} 0.0' in metrics.read_text()
+
+
+def test_nothing_named_and_nothing_known_are_told_apart(
+    runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = str(tmp_path / "one.db")
+    main(["add", str(runs[0]), "--db", where, "-q"])
+    assert main(["status", "--db", where]) == ExitCode.DONE
+    assert "nobody is slow as far as can be told" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["status"], "no database is named"),
+        (["status", "--db", "none.db"], "no such database"),
+        (["add", ".", "--db", "x.db"], "cluster-analyse RUN writes it"),
+    ],
+)
+def test_what_is_missing_is_said_with_what_to_do(
+    argv: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CLUSTER_FLEET", raising=False)
+    assert main(argv) in (ExitCode.USAGE, ExitCode.FAILED)
+    assert said in capsys.readouterr().err
+
+
+def test_a_host_tells_its_chips_by_their_vdie(tmp_path: Path) -> None:
+    program = hardware_program()
+    ended = subprocess.run(
+        program.command, shell=True, input=program.stdin, capture_output=True, timeout=60, check=True,
+        env={"PATH": f"{HERE}:/usr/bin:/bin"},
+    )  # fmt: skip
+    hardware = hardware_of(ended.stdout.partition(b"\0")[2])
+    assert hardware is not None
+    assert hardware.name
+    first, second = hardware.chips
+    assert first == Chip(
+        0, 0, 0, "42C711D4 20B03704 4A10C8D4 14CC040A D2102000", "", "0000:c0:00.0", "7.1.0.3.220"
+    )
+    assert (second.device, second.vdie[-1]) == (1, "1")
+
+
+@pytest.mark.parametrize(
+    ("printed", "hardware"),
+    [
+        (b"", None),
+        (b"name: n1\nserial: To Be Filled\x1b[31m\n", Hardware("n1", "To Be Filled[31m")),
+        (b"name: n1\npcie: 0000:c2:00.0\npcie: 0000:c1:00.0\n",
+         Hardware("n1", chips=(Chip(0, pcie="0000:c1:00.0"), Chip(1, pcie="0000:c2:00.0")))),
+        (b"version /usr/local/Ascend/driver/version.info: Version=24.1.rc2\n",
+         Hardware(versions={"driver": "24.1.rc2"})),
+    ],
+)  # fmt: skip
+def test_what_hosts_print_becomes_a_value(printed: bytes, hardware: Hardware | None) -> None:
+    assert hardware_of(printed) == hardware
+
+
+def test_the_key_is_the_vdie_else_serial_else_place(tmp_path: Path, runs: list[Path]) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("host_ips_mapping.txt", "manifest.json"):
+        (run / name).write_bytes((runs[0] / name).read_bytes())
+    manifest = read_manifest(run / "manifest.json")
+    chips = (
+        Chip(0, vdie="42C711D4 20B03704 4A10C8D4 14CC040A D2102003"),
+        Chip(1, 1, 0, serial="S1"),
+        Chip(2, pcie="p"),
+    )
+    hardware = Hardware("node017", "HS1", chips=chips)
+    first = type(manifest.hosts[0])(
+        **{**{n: getattr(manifest.hosts[0], n) for n in manifest.hosts[0].__dataclass_fields__},
+           "hardware": asdict(hardware)}
+    )  # fmt: skip
+    changed = Manifest(manifest.what, (first, *manifest.hosts[1:]), manifest.tool_version)
+    (run / "manifest.json").write_text(manifest_to_json(changed))
+    assert read_again(read_manifest(run / "manifest.json").hosts[0].hardware) == hardware
+    places = places_of(run)
+    keys = [places.device(HostId("1"), number).key for number in range(4)]
+    host = "host-serial:HS1"
+    assert keys == [
+        "vdie:42C711D420B037044A10C8D414CC040AD2102003", "serial:S1/0",
+        f"place:{host}/p", f"place:{host}/device-3",
+    ]  # fmt: skip
+    assert places.hosts[HostId("1")].name == "node017"
+    # An address is nobody's business unless asked for.
+    assert "10." not in places.hosts[HostId("2")].name
+    assert "10." in places_of(run, show_addresses=True).hosts[HostId("2")].name
+
+
+def test_a_capture_is_the_same_one_however_often_it_is_read(runs: list[Path]) -> None:
+    assert record_of(runs[0]).fingerprint == record_of(runs[0]).fingerprint
+    assert len({record_of(run).fingerprint for run in runs}) == len(runs)
+
+
+def test_a_run_is_told_what_the_fleet_knows_of_whom_it_names(
+    db: str, runs: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["quote", str(runs[1]), "--db", db]) == ExitCode.FINDINGS
+    assert "device 1 of host-" in (said := capsys.readouterr().out)
+    assert "slow since its first job" in said
+    assert "over 6 jobs" in said

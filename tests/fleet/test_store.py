@@ -1,0 +1,221 @@
+"""The fleet's database: whole or not at all, once, by several writers, the same on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+from cluster_fleet.exchange import export, exported
+from cluster_fleet.identity import Known
+from cluster_fleet.records import NamedFinding, RunRecord, Series
+from cluster_fleet.status import named, status_of
+from cluster_fleet.store import Fleet
+from cluster_fleet.tables import MIGRATIONS, VERSION
+from cluster_run.errors import InputError, SchemaError
+from tests.fleet.simulated import simulate
+
+DAY_S = 86400.0
+
+
+def record(number: int, values: np.ndarray, *, day: float = 0.0, hours: float = 2.0) -> RunRecord:
+    """A run on all devices of some hosts, four each."""
+    hosts = [Known(f"host:{one}", f"node{one:03}", f"host:{one}") for one in range(len(values) // 4)]
+    devices = [
+        Known(f"vdie:{at}", f"device {at % 4} of {hosts[at // 4].name}", f"{at}", hosts[at // 4].key)
+        for at in range(len(values))
+    ]
+    keys = [one.key for one in devices]
+    return RunRecord(
+        f"capture-{number}", f"run{number}", day * DAY_S, hours, 500.0, "degraded", {"cann": "8.2"},
+        [*hosts, *devices], [Series("compute", keys, values, np.full(len(values), 0.002))],
+        [NamedFinding("slow_rank-5", "slow_rank", 0.05, ("vdie:5",))],
+    )  # fmt: skip
+
+
+def runs_of(n_runs: int, seed: int = 1) -> list[RunRecord]:
+    chance = np.random.default_rng(seed)
+    values = chance.normal(0, 0.004, (n_runs, 40))
+    values[n_runs // 2 :, 5] += 0.08
+    return [record(at, values[at], day=float(at)) for at in range(n_runs)]
+
+
+def test_a_device_that_turned_slow_is_told_with_its_date_and_what_it_cost(tmp_path: Path) -> None:
+    with Fleet(tmp_path / "fleet.db") as fleet:
+        for one in runs_of(30):
+            assert fleet.add(one)
+        (story,) = status_of(fleet).stories
+    assert (story.name, story.state, story.is_born_slow) == ("device 1 of node001", "slow", False)
+    assert story.since_s == pytest.approx(15 * DAY_S, abs=DAY_S)
+    assert story.low < np.expm1(0.08) < story.high
+    assert story.hours_lost == pytest.approx(30 * 0.05 * 2 * 40)
+
+
+def test_the_same_run_twice_counts_once(tmp_path: Path) -> None:
+    (one,) = runs_of(1)
+    with Fleet(tmp_path / "fleet.db") as fleet:
+        assert [fleet.add(one), fleet.add(one)] == [True, False]
+        assert len(fleet.runs()) == 1
+
+
+def test_sqlite_and_postgresql_give_the_same_answers(tmp_path: Path, postgresql: str) -> None:
+    answers = []
+    for where in (str(tmp_path / "fleet.db"), postgresql):
+        with Fleet(where) as fleet:
+            for one in runs_of(20):
+                assert fleet.add(one)
+            assert not fleet.add(runs_of(20)[3])
+            export(fleet.records(), tmp_path / "one.gz", salt="s")
+            answers.append((status_of(fleet).plain(), (tmp_path / "one.gz").read_bytes()))
+            fleet.forget(10 * DAY_S)
+            answers[-1] += (status_of(fleet, named("vdie:5")).plain(), [one.name for one in fleet.runs()])
+    assert answers[0] == answers[1]
+    assert len(answers[0][3]) == 10
+
+
+def test_a_password_is_in_no_message(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as error:
+        Fleet("postgresql://fleet:hunter2@127.0.0.1:1/none")
+    assert "hunter2" not in str(error.value)
+
+
+_WRITER = """
+import sys
+import tests.fleet.test_store as one
+from cluster_fleet.store import Fleet
+with Fleet(sys.argv[1]) as fleet:
+    for run in one.runs_of(int(sys.argv[2]), seed=int(sys.argv[3])):
+        fleet.add(one.replace(run, fingerprint=f"{sys.argv[3]}-{run.fingerprint}"))
+        print(run.name, flush=True)
+"""
+
+
+def writer(where: Path, n_runs: int, seed: int) -> subprocess.Popen[str]:
+    argv = [sys.executable, "-c", _WRITER.replace("one.replace", "__import__('dataclasses').replace")]
+    return subprocess.Popen(
+        [*argv, str(where), str(n_runs), str(seed)], stdout=subprocess.PIPE, text=True,
+        cwd=Path(__file__).parents[2], env={**os.environ, "PYTHONPATH": "."},
+    )  # fmt: skip
+
+
+def test_two_writers_lose_nothing(tmp_path: Path) -> None:
+    where = tmp_path / "fleet.db"
+    writers = [writer(where, 25, seed) for seed in (1, 2)]
+    for one in writers:
+        one.communicate(timeout=150)
+        assert one.returncode == 0
+    with Fleet(where) as fleet:
+        assert len(fleet.runs()) == 50
+        assert len(fleet.units()) == 50  # 40 devices and 10 hosts, each once
+        assert fleet.history("compute").values.shape == (50, 40)
+
+
+def test_a_killed_writer_leaves_whole_runs_and_all_that_it_told(tmp_path: Path) -> None:
+    where = tmp_path / "fleet.db"
+    one = writer(where, 10_000, 1)
+    assert one.stdout is not None
+    told = [one.stdout.readline().strip() for _ in range(8)]
+    one.send_signal(signal.SIGKILL)
+    told += one.stdout.read().split()
+    one.wait(timeout=60)
+    one.stdout.close()
+    with Fleet(where) as fleet:
+        kept = [run.name for run in fleet.runs()]
+        assert kept[: len(told)] == told
+        history = fleet.history("compute")
+        assert np.isfinite(history.values).all()
+        assert len(history.runs) == len(kept)
+        assert fleet.add(record(999_999, np.zeros(40)))
+    assert sqlite3.connect(where).execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_an_older_database_is_brought_up_to_date_and_keeps_its_runs(tmp_path: Path) -> None:
+    where = tmp_path / "fleet.db"
+    engine = sa.create_engine(f"sqlite:///{where}")
+    with engine.begin() as connection:
+        for table in (VERSION, *MIGRATIONS[0]):
+            table.create(connection)
+        connection.execute(sa.insert(VERSION).values(version=1))
+        connection.execute(sa.text("INSERT INTO run VALUES (1, 'f', 'old', 0.0, 1.0, 5.0, 'healthy', '{}')"))
+    engine.dispose()
+    with Fleet(where) as fleet:
+        assert [run.name for run in fleet.runs()] == ["old"]
+        assert fleet.actions() == []
+
+
+def test_a_newer_database_is_refused(tmp_path: Path) -> None:
+    where = tmp_path / "fleet.db"
+    Fleet(where).close()
+    with sqlite3.connect(where) as connection:
+        connection.execute("UPDATE fleet_version SET version = 99")
+    connection.close()
+    with pytest.raises(SchemaError, match="version 99 found"):
+        Fleet(where)
+
+
+def test_what_is_no_database_is_an_error_with_its_name(tmp_path: Path) -> None:
+    where = tmp_path / "fleet.db"
+    where.write_text("no database at all, but long enough to be read as one" * 50)
+    with pytest.raises(InputError, match=r"fleet\.db"):
+        Fleet(where)
+    with pytest.raises(InputError, match="no such database"):
+        Fleet(tmp_path / "none.db", must_exist=True)
+
+
+def test_an_export_comes_back_whole_and_an_anonymous_one_names_nobody(tmp_path: Path) -> None:
+    file = tmp_path / "export.gz"
+    with (
+        Fleet(tmp_path / "a.db") as fleet,
+        Fleet(tmp_path / "b.db") as other,
+        Fleet(tmp_path / "c.db") as third,
+    ):
+        for one in runs_of(12):
+            fleet.add(one)
+        assert export(fleet.records(), file, salt="") == 12
+        assert [other.add(one) for one in exported(file)] == [True] * 12
+        assert status_of(other).plain() == status_of(fleet).plain()
+        export(fleet.records(), file, salt="secret")
+        for one in exported(file):
+            third.add(one)
+        (mine,), (theirs,) = status_of(fleet).stories, status_of(third).stories
+        assert (mine.since_s, mine.n_runs) == (theirs.since_s, theirs.n_runs)
+        assert theirs.level == pytest.approx(mine.level, rel=1e-6)
+        assert not any(
+            "node" in unit.known.name or "vdie" in unit.known.key for unit in third.units().values()
+        )
+    file.write_bytes(file.read_bytes()[:-40])
+    with pytest.raises(InputError, match="not a whole export"):
+        list(exported(file))
+
+
+def test_a_device_of_another_number_in_the_same_place_begins_anew(tmp_path: Path) -> None:
+    with Fleet(tmp_path / "fleet.db") as fleet:
+        for one in runs_of(20):
+            fleet.add(one)
+        values = np.random.default_rng(5).normal(0, 0.004, (10, 40))
+        for at in range(10):
+            run = record(100 + at, values[at], day=30.0 + at)
+            units = [
+                Known("vdie:new", u.name, u.place, u.host_key) if u.key == "vdie:5" else u for u in run.units
+            ]
+            series = [Series("compute", [u.key for u in units[10:]], values[at], np.full(40, np.nan))]
+            fleet.add(RunRecord(**{**vars(run), "units": units, "series": series, "findings": []}))
+        states = {one.key: one.state for one in status_of(fleet, named("device 1 of node001")).stories}
+        assert states["vdie:new"] == "healthy"
+
+
+def test_the_generator_and_the_store_agree_on_places(tmp_path: Path) -> None:
+    simulated = simulate(3, n_jobs=10, n_hosts=10, n_devices=4)
+    with Fleet(tmp_path / "fleet.db") as fleet:
+        for job in range(10):
+            values = np.where(np.isfinite(simulated.values[job]), simulated.values[job], 0.0)
+            fleet.add(record(job, values, day=float(simulated.days[job])))
+        history = fleet.history("compute")
+    assert [run.name for run in history.runs] == [f"run{job}" for job in range(10)]

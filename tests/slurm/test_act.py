@@ -1,0 +1,99 @@
+"""cluster-act on a real Slurm of emulated nodes: drained and resumed for real, in no job's way."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cluster_fleet.identity import Known
+from cluster_fleet.records import RunRecord, Series
+from cluster_fleet.store import Fleet
+from cluster_run.errors import ExitCode
+from tests.slurm.lab import SlurmLab
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+NODE = "node4"
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    """A fleet in which device 2 of node4 is slow."""
+    hosts = [Known(f"host:{one}", f"node{one}", f"host:{one}") for one in range(1, 5)]
+    devices = [
+        Known(f"vdie:{h.name}-{d}", f"device {d} of {h.name}", "", h.key) for h in hosts for d in range(8)
+    ]
+    chance = np.random.default_rng(1)
+    with Fleet(tmp_path / "fleet.db") as fleet:
+        for at in range(20):
+            values = chance.normal(0, 0.004, 32)
+            values[-6] += 0.07
+            series = Series("compute", [one.key for one in devices], values, np.full(32, np.nan))
+            fleet.add(
+                RunRecord(
+                    str(at), str(at), 86400.0 * at, 1.0, 1.0, "degraded", {}, [*hosts, *devices], [series]
+                )
+            )
+    return tmp_path / "fleet.db"
+
+
+def act(lab: SlurmLab, db: Path, *argv: str, **environment: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "cluster_act", "--db", str(db), *argv]
+    ended = lab.run(
+        *command, check=False, environment={"PYTHONPATH": str(Path(__file__).parents[2]), **environment}
+    )
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+def state(lab: SlurmLab) -> str:
+    found = re.search(r"State=(\S+)", lab.run("scontrol", "-o", "show", "node", NODE).stdout)
+    assert found is not None
+    return found[1]
+
+
+def test_a_slow_node_is_drained_with_a_reason_and_resumed(lab: SlurmLab, db: Path) -> None:
+    lab.wait_until(lambda: state(lab) == "IDLE", f"{NODE} is not idle")
+    assert act(lab, db, "--fleet")[0] == ExitCode.FINDINGS
+    assert state(lab) == "IDLE"
+    code, said = act(lab, db, "--fleet", "--apply", SLURM_SCRIPT_CONTEXT="epilog_slurmctld")
+    assert (code, state(lab)) == (ExitCode.FAILED, "IDLE"), said
+    try:
+        code, said = act(lab, db, "--fleet", "--apply")
+        assert code == ExitCode.DONE, said
+        assert "DRAIN" in state(lab)
+        assert "Reason=cluster-act:cact-" in lab.run("scontrol", "-o", "show", "node", NODE).stdout
+        code, said = act(lab, db, "--undo", NODE, "--apply")
+        assert (code, state(lab)) == (ExitCode.DONE, "IDLE"), said
+    finally:
+        lab.run("scontrol", "update", f"nodename={NODE}", "state=resume", check=False)
+
+
+def test_no_job_is_disturbed_and_nobody_else_s_drain_is_undone(
+    lab: SlurmLab, db: Path, tmp_path: Path
+) -> None:
+    lab.wait_until(lambda: state(lab) == "IDLE", f"{NODE} is not idle")
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\nsleep 300\n")
+    job = lab.run(
+        "sbatch", "--parsable", "-w", NODE, "-o", "/dev/null", str(script), cwd=tmp_path
+    ).stdout.strip()
+    try:
+        lab.wait_until(lambda: lab.job_fields(job)["JobState"] == "RUNNING", "the job does not start")
+        code, said = act(lab, db, "--fleet", "--apply")
+        assert (code, "jobs run on" in said, "DRAIN" in state(lab)) == (ExitCode.INCOMPLETE, True, False)
+        code, said = act(lab, db, "--fleet", "--apply", "--drain-busy")
+        assert code == ExitCode.DONE, said
+        assert "DRAIN" in state(lab)
+        assert lab.job_fields(job)["JobState"] == "RUNNING"
+        # The administrator drains it for another reason: that is not ours to undo.
+        lab.run("scontrol", "update", f"nodename={NODE}", "state=drain", "reason=bad fan")
+        code, said = act(lab, db, "--undo", "all", "--apply")
+        assert (code, "another reason: bad fan" in said) == (ExitCode.INCOMPLETE, True), said
+        assert "DRAIN" in state(lab)
+    finally:
+        lab.run("scancel", job, check=False)
+        lab.run("scontrol", "update", f"nodename={NODE}", "state=resume", check=False)
+        lab.wait_until(lambda: state(lab) == "IDLE", f"{NODE} is not idle again")
