@@ -23,21 +23,23 @@ from cluster_run.manifest import (
     read_manifest,
 )
 
+#: A manifest with a NUL in a name is refused when it is read.
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 STATES: dict[FileState, int] = {"stored": 1, "unstable": 2, "skipped": 4, "failed": 8}
 FILES = st.builds(
     CollectedFile,
-    path=st.text(),
-    source=st.text(st.characters(codec=None)),
+    path=TEXTS,
+    source=st.text(st.characters(codec=None, exclude_characters="\0")),
     size_bytes=st.integers(0, 2**63),
     mtime_ns=st.integers(-(2**63), 2**63),
     sha256=st.text("0123456789abcdef", max_size=64),
     state=st.sampled_from(["stored", "unstable", "skipped", "failed"]),
-    reason=st.text(),
+    reason=TEXTS,
 )
 HOSTS = st.builds(
     HostOutcome,
     host=st.integers(1, 99).map(lambda number: HostId(str(number))),
-    server_id=st.text(min_size=1).map(ServerId),
+    server_id=TEXTS.filter(bool).map(ServerId),
     state=st.sampled_from(["complete", "partial", "failed"]),
     files=st.lists(FILES, max_size=3).map(FileList),
     clock_offset_ms=st.none() | st.floats(allow_nan=False),
