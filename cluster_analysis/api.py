@@ -15,12 +15,12 @@ from cluster_analysis.judging import compared, judged
 from cluster_analysis.kept.loaded import load_result
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined
-from cluster_analysis.reports import wording
 from cluster_analysis.reports.commands import place_text
-from cluster_analysis.reports.costs import cost_of
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
+from cluster_analysis.sentences.results import wording
+from cluster_analysis.sentences.results.costs import cost_of
 from cluster_analysis.tables.model import RankSource, Selection
 from cluster_run.errors import InputError
 from cluster_run.findings import FindingsDocument, Verdict

@@ -16,11 +16,12 @@ from cluster_analysis.command import exit_code, shown
 from cluster_analysis.kept.loaded import is_output, load_document, load_result, output_of
 from cluster_analysis.options import FailOn
 from cluster_analysis.outputs.registry import TEXTS, text_reporter
-from cluster_analysis.reports import html, wording
+from cluster_analysis.reports import html
 from cluster_analysis.result import Reported
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.headings import say, term
 from cluster_analysis.sentences.phrase import Language
+from cluster_analysis.sentences.results import wording
 from cluster_analysis.sentences.terms import VERDICTS
 from cluster_run.command_line import named_path
 from cluster_run.errors import ClusterError, InputError

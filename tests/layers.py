@@ -196,6 +196,9 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             f"cluster_analysis.judge.suspects {_JUDGED}"
         ),
         "cluster_analysis.result": "cluster_analysis.judge.baseline cluster_analysis.tables cluster_run",
+        "cluster_analysis.sentences.results": (
+            "cluster_analysis.sentences cluster_analysis.result cluster_run"
+        ),
         "cluster_analysis.describe": (
             "cluster_analysis.sentences cluster_analysis.trace.calls cluster_analysis.numeric "
             "cluster_analysis.tables cluster_run"
@@ -223,7 +226,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.reports.timeline": (
-            "cluster_analysis.reports.wording cluster_analysis.reports.commands cluster_analysis.result "
+            "cluster_analysis.reports.commands cluster_analysis.result "
             "cluster_analysis.numeric cluster_analysis.sentences cluster_run"
         ),
         "cluster_analysis.reports": (
@@ -240,7 +243,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.outputs": (
-            "cluster_analysis.insight cluster_analysis.reports cluster_analysis.findings_json "
+            "cluster_analysis.insight cluster_analysis.reports cluster_analysis.sentences.results "
+            "cluster_analysis.findings_json "
             "cluster_analysis.output_folder "
             "cluster_analysis.pipeline cluster_analysis.judging cluster_analysis.result "
             "cluster_analysis.engine "

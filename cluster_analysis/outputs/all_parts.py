@@ -16,8 +16,8 @@ from cluster_analysis.output_folder import INSIGHT_NAMES, new_output
 from cluster_analysis.outputs.everything import write_everything
 from cluster_analysis.outputs.registry import FILES
 from cluster_analysis.pipeline import examined
-from cluster_analysis.reports import wording
 from cluster_analysis.result import AnalysisResult, Reported
+from cluster_analysis.sentences.results import wording
 from cluster_run.errors import InputError
 from cluster_run.layout import PARTS_INDEX_NAME, PARTS_NAME, REPORT_NAME
 

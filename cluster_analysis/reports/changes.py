@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from cluster_analysis.judge.baseline import Change, Comparison
 from cluster_analysis.judge.told_before import Matched
-from cluster_analysis.reports import words
-from cluster_analysis.reports.costs import cost_of
-from cluster_analysis.reports.words import Dictionary
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.phrase import Phrase, Template, fill
+from cluster_analysis.sentences.results import words
+from cluster_analysis.sentences.results.costs import cost_of
+from cluster_analysis.sentences.results.words import Dictionary
 from cluster_run.facts import Fact, RefusalKind
 
 #: More lines are not read.

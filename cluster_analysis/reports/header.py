@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cluster_analysis.reports.words import Dictionary
 from cluster_analysis.sentences.phrase import Phrase
+from cluster_analysis.sentences.results.words import Dictionary
 from cluster_run.findings import FindingsDocument
 
 

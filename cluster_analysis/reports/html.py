@@ -17,7 +17,7 @@ from msgspec.structs import asdict
 
 from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.judge.baseline import Comparison
-from cluster_analysis.reports import changes, costs, markdown, wording, words
+from cluster_analysis.reports import changes, markdown
 from cluster_analysis.reports.commands import commands, naming_command
 from cluster_analysis.reports.header import moment
 from cluster_analysis.reports.locator import locator
@@ -38,6 +38,7 @@ from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.notes import note
 from cluster_analysis.sentences.problems import reason
+from cluster_analysis.sentences.results import costs, wording, words
 from cluster_run.errors import InputError
 from cluster_run.files import utf8
 from cluster_run.layout import REPORT_NAME

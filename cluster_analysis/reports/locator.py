@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cluster_analysis.reports.words import Dictionary
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.phrase import Phrase
+from cluster_analysis.sentences.results.words import Dictionary
 from cluster_run.findings import Place
 
 

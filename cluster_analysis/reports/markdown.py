@@ -7,9 +7,8 @@ import re
 from msgspec import Struct
 
 from cluster_analysis.judge.baseline import Comparison
-from cluster_analysis.reports import changes, wording, words
+from cluster_analysis.reports import changes
 from cluster_analysis.reports.commands import commands
-from cluster_analysis.reports.costs import Cost, cost_of
 from cluster_analysis.reports.header import header_phrases
 from cluster_analysis.reports.locator import locator
 from cluster_analysis.reports.unevenness import price_of_unevenness
@@ -21,6 +20,8 @@ from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import say, term
 from cluster_analysis.sentences.notes import note
 from cluster_analysis.sentences.phrase import Language, Phrase
+from cluster_analysis.sentences.results import wording, words
+from cluster_analysis.sentences.results.costs import Cost, cost_of
 from cluster_run.findings import Finding
 
 #: Places of one finding that are told; more say nothing to a reader.

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from cluster_analysis.reports import wording
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.sentences.results import wording
 from cluster_run.metric_names import MEANINGS, PREFIX, head
 
 _VERDICTS = ("healthy", "degraded", "unknown")

@@ -10,9 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster_analysis.judge.baseline import Comparison
-from cluster_analysis.reports import changes, wording, words
+from cluster_analysis.reports import changes
 from cluster_analysis.reports.commands import commands, naming_command
-from cluster_analysis.reports.costs import cost_of
 from cluster_analysis.reports.locator import locator
 from cluster_analysis.reports.unevenness import price_of_unevenness
 from cluster_analysis.result import AnalysisResult, Reported, Shown
@@ -21,6 +20,8 @@ from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.notes import note
 from cluster_analysis.sentences.phrase import Language
+from cluster_analysis.sentences.results import wording, words
+from cluster_analysis.sentences.results.costs import cost_of
 
 _VERDICT_STYLES = {"healthy": "bold green", "degraded": "bold yellow", "unknown": "bold magenta"}
 #: Healthy, degraded and unknown differ by sign too: colour alone is not enough.

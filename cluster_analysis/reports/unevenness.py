@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from cluster_analysis.reports import words
-from cluster_analysis.reports.costs import Cost, cost_of
 from cluster_analysis.sentences import terms
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.headings import say, term
 from cluster_analysis.sentences.phrase import Phrase
+from cluster_analysis.sentences.results import words
+from cluster_analysis.sentences.results.costs import Cost, cost_of
 from cluster_run.findings import WARNING_COST_SHARE, FindingsDocument, LostPart
 
 #: A smaller part would be written as 0 %.

@@ -8,10 +8,11 @@ import re
 import pytest
 
 from cluster_analysis.findings_json import document_to_json
-from cluster_analysis.reports import html, markdown, terminal, words
-from cluster_analysis.reports.costs import Cost, cost_of
+from cluster_analysis.reports import html, markdown, terminal
 from cluster_analysis.reports.unevenness import price_of_unevenness
 from cluster_analysis.sentences.amounts import format_ms
+from cluster_analysis.sentences.results import words
+from cluster_analysis.sentences.results.costs import Cost, cost_of
 from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 from tests.analysis.reports.pages import Elements

@@ -7,7 +7,7 @@ from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.reports import commands, html, markdown, terminal
 from cluster_analysis.reports.locator import locator
 from cluster_analysis.reports.timeline import perfetto
-from cluster_analysis.reports.words import load_dictionary
+from cluster_analysis.sentences.results.words import load_dictionary
 from cluster_hook.telling.verdict import read_verdict
 from cluster_run.findings import Place
 from tests.analysis.copies import replace

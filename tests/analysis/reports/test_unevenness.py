@@ -2,8 +2,9 @@
 
 import pytest
 
-from cluster_analysis.reports import html, markdown, terminal, words
+from cluster_analysis.reports import html, markdown, terminal
 from cluster_analysis.reports.unevenness import price_of_unevenness
+from cluster_analysis.sentences.results import words
 from cluster_run.findings import LostPart
 from tests.analysis.copies import replace
 from tests.analysis.reports import builder

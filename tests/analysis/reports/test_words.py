@@ -5,9 +5,9 @@ from typing import get_args
 
 import pytest
 
-from cluster_analysis.reports import wording, words
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.headings import HEADINGS
+from cluster_analysis.sentences.results import wording, words
 from cluster_analysis.sentences.terms import KINDS
 from cluster_run.facts import ReasonKind, fact
 from cluster_run.findings import Cause, Confidence, Evidence, Link, Pattern, Severity, Verdict
@@ -49,7 +49,7 @@ def sources() -> str:
         for name in ("report.html.j2", "baseline.html.j2", "described.html.j2", "pictures.html.j2")
     ]
     texts += [file.read_text("utf-8") for file in ASSETS.joinpath("js").iterdir()]
-    code = files("cluster_analysis.reports")
+    code = files("cluster_analysis.sentences.results")
     texts += [code.joinpath(name).read_text("utf-8") for name in ("words.py",)]
     return "\n".join(texts)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from cluster_analysis.reports.costs import Cost, cost_of
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import open_question, say
 from cluster_analysis.sentences.phrase import Phrase
+from cluster_analysis.sentences.results.costs import Cost, cost_of
 from cluster_analysis.sentences.terms import KINDS
 from cluster_run.findings import WARNING_COST_SHARE, Finding, FindingsDocument, RunInfo
 from cluster_run.ids import HostId, format_number_ranges

@@ -1,4 +1,4 @@
-"""The page's words in English and Chinese, from one dictionary: `assets/words.json`."""
+"""The page's words in English and Chinese, from one dictionary: `words.json`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cluster_analysis.reports import wording
-from cluster_analysis.reports.costs import cost_of, format_share
-from cluster_analysis.reports.step_time import StepPart
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.amounts import format_ms
@@ -16,6 +13,8 @@ from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.phrase import Phrase
 from cluster_analysis.sentences.problems import reason
+from cluster_analysis.sentences.results import wording
+from cluster_analysis.sentences.results.costs import cost_of, format_share
 from cluster_run.findings import Evidence, Finding, FindingsDocument
 from cluster_run.ids import HostId, format_number_ranges
 from cluster_run.problem import Problem
@@ -73,7 +72,7 @@ _UNITS = {"us": "µs", "ms": "ms", "gbps": "GB/s", "bytes": "B", "share": "%", "
 
 def load_dictionary() -> Dictionary:
     """Read the dictionary that ships with the package."""
-    text = Path(__file__).with_name("assets").joinpath("words.json").read_text("utf-8")
+    text = Path(__file__).with_name("words.json").read_text("utf-8")
     return Dictionary({key: (english, chinese) for key, (english, chinese) in json.loads(text).items()})
 
 
@@ -191,11 +190,13 @@ def host_phrase(host: HostId, result: AnalysisResult, dictionary: Dictionary) ->
     return dictionary.say("map.host", host=wording.host_name(host, result).removeprefix("host "))
 
 
-def beside_part(part: StepPart, named: Finding | None, dictionary: Dictionary) -> Phrase:
+def beside_part(
+    most_rank: int | None, beside_us: float, named: Finding | None, dictionary: Dictionary
+) -> Phrase:
     """Return what one rank has of a part of the step: the one that a finding names, or that with most."""
-    most = dictionary.say("rank", rank=part.most_rank)
-    who = _who(named, dictionary) if named and part.most_rank is None else most
-    return dictionary.say("step.of", who=who, value=format_ms(part.beside_us / 1000))
+    most = dictionary.say("rank", rank=most_rank)
+    who = _who(named, dictionary) if named and most_rank is None else most
+    return dictionary.say("step.of", who=who, value=format_ms(beside_us / 1000))
 
 
 def beside_note(named: Finding | None, dictionary: Dictionary) -> Phrase:
