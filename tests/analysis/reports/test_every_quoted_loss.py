@@ -6,8 +6,8 @@ import pytest
 
 from cluster_analysis.judge.open_questions import open_questions
 from cluster_analysis.judge.view import build_view
-from cluster_analysis.reports import words
 from cluster_analysis.sentences.amounts import format_ms
+from cluster_analysis.sentences.results import words
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Finding
 from cluster_run.kinds import KINDS
