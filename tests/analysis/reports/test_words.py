@@ -38,6 +38,7 @@ PREFIXES = (
     "replay.",
     "search.",
     "described.",
+    "lanes.",
     "since.",
     *(f"{one}." for one in COMPOSED),
 )
