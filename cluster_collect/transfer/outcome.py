@@ -106,8 +106,13 @@ def outcome_of(
         same_files_as=findings.same_files_as or "",
         raw_because=findings.raw_because,
         n_over_limits=len(findings.over_limits),
-        hardware={} if findings.hardware is None else asdict(findings.hardware),
+        hardware={} if findings.hardware is None else _plain(findings.hardware),
     )
+
+
+def _plain(hardware: Hardware) -> dict[str, object]:
+    """As JSON gives it back: with lists."""
+    return {**asdict(hardware), "chips": [asdict(chip) for chip in hardware.chips]}
 
 
 def _why(spec: HostSpec, findings: Findings, *, may_be_empty: bool) -> Failure:
