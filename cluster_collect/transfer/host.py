@@ -187,7 +187,10 @@ class HostCollection:
             if is_brought or not await self._fetch_missing(rounds, selection):
                 self._findings.clocks += await clocks_of(survey)  # the program that sends files tells it, too
             if survey.shell is not None:
-                self._findings.hardware = await ask_hardware(connection)
+                # Behind the hosts that wait to be listed: one machine may serve them all.
+                with await self._shared.bounds.asking() as turn:
+                    self._findings.hardware = await ask_hardware(connection)
+                    turn.answered()
         finally:
             await connection.close()
 
