@@ -259,8 +259,9 @@ def test_json_is_short_for_its_format_and_leaves_the_files_for_insight_out(
 
     assert main([str(shared_run), "--output", str(tmp_path), "--json", "--insight", "-q"]) == 0
     assert {path.name for path in tmp_path.iterdir()} >= INSIGHT
-    assert main([str(shared_run), "--output", str(tmp_path), "--no-insight", "-q"]) == 0
-    assert INSIGHT.isdisjoint(path.name for path in tmp_path.iterdir())
+    without = tmp_path / "without"
+    assert main([str(shared_run), "--output", str(without), "--no-insight", "-q"]) == 0
+    assert INSIGHT.isdisjoint(path.name for path in without.iterdir())
 
 
 def test_files_for_insight_that_would_be_large_are_left_out_and_it_is_said(
