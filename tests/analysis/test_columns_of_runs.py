@@ -41,7 +41,7 @@ def said_of(run: Path) -> dict[str, object]:
     main([str(run), "--quiet", "--no-report"])
     output = run / "cluster_analysis_output"
     findings = json.loads((output / "findings.json").read_bytes())
-    for name in ("path", "name", "command"):
+    for name in ("path", "name", "command", "mapping"):
         findings["run"].pop(name, None)
     tables = {path.name: path.read_bytes() for path in sorted((output / "tables").iterdir())}
     return {"findings": json.dumps(findings), **tables}

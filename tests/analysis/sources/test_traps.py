@@ -157,7 +157,7 @@ def test_sessions_of_one_process_may_follow_each_other_quickly(tmp_path: Path) -
         write_capture(tmp_path, 0, f"node1_2000_2025010912345{session}000_ascend_ms")
     capture = discover(tmp_path)
     assert capture.problems == ()
-    assert "3 jobs or windows of one found" in notes_of(capture)[0]
+    assert notes_of(capture)[0].startswith("3 windows of the same processes are judged together")
 
 
 def test_changes_in_a_write_ahead_log_are_told_and_not_read(tmp_path: Path) -> None:
