@@ -44,8 +44,9 @@ WHY: Mapping[ReasonKind, Template] = {
         "在第 {byte} 字节处截断：最后一行不完整，已忽略",
     ),
     "last_cell_in_doubt": (
-        "the last line has no end: its last cell ({column}) may be cut off, and was left out",
-        "最后一行没有行结束符：其最后一个单元格（{column}）可能被截断，已忽略",
+        "the last line has no end: its last cell ({column}) may be cut off, and was left out; "
+        "lines after it may be missing",
+        "最后一行没有行结束符：其最后一个单元格（{column}）可能被截断，已忽略；其后可能还缺少行",
     ),
     "says_nothing_from": (
         "it says nothing of {step} and what followed",

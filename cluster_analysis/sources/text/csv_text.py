@@ -1,7 +1,7 @@
 """CSV files by column name: every cell arrives as text, and a damaged line costs that line only.
 
 A last line without its end counts where it has all its cells: each of them but the last was ended by a comma.
-The last one may be cut off, and nothing tells: it is read as if it were empty, which is told if it is read.
+The last one may be cut off, and so may lines after it: it is read as if it were empty, and that is told.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def read_columns(path: Path, wanted: Iterable[str], remark: Remark) -> pa.Table:
         BadFileError: missing, empty, not UTF-8, or without any wanted column.
     """
     wanted = tuple(wanted)
-    content = read_lines(path, remark, wanted)
+    content = read_lines(path, remark)
     header = _header(_first_line_of(content))
     found = _found(header, wanted)
     if not found:
@@ -165,9 +165,7 @@ def _of_length(cells: list[str], length: int) -> list[str] | None:
     return None if len(cells) < length or any(map(str.strip, cells[length:])) else cells[:length]
 
 
-def read_lines(
-    path: Path, remark: Remark, wanted: Iterable[str] | None = None, *, keep_last: bool = False
-) -> bytes:
+def read_lines(path: Path, remark: Remark, *, keep_last: bool = False) -> bytes:
     """Return a file whose last line ends, or as it is where the last line is to be kept.
 
     The CSV reader would lose an error about text that is not UTF-8, so that is looked for here.
@@ -175,7 +173,6 @@ def read_lines(
     Args:
         path: the file.
         remark: told what is left out of the last line.
-        wanted: the columns that are read; all by default.
         keep_last: leave a last line without its end as it is.
 
     Raises:
@@ -194,15 +191,13 @@ def read_lines(
         raise BadFileError(fact("truncated_first_line", byte=len(content)))
     if keep_last:
         return content
-    line = finished(content[end:], _header(_first_line_of(content)), wanted, remark)
+    line = finished(content[end:], _header(_first_line_of(content)), remark)
     if line is None:
         remark(fact("truncated_last_line", byte=len(content)))
     return content[:end] + (line or b"")
 
 
-def finished(
-    line: bytes, header: Sequence[str], wanted: Iterable[str] | None, remark: Remark
-) -> bytes | None:
+def finished(line: bytes, header: Sequence[str], remark: Remark) -> bytes | None:
     """Return a last line that has no end with one, its last cell empty; None where it lacks cells."""
     try:
         (cells,) = csv.reader(io.StringIO(line.decode(), newline=""))
@@ -210,8 +205,7 @@ def finished(
         return None
     if len(cells) < len(header):
         return None
-    if len(cells) == len(header) and (wanted is None or _found(tuple(header[-1:]), tuple(wanted))):
-        remark(fact("last_cell_in_doubt", column=header[-1]))
+    remark(fact("last_cell_in_doubt", column=header[-1]))
     written = io.StringIO()
     csv.writer(written, lineterminator="\n").writerow([*cells[:-1], ""])
     return written.getvalue().encode()

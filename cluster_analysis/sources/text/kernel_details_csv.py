@@ -177,7 +177,7 @@ def _blocks(
     if len(set(header)) < len(header):
         raise BadFileError(fact("two_columns_of_one_name"))
     cut = _after_last_end(path)
-    is_whole = not cut or finished(cut, header, wanted, remark) is not None
+    is_whole = not cut or finished(cut, header, remark) is not None
 
     def skip(row: pa_csv.InvalidRow) -> str:
         skipped.append(row.actual_columns)

@@ -71,7 +71,7 @@ def test_steps_of_several_devices_in_one_file_are_nobodys_and_told(tmp_path: Pat
 
 DOUBT = (
     "the last line has no end: its last cell (Communication(Not Overlapped and Exclude Receive)) "
-    "may be cut off, and was left out"
+    "may be cut off, and was left out; lines after it may be missing"
 )
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -56,7 +57,7 @@ def of_both_forms(test: object) -> object:
     return pytest.mark.parametrize("job", ["text", "columns"], indirect=True)(test)
 
 
-def said(batches: Sequence[Sequence[RankSource]]) -> object:
+def said(batches: Sequence[Sequence[RankSource]]) -> tuple[Any, ...]:
     """All that is read of the ranks, of batch after batch."""
     read = [read_batch(Batch(0, tuple(sources)), Wanted()) for sources in batches]
     summaries, bulks = zip(*read, strict=True)
@@ -78,7 +79,7 @@ def said(batches: Sequence[Sequence[RankSource]]) -> object:
     return small, figures, metadata, problems, notes, large, spans
 
 
-def each_alone(sources: Sequence[RankSource]) -> object:
+def each_alone(sources: Sequence[RankSource]) -> tuple[Any, ...]:
     return said([[one] for one in sources])
 
 
@@ -102,7 +103,10 @@ def test_a_last_row_whose_line_has_no_end_is_read_by_both_readers(job: Path) -> 
     for source in sources:
         path = files_of(source, "op_statistic")
         path.write_bytes(path.read_bytes().rstrip(b"\r\n"))
-    assert said([sources]) == each_alone(sources) == before
+    assert said([sources]) == each_alone(sources)
+    small, figures, metadata, problems, *others = each_alone(sources)
+    assert (small, figures, metadata, [], *others) == before
+    assert {problem.why.kind for problem in problems} == {"last_cell_in_doubt"}
 
 
 @of_both_forms
