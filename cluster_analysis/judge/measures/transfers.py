@@ -59,7 +59,8 @@ class Transfers(Struct, frozen=True):
             left[:, steps] *= one.left[:, None]
         now_left = left[self.unit, self.step]
         cells = left_of_cells(self.share, self.share * now_left, self.part, self.cell_of_part)
-        n_kinds = int(self.kind.max(initial=-1)) + 1
+        n_kinds = int(max(self.kind.max(initial=-1), self.operator_kind.max(initial=-1))) + 1
+        # Of a kind whose links took no measured time nothing is known: it stays as it is.
         own, is_hit = np.full((n_kinds, self.n_steps), np.nan), np.zeros((n_kinds, self.n_steps), bool)
         hit = np.flatnonzero(now_left < 1.0)
         own[self.kind[hit], self.step[hit]] = cells[self.cell[hit]]
