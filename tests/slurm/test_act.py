@@ -49,9 +49,10 @@ def act(lab: SlurmLab, db: Path, *argv: str, **environment: str) -> tuple[int, s
 
 
 def state(lab: SlurmLab) -> str:
+    """What Slurm says of the node, but for whether it answers at this moment."""
     found = re.search(r"State=(\S+)", lab.run("scontrol", "-o", "show", "node", NODE).stdout)
     assert found is not None
-    return found[1]
+    return found[1].replace("+NOT_RESPONDING", "")
 
 
 def test_a_slow_node_is_drained_with_a_reason_and_resumed(lab: SlurmLab, db: Path) -> None:

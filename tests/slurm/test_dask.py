@@ -15,9 +15,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
 
 
 def findings_in(work: Path) -> str:
-    """The findings of a job that ran in `work`, without its path and command."""
+    """The findings of a job that ran in `work`, without its paths and command."""
     document = json.loads((work / "prof" / "cluster_analysis_output" / "findings.json").read_text())
-    del document["run"]["path"], document["run"]["command"]
+    del document["run"]["path"], document["run"]["command"], document["run"]["mapping"]
     return json.dumps(document)
 
 
