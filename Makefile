@@ -28,8 +28,8 @@ test: setup      ## the whole test suite, lint and types
 	$(BIN)/mypy --platform darwin -p cluster_collect -p cluster_run
 	@$(MAKE) --no-print-directory -k -j2 test-of-servers test-of-the-rest
 
-# Two halves at once: most tests with servers wait, and leave a processor to the others.
-WITH_SERVERS := tests/browser tests/collect tests/hook tests/live tests/slurm
+# Two halves at once, of about the same time: most tests with servers wait, and leave a processor to the others.
+WITH_SERVERS := tests/collect tests/hook tests/live tests/slurm
 
 test-of-servers:
 	$(BIN)/pytest -m "slow or not slow" $(WITH_SERVERS)
