@@ -216,7 +216,10 @@ def of_another_form(run: Path) -> None:
     [
         (without_mapping, r"host_ips_mapping\.txt into the run directory"),
         (unfinished, r"hccl\.json: the rank table has status 'initializing'"),
-        (of_another_form, r"hccl\.json: not a rank table"),
+        (
+            of_another_form,
+            r"hccl\.json: not a rank table: it has none of server_list.*; replace it by the job",
+        ),
     ],
 )
 def test_devices_without_ranks_say_what_is_wrong_with_the_rank_table(

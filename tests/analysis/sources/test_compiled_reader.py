@@ -28,13 +28,13 @@ from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.communication_json import read_communication
 from cluster_analysis.sources.text.matrix_json import read_matrix
 from cluster_run.facts import Fact
+from tests.analysis.runs import REAL_DATA
 from tests.analysis.sources.builders import LINKS, OPS, communication_json, matrix_json
 
 if reader.compiled() is None:
     pytest.skip("the compiled reader could not be built here", allow_module_level=True)
 
 ROOT = Path(__file__).parents[3]
-CAPTURES = Path("/work/shared/data")
 FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 OPERATORS = json.dumps(communication_json({"step50": OPS, "step51": OPS})).encode()
 MATRIX = json.dumps(matrix_json({"step50": LINKS, "step51": LINKS})).encode()
@@ -85,7 +85,7 @@ def assert_the_same(read: Callable[..., object], path: Path) -> None:
 
 
 def captured(name: str) -> list[Path]:
-    files = sorted(CAPTURES.rglob(name))
+    files = sorted(REAL_DATA.rglob(name))
     if not files:
         pytest.skip("no real captures here")
     return files
