@@ -5,7 +5,6 @@ Names, sizes and times can be copied without any of the content, so that they al
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
@@ -14,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster_collect.faults import HostileDataError, NoShellError, RemoteFailureError
+from cluster_collect.faults import RemoteFailureError
 from cluster_collect.remote.host_stream import HostSource
-from cluster_collect.remote.listing import MarkerFilter
 from cluster_collect.remote.programs import samples_program
-from cluster_collect.transports.protocol import RemoteFiles, run
+from cluster_collect.transfer.verify import hashes_of
+from cluster_collect.transports.protocol import RemoteFiles
 from cluster_run.manifest import CollectedFile
 
 N_SAMPLED = 16
@@ -64,18 +63,7 @@ async def has_by_shell(source: HostSource, samples: Sequence[Sample]) -> bool:
     """Whether the host hashes all samples as they are here; False where it cannot."""
     parts = [(sample.source, sample.begin, sample.n_bytes) for sample in samples]
     program = samples_program(source.profiler_root, parts, source.niceness)
-    noise = MarkerFilter(program.marker)
-    answer = bytearray()
-
-    def receive(data: bytes) -> float:
-        pause_s = source.book(len(data))
-        answer.extend(noise.feed(data))
-        if len(answer) > _MAX_ANSWER_BYTES:
-            raise HostileDataError("the host sends more hashes than it was asked for")
-        return pause_s
-
-    with contextlib.suppress(NoShellError):  # as where it does not answer
-        await run(source.connection, program.command, program.stdin, receive)
+    answer = await hashes_of(source, program, _MAX_ANSWER_BYTES)
     hashes = [match.decode() for match in _HASH.findall(answer)]
     return bool(samples) and hashes == [sample.sha256 for sample in samples]
 
