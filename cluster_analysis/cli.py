@@ -91,6 +91,20 @@ def make_parser() -> argparse.ArgumentParser:
         type=named_path,
         help="run directory, any tree of profiler data, or a .tar, .tar.gz, .tar.zst or .zip of it",
     )
+    _add_what(parser)
+    _add_output(parser)
+    _add_work(parser)
+    parser.add_argument(
+        "-v", "--verbose", action="count", default=0, help="say more on stderr, and how well the replay fits"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing on stderr but errors")
+    parser.add_argument("--version", action="version", version=f"cluster-analyse {VERSION}")
+    add_print_completion(parser)
+    return parser
+
+
+def _add_what(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which ranks, steps and parts are read."""
     what = parser.add_argument_group("what to analyse")
     what.add_argument("--steps", metavar="10-14", help="these steps only")
     what.add_argument("--ranks", metavar="0-63", help="these ranks only")
@@ -105,6 +119,10 @@ def make_parser() -> argparse.ArgumentParser:
         "--all-parts", action="store_true", help="each part, with a report of its own and a page of all"
     )
     what.add_argument("--baseline", metavar="RUN0", type=named_path, help="compare with this older run")
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what is written and told."""
     out = parser.add_argument_group("what to write")
     out.add_argument("--output", metavar="DIR", type=named_path, help="default: RUN/cluster_analysis_output")
     out.add_argument(
@@ -148,6 +166,10 @@ def make_parser() -> argparse.ArgumentParser:
         "told; regression[:PERCENT]: when the step is longer than the baseline's, or a new finding costs "
         "more than that; several with commas (default: never)",
     )
+
+
+def _add_work(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what does the work."""
     how = parser.add_argument_group("how to work")
     how.add_argument(
         "--scheduler",
@@ -168,10 +190,3 @@ def make_parser() -> argparse.ArgumentParser:
     how.add_argument("--tls-ca-file", metavar="FILE", help="certificates for tls://: the authority's")
     how.add_argument("--tls-cert", metavar="FILE", help="… this client's")
     how.add_argument("--tls-key", metavar="FILE", help="… and its key")
-    parser.add_argument(
-        "-v", "--verbose", action="count", default=0, help="say more on stderr, and how well the replay fits"
-    )
-    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing on stderr but errors")
-    parser.add_argument("--version", action="version", version=f"cluster-analyse {VERSION}")
-    add_print_completion(parser)
-    return parser
