@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,6 +57,8 @@ def probe(lab: SlurmLab, python: Path, work: Path) -> subprocess.CompletedProces
 
 
 def end_with_epilog(lab: SlurmLab) -> None:
+    # Slurm says in whole seconds when it started: a change in that second cannot be told from one before it.
+    time.sleep(2.1)
     slurm_conf = lab.root / "slurm.conf"
     slurm_conf.write_text(slurm_conf.read_text() + f"EpilogSlurmctld={lab.root}/epilog.sh\n")
 
