@@ -1,20 +1,23 @@
 """communication.json → columns: one row an operator, one a step, group, transport and packet size.
 
-Of an operator's times only the elapsed one comes: no verdict looks at the others, and noise is what columns
-consist of. Their sums over a step and group do come, as the analysis would make them.
+This is the reference reader: hosts run it, and so does the analysis, where there is no compiled reader or a
+file is not of the plain form. Those columns that a host sends lack some: of an operator's times only the
+elapsed one comes, and of the others the sums by step and group, because noise is what columns consist of.
+Where operators lie in the text is of use where the text is.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
-from cluster_reduce.form import TRANSPORTS, UnfitError, Writer
-from cluster_reduce.levels import levels
-from cluster_reduce.strict_json import Number, float_of, number_of, object_of
+from cluster_reduce.form import TRANSPORTS, Sink, UnfitError, Writer
+from cluster_reduce.json_walk import Walk
+from cluster_reduce.levels import Level, Levels, no_more_than_usual
 
-#: In the order of the analysis.
 #: Column of each time.
 TIMES = {
     "elapse": ("Elapse Time(ms)",),
@@ -23,139 +26,280 @@ TIMES = {
     "synchronization": ("Synchronization Time(ms)",),
     "idle": ("Idle Time(ms)", "Idel Time(ms)"),
 }
-#: Those of which only sums come.
+#: Those of which only sums come from hosts.
 SUMMED = ("transit", "wait", "synchronization", "idle")
-#: Whose sum is SDMA, where they have entries of their own.
-_PARTS = ("HCCS", "PCIE", "SIO")
-_START = "Start Timestamp(us)"
-#: µs with at most three decimals, so ns are whole.
-_STAMP = re.compile(r"([0-9]{1,16})(?:\.([0-9]{1,3}))?")
-_MAX_NS = 9100000000000000000
-_US_PER_MS = 1000.0
-_SIZE = re.compile(r"[0-9]{1,15}(\.[0-9]{1,30})?(e[-+]?[0-9]{1,2})?")
 #: What stands for a start that is not told.
 NO_START = -1
-
-
-class _Rows:
-    def __init__(self) -> None:
-        self.keys: list[str] = []
-        self.starts: list[int] = []
-        self.times: dict[str, list[float | None]] = {name: [] for name in TIMES}
-        # Entries that are not there: which of all operators and transports.
-        self.absent: list[int] = []
-        # Entries that carried anything: which they are, size and time.
-        self.entries: list[int] = []
-        self.sizes: list[float | None] = []
-        self.carrying: list[float | None] = []
-        # By operator, transport and packet size: how many, and their time.
-        self.packets: list[tuple[int, str, float, float, float]] = []
-
-    def add(self, key: str, times: dict[str, Any], bandwidth: dict[str, Any]) -> None:
-        if _is_under_sdma_alone(bandwidth):
-            raise UnfitError("links that have no entry of their own")
-        for at, transport in enumerate(TRANSPORTS):
-            entry = object_of(bandwidth[transport]) if transport in bandwidth else {}
-            self._carry(len(self.keys), at, entry)
-        self.keys.append(key)
-        self.starts.append(_start_ns(times[_START]) if _START in times else NO_START)
-        for name, spellings in TIMES.items():
-            given = [float_of(times[spelling]) for spelling in spellings if spelling in times]
-            self.times[name].append(next((one for one in given if one is not None), None))
-
-    def _carry(self, row: int, transport: int, entry: dict[str, Any]) -> None:
-        size = float_of(entry.get("Transit Size(MB)"))
-        time = float_of(entry.get("Transit Time(ms)"))
-        packets = object_of(entry.get("Size Distribution", {}))
-        if size == time == 0 and not packets:
-            return
-        place = row * len(TRANSPORTS) + transport
-        if size is time is None and not packets:
-            self.absent.append(place)
-            return
-        for packet_size, figures in packets.items():
-            if type(figures) is not list or len(figures) != 2 or not _SIZE.fullmatch(packet_size):
-                raise UnfitError("packets of an unusual form")
-            count, time_ms = map(number_of, figures)
-            self.packets.append((row, TRANSPORTS[transport], float(packet_size), count, time_ms))
-        self.entries.append(place)
-        self.sizes.append(size)
-        self.carrying.append(time)
+#: Whose sum is SDMA, where they have entries of their own.
+_PARTS = ("HCCS", "PCIE", "SIO")
+_START, _SIZE, _TIME, _PACKETS = (
+    "Start Timestamp(us)",
+    "Transit Size(MB)",
+    "Transit Time(ms)",
+    "Size Distribution",
+)
+#: The digits of a start as the text has them: no float64 holds all of them.
+_DIGITS = re.compile(r'"Start Timestamp\(us\)"\s*:\s*([0-9]+)(?:\.([0-9]*))?(?![0-9.eE])')
+_MAX_NS = 9199999999999999999
+_NS_PER_US = 1000
+_N_DECIMALS = 3
+_US_PER_MS = 1000.0
+_PACKET_SIZE = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?\s*")
+_NUMBERS = {int, float, type(None)}
+_PAIRS = [[int, float], [int, int], [float, float], [float, int]]
 
 
 def reduce_communication(content: bytes) -> bytes:
-    """Return the columns.
+    """Return the columns that a host sends.
 
     Raises:
-        UnfitError: anything in the file is not as usual.
+        UnfitError: something of the file is to be told: it travels as it is.
     """
-    rows = _Rows()
-    steps: list[int] = []
-    counts: list[int] = []
-    are_p2p: list[int] = []
-    for step, is_p2p, operators in levels(content):
-        n_before = len(rows.keys)
-        for key, operator in operators.items():
-            times = operator.get("Communication Time Info")
-            bandwidth = object_of(operator.get("Communication Bandwidth Info", {}))
-            if times is not None:
-                rows.add(key, object_of(times), bandwidth)
-        steps.append(step)
-        are_p2p.append(int(is_p2p))
-        counts.append(len(rows.keys) - n_before)
     writer = Writer("communication", len(content))
-    writer.ints("step", steps)
-    writer.ints("is_p2p", are_p2p)
-    writer.ints("n_operators", counts)
-    split = [key.rpartition("@") for key in rows.keys]
-    groups = [group if mark else "" for _, mark, group in split]
-    writer.names("name", [name if mark else key for key, (name, mark, _) in zip(rows.keys, split)])
-    writer.texts("group", groups)
-    writer.stamps("start_ns", rows.starts)
-    writer.floats("elapse", rows.times["elapse"])
-    writer.ints("absent", rows.absent)
-    writer.ints("entry", rows.entries)
-    writer.floats("size_mb", rows.sizes)
-    writer.floats("time_ms", rows.carrying)
-    steps_of_rows = [step for step, count in zip(steps, counts) for _ in range(count)]
-    _write_packets(writer, rows.packets, steps_of_rows, groups)
-    for name in SUMMED:
-        writer.floats(f"sum.{name}", _sums_us(steps_of_rows, groups, rows.times[name]))
+    write_operators(content, writer, no_more_than_usual, is_for_sending=True)
     return writer.content()
 
 
-def _is_under_sdma_alone(bandwidth: dict[str, Any]) -> bool:
-    """Whether what was carried stands under SDMA and under no part of it, as of UB and UBoE."""
-
-    def size_of(name: str) -> float | None:
-        return float_of(object_of(bandwidth.get(name, {})).get("Transit Size(MB)"))
-
-    return (size_of("SDMA") or 0.0) > 0 and all(size_of(name) == 0 for name in _PARTS)
-
-
-def _write_packets(
-    writer: Writer, packets: list[tuple[int, str, float, float, float]], steps: list[int], groups: list[str]
+def write_operators(
+    content: bytes, to: Sink, tell: Callable[..., None], *, is_for_sending: bool = False
 ) -> None:
-    """Write the sums of each step, group, transport and size, in the order of the analysis: exact ones."""
-    found: dict[tuple[int, str, str, float], tuple[list[float], list[float]]] = {}
-    for row, transport, size, count, time in packets:
-        counts, times = found.setdefault((steps[row], groups[row], transport, size), ([], []))
-        counts.append(count)
-        times.append(time)
-    keys = sorted(found)
+    """Write the operators of a file.
+
+    Args:
+        content: the file.
+        to: takes the columns.
+        tell: takes facts about it where the rest counts: see `Levels`.
+        is_for_sending: whether a host sends it.
+
+    Raises:
+        DamagedError: nothing of it can be used.
+    """
+    levels = Levels(content, tell)
+    rows = _Rows(levels.walk)
+    for level in levels:
+        rows.add(level)
+    rows.finish(tell)
+    rows.write(to, is_for_sending=is_for_sending)
+
+
+class _Rows:
+    """The numbers of all operators, in lists, so that the decoded objects can go."""
+
+    def __init__(self, walk: Walk) -> None:
+        self._walk = walk
+        #: Each level, how many operators of it have times, and how many it has.
+        self._levels: list[tuple[Level, int, int]] = []
+        self._keys: list[str] = []
+        self._starts: list[int] = []
+        self._times: dict[str, list[Any]] = {name: [] for name in TIMES}
+        #: Entries that are not there: which of all operators and transports.
+        self._absent: list[int] = []
+        #: Entries that carried anything: which they are, size and time.
+        self._entries: list[int] = []
+        self._sizes: list[Any] = []
+        self._carrying: list[Any] = []
+        #: Operators whose links have no entry of their own.
+        self._nameless: list[int] = []
+        #: Operator, transport, packet size, how many and their time.
+        self._packets: list[tuple[int, str, str, list[Any]]] = []
+        self._sums: list[tuple[tuple[int, str, str, float], float, float]] = []
+        #: Keys of all operators, and where they lie.
+        self._places: list[tuple[str, int, int]] = []
+
+    def add(self, level: Level) -> None:
+        """Take the numbers of one level of one step; entries without times are left out."""
+        n_before = len(self._keys)
+        for key, (operator, begin, end) in level.operators.items():
+            self._places.append((key, begin, end))
+            times = operator.get("Communication Time Info")
+            if times is None:
+                continue
+            _object(level, times)
+            self._keys.append(key)
+            self._starts.append(self._start_ns(times.get(_START), begin, end))
+            for name, spellings in TIMES.items():
+                given = times.get(spellings[0])
+                self._times[name].append(times.get(spellings[-1]) if given is None else given)
+            self._add_carried(level, _object(level, operator.get("Communication Bandwidth Info")))
+        empty = level._replace(operators={})
+        self._levels.append((empty, len(self._keys) - n_before, len(level.operators)))
+
+    def _add_carried(self, level: Level, bandwidth: dict[str, Any]) -> None:
+        """Take what an operator carried.
+
+        Where the links have no entry of their own SDMA is no sum of others: it takes the place of HCCS,
+        which are such links on older machines, and is the payload as well. By that they are known.
+        """
+        row = len(self._keys) - 1
+        sdma = bandwidth.get("SDMA")
+        if type(sdma) is dict and all(_object(level, bandwidth.get(one)).get(_SIZE) == 0 for one in _PARTS):
+            size: Any = sdma.get(_SIZE)
+            if type(size) in (int, float) and size > 0 and type(sdma.get(_TIME)) in _NUMBERS:
+                packets = bandwidth["HCCS"].get(_PACKETS)
+                bandwidth["HCCS"] = {_SIZE: size, _TIME: sdma.get(_TIME), _PACKETS: packets}
+                self._nameless.append(row)
+        for place, name in enumerate(TRANSPORTS, row * len(TRANSPORTS)):
+            entry = bandwidth.get(name)
+            if entry is None:
+                self._absent.append(place)
+                continue
+            entry = _object(level, entry)
+            size, time, packets = entry.get(_SIZE), entry.get(_TIME), entry.get(_PACKETS)
+            if not packets and size == time == 0:
+                continue
+            if not packets and size is time is None:
+                self._absent.append(place)
+                continue
+            for packet_size, figures in _object(level, packets).items():
+                self._packets.append((row, name, packet_size, figures))
+            self._entries.append(place)
+            self._sizes.append(size)
+            self._carrying.append(time)
+
+    def _start_ns(self, given: object, begin: int, end: int) -> int:
+        """Return a start with every digit of the text, cut to ns."""
+        if type(given) not in (int, float):
+            return NO_START
+        match = _DIGITS.search(self._walk.text, begin, end)
+        if match is not None and float(f"{match.group(1)}.{match.group(2) or 0}") == given:
+            decimals = (match.group(2) or "")[:_N_DECIMALS].ljust(_N_DECIMALS, "0")
+            found = int(match.group(1)) * _NS_PER_US + int(decimals)
+        else:
+            number = Decimal(repr(given))
+            found = int(number * _NS_PER_US) if number.is_finite() else NO_START
+        return found if 0 <= found <= _MAX_NS else NO_START
+
+    def finish(self, tell: Callable[..., None]) -> None:
+        """Take numbers for what they are, and sum the packets.
+
+        Raises:
+            DamagedError: something in the place of a number is none.
+        """
+        rows = range(len(self._keys))
+        self._times = {
+            name: self._floats(TIMES[name][0], values, rows) for name, values in self._times.items()
+        }
+        rows_of_entries = [entry // len(TRANSPORTS) for entry in self._entries]
+        self._sizes = self._floats(_SIZE, self._sizes, rows_of_entries)
+        self._carrying = self._floats(_TIME, self._carrying, rows_of_entries)
+        self._sums = self._packet_sums(tell)
+
+    def _floats(self, name: str, values: Sequence[Any], rows: Sequence[int]) -> list[Any]:
+        """Return numbers as float64, None for a missing one."""
+        kinds = set(map(type, values))
+        if kinds <= {float}:
+            return list(values)
+        if not kinds <= _NUMBERS:
+            at = next(at for at, value in enumerate(values) if type(value) not in _NUMBERS)
+            raise self._wrong(rows[at], f"{name}: {type(values[at]).__name__} in place of a number")
+        try:
+            return [value if value is None else float(value) for value in values]
+        except OverflowError:
+            at = next(at for at, value in enumerate(values) if type(value) is int and not _fits(value))
+            raise self._wrong(rows[at], f"{name}: a number beyond float64") from None
+
+    def _wrong(self, row: int, detail: str) -> UnfitError:
+        levels = [level for level, n_rows, _ in self._levels for _ in range(n_rows)]
+        return levels[row].wrong(f"{detail}, in {self._keys[row]!r}")
+
+    def _packet_sums(
+        self, tell: Callable[..., None]
+    ) -> list[tuple[tuple[int, str, str, float], float, float]]:
+        """Return the sums of each step, group, transport and size, in this order: exact ones."""
+        steps, groups = self._steps(), self._groups()
+        found: dict[tuple[int, str, str, float], tuple[list[float], list[float]]] = {}
+        sizes: dict[str, float] = {}
+        n_bad = 0
+        for row, transport, packet_size, figures in self._packets:
+            if type(figures) is not list or list(map(type, figures)) not in _PAIRS:
+                raise self._wrong(row, "packets that are not their number and time")
+            size = sizes.get(packet_size)
+            if size is None:
+                size = float(packet_size) if _PACKET_SIZE.fullmatch(packet_size) else math.inf
+                sizes[packet_size] = size
+            if size == math.inf:
+                n_bad += 1
+                continue
+            sums = found.get((steps[row], groups[row], transport, size))
+            if sums is None:
+                sums = found[steps[row], groups[row], transport, size] = ([], [])
+            sums[0].append(figures[0])
+            sums[1].append(figures[1])
+        if n_bad:
+            tell(("left_out", {"n_parts": n_bad, "part": "packet_size", "reason": "no_number"}))
+        try:
+            return [
+                (key, round(math.fsum(counts)), math.fsum(times))
+                for key, (counts, times) in sorted(found.items())
+            ]
+        except (OverflowError, ValueError):
+            raise self._wrong(0, "packets beyond float64") from None
+
+    def _steps(self) -> list[int]:
+        return [level.step for level, n_rows, _ in self._levels for _ in range(n_rows)]
+
+    def _groups(self) -> list[str]:
+        return [group if mark else "" for _, mark, group in (key.rpartition("@") for key in self._keys)]
+
+    def write(self, to: Sink, *, is_for_sending: bool) -> None:
+        """Write the columns."""
+        groups = self._groups()
+        to.ints("step", [level.step for level, _, _ in self._levels])
+        to.ints("is_p2p", [int(level.is_p2p) for level, _, _ in self._levels])
+        to.ints("n_operators", [n_rows for _, n_rows, _ in self._levels])
+        split = [key.rpartition("@") for key in self._keys]
+        to.names("name", [name if mark else key for key, (name, mark, _) in zip(self._keys, split)])
+        to.texts("group", groups)
+        to.stamps("start_ns", self._starts)
+        to.floats("elapse", self._times["elapse"])
+        to.ints("absent", self._absent)
+        to.ints("entry", self._entries)
+        to.floats("size_mb", self._sizes)
+        to.floats("time_ms", self._carrying)
+        if self._nameless:
+            to.ints("nameless", self._nameless)
+        to.ints("packet.step", [step for (step, _, _, _), _, _ in self._sums])
+        to.texts("packet.group", [group for (_, group, _, _), _, _ in self._sums])
+        to.texts("packet.transport", [transport for (_, _, transport, _), _, _ in self._sums])
+        to.floats("packet.size_mb", [size for (_, _, _, size), _, _ in self._sums])
+        to.ints("packet.count", [int(count) for _, count, _ in self._sums])
+        to.floats("packet.time_ms", [time for _, _, time in self._sums])
+        if is_for_sending:
+            if any(time is not None and time < 0 for name in SUMMED for time in self._times[name]):
+                raise UnfitError("times below 0")
+            steps = self._steps()
+            for name in SUMMED:
+                to.floats(f"sum.{name}", _sums_us(steps, groups, self._times[name]))
+            return
+        for name in SUMMED:
+            to.floats(name, self._times[name])
+        to.ints("n_places", [n_all for _, _, n_all in self._levels])
+        to.texts("key", [key for key, _, _ in self._places])
+        ends = self._walk.bytes_at([place for _, begin, end in self._places for place in (begin, end)])
+        to.ints("begin", ends[::2])
+        to.ints("end", ends[1::2])
+
+
+def _object(level: Level, given: object) -> dict[str, Any]:
+    """Return an object; an empty one for what is missing."""
+    if given is None:
+        return {}
+    if type(given) is not dict:
+        raise level.wrong(f"{type(given).__name__} in place of an object")
+    return given
+
+
+def _fits(value: int) -> bool:
     try:
-        sums = [tuple(map(math.fsum, found[key])) for key in keys]
+        float(value)
     except OverflowError:
-        raise UnfitError("packets of an unusual form") from None
-    writer.ints("packet.step", [step for step, _, _, _ in keys])
-    writer.texts("packet.group", [group for _, group, _, _ in keys])
-    writer.texts("packet.transport", [transport for _, _, transport, _ in keys])
-    writer.floats("packet.size_mb", [size for _, _, _, size in keys])
-    writer.ints("packet.count", [round(count) for count, _ in sums])
-    writer.floats("packet.time_ms", [time for _, time in sums])
+        return False
+    return True
 
 
-def _sums_us(steps: list[int], groups: list[str], times_ms: list[float | None]) -> list[float | None]:
+def _sums_us(
+    steps: Sequence[int], groups: Sequence[str], times_ms: Sequence[float | None]
+) -> list[float | None]:
     """Return the sum of each step and group, in the order of their first rows; None where no row has a time.
 
     The order of a sum decides its last digit: it is that of the rows.
@@ -167,13 +311,3 @@ def _sums_us(steps: list[int], groups: list[str], times_ms: list[float | None]) 
         if time_us < math.inf:
             sums[step, group] = time_us if before is None else before + time_us
     return list(sums.values())
-
-
-def _start_ns(value: object) -> int:
-    match = _STAMP.fullmatch(value) if type(value) is Number else None
-    if match is None:
-        raise UnfitError("an unusual time stamp")
-    found = int(match.group(1)) * 1000 + int((match.group(2) or "").ljust(3, "0"))
-    if found > _MAX_NS:
-        raise UnfitError("a time stamp that is too large")
-    return found

@@ -124,7 +124,40 @@ def why_not_of(path: bytes, begin: bytes) -> str:
     return "" if found == kind else f"it says to be of the kind {str(found)[:40]!r}, not {kind!r}"
 
 
-class Writer:
+class Sink:
+    """Takes the columns of a file: a `Writer`, or what keeps them in memory."""
+
+    def ints(self, name: str, values: Sequence[int], base: Sequence[str] = ()) -> None:
+        """Add whole numbers, which may be near to the sums of the columns `base`."""
+        raise NotImplementedError
+
+    def stamps(self, name: str, values: Sequence[int]) -> None:
+        """Add points in time, ns."""
+        raise NotImplementedError
+
+    def floats(self, name: str, values: Sequence[float | None]) -> None:
+        """Add numbers, None for a missing one."""
+        raise NotImplementedError
+
+    def texts(self, name: str, values: Sequence[str | None]) -> None:
+        """Add texts, each distinct one once; None is missing."""
+        raise NotImplementedError
+
+    def names(self, name: str, values: Sequence[str]) -> None:
+        """Add texts that differ in a few numbers: what they share as texts, the numbers as columns."""
+        if any("\0" in value for value in values):
+            raise UnfitError("a name with a NUL in it")
+        split = [_NUMBER.split(value) for value in values]
+        split = [
+            parts if len(parts) <= 2 * MOST_NUMBERS + 1 else [value] for value, parts in zip(values, split)
+        ]
+        self.texts(name, ["\0".join(parts[::2]) for parts in split])
+        for at in range(max(map(len, split), default=1) // 2):
+            found = [int(parts[2 * at + 1]) for parts in split if len(parts) > 2 * at + 1]
+            self.ints(f"{name}.{at}", found)
+
+
+class Writer(Sink):
     """Takes columns and gives the content of the file."""
 
     def __init__(self, kind: str, source_bytes: int) -> None:
@@ -180,19 +213,6 @@ class Writer:
         )
         joined = b"".join(distinct)
         self._add(name, Packed([joined], {"n": len(joined), "n_planes": 1}), form="bytes")
-
-    def names(self, name: str, values: Sequence[str]) -> None:
-        """Add texts that differ in a few numbers: what they share as texts, the numbers as columns."""
-        if any("\0" in value for value in values):
-            raise UnfitError("a name with a NUL in it")
-        split = [_NUMBER.split(value) for value in values]
-        split = [
-            parts if len(parts) <= 2 * MOST_NUMBERS + 1 else [value] for value, parts in zip(values, split)
-        ]
-        self.texts(name, ["\0".join(parts[::2]) for parts in split])
-        for at in range(max(map(len, split), default=1) // 2):
-            found = [int(parts[2 * at + 1]) for parts in split if len(parts) > 2 * at + 1]
-            self.ints(f"{name}.{at}", found)
 
     def keep(self, names: Sequence[str]) -> None:
         """Let go of all whole numbers but those of these columns: no other column will be near to them."""

@@ -1,56 +1,113 @@
-"""communication_matrix.json → columns: one row a link."""
+"""communication_matrix.json → columns: one row a link. This is the reference reader: see `communication`."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
-from cluster_reduce.form import UnfitError, Writer
-from cluster_reduce.levels import levels
-from cluster_reduce.strict_json import float_of, object_of, text_of
+from cluster_reduce.form import Sink, Writer
+from cluster_reduce.levels import Level, Levels, no_more_than_usual
 
-_ENDS = re.compile(r"([0-9]{1,6})-([0-9]{1,6})")
+#: No job has ranks of more digits: a damaged one must not become a group of that size.
+_ENDS = re.compile(r"\s*([0-9]{1,6})\s*-\s*([0-9]{1,6})\s*")
+_FIGURES = {"size_mb": "Transit Size(MB)", "time_ms": "Transit Time(ms)"}
+_NUMBERS = (int, float)
 
 
 def reduce_matrix(content: bytes) -> bytes:
     """Return the columns.
 
     Raises:
-        UnfitError: anything in the file is not as usual.
+        UnfitError: something of the file is to be told: it travels as it is.
     """
-    steps: list[int] = []
-    counts: list[int] = []
-    are_p2p: list[int] = []
-    keys: list[str] = []
-    links: list[dict[str, Any]] = []
-    sources: list[int] = []
-    destinations: list[int] = []
-    for step, is_p2p, operators in levels(content):
-        n_before = len(keys)
-        for key, pairs in operators.items():
-            for ends, link in pairs.items():
-                match = _ENDS.fullmatch(ends)
-                if match is None:
-                    raise UnfitError("a link without two ends")
-                keys.append(key)
-                sources.append(int(match.group(1)))
-                destinations.append(int(match.group(2)))
-                links.append(object_of(link))
-        steps.append(step)
-        are_p2p.append(int(is_p2p))
-        counts.append(len(keys) - n_before)
     writer = Writer("matrix", len(content))
-    writer.ints("step", steps)
-    writer.ints("is_p2p", are_p2p)
-    writer.ints("n_links", counts)
-    writer.names("key", keys)
-    writer.ints("src_local", sources)
-    writer.ints("dst_local", destinations)
-    writer.texts("transport", [text_of(link.get("Transport Type")) for link in links])
-    # PyTorch and MindSpore spell it in two ways.
-    writer.names(
-        "op_name", [text_of(link.get("Op Name")) or text_of(link.get("op_name")) or "" for link in links]
-    )
-    writer.floats("size_mb", [float_of(link.get("Transit Size(MB)")) for link in links])
-    writer.floats("time_ms", [float_of(link.get("Transit Time(ms)")) for link in links])
+    write_links(content, writer, no_more_than_usual)
     return writer.content()
+
+
+def write_links(content: bytes, to: Sink, tell: Callable[..., None]) -> None:
+    """Write the links of a file.
+
+    Args:
+        content: the file.
+        to: takes the columns.
+        tell: takes facts about it where the rest counts: see `Levels`.
+
+    Raises:
+        DamagedError: nothing of it can be used.
+    """
+    rows = _Rows()
+    for level in Levels(content, tell):
+        n_bad = rows.add(level)
+        if n_bad:
+            values = {"part": "link", "reason": "not_source_destination", "step": level.step}
+            tell(("left_out", {"n_parts": n_bad, **values}))
+    rows.write(to)
+
+
+class _Rows:
+    def __init__(self) -> None:
+        self._levels: list[tuple[int, bool, int]] = []
+        self._keys: list[str] = []
+        self._ends: list[tuple[int, int]] = []
+        self._known_ends: dict[str, tuple[int, int] | None] = {}
+        self._transports: list[str | None] = []
+        self._operators: list[str] = []
+        self._figures: dict[str, list[float | None]] = {name: [] for name in _FIGURES}
+
+    def add(self, level: Level) -> int:
+        """Take the links of one level of one step; return how many do not name two ends."""
+        n_before, n_bad = len(self._keys), 0
+        for key, (pairs, _, _) in level.operators.items():
+            for name, link in pairs.items():
+                if type(link) is not dict:
+                    raise level.wrong(f"{type(link).__name__} in place of a link, in {key!r}")
+                ends = self._parsed(name)
+                if ends is None:
+                    n_bad += 1
+                    continue
+                self._keys.append(key)
+                self._ends.append(ends)
+                self._transports.append(_text(level, link.get("Transport Type")))
+                # PyTorch and MindSpore spell it in two ways.
+                names = [_text(level, link.get(one)) for one in ("Op Name", "op_name")]
+                self._operators.append(names[0] or names[1] or "")
+                for column, spelling in _FIGURES.items():
+                    self._figures[column].append(_number(level, link.get(spelling)))
+        self._levels.append((level.step, level.is_p2p, len(self._keys) - n_before))
+        return n_bad
+
+    def write(self, to: Sink) -> None:
+        """Write the columns."""
+        to.ints("step", [step for step, _, _ in self._levels])
+        to.ints("is_p2p", [int(is_p2p) for _, is_p2p, _ in self._levels])
+        to.ints("n_links", [n_links for _, _, n_links in self._levels])
+        to.names("key", self._keys)
+        to.ints("src_local", [source for source, _ in self._ends])
+        to.ints("dst_local", [destination for _, destination in self._ends])
+        to.texts("transport", self._transports)
+        to.names("op_name", self._operators)
+        for column, values in self._figures.items():
+            to.floats(column, values)
+
+    def _parsed(self, name: str) -> tuple[int, int] | None:
+        if name not in self._known_ends:
+            match = _ENDS.fullmatch(name)
+            self._known_ends[name] = (int(match.group(1)), int(match.group(2))) if match else None
+        return self._known_ends[name]
+
+
+def _text(level: Level, given: Any) -> str | None:
+    if given is not None and type(given) is not str:
+        raise level.wrong(f"{type(given).__name__} in place of a text")
+    return given
+
+
+def _number(level: Level, given: Any) -> float | None:
+    if given is not None and type(given) not in _NUMBERS:
+        raise level.wrong(f"{type(given).__name__} in place of a number")
+    try:
+        return None if given is None else float(given)
+    except OverflowError:
+        raise level.wrong("a number beyond float64") from None

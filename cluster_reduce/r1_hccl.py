@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from cluster_reduce.form import UnfitError, Writer
-from cluster_reduce.strict_json import number_of, object_of, strict_json
+from cluster_reduce.json_walk import Walk
 
 _STEP = re.compile(r"[0-9]{1,18}")
 #: The row of means, which the analysis does not read.
@@ -19,6 +19,7 @@ _AVERAGE = "-"
 _TEXTS = ("step_num", "communication_cost", "wait_cost")
 _LINKS, _OPERATORS = "link_info", "communication_operator_cost"
 _FIELD_LIMIT = (1 << 31) - 1
+_MOST = 1e300
 
 
 class _Strict(csv.excel):
@@ -37,8 +38,8 @@ class _Links:
             raise UnfitError("a link without time and size")
         self.ends.append(ends)
         self.transports.append(transport)
-        self.times.append(number_of(figures[0]))
-        self.sizes.append(number_of(figures[1]))
+        self.times.append(_number(figures[0]))
+        self.sizes.append(_number(figures[1]))
 
 
 def reduce_r1_hccl(content: bytes) -> bytes:
@@ -55,8 +56,8 @@ def reduce_r1_hccl(content: bytes) -> bytes:
     for line in lines:
         if not _STEP.fullmatch(line["step_num"]):
             raise UnfitError("a line without a step")
-        found = strict_json(line[_OPERATORS].encode())
-        for name, entry in [("", [strict_json(line[_LINKS].encode())]), *found.items()]:
+        found = _object(_cell(line[_OPERATORS]))
+        for name, entry in [("", [_cell(line[_LINKS])]), *found.items()]:
             if type(entry) is not list or not entry:
                 raise UnfitError("an operator without links")
             operators.append(name)
@@ -78,10 +79,29 @@ def reduce_r1_hccl(content: bytes) -> bytes:
 def _add_links(links: _Links, by_ends: object) -> int:
     """Add the links of one operator; return how many."""
     n_before = len(links.ends)
-    for ends, by_transport in object_of(by_ends).items():
-        for transport, figures in object_of(by_transport).items():
+    for ends, by_transport in _object(by_ends).items():
+        for transport, figures in _object(by_transport).items():
             links.add(ends, transport, figures)
     return len(links.ends) - n_before
+
+
+def _cell(text: str) -> Any:
+    walk = Walk(text.encode())
+    found = walk.value()
+    walk.end()
+    return found
+
+
+def _object(given: object) -> dict[str, Any]:
+    if type(given) is not dict:
+        raise UnfitError("not an object")
+    return given
+
+
+def _number(given: Any) -> float:
+    if type(given) not in (int, float) or not 0 <= given <= _MOST:
+        raise UnfitError("not a usual number")
+    return float(given)
 
 
 def _lines(content: bytes) -> list[dict[str, Any]]:

@@ -143,12 +143,13 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         # What hosts made of files, as tables again: of the reader that runs there it knows the form alone.
         "cluster_analysis.sources.columns": (
             "cluster_analysis.sources.compiled cluster_reduce.form cluster_reduce.packing "
-            f"cluster_reduce.r1_trace {_SHARED}"
+            f"cluster_reduce.json_walk cluster_reduce.r1_trace {_SHARED}"
         ),
         "cluster_analysis.sources.iterations.place": "",
         "cluster_analysis.sources.text": (
             "cluster_analysis.sources.columns cluster_analysis.sources.compiled "
-            f"cluster_analysis.sources.iterations.place cluster_reduce.sums.kernel_details {_SHARED}"
+            "cluster_analysis.sources.iterations.place cluster_reduce.communication cluster_reduce.matrix "
+            f"cluster_reduce.sums.kernel_details {_SHARED}"
         ),
         **dict.fromkeys(_TEXT_BESIDE.split(), f"cluster_analysis.sources.text {_SHARED}"),
         "cluster_analysis.sources.db": f"{_FORMATS} {_SHARED}",

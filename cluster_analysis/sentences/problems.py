@@ -302,5 +302,6 @@ _KEYS: tuple[Template, Template] = (
 )
 _NO_KEYS: Mapping[str, Template] = {
     "no_step": ("no step", "不是步"),
+    "twice": ("there a second time", "重复出现"),
     "no_level": ("neither p2p nor collective", "既不是 p2p 也不是 collective"),
 }

@@ -97,19 +97,6 @@ class LinkNames(Struct, frozen=True):
         return np.where((least == most)[place], least[place], operations)
 
 
-def describe_links(keys: pa.Array, given_names: pa.Array) -> Described:
-    """Return group, operation, variant and operator name of link entries of one file; see `LinkNames`.
-
-    Args:
-        keys: the entries' names, as they are or encoded.
-        given_names: the operators that the entries name themselves, null where they name none.
-    """
-    (key_codes, known_keys), (codes, known) = (_encoded(texts) for texts in (keys, given_names))
-    return LinkNames(
-        key_codes, known_keys.to_pylist(), np.zeros(len(key_codes), np.int64), codes, known
-    ).described()
-
-
 def links_table(described: Described, filed_p2p: pa.Array, columns: Mapping[str, pa.Array]) -> pa.Table:
     """Return LINKS of what the entries' names say and the other columns; `src_rank` and `dst_rank` stay null.
 
@@ -130,11 +117,6 @@ def links_table(described: Described, filed_p2p: pa.Array, columns: Mapping[str,
         "dst_rank": unknown,
     }
     return pa.table({**columns, **told}, schema=schema.LINKS)
-
-
-def _encoded(texts: pa.Array) -> tuple[_IntArray, pa.Array]:
-    encoded = texts if pa.types.is_dictionary(texts.type) else pc.dictionary_encode(texts)
-    return encoded.indices.fill_null(-1).to_numpy(), encoded.dictionary
 
 
 def _coded(values: Sequence[_T]) -> tuple[npt.NDArray[np.int32], list[_T]]:

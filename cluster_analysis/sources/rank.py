@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.communication_tables import CommunicationTables, without_packets
-from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.iterations.place import TIMELINE, is_iteration_export, slice_number
 from cluster_analysis.sources.missing import tell_what_is_missing
 from cluster_analysis.sources.rank_figures import read_figures
@@ -116,12 +115,15 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None, with_spans: boo
         timeline_steps(reading),
     )
     communication = reading.first(
-        ("communication", lambda path, remark: _read_communication(path, rank, steps, remark, with_spans)),
+        (
+            "communication",
+            lambda path, remark: read_communication(path, rank, steps, remark, with_spans=with_spans),
+        ),
         *databases.communication(),
         kernel_operators(rank),
     )
     links = reading.first(
-        ("matrix", lambda path, remark: _read_matrix(path, rank, steps, remark)),
+        ("matrix", lambda path, remark: read_matrix(path, rank, steps, remark)),
         *databases.links(),
     )
     peers = reading.first(*databases.peers())
@@ -151,26 +153,6 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None, with_spans: boo
         spans=or_empty(communication.spans if communication else None, schema.OPERATOR_SPANS),
         sums=or_empty(communication.sums if communication else None, schema.TOLD_SUMS),
     )
-
-
-def _read_communication(
-    path: Path, rank: int, steps: frozenset[int] | None, remark: Remark, with_spans: bool
-) -> CommunicationTables:
-    columns = columns_of(path)
-    if columns is not None:
-        from cluster_analysis.sources.columns.operators import read_operator_columns  # noqa: PLC0415
-
-        return read_operator_columns(columns, rank, steps, remark)
-    return read_communication(path, rank, steps, remark, with_spans=with_spans)
-
-
-def _read_matrix(path: Path, rank: int, steps: frozenset[int] | None, remark: Remark) -> pa.Table:
-    columns = columns_of(path)
-    if columns is not None:
-        from cluster_analysis.sources.columns.links import read_link_columns  # noqa: PLC0415
-
-        return read_link_columns(columns, rank, steps, remark)
-    return read_matrix(path, rank, steps, remark)
 
 
 def timeline_steps(reading: Reading) -> Candidate[pa.Table]:

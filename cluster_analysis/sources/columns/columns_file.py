@@ -12,12 +12,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from cluster_analysis.sources.columns.name_columns import Names
+from cluster_analysis.sources.columns.columns import Columns, damaged
 from cluster_analysis.sources.compiled.reader import compiled
 from cluster_analysis.sources.errors import BadFileError
-from cluster_reduce.form import HEAD_WORDS, MOST_NUMBERS, QUARTERS_NS, SCHEMA
+from cluster_reduce.form import HEAD_WORDS, QUARTERS_NS, SCHEMA
 from cluster_reduce.packing import N_BYTES, RAW_WINDOW
 from cluster_run.facts import fact
 
@@ -86,7 +85,7 @@ class _Head(msgspec.Struct, frozen=True):
 _HEAD: msgspec.json.Decoder[_Head] = msgspec.json.Decoder(_Head)
 
 
-class ColumnsFile:
+class ColumnsFile(Columns):
     """The columns of one file. Every method raises BadFileError where the file is damaged."""
 
     def __init__(self, path: Path, kind: str) -> None:
@@ -96,9 +95,9 @@ class ColumnsFile:
             raise BadFileError(fact("unreadable", detail=str(error.strerror or error))) from error
         head, begin = _head(content)
         if zlib.crc32(memoryview(content)[begin:]) != head.crc32:
-            raise _damaged("other bytes than were written")
+            raise damaged("other bytes than were written")
         if head.kind != kind:
-            raise _damaged(f"columns of {head.kind[:40]!r}, not of {kind!r}")
+            raise damaged(f"columns of {head.kind[:40]!r}, not of {kind!r}")
         self.tables = head.tables
         #: Columns of a database that the host looked for, by table, in lower case; None is all of them.
         self.wanted = head.wanted
@@ -108,6 +107,10 @@ class ColumnsFile:
         self._planes = _planes(head, memoryview(content)[begin:])
         self._ints: dict[str, npt.NDArray[np.int64]] = {}
         self._compiled = compiled()  # a rank has fifty columns, and the choice lies in the environment
+
+    def has(self, name: str) -> bool:
+        """Return whether there is such a column."""
+        return name in self._columns
 
     def ints(self, name: str) -> npt.NDArray[np.int64]:
         """Return whole numbers, or points in time in ns."""
@@ -127,7 +130,7 @@ class ColumnsFile:
             level = tuple(base for column in columns.values() for base in column.base)
             if not level:
                 return sorted(found.values(), key=lambda column: self._order[column.name])
-        raise _damaged(f"columns told by each other, more than {_MAX_DEPTH} deep")
+        raise damaged(f"columns told by each other, more than {_MAX_DEPTH} deep")
 
     def _near_bases(self, column: Column) -> npt.NDArray[np.int64]:
         whole = self._whole(column)
@@ -136,7 +139,7 @@ class ColumnsFile:
         for base in column.base:
             known = self._ints[base]
             if len(known) != len(whole):
-                raise _damaged(f"column {column.name[:40]!r}")
+                raise damaged(f"column {column.name[:40]!r}")
             whole = whole + known
         return whole
 
@@ -146,7 +149,7 @@ class ColumnsFile:
         if column.form == "doubles":
             return self._doubles(column)
         if not (0 <= column.n_decimals <= _MAX_DECIMALS and 0 <= column.n_halves <= _MAX_HALVES):
-            raise _damaged(f"column {name!r}")
+            raise damaged(f"column {name!r}")
         if column.form == "halves":
             return self._whole(column) / np.float64(1 << column.n_halves)
         if column.form == "near":
@@ -157,36 +160,12 @@ class ColumnsFile:
     def _near(self, column: Column) -> npt.NDArray[np.float64]:
         whole, ulps = self._whole(column), self.ints(f"{column.name}.ulps")
         if len(whole) != len(ulps):
-            raise _damaged(f"column {column.name[:40]!r}")
+            raise damaged(f"column {column.name[:40]!r}")
         return ((whole / np.float64(10**column.n_decimals)).view(np.int64) + ulps).view(np.float64)
-
-    def texts(self, name: str) -> pa.DictionaryArray:
-        """Return texts (dictionary, in the order of their first rows), null for a missing one."""
-        known = self._distinct(name)
-        places = pa.array(self._places(name).astype(np.int32))
-        texts = pa.DictionaryArray.from_arrays(places, pa.array(known, pa.string()))
-        return texts.dictionary_decode().dictionary_encode() if None in known else texts
 
     def coded(self, name: str) -> tuple[npt.NDArray[np.int64], list[str | None]]:
         """Return which text each row has, and the distinct texts, None for a missing one."""
         return self._places(name), self._distinct(name)
-
-    def names(self, name: str) -> Names:
-        """Return texts whose numbers are columns of their own."""
-        places = self._places(name)
-        stems = [(text or "").split("\0") for text in self._distinct(name)]
-        lengths = np.array([len(stem) - 1 for stem in stems], np.int64)
-        n_most = int(lengths.max(initial=0))
-        if n_most > MOST_NUMBERS:
-            raise _damaged(f"column {name!r}")
-        numbers, n_numbers = np.zeros((len(places), n_most), np.int64), lengths[places]
-        for at in range(n_most):
-            given, has_one = self.ints(f"{name}.{at}"), n_numbers > at
-            if len(given) != np.count_nonzero(has_one):
-                raise _damaged(f"column {name!r}")
-            rows = slice(None) if len(given) == len(places) else has_one
-            numbers[rows, at] = given
-        return Names(stems, places, numbers)
 
     def _distinct(self, name: str) -> list[str | None]:
         self._column(name, "bytes")
@@ -197,15 +176,15 @@ class ColumnsFile:
                 texts.append(None if length < 0 else letters[begin : begin + length].decode())
                 begin += max(0, length)
         except UnicodeDecodeError as error:
-            raise _damaged(f"column {name!r}") from error
+            raise damaged(f"column {name!r}") from error
         if begin != len(letters):
-            raise _damaged(f"column {name!r}")
+            raise damaged(f"column {name!r}")
         return texts
 
     def _places(self, name: str) -> npt.NDArray[np.int64]:
         places, n_texts = self.ints(f"{name}.places"), len(self.ints(f"{name}.lengths"))
         if len(places) and not 0 <= int(places.min()) <= int(places.max()) < n_texts:
-            raise _damaged(f"column {name!r}")
+            raise damaged(f"column {name!r}")
         return places
 
     def _whole(self, column: Column) -> npt.NDArray[np.int64]:
@@ -219,20 +198,20 @@ class ColumnsFile:
         if column.step == 1 and not column.begin:
             return values
         if not _is_on_grid(column):
-            raise _damaged(f"column {column.name[:40]!r}")
+            raise damaged(f"column {column.name[:40]!r}")
         # Wraps where the file lies; it never raises.
         return values * np.int64(column.step) + np.int64(column.begin)
 
     def _doubles(self, column: Column) -> npt.NDArray[np.float64]:
         planes = self._planes[column.name]
         if len(planes) != N_BYTES:
-            raise _damaged(f"column {column.name[:40]!r}")
+            raise damaged(f"column {column.name[:40]!r}")
         return _octets(planes, column.n, N_BYTES).view("<f8").astype(np.float64, copy=False)
 
     def _column(self, name: str, *forms: str) -> Column:
         found = self._columns.get(name)
         if found is None or found.form not in forms:
-            raise _damaged(f"no column {name!r}")
+            raise damaged(f"no column {name!r}")
         return found
 
 
@@ -243,34 +222,34 @@ def _is_on_grid(column: Column) -> bool:
 def _require_bounds(head: _Head, order: Mapping[str, int], n_bytes: int) -> None:
     """Raise BadFileError where a head asks for more than a file of `n_bytes` holds; nothing is unpacked."""
     if len(head.columns) > _MAX_COLUMNS:
-        raise _damaged(f"more than {_MAX_COLUMNS} columns")
+        raise damaged(f"more than {_MAX_COLUMNS} columns")
     if len(order) < len(head.columns):
-        raise _damaged("two columns of one name")
+        raise damaged("two columns of one name")
     n_taken = n_numbers = 0
     for column in head.columns:
         # Bases stand before what is told by them: a circle would never end.
         are_before = all(order.get(base, _MAX_COLUMNS) < order[column.name] for base in column.base)
         if not (0 <= column.n <= _MAX_ROWS and 0 <= column.n_planes <= N_BYTES):
-            raise _damaged(f"column {column.name[:40]!r}: {column.n} rows of {column.n_planes} bytes")
+            raise damaged(f"column {column.name[:40]!r}: {column.n} rows of {column.n_planes} bytes")
         if len(column.base) > _MAX_BASES or not are_before:
-            raise _damaged(f"column {column.name[:40]!r} is told by others that do not stand before it")
+            raise damaged(f"column {column.name[:40]!r} is told by others that do not stand before it")
         n_numbers += column.n
         n_taken += column.n * (N_BYTES + column.n_planes)
     # No number without a byte in the file that it was read from, but for some words about all of it.
     if n_numbers > head.source_bytes + _WORDS or n_taken > min(
         _LEAST_BYTES + _MAX_EXPANSION * n_bytes, _MAX_BYTES
     ):
-        raise _damaged(f"{n_numbers} numbers in {n_bytes} bytes: more than any file holds")
+        raise damaged(f"{n_numbers} numbers in {n_bytes} bytes: more than any file holds")
 
 
 def _planes(head: _Head, body: memoryview) -> dict[str, list[memoryview]]:
     """Return the planes of each column, by its name."""
     for column in head.columns:
         if len(column.alone) not in (0, column.n_planes) or min(column.alone, default=0) < 0:
-            raise _damaged(f"column {column.name[:40]!r}")
+            raise damaged(f"column {column.name[:40]!r}")
     n_alone = sum(sum(column.alone) for column in head.columns)
     if head.pool < 0 or head.pool + n_alone != len(body):
-        raise _damaged("other bytes than its columns have")
+        raise damaged("other bytes than its columns have")
     n_pooled = sum(
         column.n * (column.alone.count(0) if column.alone else column.n_planes) for column in head.columns
     )
@@ -294,7 +273,7 @@ def _unfolded(planes: list[memoryview], n: int) -> npt.NDArray[np.int64]:
     if not n:
         return _NOTHING
     if not planes:
-        raise _damaged("numbers without bytes")
+        raise damaged("numbers without bytes")
     if len(planes) == 1:
         return _UNFOLDED[np.frombuffer(planes[0], np.uint8)]
     n_bytes = next(size for size in _SIZES if size >= len(planes))
@@ -315,14 +294,14 @@ def _head(content: bytes) -> tuple[_Head, int]:
     schema, _, rest = content.partition(b"\n")
     length, _, packed = rest.partition(b"\n")
     if schema != SCHEMA.encode() or not length.isdigit() or len(length) > len(str(_MAX_HEAD_BYTES)):
-        raise _damaged(f"it begins with {schema[:40]!r}, not with {SCHEMA}")
+        raise damaged(f"it begins with {schema[:40]!r}, not with {SCHEMA}")
     n_bytes = int(length)
     unpacker = zlib.decompressobj(zdict=HEAD_WORDS)
     try:
         head = unpacker.decompress(packed[:n_bytes], _MAX_HEAD_BYTES)
         return _HEAD.decode(head), len(content) - len(packed) + n_bytes
     except (zlib.error, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _damaged(str(error)) from error
+        raise damaged(str(error)) from error
 
 
 def _unpacked(content: memoryview, n_bytes: int) -> bytes:
@@ -332,11 +311,7 @@ def _unpacked(content: memoryview, n_bytes: int) -> bytes:
         # 0 would mean no limit.
         found = unpacker.decompress(content, n_bytes + 1)
     except zlib.error as error:
-        raise _damaged(str(error)) from error
+        raise damaged(str(error)) from error
     if len(found) != n_bytes or not unpacker.eof:
-        raise _damaged("planes of another length than it says")
+        raise damaged("planes of another length than it says")
     return found
-
-
-def _damaged(detail: str) -> BadFileError:
-    return BadFileError(fact("not_of_form", detail=f"columns: {detail}"), "collect_again")

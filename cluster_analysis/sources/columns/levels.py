@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from cluster_analysis.sources.columns.columns_file import ColumnsFile
+from cluster_analysis.sources.columns.columns import Columns
 from cluster_analysis.sources.columns.name_columns import Names
 from cluster_analysis.sources.errors import BadFileError
 from cluster_run.facts import fact
@@ -27,11 +27,9 @@ class Levels:
         is_p2p: (n_rows,); whether a row was filed under `p2p`.
     """
 
-    def __init__(
-        self, file: ColumnsFile, counts_name: str, places_name: str, steps: frozenset[int] | None
-    ) -> None:
+    def __init__(self, file: Columns, counts_name: str, rows_name: str, steps: frozenset[int] | None) -> None:
         counts, numbers, are_p2p = (file.ints(name) for name in (counts_name, "step", "is_p2p"))
-        self.n_all = len(file.ints(places_name))
+        self.n_all = len(file.ints(rows_name))
         are_counts = not len(counts) or 0 <= int(counts.min()) <= int(counts.max()) <= self.n_all
         if not len(counts) == len(numbers) == len(are_p2p) or not are_counts or counts.sum() != self.n_all:
             raise BadFileError(fact("not_of_form", detail="columns: levels"))

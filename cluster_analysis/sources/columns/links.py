@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.columns.columns_file import ColumnsFile
+from cluster_analysis.sources.columns.columns import Columns
 from cluster_analysis.sources.columns.levels import Levels
 from cluster_analysis.sources.columns.name_columns import Names
 from cluster_analysis.sources.columns.shared_texts import Coded, shared_texts
@@ -28,9 +27,8 @@ class LinkFile:
         BadFileError: the columns are damaged.
     """
 
-    def __init__(self, path: Path, rank: int, steps: frozenset[int] | None) -> None:
-        file = ColumnsFile(path, "matrix")
-        levels = Levels(file, "n_links", "key.places", steps)
+    def __init__(self, file: Columns, rank: int, steps: frozenset[int] | None) -> None:
+        levels = Levels(file, "n_links", "src_local", steps)
         self.rank = rank
         self.n_rows = levels.n_rows
         self.steps = levels.steps
@@ -50,13 +48,13 @@ class LinkFile:
         return bool(((self.sizes_mb >= 0) & (self.times_ms >= 0)).all())
 
 
-def read_link_columns(path: Path, rank: int, steps: frozenset[int] | None, remark: Remark) -> pa.Table:
+def read_links(columns: Columns, rank: int, steps: frozenset[int] | None, remark: Remark) -> pa.Table:
     """Return the links (LINKS) of one file; `src_rank` and `dst_rank` stay null.
 
     Raises:
         BadFileError: the columns are damaged.
     """
-    file = LinkFile(path, rank, steps)
+    file = LinkFile(columns, rank, steps)
     table = table_of([file])
     if file.is_whole():
         return table

@@ -1,24 +1,24 @@
 """The columns of communication.json → the tables that the file itself gives, of one or more files.
 
-Of the times of an operator columns hold the elapsed one alone; the others are null, and their sums are told.
+Of the times of an operator hosts send the elapsed one alone; the others are null, and their sums are told.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec.structs import replace
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.columns.columns_file import ColumnsFile
+from cluster_analysis.sources.columns.columns import Columns, damaged
 from cluster_analysis.sources.columns.levels import Levels
 from cluster_analysis.sources.columns.name_columns import Names
 from cluster_analysis.sources.columns.shared_texts import Coded, shared_texts
 from cluster_analysis.sources.communication_tables import CommunicationTables
-from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.measured import (
     MEASURED_COLLECTIVES,
     NEEDED_COLLECTIVES,
@@ -27,10 +27,11 @@ from cluster_analysis.sources.measured import (
 )
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.sent import TRANSPORTS
-from cluster_run.facts import fact
 
 _N = len(TRANSPORTS)
-_SUMS = ("transit", "wait", "synchronization", "idle")
+#: Times of which hosts send sums alone.
+_TIMES = ("transit", "wait", "synchronization", "idle")
+_MEASURED = 3
 _FloatArray = npt.NDArray[np.float64]
 _IntArray = npt.NDArray[np.int64]
 
@@ -42,9 +43,8 @@ class OperatorFile:
         BadFileError: the columns are damaged.
     """
 
-    def __init__(self, path: Path, rank: int, steps: frozenset[int] | None) -> None:
-        file = ColumnsFile(path, "communication")
-        levels = Levels(file, "n_operators", "name.places", steps)
+    def __init__(self, file: Columns, rank: int, steps: frozenset[int] | None) -> None:
+        levels = Levels(file, "n_operators", "start_ns", steps)
         groups, known_groups = file.coded("group")
         self.rank = rank
         self.n_rows = levels.n_rows
@@ -55,39 +55,54 @@ class OperatorFile:
         self.starts_ns = levels.kept_numbers(file.ints("start_ns"))
         #: (1 + 2 × transports, N); elapsed time in µs, then bytes of each transport, then its µs.
         self.figures = _figures_of(file, levels)
-        self.sums = _Sums(file, levels, groups, known_groups)
+        self.payloads = _payloads_of(file, levels, self.figures[1])
         self.packets = _Packets(file, steps)
+        #: (4, N); the other times in µs, None where their sums came.
+        self.times: _FloatArray | None = None
+        self.sums: _Sums | None = None
+        self.spans: _Spans | None = None
+        if file.has(_TIMES[0]):
+            given = (levels.kept_numbers(file.floats(name)) for name in _TIMES)
+            self.times = np.stack([_scaled(values, numbers.US_PER_MS) for values in given])
+            self.spans = _Spans(file, steps)
+        else:
+            self.sums = _Sums(file, levels, groups, known_groups)
 
     def is_whole(self) -> bool:
         """Return whether nothing is to be told of: no time is missing, nothing is below 0."""
         elapse = self.figures[0]
+        measured = [self.figures, *([] if self.times is None else [self.times[:_MEASURED]])]
         return (
             bool(np.isfinite(elapse).all())
             and not (self.starts_ns < 0).any()
-            and float(np.fmin.reduce(self.figures, axis=None, initial=0.0)) >= 0
+            and all(float(np.fmin.reduce(one, axis=None, initial=0.0)) >= 0 for one in measured)
         )
 
 
-def read_operator_columns(
-    path: Path, rank: int, steps: frozenset[int] | None, remark: Remark
+def read_operators(
+    columns: Columns, rank: int, steps: frozenset[int] | None, remark: Remark
 ) -> CommunicationTables:
-    """Return the operators of one file, their packets and sums; where they lay in it is not known here.
+    """Return the operators of one file, their packets and sums, or where they lie in it.
 
     Raises:
         BadFileError: the columns are damaged.
     """
-    file = OperatorFile(path, rank, steps)
+    file = OperatorFile(columns, rank, steps)
     tables = tables_of([file])
-    collectives = tables.collectives
-    tell_missing(collectives, NEEDED_COLLECTIVES, remark)
-    if not file.is_whole():
-        collectives = without_negative(collectives, MEASURED_COLLECTIVES, remark)
-    return CommunicationTables(collectives, tables.packets, sums=tables.sums)
+    if file.is_whole():
+        return tables
+    tell_missing(tables.collectives, NEEDED_COLLECTIVES, remark)
+    return replace(tables, collectives=without_negative(tables.collectives, MEASURED_COLLECTIVES, remark))
 
 
 def tables_of(files: Sequence[OperatorFile]) -> CommunicationTables:
     """Return the tables of one or more files, one file behind the other."""
-    return CommunicationTables(_collectives(files), _packets(files), sums=_sums(files))
+    return CommunicationTables(
+        _collectives(files),
+        _packets(files),
+        _spans([(one.rank, one.spans) for one in files if one.spans is not None]),
+        _sums([(one.rank, one.sums) for one in files if one.sums is not None]),
+    )
 
 
 def _collectives(files: Sequence[OperatorFile]) -> pa.Table:
@@ -96,7 +111,7 @@ def _collectives(files: Sequence[OperatorFile]) -> pa.Table:
     starts = np.concatenate([one.starts_ns for one in files])
     figures = np.concatenate([one.figures for one in files], axis=1)
     columns: dict[str, pa.Array] = {
-        "rank": _ranks(files, [one.n_rows for one in files]),
+        "rank": _ranks([(one.rank, one.n_rows) for one in files]),
         "step": pa.array(np.concatenate([one.steps for one in files])),
         "group": shared_texts([one.groups for one in files]),
         "op_name": op_names.texts(),
@@ -106,6 +121,13 @@ def _collectives(files: Sequence[OperatorFile]) -> pa.Table:
         "start_ns": pa.array(starts, mask=starts < 0) if (starts < 0).any() else pa.array(starts),
         "elapse_us": _figures(figures[0]),
     }
+    payloads = np.concatenate([one.payloads for one in files])
+    if not np.isnan(payloads).all():
+        columns["payload_bytes"] = _figures(payloads)
+    times = [one.times for one in files if one.times is not None]
+    if len(times) == len(files):
+        for name, values in zip(_TIMES, np.concatenate(times, axis=1), strict=True):
+            columns[f"{name}_us"] = _figures(values)
     for at, name in enumerate(TRANSPORTS):
         columns[f"{name.lower()}_bytes"] = _figures(figures[1 + at])
         columns[f"{name.lower()}_us"] = _figures(figures[1 + _N + at])
@@ -114,21 +136,23 @@ def _collectives(files: Sequence[OperatorFile]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema.COLLECTIVES)
 
 
-def _ranks(files: Sequence[OperatorFile], counts: Sequence[int]) -> pa.Array:
-    return pa.array(np.repeat(np.array([one.rank for one in files], np.int32), counts))
+def _ranks(counts: Sequence[tuple[int, int]]) -> pa.Array:
+    """Return ranks, each so many times."""
+    ranks, n_rows = np.array(counts, np.int64).reshape(-1, 2).T
+    return pa.array(np.repeat(ranks.astype(np.int32), n_rows))
 
 
 class _Sums:
     """TOLD_SUMS of a file: it has them by step and group, in the order of their first rows."""
 
-    def __init__(self, file: ColumnsFile, levels: Levels, groups: _IntArray, known: list[str | None]) -> None:
-        given = [file.floats(f"sum.{name}") for name in _SUMS]
+    def __init__(self, file: Columns, levels: Levels, groups: _IntArray, known: list[str | None]) -> None:
+        given = [file.floats(f"sum.{name}") for name in _TIMES]
         if len(groups) != levels.n_all:
-            raise _damaged("groups")
+            raise damaged("groups")
         _, first = np.unique(levels.steps_of_all * len(known) + groups, return_index=True)
         first.sort()
         if any(len(values) != len(first) for values in given):
-            raise _damaged("sums of no group")
+            raise damaged("sums of no group")
         is_kept = levels.is_kept[first]
         rows = first[is_kept]
         self.steps = levels.steps_of_all[rows]
@@ -136,11 +160,13 @@ class _Sums:
         self.figures = [values[is_kept] for values in given]
 
 
-def _sums(files: Sequence[OperatorFile]) -> pa.Table:
-    sums = [one.sums for one in files]
+def _sums(given: Sequence[tuple[int, _Sums]]) -> pa.Table:
+    if not given:
+        return schema.empty(schema.TOLD_SUMS)
+    sums = [one for _, one in given]
     figures = zip(*(one.figures for one in sums), strict=True)
     arrays = [
-        _ranks(files, [len(one.steps) for one in sums]),
+        _ranks([(rank, len(one.steps)) for rank, one in given]),
         pa.array(np.concatenate([one.steps for one in sums])),
         shared_texts([one.groups for one in sums]),
         *(_figures(np.concatenate(values)) for values in figures),
@@ -148,7 +174,36 @@ def _sums(files: Sequence[OperatorFile]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema.TOLD_SUMS)
 
 
-def _figures_of(file: ColumnsFile, levels: Levels) -> _FloatArray:
+class _Spans:
+    """OPERATOR_SPANS of a file that was read where it lies."""
+
+    def __init__(self, file: Columns, steps: frozenset[int] | None) -> None:
+        every_step, counts = file.ints("step"), file.ints("n_places")
+        of_rows = np.repeat(every_step, counts)
+        is_kept = np.ones(len(of_rows), bool) if steps is None else np.isin(of_rows, sorted(steps))
+        keys, known = file.coded("key")
+        begins, ends = file.ints("begin")[is_kept], file.ints("end")[is_kept]
+        self.steps = of_rows[is_kept]
+        self.keys: Coded = (keys[is_kept], known)
+        self.begins, self.lengths = begins, (ends - begins).astype(np.int32)
+
+
+def _spans(given: Sequence[tuple[int, _Spans]]) -> pa.Table:
+    if not given:
+        return schema.empty(schema.OPERATOR_SPANS)
+    spans = [one for _, one in given]
+    arrays = [
+        _ranks([(rank, len(one.steps)) for rank, one in given]),
+        pa.array(np.concatenate([one.steps for one in spans])),
+        shared_texts([one.keys for one in spans]),
+        pa.array(np.concatenate([np.arange(len(one.steps), dtype=np.int32) for one in spans])),
+        pa.array(np.concatenate([one.begins for one in spans])),
+        pa.array(np.concatenate([one.lengths for one in spans])),
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema.OPERATOR_SPANS)
+
+
+def _figures_of(file: Columns, levels: Levels) -> _FloatArray:
     """Return the figures of an `OperatorFile`; a transport that is not listed carried nothing."""
     values = np.zeros((1 + 2 * _N, levels.n_all))
     absent, entries = file.ints("absent"), file.ints("entry")
@@ -156,9 +211,9 @@ def _figures_of(file: ColumnsFile, levels: Levels) -> _FloatArray:
     elapse_ms = file.floats("elapse")
     are_places = levels.are_places(entries // _N) and levels.are_places(absent // _N)
     if not len(entries) == len(sizes_mb) == len(times_ms) or not are_places:
-        raise _damaged("entries of no operator")
+        raise damaged("entries of no operator")
     if len(elapse_ms) != levels.n_all:
-        raise _damaged("columns of different lengths")
+        raise damaged("columns of different lengths")
     with np.errstate(over="ignore"):
         values[0] = elapse_ms * numbers.US_PER_MS
         for first, given, factor in (
@@ -170,10 +225,22 @@ def _figures_of(file: ColumnsFile, levels: Levels) -> _FloatArray:
     return values if levels.n_rows == levels.n_all else values[:, levels.is_kept]
 
 
+def _payloads_of(file: Columns, levels: Levels, hccs_bytes: _FloatArray) -> _FloatArray:
+    """Return what operators carried whose links have no entry of their own, NaN for all others."""
+    payloads = np.full(levels.n_all, np.nan)
+    if file.has("nameless"):
+        rows = file.ints("nameless")
+        if not levels.are_places(rows):
+            raise damaged("links of no operator")
+        payloads[rows] = 0.0
+    kept = levels.kept_numbers(payloads)
+    return np.where(np.isnan(kept), np.nan, hccs_bytes)
+
+
 class _Packets:
     """PACKETS of a file, which the host has summed."""
 
-    def __init__(self, file: ColumnsFile, steps: frozenset[int] | None) -> None:
+    def __init__(self, file: Columns, steps: frozenset[int] | None) -> None:
         self.steps = file.ints("packet.step")
         groups, known_groups = file.coded("packet.group")
         transports, known_transports = file.coded("packet.transport")
@@ -181,7 +248,7 @@ class _Packets:
         times = file.floats("packet.time_ms") * numbers.US_PER_MS
         counts = file.ints("packet.count")
         if any(len(column) != len(self.steps) for column in (groups, transports, sizes, counts, times)):
-            raise _damaged("packets")
+            raise damaged("packets")
         is_kept = slice(None) if steps is None else np.isin(self.steps, sorted(steps))
         self.steps = self.steps[is_kept]
         self.groups: Coded = (groups[is_kept], known_groups)
@@ -193,7 +260,7 @@ class _Packets:
 def _packets(files: Sequence[OperatorFile]) -> pa.Table:
     packets = [one.packets for one in files]
     arrays = [
-        _ranks(files, [len(one.steps) for one in packets]),
+        _ranks([(one.rank, len(one.packets.steps)) for one in files]),
         pa.array(np.concatenate([one.steps for one in packets])),
         shared_texts([one.groups for one in packets]),
         shared_texts([one.transports for one in packets]),
@@ -204,11 +271,12 @@ def _packets(files: Sequence[OperatorFile]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema.PACKETS)
 
 
+def _scaled(values: _FloatArray, factor: float) -> _FloatArray:
+    with np.errstate(over="ignore"):
+        return values * factor
+
+
 def _figures(values: _FloatArray) -> pa.Array:
     """Return figures; NaN, and what no float64 holds, becomes null."""
     is_number = np.isfinite(values)
     return pa.array(values) if is_number.all() else pa.array(values, mask=~is_number)
-
-
-def _damaged(detail: str) -> BadFileError:
-    return BadFileError(fact("not_of_form", detail=f"columns: {detail}"))

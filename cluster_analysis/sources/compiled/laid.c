@@ -85,15 +85,6 @@ bool runs_lay_texts(const struct runs *runs, struct texts *texts) {
     return true;
 }
 
-void runs_renumber(const struct runs *runs, int32_t *rows, size_t n) {
-    size_t run, at = 0;
-    for (run = 0; run < runs->n && at < n; run++) {
-        const struct run *own = &runs->at[run];
-        for (; at < n && (size_t)rows[at] < own->from + own->n; at++)
-            rows[at] = (int32_t)((size_t)rows[at] - own->from + own->to);
-    }
-}
-
 void runs_free(struct runs *runs) {
     free(runs->at);
     free(runs->order);

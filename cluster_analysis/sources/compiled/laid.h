@@ -21,8 +21,6 @@ bool runs_find(struct runs *runs, const struct steps *steps);
 /* Move rows of so many bytes each. */
 bool runs_lay(const struct runs *runs, struct column *column, size_t width);
 bool runs_lay_texts(const struct runs *runs, struct texts *texts);
-/* Change numbers of rows, which count up. */
-void runs_renumber(const struct runs *runs, int32_t *rows, size_t n);
 void runs_free(struct runs *runs);
 
 #endif

@@ -73,4 +73,4 @@ def links_of_files(
         return None
     given = compiled_reader.links(paths)
     levels = None if given is None else RowPlaces(given)
-    return None if levels is None or not levels.all_in(steps) else LinkColumns(given, levels, ranks)
+    return None if levels is None or not levels.are_plain(steps) else LinkColumns(given, levels, ranks)

@@ -119,11 +119,7 @@ static bool set_operators(PyObject *columns, struct operators *found) {
         !set(columns, "uses", values_bytes_of(&found->sums.uses)) ||
         !set(columns, "figures", figures_of(found->figures)) ||
         !set(columns, "n_missing", counts_of(found->n_missing, N_FIGURES)) ||
-        !set(columns, "packet_rows", values_taken(&found->packets[PACKET_ROWS])) ||
-        !set(columns, "packet_transports", values_taken(&found->packets[PACKET_TRANSPORTS])) ||
-        !set(columns, "packet_sizes", values_taken(&found->packets[PACKET_SIZES])) ||
-        !set(columns, "size_names", values_names_of(&found->size_names)) ||
-        !set(columns, "packet_figures", values_taken(&found->packets[PACKET_FIGURES])))
+        !set(columns, "size_names", values_names_of(&found->size_names)))
         return false;
     op_names = Py_BuildValue("(NN)", values_taken(&found->op_names.offsets), values_taken(&found->op_names.letters));
     return set(columns, "op_names", op_names) && (!found->has_places || set_places(columns, found));
@@ -172,11 +168,12 @@ PyObject *module_operators(PyObject *module, PyObject *given) {
         return NULL;
     found.has_places = has_places;
     is_plain = read_all(paths, MAX_BYTES, read_operators, reserve_operators, &found, &found.steps.n_rows, &counts);
+    if (is_plain > 0 && !packet_totals(&found, &totals))
+        is_plain = 0;
     if (is_plain > 0) {
-        bool are_summed = packet_totals(&found, &totals);
         columns = operators_lay(&found) ? PyDict_New() : PyErr_NoMemory();
         if (columns && !(set_steps(columns, &found.steps, &counts) && set_operators(columns, &found) &&
-                         set(columns, "packet_totals", are_summed ? values_bytes_of(&totals) : Py_NewRef(Py_None))))
+                         set(columns, "packet_totals", values_bytes_of(&totals))))
             Py_CLEAR(columns);
     }
     free(counts.at);

@@ -15,13 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.communication_tables import PacketEntries
 from cluster_analysis.sources.compiled.arrays import array, column, figures, named, texts
 from cluster_analysis.sources.compiled.layout import Layout
 from cluster_analysis.sources.compiled.operator_names import operations
-from cluster_analysis.sources.compiled.packet_sums import packet_sums_of, packets_of_totals
+from cluster_analysis.sources.compiled.packet_sums import packets_of_totals
 from cluster_analysis.sources.compiled.reader import compiled
-from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.measured import MEASURED_COLLECTIVES, NEEDED_COLLECTIVES
 from cluster_analysis.tables import schema
 
@@ -54,9 +52,13 @@ _NEEDED, _MEASURED = _bits(NEEDED_COLLECTIVES.columns), _bits(MEASURED_COLLECTIV
 class OperatorColumns:
     """The columns of some files, one behind the other: operators in their order, without totals."""
 
-    def __init__(self, given: Mapping[str, Any], levels: RowPlaces, ranks: Sequence[int]) -> None:
+    def __init__(
+        self, given: Mapping[str, Any], levels: RowPlaces, ranks: Sequence[int], packets: pa.Table
+    ) -> None:
         self._given = given
         self._levels = levels
+        #: PACKETS.
+        self.packets = packets
         #: Of each file its rank, and how many operators it has.
         self.ranks = ranks
         self.counts = levels.counts
@@ -84,25 +86,6 @@ class OperatorColumns:
             columns[name] = figures(values, n_missing)
         arrays = [columns[name] for name in schema.COLLECTIVES.names]
         return pa.Table.from_arrays(arrays, schema=schema.COLLECTIVES)
-
-    def packets(self, remark: Remark) -> pa.Table:
-        """Return PACKETS; `remark` is told of sizes that are no number."""
-        given, summed = self._given, None
-        if given["packet_totals"] is not None and self.layout.are_distinct():
-            groups, sizes = texts(given["group_names"]), texts(given["size_names"])
-            summed = packets_of_totals(self.ranks, given["packet_totals"], self.layout.steps, groups, sizes)
-        if summed is not None:
-            return summed
-        rows = array(given["packet_rows"], np.int32)
-        groups = array(given["groups"], np.int32)[rows]
-        entries = PacketEntries(
-            self._levels.steps[rows],
-            pa.DictionaryArray.from_arrays(pa.array(groups), texts(given["group_names"]), safe=False),
-            array(given["packet_transports"], np.int32),
-            named(given["packet_sizes"], given["size_names"]),
-            array(given["packet_figures"], np.float64).reshape(-1, 2),
-        )
-        return packet_sums_of(self.ranks, self._levels.owners[rows], entries, remark)
 
     def totals(self) -> pa.Table:
         """Return TOTALS, in the order of the files; no two keys may name one step."""
@@ -178,9 +161,10 @@ class RowPlaces:
         self.is_p2p = self.layout.rows_of(is_p2p != 0)
         self.owners = self.layout.rows_of(files)
 
-    def all_in(self, steps: frozenset[int] | None) -> bool:
-        """Return whether every key is a step, and one of these (None: all)."""
-        return self._are_steps and (steps is None or steps.issuperset(self._numbers))
+    def are_plain(self, steps: frozenset[int] | None) -> bool:
+        """Return whether every key is a step of its own, and one of these (None: all)."""
+        are_wanted = steps is None or steps.issuperset(self._numbers)
+        return self._are_steps and are_wanted and self.layout.are_distinct()
 
 
 def operators_of_files(
@@ -202,7 +186,11 @@ def operators_of_files(
         return None
     given = compiled_reader.operators(paths, with_places, _NEEDED, _MEASURED)
     levels = None if given is None else RowPlaces(given)
-    return None if levels is None or not levels.all_in(steps) else OperatorColumns(given, levels, ranks)
+    if levels is None or not levels.are_plain(steps):
+        return None
+    groups, sizes = texts(given["group_names"]), texts(given["size_names"])
+    packets = packets_of_totals(ranks, given["packet_totals"], levels.layout.steps, groups, sizes)
+    return None if packets is None else OperatorColumns(given, levels, ranks, packets)
 
 
 @lru_cache(maxsize=16)

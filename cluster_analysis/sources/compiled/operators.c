@@ -67,8 +67,6 @@ bool operators_lay(struct operators *found) {
     for (at = 0; is_done && at < N_FIGURES; at++)
         is_done = runs_lay(&runs, &found->figures[at], sizeof(double));
     is_done = is_done && runs_lay_texts(&runs, &found->op_names);
-    if (is_done)
-        runs_renumber(&runs, (int32_t *)(void *)found->packets[PACKET_ROWS].at, (size_t)found->n_packets);
     runs_free(&runs);
     return is_done;
 }

@@ -64,19 +64,6 @@ def decode(content: bytes | memoryview, decoder: msgspec.json.Decoder[_T]) -> _T
         raise BadFileError(_why_malformed(bytes(content), error)) from error
 
 
-def decode_part(content: bytes, raw: msgspec.Raw, decoder: msgspec.json.Decoder[_T], key: str) -> _T:
-    """Decode one value of an object that was taken apart before; `content` is the whole document.
-
-    Raises:
-        BadFileError: see `decode`; with the value's key and where it begins.
-    """
-    try:
-        return decoder.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        offset = content.find(bytes(raw))
-        raise BadFileError(fact("not_of_form_in", place=repr(key), byte=offset, detail=str(error))) from error
-
-
 def _why_malformed(content: bytes, error: Exception) -> Fact:
     text = str(error)
     found = _BYTE.search(text)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from cluster_analysis.sources.columns.columns import Columns
+from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.columns.links import LinkFile, table_of
 from cluster_analysis.sources.columns.operators import OperatorFile, tables_of
 from cluster_analysis.sources.columns.place import columns_of
@@ -21,25 +22,25 @@ _File = TypeVar("_File", OperatorFile, LinkFile)
 
 def operators_of_columns(files: Sequence[FileOfRank]) -> tuple[CommunicationTables, list[frozenset[int]]]:
     """Return the tables of communication files that are here as columns, and the steps of each."""
-    found = _whole(files, OperatorFile)
+    found = _whole(files, "communication", OperatorFile)
     return tables_of(found), [frozenset(np.unique(one.steps).tolist()) for one in found]
 
 
 def links_of_columns(files: Sequence[FileOfRank]) -> tuple[pa.Table, list[int]]:
     """Return LINKS of matrix files that are here as columns, and how many each has."""
-    found = _whole(files, LinkFile)
+    found = _whole(files, "matrix", LinkFile)
     return table_of(found), [one.n_rows for one in found]
 
 
 def _whole(
-    files: Sequence[FileOfRank], read: Callable[[Path, int, frozenset[int] | None], _File]
+    files: Sequence[FileOfRank], kind: str, read: Callable[[Columns, int, frozenset[int] | None], _File]
 ) -> list[_File]:
     found = []
     for path, rank in files:
         columns = columns_of(path_of(path))
         if columns is None:
             raise RefusedError
-        one = read(columns, rank, None)
+        one = read(ColumnsFile(columns, kind), rank, None)
         if not one.is_whole():
             raise RefusedError
         found.append(one)

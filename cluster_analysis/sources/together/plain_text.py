@@ -41,11 +41,11 @@ class PlainOperators(Struct, frozen=True):
 def plain_operators(files: Sequence[FileOfRank], *, with_spans: bool) -> PlainOperators:
     """Return what communication files hold."""
     read = operators_of_files(*_paths_and_ranks(files), with_places=with_spans)
-    if read is None or not read.layout.are_distinct():
+    if read is None:
         raise RefusedError
     return PlainOperators(
         LaidOperators(read.layout.by_step(read.collectives()), read.totals(), read.uses()),
-        read.packets(refuse),
+        read.packets,
         (read.spans(),) if with_spans else (),
         read.layout.steps_of_files(len(files)),
     )
@@ -61,7 +61,7 @@ class PlainLinks(Struct, frozen=True):
 def plain_links(files: Sequence[FileOfRank]) -> PlainLinks:
     """Return LINKS of matrix files."""
     read = links_of_files(*_paths_and_ranks(files))
-    if read is None or not read.layout.are_distinct():
+    if read is None:
         raise RefusedError
     return PlainLinks(read.layout.by_step(read.links()), read.counts)
 

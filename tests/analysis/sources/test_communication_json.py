@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster_analysis.sources.compiled.reader import CHOICE
 from cluster_analysis.sources.errors import unheard
 from cluster_analysis.sources.text.communication_json import read_communication
 from cluster_analysis.tables import schema
@@ -251,6 +252,23 @@ def test_a_level_of_an_unknown_name_is_told_and_costs_only_itself(tmp_path: Path
     rows, _, remarks = read(tmp_path, document)
     assert len(rows) == len(OPS)
     assert remarks == ["left out: 'step50/mixed', which is neither p2p nor collective"]
+
+
+def test_a_key_that_stands_twice_counts_once_and_is_told(tmp_path: Path) -> None:
+    text = json.dumps(communication_json({"step50": OPS, "step51": OPS}))
+    rows, _, remarks = read(tmp_path, text.replace('"step51"', '"step50"'))
+    assert len(rows) == len(OPS)
+    assert remarks == ["left out: 'step50', which is there a second time"]
+
+
+def test_a_name_of_other_letters_moves_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CHOICE, "python")
+    path = tmp_path / "communication.json"
+    document = communication_json({"step50": [Op(f"hcom_\u4e2d\u6587__{n}_0_1@{GROUP}") for n in range(3)]})
+    path.write_text(json.dumps(document, ensure_ascii=False))
+    operators: dict[str, object] = document["step50"]["collective"]  # type: ignore[index]
+    del operators["Total Op Info"]
+    assert spans_of(path) == {f"50 {key}": one for key, one in operators.items()}
 
 
 def test_totals_beside_the_steps_do_not_hide_them(tmp_path: Path) -> None:

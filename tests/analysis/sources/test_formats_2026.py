@@ -14,8 +14,6 @@ from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.hccl_names import link_name
 from cluster_analysis.topology.hosts import seated
-from cluster_reduce.communication import reduce_communication
-from cluster_reduce.form import UnfitError
 from cluster_simulate.cli import main as simulate
 from tests.analysis.said import reason
 from tests.analysis.sources.builders import (
@@ -27,6 +25,7 @@ from tests.analysis.sources.builders import (
     write_analysis_db,
     write_capture,
 )
+from tests.analysis.sources.twins import assert_twins
 
 NOTHING = {
     "Transit Size(MB)": 0,
@@ -62,12 +61,10 @@ def test_what_links_without_an_entry_carried_is_taken_from_sdma(tmp_path: Path) 
     assert {name for name, size in known if size is not None} == near
 
 
-def test_a_host_sends_such_a_file_whole(tmp_path: Path) -> None:
-    communication = write_capture(tmp_path, 0) / OUTPUT / "communication.json"
-    assert reduce_communication(communication.read_bytes())
-    under_sdma_alone(communication)
-    with pytest.raises(UnfitError, match="no entry of their own"):
-        reduce_communication(communication.read_bytes())
+def test_columns_tell_of_such_links_too(tmp_path: Path) -> None:
+    source = discover(write_capture(tmp_path, 0).parent).sources[0]
+    under_sdma_alone(Path(source.files["communication"]))
+    assert assert_twins(source, "communication")
 
 
 @pytest.fixture(scope="module")

@@ -88,7 +88,7 @@ def test_a_step_trace_gives_the_same_as_columns_or_travels_as_it_is(
         ("2,2.5", "1,2.5", True),
         ("1e-05", "", True),
         (",wait_cost", "", False),
-        ('""RDMA""', '""SDMA""', False),
+        ('""RDMA""', '""SDMA""', True),
         ('"{}","{}"\n', '"{}","{}"', False),
         ("\n", "\r\n", True),
     ],

@@ -1,0 +1,131 @@
+"""The columns of one file: as a host sent them (`columns_file`), or in memory by the reference reader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cluster_analysis.sources.columns.name_columns import Names
+from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_reduce.form import MOST_NUMBERS, Sink, UnfitError
+from cluster_reduce.json_walk import DamagedError
+from cluster_run.facts import ReasonKind, fact
+
+
+class Columns:
+    """What is read of columns. Every method raises BadFileError where they are damaged."""
+
+    def has(self, name: str) -> bool:
+        """Return whether there is such a column."""
+        raise NotImplementedError
+
+    def ints(self, name: str) -> npt.NDArray[np.int64]:
+        """Return whole numbers, or points in time in ns."""
+        raise NotImplementedError
+
+    def floats(self, name: str) -> npt.NDArray[np.float64]:
+        """Return numbers, NaN for a missing one."""
+        raise NotImplementedError
+
+    def coded(self, name: str) -> tuple[npt.NDArray[np.int64], list[str | None]]:
+        """Return which text each row has, and the distinct texts, None for a missing one."""
+        raise NotImplementedError
+
+    def texts(self, name: str) -> pa.DictionaryArray:
+        """Return texts (dictionary, in the order of their first rows), null for a missing one."""
+        places, known = self.coded(name)
+        texts = pa.DictionaryArray.from_arrays(
+            pa.array(places.astype(np.int32)), pa.array(known, pa.string())
+        )
+        return texts.dictionary_decode().dictionary_encode() if None in known else texts
+
+    def names(self, name: str) -> Names:
+        """Return texts whose numbers are columns of their own."""
+        places, known = self.coded(name)
+        stems = [(text or "").split("\0") for text in known]
+        lengths = np.array([len(stem) - 1 for stem in stems], np.int64)
+        n_most = int(lengths.max(initial=0))
+        if n_most > MOST_NUMBERS:
+            raise damaged(f"column {name!r}")
+        numbers, n_numbers = np.zeros((len(places), n_most), np.int64), lengths[places]
+        for at in range(n_most):
+            given, has_one = self.ints(f"{name}.{at}"), n_numbers > at
+            if len(given) != np.count_nonzero(has_one):
+                raise damaged(f"column {name!r}")
+            rows = slice(None) if len(given) == len(places) else has_one
+            numbers[rows, at] = given
+        return Names(stems, places, numbers)
+
+
+class _Kept(Sink):
+    """Keeps what it takes."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Sequence[Any]] = {}
+
+    def ints(self, name: str, values: Sequence[int], base: Sequence[str] = ()) -> None:
+        self.values[name] = values
+
+    def stamps(self, name: str, values: Sequence[int]) -> None:
+        self.values[name] = values
+
+    def floats(self, name: str, values: Sequence[float | None]) -> None:
+        self.values[name] = values
+
+    def texts(self, name: str, values: Sequence[str | None]) -> None:
+        self.values[name] = values
+
+
+class GivenColumns(Columns):
+    """Columns in memory, which were never bytes.
+
+    Args:
+        write: the reference reader of a file: takes its content, what takes columns, and what takes facts.
+        content: the file.
+        remark: told of what is left out.
+
+    Raises:
+        BadFileError: nothing of the file can be used.
+    """
+
+    def __init__(
+        self, write: Callable[[bytes, Sink, Callable[..., None]], None], content: bytes, remark: Remark
+    ) -> None:
+        def tell(*facts: tuple[ReasonKind, dict[str, Any]]) -> None:
+            remark(*(fact(kind, **values) for kind, values in facts))
+
+        kept = _Kept()
+        try:
+            write(content, kept, tell)
+        except DamagedError as error:
+            raise BadFileError(fact(error.kind, **error.values)) from error  # type: ignore[arg-type]
+        except UnfitError as error:
+            raise BadFileError(fact("not_of_form", detail=str(error))) from error
+        self._values = kept.values
+
+    def has(self, name: str) -> bool:
+        """Return whether there is such a column."""
+        return name in self._values
+
+    def ints(self, name: str) -> npt.NDArray[np.int64]:
+        """Return whole numbers, or points in time in ns."""
+        return np.array(self._values[name], np.int64)
+
+    def floats(self, name: str) -> npt.NDArray[np.float64]:
+        """Return numbers, NaN for a missing one."""
+        return np.array(self._values[name], np.float64)
+
+    def coded(self, name: str) -> tuple[npt.NDArray[np.int64], list[str | None]]:
+        """Return which text each row has, and the distinct texts, None for a missing one."""
+        known: dict[str | None, int] = {}
+        places = [known.setdefault(text, len(known)) for text in self._values[name]]
+        return np.array(places, np.int64), list(known)
+
+
+def damaged(detail: str) -> BadFileError:
+    """Return that columns are not what they should be."""
+    return BadFileError(fact("not_of_form", detail=f"columns: {detail}"), "collect_again")
