@@ -230,7 +230,7 @@ def test_what_needs_more_memory_or_time_travels_as_it_is_and_costs_no_other_file
     root = tmp_path / "host"
     shutil.copytree(host_root, root)
     greedy = next(root.rglob("communication.json"))
-    greedy.write_text('{"step1": [' + "1.5," * 2_000_000 + "1.5]}")
+    greedy.write_text('{"step1": [' + "1.5," * 6_000_000 + "1.5]}")
     spec = spec_for(lab, server, root)
     outcome = only_host(collected(spec, tmp_path / "run", replace(COLUMNS, columns_memory_bytes=120 << 20)))
     assert (outcome.state, outcome.raw_because, outcome.n_over_limits) == ("complete", "", 1)
