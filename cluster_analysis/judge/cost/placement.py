@@ -137,6 +137,7 @@ def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatAr
     for role in np.unique(view.role[is_hit]):
         of_role = view.role == role
         own, peers = np.flatnonzero(of_role & is_hit), np.flatnonzero(of_role & ~is_hit)
+        peers = peers if len(peers) else np.flatnonzero(~is_hit)  # a host that is a whole stage
         if not is_host:
             more = np.maximum(beside[own] - median(beside[peers], 0), 0.0)
             excess[own] += np.where(level_us[own] > 0, more, 0.0)

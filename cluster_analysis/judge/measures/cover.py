@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.slow_units import Units
 from cluster_analysis.thresholds.common import TOLERANCE_SHARE
+from cluster_analysis.thresholds.network import LINK_EFFECT
 
 #: From the smallest to the largest.
 PartName = Literal[
@@ -143,14 +144,26 @@ def _parts(units: Units, slow: frozenset[int], host_of: Mapping[int, int]) -> It
         for carrier in sorted({units.transport[at] for at in own}):
             claimed = frozenset(at for at in own - perhaps if units.transport[at] == carrier)
             names = _NIC if carrier.upper() == "RDMA" else _PORT
-            # At either end of a link, at that of its sender, at that of its receiver.
-            for name, end in zip(names, (slice(None), slice(1), slice(-1, None)), strict=True):
-                own_way = (at for at in claimed if units.is_group[at] or rank in units.members[at][end])
-                yield Part(name, (rank,), (), frozenset(own_way), perhaps)
+            out, into = (_shown(units, slow, claimed, rank, end) for end in (0, -1))
+            for name, shown in zip(names, (out | into, out, into), strict=True):
+                yield Part(name, (rank,), (), shown, perhaps)
     yield from _cards(units, slow, of_rank, hosts, host_of)
     for carrier in {units.transport[at] for at in slow & remote.keys()}:
         of_carrier = {at: own for at, own in remote.items() if units.transport[at] == carrier}
         yield from _parts_of_hosts(units, slow, hosts, of_carrier)
+
+
+def _shown(
+    units: Units, slow: frozenset[int], claimed: frozenset[int], rank: int, end: int
+) -> frozenset[int]:
+    """Which units show how fast a rank's port is one way: the slow ones, and what it would slow if alone.
+
+    Links that share a port have equal parts of it, and one that is alone has all of them.
+    """
+    own = [at for at in claimed if units.is_group[at] or units.members[at][end] == rank]
+    parts = [float(units.rate[at]) for at in own if at in slow and not units.is_group[at]]
+    most = (1.0 + LINK_EFFECT) * len(parts) * min(parts, default=0.0)
+    return frozenset(at for at in own if at in slow or units.rate[at] > most)
 
 
 def _cards(
@@ -174,7 +187,7 @@ def _cards(
                 ]
                 claimed = frozenset(at for own in of_each for at in own if not units.is_group[at])
                 are_all = all(own and own <= slow for own in of_each) and claimed
-                if are_all and np.ptp(units.level[[*claimed]]) <= TOLERANCE_SHARE:
+                if are_all and np.ptp([np.median(units.level[[*one]]) for one in of_each]) <= TOLERANCE_SHARE:
                     yield Part(name, pair, (), claimed)
 
 

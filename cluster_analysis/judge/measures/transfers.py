@@ -78,7 +78,7 @@ class Transfers(Struct, frozen=True):
 def left_of_cells(
     before: FloatArray, after: FloatArray, part: IntArray, cell_of_part: IntArray
 ) -> FloatArray:
-    """Return what is left of the time of operators of each cell (C,).
+    """Return what is left of the time of operators of each cell (C,). What no link explains of it stays.
 
     Args:
         before: the time of each link, as a share of the operator's.
@@ -95,7 +95,8 @@ def left_of_cells(
         np.maximum.at(highest, cell_of_part, slowest)
         most.append(highest)
     in_turn = HALFWAY * (sums[0] + most[0]) <= 1.0
-    return np.asarray(np.where(in_turn, sums[1], most[1]) / np.where(in_turn, sums[0], most[0]))
+    took, takes = np.where(in_turn, sums, most)
+    return np.asarray(1.0 - (took - takes) / np.maximum(took, 1.0))
 
 
 def transfers_of(graph: Graph, teams: Observations, seen: Observations) -> Transfers:

@@ -93,3 +93,10 @@ def test_a_slow_host_makes_no_slow_host_of_another_stage_that_works_on_other_sam
     spec = JobSpec(tp=tp, pp=2, dp=16 // tp, ranks_per_host=8, steps=8, microbatches=4, healthy=healthy)
     found = judged(spec, "slow_host:1.1@2,cause=compute", seed=seed).detection.findings
     assert [one.hosts for one in found if one.kind == "slow_host"] == [("2",)]
+
+
+def test_a_host_that_is_a_whole_stage_and_launches_late_has_a_cost_and_is_an_alarm() -> None:
+    case = judged(JobSpec(tp=8, pp=4, dp=1), "slow_host:1.3@2,cause=dispatch", seed=3)
+    (alarm,) = case.alarms
+    assert (alarm.kind, alarm.hosts) == ("host_bound", (SLOW_HOST,))
+    assert alarm.cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.5)

@@ -28,14 +28,18 @@ ALL = frozenset((one, other) for one in range(8) for other in range(8) if HOSTS[
 
 
 def broken(
-    slow: Pairs, carried: Mapping[tuple[int, int], str], host_of: Mapping[int, int] = HOSTS
+    slow: Pairs,
+    carried: Mapping[tuple[int, int], str],
+    host_of: Mapping[int, int] = HOSTS,
+    rate: Mapping[tuple[int, int], float] | None = None,
 ) -> list[Part]:
-    """Explain which links are slow of all that carry something, over these transports."""
+    """Explain which links are slow of all that carry something, over these transports, and at these rates."""
     members = tuple(sorted(carried))
     is_slow, n = np.array([pair in slow for pair in members]), len(members)
     transport = tuple(carried[pair] for pair in members)
+    rates = np.array([(rate or {}).get(pair, 0.1 if pair in slow else 1.0) for pair in members])
     units = Units(
-        members, np.zeros(n, bool), transport, is_slow * 1.0, np.ones(n, np.int32), is_slow, np.ones(n)
+        members, np.zeros(n, bool), transport, is_slow * 1.0, np.ones(n, np.int32), is_slow, np.ones(n), rates
     )
     return cover(units, host_of)
 
@@ -122,12 +126,32 @@ def test_one_healthy_link_acquits_the_nic() -> None:
     assert ("nic", (3,)) not in explained(slow)
 
 
+@pytest.mark.parametrize(
+    ("across", "part"),
+    [pytest.param(12.0, ("port", (0,)), id="slower"), pytest.param(19.0, ("link", (0, 1)), id="faster")],
+)
+def test_only_a_link_faster_than_all_slow_links_together_acquits_the_port_that_they_share(
+    across: float, part: tuple[str, tuple[int, ...]]
+) -> None:
+    slow, carried = frozenset({(0, 1), (0, 2), (0, 3)}), {(0, 1), (0, 2), (0, 3), (0, 4), (1, 2)}
+    rate = {(0, 4): across, (1, 2): 19.0} | dict.fromkeys(slow, 5.0)
+    found = broken(slow, dict.fromkeys(carried, "HCCS"), dict.fromkeys(range(5), 0), rate)
+    assert part in [(one.name, one.ranks) for one in found]
+
+
 def of_teams(slow: tuple[int, ...], *members: tuple[int, ...]) -> list[tuple[str, tuple[int, ...]]]:
     """Explain which groups are slow (positions); those of several hosts send by cards, two ranks a host."""
     n, is_slow = len(members), np.isin(np.arange(len(members)), slow)
     transport = tuple("RDMA" if len({HOSTS[rank] for rank in one}) > 1 else "HCCS" for one in members)
     units = Units(
-        members, np.ones(n, bool), transport, is_slow * 1.0, np.ones(n, np.int32), is_slow, np.ones(n)
+        members,
+        np.ones(n, bool),
+        transport,
+        is_slow * 1.0,
+        np.ones(n, np.int32),
+        is_slow,
+        np.ones(n),
+        np.full(n, np.inf),
     )
     return [(one.name, one.ranks or one.hosts) for one in cover(units, HOSTS)]
 
@@ -251,6 +275,7 @@ def test_a_slow_link_whose_entries_of_a_step_are_lost_is_mended_in_that_step_too
         pytest.param(5000.0, 0.8, id="one transport after the other"),
         pytest.param(4200.0, 0.8, id="nearly so: of many links the slowest ones are seldom slow in one call"),
         pytest.param(3100.0, 1.0, id="both at once: the other one lasts longer"),
+        pytest.param(10000.0, 0.9, id="what no link explains of an operator stays as it is"),
     ],
 )
 def test_a_slow_network_costs_its_own_part_of_an_operator_that_moves_inside_hosts_first(
