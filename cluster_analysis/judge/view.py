@@ -91,6 +91,7 @@ class JobView(Struct, frozen=True, dict=True):
         if self.graph is None:
             return self.free_us
         busy = self.computing_us + np.nan_to_num(self.preparing_us)
+        busy = busy if self.waited_inside_us is None else busy + self.waited_inside_us  # it is not idled
         return likely_idle_us(self.graph, self.ranks, busy, self.free_us, self.role)
 
     def rank_ids(self, positions: IntArray | list[int]) -> tuple[Rank, ...]:
@@ -148,11 +149,11 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
     hosts = tuple(sorted(set(topology.hosts.values()), key=lambda name: (len(name), name)))
     position = {name: number for number, name in enumerate(hosts)}
     experts = [name for name, group in topology.groups.items() if group.role == "ep" and len(group.ranks) > 1]
-    waited = waited_inside_us(evidence.operators, ranks, role, computing)
-    computing = computing if waited is None else computing - waited
+    waited, busy = waited_inside_us(evidence.operators, ranks, role, computing), computing
+    computing = busy if waited is None else busy - waited
     idled, dense, head = free, None, np.nan_to_num(preparing)
     if graph is not None and graph.n_steps == len(steps):
-        idled = whole_idle_us(graph, ranks, computing + head, free, role)
+        idled = whole_idle_us(graph, ranks, busy + head, free, role)
         if experts:
             dense = dense_us(
                 graph, experts, ranks, role, computing_us=computing, free_us=free, preparing_us=preparing
