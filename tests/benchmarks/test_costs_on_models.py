@@ -102,3 +102,27 @@ def test_a_lost_record_of_a_late_host_does_not_hide_what_its_ranks_lose_in_other
     (fault,) = known.faults
     found = next(one for one in said.findings if one.is_alarm)
     assert found.cost_ms_per_step == pytest.approx(fault.cost_ms, abs=0.015 * known.step_ms)
+
+
+@pytest.mark.parametrize(
+    ("mode", "seed", "fault_class"),
+    [
+        ("plain", 3507, "device and port"),  # links to another board pass it as fast as ever
+        ("plain", 3543, "port out"),  # seven links, and each hides behind the others
+        ("plain", 1541, "port out"),  # an operator has phases that no slow link is in
+        ("hard", 103519, "link between hosts"),
+    ],
+)
+def test_what_a_slow_part_costs_is_its_own_share_of_operators_of_several_phases(
+    mode: str, seed: int, fault_class: str
+) -> None:
+    known, said = modelled.judge("flows", mode, seed, fault_class)
+    fault = known.faults[-1]
+    (found,) = [one for one in said.findings if one.is_alarm and one.cause == "bandwidth"]
+    low, high = sorted((fault.cost_ms, fault.marginal_ms))
+    assert low - 0.01 * known.step_ms <= (found.cost_ms_per_step or 0.0) <= high + 0.01 * known.step_ms
+
+
+def test_ranks_that_wait_inside_kernels_are_not_idle_and_their_host_is_not_late() -> None:
+    _, said = modelled.judge("flows", "plain", 3512, None)
+    assert not [one.id for one in said.findings if one.cause == "dispatch"]
