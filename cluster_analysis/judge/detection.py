@@ -12,7 +12,7 @@ from msgspec import Struct
 from cluster_analysis.judge.case import build_case
 from cluster_analysis.judge.compared_with import with_peers
 from cluster_analysis.judge.cost.ideal import Ideal, lost_parts
-from cluster_analysis.judge.cost.whatif import WhatIf, most_us
+from cluster_analysis.judge.cost.whatif import WhatIf
 from cluster_analysis.judge.detectors.registry import DETECTORS
 from cluster_analysis.judge.gates import Context, finding_of, less_sure
 from cluster_analysis.judge.measures.fused import unnamed_share
@@ -136,7 +136,7 @@ def _worth_costing(suspects: Sequence[Suspect], view: JobView, limits: Threshold
 
     However many there are: what is dropped here, nobody ever hears of.
     """
-    bound_us = [most_us(view, one) for one in suspects]
+    bound_us = [one.most_us(view.graph) for one in suspects]
     order = sorted(range(len(suspects)), key=lambda at: (-bound_us[at], suspects[at].key))
     least_us = WARNING_COST_SHARE * view.mean_step_us
     n_costly = sum(not bound < least_us for bound in bound_us)

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from cluster_analysis.judge.measures.transfers import Mended
 from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.replay.replay import Graph
 from cluster_run.facts import Fact
 from cluster_run.findings import Cause, Confidence, Evidence, Link, Pattern
 from cluster_run.ids import HostId, Rank
@@ -60,6 +61,16 @@ class Suspect(Struct, frozen=True):
     def lost_us(self) -> FloatArray | None:
         """The most that any of its ranks loses in each step (S,); None where no local time is too long."""
         return None if self.excess_us is None else np.asarray(self.excess_us.max(axis=0))
+
+    def most_us(self, graph: Graph | None) -> float:
+        """The most that it may cost in the mean step, without any replay; infinite where nobody can tell.
+
+        Local time that is too long, on the rank that loses most; transfers that the busiest rank would save.
+        """
+        if self.link_factor is not None and graph is not None:
+            saved_us = graph.sum_by_cell((graph.transfer_us * (1.0 - self.link_factor))[graph.operator])
+            return float(saved_us.max(axis=0).mean())
+        return np.inf if self.lost_us is None else float(self.lost_us.mean())
 
     def positions(self, n_steps: int) -> tuple[int, ...]:
         """Positions of the steps that show it, of as many."""

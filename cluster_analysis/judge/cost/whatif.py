@@ -284,18 +284,6 @@ def _good_steps(error: FloatArray) -> BoolArray:
     return good if good.mean() >= HALFWAY else np.ones(len(good), bool)
 
 
-def most_us(view: JobView, suspect: Suspect) -> float:
-    """The most that a suspect may cost in the mean step, without any replay; infinite where nobody can tell.
-
-    Local time that is too long, on the rank that loses most; transfers that the busiest rank would save.
-    """
-    if suspect.link_factor is not None and view.graph is not None:
-        graph = view.graph
-        saved = (graph.transfer_us * (1.0 - suspect.link_factor))[graph.operator]
-        return float(graph.sum_by_cell(saved).max(axis=0).mean())
-    return np.inf if suspect.lost_us is None else float(suspect.lost_us.mean())
-
-
 def _bound(view: JobView, suspect: Suspect, all_suspects: Sequence[Suspect]) -> float | None:
     """Upper bound of the saving, step by step.
 
@@ -303,7 +291,7 @@ def _bound(view: JobView, suspect: Suspect, all_suspects: Sequence[Suspect]) -> 
     about, at most the excess. Links: the transfer time that the busiest rank would save.
     """
     if suspect.link_factor is not None and view.graph is not None:
-        return most_us(view, suspect)
+        return suspect.most_us(view.graph)
     if suspect.excess_us is None:
         return None
     local = np.nan_to_num(view.local_us)

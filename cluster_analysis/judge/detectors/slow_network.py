@@ -70,7 +70,8 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
             by_steps.setdefault((part.name, part.ranks, part.hosts), []).append((step, then, part))
     for some in by_steps.values():
         suspect = _of_steps(case, some)
-        most, is_news = _most_saved_share(case, suspect), suspect.p_value <= case.limits.listed_p_value
+        most = suspect.most_us(view.graph) / view.mean_step_us
+        is_news = suspect.p_value <= case.limits.listed_p_value
         if most >= case.limits.open_cost_share or (is_news and most >= WARNING_COST_SHARE):
             yield suspect
     yield from _events(case)
@@ -99,15 +100,6 @@ def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]]) -> Suspect:
         confidence="medium" if suspect.confidence == "high" else suspect.confidence,
         p_value=min(1.0, n_places * math.prod(together.chance[[*part.explained]].tolist())),
     )
-
-
-def _most_saved_share(case: Case, suspect: Suspect) -> float:
-    """What the busiest rank's transfers would be shorter by, as a share of the mean step; 1 if not known."""
-    graph = case.view.graph
-    if graph is None or suspect.link_factor is None:
-        return 1.0
-    saved_us = graph.sum_by_cell((graph.transfer_us * (1.0 - suspect.link_factor))[graph.operator])
-    return float(saved_us.max(axis=0).mean()) / case.view.mean_step_us
 
 
 def _narrowed(case: Case, seen: Observations, part: Part) -> Part:

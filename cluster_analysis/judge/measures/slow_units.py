@@ -121,10 +121,9 @@ def judged(seen: Observations, limits: Thresholds) -> Units:
         n_as_slow = len(largest) - int(np.searchsorted(largest, HALFWAY * level[at], side="right"))
         rate = (n_as_slow + 0.5) / (int(healthy.sum()) + 1)
         chance[at] = binomial_tail(int(n_slow[at]), int(n[at]), rate)
-    rate = np.full(n_units, np.inf)
-    rate[: len(middle)] = medians_of(seen.size_bytes / np.maximum(seen.time_us, 1.0), unit)
-    rate[seen.is_group] = np.inf
-    return Units(seen.members, seen.is_group, seen.transport, level, n, slow, chance, rate)
+    rates = medians_of(seen.size_bytes / np.maximum(seen.time_us, 1.0), unit)
+    rates = np.where(seen.is_group, np.inf, np.r_[rates, np.full(n_units - len(rates), np.inf)])
+    return Units(seen.members, seen.is_group, seen.transport, level, n, slow, chance, rates)
 
 
 def judged_by_step(seen: Observations, usual: Units, limits: Thresholds) -> Iterator[tuple[int, Units]]:
