@@ -57,7 +57,7 @@ REFUSALS: Mapping[RefusalKind, Template] = {
 _PARTS: Mapping[str, Template] = {
     "computing": ("computing", "计算"),
     "free": ("free", "空闲"),
-    "preparing": ("preparing", "预处理"),
+    "preparing": ("preparing", "准备"),
     "communication": ("communication", "通信"),
 }
 _MORE: Mapping[bool, Phrase] = {True: Phrase("more", "增加"), False: Phrase("less", "减少")}

@@ -27,6 +27,7 @@ from cluster_analysis.reports.page.lanes import build_lanes
 from cluster_analysis.reports.page.packing import pack
 from cluster_analysis.reports.page.per_rank import build_per_rank
 from cluster_analysis.reports.page.pictures import device_map, memory_curves, packet_bars
+from cluster_analysis.reports.page.sections import sections_of
 from cluster_analysis.reports.page.traffic import build_traffic
 from cluster_analysis.reports.step_time import blamed, step_parts, unusual_steps
 from cluster_analysis.reports.templates import templates
@@ -36,7 +37,7 @@ from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.chains import chain
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
-from cluster_analysis.sentences.notes import note
+from cluster_analysis.sentences.notes import note, reasons
 from cluster_analysis.sentences.problems import reason
 from cluster_analysis.sentences.results import costs, wording, words
 from cluster_run.errors import InputError
@@ -53,7 +54,9 @@ _SCRIPTS = (
     "js/paint.js",
     "js/strip.js",
     "js/evidence.js",
+    "js/stacks.js",
     "js/bars.js",
+    "js/trend.js",
     "js/heat.js",
     "js/lanes.js",
     "js/map.js",
@@ -67,7 +70,7 @@ _SCRIPTS = (
 )
 _STYLES = ("uplot/uPlot.min.css", "css/page.css", "css/charts.css", "css/panel.css", "css/print.css")
 #: Words under these prefixes are used by the template only and need not be in the payload.
-_TEMPLATE_ONLY = ("headline.", "subject.", "method.", "verdict.", "nav.", "described.", "picture.")
+_TEMPLATE_ONLY = ("headline.", "subject.", "method.", "verdict.", "nav.", "described.", "picture.", "absent.")
 
 
 def files(given: Reported) -> Iterator[tuple[str, bytes]]:
@@ -95,8 +98,12 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
         locate=locator(result, dictionary),
     )
     parts = step_parts(result)
+    sections = sections_of(result)
     page = environment.get_template("report.html.j2").render(
         result=result,
+        shown=sections.shown,
+        absent=sections.absent,
+        reasons=reasons(result.document.notes, result.document.run.expected_ranks),
         document=result.document,
         dictionary=dictionary,
         baseline=baseline,

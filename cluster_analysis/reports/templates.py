@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import re
 import sys
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -24,9 +25,19 @@ def templates() -> jinja2.Environment:
         bytecode_cache=KeptTemplates(Path(cache_from_source(str(assets / "report.html"))).parent),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_kept_together,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+#: A number, a blank, and its unit or the word of Chinese that counts: a line may not end between them.
+_UNIT = re.compile(r"(?<=[0-9]) (?=(?:[µm]?s|[kKMG]i?B|[GM]B/s|GiB|MHz|%|×)(?![A-Za-z])|[张台步个项条])")
+
+
+def _kept_together(value: object) -> object:
+    """Keep numbers and their units on one line; what is markup already stays as it is."""
+    return _UNIT.sub("\N{NO-BREAK SPACE}", value) if type(value) is str else value
 
 
 def compile_all() -> None:

@@ -191,7 +191,7 @@ SENTENCES: Mapping[FindingFact, Template] = {
     ),
     "hidden": (
         "Hidden behind costlier findings: once they are fixed, it costs {cost_us:ms}.",
-        "被损失更大的发现掩盖：修复它们之后，本项每步损失 {cost_us:ms}。",
+        "被损失更大的发现项掩盖：修复它们之后，本项每步损失 {cost_us:ms}。",
     ),
 }
 _WHO: Template = ("rank {rank}", "卡 {rank}")

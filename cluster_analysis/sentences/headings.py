@@ -12,7 +12,7 @@ HEADINGS: Mapping[str, Template] = {
     "a_step": ("a step", "每步"),
     "share": ("share", "占比"),
     "what": ("what", "类型"),
-    "finding": ("finding", "发现"),
+    "finding": ("finding", "发现项"),
     "more_findings": (
         "{n} more in findings.json and report.html",
         "其余 {n} 项见 findings.json 与 report.html",
@@ -63,7 +63,7 @@ HEADINGS: Mapping[str, Template] = {
         "{pattern:capital}, cause {cause}, confidence {confidence}.",
         "{pattern}，原因：{cause}，可信度：{confidence}。",
     ),
-    "trend_columns": ("run|recorded|a step|lost|verdict|findings", "运行|录制时间|每步|损失|结论|发现的问题"),
+    "trend_columns": ("run|recorded|a step|lost|verdict|findings", "运行|录制时间|每步|损失|结论|发现项"),
     "problem_section": ("Problems", "问题"),
     "note_section": ("What could not be judged", "无法判断的内容"),
     "unknown_cost": ("unknown", "未知"),
@@ -78,6 +78,10 @@ HEADINGS: Mapping[str, Template] = {
     "all_have_few_peers": (
         "every rank has fewer than {n} peers in its own stage to be compared with",
         "每张卡在同一流水线阶段内可比的同类都少于 {n} 个",
+    ),
+    "one_alone": (
+        "the job has one rank, and no other to compare it with",
+        "作业只有一张卡，没有可比较的同类",
     ),
     "too_little": (
         "{n} {n:rank|ranks} and {steps} {steps:step|steps} are too little to judge by",

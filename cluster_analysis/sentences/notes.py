@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
 
 from cluster_analysis.sentences.phrase import Phrase, Template, fill
 from cluster_run.facts import Fact, NoteFact
@@ -85,7 +87,7 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "all ranks communicate for {longer_us:ms} longer in step {step} than usual, and no finding says "
         "why: look at "
         "the network at that time",
-        "所有卡在步 {step} 的通信比平常长 {longer_us:ms}，没有发现能解释：请检查该时段的网络",
+        "所有卡在步 {step} 的通信比平常长 {longer_us:ms}，没有发现项能解释：请检查该时段的网络",
     ),
     "ranks_without_step_times": (
         "{n_silent} of {n_ranks} ranks {n_silent:has|have} no step times",
@@ -235,6 +237,72 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "（不含第一步）的平均为 {seen_ms:parts} ms；以各步为准",
     ),
 }
+
+
+#: What another capture, another way to collect, or a good run beside it would put right.
+TO_MEND: frozenset[NoteFact] = frozenset(
+    {
+        "no_step_times",
+        "no_common_step",
+        "no_operators",
+        "no_communication_matrix",
+        "ranks_missing",
+        "few_steps",
+        "few_peers",
+        "costly_unexplained",
+        "waits_for_absent",
+        "waited_for_others",
+        "unread_communication",
+        "uncompared_network",
+        "long_step",
+        "ranks_without_step_times",
+        "unlike_versions",
+        "capture_lacks_ranks",
+        "one_rank_of_several",
+        "windows_unlike",
+        "windows_not_compared",
+        "hosts_by_devices",
+        "hosts_unknown",
+        "no_communication_recorded",
+        "level0_operators",
+        "timeline_too_large",
+    }
+)
+#: What lies in the form of the files, or in the replay: the same job would leave it open again.
+BOUNDS: frozenset[NoteFact] = frozenset(
+    {
+        "steps_as_a_whole",
+        "no_start_times",
+        "replay_off",
+        "replay_far_off",
+        "waiting_copied",
+        "unpaired_messages",
+        "no_groups",
+        "no_groups_of_iterations",
+        "mean_step_only",
+    }
+)
+
+_OF_COMMUNICATION: frozenset[NoteFact] = frozenset({"no_operators", "no_communication_matrix"})
+
+
+class Reasons(Struct, frozen=True):
+    """Notes by what a reader can do: put it right, live with it, or know it."""
+
+    to_mend: tuple[Fact, ...]
+    bounds: tuple[Fact, ...]
+    told: tuple[Fact, ...]
+
+
+def reasons(notes: Sequence[Fact], n_ranks: int) -> Reasons:
+    """Return the notes apart by what can be done about them, each in the order given.
+
+    A job of one rank does not communicate: no other capture of it would.
+    """
+    alone = _OF_COMMUNICATION if n_ranks == 1 else frozenset()
+    to_mend = tuple(one for one in notes if one.kind in TO_MEND - alone)
+    bounds = tuple(one for one in notes if one.kind in BOUNDS | alone)
+    return Reasons(to_mend, bounds, tuple(one for one in notes if one not in (*to_mend, *bounds)))
 
 
 def note(fact: Fact) -> Phrase:

@@ -17,7 +17,7 @@ SENTENCES: Mapping[str, Template] = {
     "headline": ("{verdict}: {rest}", "{verdict}：{rest}"),
     "cost": ("{said} ({ms} ms a step{share}).", "{said}（每步 {ms} ms{share}）。"),
     "share": (", {share} of the step", "，占一步的 {share}"),
-    "more": ("{n} more {n:finding|findings}.", "另有 {n} 项发现。"),
+    "more": ("{n} more {n:finding|findings}.", "另有 {n} 个发现项。"),
     "nothing": (
         "{n} of {expected} ranks analysed, nothing to look at.",
         "已分析 {expected} 张卡中的 {n} 张，无需处理。",

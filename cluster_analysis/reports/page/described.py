@@ -28,18 +28,21 @@ class Shown(Struct, frozen=True):
 
 
 def described_sections(result: AnalysisResult) -> list[Shown]:
-    """Return the tables that have something to say."""
+    """Return the tables that have something to say, without rows of which all is 0 or unknown."""
     found = []
     for file, (title, columns) in _TABLES.items():
         table = result.tables.get(file)
         if table is None or not table.num_rows:
             continue
-        rows = [
-            [show(row[name]) for name, (_, show) in columns.items()]
-            for row in table.slice(0, _MAX_ROWS).to_pylist()
-        ]
+        measured = [name for name, (_, show) in columns.items() if show not in _NAMES]
+        told = [row for row in table.to_pylist() if not measured or any(row[name] for name in measured)]
+        if not told:
+            continue
+        if longest := _LONGEST_FIRST.get(file):
+            told.sort(key=lambda row: -sum(row[name] or 0.0 for name in longest))
+        rows = [[show(row[name]) for name, (_, show) in columns.items()] for row in told[:_MAX_ROWS]]
         heads = [(word, show is not _text) for word, show in columns.values()]
-        n_left = max(0, table.num_rows - _MAX_ROWS)
+        n_left = max(0, len(told) - _MAX_ROWS)
         found.append(Shown(title, f"{title}.note", heads, rows, n_left, f"tables/{file}.parquet"))
     return found
 
@@ -86,6 +89,14 @@ def _members(value: object) -> str:
     return _text(format_number_ranges(value)) if isinstance(value, list) else "–"
 
 
+#: What writes names and counts: a row that has no more than these says nothing.
+_NAMES = (_text, _number, _members)
+#: The columns of time, in which rows are sorted; other tables stay in the order of their ranks.
+_LONGEST_FIRST: Mapping[str, Sequence[str]] = {
+    "kernel_spread": ("max_us",),
+    "communication": ("transfer_us", "wait_us"),
+    "apis": ("total_us",),
+}
 _FIVE = {
     "min_us": ("described.min", _ms),
     "q1_us": ("described.q1", _ms),

@@ -232,7 +232,7 @@ def unknown_reason(document: FindingsDocument) -> Phrase:
     damaged = {one.rank for one in document.problems if one.rank is not None and one.kind not in _NO_DAMAGE}
     if damaged:
         return say("damaged", n=len(damaged))
-    return say("too_little", n=run.ranks, steps=len(run.steps))
+    return say("one_alone" if run.ranks == 1 else "too_little", n=run.ranks, steps=len(run.steps))
 
 
 def _listed(names: Sequence[str], limit: int = 3) -> str:

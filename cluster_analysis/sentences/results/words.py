@@ -164,6 +164,14 @@ def headline(document: FindingsDocument, dictionary: Dictionary) -> Phrase:
     )
 
 
+def page_title(document: FindingsDocument, dictionary: Dictionary) -> Phrase:
+    """Return what a tab of the browser shows: the verdict and the run it is about."""
+    parts = [dictionary.say(f"verdict.{document.verdict}"), dictionary.say("page.title")]
+    if name := wording.plain(document.run.name):
+        parts.insert(1, Phrase(name, name))
+    return Phrase(" · ".join(one.en for one in parts), " · ".join(one.zh for one in parts))
+
+
 def run_phrases(document: FindingsDocument, dictionary: Dictionary) -> tuple[Phrase, ...]:
     """Return what was analysed: ranks, hosts, steps, parallel sizes, sources."""
     run = document.run
@@ -187,7 +195,8 @@ def run_phrases(document: FindingsDocument, dictionary: Dictionary) -> tuple[Phr
 
 def host_phrase(host: HostId, result: AnalysisResult, dictionary: Dictionary) -> Phrase:
     """Return `host 3`, with its address where that may be shown."""
-    return dictionary.say("map.host", host=wording.host_name(host, result).removeprefix("host "))
+    name = wording.host_name(host, result).removeprefix("host ")
+    return dictionary.say("map.host", host=Phrase(name, name.replace(" (", "（").replace(")", "）")))
 
 
 def beside_part(

@@ -18,11 +18,16 @@ class Elements(HTMLParser):
         self.found.append((tag, dict(attrs)))
         self._silent = tag in ("script", "style")
         if self._language == "zh":
-            self.text += dict(attrs).get("data-zh") or ""
+            self.text += _plain(dict(attrs).get("data-zh") or "")
 
     def handle_endtag(self, tag):
         self._silent = False
 
     def handle_data(self, data):
         if not self._silent:
-            self.text += data
+            self.text += _plain(data)
+
+
+def _plain(text: str) -> str:
+    """Return a text with the blanks that keep a number and its unit together as plain ones."""
+    return text.replace("\N{NO-BREAK SPACE}", " ")

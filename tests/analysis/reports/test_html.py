@@ -143,7 +143,8 @@ def test_a_healthy_page_that_lists_a_rank_does_not_say_that_no_rank_is_at_fault(
     work = replace(rank, kind="host_bound", ranks=())
 
     def page_of(*findings):
-        return html.render(replace(result, document=replace(result.document, findings=findings))).decode()
+        page = html.render(replace(result, document=replace(result.document, findings=findings)))
+        return Elements(page.decode()).text
 
     assert "What may cost time is below." in page_of(rank, work)
     assert "rank 5 may cost 12.3 ms of it: see below." in page_of(rank, work)

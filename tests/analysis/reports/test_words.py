@@ -40,6 +40,7 @@ PREFIXES = (
     "described.",
     "lanes.",
     "since.",
+    "chart.",
     *(f"{one}." for one in COMPOSED),
 )
 
@@ -47,9 +48,16 @@ PREFIXES = (
 def sources() -> str:
     texts = [
         ASSETS.joinpath(name).read_text("utf-8")
-        for name in ("report.html.j2", "baseline.html.j2", "described.html.j2", "pictures.html.j2")
+        for name in (
+            "report.html.j2",
+            "baseline.html.j2",
+            "described.html.j2",
+            "pictures.html.j2",
+            "charts.html.j2",
+        )
     ]
     texts += [file.read_text("utf-8") for file in ASSETS.joinpath("js").iterdir()]
+    texts.append(files("cluster_analysis.reports").joinpath("page", "sections.py").read_text("utf-8"))
     code = files("cluster_analysis.sentences.results")
     texts += [code.joinpath(name).read_text("utf-8") for name in ("words.py",)]
     return "\n".join(texts)

@@ -39,52 +39,16 @@ function orderedRanks(run, sort, top, bin, stage) {
 }
 
 function drawBars(run, holder, ranks, bin, zoom) {
-  const width = Math.max(320, holder.clientWidth), height = 304, left = 78, bottom = 46, upper = 12;
-  const { canvas, paint } = canvasFor(holder, width, height, t("ranks.title"));
-  const parts = PARTS.filter((part) => run.metrics[part]);
-  const totals = ranks.map((rank) => parts.reduce((sum, part) => sum + Math.max(0, zero(run.value(part, rank, bin))), 0));
-  const most = totals.reduce((a, b) => Math.max(a, b), 0) * 1.04 || 1;
-  const y = (us) => upper + (1 - us / most) * (height - bottom - upper);
-  paint.strokeStyle = colour("line");
-  paint.textAlign = "right";
-  for (const value of ticks(0, most)) {
-    line(paint, left, Math.round(y(value)) + 0.5, width, Math.round(y(value)) + 0.5);
-    paint.fillStyle = colour("muted");
-    paint.fillText(formatUs(value), left - 10, y(value) + 4);
-  }
-  const pitch = (width - left) / Math.max(1, ranks.length), middle = median(totals);
-  for (const column of pixelColumns(ranks.length, left, width - left)) {
-    const i = mostUnusual(run, ranks, totals, middle, column), rank = ranks[i];
-    const thick = pitch > 4 ? Math.min(40, column.width * 0.82) : column.width;
-    let base = 0;
-    for (const part of parts) {
-      const value = Math.max(0, zero(run.value(part, rank, bin)));
-      if (value <= 0) continue;
-      paint.fillStyle = colour(part === "compute_only" ? "compute" : part === "exposed_only" ? "exposed" : part);
-      paint.fillRect(column.x + (column.width - thick) / 2, y(base + value), thick, y(base) - y(base + value));
-      base += value;
-    }
-    if (run.blamed.has(rank)) markBar(paint, left + (i + 0.5) * pitch, y(base) - 3);
-  }
-  labelBars(paint, ranks, left, pitch, height - bottom + 18);
-  axisTitle(paint, t("axis.rank"), left + (width - left) / 2, height - 8);
-  axisTitle(paint, t("axis.time"), 12, upper + (height - bottom - upper) / 2, true);
-  paint.strokeStyle = colour("ink");
-  paint.lineWidth = 1.5;
-  paint.setLineDash([5, 4]);
-  line(paint, left, y(middle), width, y(middle));
-  paint.setLineDash([]);
-  paint.lineWidth = 1;
-  const index = (x) => Math.max(0, Math.min(ranks.length - 1, Math.floor((x - left) / pitch)));
-  pointer(canvas, {
-    cellAt: (x, py) => (x < left || py > height - bottom || !ranks.length ? null : index(x)),
-    textOf: (i) => barText(run, ranks[i], parts, totals[i], bin),
-    move: (i, dx) => Math.max(0, Math.min(ranks.length - 1, (i ?? -1) + dx)),
-    place: (i) => [left + (i + 0.5) * pitch, y(totals[i])],
-    click: (i) => showPanel("rank", ranks[i], bin < 0 ? null : run.bins[bin][0]),
+  const totals = ranks.map((rank) => stackTotal(run, (part) => run.value(part, rank, bin)));
+  const middle = median(totals);
+  const { frame, parts } = drawStacks(run, holder, {
+    n: ranks.length, valueOf: (part, i) => run.value(part, ranks[i], bin), totals, title: t("ranks.title"), axis: t("axis.rank"),
+    shownOf: (column) => mostUnusual(run, ranks, totals, middle, column), isMarked: (i) => run.blamed.has(ranks[i]),
+    nameOf: (i) => `${ranks[i]}`, textOf: (i) => [run.locator(ranks[i]), run.stageName(ranks[i])],
+    zoom, click: (i) => showPanel("rank", ranks[i], bin < 0 ? null : run.bins[bin][0]),
   });
-  dragRange(canvas, { indexAt: (x) => [index(x), 0], choose: zoom, plot: { left, top: upper, width: width - left, height: height - bottom - upper } });
-  legendBars(holder, parts, middle, ranks.some((rank) => run.blamed.has(rank)));
+  dashedLine(frame, middle);
+  stackLegend(holder, parts, t("ranks.medianline", { value: formatUs(middle) }), ranks.some((rank) => run.blamed.has(rank)));
 }
 
 // Which rank a pixel column shows: one that a finding names, else the one furthest from the median.
@@ -95,39 +59,4 @@ function mostUnusual(run, ranks, totals, middle, { from, to }) {
     if (Math.abs(totals[i] - middle) > Math.abs(totals[best] - middle)) best = i;
   }
   return best;
-}
-
-function markBar(paint, x, y) {
-  paint.fillStyle = colour("degraded");
-  paint.beginPath();
-  paint.moveTo(x, y);
-  paint.lineTo(x - 4.5, y - 7);
-  paint.lineTo(x + 4.5, y - 7);
-  paint.fill();
-}
-
-function labelBars(paint, ranks, left, pitch, y) {
-  paint.fillStyle = colour("muted");
-  paint.textAlign = "center";
-  // Powers of two: hosts and groups begin there.
-  const each = 2 ** Math.max(0, Math.ceil(Math.log2(34 / pitch)));
-  const right = left + ranks.length * pitch;
-  ranks.forEach((rank, i) => {
-    const x = left + (i + 0.5) * pitch, text = `${rank}`;
-    if (i % each === 0 && x + paint.measureText(text).width / 2 <= right) paint.fillText(text, x, y);
-  });
-}
-
-function barText(run, rank, parts, total, bin) {
-  const lines = parts.map((part) => [part, run.value(part, rank, bin)]).filter(([, us]) => us > 0);
-  return [run.locator(rank), run.stageName(rank), `${metricName("total")} ${formatUs(total)}`,
-    ...lines.map(([part, us]) => `${t(`part.${part}`)} ${formatUs(us)}`)].filter(Boolean).join("\n");
-}
-
-function legendBars(holder, parts, middle, isMarked) {
-  holder.querySelector(".legend")?.remove();
-  holder.append(el("div", { class: "legend" },
-    ...parts.map((part) => el("span", {}, el("i", { class: `part-${part}` }), t(`part.${part}`))),
-    el("span", {}, el("i", { class: "line dashed" }), t("ranks.medianline", { value: formatUs(middle) })),
-    isMarked ? el("span", {}, el("i", { class: "triangle" }), t("ranks.marked")) : null));
 }

@@ -2,7 +2,6 @@
 
 function baselineWidget(run) {
   const holder = byId("changes"), choice = byId("baseline-show");
-  if (!holder) return;
   const draw = () => {
     fillChoice(choice);
     const rows = run.changes.filter((change) => choice.value === "all" || change.is_certain || change.what === "step");
@@ -16,7 +15,7 @@ function baselineWidget(run) {
         { name: t("baseline.after"), value: (one) => one.after, cell: (one) => formatMetric(one.metric, one.after), isNumber: true },
         { name: "%", value: (one) => one.change_share, cell: (one) => formatShare(one.change_share), isNumber: true },
         { name: t("baseline.change"), value: (one) => Math.abs(one.change_share), cell: (one) => noiseScale(one, reach), isWide: true },
-        { name: "", value: (one) => Number(one.is_certain), cell: (one) => t(one.is_certain ? "baseline.certain" : "baseline.noise") },
+        { name: t("baseline.sure"), value: (one) => Number(one.is_certain), cell: (one) => t(one.is_certain ? "baseline.certain" : "baseline.noise") },
       ],
     });
   };
@@ -44,7 +43,7 @@ function formatMetric(metric, value) {
   if (metric.endsWith("_gbps")) return formatGbps(value);
   if (metric.endsWith("_bytes")) return formatBytes(value);
   if (metric.endsWith("_ratio")) return `${value.toFixed(2)} ×`;
-  if (metric.endsWith("_share")) return `${(100 * value).toFixed(1)} %`;
+  if (metric.endsWith("_share")) return `${(100 * value).toFixed(1)}\u00a0%`;
   return `${Number(value.toPrecision(4))}`;
 }
 

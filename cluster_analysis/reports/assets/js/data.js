@@ -130,7 +130,7 @@ class Run {
   hostName(host) {
     if (host === null || host === undefined) return t("unknown");
     const address = this.addresses[host];
-    return t("map.host", { host: address ? `${host} (${address})` : host });
+    return t("map.host", { host: address ? `${host}${bracketed(address)}` : host });
   }
 
   // The one way to say where a rank is, as places.py does: "rank 13 = host 2 / device 5".

@@ -39,3 +39,13 @@ function drawOnScreen() {
 function drawRest() {
   while (state.waiting.length) state.waiting.shift().draw();
 }
+
+// What a picture shows as a table, for those who read rather than look; it is made when it is opened.
+// rows() → cells of each row, the first one its name; `open(i)` opens what row i stands for.
+function asTable(holder, { title, heads, rows }) {
+  const old = holder.parentElement.querySelector("details.as-table");
+  const details = el("details", { class: "as-table", open: old?.open }, el("summary", {}, t("chart.astable", { title })));
+  details.addEventListener("toggle", () => { if (details.open && details.children.length === 1) details.append(panelTable(heads, rows())); });
+  old?.remove();
+  holder.after(details);
+}

@@ -87,7 +87,7 @@ function comparedRanks(run, finding) {
 
 function stripLegend() {
   return el("div", { class: "legend" },
-    el("span", {}, el("i", { style: { background: colour("degraded"), borderRadius: "50%" } }), t("finding.this")),
+    el("span", {}, el("i", { style: { background: colour("mark"), borderRadius: "50%" } }), t("finding.this")),
     el("span", {}, el("i", { style: { background: colour("compute"), borderRadius: "50%" } }), t("finding.peerdot")),
     el("span", {}, el("i", { class: "line dashed" }), t("finding.medianline")),
     el("span", {}, el("i", { class: "band" }), t("finding.band")));
@@ -128,15 +128,15 @@ function stepChart(holder, data, name, bin = -1) {
     cursor: { y: false, points: { size: 6 } },
     axes: [{ ...axis, size: 26, label: t("axis.step"), labelSize: 20, labelGap: 0, labelFont: "12px sans-serif", font: "12px sans-serif", incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000] },
            { ...axis, size: 64, values: (_, values) => values.map((value) => formatMs(value)) }],
-    bands: [{ series: [4, 3], fill: () => `${colour("overlapped")}44` }],
-    legend: { show: true, live: true, markers: { width: 0, fill: (_, i) => colour([null, "degraded", "compute", "overlapped", "overlapped"][i] ?? "line") } },
+    bands: data.length > 2 ? [{ series: [4, 3], fill: () => `${colour("overlapped")}44` }] : [],
+    legend: { show: true, live: true, markers: { width: 0, fill: (_, i) => colour([null, "mark", "compute", "overlapped", "overlapped"][i] ?? "line") } },
     series: [
       { label: t("axis.step"), value: (plot, value, _, index) => (shown(index) === null ? t("ranks.allsteps") : `${plot.data[0][shown(index)]}`) },
-      { label: name, stroke: () => colour("degraded"), width: 2, value: written, points: { show: data[0].length < 40, size: 5 } },
+      { label: name, stroke: () => colour("mark"), width: 2, value: written, points: { show: data[0].length < 40, size: 5 } },
       { label: t("finding.medianline"), stroke: () => colour("compute"), width: 2, value: written, points: { show: false } },
       { label: t("finding.band"), stroke: () => colour("overlapped"), width: 1, value: band, points: { show: false } },
       { label: "", stroke: () => colour("overlapped"), width: 1, value: written, points: { show: false } },
-    ],
+    ].slice(0, data.length),
   }, data, holder);
 }
 

@@ -89,7 +89,7 @@ function labelHeat(run, paint, { ranks, left, pitch, rowHeight, y }) {
   paint.textAlign = "right";
   const eachRow = Math.max(1, Math.ceil(14 / rowHeight));
   for (let bin = 0; bin < run.nBins; bin += eachRow) paint.fillText(run.binName(bin), left - 10, (bin + 0.5) * rowHeight + 4);
-  labelBars(paint, ranks, left, pitch, y);
+  labelBars(paint, ranks.length, (i) => `${ranks[i]}`, left, pitch, y);
   // A rank of the finding is marked below its column; colour alone would be lost among a thousand columns.
   ranks.forEach((rank, i) => { if (run.blamed.has(rank)) { paint.fillStyle = colour("degraded"); paint.fillRect(left + (i + 0.5) * pitch - 2, y - 16, 4, 4); } });
 }
@@ -97,7 +97,7 @@ function labelHeat(run, paint, { ranks, left, pitch, rowHeight, y }) {
 function cellText(run, metric, rank, bin) {
   return [run.locator(rank), run.stageName(rank), bin >= 0 ? run.stepsText(bin) : t("ranks.allsteps"),
     `${metricName(metric)} ${formatUs(run.value(metric, rank, bin))}`,
-    `${t("peermedian", { value: formatUs(run.peerMedian(metric, rank, bin)) })} (${formatShare(zero(run.deviation(metric, rank, bin)))})`,
+    `${t("peermedian", { value: formatUs(run.peerMedian(metric, rank, bin)) })}${bracketed(formatShare(zero(run.deviation(metric, rank, bin))))}`,
   ].filter(Boolean).join("\n");
 }
 

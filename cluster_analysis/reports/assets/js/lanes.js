@@ -6,7 +6,6 @@ const LANE_COLOURS = ["surface", "compute", "mid", "exposed"];
 
 function lanesWidget(run) {
   const holder = byId("lanes");
-  if (!holder || !run.lanes) return;
   const { ranks } = run.lanes, nCells = run.columns["lanes.cells"].length / ranks.length;
   const draw = () => {
     const rows = chosenRange("lanes-ranks", ranks.length) ?? [0, ranks.length];
@@ -112,7 +111,7 @@ function laneText(run, rank, row, cell, nCells) {
   for (const kind of own) counts[kind]++;
   return [run.locator(rank), run.stageName(rank),
     `${formatUs((cell + 0.5) * run.lanes.cell_us)}: ${t(`lanes.${LANE_KINDS[own[cell]]}`)}`,
-    ...[1, 2, 3].map((kind) => t("lanes.share", { part: t(`lanes.${LANE_KINDS[kind]}`), share: `${((100 * counts[kind]) / nCells).toFixed(0)} %` })),
+    ...[1, 2, 3].map((kind) => t("lanes.share", { part: t(`lanes.${LANE_KINDS[kind]}`), share: `${((100 * counts[kind]) / nCells).toFixed(0)}\u00a0%` })),
   ].filter(Boolean).join("\n");
 }
 

@@ -1,5 +1,11 @@
 // Start: unpack the data, draw everything, answer to switches, links, keys and printing.
 
+// What draws the part of the page with that id; a page has only the parts that its data can fill.
+const WIDGETS = {
+  lanes: lanesWidget, trend: trendWidget, bars: barsWidget, heat: heatWidget, map: mapWidget, matrix: matrixWidget,
+  groups: groupsWidget, operators: operatorsWidget, "stage-bars": stagesWidget, changes: baselineWidget, panel: panelWidget, search: searchWidget,
+};
+
 async function start() {
   root.classList.remove("no-script");
   const wanted = matchMedia("(prefers-color-scheme: dark)");
@@ -16,7 +22,7 @@ async function start() {
   state.words = data.header.words;
   const run = new Run(data);
   readAddress();
-  for (const widget of [lanesWidget, barsWidget, heatWidget, mapWidget, matrixWidget, tablesWidgets, baselineWidget, panelWidget, searchWidget]) widget(run);
+  for (const [id, widget] of Object.entries(WIDGETS)) if (byId(id)) widget(run);
   setLanguage(stored("cluster-report-language") ?? (navigator.language.startsWith("zh") ? "zh" : "en"));
   const drawn = drawFirst();
   keepOpenFindings(run);

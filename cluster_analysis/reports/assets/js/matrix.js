@@ -233,7 +233,7 @@ function drawSlowLinks(run, filter) {
       { name: `${t("matrix.src")} → ${t("matrix.dst")}`, value: (i) => link.src[i], cell: (i) => `${run.locator(link.src[i])} → ${run.locator(link.dst[i])}` },
       { name: t("matrix.transport"), value: (i) => run.transports[link.transport[i]] },
       { name: t("matrix.op"), value: (i) => run.opTypes[link.op[i]] },
-      { name: t("matrix.bandwidth"), value: (i) => link.gbps[i], cell: (i) => `${formatGbps(link.gbps[i])} (${t("matrix.class", { gbps: formatGbps(link.class_gbps[i]) })})`, isNumber: true },
+      { name: t("matrix.bandwidth"), value: (i) => link.gbps[i], cell: (i) => `${formatGbps(link.gbps[i])}${bracketed(t("matrix.class", { gbps: formatGbps(link.class_gbps[i]) }))}`, isNumber: true },
       { name: t("matrix.size"), value: (i) => link.size[i], cell: (i) => formatBytes(link.size[i]), isNumber: true },
       { name: t("matrix.excess"), value: (i) => link.excess[i], cell: (i) => formatShare(link.excess[i]), isNumber: true },
     ],

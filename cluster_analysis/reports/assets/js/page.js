@@ -6,8 +6,14 @@ const state = { language: "en", words: {}, redraws: [], waiting: [] };
 function t(key, values = {}) {
   const entry = state.words[key];
   const text = entry ? entry[state.language === "zh" ? 1 : 0] : key;
-  return text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
+  return keptTogether(text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? ""));
 }
+
+// The same as in templates.py: no line ends between a number and its unit.
+const keptTogether = (text) => text.replace(/(?<=\d) (?=(?:[µm]?s|[kKMG]i?B|[GM]B\/s|GiB|MHz|%|×)(?![A-Za-z])|[张台步个项条])/g, "\u00a0");
+
+// Brackets are as wide as the language's letters.
+const bracketed = (text) => (state.language === "zh" ? `（${text}）` : ` (${text})`);
 
 const has = (key) => key in state.words;
 const metricName = (metric) => (has(`metric.${metric}`) ? t(`metric.${metric}`) : metric.replaceAll("_", " "));
@@ -16,25 +22,25 @@ const metricName = (metric) => (has(`metric.${metric}`) ? t(`metric.${metric}`) 
 function formatMs(ms) {
   const size = Math.abs(ms);
   if (Number.isNaN(ms)) return t("heat.missing");
-  if (size >= 10000) return `${(ms / 1000).toFixed(1)} s`;
-  if (size >= 1000) return `${(ms / 1000).toFixed(2)} s`;
-  if (size >= 100) return `${ms.toFixed(0)} ms`;
-  if (size === 0) return "0 ms";
-  if (size >= 1) return `${ms.toFixed(1)} ms`;
-  return `${(ms * 1000).toFixed(0)} µs`;
+  if (size >= 10000) return `${(ms / 1000).toFixed(1)}\u00a0s`;
+  if (size >= 1000) return `${(ms / 1000).toFixed(2)}\u00a0s`;
+  if (size >= 100) return `${ms.toFixed(0)}\u00a0ms`;
+  if (size === 0) return "0\u00a0ms";
+  if (size >= 1) return `${ms.toFixed(1)}\u00a0ms`;
+  return `${(ms * 1000).toFixed(0)}\u00a0µs`;
 }
 const formatUs = (us) => formatMs(us / 1000);
-const formatGbps = (gbps) => (Number.isNaN(gbps) ? "–" : `${gbps.toPrecision(3)} GB/s`);
+const formatGbps = (gbps) => (Number.isNaN(gbps) ? "–" : `${gbps.toPrecision(3)}\u00a0GB/s`);
 function formatShare(share) {
   const text = Math.abs(100 * share).toFixed(Math.abs(share) < 0.1 ? 1 : 0);
-  return `${Number(text) === 0 ? "±" : share > 0 ? "+" : "−"}${text} %`;
+  return `${Number(text) === 0 ? "±" : share > 0 ? "+" : "−"}${text}\u00a0%`;
 }
 
 function formatBytes(bytes) {
-  if (!(bytes > 0)) return "0 MB";
+  if (!(bytes > 0)) return "0\u00a0MB";
   const units = ["B", "kB", "MB", "GB", "TB"];
   const power = Math.min(units.length - 1, Math.floor(Math.log10(bytes) / 3));
-  return `${(bytes / 1000 ** power).toPrecision(3)} ${units[power]}`;
+  return `${(bytes / 1000 ** power).toPrecision(3)}\u00a0${units[power]}`;
 }
 
 // 0-7,12 as in cluster_run.ids.

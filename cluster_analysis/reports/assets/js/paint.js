@@ -78,6 +78,7 @@ function scaleLegend(scale, format, words = ["", ""], missing = t("heat.missing"
 // Mouse and arrow keys over a canvas. cellAt(x, y) → cell or null; textOf(cell) → tooltip;
 // move(cell, dx, dy) → neighbouring cell; place(cell) → [x, y]; click(cell).
 function pointer(canvas, { cellAt, textOf, move, place, click }) {
+  hint(canvas, { click: Boolean(click), keys: Boolean(move), drag: false });
   canvas.handlers?.abort();
   canvas.handlers = new AbortController();
   const signal = canvas.handlers.signal;
@@ -89,6 +90,7 @@ function pointer(canvas, { cellAt, textOf, move, place, click }) {
   canvas.addEventListener("mousemove", (event) => {
     const cell = at(event);
     canvas.classList.toggle("pointed", cell !== null);
+    canvas.classList.toggle("opens", cell !== null && Boolean(click));
     tip(cell === null ? "" : textOf(cell), event.clientX, event.clientY);
   }, { signal });
   canvas.addEventListener("mouseleave", () => tip(""), { signal });
@@ -112,9 +114,20 @@ function pointer(canvas, { cellAt, textOf, move, place, click }) {
   }, { signal });
 }
 
+// What a picture answers to, below it in words.
+function hint(canvas, answers) {
+  Object.assign(canvas.answers ??= {}, answers);
+  const own = ["click", "drag", "keys"].filter((one) => canvas.answers[one]).map((one) => t(`chart.${one}`));
+  if (!canvas.closest("section")) return;
+  let below = canvas.nextElementSibling;
+  if (!below?.classList.contains("hint")) { below = el("p", { class: "hint" }); canvas.after(below); }
+  below.textContent = own.join(" · ");
+}
+
 // Drag over a canvas chooses a range of its x axis, or of both axes; what is chosen is drawn meanwhile.
 // indexAt(x, y) → [column, row]; choose([from, to], [from, to]) with ends that are not included.
 function dragRange(canvas, { indexAt, choose: chosenCells, isBoth = false, plot }) {
+  hint(canvas, { drag: true });
   canvas.dragging?.abort();
   canvas.dragging = new AbortController();
   const signal = canvas.dragging.signal;

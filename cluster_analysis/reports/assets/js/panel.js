@@ -13,7 +13,14 @@ function closePanel() {
   choose("step", null);
   choose("show", null);
   drawPanel();
-  panelState.opener?.focus?.({ preventScroll: true });
+  focusAgain(panelState.opener);
+}
+
+// Give back the focus: a table that was drawn anew has the same row, but another element.
+function focusAgain(opener) {
+  const { opens } = opener?.dataset ?? {};
+  const same = opener?.isConnected ? opener : opens ? document.querySelector(`main [data-opens="${CSS.escape(opens)}"]`) : null;
+  same?.focus({ preventScroll: true });
 }
 
 const panelState = { run: null, opener: null };
@@ -24,16 +31,18 @@ function panelWidget(run) {
   document.addEventListener("keydown", (event) => { if (event.key === "Escape" && !byId("panel").hidden && !event.defaultPrevented) closePanel(); });
 }
 
+const mainWidth = () => document.querySelector("main").clientWidth;
+
 function drawPanel(isNew = false) {
   const run = panelState.run, panel = byId("panel"), [kind, ...rest] = (chosen("show") ?? "").split(":");
   const found = PANELS[kind]?.(run, rest.join(":")) ?? null;
   tip("");
-  const wide = byId("bars").clientWidth;
+  const wide = mainWidth();
   root.classList.toggle("with-panel", found !== null);
   panel.hidden = found === null;
   if (!found) {
     panel.replaceChildren();
-    if (byId("bars").clientWidth !== wide) redraw();
+    if (mainWidth() !== wide) redraw();
     return;
   }
   if (isNew && !panel.contains(document.activeElement)) panelState.opener = document.activeElement;
@@ -46,18 +55,18 @@ function drawPanel(isNew = false) {
     ...found.parts.filter(Boolean));
   found.after?.();
   // On a wide screen the page moves aside.
-  if (byId("bars").clientWidth !== wide) state.redraws.filter((widget) => widget.element !== panel).forEach((widget) => widget.draw());
+  if (mainWidth() !== wide) state.redraws.filter((widget) => widget.element !== panel).forEach((widget) => widget.draw());
   if (!isNew) return;
   panel.scrollTop = 0;
   panel.querySelector("h2").focus({ preventScroll: true });
 }
 
 const panelPart = (title, ...children) => el("section", {}, el("h3", {}, title), ...children);
-const opens = (text, kind, id) => el("button", { type: "button", class: "link", onclick: () => showPanel(kind, id) }, text);
+const opens = (text, kind, id) => el("button", { type: "button", class: "link", "data-opens": `${kind}:${id}`, onclick: () => showPanel(kind, id) }, text);
 
-// rows of cells; the first cell is text, the others numbers.
+// rows of cells; the first cell is text, the others numbers. What may scroll can be reached by key.
 function panelTable(heads, rows) {
-  return el("div", { class: "table" }, el("table", {},
+  return el("div", { class: "table", tabindex: 0, role: "group", "aria-label": heads.filter(Boolean).join(", ") }, el("table", {},
     el("thead", {}, el("tr", {}, ...heads.map((head, i) => el("th", { class: i ? "n" : null }, head)))),
     el("tbody", {}, ...rows.map((cells) => el("tr", {}, ...cells.map((cell, i) => el("td", { class: i ? "n" : null }, cell)))))));
 }

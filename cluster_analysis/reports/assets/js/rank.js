@@ -30,17 +30,22 @@ function parallelPlace(run, rank) {
 
 function partsTable(run, rank, bin) {
   const metrics = ["total", ...PARTS, "wait", "transfer", "gap"].filter((one) => run.metrics[one] && !Number.isNaN(run.value(one, rank, bin)));
-  return panelTable([bin < 0 ? t("panel.mean") : run.stepsText(bin), t("panel.this"), t("finding.medianline"), t("panel.beside")],
-    metrics.map((metric) => [metricName(metric), formatUs(run.value(metric, rank, bin)), formatUs(run.peerMedian(metric, rank, bin)),
-      el("span", { class: isFar(run, metric, rank, bin) ? "is-far" : null }, besidePeers(run.value(metric, rank, bin), run.peerMedian(metric, rank, bin)))]));
+  const beside = (metric) => [formatUs(run.peerMedian(metric, rank, bin)),
+    el("span", { class: isFar(run, metric, rank, bin) ? "is-far" : null }, besidePeers(run.value(metric, rank, bin), run.peerMedian(metric, rank, bin)))];
+  return panelTable([bin < 0 ? t("panel.mean") : run.stepsText(bin), t("panel.this"), ...besideHeads(run, rank)],
+    metrics.map((metric) => [metricName(metric), formatUs(run.value(metric, rank, bin)), ...(hasPeers(run, rank) ? beside(metric) : [])]));
 }
 
+// A rank alone is its own median: nothing stands beside it.
+const hasPeers = (run, rank) => run.peers(rank).length > 1;
+const besideHeads = (run, rank) => (hasPeers(run, rank) ? [t("finding.medianline"), t("panel.beside")] : []);
+
 // What a rank does itself; its waiting is what others make it wait.
-// Far is what step_time.py calls far: above a tenth of the part and half a percent of the step.
+// Far is what step_time.py calls far, on a page that is not healthy: above a tenth of the part and half a percent of the step.
 const OWN_METRICS = ["total", "compute_only", "overlapped", "free", "preparing", "gap"];
 function isFar(run, metric, rank, bin) {
   const middle = run.peerMedian(metric, rank, bin), more = run.value(metric, rank, bin) - middle;
-  return OWN_METRICS.includes(metric) && more > 0.1 * middle && more > 0.005 * run.peerMedian("total", rank, bin);
+  return run.document.verdict !== "healthy" && OWN_METRICS.includes(metric) && more > 0.1 * middle && more > 0.005 * run.peerMedian("total", rank, bin);
 }
 
 const besidePeers = (value, middle) => (middle > 0 ? formatShare(value / middle - 1) : "–");
@@ -50,7 +55,7 @@ function rankSteps(run, rank, metric, bin, holder) {
   const ms = (value) => (Number.isNaN(value) ? null : value / 1000);
   const ofPeers = bins.map((one) => sorted(peers.map((peer) => run.value(metric, peer, one))));
   const data = [run.bins.map((steps) => steps[0]), bins.map((one) => ms(run.value(metric, rank, one))),
-    ...[0.5, 0.1, 0.9].map((share) => ofPeers.map((values) => ms(quantile(values, share))))];
+    ...(peers.length ? [0.5, 0.1, 0.9] : []).map((share) => ofPeers.map((values) => ms(quantile(values, share))))];
   stepChart(holder, data, t("rank", { rank }), bin);
 }
 
@@ -78,8 +83,8 @@ function kernelsPart(run, rank) {
   const kinds = run.kernelKinds.map((kind, number) => [kind, number, run.kernel(rank, number)]).filter(([, , us]) => us > 0);
   if (!kinds.length) return null;
   kinds.sort((a, b) => b[2] - a[2]);
-  return panelPart(t("panel.kernels"), panelTable([t("ops.op"), t("panel.astep"), t("panel.beside")],
-    kinds.slice(0, MAX_ROWS).map(([kind, number, us]) => [opens(kind, "operator", kind), formatUs(us), besideKernel(run, rank, number)])));
+  return panelPart(t("panel.kernels"), panelTable([t("ops.op"), t("panel.astep"), ...besideHeads(run, rank).slice(1)],
+    kinds.slice(0, MAX_ROWS).map(([kind, number, us]) => [opens(kind, "operator", kind), formatUs(us), ...(hasPeers(run, rank) ? [besideKernel(run, rank, number)] : [])])));
 }
 
 function besideKernel(run, rank, number) {
@@ -96,6 +101,6 @@ function memoryPart(run, rank) {
   const peak = (i) => (Number.isNaN(of("reserved")[i]) ? "allocated" : "reserved");
   rows.sort((a, b) => zero(of(peak(b))[b]) - zero(of(peak(a))[a]));
   const shown = (name, i) => (Number.isNaN(of(name)[i]) ? "–" : formatBytes(of(name)[i]));
-  return panelPart(t("panel.memory"), panelTable([t("panel.component"), t("panel.peak"), t("finding.medianline"), t("panel.capacity")],
-    rows.slice(0, MAX_ROWS).map((i) => [run.memoryComponents[of("component")[i]], shown(peak(i), i), ...["peers_median", "capacity"].map((name) => shown(name, i))])));
+  return panelPart(t("panel.memory"), panelTable([t("panel.component"), t("panel.peak"), ...besideHeads(run, rank).slice(0, 1), t("panel.capacity")],
+    rows.slice(0, MAX_ROWS).map((i) => [run.memoryComponents[of("component")[i]], shown(peak(i), i), ...(hasPeers(run, rank) ? ["peers_median", "capacity"] : ["capacity"]).map((name) => shown(name, i))])));
 }

@@ -1,12 +1,13 @@
-// Search: ranks, hosts, devices, links, groups, operators and findings by any words of their names. "/" goes there.
+// Search: ranks, hosts, devices, steps, links, groups, operators and findings by any words of their names. "/" goes there.
 
 const MAX_FOUND = 12;
 
 function searchWidget(run) {
   const box = byId("search"), list = byId("found");
-  let index = null, found = [], at = -1, language = "";
+  let index = null, found = [], at = -1, language = "", before = null;
   const close = () => { list.hidden = true; box.setAttribute("aria-expanded", "false"); box.removeAttribute("aria-activedescendant"); };
-  const go = (one) => { close(); box.value = ""; box.blur(); one.go(); };
+  // The panel gives the focus back to the box when it closes.
+  const go = (one) => { close(); box.value = ""; one.go(); if (document.activeElement === box && one.isPlace) box.blur(); };
   const mark = () => [...list.children].forEach((item, i) => {
     item.setAttribute("aria-selected", i === at);
     if (i === at) { box.setAttribute("aria-activedescendant", item.id); item.scrollIntoView({ block: "nearest" }); }
@@ -30,11 +31,12 @@ function searchWidget(run) {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (by && found.length) { event.preventDefault(); at = (at + by + found.length) % found.length; mark(); }
     if (event.key === "Enter" && found[at]) { event.preventDefault(); go(found[at]); }
-    if (event.key === "Escape") { event.preventDefault(); box.value = ""; close(); box.blur(); }
+    if (event.key === "Escape") { event.preventDefault(); box.value = ""; close(); box.blur(); focusAgain(before); }
   });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.target.matches("input, select, textarea")) return;
     event.preventDefault();
+    before = document.activeElement;
     box.focus();
     box.select();
   });
@@ -57,7 +59,8 @@ function searchIndex(run) {
   const groups = run.groups.map((group) => entry(groupName(group, group.group), "group", panel("group", group.group), `${group.group} ${group.name} ${group.role} group`));
   const kinds = [...new Set([...run.operators.map((one) => one.op_type), ...run.kernelKinds])];
   const operators = kinds.map((kind) => entry(kind, "operator", panel("operator", kind), "operator kernel"));
-  return [...findings, ...hosts, ...ranks, ...operators, ...groups];
+  const steps = run.bins.map((numbers, bin) => entry(run.stepsText(bin), "step", () => showStep(numbers[0]), `step ${numbers[0]}`, numbers.join(" ")));
+  return [...findings, ...hosts, ...ranks, ...steps, ...operators, ...groups];
 }
 
 // All words must be there; a number only as a whole number. Names that begin so come first.
@@ -68,8 +71,8 @@ function search(run, index, text) {
   const test = asked.map((word) => (/^\d+$/.test(word) ? new RegExp(`(?<!\\d)${word}(?!\\d)`) : { test: (words) => words.includes(word) }));
   const found = index.filter((one) => test.every((each) => each.test(one.words)));
   // A number alone is most likely a rank; what is named exactly stands first.
-  const numbers = asked.filter((word) => /^\d+$/.test(word)), isHost = asked.includes("host") || asked.includes("主机");
-  const isExact = (one) => Number(numbers.length === 1 && one.id === `${isHost ? "host" : "rank"} ${numbers[0]}`);
+  const numbers = asked.filter((word) => /^\d+$/.test(word)), kind = [["host", "主机"], ["step", "步"]].find((names) => names.some((name) => asked.includes(name)))?.[0] ?? "rank";
+  const isExact = (one) => Number(numbers.length === 1 && one.id === `${kind} ${numbers[0]}`);
   found.sort((a, b) => isExact(b) - isExact(a));
   return [...links.map((id) => ({ name: id.split(">").map((rank) => run.locator(Number(rank))).join(" → "), kind: t("search.link"), go: () => showPanel("link", id) })), ...found].slice(0, MAX_FOUND);
 }

@@ -44,7 +44,7 @@ function drawStrip(holder, { dots, format, label, open = null, height = 110 }) {
 function labelNamed(paint, named, width) {
   paint.textAlign = "center";
   for (const one of named) {
-    paint.fillStyle = colour("degraded");
+    paint.fillStyle = colour("mark");
     circle(paint, one.x, one.y, 5.5);
   }
   if (named.length && named.length <= 3) {

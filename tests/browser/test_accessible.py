@@ -1,0 +1,44 @@
+"""Pages held against the rules of axe-core: English on a wide screen, Chinese on a phone's."""
+
+from functools import cache
+from importlib import resources
+
+import pytest
+
+from cluster_analysis.reports import html
+from tests.analysis.reports import builder
+from tests.browser import pages
+from tests.browser.acting import open_every_finding
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+PAGES = {
+    "healthy": lambda: html.render(builder.healthy()),
+    "faulty": pages.degraded,
+    "unknown": lambda: html.render(builder.unknown()),
+    "one-rank": lambda: html.render(builder.healthy(builder.Job(1, 1, 1, 3))),
+    "before-and-after": lambda: html.render(builder.degraded(), builder.comparison()),
+    "1024-ranks": lambda: pages.degraded(1024),
+}
+
+
+@cache
+def axe() -> str:
+    """Return axe-core, as a wheel brings it."""
+    pytest.importorskip("axe_playwright_python", reason="axe is not installed: pip install '.[dev]'")
+    return resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+
+
+@pytest.mark.parametrize(("language", "width"), [("en-GB", 1280), ("zh-CN", 400)])
+@pytest.mark.parametrize("name", PAGES)
+def test_no_page_breaks_a_rule_of_axe(viewer, name, language, width):
+    page = viewer.open(PAGES[name](), locale=language, viewport={"width": width, "height": 900})
+    open_every_finding(page)
+    page.locator("details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
+    # As the browser's own tools do: by its debugger, which the page's content security policy leaves alone.
+    page.evaluate(axe())
+    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+
+    broken = {one["id"]: [node["html"] for node in one["nodes"]] for one in found["violations"]}
+    assert found["passes"]
+    assert broken == {}

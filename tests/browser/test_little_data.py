@@ -1,0 +1,97 @@
+"""A page shows what its data can show, and says why the rest is not there."""
+
+import pytest
+
+from cluster_analysis.reports import html
+from tests.analysis.copies import replace
+from tests.analysis.reports import builder
+from tests.browser.acting import expect, wait_for_tip, wait_until_painted
+from tests.browser.conftest import SCREENSHOTS
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+
+def one_rank(n_steps: int = 5):
+    """A job of one rank, of which nothing was matched."""
+    result = builder.healthy(builder.Job(1, 1, 1, n_steps))
+    tables = {
+        name: table.slice(0, 0) if name in ("links", "matched") else table
+        for name, table in result.tables.items()
+    }
+    document = replace(result.document, verdict="unknown")
+    return replace(result, document=document, tables=tables)
+
+
+def test_the_page_of_one_rank_draws_its_steps_and_no_chart_that_compares_ranks(viewer):
+    page = viewer.open(html.render(one_rank()))
+
+    wait_until_painted(page, "#trend canvas")
+    assert page.locator(".chart").evaluate_all("all => all.map((one) => one.id)") == ["trend"]
+    expect(page.locator("#absent")).to_contain_text("One rank was read")
+    expect(page.locator("#absent li", has_text="One rank was read")).to_contain_text("Rank by rank")
+    expect(page.locator("main")).not_to_contain_text("median of peers")
+    assert page.locator(".bar nav a").evaluate_all(
+        "all => all.every((one) => document.querySelector(one.hash))"
+    )
+    page.screenshot(path=SCREENSHOTS / "one-rank.png", full_page=True)
+
+
+def test_the_panel_of_a_rank_alone_holds_it_against_nobody(viewer):
+    page = viewer.open(html.render(one_rank()))
+    page.keyboard.press("/")
+    page.keyboard.type("rank 0")
+    page.keyboard.press("Enter")
+
+    expect(page.locator("#panel h2")).to_contain_text("rank 0")
+    expect(page.locator("#panel")).to_contain_text("Computing")
+    expect(page.locator("#panel")).not_to_contain_text("median of peers")
+    page.keyboard.press("Escape")
+    expect(page.locator("#search")).to_be_focused()
+
+
+def test_a_page_of_many_ranks_leaves_nothing_out(viewer):
+    page = viewer.open(html.render(builder.degraded()))
+
+    expect(page.locator("#absent li")).to_have_count(1)  # no lanes: the tables are made by hand
+    expect(page.locator("#absent")).to_contain_text("One step as lanes")
+
+
+def test_steps_stand_beside_each_other_and_one_is_found_by_its_number(viewer):
+    page = viewer.open(html.render(builder.degraded()))
+    page.locator("#trend canvas").focus()
+    page.keyboard.press("ArrowRight")
+    wait_for_tip(page, "step 10\n")
+
+    page.keyboard.press("/")
+    page.keyboard.type("step 13")
+    expect(page.locator("#found li").first).to_contain_text("step 13")
+    page.keyboard.press("Enter")
+    expect(page.locator("#bars-step")).to_have_value("13")
+
+
+def test_a_picture_is_a_table_as_well(viewer):
+    page = viewer.open(html.render(builder.degraded()))
+    page.locator("#trend-section .as-table summary").click()
+
+    rows = page.locator("#trend-section .as-table tbody tr")
+    expect(rows).to_have_count(6)
+    expect(rows.first).to_contain_text("10")
+    expect(rows.first).to_contain_text("283 ms")
+
+
+@pytest.mark.parametrize("language", ["en-GB", "zh-CN"])
+def test_the_title_names_verdict_and_run_in_the_language_of_the_page(viewer, language):
+    page = viewer.open(html.render(builder.degraded()), locale=language)
+
+    verdict, name = page.title().split(" · ")[:2]
+    assert (verdict, name) == ("性能劣化" if language == "zh-CN" else "Degraded", "run1")
+
+
+def test_a_healthy_page_paints_no_rank_in_the_colour_of_a_fault(viewer):
+    page = viewer.open(html.render(builder.healthy()))
+    for rank in (0, 17):
+        page.evaluate(
+            f"history.replaceState(null, '', '#show=rank:{rank}'); dispatchEvent(new Event('popstate'))"
+        )
+        expect(page.locator("#panel")).to_be_visible()
+        expect(page.locator(".is-far")).to_have_count(0)
