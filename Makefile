@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-of-servers test-of-the-rest test-fast lint format bench bench-collect bench-columns bench-decode bench-detection bench-large bench-report bench-scale fuzz gold bundle release picture clean
+.PHONY: help setup demo test test-of-servers test-of-the-rest test-fast lint format bench bench-collect bench-columns bench-decode bench-detection bench-large bench-report bench-scale docs fuzz gold bundle release picture clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  +##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 20
@@ -53,8 +53,12 @@ gold: setup      ## renew the gold files; read the difference before you commit 
 	RENEW_GOLD=1 $(BIN)/pytest -q tests/analysis/reports
 	$(BIN)/python -m tools.renew_readme
 	$(BIN)/python -m tools.renew_completions
+	$(BIN)/python -m tools.renew_commands
 	$(BIN)/python -m tools.renew_fields
 	$(BIN)/python -m tools.renew_packages
+
+docs: setup      ## the site of the documents, strictly and without network: build/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 fuzz: setup      ## hostile texts for the compiled reader, under sanitizers; FUZZ_S=3600 for an hour
 	@$(BIN)/python -m tools.fuzz $(or $(FUZZ_S),60)

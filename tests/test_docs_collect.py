@@ -1,7 +1,4 @@
-"""docs/collecting.md says what the code does: options, exit codes, inventory keys, examples.
-
-`python -m tests.test_docs_collect` renews the help text in it.
-"""
+"""docs/collecting.md says what the code does: options, exit codes, inventory keys, examples."""
 
 from __future__ import annotations
 
@@ -21,7 +18,6 @@ from cluster_collect.show.json_result import SCHEMA
 from cluster_run.errors import ExitCode
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "collecting.md"
-_HELP = re.compile(r"(<!-- help begins -->\n```\n).*?(```\n<!-- help ends -->)", re.DOTALL)
 
 
 @pytest.fixture(name="text")
@@ -38,18 +34,6 @@ def rows(text: str, *head: str) -> list[list[str]]:
             break
         table.append([cell.strip() for cell in line.strip("|").split("|")])
     return table
-
-
-def words(text: str) -> list[str]:
-    """Return the words of a help text: how argparse breaks lines differs between versions."""
-    return text.replace("optional arguments:", "options:").split()
-
-
-def test_the_help_text_is_that_of_the_command(text: str) -> None:
-    match = _HELP.search(text)
-    assert match is not None
-    shown = match[0].removeprefix(match[1]).removesuffix(match[2])
-    assert words(shown) == words(make_parser().format_help())
 
 
 def test_the_exit_codes_are_those_of_the_help_and_of_the_code(text: str) -> None:
@@ -106,9 +90,3 @@ def test_limits_and_schemas_are_those_of_the_code(text: str) -> None:
 def test_links_lead_somewhere(text: str) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", text):
         assert (DOCUMENT.parent / target).exists(), target
-
-
-if __name__ == "__main__":
-    help_text = make_parser().format_help()
-    renewed = _HELP.sub(lambda match: match[1] + help_text + match[2], DOCUMENT.read_text())
-    DOCUMENT.write_text(renewed)

@@ -15,20 +15,31 @@ from cluster_run.facts import FindingFact
 from cluster_run.findings import CRITICAL_COST_SHARE, WARNING_COST_SHARE, Cause, Pattern
 from cluster_run.kinds import FaultKind, WorkloadKind
 
-DOCUMENT = (Path(__file__).parents[1] / "docs" / "findings.md").read_text("utf-8")
-ENTRIES = dict(re.findall(r"^## (\w+)\n(.*?)(?=^#|\Z)", DOCUMENT, re.MULTILINE | re.DOTALL))
+DOCS = Path(__file__).parents[1] / "docs"
+DOCUMENT = (DOCS / "findings.md").read_text("utf-8")
+ENTRY = re.compile(r"^## (\w+)\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
+ENTRIES = dict(ENTRY.findall(DOCUMENT))
+CHINESE = dict(ENTRY.findall((DOCS / "zh" / "findings.md").read_text("utf-8")))
 KINDS = (*get_args(FaultKind), *get_args(WorkloadKind))
 
 
-def said_by(templates: Iterable[Template], sentence: str) -> list[str]:
-    """The English templates that a sentence, or its beginning, is made of."""
-    escaped = ((english, re.escape(english)) for english, _ in templates)
-    patterns = ((english, re.sub(r"\\\{.*?\\\}", ".*", pattern)) for english, pattern in escaped)
-    return [english for english, pattern in patterns if re.match(pattern, sentence, re.IGNORECASE)]
+def said_by(templates: Iterable[Template], sentence: str, language: int = 0) -> list[str]:
+    """The templates of a language that a sentence, or its beginning, is made of."""
+    escaped = ((words[language], re.escape(words[language])) for words in templates)
+    patterns = ((text, re.sub(r"\\\{.*?\\\}", ".*", pattern)) for text, pattern in escaped)
+    return [text for text, pattern in patterns if re.match(pattern, sentence, re.IGNORECASE)]
 
 
 def test_every_kind_of_finding_has_an_entry_and_there_is_no_other() -> None:
     assert set(ENTRIES) == set(KINDS)
+    assert list(CHINESE) == list(ENTRIES)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_chinese_entry_advises_what_a_report_says(kind: str) -> None:
+    advised = re.findall(r"\*\*下一步：\*\* (.+)$", CHINESE[kind], re.MULTILINE)
+    assert advised
+    assert [one for one in advised if not said_by(checks.CHECKS.values(), one, 1)] == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

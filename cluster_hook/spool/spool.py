@@ -55,7 +55,7 @@ class Spool:
                 commands run in anybody's name.
         """
         if not self.root.is_dir():
-            raise InputError(f"{self.root}: there is no such spool", "make it as docs/hooks.md says")
+            raise InputError(f"{self.root}: there is no such spool", "docs/hooks-reference.md says how")
         for area in _AREAS:
             (self.root / area).mkdir(mode=0o700, exist_ok=True)
         self.refuse_public()

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Starts the drain for sites without systemd, as cluster-hook-drain.service does: with the environment of
 # /etc/cluster-hook.env, behind everything else, and each process with half of the memory at most.
-# Installed as /etc/slurm/cluster-hook-drain.sh; see docs/hooks.md.
+# Installed as /etc/slurm/cluster-hook-drain.sh; see docs/hooks-reference.md.
 settings=${1:-/etc/cluster-hook.env}
 program=${2:-/opt/cluster-profiler/bin/cluster-hook}
 

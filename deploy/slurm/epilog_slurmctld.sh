@@ -3,7 +3,7 @@
 #
 # slurmctld runs this as SlurmUser at the end of every job and holds the job in COMPLETING until it returns, so
 # it calls no Slurm command, opens no connection, waits some seconds at most and always ends with 0. Jobs ask with
-# sbatch --comment=profile_dir=DIR. The spool must be on a local disk, and exist: see docs/hooks.md.
+# sbatch --comment=profile_dir=DIR. The spool must be on a local disk, and exist: see docs/hooks-reference.md.
 PATH=/usr/bin:/bin
 SPOOL=${CLUSTER_HOOK_SPOOL:-/var/spool/cluster-hook}
 exec </dev/null >/dev/null 2>&1 # what is left behind holds nothing of slurmctld's

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the epilog and its spool on the host of slurmctld. Run as root; undone as docs/hooks.md says.
+# Installs the epilog and its spool on the host of slurmctld. Run as root; undone as docs/hooks-reference.md says.
 #   install_epilog.sh [SLURM_USER]
 set -eu
 slurm_user=${1:-slurm}

@@ -182,7 +182,7 @@ def test_a_mistake_is_one_line_and_no_traceback(tmp_path: Path) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
     assert ended.returncode == 1
     assert len(ended.stderr.splitlines()) == 1
-    assert "docs/hooks.md" in ended.stderr
+    assert "docs/hooks-reference.md" in ended.stderr
 
 
 def test_a_webhook_file_that_is_missing_is_said_before_anything_is_submitted(

@@ -1,4 +1,4 @@
-"""The examples of docs/hooks.md, run as they stand there, by somebody who has nothing but them."""
+"""The examples of docs/hooks*.md, run as they stand there, by somebody who has nothing but them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from tests.slurm.lab import SlurmLab
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(170)]
 
-_BLOCKS = re.findall(
-    r"^```sh\n(.*?)^```$", (REPOSITORY / "docs" / "hooks.md").read_text(), re.MULTILINE | re.DOTALL
-)
+_TEXT = "\n".join((REPOSITORY / "docs" / name).read_text() for name in ("hooks.md", "hooks-reference.md"))
+_BLOCKS = re.findall(r"^```sh\n(.*?)^```$", _TEXT, re.MULTILINE | re.DOTALL)
 
 
 def the_block_with(words: str) -> str:
