@@ -14,7 +14,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import combined, rows_at
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.graph import job_graph
-from cluster_analysis.replay.idle_time import likely_idle_us, whole_idle_us
+from cluster_analysis.replay.idle_time import beside_calls_us, likely_idle_us, whole_idle_us
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.replay.role_gaps import RoleGaps
@@ -90,9 +90,23 @@ class JobView(Struct, frozen=True, dict=True):
         """`free_us` with what is likely idled beside calls of a second stream too."""
         if self.graph is None:
             return self.free_us
-        busy = self.computing_us + np.nan_to_num(self.preparing_us)
-        busy = busy if self.waited_inside_us is None else busy + self.waited_inside_us  # it is not idled
-        return likely_idle_us(self.graph, self.ranks, busy, self.free_us, self.role)
+        return likely_idle_us(self.graph, self.ranks, self._busy_us, self.free_us, self.role)
+
+    @cached_property
+    def paused_us(self) -> FloatArray:
+        """What each rank idles beyond its middle step (R, S), beside calls of a second stream too."""
+        idle_us = self.idled_us + np.nan_to_num(self.preparing_us)
+        longer_us = idle_us - median(idle_us, 1)[:, None]
+        if self.graph is None or self.graph.n_steps != len(self.steps):
+            return longer_us
+        beside_us = beside_calls_us(self.graph, self.ranks, self._busy_us, self.idled_us)
+        return longer_us + np.maximum(np.nan_to_num(beside_us - median(beside_us, 1)[:, None]), 0.0)
+
+    @property
+    def _busy_us(self) -> FloatArray:
+        """What ranks compute and prepare, and wait inside kernels (R, S): all of that is not idled."""
+        inside_us = 0.0 if self.waited_inside_us is None else self.waited_inside_us
+        return self.computing_us + np.nan_to_num(self.preparing_us) + inside_us
 
     def rank_ids(self, positions: IntArray | list[int]) -> tuple[Rank, ...]:
         """Global ranks at positions."""

@@ -44,8 +44,13 @@ def likely_idle_us(
     """
     if not graph.is_side.any() or idle_us.shape[1] != graph.n_steps:
         return whole_idle_us(graph, ranks, busy_us, idle_us, role)
-    beside = _chain_idle_us(graph, graph.is_side, ranks, busy_us) - idle_us
+    beside = beside_calls_us(graph, ranks, busy_us, idle_us)
     return _with(idle_us, idle_us + np.quantile(beside, CALM_SHARE, axis=1, keepdims=True), role)
+
+
+def beside_calls_us(graph: Graph, ranks: IntArray, busy_us: FloatArray, idle_us: FloatArray) -> FloatArray:
+    """Return what each rank idles beside calls of a second stream, or waits for them (R, S)."""
+    return _chain_idle_us(graph, graph.is_side, ranks, busy_us) - idle_us
 
 
 def _chain_idle_us(graph: Graph, tells: BoolArray, ranks: IntArray, busy_us: FloatArray) -> FloatArray:

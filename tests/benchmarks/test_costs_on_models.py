@@ -126,3 +126,18 @@ def test_what_a_slow_part_costs_is_its_own_share_of_operators_of_several_phases(
 def test_ranks_that_wait_inside_kernels_are_not_idle_and_their_host_is_not_late() -> None:
     _, said = modelled.judge("flows", "plain", 3512, None)
     assert not [one.id for one in said.findings if one.cause == "dispatch"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "seed", "fault_class"),
+    [
+        ("plain", 1707, "device, fused kernels"),  # of four groups of experts one waits for it
+        ("hard", 103533, "device, fused kernels"),
+        ("plain", 3515, "ranks, pauses"),  # three of 32 pauses lie beside calls that hide them
+    ],
+)
+def test_what_others_wait_or_communication_hides_counts_once(mode: str, seed: int, fault_class: str) -> None:
+    known, said = modelled.judge("flows", mode, seed, fault_class)
+    (fault,) = known.faults
+    found = next(one for one in said.findings if one.kind == fault.kind)
+    assert found.cost_ms_per_step == pytest.approx(fault.cost_ms, abs=0.01 * known.step_ms)

@@ -18,7 +18,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.replay import Graph, Repair
-from cluster_analysis.thresholds.common import FAR_SIGMAS, TWICE
+from cluster_analysis.thresholds.common import FAR_SIGMAS, HALFWAY, TWICE
 from cluster_analysis.thresholds.cost import ENOUGH_TP_CP_PEERS, LEAST_WORK
 
 #: What nothing is divided by: less than any time.
@@ -160,7 +160,8 @@ def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatAr
 def _followed_us(view: JobView, excess: FloatArray) -> FloatArray:
     """What others (R, S) wait less inside their kernels once these lose nothing: as much, if they waited it.
 
-    Nothing tells the steps of that waiting.
+    Nothing tells the steps of that waiting. Ranks that hardly wait longer than these show what is usual: so
+    long these will wait themselves.
     """
     if view.waited_inside_us is None:
         return np.zeros(excess.shape)
@@ -168,8 +169,12 @@ def _followed_us(view: JobView, excess: FloatArray) -> FloatArray:
     for role in np.unique(view.role):
         own = view.role == role
         most = np.maximum(excess[own].max(axis=0), 0.0)
-        share = np.nansum(view.waited_inside_us[own], axis=1, keepdims=True) / max(float(most.sum()), 1.0)
-        followed[own] = np.where(excess[own].any(axis=1, keepdims=True), 0.0, np.minimum(share, 1.0) * most)
+        waited, lost_us = np.nansum(view.waited_inside_us[own], axis=1, keepdims=True), float(most.sum())
+        is_late = excess[own].any(axis=1, keepdims=True)
+        if lost_us > 0.0:
+            usual = np.median(waited[waited <= waited[is_late].min() + HALFWAY * lost_us])
+            share = np.clip((waited - usual) / lost_us, -1.0, 1.0)
+            followed[own] = np.where(is_late, np.minimum(share, 0) * excess[own], np.maximum(share, 0) * most)
     return followed
 
 

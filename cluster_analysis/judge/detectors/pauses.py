@@ -100,9 +100,8 @@ def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     named = case.ranks_of([one for one in idle if one.is_alarm])
     all_pause = {at for one in idle if not one.ranks for at in one.positions(len(view.steps))}
     for metric in (one for one in case.metrics if one.name == "free"):
-        idle_us = metric.time_us + np.nan_to_num(view.preparing_us)
-        longer_us = idle_us - median(idle_us, 1)[:, None]
-        longer_us -= np.maximum(np.nan_to_num(median(longer_us, 0)), 0.0)
+        longer_us = view.paused_us
+        longer_us = longer_us - np.maximum(np.nan_to_num(median(longer_us, 0)), 0.0)
         is_pause = np.nan_to_num(longer_us) > metric.event_effect
         is_pause[named] = False
         is_pause[:, sorted(all_pause)] = False
@@ -110,7 +109,7 @@ def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         if lost_us.max(axis=0, initial=0.0).mean() < metric.effect:
             continue
         own, length_us = np.flatnonzero(is_pause.any(axis=1)), float(median(lost_us[is_pause]))
-        usual_us = float(median(idle_us))
+        usual_us = float(median(metric.time_us + np.nan_to_num(view.preparing_us)))
         said = fact(
             "ranks_pause_by_turns",
             ranks=view.rank_ids(own), n_pauses=int(is_pause.sum()),
