@@ -29,9 +29,6 @@ from cluster_run.layout import MAPPING_NAME
 from cluster_run.problem import Problem, one_a_file
 from cluster_run.version import VERSION
 
-#: What a rank alone can be told to be: its own work, and nobody's fault.
-_OF_ITSELF = frozenset({"small_packets", "input_bound", "host_bound", "exposed_communication"})
-
 if TYPE_CHECKING:
     from cluster_analysis.judge.baseline import Comparison
 
@@ -156,7 +153,7 @@ def is_alone(seen: set[Rank], expected: set[Rank], read: RanksRead) -> bool:
 
 def blaming_nobody(found: Detection) -> Detection:
     """Return what a rank says of itself: whom it waited for is not here."""
-    kept = tuple(one for one in found.findings if one.kind in _OF_ITSELF)
+    kept = tuple(one for one in found.findings if one.record.by_itself)
     verdict: Verdict = "unknown" if found.verdict == "degraded" else found.verdict
     return structs.replace(found, findings=kept, verdict=verdict, ideal=None, lost=())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 FaultKind = Literal["slow_rank", "slow_host", "slow_link", "slow_nic", "slow_host_pair", "slow_uplink"]
 WorkloadKind = Literal[
@@ -31,34 +31,38 @@ Unit = Literal["stage", "replica"]
 class KindRecord:
     """What is true of all findings of one kind.
 
-    `part` is what their cost is counted as. `may_be_fault`: whom they name may misbehave, also where they are
-    no alarm. `unit`: by what the work is divided that is uneven. Nobody repairs what is not `is_repairable`:
-    no peer does without it.
+    `part` is what their cost is counted as. `is_fault`: a part of the machine is worse than its peers; the
+    others are about the work. `may_be_fault`: whom they name may misbehave, also where they are no alarm.
+    `is_event`: it happened, and lasts in no step. `unit`: by what the work is divided that is uneven. Nobody
+    repairs what is not `is_repairable`: no peer does without it. `by_itself`: a rank alone can tell it, of
+    itself.
     """
 
     subject: Subject
     part: Part | None = None
+    is_fault: bool = False
     may_be_fault: bool = False
+    is_event: bool = False
     unit: Unit | None = None
     is_repairable: bool = True
+    by_itself: bool = False
 
 
 KINDS: Mapping[str, KindRecord] = {
-    "slow_rank": KindRecord("rank", "slow_devices", may_be_fault=True),
-    "slow_host": KindRecord("host", "slow_devices", may_be_fault=True),
-    "slow_link": KindRecord("link", "communication", may_be_fault=True),
-    "slow_nic": KindRecord("nic", "communication", may_be_fault=True),
-    "slow_host_pair": KindRecord("host_pair", "communication", may_be_fault=True),
-    "slow_uplink": KindRecord("uplink", "communication", may_be_fault=True),
+    "slow_rank": KindRecord("rank", "slow_devices", is_fault=True, may_be_fault=True),
+    "slow_host": KindRecord("host", "slow_devices", is_fault=True, may_be_fault=True),
+    "slow_link": KindRecord("link", "communication", is_fault=True, may_be_fault=True),
+    "slow_nic": KindRecord("nic", "communication", is_fault=True, may_be_fault=True),
+    "slow_host_pair": KindRecord("host_pair", "communication", is_fault=True, may_be_fault=True),
+    "slow_uplink": KindRecord("uplink", "communication", is_fault=True, may_be_fault=True),
     "stage_imbalance": KindRecord("job", "stages", unit="stage"),
     "data_imbalance": KindRecord("job", "samples", unit="replica"),
     "expert_imbalance": KindRecord("job", "experts"),
-    "small_packets": KindRecord("job"),
-    "retransmission": KindRecord("link", "communication", may_be_fault=True),
+    "small_packets": KindRecord("job", by_itself=True),
+    "retransmission": KindRecord("link", "communication", may_be_fault=True, is_event=True),
     "periodic_pause": KindRecord("rank", "pauses", may_be_fault=True),
-    "input_bound": KindRecord("job"),
-    "host_bound": KindRecord("job"),
-    "exposed_communication": KindRecord("job", is_repairable=False),
+    "input_bound": KindRecord("job", by_itself=True),
+    "host_bound": KindRecord("job", by_itself=True),
+    "exposed_communication": KindRecord("job", is_repairable=False, by_itself=True),
 }
-#: Kinds that say that a part of the machine is worse than its peers; the others are about the work.
-FAULT_KINDS: frozenset[str] = frozenset(get_args(FaultKind))
+FAULT_KINDS: frozenset[str] = frozenset(name for name, record in KINDS.items() if record.is_fault)

@@ -17,6 +17,7 @@ from cluster_analysis.tables.described import ADVICE
 from cluster_analysis.trace.calls import numbers
 from cluster_run.facts import fact
 from cluster_run.findings import Finding, RuleName
+from cluster_run.kinds import KINDS
 
 Tables = Mapping[str, pa.Table]
 
@@ -216,7 +217,7 @@ _COMPUTE = frozenset({"compute"})
 _HOST = frozenset({"dispatch", "host_bound"})
 _INPUT = frozenset({"input", "input_bound"})
 _NETWORK = frozenset(
-    {"slow_link", "slow_nic", "slow_host_pair", "slow_uplink", "retransmission", "exposed_communication"}
+    {name for name, record in KINDS.items() if record.part == "communication"} | {"exposed_communication"}
 )
 
 RULES: tuple[Rule, ...] = (

@@ -162,7 +162,7 @@ class Case(Struct, frozen=True, dict=True):
 
     def in_slow_hosts(self, metric: Metric, found: Sequence[Suspect]) -> BoolArray:
         """Which ranks (R,) belong to a host that was found slow in a metric: they are no peers of others."""
-        return self.ranks_of([one for one in found if one.kind == "slow_host" and one.metric == metric.name])
+        return self.ranks_of([one for one in found if one.is_slow_host and one.metric == metric.name])
 
 
 class Detector(Protocol):

@@ -36,7 +36,6 @@ from cluster_analysis.thresholds.cost import N_CHAINS, N_PLACEBOS
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import WARNING_COST_SHARE, Finding, LostPart, Verdict
-from cluster_run.kinds import FAULT_KINDS
 
 
 class Detection(Struct, frozen=True):
@@ -185,7 +184,7 @@ def _with_chains(findings: list[Finding], suspects: list[Suspect], what_if: What
     """Say of the costliest alarms who waits for them."""
     by_key = {(one.key, one.cause): one for one in suspects}
     costliest = sorted(findings, key=lambda one: -(one.cost_ms_per_step or 0.0))
-    chosen = [one.id for one in costliest if one.is_alarm and one.kind in FAULT_KINDS][:N_CHAINS]
+    chosen = [one.id for one in costliest if one.is_alarm and one.record.is_fault][:N_CHAINS]
     return [
         replace(one, chain=what_if.chain(by_key[one.id, one.cause])) if one.id in chosen else one
         for one in findings
@@ -197,7 +196,7 @@ def _listed(findings: list[Finding], n_steps: int, limits: Thresholds, step_ms: 
 
     Of the rest of one or two steps only what is costly: moments are many, and these must be looked at again.
     """
-    rest = [one for one in findings if not one.is_alarm and one.kind in FAULT_KINDS]
+    rest = [one for one in findings if not one.is_alarm and one.record.is_fault]
     rest.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), one.id))
     unknown = [one.id for one in rest if one.cost_ms_per_step is None]
     least_ms = 0.0 if n_steps >= limits.min_steps_confident else limits.sure_cost_share * step_ms

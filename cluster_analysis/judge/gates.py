@@ -141,7 +141,7 @@ def weighs_what_its_steps_show(one: Judged, context: Context) -> Judged:
     suspect, view = one.suspect, context.view
     own = median(view.step_us[np.isin(view.ranks, suspect.ranks)], 0)
     is_hit = np.isin(np.arange(len(own)), suspect.positions(len(own)))
-    if suspect.kind != "retransmission" or is_hit.all():
+    if not suspect.record.is_event or is_hit.all():
         return one
     row = suspect.evidence[0]
     longer = float(own[is_hit].max()) - float(median(own[~is_hit]))
@@ -233,7 +233,7 @@ def is_information_by_itself(one: Judged, context: Context) -> Judged:
 def blames_nobody_where_members_are_absent(one: Judged, context: Context) -> Judged:
     """An operator lasts as long as its last member is late: of members without files nobody knows."""
     suspect, read = one.suspect, {int(rank) for rank in context.view.ranks}
-    if suspect.kind != "retransmission" or suspect.links:
+    if not suspect.record.is_event or suspect.links:
         return one
     own = read & {int(rank) for rank in suspect.ranks}
     members = [set(map(int, group.ranks)) for group in context.view.topology.groups.values()]

@@ -22,7 +22,6 @@ from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, NoteFact, fact
 from cluster_run.findings import Finding
 from cluster_run.ids import Rank
-from cluster_run.kinds import FAULT_KINDS
 
 
 def can_judge(view: JobView, limits: Thresholds) -> bool:
@@ -132,7 +131,7 @@ def _may_be_a_fault(view: JobView, finding: Finding) -> bool:
 def _at_most_ms(finding: Finding) -> float:
     """What a finding costs at most; where nobody can tell, what its host idles longer than others."""
     known = [one for one in (finding.cost_ms_per_step, finding.cost_high_ms) if one is not None]
-    if known or finding.kind in FAULT_KINDS or not finding.evidence:
+    if known or finding.record.is_fault or not finding.evidence:
         return max(known, default=0.0)
     row = finding.evidence[0]
     return max(row.value - row.peers_median, 0.0) / 1e3

@@ -58,6 +58,16 @@ class Suspect(Struct, frozen=True):
         return KINDS[self.kind]
 
     @property
+    def is_slow_host(self) -> bool:
+        """Whether a host is late by itself: its ranks are nobody's peers."""
+        return self.record.subject == "host"
+
+    @property
+    def is_slow_device(self) -> bool:
+        """Whether one rank computes too long, always or now and then."""
+        return (self.record.subject, self.record.part, self.cause) == ("rank", "slow_devices", "compute")
+
+    @property
     def lost_us(self) -> FloatArray | None:
         """The most that any of its ranks loses in each step (S,); None where no local time is too long."""
         return None if self.excess_us is None else np.asarray(self.excess_us.max(axis=0))
@@ -88,11 +98,12 @@ def surest(suspects: Sequence[Suspect]) -> list[Suspect]:
 def hosts_or_their_ranks(suspects: Sequence[Suspect]) -> list[Suspect]:
     """Each host that may be slow, or those of its ranks that are slow beyond it: whichever is surer."""
     gone: set[int] = set()
-    for host in (one for one in suspects if one.kind == "slow_host"):
+    for host in (one for one in suspects if one.is_slow_host):
         own = [
             one
             for one in suspects
-            if one.kind == "slow_rank" and one.metric == host.metric and set(one.ranks) <= set(host.ranks)
+            if one.record.is_fault and one.record.subject == "rank"
+            if one.metric == host.metric and set(one.ranks) <= set(host.ranks)
         ]
         is_surer = any(one.is_alarm and one.p_value < host.p_value for one in own)
         gone |= {id(host)} if is_surer else {id(one) for one in own}

@@ -56,5 +56,5 @@ def _partner(finding: Finding, candidates: Sequence[Finding]) -> Finding | None:
         one for one in alike if set(one.ranks) & set(finding.ranks) and set(one.hosts) == set(finding.hosts)
     ]
     # The workload's own findings name the whole job: there is one of a kind.
-    is_whole = not finding.kind.startswith("slow_")
+    is_whole = not finding.record.is_fault
     return next(iter((*by_id, *by_place, *(alike if is_whole else ()))), None)

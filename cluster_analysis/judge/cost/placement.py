@@ -20,11 +20,12 @@ from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.replay import Graph, Repair
 from cluster_analysis.thresholds.common import FAR_SIGMAS, HALFWAY, TWICE
 from cluster_analysis.thresholds.cost import ENOUGH_TP_CP_PEERS, LEAST_WORK
+from cluster_run.kinds import Part
 
 #: What nothing is divided by: less than any time.
 _LEAST_US = 1e-9
-_UNEVEN_KINDS = frozenset({"data_imbalance", "expert_imbalance"})
-_LOCAL_KINDS = frozenset({"slow_rank", "slow_host", "periodic_pause"})
+#: What makes work uneven place by place.
+_OF_WORK: tuple[Part, ...] = ("samples", "experts")
 
 
 def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repair:
@@ -37,10 +38,11 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
     """
     excesses = []
     is_hit = np.zeros(len(graph.ranks), bool)
-    uneven = {one.kind for one in suspects if view.gaps is not None} & _UNEVEN_KINDS
+    parts = {one.record.part for one in suspects if view.gaps is not None}
+    uneven = [part for part in _OF_WORK if part in parts]
     is_hit[:] = bool(uneven)
     for one in suspects:
-        if one.kind in uneven:
+        if one.record.part in uneven:
             continue
         if one.excess_us is not None:
             own = _excess_us(view, one, one.excess_us)
@@ -51,8 +53,8 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
             excesses.append((one, excess))
     instances = graph.instances_of(is_hit)
     gap = graph.gap_us[instances]
-    for kind in sorted(uneven):
-        more = of_work_us(view, graph, lasts=kind == "expert_imbalance")[instances]
+    for part in uneven:
+        more = of_work_us(view, graph, lasts=part == "experts")[instances]
         around = _taken_beside(graph, instances, np.nan_to_num(more), gap, is_head=False)
         gap = gap - np.where(np.isfinite(more), more, around)
     for suspect, excess in excesses:
@@ -123,7 +125,7 @@ def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatAr
     what one of its ranks loses so much more than its middle one as the host does in a usual step is a pause
     of its own.
     """
-    is_host = suspect.kind == "slow_host"
+    is_host = suspect.is_slow_host
     is_head = is_host and (suspect.cause, suspect.where) == ("input", "head")
     is_spread = (suspect.cause, suspect.where) == ("dispatch", "spread")
     if view.gaps is None or not (is_head or is_spread):
@@ -197,7 +199,8 @@ def _weights(
     if suspect.where == "head":
         return graph.begins[instances].astype(np.float64)
     weight = np.where(graph.is_side[instances], 0.0, graph.gap_us[instances])
-    if view.gaps is None or suspect.excess_us is None or suspect.kind not in _LOCAL_KINDS:
+    is_of_ranks = suspect.record.part in ("slow_devices", "pauses")
+    if view.gaps is None or suspect.excess_us is None or not is_of_ranks:
         return weight
     if view.waited_inside_us is not None:  # the peers' gaps hold what they waited for the suspect
         return weight
@@ -218,7 +221,7 @@ def _weights(
             if not tells.any():
                 continue
             lost = _rates(lost[tells], gap[tells]) * gap
-        elif suspect.kind == "slow_host" and suspect.where == "spread":
+        elif suspect.is_slow_host and suspect.where == "spread":
             calm = ~_all_pause(view, peers)
             gaps = view.gaps.of_peers(suspects, peers)[calm], view.sample[peers]
             if calm.any():
@@ -281,7 +284,7 @@ def _compared(view: JobView, suspect: Suspect, is_hit: BoolArray) -> Iterator[tu
     for role in np.unique(view.role[is_hit]):
         of_role = view.role == role
         suspects, others = np.flatnonzero(of_role & is_hit), np.flatnonzero(of_role & ~is_hit)
-        if suspect.kind == "slow_rank" and len(suspects) == 1:
+        if suspect.record.subject == "rank" and len(suspects) == 1:
             tp_cp_peers = others[view.sample[others] == view.sample[suspects[0]]]
             others = tp_cp_peers if len(tp_cp_peers) >= ENOUGH_TP_CP_PEERS else others
         yield suspects, others

@@ -164,7 +164,7 @@ class WhatIf:
         for one in suspects:
             at = np.isin(self._view.ranks, one.ranks)
             left[at] = 0.0
-            if (one.kind, one.cause) == ("slow_rank", "compute") and one.excess_us is not None:
+            if one.is_slow_device and one.excess_us is not None:
                 more = float((one.excess_us[at].mean(axis=1) - self._device_us[at]).max())
                 lost = max(lost, min(more, float(self._beyond_us[at].max())))
         return max(0.0, lost - float(left.max()))
@@ -229,7 +229,7 @@ def _costliest(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]
 
     Communication that could be covered is no part that misbehaves: nobody repairs it.
     """
-    repairable = [i for i, one in enumerate(suspects) if one.kind != "exposed_communication"]
+    repairable = [i for i, one in enumerate(suspects) if one.record.is_repairable]
     return sorted(repairable, key=lambda i: (-alone[i], suspects[i].key))[:N_GREEDY]
 
 

@@ -26,7 +26,7 @@ def confirmed(view: JobView, suspect: Suspect, limits: Thresholds) -> Suspect:
     is_multiple = 1.0 + excess >= limits.single_step_idle_factor
     is_long = excess >= limits.natural_effect if is_computing else is_multiple
     rank, in_all = view.position_of(suspect.ranks[0]), np.ones(len(view.steps), bool)
-    is_spread = suspect.kind == "slow_host" or not view.in_one_gap(rank, in_all)
+    is_spread = suspect.is_slow_host or not view.in_one_gap(rank, in_all)
     if is_long and is_spread and suspect.where != "head":
         return replace(suspect, confidence="medium")
     said = fact("moment_or_fault", n_steps=len(view.steps))

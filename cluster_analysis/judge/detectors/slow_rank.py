@@ -28,7 +28,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     for metric in case.metrics:
         out = case.in_slow_hosts(metric, found)
         # A host that may be slow hides no rank.
-        sure = [one for one in found if one.kind == "slow_host" and one.p_value <= case.limits.costly_p_value]
+        sure = [one for one in found if one.is_slow_host and one.p_value <= case.limits.costly_p_value]
         others = out & case.ranks_of(sure)
         ranks = [one for way in case.ways(metric) for one in rank_suspects(case, way, metric, out, others)]
         # Any rank of the job is a peer in what all types of kernels have in common, and in being idle.
@@ -95,9 +95,9 @@ def rank_suspects(
             one = replace(one, pattern="transient", confidence="medium", is_alarm=view.knows_work)
         elif often[rank] and not metric.is_log:
             one = as_pause(case, metric, one, rank, events[rank])
-        if one.kind == "slow_rank" and others[rank]:
+        if one.record.is_fault and others[rank]:
             continue
-        if one.kind == "slow_rank" and rising[rank] and not once[rank]:
+        if one.record.is_fault and rising[rank] and not once[rank]:
             one = replace(one, pattern="trend")
         found.append(replace(one, p_value=min(1.0, p_value)))
     return found

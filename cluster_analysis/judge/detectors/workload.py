@@ -25,7 +25,7 @@ from cluster_run.kinds import WorkloadKind
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give what data, experts and stages of unequal size cost."""
     slow = [one for one in found if one.cause == "compute"]
-    in_slow_hosts = case.ranks_of([one for one in slow if one.kind == "slow_host"])
+    in_slow_hosts = case.ranks_of([one for one in slow if one.is_slow_host])
     is_known = (case.view.computing_us > 0) & ~in_slow_hosts[:, None]
     work = beside_peers(np.log(np.where(is_known, case.view.computing_us, np.nan)), case.view)
     yield from _data_imbalance(case.view, work, case.limits)

@@ -80,7 +80,7 @@ def with_counters(counters: pa.Table, view: JobView, suspects: Sequence[Suspect]
 
 def _with_clock(clocks_mhz: Mapping[int, float], view: JobView, suspect: Suspect) -> Suspect:
     """At a lower clock the same work takes longer in proportion; a little lower is no reason."""
-    if suspect.kind not in ("slow_rank", "slow_host") or suspect.cause != "compute":
+    if suspect.record.part != "slow_devices" or suspect.cause != "compute":
         return suspect
     inside = np.isin(view.ranks, suspect.ranks)
     peers = view.ranks[np.isin(view.role, view.role[inside]) & ~inside]
@@ -138,7 +138,7 @@ def _with_ports(of_ports: Mapping[str, Mapping[int, float]], view: JobView, susp
     """The end of the suspect's links whose slowest port was, at its best, clearly below those of others."""
     transport = suspect.links[0].transport if suspect.links else ""
     peaks = of_ports.get(_OF_PORTS.get(transport.upper(), ""))
-    if suspect.kind not in ("slow_link", "slow_nic") or not peaks:
+    if not suspect.record.is_fault or not peaks:
         return suspect
     ends, others = _ends(view, suspect)
     rank = min(sorted(ends & peaks.keys()), key=lambda one: peaks[one], default=-1)
@@ -156,7 +156,7 @@ def _with_ports(of_ports: Mapping[str, Mapping[int, float]], view: JobView, susp
 
 def _may_lose_packets(suspect: Suspect) -> bool:
     """HCCL repeats operators between hosts only: inside a host no counter can confirm anything."""
-    return suspect.kind in ("retransmission", "slow_link", "slow_nic") and (
+    return suspect.record.subject in ("link", "nic") and (
         not suspect.links or any(link.transport.upper() == "RDMA" for link in suspect.links)
     )
 

@@ -29,7 +29,7 @@ def with_kernels(kernels: Kernels | None, view: JobView, suspects: Sequence[Susp
 
 def _explained(kernels: Kernels, view: JobView, suspect: Suspect) -> Suspect:
     """A slow device with the types that matter, and lose at least half as much as all of them do."""
-    if (suspect.kind, suspect.cause) != ("slow_rank", "compute"):
+    if not suspect.is_slow_device:
         return suspect
     rank = view.position_of(suspect.ranks[0])
     own_us, peers_us = kernels.call_us[rank], kernels.call_us[view.peers_of(rank)]
