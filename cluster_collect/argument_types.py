@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import shlex
 import time
@@ -50,6 +51,11 @@ def seconds(text: str) -> float:
     if not 0 < seconds < 1e7:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return seconds
+
+
+def time_limit(text: str) -> float:
+    """Parse a number of seconds; `0` and `none` are without end."""
+    return math.inf if text in ("0", "none") else seconds(text)
 
 
 def size(text: str) -> int:

@@ -11,10 +11,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
-from cluster_collect.argument_types import key_value, moment, parsed, seconds, size, size_or_nothing
+from cluster_collect.argument_types import (
+    key_value,
+    moment,
+    parsed,
+    seconds,
+    size,
+    size_or_nothing,
+    time_limit,
+)
 from cluster_collect.selection.rank_options import RankArguments, add_rank_options, rank_arguments
 from cluster_collect.selection.what import what_arguments
-from cluster_collect.spec import CollectOptions, Compression
+from cluster_collect.spec import LIVE_HOST_DEADLINE_S, CollectOptions, Compression
 from cluster_live.options import LiveOptions, add_live_options, live_options
 from cluster_run.command_line import add_print_completion, exit_codes_help, named_path, positive_number
 from cluster_run.errors import ExitCode
@@ -92,9 +100,9 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         progress_deadline_s=given.progress_deadline,
         least_bytes_per_s=given.least_rate,
         give_up_s=given.give_up,
-        host_deadline_s=given.host_deadline,
-        patience_s=given.patience,
-        deadline_s=given.deadline,
+        host_deadline_s=given.host_deadline
+        or (_DEFAULTS.host_deadline_s if given.live is None else LIVE_HOST_DEADLINE_S),
+        deadline_s=given.deadline or _DEFAULTS.deadline_s,
         n_attempts=given.attempts,
         bandwidth_bytes_per_s=given.bandwidth,
         compression=given.compression,
@@ -309,19 +317,14 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
         metavar="SIZE",
         help="a host that sends less in a second is taken for one that hangs (default: %(default)s)",
     )
-    group.add_argument(
-        "--deadline", type=seconds, metavar="SECONDS", help="longest time for all hosts (default: none)"
-    )
-    group.add_argument(
-        "--host-deadline", type=seconds, metavar="SECONDS", help="longest time for each host (default: none)"
-    )
+    by_default = f"(default: {_DEFAULTS.host_deadline_s:g}, with --live {LIVE_HOST_DEADLINE_S:g})"
+    for name, text in (
+        ("host-deadline", f"longest time for each host, without queues; 0: without end {by_default}"),
+        ("deadline", "longest time for all hosts (default: none)"),
+    ):
+        group.add_argument(f"--{name}", type=time_limit, metavar="SECONDS", help=text)
     for name, longest_s, what in (
-        (
-            "give-up",
-            _DEFAULTS.give_up_s,
-            "a host that has brought nothing for so long, in all attempts, is left",
-        ),
-        ("patience", _DEFAULTS.patience_s, "longest time for a host, beside its content at 250 kB a second"),
+        ("give-up", _DEFAULTS.give_up_s, "a host that brings nothing for so long, in all attempts, is left"),
         ("connect-deadline", _DEFAULTS.connect_deadline_s, "longest wait for a connection"),
         ("login-deadline", _DEFAULTS.login_deadline_s, "longest wait for logging in"),
         ("prepare-deadline", _DEFAULTS.prepare_deadline_s, "longest wait for the prepare command"),

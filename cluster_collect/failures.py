@@ -11,7 +11,7 @@ FAILURES: Mapping[str, str] = {
     "unreachable": "no connection could be made, in all attempts",
     "lost-connection": "the connection broke, or the data ended early, in all attempts",
     "stalled": "it hung, or sent less than --least-rate, in all attempts",
-    "deadline": "the time of --deadline, --host-deadline or --patience was over; what came is kept",
+    "deadline": "the time of --host-deadline or --deadline was over; what came is kept",
     "unfinished": "the call still waited for it when this manifest was written",
     "unknown-name": "the address does not resolve",
     "host-key": "the host key is unknown, changed or revoked",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -10,6 +11,9 @@ from cluster_run.ids import HostId, ServerId
 
 #: The transport that runs commands as steps of Slurm.
 SRUN_NAME = "srun"
+
+#: `host_deadline_s` of a capture, which is not made again; a watch goes on all the same.
+LIVE_HOST_DEADLINE_S = 3600.0
 
 #: What the manifest says of a file whose columns only say that: a later call asks for it again.
 UNREAD = "its host had no time or memory to read it"
@@ -71,8 +75,8 @@ class CollectOptions:
     processes of `columns_memory_bytes` each; for root, and while a process has one of `columns_devices`
     (a regular expression) open, only if told so.
     Captures that are being parsed are looked at each `parsing_look_s`, for `parsing_deadline_s` at most.
-    `patience_s` is what a host may take of our time in all, without queues, pauses that we ask for,
-    its `prepare` and the reading of columns, and without what its content takes at `worthy_bytes_per_s`.
+    `host_deadline_s` is what a host may take in all, `deadline_s` all of them; infinite for no end. Of a
+    host's time its queues, its `prepare`, its parsing and pauses that `bandwidth` asks for do not count.
     While a host keeps the call waiting for `interim_s`, a manifest of the others is written.
     `verify` has the hosts hash their files, too. `give_up_s` is how long a host may take without bringing
     anything, over all attempts and without the time in queues, before it is not tried again.
@@ -98,11 +102,9 @@ class CollectOptions:
     least_bytes_per_s: float = 1000.0
     n_attempts: int = 5
     give_up_s: float = 40.0
-    host_deadline_s: float | None = None
-    patience_s: float | None = 450.0
-    worthy_bytes_per_s: float = 250_000.0
+    host_deadline_s: float = 400.0
     interim_s: float = 20.0
-    deadline_s: float | None = None
+    deadline_s: float = math.inf
     backoff_first_s: float = 1.0
     backoff_most_s: float = 60.0
     bandwidth_bytes_per_s: int | None = None

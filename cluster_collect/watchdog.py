@@ -17,6 +17,7 @@ _T = TypeVar("_T")
 #: So often the time is looked at: what a look comes later than that is time in which nothing was read.
 _LOOK_S = 1.0
 _LOOKS = 10
+_LONGEST_WAIT_S = 3600.0
 
 
 class Watchdog:
@@ -113,41 +114,20 @@ async def within(work: Awaitable[_T], deadline_s: float, waiting_for: str) -> _T
     return await Watchdog(deadline_s).guard(work, waiting_for)
 
 
-async def until(work: Awaitable[_T], end_s: float | None, why: str) -> _T:
-    """Await `work` until `end_s` of the monotonic clock, however much it brings; for ever when that is None.
+async def until(work: Awaitable[_T], left_s: Callable[[], float], why: str, advice: str = "") -> _T:
+    """Await `work` while `left_s` says that there is time for it, however much it brings.
 
     Raises:
         DeadlineError: the time is over; `work` has been cancelled.
     """
-    if end_s is None:
-        return await work
     task = asyncio.ensure_future(work)
     try:
-        await asyncio.wait((task,), timeout=max(0.0, end_s - time.monotonic()))
-        if not task.done():
-            raise DeadlineError(why, "what came is kept; call it again to go on, or give it more time")
-        return task.result()
-    finally:
-        await cancelled(task)
-
-
-async def while_patient(work: Awaitable[_T], taken_s: Callable[[], float], patience_s: float | None) -> _T:
-    """Await `work` while what it has taken of our time is below `patience_s`; for ever when that is None.
-
-    Raises:
-        DeadlineError: the patience is over; `work` has been cancelled.
-    """
-    if patience_s is None:
-        return await work
-    task = asyncio.ensure_future(work)
-    try:
-        while not task.done() and (left_s := patience_s - taken_s()) > 0:
-            await asyncio.wait((task,), timeout=left_s)
-        if not task.done():
-            raise DeadlineError(
-                f"it took {patience_s:g} s and brought little in that time",
-                "what came is kept; call it again to go on, or give it more time with --patience",
-            )
+        while not task.done():
+            left = left_s()
+            if left <= 0:
+                raise DeadlineError(why, advice)
+            # It may stand still while the work waits for its turn: then it is looked at now and then.
+            await asyncio.wait((task,), timeout=min(max(left, _LOOK_S / _LOOKS), _LONGEST_WAIT_S))
         return task.result()
     finally:
         await cancelled(task)

@@ -28,7 +28,8 @@ async def ask_hardware(connection: HostConnection) -> Hardware | None:
 
     try:
         asked = run(connection, program.command, program.stdin, receive)
-        await until(asked, time.monotonic() + _HARDWARE_DEADLINE_S, "asking for its hardware")
+        end_s = time.monotonic() + _HARDWARE_DEADLINE_S
+        await until(asked, lambda: end_s - time.monotonic(), "asking for its hardware")
     except HostError:
         return None
     return hardware_of(bytes(printed))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import random
 import time
@@ -13,7 +14,7 @@ from operator import gt
 from typing import TypeVar
 
 from cluster_collect.entries import group_of
-from cluster_collect.faults import HostError, NoShellError, as_host_error
+from cluster_collect.faults import DeadlineError, HostError, NoShellError, as_host_error
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.selection.collisions import merge_identical
 from cluster_collect.selection.parsing import being_parsed
@@ -35,13 +36,14 @@ from cluster_collect.transfer.survey import Survey, chosen, clocks_of, run_prepa
 from cluster_collect.transfer.ways.intake import Intake
 from cluster_collect.transports.bounds import HOST_TIME, Bounds, HostTime, queueing
 from cluster_collect.transports.protocol import Dialer, HostConnection
-from cluster_collect.watchdog import until, while_patient
+from cluster_collect.watchdog import until
 from cluster_collect.wording import format_bytes
 from cluster_run.layout import HOST_PROFILER_NAME, PARSED_MARK_NAME, PROFILER_TREE_NAME
 from cluster_run.manifest import CollectedFile, HostOutcome
 from cluster_run.ranktable import RankTable
 
 _T = TypeVar("_T")
+_GO_ON = "what came is kept: call it again to go on"
 
 
 @dataclass(frozen=True)
@@ -57,22 +59,30 @@ class Shared:
     chance: random.Random
     same_files: SameFiles = field(default_factory=lambda: SameFiles({}))
     table: RankTable | None = None
-    end_s: float | None = None
+    end_s: float = math.inf
 
 
-async def in_time(work: Awaitable[_T], options: CollectOptions, end_s: float | None) -> _T:
+async def in_time(work: Awaitable[_T], options: CollectOptions, end_s: float) -> _T:
     """Await the work on one host until its own deadline, or that of all at `end_s` of the monotonic clock.
 
     Raises:
-        DeadlineError: the time is over, or the patience with the host; `work` has been cancelled.
+        DeadlineError: the time is over; `work` has been cancelled.
     """
     taken = HostTime()
     HOST_TIME.set(taken)
-    work = while_patient(work, lambda: taken.own_s, options.patience_s)
-    own_s = options.host_deadline_s
-    if own_s is not None and (end_s is None or time.monotonic() + own_s < end_s):
-        return await until(work, time.monotonic() + own_s, f"not done within the {own_s:g} s of a host")
-    return await until(work, end_s, f"not done within the {options.deadline_s or 0:g} s of all hosts")
+    own_s, all_s = options.host_deadline_s, options.deadline_s
+    within_own = until(
+        work,
+        lambda: own_s - taken.own_s,
+        f"not finished within the {own_s:g} s of a host",
+        f"{_GO_ON}, or give it longer with --host-deadline SECONDS (0: without end)",
+    )
+    return await until(
+        within_own,
+        lambda: end_s - time.monotonic(),
+        f"not finished within the {all_s:g} s of all hosts",
+        f"{_GO_ON}, or give it longer with --deadline SECONDS",
+    )
 
 
 class HostCollection:
@@ -100,6 +110,7 @@ class HostCollection:
         self._one_by_one = False
         self._is_prepared = False
         self._findings = Findings()
+        self._present: dict[bytes, CollectedFile] = {}
 
     async def run(self) -> HostOutcome:
         """Collect, with as many attempts as make sense.
@@ -114,8 +125,11 @@ class HostCollection:
         except Exception as error:
             self._findings.error = as_host_error(error)
         finally:
-            files, has_all = self._findings.files, self._findings.has_all
-            self._shared.same_files.ended(self._spec.host, files, has_all=has_all)
+            found = self._findings
+            is_late = isinstance(found.error, DeadlineError)
+            self._shared.same_files.ended(
+                self._spec.host, found.files, has_all=found.has_all, is_late=is_late
+            )
         outcome = await in_thread(self._outcome, time.monotonic() - began_s)
         if outcome.state == "complete":
             self._shared.writer.drop_cuts(self._prefix)
@@ -220,22 +234,28 @@ class HostCollection:
 
     async def _is_brought_by_another(self, rounds: Rounds, selection: Selection) -> bool:
         """Whether another host with the same file system has brought these files, and this one never did."""
+        host, same_files = self._spec.host, self._shared.same_files
         if self._shared.journal.knows(self._spec.server_id):
-            self._shared.same_files.bring(self._spec.host, selection.files)
+            same_files.bring(host, selection.files, self._here)
             return False
-        with queueing():
-            other = await self._shared.same_files.brought_by(self._spec.host, selection.files)
-        if other is None:
+
+        async def has(files: Sequence[CollectedFile]) -> bool:
+            samples = await in_thread(samples_of, self._shared.writer.run, files)
+            return bool(samples) and await rounds.has(samples)
+
+        brought = await same_files.brought_by(host, selection.files, self._here, has)
+        if brought is None:
             return False
-        samples = await in_thread(
-            samples_of, self._shared.writer.run, self._shared.same_files.to_sample(other)
-        )
-        if not await rounds.has(samples):
-            self._shared.watch.noted(self._spec.host, f"lists the files of host {other}, and has others")
-            return False
+        other, has_all = brought
         self._findings.same_files_as = other
-        self._shared.watch.noted(self._spec.host, f"sees the files of host {other}: fetched once")
+        if not has_all:
+            raise DeadlineError(f"it sees the files of host {other}, which was not finished in time", _GO_ON)
+        self._shared.watch.noted(host, f"sees the files of host {other}: fetched once")
         return True
+
+    def _here(self) -> list[CollectedFile]:
+        """Return the files that lie here already."""
+        return [*self._present.values(), *self._intake.stored.values()]
 
     async def _prepare(self, connection: HostConnection) -> None:
         problem, printed = await run_prepare(connection, self._spec, self._options)
@@ -251,6 +271,7 @@ class HostCollection:
         """Fetch what is not here; return whether that was anything."""
         # After a killed call content is hashed again here: not in the loop, where it would stop the others.
         present, missing = await in_thread(self._divided, selection)
+        self._present = present
         for placed in await rounds.differing(selection.files, present):
             del present[placed.entry.path]
             missing.append(placed)

@@ -73,7 +73,7 @@ async def collect(
             chance=random.Random(),
             table=None if rank_table is None else read_rank_table(rank_table),
             same_files=SameFiles(_brought_before(specs, journal)),
-            end_s=_end_s(options),
+            end_s=time.monotonic() + options.deadline_s,
         )
         async with _dialers(options, shared.bounds, watch) as dialers:
             manifests = Manifests(
@@ -118,7 +118,7 @@ async def _look(
     answer: type[_Answer],
 ) -> tuple[_Answer, ...]:
     """Ask every host one question; where it cannot be asked, the answer is the reason."""
-    end_s = _end_s(options)
+    end_s = time.monotonic() + options.deadline_s
     bounds = _bounds(options)
     async with _dialers(options, bounds, watch) as dialers:
 
@@ -146,15 +146,12 @@ def _looked_at(answer: HostPlan | HostCheck) -> HostOutcome:
 def _brought_before(specs: Sequence[HostSpec], journal: Journal) -> dict[HostId, HostId]:
     """Return the hosts whose files another host of this call brought in an earlier one, and that host."""
     asked = {spec.host for spec in specs}
-    return {
+    brought = {
         outcome.host: HostId(outcome.same_files_as)
         for outcome in journal.earlier.values()
         if outcome.host in asked and outcome.same_files_as in asked
     }
-
-
-def _end_s(options: CollectOptions) -> float | None:
-    return None if options.deadline_s is None else time.monotonic() + options.deadline_s
+    return {host: other for host, other in brought.items() if other not in brought}
 
 
 def _bounds(options: CollectOptions) -> Bounds:

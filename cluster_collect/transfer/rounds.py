@@ -156,12 +156,10 @@ class Rounds:
         options = self._options
         watchdog = Watchdog(options.progress_deadline_s, slot.patience_s, slot.give_back)
         source = self._source(self._survey.codec or "none", watchdog)
-        taken = HOST_TIME.get()
 
         def reads() -> None:
             # While a large file is reduced, nothing comes. The host ends that itself, a moment later.
             watchdog.bear(options.columns_deadline_s + options.progress_deadline_s)
-            taken.excuse(options.columns_deadline_s)
 
         try:
             fetching = fetch_columns(source, pending, self._intake, self._take_shell(), self._options, reads)
@@ -194,7 +192,6 @@ class Rounds:
         def brought(n_bytes: int) -> None:
             if n_bytes:
                 watchdog.received(n_bytes)
-                taken.brought(n_bytes / self._options.worthy_bytes_per_s)
             else:
                 watchdog.progress()
 

@@ -8,20 +8,42 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from cluster_collect.selection.select import PlacedFile
 from cluster_collect.transfer.samples import to_sample
-from cluster_collect.transports.bounds import HOST_TIME, HostTime
+from cluster_collect.transports.bounds import HOST_TIME, HostTime, queueing
 from cluster_run.ids import HostId
 from cluster_run.manifest import CollectedFile
 
-#: A host that has taken so long for little is not waited for by others that list the same.
-_PATIENCE_S, _LOOK_S = 60.0, 1.0
+#: Who waits for another's files for so long looks whether what came until then are its own.
+_LOOK_AFTER_S, _LOOK_S = 60.0, 1.0
 _SECOND_NS = 1_000_000_000
 
+#: Whether the running host has the content of some files that another one brought.
+Has = Callable[[tuple[CollectedFile, ...]], Awaitable[bool]]
 
-def _future() -> asyncio.Future[bool]:
+
+@dataclass
+class _Bringer:
+    """A host that brings its files. `here` are those that lie here already."""
+
+    host: HostId
+    taken: HostTime
+    here: Callable[[], Iterable[CollectedFile]]
+
+
+@dataclass(frozen=True)
+class _End:
+    """How the work on a host ended; `samples` are some of the files that it brought."""
+
+    samples: tuple[CollectedFile, ...]
+    has_all: bool
+    is_late: bool
+
+
+def _future() -> asyncio.Future[_End]:
     return asyncio.get_running_loop().create_future()
 
 
@@ -33,56 +55,68 @@ class SameFiles:
 
     def __init__(self, earlier: Mapping[HostId, HostId]) -> None:
         self._earlier = earlier
-        self._first: dict[bytes, HostId] = {}
-        #: Done when the work on a host has ended; whether all its files are in the run directory then.
-        self._has_all: defaultdict[HostId, asyncio.Future[bool]] = defaultdict(_future)
-        self._times: dict[HostId, HostTime] = {}
-        self._to_sample: dict[HostId, tuple[CollectedFile, ...]] = {}
+        self._first: dict[bytes, _Bringer] = {}
+        self._ends: defaultdict[HostId, asyncio.Future[_End]] = defaultdict(_future)
 
-    def bring(self, host: HostId, files: Iterable[PlacedFile]) -> None:
+    def bring(
+        self, host: HostId, files: Iterable[PlacedFile], here: Callable[[], Iterable[CollectedFile]]
+    ) -> None:
         """This host brings its files, whoever else has them."""
         if (mark := mark_of(files)) is not None:
-            self._first[mark] = host
-            self._times[host] = HOST_TIME.get()
+            self._first[mark] = _Bringer(host, HOST_TIME.get(), here)
 
-    def to_sample(self, host: HostId) -> tuple[CollectedFile, ...]:
-        """Return some files that a host has brought, for others to show that they have them."""
-        return self._to_sample.get(host, ())
+    async def brought_by(
+        self,
+        host: HostId,
+        files: Iterable[PlacedFile],
+        here: Callable[[], Iterable[CollectedFile]],
+        has: Has,
+    ) -> tuple[HostId, bool] | None:
+        """Wait for another host that lists the very same files, and that `has` shows to bring their content.
 
-    async def brought_by(self, host: HostId, files: Iterable[PlacedFile]) -> HostId | None:
-        """Wait for another host that lists the very same files; None when this one has to bring them.
-
-        No longer than that one brings much of them.
+        Returns:
+            That host, and whether all of its files are here: else its time was over, and a later call goes
+            on with it. None when this one has to bring its files.
         """
         mark = mark_of(files)
         if mark is None:
             return None
         if host in self._earlier:
-            await self._waited_for(self._earlier[host])
-        while (first := self._first.get(mark, host)) != host:
-            if await self._waited_for(first):
-                return first
-            if self._first[mark] == first:
-                break
-        self._first[mark] = host
-        self._times[host] = HOST_TIME.get()
+            await self._seen(self._earlier[host])
+        own = _Bringer(host, HOST_TIME.get(), here)
+        while (first := self._first.setdefault(mark, own)).host != host:
+            end = await self._end_of(first, has)
+            if end is not None and (end.has_all or end.is_late):
+                return first.host, end.has_all
+            if self._first[mark] is first:
+                self._first[mark] = own
         return None
 
-    async def _waited_for(self, host: HostId) -> bool:
-        """Whether all files of a host are here; False, too, when it has taken long for what it brought."""
-        has_all = self._has_all[host]
-        while not has_all.done():
-            taken = self._times.get(host)
-            if taken is not None and taken.own_s >= _PATIENCE_S:
-                return False
-            await asyncio.wait((has_all,), timeout=_LOOK_S)
-        return has_all.result()
+    async def _seen(self, host: HostId) -> None:
+        """Wait until it is known what a host brings."""
+        ended = self._ends[host]
+        with queueing():
+            while not (ended.done() or any(one.host == host for one in self._first.values())):
+                await asyncio.wait((ended,), timeout=_LOOK_S)
 
-    def ended(self, host: HostId, files: Iterable[CollectedFile], *, has_all: bool) -> None:
-        """The work on a host has ended; `has_all` says that all its `files` are in the run directory."""
-        if not self._has_all[host].done():
-            self._has_all[host].set_result(has_all)
-            self._to_sample[host] = to_sample(files)
+    async def _end_of(self, first: _Bringer, has: Has) -> _End | None:
+        """Wait for the end of a host that brings what we have; None as soon as that is something else."""
+        ended = self._ends[first.host]
+        with queueing():
+            while not ended.done() and first.taken.own_s < _LOOK_AFTER_S:
+                await asyncio.wait((ended,), timeout=_LOOK_S)
+        if not ended.done():
+            if not await has(to_sample(first.here())):
+                return None
+            with queueing():
+                await asyncio.wait((ended,))
+        end = ended.result()
+        return end if await has(end.samples) else None
+
+    def ended(self, host: HostId, files: Iterable[CollectedFile], *, has_all: bool, is_late: bool) -> None:
+        """The work on a host has ended: with all its `files` here, or because its time was over."""
+        if not self._ends[host].done():
+            self._ends[host].set_result(_End(to_sample(files), has_all, is_late))
 
 
 def mark_of(files: Iterable[PlacedFile]) -> bytes | None:

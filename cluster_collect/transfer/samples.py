@@ -47,13 +47,16 @@ def to_sample(files: Iterable[CollectedFile]) -> tuple[CollectedFile, ...]:
 
 
 def samples_of(run_directory: Path, files: Iterable[CollectedFile]) -> list[Sample]:
-    """Choose a part of each file by chance, and hash what lies here of it."""
+    """Choose a part of each file by chance, and hash what lies here of it; one that is gone is left out."""
     samples = []
     for file in files:
         begin = _chance.randrange(max(1, file.size_bytes - _MAX_SAMPLE_BYTES))
-        with open(os.path.join(os.fsencode(run_directory), os.fsencode(file.path)), "rb") as stream:
-            stream.seek(begin)
-            content = stream.read(_MAX_SAMPLE_BYTES)
+        try:
+            with open(os.path.join(os.fsencode(run_directory), os.fsencode(file.path)), "rb") as stream:
+                stream.seek(begin)
+                content = stream.read(_MAX_SAMPLE_BYTES)
+        except FileNotFoundError:
+            continue  # it changed on its host, and comes anew
         sha256 = hashlib.sha256(content).hexdigest()
         samples.append(Sample(os.fsencode(file.source), begin, len(content), sha256))
     return samples

@@ -19,23 +19,17 @@ class HostTime:
         self._excused_s = 0.0
         self._n_waits = 0
         self._waits_since_s = 0.0
-        self._content_until_s = 0.0
 
     @property
     def own_s(self) -> float:
-        """What the host itself has taken: all time without queues, and without what was excused."""
+        """What the host itself has taken: all time but queues, and pauses that we asked for."""
         now_s = time.monotonic()
         waiting_s = now_s - self._waits_since_s if self._n_waits else 0.0
         return now_s - self._began_s - self._excused_s - waiting_s
 
     def excuse(self, seconds: float) -> None:
-        """So much was our wish."""
+        """A pause was our wish."""
         self._excused_s += seconds
-
-    def brought(self, worth_s: float) -> None:
-        """Content came that may take so long; no more is excused than it took: nothing is saved up."""
-        self._excused_s += min(worth_s, max(0.0, self.own_s - self._content_until_s))
-        self._content_until_s = self.own_s
 
     @contextmanager
     def waits(self) -> Iterator[None]:

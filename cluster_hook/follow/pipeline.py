@@ -39,6 +39,8 @@ from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, PROFILER_TRE
 IN_ALLOCATION = "srun"
 INVENTORY_NAME = "hosts.yaml"
 _NODE_PATIENCE_S = 600.0
+#: Nobody calls the collector again: each host has all of its time, but the end, which is the manifest's.
+_COLLECTING_SHARE = 0.9
 
 
 @dataclass(frozen=True)
@@ -318,11 +320,16 @@ def _patience(request: ProfileRequest) -> tuple[str, ...]:
     return (f"--connect-deadline={_NODE_PATIENCE_S:g}",) if request.via == "srun" else ()
 
 
+def unattended(deadline_s: float) -> tuple[str, ...]:
+    """Return what a collector is told that has `deadline_s` for all hosts and is not called again."""
+    return ("--host-deadline=none", f"--deadline={_COLLECTING_SHARE * deadline_s:g}")
+
+
 def _run_collect(arguments: Sequence[str], plan: RunPlan, options: FollowOptions) -> CommandEnd:
     # It alone knows what the configuration of ssh calls the hosts.
     hiding = [] if options.shows_addresses else ["--hide-addresses"]
     return run_command(
-        our_command("cluster_collect", *arguments, *hiding),
+        our_command("cluster_collect", *unattended(options.deadline_s), *arguments, *hiding),
         name="cluster-collect",
         deadline_s=options.deadline_s,
         capture=True,

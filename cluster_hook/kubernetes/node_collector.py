@@ -90,6 +90,7 @@ def _collect(request: NodeRequest, part: Path, options: CollectorOptions) -> str
         end = run_command(
             our_command(
                 "cluster_collect",
+                "--host-deadline=none",  # nobody calls it again
                 *("--inventory", str(inventory), "--output", str(part), *what),
                 *("--hide-addresses", "--quiet", *since),
             ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -165,6 +166,22 @@ def test_options_become_one_value() -> None:
         accept_new_host_keys=True,
     )
     assert arguments.host_defaults == {"port": 22, "jump": "b", "user": "u", "bandwidth": 50 * 1024 * 1024}
+
+
+@pytest.mark.parametrize(
+    ("words", "longest_s"),
+    [
+        ("", 400.0),
+        ("--live 3", 3600.0),
+        ("--host-deadline 0", math.inf),
+        ("--live 3 --host-deadline none", math.inf),
+    ],
+)
+def test_a_host_has_some_minutes_a_capture_an_hour_and_more_where_it_is_asked_for(
+    words: str, longest_s: float
+) -> None:
+    options = parse_arguments(["--hosts", "n1", *words.split()]).options
+    assert (options.host_deadline_s, options.deadline_s) == (longest_s, math.inf)
 
 
 def test_no_space_need_be_left_free() -> None:

@@ -85,4 +85,4 @@ def test_a_deadline_ends_what_hangs_and_keeps_what_came(own_lab: SshLab, tmp_pat
     assert first.state == "complete", first.reason
     assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
     assert (second.state, second.failure) == ("failed", "deadline")
-    assert "not done within the 4 s" in second.reason
+    assert "not finished within the 4 s" in second.reason

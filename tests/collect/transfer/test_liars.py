@@ -6,6 +6,7 @@ Every class is one lie. What is short here is long by default; the words and the
 from __future__ import annotations
 
 import json
+import shlex
 import tarfile
 import time
 import zlib
@@ -18,16 +19,27 @@ import pytest
 
 from cluster_collect.spec import CollectOptions
 from cluster_collect.transports.bounds import HostTime
+from cluster_run.manifest import read_manifest
 from demo.sshd import SshLab
-from tests.collect.helpers import FULL, collected, host_tree, make_capture, spec_for, tree
+from demo.tcp_proxy import Mischief, TcpProxy
+from tests.collect.helpers import (
+    FULL,
+    PLAIN,
+    collected,
+    host_tree,
+    make_capture,
+    spec_for,
+    through,
+    tree,
+)
 from tests.collect.liar import LISTING, TOOLS, Liar, ending, entry, liars_spec, met
 from tests.collect.paramiko_server import ParamikoServer
 
 pytestmark = pytest.mark.slow  # many servers are started
 
-#: A host that brings nothing for a second is given up, and the patience with one is over after five.
+#: A host that brings nothing for a second is given up, and the time of one is over after five.
 SHORT = replace(
-    FULL, n_attempts=2, listing_deadline_s=1.0, progress_deadline_s=1.0, give_up_s=2.0, patience_s=5.0
+    FULL, n_attempts=2, listing_deadline_s=1.0, progress_deadline_s=1.0, give_up_s=2.0, host_deadline_s=5.0
 )
 
 
@@ -85,17 +97,21 @@ def test_all_that_is_listed_is_bounded_by_bytes(
 ) -> None:
     """No record is too long and their number is small: together they would be eight gigabytes."""
     long = record % (b"y" * 200, b"/".join([b"z" * 250] * (60 if record.startswith(b"link") else 10)))
-    outcome = met(tmp_path, keys, Lists(b"", nothing, record=long), options=replace(SHORT, patience_s=120.0))
+    outcome = met(
+        tmp_path, keys, Lists(b"", nothing, record=long), options=replace(SHORT, host_deadline_s=120.0)
+    )
     assert (outcome.failure, outcome.reason) == ("hostile-data", "the listing holds more than 96 MiB")
 
 
-def test_one_name_now_and_then_is_listed_no_longer_than_the_patience_lasts(
+def test_one_name_now_and_then_is_listed_no_longer_than_a_host_may_take(
     tmp_path: Path, keys: tuple[Path, Path]
 ) -> None:
     liar = Lists(b"", nothing, record=b"f 1 1.0 a_ascend_pt/%d" + b"y" * 150 + b"\0", pause_s=0.3)
     outcome = met(tmp_path, keys, liar, options=SHORT)
     assert outcome.failure == "deadline"
-    assert "brought little" in outcome.reason
+    assert outcome.reason == "not finished within the 5 s of a host"
+    assert "call it again to go on" in outcome.advice
+    assert "--host-deadline SECONDS (0: without end)" in outcome.advice
 
 
 _EMPTY_GZIP = zlib.compressobj(wbits=31)
@@ -219,17 +235,69 @@ def test_a_host_that_lists_what_another_lists_has_to_show_the_content(
     assert host_tree(tmp_path / "run", own_number) == tree(root)
 
 
-def test_content_excuses_the_time_that_it_took_and_saves_up_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def content_without_end(channel: paramiko.Channel, marker: bytes) -> None:
+    """Bring some megabytes of content in each second, of a file that would take a minute."""
+    channel.sendall(entry("./a_ascend_pt/good.json", b"x" * VAST_BYTES)[:512])
+    now_and_then(channel, b"x" * 400_000)
+
+
+VAST_BYTES = 250_000_000
+VAST = LISTING.replace(b"f 4", b"f %d" % VAST_BYTES, 1)
+
+
+def test_a_host_that_brings_content_without_end_ends_and_the_others_are_whole(
+    own_lab: SshLab, keys: tuple[Path, Path], tmp_path: Path
+) -> None:
+    make_capture(tmp_path / "host")
+    good = own_lab.start("127.0.0.2")
+    public_key = Path(f"{keys[1]}.pub").read_text()
+    with ParamikoServer(
+        keys[0], authorized_keys=public_key, execute=Liar(VAST, content_without_end)
+    ) as server:
+        specs = [spec_for(own_lab, good, tmp_path / "host"), liars_spec(server, keys, tmp_path, 2)]
+        manifest = collected(specs, tmp_path / "run", replace(SHORT, host_deadline_s=12.0))
+    first, second = manifest.hosts
+    assert (first.state, second.failure) == ("complete", "deadline")
+    assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
+    assert {file.state for file in second.files} == {"failed"}
+    assert read_manifest(tmp_path / "run" / "manifest.json").hosts[0].state == "complete"
+    (kept,) = (tmp_path / "run").rglob(".cut-*")
+    assert kept.stat().st_size > 0
+
+
+def test_who_waits_for_the_files_of_a_host_whose_time_is_over_ends_with_it_and_the_next_call_brings_them(
+    own_lab: SshLab, tmp_path: Path
+) -> None:
+    root = tmp_path / "host"
+    make_capture(root, size_bytes=9_000_000)
+    good = own_lab.start("127.0.0.2")
+    run = tmp_path / "run"
+    begun = run / "cluster_profiler/1/profiler/worker_0_20240101000000_ascend_pt/profiler_info_0.json"
+    specs = [spec_for(own_lab, good, root)]
+    for number in (2, 3):
+        wait = f"while [ ! -e {shlex.quote(str(begun))} ]; do sleep 0.1; done"
+        specs.append(spec_for(own_lab, good, root, number, prepare=wait))
+    with TcpProxy(good.address, good.port, mischief=(Mischief(stop_after_bytes=3_000_000),)) as proxy:
+        slow = through(specs[0], proxy, own_lab, good)
+        options = replace(PLAIN, n_attempts=1, progress_deadline_s=60.0, host_deadline_s=15.0)
+        hosts = collected([slow, *specs[1:]], run, options).hosts
+    assert {host.failure for host in hosts} == {"deadline"}, [host.reason for host in hosts]
+    assert [host.same_files_as for host in hosts] == ["", "1", "1"]
+    assert hosts[1].reason == "it sees the files of host 1, which was not finished in time"
+    again = collected(specs, run, PLAIN).hosts
+    assert [(host.state, host.same_files_as) for host in again] == [
+        ("complete", ""),
+        ("complete", "1"),
+        ("complete", "1"),
+    ]
+    assert host_tree(run) == tree(root)
+
+
+def test_queues_and_pauses_that_we_ask_for_are_no_time_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
     taken = HostTime()
-    now_s[0] += 10.0
-    taken.brought(1000.0)
-    assert taken.own_s == 0.0
-    now_s[0] += 50.0
-    assert taken.own_s == 50.0
-    taken.brought(20.0)
-    assert taken.own_s == 30.0
+    now_s[0] += 30.0
     with taken.waits():
         now_s[0] += 500.0
         assert taken.own_s == 30.0
@@ -240,6 +308,5 @@ def test_content_excuses_the_time_that_it_took_and_saves_up_none(monkeypatch: py
 
 def test_no_lie_keeps_a_call_with_defaults_for_ten_minutes() -> None:
     options = CollectOptions()
-    assert options.patience_s is not None
-    # Only what a host calls being parsed is waited for beside that.
-    assert options.patience_s + options.parsing_deadline_s < 600
+    # What a host calls being parsed is waited for beside that, and a host that lists the same for a minute.
+    assert options.host_deadline_s + options.parsing_deadline_s + 60 < 600

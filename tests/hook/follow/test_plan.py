@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 import yaml
 
+from cluster_collect.arguments import parse_arguments
 from cluster_collect.inventory.load import InventoryRequest, load_inventory
 from cluster_hook.follow.file_systems import file_system_of, is_shared_between_hosts
 from cluster_hook.follow.inventory import inventory_text, read_defaults, server_ids_of
-from cluster_hook.follow.pipeline import RunPlan, plan_run
+from cluster_hook.follow.pipeline import RunPlan, plan_run, unattended
 from cluster_hook.follow.view import View, view_of_nodes, write_view
 from cluster_hook.job import FinishedJob, ProfileRequest, parse_request
 from cluster_run.errors import InputError
@@ -183,3 +185,9 @@ def test_host_defaults_that_cannot_be_read_are_named(tmp_path: Path, text: str) 
 def test_a_request_for_each_node_is_known_by_its_pattern() -> None:
     assert ProfileRequest("/p/%N", None, "auto", None).is_per_node
     assert not ProfileRequest("/p", None, "auto", None).is_per_node
+
+
+def test_a_collector_that_nobody_calls_again_has_all_the_time_for_each_host_and_ends_by_itself() -> None:
+    options = parse_arguments(["--hosts=any", *unattended(100.0)]).options
+    assert options.host_deadline_s == math.inf
+    assert 50 < options.deadline_s < 100
