@@ -60,7 +60,7 @@ gold: setup      ## renew the gold files; read the difference before you commit 
 docs: setup      ## the site of the documents, strictly and without network: build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-fuzz: setup      ## hostile texts for the compiled reader, under sanitizers; FUZZ_S=3600 for an hour
+fuzz: setup      ## hostile texts for the compiled reader, under sanitizers, and hostile columns; FUZZ_S=3600 for an hour
 	@$(BIN)/python -m tools.fuzz $(or $(FUZZ_S),60)
 
 picture: setup   ## take all pictures of README and docs anew, from the demo's job

@@ -5,6 +5,7 @@ itself, as its timer has it, and the jobs are an ordinary user's where we are ro
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -19,6 +20,8 @@ from tests.hook.http_server import mailbox
 from tests.hook.public_python import NOBODY, make_public_python, needs_root
 from tests.slurm.conftest import REPOSITORY, why_not_here
 from tests.slurm.lab import SlurmLab, start_lab
+
+SLURM_COMMANDS = ("scontrol", "squeue", "sacct", "scancel", "sbatch", "srun", "sinfo")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(170)]
 
@@ -130,6 +133,29 @@ def test_the_probe_goes_through_the_whole_chain(running: SlurmLab, python: Path,
     assert "ok: the webhook took the message" in said.stdout
     assert len(box.received) == 1
     assert list(work.iterdir()) == [], "the probe leaves nothing behind"
+
+
+def test_the_drain_and_its_workers_find_slurm_wherever_the_site_has_it(
+    running: SlurmLab, python: Path, work: Path
+) -> None:
+    """Nothing is on the path but Slurm's own commands, in a directory that no list of ours holds."""
+    end_with_epilog(running)
+    running.restart_controller()
+    prefix, called = running.root / "the site's" / "slurm 22" / "bin", running.root / "called"
+    prefix.mkdir(parents=True)
+    called.touch()
+    called.chmod(0o666)
+    for name in SLURM_COMMANDS:
+        found = shutil.which(name, path=running.environment["PATH"])
+        (prefix / name).write_text(f"#!/bin/sh\n/usr/bin/id -u >> '{called}'\nexec {found} \"$@\"\n")
+        (prefix / name).chmod(0o755)
+    with drained(running, python, path=str(prefix)):
+        said = probe(running, python, work)
+    assert said.returncode == ExitCode.DONE, said.stdout + said.stderr
+    assert "and found its slow rank" in said.stdout
+    assert {str(os.geteuid()), str(NOBODY if os.geteuid() == 0 else os.geteuid())} <= set(
+        called.read_text().split()
+    )
 
 
 @needs_root

@@ -1,4 +1,4 @@
-"""`make fuzz`: hostile files for the compiled reader, made of files of the simulator and of real ones.
+"""`make fuzz`: hostile files for the readers, made of files of the simulator and of real ones.
 
 python -m tools.fuzz SECONDS [FILE…]
 """
@@ -10,6 +10,8 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+
+from tools.fuzz.columns import fuzz_columns
 
 _SCRIPT = Path(__file__).with_name("fuzz.sh")
 _JOB = (
@@ -44,6 +46,8 @@ def main(argv: Sequence[str]) -> int:
             copy = Path(folder) / f"text-{number}"
             copy.write_bytes(path.read_bytes())
             texts.append(str(copy))
+        n_columns = fuzz_columns(next(job.rglob("communication.json")), Path(folder), float(seconds) / 4)
+        print(f"fuzz: {n_columns} columns files were read or refused")
         return subprocess.run(["bash", str(_SCRIPT), seconds, *texts], check=False).returncode  # noqa: S603, S607
 
 

@@ -109,6 +109,29 @@ def test_the_home_directory_is_that_of_the_other_user(site: Site, tmp_path: Path
     assert (tmp_path / "run/cluster_profiler/1/prepare.log").read_text() == "I am daemon in /usr/sbin\n"
 
 
+@BOTH
+@pytest.mark.parametrize(
+    ("closed", "failure"), [(".", "no-profiler-root"), ("worker_0_20240101000000_ascend_pt", "listing")]
+)
+def test_captures_that_only_root_may_read_are_told_as_that_and_become_sudo_brings_them(
+    site: Site, tmp_path: Path, transport: str, closed: str, failure: str
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "prof"
+        make_capture(root)
+        Path(folder).chmod(0o755)
+        (root / closed).chmod(0o750)
+        spec = replace(site("nobody ALL=(root) NOPASSWD: ALL"), profiler_root=str(root), transport=transport)
+        as_login_user = only_host(
+            collected(replace(spec, become=None, become_user=None), tmp_path / "a", FULL)
+        )
+        assert (as_login_user.state, as_login_user.failure) == ("failed", failure), as_login_user.reason
+        assert "become: sudo" in as_login_user.advice
+        outcome = only_host(collected(replace(spec, become_user=None), tmp_path / "run", FULL))
+        assert outcome.state == "complete", outcome.reason
+        assert host_tree(tmp_path / "run") == tree(root)
+
+
 @pytest.mark.parametrize(
     ("rules", "user", "why"),
     [
