@@ -25,10 +25,10 @@ QUICK = CollectOptions(
     n_attempts=3,
     backoff_first_s=0.05,
     backoff_most_s=0.2,
-    connect_deadline_s=5.0,
-    login_deadline_s=10.0,
-    listing_deadline_s=15.0,
-    progress_deadline_s=15.0,
+    connect_deadline_s=15.0,
+    login_deadline_s=30.0,
+    listing_deadline_s=30.0,
+    progress_deadline_s=30.0,
     min_free_bytes=0,
 )
 FULL = replace(QUICK, what=("full",))

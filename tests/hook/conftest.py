@@ -26,7 +26,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("simulated") / "run"
     job = ("--tp", "2", "--pp", "1", "--dp", "4", "--steps", "3", "--ranks-per-host", "4", "-q")
     command = [sys.executable, "-m", "cluster_simulate", run, "--scenario", "slow_rank:1.5", *job]
-    subprocess.run(command, check=True, timeout=50)
+    subprocess.run(command, check=True, timeout=120)
     return run
 
 
@@ -42,6 +42,6 @@ def site(tmp_path: Path) -> Iterator[Site]:
             profiles=tmp_path / "profiles",
             results=tmp_path / "results",
             holder="this-sweep",
-            follow=FollowOptions(deadline_s=50, shows_report=False),
+            follow=FollowOptions(deadline_s=120, shows_report=False),
         )
         yield Site(cluster, options)

@@ -35,7 +35,7 @@ def make_public_python(root: Path) -> Path:
     system_python = Path("/usr/bin/python3")
     if not system_python.exists():
         pytest.skip("there is no /usr/bin/python3 that every user can run")
-    subprocess.run([system_python, "-m", "venv", "--without-pip", root], check=True, timeout=50)
+    subprocess.run([system_python, "-m", "venv", "--without-pip", root], check=True, timeout=120)
     (packages,) = root.glob("lib/python*/site-packages")
     for package in _REPOSITORY.glob("cluster_*"):
         ignored = shutil.ignore_patterns("__pycache__")
@@ -49,7 +49,7 @@ def make_public_python(root: Path) -> Path:
         env={"PATH": os.defpath},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=120,
         check=False,
     )
     if tried.returncode != 0:

@@ -41,7 +41,7 @@ def expect_untouched(poisoned: Path) -> None:
 @pytest.mark.parametrize("module", ["cluster_hook", "cluster_analysis", "cluster_collect"])
 def test_no_command_imports_from_the_directory_it_is_started_in(poisoned: Path, module: str) -> None:
     ended = subprocess.run(
-        our_command(module, "--help"), cwd=poisoned, capture_output=True, text=True, timeout=50, check=False
+        our_command(module, "--help"), cwd=poisoned, capture_output=True, text=True, timeout=120, check=False
     )
     assert ended.returncode == 0, ended.stderr
     assert "usage: cluster-" in ended.stdout
@@ -52,7 +52,7 @@ def test_no_command_imports_what_pythons_variables_name(
     poisoned: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(poisoned))
-    end = run_command(our_command("cluster_hook", "--version"), name="it", deadline_s=50, capture=True)
+    end = run_command(our_command("cluster_hook", "--version"), name="it", deadline_s=120, capture=True)
     assert (end.code, end.stdout.split()[0]) == (0, "cluster-hook")
     expect_untouched(poisoned)
 
@@ -69,7 +69,7 @@ def test_a_job_whose_work_directory_is_full_of_modules_is_analysed_all_the_same(
         cwd=poisoned,
         capture_output=True,
         text=True,
-        timeout=80,
+        timeout=120,
         check=False,
     )
     assert "job 12 train (COMPLETED): degraded" in ended.stdout, ended.stderr
@@ -78,7 +78,7 @@ def test_a_job_whose_work_directory_is_full_of_modules_is_analysed_all_the_same(
 
 def test_a_module_that_is_run_has_its_own_name_and_arguments() -> None:
     ended = subprocess.run(
-        our_command("json.tool", "--no-such-option"), capture_output=True, text=True, timeout=50, check=False
+        our_command("json.tool", "--no-such-option"), capture_output=True, text=True, timeout=120, check=False
     )
     assert ended.returncode == 2
     assert "--no-such-option" in ended.stderr
@@ -87,7 +87,7 @@ def test_a_module_that_is_run_has_its_own_name_and_arguments() -> None:
 def test_a_process_that_reads_a_jobs_data_gets_no_secret_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLUSTER_HOOK_WEBHOOK_URL", "https://s3cret")
     code = "import os; print('s3cret' in str(os.environ), 'PATH' in os.environ)"
-    end = run_command([sys.executable, "-c", code], name="it", deadline_s=20, capture=True)
+    end = run_command([sys.executable, "-c", code], name="it", deadline_s=120, capture=True)
     assert end.stdout == "False True\n"
 
 

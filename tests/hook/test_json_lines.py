@@ -79,7 +79,7 @@ def test_a_drain_whose_log_is_on_a_full_disk_works_off_all_requests(
     command = [sys.executable, "-m", "cluster_hook", "drain", f"--spool={spool.root}", *output]
     with Path("/dev/full").open("w") as log:
         ended = subprocess.run(
-            command, stdout=log, stderr=subprocess.PIPE, timeout=50, check=False, env=_ENVIRONMENT
+            command, stdout=log, stderr=subprocess.PIPE, timeout=120, check=False, env=_ENVIRONMENT
         )
 
     assert list(spool.keys("pending")) == []
@@ -89,7 +89,9 @@ def test_a_drain_whose_log_is_on_a_full_disk_works_off_all_requests(
 def test_json_of_a_drain_is_one_line_a_request_with_its_schema(tmp_path: Path) -> None:
     spool = _waiting(tmp_path)
     command = [sys.executable, "-m", "cluster_hook", "drain", f"--spool={spool.root}", "--json"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False, env=_ENVIRONMENT)
+    ended = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, env=_ENVIRONMENT
+    )
     requests = _read(ended.stdout, "cluster-hook-request/1", "key", "state", "text", "outcome")
     assert sorted((one["key"], one["state"]) for one in requests) == [("1-0", "done"), ("2-0", "failed")]
     assert {one["outcome"]["schema"] for one in requests if one["outcome"]} == {"cluster-hook/1"}

@@ -40,7 +40,7 @@ class SimulatedJob:
 def simulate(run: Path) -> SimulatedJob:
     """Simulate a job with one slow rank on two hosts."""
     command = [sys.executable, "-m", "cluster_simulate", run, "-q", *_JOB]
-    subprocess.run(command, check=True, timeout=60)
+    subprocess.run(command, check=True, timeout=120)
     truth = json.loads(run.with_name(f"{run.name}.truth.json").read_text())
     return SimulatedJob(run, truth["faults"][0]["ranks"][0])
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "scancel", "sinfo")
 _SEARCH_PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-_UP_DEADLINE_S = 30.0
+_UP_DEADLINE_S = 100.0
 _JOB_DEADLINE_S = 150.0
 _LAST_STATES = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
 
@@ -203,7 +203,7 @@ def _start(argv: Sequence[str], environment: Mapping[str, str]) -> None:
         argv,
         env=dict(environment),
         check=True,
-        timeout=30,
+        timeout=120,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -234,7 +234,7 @@ def _wait_until_idle(lab: SlurmLab, n_nodes: int) -> None:
 def _end(pids: Sequence[int]) -> None:
     """Ask all to end, then kill what is left; in one go, because each takes a second or two."""
     left = [pid for pid in pids if _signal(pid, signal.SIGTERM)]
-    end_s = time.monotonic() + 10
+    end_s = time.monotonic() + 120
     while left and time.monotonic() < end_s:
         time.sleep(0.05)
         left = [pid for pid in left if _signal(pid, 0)]
@@ -252,7 +252,8 @@ def _signal(pid: int, number: int) -> bool:
 
 def _free_ports(number: int) -> list[int]:
     """Return neighbouring free ports; Slurm wants one for each node and writes them as a range."""
-    for first in range(26_900, 40_000, number):
+    # Others that begin at this moment look elsewhere: a port is taken only when Slurm has started.
+    for first in range(20_000 + os.getpid() % 500 * 20, 32_000, number):
         sockets: list[socket.socket] = []
         try:
             for port in range(first, first + number):

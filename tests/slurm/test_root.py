@@ -59,7 +59,7 @@ def submit_as_user(site: SlurmLab, work: Path, script: str, comment: str, name: 
         cwd=work,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=True,
     )
     job = ended.stdout.strip()

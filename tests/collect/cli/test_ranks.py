@@ -67,7 +67,7 @@ def whole_ranks(run: Path) -> set[int]:
 def analysed(run: Path) -> dict[str, Any]:
     """The findings, without what differs from call to call."""
     command = [sys.executable, "-m", "cluster_analysis", run, "-q", "--no-report", "--no-insight"]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=60)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=120)
     document: dict[str, Any] = json.loads((run / "cluster_analysis_output" / "findings.json").read_text())
     document["run"] = {key: value for key, value in document["run"].items() if key != "analysed"}
     return document

@@ -65,14 +65,14 @@ def test_hosts_that_one_machine_serves_one_by_one_are_all_collected(own_lab: Ssh
     roots = [tmp_path / f"root{number}" for number in range(50)]
     for number, root in enumerate(roots):
         make_capture(root, number, 1000)
-    with one_by_one(0.1) as port:
+    with one_by_one(0.25) as port:
         waiting = f"exec 3<>/dev/tcp/127.0.0.1/{port}; printf h >&3; cat <&3"
         shell = f"bash -c '{waiting}; exec 3<&-; eval \"$SSH_ORIGINAL_COMMAND\"'"
         # A shell inside of another one reads no start-up files: those of this login may take long.
         settings = {"ForceCommand": shell, "MaxStartups": "100", "SetEnv": "SHLVL=1"}
         server = own_lab.start("127.0.0.2", settings=settings)
         specs = [spec_for(own_lab, server, root, number) for number, root in enumerate(roots, 1)]
-        options = replace(FULL, listing_deadline_s=3.5, n_attempts=1, n_jobs=50)
+        options = replace(FULL, listing_deadline_s=8.0, n_attempts=1, n_jobs=50)
         manifest = collected(specs, tmp_path / "run", options)
     assert {(host.state, host.reason) for host in manifest.hosts} == {("complete", "")}
 
@@ -84,7 +84,7 @@ def test_hosts_that_hang_hold_up_nobody(own_lab: SshLab, tmp_path: Path) -> None
     hung = own_lab.start("127.0.0.3", settings={"ForceCommand": "sleep 600"})
     specs = [spec_for(own_lab, hung, tmp_path / "host", number) for number in range(1, 13)]
     specs.append(spec_for(own_lab, good, tmp_path / "host", 13))
-    options = replace(FULL, listing_deadline_s=5.0, host_deadline_s=6.5, n_attempts=1)
+    options = replace(FULL, listing_deadline_s=60.0, deadline_s=15.0, n_attempts=1)
     *others, last = collected(specs, tmp_path / "run", options).hosts
-    assert {host.failure for host in others} <= {"stalled", "deadline"}
+    assert {host.failure for host in others} == {"deadline"}
     assert last.state == "complete", last.reason

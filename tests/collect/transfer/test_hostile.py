@@ -231,7 +231,7 @@ def test_a_late_answer_does_not_make_a_clock_wrong(tmp_path: Path, keys: tuple[P
     class Late(Liar):
         def answer(self, channel: paramiko.Channel, marker: bytes) -> None:
             told = b"clock %.9f\0" % time.time()
-            time.sleep(1.5)
+            time.sleep(5.0)
             channel.sendall(told)
             super().answer(channel, marker)
 
@@ -248,4 +248,4 @@ def test_a_late_answer_does_not_make_a_clock_wrong(tmp_path: Path, keys: tuple[P
     assert outcome.clock_uncertainty_ms is not None
     # The clock of a virtual machine may itself be set by some µs between two readings.
     assert abs(outcome.clock_offset_ms) <= outcome.clock_uncertainty_ms + 1.0
-    assert outcome.clock_uncertainty_ms < 700
+    assert outcome.clock_uncertainty_ms < 2400

@@ -107,7 +107,7 @@ def test_two_of_six_hosts_hang_and_four_are_collected_before_they_are_named(
     lab: SshLab, server: SshServer, tmp_path: Path
 ) -> None:
     make_capture(tmp_path / "host", size_bytes=200_000)
-    options = replace(PLAIN, n_attempts=1, login_deadline_s=5.0, progress_deadline_s=5.0, n_jobs=1)
+    options = replace(PLAIN, n_attempts=1, login_deadline_s=12.0, progress_deadline_s=12.0, n_jobs=1)
     specs = [spec_for(lab, server, own_disk(tmp_path / "host", number), number) for number in range(1, 7)]
     watch = Recorder()
     stop = Mischief(stop_after_bytes=100_000)
@@ -122,8 +122,8 @@ def test_two_of_six_hosts_hang_and_four_are_collected_before_they_are_named(
     assert [host for host, state in states.items() if state == "complete"] == ["1", "3", "5", "6"]
     assert {outcome.host for outcome in watch.finished[-2:]} == {"2", "4"}
     hung, stopped = manifest.hosts[1], manifest.hosts[3]
-    assert hung.reason == "no answer for 5 s while logging in to 127.0.0.1"
-    assert stopped.reason == "no answer for 5 s while waiting for its files"
+    assert hung.reason == "no answer for 12 s while logging in to 127.0.0.1"
+    assert stopped.reason == "no answer for 12 s while waiting for its files"
     assert stopped.advice != ""
 
 

@@ -25,7 +25,7 @@ def test_the_settings_have_the_names_that_dask_reads() -> None:
     code = f"import dask, distributed; print([dask.config.get('distributed.' + one) for one in {_NAMES!r}])"
     environment = {**os.environ, **dask_allocation._SETTINGS}
     ended = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=50, check=True
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120, check=True
     )
     assert ended.stdout.strip() == "['30s', 2, True]"
 
@@ -66,7 +66,7 @@ def encrypted_cluster(directory: Path) -> Iterator[str]:
     with (directory / "log").open("w") as log:
         processes = [subprocess.Popen(command, stdout=log, stderr=log) for command in (scheduler, worker)]
         try:
-            end_s = time.monotonic() + 40
+            end_s = time.monotonic() + 120
             while not (address := dask_allocation._address(file)):
                 assert time.monotonic() < end_s, (directory / "log").read_text()
                 time.sleep(0.1)
@@ -84,7 +84,7 @@ def is_turned_away(address: str) -> bool:
     anonymous = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     anonymous.check_hostname = False
     anonymous.verify_mode = ssl.CERT_NONE
-    with socket.create_connection((host, int(port)), timeout=20) as connection:
+    with socket.create_connection((host, int(port)), timeout=120) as connection:
         try:
             with anonymous.wrap_socket(connection) as encrypted:
                 return encrypted.recv(1) == b""
@@ -99,7 +99,7 @@ def test_certificates_of_dasks_own_configuration_open_a_tls_cluster_and_nothing_
 ) -> None:
     run = tmp_path / "run"
     job = ("--tp", "1", "--pp", "1", "--dp", "2", "--steps", "2", "-q")
-    subprocess.run([sys.executable, "-m", "cluster_simulate", run, *job], check=True, timeout=50)
+    subprocess.run([sys.executable, "-m", "cluster_simulate", run, *job], check=True, timeout=120)
     directory = tmp_path / "dask"
     directory.mkdir()
     certificates = {

@@ -55,7 +55,7 @@ class Nodes:
 
     def collect(self, node: str) -> str:
         ended = subprocess.run(
-            self.command(node, "--once"), capture_output=True, text=True, timeout=50, check=True
+            self.command(node, "--once"), capture_output=True, text=True, timeout=120, check=True
         )
         return ended.stdout
 

@@ -51,7 +51,7 @@ def built_in(directory: Path) -> list[dict[str, Any]]:
     """Return what kustomize makes of a directory."""
     skip_without_kustomize()
     argv = ["kubectl", "kustomize", "--load-restrictor=LoadRestrictionsNone", str(directory)]
-    ended = subprocess.run(argv, capture_output=True, text=True, timeout=50, check=False)
+    ended = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 0, ended.stderr
     return [one for one in yaml.safe_load_all(ended.stdout) if one]
 
@@ -268,14 +268,14 @@ def test_the_wheel_that_the_image_is_built_from_runs_by_itself(tmp_path: Path) -
     build = "import sys, setuptools.build_meta as b; print(b.build_wheel(sys.argv[1]))"
     made = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", build, tmp_path / "dist"],
-        cwd=source, capture_output=True, text=True, timeout=55, check=True,
+        cwd=source, capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     wheel = tmp_path / "dist" / made.stdout.split()[-1]
     assert wheel.match("cluster_profiler-*.whl")
     shutil.unpack_archive(wheel, tmp_path / "site", "zip")
     ended = subprocess.run(
         [sys.executable, "-S", "-m", "cluster_hook", "sweep", "--help"],
-        cwd=tmp_path / "site", capture_output=True, text=True, timeout=20, check=True,
+        cwd=tmp_path / "site", capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     assert "--profiles" in ended.stdout
 
@@ -293,7 +293,7 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     ]
     ended = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *units],
-        capture_output=True, text=True, timeout=50, check=False,
+        capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     ours = [line for line in ended.stderr.splitlines() if re.search("cluster-(hook|live)", line)]
     assert (ended.returncode, ours) == (0, []), ended.stderr

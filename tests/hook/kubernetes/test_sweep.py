@@ -173,7 +173,7 @@ def test_data_that_never_stop_growing_are_read_in_the_end(site: Site) -> None:
 def test_of_two_sweeps_at_once_one_takes_the_job(site: Site, simulated: Path) -> None:
     site.add_data(simulated, "train")
     site.add_job("train")
-    both_listed = threading.Barrier(2, timeout=30)
+    both_listed = threading.Barrier(2, timeout=120)
     ends: list[list[tuple[str, str]]] = []
 
     def one_sweep(holder: str) -> None:

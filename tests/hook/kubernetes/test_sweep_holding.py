@@ -108,7 +108,7 @@ def test_what_root_wrote_for_itself_is_told_with_what_to_do(
     said = fork.Queue()
     child = fork.Process(target=as_nobody, args=(public_directory / "job", said))
     child.start()
-    why = said.get(timeout=20)
+    why = said.get(timeout=120)
     child.join(20)
     if closed:
         assert "job/x_ascend_pt first (user 0, group 0, mode 07" in why

@@ -26,7 +26,7 @@ def run(tmp_path: Path, settings: str) -> dict[str, str]:
         env={"PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=120,
         check=True,
     )
     return dict(line.partition("=")[::2] for line in ended.stdout.splitlines())
@@ -62,5 +62,5 @@ def test_logrotate_takes_its_file(tmp_path: Path) -> None:
     copy.write_text((DEPLOY / "systemd" / "cluster-hook.logrotate").read_text())
     copy.chmod(0o644)
     command = ["logrotate", "--debug", f"--state={tmp_path / 'state'}", copy]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (ended.returncode, "error" in ended.stderr) == (0, False), ended.stderr

@@ -91,7 +91,7 @@ def test_a_drain_that_finds_no_scontrol_says_so_and_keeps_the_request(site: Site
     empty.mkdir()
     site.drop("1-0")
     process = site.start_drain(path=str(empty))
-    said, _ = process.communicate(timeout=30)
+    said, _ = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "1-0 unasked" in said
     assert "scontrol" in said

@@ -36,7 +36,7 @@ def run_epilog(spool: Path, changes: Mapping[str, str] | None = None) -> subproc
         [EPILOG],
         env={**_VARIABLES, **(changes or {}), "CLUSTER_HOOK_SPOOL": str(spool)},
         capture_output=True,
-        timeout=20,
+        timeout=120,
         check=False,
         stdin=subprocess.DEVNULL,
     )

@@ -86,7 +86,7 @@ def test_promtool_finds_nothing_to_complain_about(text: str) -> None:
         input=labelled(text, "4711", 1_700_000_000.0),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
