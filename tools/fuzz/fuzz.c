@@ -9,7 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "alike.h"
 #include "communication.h"
 #include "exact.h"
 #include "matrix.h"
@@ -146,29 +145,8 @@ static void read_texts(const uint8_t *given, size_t length) {
     free(totals.at);
 }
 
-/* Take a text for CSV files: the whole twice, most of it with an end, and its first half; up to one that is refused. */
-static void read_csv(const uint8_t *given, size_t length) {
-    static struct alike alike;
-    size_t parts[] = {length, length, length - length % 7, length / 2}, at;
-    bool is_read = true;
-    memset(&alike, 0, sizeof alike);
-    for (at = 0; is_read && at < sizeof parts / sizeof *parts; at++) {
-        char *text = malloc(parts[at] + 1);
-        if (!text)
-            continue;
-        memcpy(text, given, parts[at]);
-        text[parts[at]] = 0;
-        if (at == 2 && parts[at])
-            text[parts[at] - 1] = '\n';
-        is_read = alike_read(text, parts[at], &alike);
-        free(text);
-    }
-    alike_free(&alike);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *given, size_t length) {
     read_texts(given, length);
-    read_csv(given, length);
     sum_exactly(given, length);
     fill_names(given, length);
     regroup_pieces(given, length);

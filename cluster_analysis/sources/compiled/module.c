@@ -5,12 +5,10 @@
 #endif
 #include <Python.h>
 
-#include "exact.h"
 #include "json.h"
 #include "module_files.h"
 #include "module_regroup.h"
 #include "module_values.h"
-#include "operator_names.h"
 #include "packed.h"
 
 static PyObject *numbers(PyObject *module, PyObject *given) {
@@ -62,61 +60,6 @@ static PyObject *filled(PyObject *module, PyObject *given) {
     return found;
 }
 
-/* Stems and running numbers of names, given as Arrow lays texts; None where Python must read them. */
-static PyObject *names(PyObject *module, PyObject *given) {
-    const char *offsets, *letters;
-    Py_ssize_t n_offsets, n_letters, at, n;
-    struct names stems;
-    struct column codes = {NULL, 0, 0}, indices = {NULL, 0, 0};
-    PyObject *found = NULL;
-    bool is_plain = true;
-    int32_t begin, end, code;
-    (void)module;
-    if (!PyArg_ParseTuple(given, "y#y#", &offsets, &n_offsets, &letters, &n_letters))
-        return NULL;
-    memset(&stems, 0, sizeof stems);
-    n = n_offsets / (Py_ssize_t)sizeof begin - 1;
-    for (at = 0; is_plain && at < n; at++) {
-        struct text name;
-        memcpy(&begin, offsets + at * (Py_ssize_t)sizeof begin, sizeof begin);
-        memcpy(&end, offsets + (at + 1) * (Py_ssize_t)sizeof begin, sizeof end);
-        is_plain = begin >= 0 && begin <= end && end <= n_letters;
-        if (!is_plain)
-            break;
-        name.at = letters + begin;
-        name.length = (size_t)(end - begin);
-        code = names_number(&stems, operator_stem(name), -1);
-        is_plain = code >= 0 && column_add_int32(&codes, code) && column_add_int32(&indices, operator_index(name));
-    }
-    found = is_plain ? Py_BuildValue("(NNN)", values_bytes_of(&codes), values_names_of(&stems), values_bytes_of(&indices)) : Py_NewRef(Py_None);
-    free(codes.at);
-    free(indices.at);
-    names_free(&stems);
-    return found;
-}
-
-/* Pairs of numbers summed exactly; None where Python must sum them. */
-static PyObject *exact_sums_of(PyObject *module, PyObject *given) {
-    const char *pairs, *order, *begins;
-    Py_ssize_t n_pairs, n_order, n_begins;
-    PyObject *sums;
-    bool is_done;
-    (void)module;
-    if (!PyArg_ParseTuple(given, "y#y#y#", &pairs, &n_pairs, &order, &n_order, &begins, &n_begins))
-        return NULL;
-    n_begins /= (Py_ssize_t)sizeof(int64_t);
-    sums = PyBytes_FromStringAndSize(NULL, n_begins * 2 * (Py_ssize_t)sizeof(double));
-    if (!sums)
-        return NULL;
-    is_done = exact_sums((const double *)(const void *)pairs, (size_t)n_pairs / (2 * sizeof(double)),
-                         (const int64_t *)(const void *)order, (size_t)n_order / sizeof(int64_t),
-                         (const int64_t *)(const void *)begins, (size_t)n_begins, (double *)(void *)PyBytes_AsString(sums));
-    if (is_done)
-        return sums;
-    Py_DECREF(sums);
-    return Py_NewRef(Py_None);
-}
-
 /* For tests: the number at the begin of a text, None where Python must read it. */
 static PyObject *number(PyObject *module, PyObject *content) {
     char *text;
@@ -135,11 +78,8 @@ static PyObject *number(PyObject *module, PyObject *content) {
 static PyMethodDef METHODS[] = {
     {"operators", module_operators, METH_VARARGS, "Return the columns of communication.json of several ranks, None where Python must read one."},
     {"links", module_links, METH_O, "Return the columns of communication_matrix.json of several ranks, None where Python must read one."},
-    {"csv", module_csv, METH_O, "Return the text of small CSV files of one header, None where Python must read one."},
     {"numbers", numbers, METH_VARARGS, "Return the whole numbers (int64) of planes, None where they are none."},
     {"filled", filled, METH_VARARGS, "Return names with their numbers as Arrow lays texts, None for impossible ones."},
-    {"names", names, METH_VARARGS, "Return what names of operators say, None where Python must read them."},
-    {"exact_sums", exact_sums_of, METH_VARARGS, "Return pairs of numbers summed exactly, None where Python must sum them."},
     {"regroup", module_regroup, METH_VARARGS, "Return pieces of files with their labels, None where Python must read them."},
     {"number", number, METH_O, "Return a number of JSON, None where Python must read it."},
     {NULL, NULL, 0, NULL},

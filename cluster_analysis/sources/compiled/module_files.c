@@ -1,14 +1,11 @@
 #include "module_files.h"
 
-#include "alike.h"
 #include "communication.h"
 #include "content.h"
 #include "matrix.h"
 #include "operator_names.h"
 #include "packet_totals.h"
 
-/* Larger files Arrow reads as fast. */
-#define MAX_CSV_BYTES (1 << 16)
 /* All of them together have no more, so that no count of anything in them overflows. */
 #define MAX_BYTES INT32_MAX
 
@@ -20,7 +17,6 @@ typedef void (*reserve)(void *found, size_t n_texts);
 static bool read_operators(void *found, const char *text, size_t length) { return operators_read(text, length, found); }
 static void reserve_operators(void *found, size_t n_texts) { operators_reserve(found, n_texts); }
 static bool read_links(void *found, const char *text, size_t length) { return links_read(text, length, found); }
-static bool read_csv(void *found, const char *text, size_t length) { return alike_read(text, length, found); }
 
 /* Read the file at a path: 1, 0 where Python must read it, -1 with an exception set. */
 static int read_one(PyObject *given, read_text read, void *found, struct content *content) {
@@ -40,10 +36,10 @@ static int read_one(PyObject *given, read_text read, void *found, struct content
 
 /* Read all of the files, only one of which is in memory at a time, and note how many rows each has: 1, 0 where Python must read
  * one of them, -1 with an exception set. */
-static int read_all(PyObject *paths, size_t most, read_text read, reserve reserve, void *found, const int32_t *n_rows,
+static int read_all(PyObject *paths, read_text read, reserve reserve, void *found, const int32_t *n_rows,
                     struct column *counts) {
     PyObject *each = PyObject_GetIter(paths), *given;
-    struct content content = {NULL, 0, 0, most};
+    struct content content = {NULL, 0, 0, MAX_BYTES};
     Py_ssize_t n_files = each ? PyObject_Size(paths) : -1;
     int is_plain = n_files < 0 ? -1 : n_files > 0;
     while (is_plain > 0 && (given = PyIter_Next(each))) {
@@ -167,7 +163,7 @@ PyObject *module_operators(PyObject *module, PyObject *given) {
     if (!PyArg_ParseTuple(given, "OpII", &paths, &has_places, &found.needed, &found.measured))
         return NULL;
     found.has_places = has_places;
-    is_plain = read_all(paths, MAX_BYTES, read_operators, reserve_operators, &found, &found.steps.n_rows, &counts);
+    is_plain = read_all(paths, read_operators, reserve_operators, &found, &found.steps.n_rows, &counts);
     if (is_plain > 0 && !packet_totals(&found, &totals))
         is_plain = 0;
     if (is_plain > 0) {
@@ -189,7 +185,7 @@ PyObject *module_links(PyObject *module, PyObject *paths) {
     int is_plain;
     (void)module;
     memset(&found, 0, sizeof found);
-    is_plain = read_all(paths, MAX_BYTES, read_links, NULL, &found, &found.steps.n_rows, &counts);
+    is_plain = read_all(paths, read_links, NULL, &found, &found.steps.n_rows, &counts);
     if (is_plain > 0) {
         columns = links_lay(&found) ? PyDict_New() : PyErr_NoMemory();
         if (columns && !(set_steps(columns, &found.steps, &counts) && set_links(columns, &found)))
@@ -198,30 +194,4 @@ PyObject *module_links(PyObject *module, PyObject *paths) {
     free(counts.at);
     links_free(&found);
     return is_plain ? columns : Py_NewRef(Py_None);
-}
-
-/* Header, rows of each file and columns. */
-PyObject *module_csv(PyObject *module, PyObject *paths) {
-    struct alike *found = calloc(1, sizeof *found);
-    struct column counts = {NULL, 0, 0};
-    PyObject *columns = NULL, *given = NULL;
-    int at, is_plain;
-    (void)module;
-    if (!found)
-        return PyErr_NoMemory();
-    is_plain = read_all(paths, MAX_CSV_BYTES, read_csv, NULL, found, &found->n_rows, &counts);
-    if (is_plain > 0) {
-        columns = PyTuple_New(found->n_columns);
-        for (at = 0; columns && at < found->n_columns; at++) {
-            PyObject *column = values_texts_of(&found->columns[at]);
-            if (!column || PyTuple_SetItem(columns, at, column))
-                Py_CLEAR(columns);
-        }
-    }
-    if (columns)
-        given = Py_BuildValue("(NNN)", values_bytes_of(&found->header), values_bytes_of(&counts), columns);
-    free(counts.at);
-    alike_free(found);
-    free(found);
-    return is_plain ? given : Py_NewRef(Py_None);
 }

@@ -1,4 +1,4 @@
-/* Communication files and small CSV files of several ranks as columns, for Python. */
+/* Communication files of several ranks as columns, for Python. */
 #ifndef CLUSTER_PROFILER_MODULE_FILES_H
 #define CLUSTER_PROFILER_MODULE_FILES_H
 
@@ -6,6 +6,5 @@
 
 PyObject *module_operators(PyObject *module, PyObject *given);
 PyObject *module_links(PyObject *module, PyObject *given);
-PyObject *module_csv(PyObject *module, PyObject *contents);
 
 #endif

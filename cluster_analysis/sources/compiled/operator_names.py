@@ -1,4 +1,4 @@
-"""What the names of operators say, by the compiled reader where it works."""
+"""What the names of operators say, by the stems that the compiled reader found in them."""
 
 from __future__ import annotations
 
@@ -9,42 +9,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.sources import names
-from cluster_analysis.sources.compiled.arrays import GivenTexts, column, texts
-from cluster_analysis.sources.compiled.reader import compiled
-
-
-def told_by_names(op_names: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Return the operations (dictionary), which are point to point, and the running numbers in the group."""
-    found = _read(op_names)
-    if found is None:
-        op_types = names.operations(op_names)
-        return op_types, names.point_to_point(op_types), names.indices_in_group(op_names)
-    stems, stem_names, indices = found
-    op_types, is_p2p = operations(op_names, np.frombuffer(stems, np.int32), texts(stem_names).to_pylist())
-    return op_types, pa.array(is_p2p), column(indices, pa.int32())
-
-
-def operations_of(op_names: pa.Array) -> tuple[npt.NDArray[np.int32], list[str]] | None:
-    """Return which operation each name has, and these; None where Python must find out.
-
-    Empty names stand for no operator: they get the operation of another name.
-    """
-    found = _read(op_names)
-    if found is None:
-        return None
-    stems, given, _ = found
-    stem_names = texts(given).to_pylist()
-    named = next(filter(None, stem_names), "")
-    return operations_by_stem(np.frombuffer(stems, np.int32), [one or named for one in stem_names])
-
-
-def _read(op_names: pa.Array) -> tuple[bytes, GivenTexts, bytes] | None:
-    """Return stems and running numbers of names, by the compiled reader; None where Python must read them."""
-    module = compiled()
-    if module is None or not len(op_names) or op_names.null_count or op_names.offset:
-        return None
-    found: tuple[bytes, GivenTexts, bytes] | None = module.names(*op_names.buffers()[1:])
-    return found
 
 
 def operations_by_stem(

@@ -1,4 +1,4 @@
-"""Packet sizes, summed over the operators of a group: exactly, by the compiled reader or else by Python."""
+"""Packet sizes, summed exactly over the operators of a group: as the compiled reader did, or of entries."""
 
 from __future__ import annotations
 
@@ -12,14 +12,11 @@ import pyarrow as pa
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.communication_tables import PacketEntries
-from cluster_analysis.sources.compiled.reader import compiled
 from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.sent import TRANSPORTS
 
 _SORTED_TRANSPORTS = tuple(sorted(TRANSPORTS))
-#: How many numbers 16 bits can tell apart.
-_MOST_SHORT = 1 << 16
 #: What the compiled reader sums, as packet_totals.h has it.
 _TOTAL = np.dtype(
     [("n", np.float64), ("ms", np.float64)]
@@ -33,33 +30,16 @@ def packet_sums(rank: int, entries: PacketEntries, remark: Remark) -> pa.Table:
 
     The sums are exact, so the order of the entries makes no difference.
     """
-    owners = np.zeros(len(entries.steps), np.int64)
-    return packet_sums_of([rank], owners, entries, remark)
-
-
-def packet_sums_of(
-    ranks: Sequence[int], owners: npt.NDArray[np.int64], entries: PacketEntries, remark: Remark
-) -> pa.Table:
-    """Return PACKETS of several ranks, one behind the other.
-
-    Args:
-        ranks: the ranks.
-        owners: of each entry whose it is, a place in `ranks`.
-        entries: those of all ranks.
-        remark: told of sizes that are no number.
-    """
     if not len(entries.sizes):
         return schema.empty(schema.PACKETS)
-    steps, step_places = _steps(entries.steps)
+    steps, step_places = np.unique(entries.steps, return_inverse=True)
     names, group_places = _groups(entries.groups)
     sizes, size_places = _sizes(entries.sizes)
-    # One number names rank, step, group, transport and size, in the order of the table.
-    shape = (len(ranks), len(steps), len(names), len(TRANSPORTS), len(sizes))
-    places = (owners, step_places, group_places, _PLACES[entries.transports], size_places)
+    # One number names step, group, transport and size, in the order of the table.
+    shape = (len(steps), len(names), len(TRANSPORTS), len(sizes))
+    places = (step_places, group_places, _PLACES[entries.transports], size_places)
     codes = np.ravel_multi_index(places, shape)
-    # Short numbers are sorted by their digits, in a fifth of the time.
-    short = codes.astype(np.uint16) if math.prod(shape) <= _MOST_SHORT else codes
-    order = np.argsort(short, kind="stable")
+    order = np.argsort(codes, kind="stable")
     is_bad = np.isnan(sizes[size_places[order]])
     if is_bad.any():
         remark(left_out(int(is_bad.sum()), "packet_size", "no_number"))
@@ -68,11 +48,14 @@ def packet_sums_of(
         return schema.empty(schema.PACKETS)
     sorted_codes = codes[order]
     begins = np.concatenate(([0], np.flatnonzero(sorted_codes[1:] != sorted_codes[:-1]) + 1))
-    counts, times_ms = _exact(entries.figures, order, begins)
+    parts = list(pairwise([*begins.tolist(), len(order)]))
+    counts, times_ms = (
+        [math.fsum(own[begin:end]) for begin, end in parts] for own in entries.figures[order].T.tolist()
+    )
     at = np.unravel_index(sorted_codes[begins], shape)
-    named = [names[place] for place in at[2].tolist()]
-    owner, step = np.asarray(at[0], np.int64), steps[at[1]]
-    return _table(ranks, owner, step, named, at[3].tolist(), sizes[at[4]], counts, times_ms)
+    named = [names[place] for place in at[1].tolist()]
+    owners = np.zeros(len(named), np.int64)
+    return _table([rank], owners, steps[at[0]], named, at[2].tolist(), sizes[at[3]], counts, times_ms)
 
 
 def packets_of_totals(
@@ -123,30 +106,6 @@ def _table(
         "total_us": pa.array([time_ms * numbers.US_PER_MS for time_ms in times_ms], pa.float64()),
     }
     return pa.table(columns, schema=schema.PACKETS)
-
-
-def _exact(
-    figures: npt.NDArray[np.float64], order: npt.NDArray[np.intp], begins: npt.NDArray[np.intp]
-) -> tuple[list[float], list[float]]:
-    """Return the exact sums of both figures, in this order, from each of the places in it to the next."""
-    module = compiled()
-    if module is not None:
-        places = (np.ascontiguousarray(one, np.int64) for one in (order, begins))
-        sums = module.exact_sums(np.ascontiguousarray(figures), *places)
-        if sums is not None:
-            first, second = np.frombuffer(sums).reshape(-1, 2).T.tolist()
-            return first, second
-    parts = list(pairwise([*begins.tolist(), len(order)]))
-    first, second = ([math.fsum(own[a:b]) for a, b in parts] for own in figures[order].T.tolist())
-    return first, second
-
-
-def _steps(steps: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the numbers that steps may have, sorted, and the place of each entry's step among them."""
-    least, most = int(steps.min()), int(steps.max())
-    if most - least <= len(steps):
-        return np.arange(least, most + 1), steps - least
-    return np.unique(steps, return_inverse=True)
 
 
 def _groups(groups: pa.DictionaryArray) -> tuple[list[str], npt.NDArray[np.int64]]:

@@ -18,9 +18,8 @@ import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cluster_analysis.sources import measured, numbers
+from cluster_analysis.sources import measured, names, numbers
 from cluster_analysis.sources.communication_tables import CommunicationTables
-from cluster_analysis.sources.compiled.operator_names import told_by_names
 from cluster_analysis.sources.db import database_columns
 from cluster_analysis.sources.db.carried_db import read_carried
 from cluster_analysis.sources.db.cells import Cells, as_list, chosen, codes_of, is_coded
@@ -223,7 +222,8 @@ def _collectives(operators: _Operators, rank: int, remark: Remark) -> pa.Table:
         return schema.empty(schema.COLLECTIVES)
     name, group, step = operators.keys
     op_names = database_columns.texts(name)
-    op_types, are_p2p, indices = told_by_names(op_names)
+    op_types, indices = names.operations(op_names), names.indices_in_group(op_names)
+    are_p2p = names.point_to_point(op_types)
     n = len(operators.start)
     start_ns, n_bad = _starts(operators.start)
     if n_bad:

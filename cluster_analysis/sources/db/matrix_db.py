@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import measured, numbers
-from cluster_analysis.sources.compiled.operator_names import operations_of
 from cluster_analysis.sources.db import database_columns
 from cluster_analysis.sources.db.analysis_db import is_p2p, present, steps_by_start
 from cluster_analysis.sources.db.cells import Cells, as_list, codes_of
@@ -75,7 +74,7 @@ def _table(cells: list[Cells], rank: int, remark: Remark) -> pa.Table:
     keys, known_keys = _keys(op_keys, group_keys)
     known = distinct.dictionary
     owners = np.zeros(n, np.int64)
-    described = LinkNames(keys, known_keys, owners, named, known, operations_of(known)).described()
+    described = LinkNames(keys, known_keys, owners, named, known).described()
     sizes, link_times = (database_columns.floats(values, remark, are_needed=True) for values in figures)
     columns = {
         "rank": numbers.constant(rank, n, pa.int32()),

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cluster_analysis.sources import numbers
-from cluster_analysis.sources.compiled.operator_names import told_by_names
+from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.db.profiler_db import read_step_times
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
 from cluster_analysis.sources.db.tasks import OPERATOR
@@ -55,7 +54,8 @@ def read_task_peers(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     starts_ns, sources, peers = (np.array([row[at] for row in rows], np.int64) for at in (0, 2, 3))
     steps, is_kept = _steps_of(times, starts_ns)
     op_names = pa.array([str(row[4]) for row in rows], pa.string())
-    op_types, is_p2p, _ = told_by_names(op_names)
+    op_types = names.operations(op_names)
+    is_p2p = names.point_to_point(op_types)
     is_kept &= is_p2p.to_numpy(zero_copy_only=False)
     n_rows = int(np.count_nonzero(is_kept))
     if not n_rows:

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 from msgspec import Struct
 
-from cluster_analysis.sources.compiled.csv_columns import csv_columns
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.text.json_text import read_bytes
 from cluster_run.facts import fact
@@ -25,9 +24,7 @@ from cluster_run.facts import fact
 #: Between a name and the number of its repetition in the header.
 REPEAT_MARK = "#"
 _LINE_END = re.compile(rb"[\r\n]|\Z")
-#: Files up to this size are read row by row.
-_SMALL_BYTES = 64 * 1024
-#: Files up to this size are read row by row where some rows are too long: that takes much memory.
+#: In files up to this size rows that are too long are looked at: that takes much memory.
 _RETRIED_BYTES = 8 * 1024 * 1024
 
 
@@ -50,18 +47,27 @@ def read_columns(path: Path, wanted: Iterable[str], remark: Remark) -> pa.Table:
 
 
 class Alike(Struct, frozen=True):
-    """Files of one header, each whole: their text, one behind the other, and the rows of each."""
+    """Files of one header: their text, one behind the other, and the rows of each."""
 
     text: pa.Table
     n_rows: Sequence[int]
 
 
-def read_alike(paths: Sequence[str]) -> Alike | None:
-    """Return small files of one header, each with rows, by the compiled reader; None where it cannot."""
-    read = csv_columns(paths)
-    if read is None:
+def read_alike(paths: Sequence[str], remark: Remark) -> Alike | None:
+    """Return files of one header together; None where they have not one, or one has lines without a row.
+
+    Raises:
+        BadFileError: see `read_columns`.
+    """
+    contents = [read_lines(Path(path), remark) for path in paths]
+    first = _first_line_of(contents[0])
+    if any(_first_line_of(content) != first for content in contents):
         return None
-    return Alike(pa.Table.from_arrays(read.columns, names=list(_header(read.header))), read.counts)
+    header = _header(first)
+    bodies = [content[len(first) :].partition(b"\n")[2] for content in contents]
+    text = _parse(b"\n".join([first, b"".join(bodies)]), header, list(header), remark)
+    n_rows = [body.count(b"\n") for body in bodies]
+    return Alike(text, n_rows) if text.num_rows == sum(n_rows) and all(n_rows) else None
 
 
 def named(text: pa.Table, wanted: Iterable[str], needed: Iterable[str]) -> pa.Table:
@@ -105,17 +111,28 @@ def _found(header: tuple[str, ...], wanted: tuple[str, ...]) -> dict[str, str]:
 
 
 def _parse(content: bytes, header: tuple[str, ...], columns: list[str], remark: Remark) -> pa.Table:
-    if len(content) <= _SMALL_BYTES:
-        return _parse_small(content, header, columns, remark)
-    skipped: list[int] = []
+    table, lengths = _table(content, header, columns)
+    if len(content) <= _RETRIED_BYTES and any(length > len(header) for length in lengths):
+        # Some may end in commas only.
+        lines = content.split(b"\n")
+        whole = b"\n".join([lines[0], *(_without_empty_ends(line, len(header)) for line in lines[1:])])
+        table, lengths = _table(whole, header, columns)
+    if lengths:
+        remark(left_out(len(lengths), "line", "other_number_of_cells"))
+    return table.combine_chunks()
+
+
+def _table(content: bytes, header: tuple[str, ...], columns: list[str]) -> tuple[pa.Table, list[int]]:
+    """Return the lines that have as many cells as the header, and how many cells each other one has."""
+    lengths: list[int] = []
 
     def skip(row: pa_csv.InvalidRow) -> str:
-        skipped.append(row.actual_columns)
+        lengths.append(row.actual_columns)
         return "skip"
 
     try:
         table = pa_csv.read_csv(
-            io.BytesIO(content),
+            pa.BufferReader(content),
             read_options=pa_csv.ReadOptions(use_threads=False, column_names=list(header), skip_rows=1),
             parse_options=pa_csv.ParseOptions(invalid_row_handler=skip, newlines_in_values=b'"' in content),
             convert_options=pa_csv.ConvertOptions(
@@ -125,44 +142,21 @@ def _parse(content: bytes, header: tuple[str, ...], columns: list[str], remark: 
             ),
         )
     except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError) as error:
-        if content.count(b"\n") <= 1 and "Empty" in str(error):
-            return pa.table({name: pa.array([], pa.string()) for name in columns})
-        raise BadFileError(fact("not_csv", detail=_first_line(error))) from error
-    if len(content) <= _RETRIED_BYTES and any(length > len(header) for length in skipped):
-        # Some may end in commas only, which the other reader takes.
-        return _parse_small(content, header, columns, remark)
-    if skipped:
-        remark(left_out(len(skipped), "line", "other_number_of_cells"))
-    return table.combine_chunks()
+        if "Empty" not in str(error):
+            raise BadFileError(fact("not_csv", detail=_first_line(error))) from error
+        table = pa.table({name: pa.array([], pa.string()) for name in columns})
+    return table, lengths
 
 
-def _parse_small(content: bytes, header: tuple[str, ...], columns: list[str], remark: Remark) -> pa.Table:
-    """Do the same for a few rows, without the threads that Arrow hands each file to."""
-    lines = _lines(content)
-    rows = [whole for whole in (_of_length(cells, len(header)) for cells in lines[1:]) if whole is not None]
-    if len(rows) < len(lines) - 1:
-        remark(left_out(len(lines) - 1 - len(rows), "line", "other_number_of_cells"))
-    positions = [header.index(name) for name in columns]
-    # One array for all: making an array takes longer than filling it.
-    cells = pa.array([cells[at] for at in positions for cells in rows], pa.string())
-    n_rows = len(rows)
-    return pa.Table.from_arrays(
-        [cells.slice(at * n_rows, n_rows) for at in range(len(columns))], names=list(columns)
-    )
-
-
-@lru_cache(maxsize=1)
-def _lines(content: bytes) -> list[list[str]]:
-    """Return the cells of all lines that have some; a file that is looked at twice is taken apart once."""
-    try:
-        return [cells for cells in csv.reader(io.StringIO(content.decode(), newline="")) if cells]
-    except csv.Error as error:
-        raise BadFileError(fact("not_csv", detail=str(error))) from error
-
-
-def _of_length(cells: list[str], length: int) -> list[str] | None:
-    """Return a row of that length, without the empty cells that commas at its end make; None for another."""
-    return None if len(cells) < length or any(map(str.strip, cells[length:])) else cells[:length]
+def _without_empty_ends(line: bytes, length: int) -> bytes:
+    """Return a line without the empty cells that commas at its end make; as it is where it stays longer."""
+    n_cells = len(next(csv.reader([line.decode()]))) if b'"' in line else line.count(b",") + 1
+    cut = line
+    for _ in range(n_cells - length):
+        cut, _, last = cut.rpartition(b",")
+        if last.strip():
+            return line
+    return cut
 
 
 def read_lines(path: Path, remark: Remark, *, keep_last: bool = False) -> bytes:

@@ -81,7 +81,7 @@ class PlainCsv(Struct, frozen=True):
 def plain_csv(role: str, files: Sequence[FileOfRank]) -> PlainCsv:
     """Return what CSV files of one of `_TABLES` hold."""
     paths, of_files = _paths_and_ranks(files)
-    alike = read_alike(paths)
+    alike = read_alike(paths, refuse)
     if alike is None:
         raise RefusedError
     ranks = np.repeat(np.array(of_files, np.int32), alike.n_rows)

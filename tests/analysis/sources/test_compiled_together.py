@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import math
-import random
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.sources.communication_tables import CommunicationTables
-from cluster_analysis.sources.compiled import reader
 from cluster_analysis.sources.text.communication_json import read_communication
 from cluster_analysis.sources.text.matrix_json import read_matrix
 from cluster_analysis.sources.together.plain_text import (
@@ -77,24 +72,3 @@ def rows_of(*read: PlainOperators | PlainLinks | CommunicationTables | pa.Table)
             found.append((one,))
     rows = [[row for table in tables for row in table.to_pylist()] for tables in zip(*found, strict=True)]
     return [sorted(own, key=lambda row: row.get("step", 0)) for own in rows]
-
-
-@given(
-    st.lists(st.tuples(st.floats(allow_nan=True), st.floats(-1e9, 1e9)), min_size=1, max_size=60),
-    st.randoms(use_true_random=False),
-)
-def test_exact_sums_are_those_of_python_or_left_to_it(
-    pairs: list[tuple[float, float]], chance: random.Random
-) -> None:
-    order = [chance.randrange(len(pairs)) for _ in range(chance.randint(1, 80))]
-    begins = sorted({0, *(chance.randrange(len(order)) for _ in range(3))})
-    module = reader.compiled()
-    assert module is not None
-    sums = module.exact_sums(np.array(pairs), np.array(order, np.int64), np.array(begins, np.int64))
-    chosen = [pairs[place] for place in order]
-    parts = [chosen[begin:end] for begin, end in pairwise([*begins, len(order)])]
-    if sums is not None:
-        wanted = [[math.fsum(column) for column in zip(*part, strict=True)] for part in parts]
-        assert np.frombuffer(sums).reshape(-1, 2).tolist() == wanted
-    else:
-        assert max(abs(value) for pair in pairs for value in pair) > 1e300 or not np.isfinite(pairs).all()
