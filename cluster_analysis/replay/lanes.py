@@ -7,19 +7,12 @@ rank did before is what everybody waited for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-import pyarrow as pa
 from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import stable_order
 from cluster_analysis.replay.replay import Graph
-from cluster_analysis.tables.described import CRITICAL_PATH, LANES
-from cluster_analysis.tables.schema import empty
-from cluster_run.findings import Finding
-from cluster_run.ids import Step
 
 #: What a cell holds.
 ENDED, WORK, WAIT, TRANSFER = 0, 1, 2, 3
@@ -33,7 +26,7 @@ _FEWEST_CELLS = 64
 #: Calls that a path goes through; a longer one is cut at its begin.
 _LONGEST_PATH = 1 << 14
 #: Times of the replay that differ by less are one.
-_SAME_US = 0.5
+SAME_US = 0.5
 
 
 class Lanes(Struct, frozen=True):
@@ -48,18 +41,32 @@ class Lanes(Struct, frozen=True):
     path_kind: IntArray
 
 
-def lanes_of(graph: Graph, step: int) -> Lanes:
-    """Return the lanes of a step, by its position among the steps; all ranks begin it together."""
+class Span(Struct, frozen=True):
+    """The instances of one step, `begin` to `end`: when each comes to its operator, and when it leaves it."""
+
+    graph: Graph
+    begin: int
+    end: int
+    arrive_us: FloatArray
+    end_us: FloatArray
+
+
+def span_of(graph: Graph, step: int) -> Span:
+    """Return the calls of a step, by its position among the steps; all ranks begin it together."""
+    begin, end = (int(graph.cell_begin[(step + one) * len(graph.ranks)]) for one in (0, 1))
+    return Span(graph, begin, end, *graph.call_times(begin, end))
+
+
+def lanes_of(span: Span, step: int) -> Lanes:
+    """Return the lanes of a step, by its position among the steps."""
+    graph, begin, end_us = span.graph, span.begin, span.end_us
     n_ranks = len(graph.ranks)
-    begin, end = (int(graph.cell_begin[(step + one) * n_ranks]) for one in (0, 1))
-    arrive_us, end_us = graph.call_times(begin, end)
-    span = _Span(graph, begin, end, arrive_us, end_us)
     n_cells = int(np.clip(_ALL_CELLS // n_ranks, _FEWEST_CELLS, _MOST_CELLS))
     cell_us = max(float(end_us.max(initial=0.0)), 1.0) / n_cells
     cells = np.zeros((n_ranks, n_cells), np.uint8)
     at = (np.arange(n_cells) + 0.5) * cell_us
-    bounds = _bounds(span)
-    is_main = ~graph.is_side[begin:end]
+    bounds = bounds_of(span)
+    is_main = ~graph.is_side[begin : span.end]
     for rank in range(n_ranks):
         first, last = (int(graph.cell_begin[step * n_ranks + rank + one]) - begin for one in (0, 1))
         own = bounds[first:last][is_main[first:last]].ravel()
@@ -70,17 +77,7 @@ def lanes_of(graph: Graph, step: int) -> Lanes:
     return Lanes(graph.ranks, cell_us, cells, *_path(span))
 
 
-class _Span(Struct, frozen=True):
-    """The instances of one step, `begin` to `end`: when each comes to its operator, and when it leaves it."""
-
-    graph: Graph
-    begin: int
-    end: int
-    arrive_us: FloatArray
-    end_us: FloatArray
-
-
-def _bounds(span: _Span) -> FloatArray:
+def bounds_of(span: Span) -> FloatArray:
     """When each instance begins its own work, arrives, begins to transfer, and ends (n, 4)."""
     inside = slice(span.begin, span.end)
     transfer_us = span.graph.transfer_us[span.graph.operator[inside]]
@@ -88,7 +85,7 @@ def _bounds(span: _Span) -> FloatArray:
     return np.stack([span.arrive_us - span.graph.gap_us[inside], span.arrive_us, moves, span.end_us], axis=1)
 
 
-def _path(span: _Span) -> tuple[IntArray, FloatArray, FloatArray, IntArray]:
+def _path(span: Span) -> tuple[IntArray, FloatArray, FloatArray, IntArray]:
     """Walk back from the last call to end."""
     parts: list[tuple[int, float, float, int]] = []
     if span.begin < span.end:
@@ -100,7 +97,7 @@ def _path(span: _Span) -> tuple[IntArray, FloatArray, FloatArray, IntArray]:
             began_us = came_us - float(span.graph.gap_us[span.begin + last])
             _put(parts, (rank, came_us, float(span.end_us[at]), TRANSFER))
             _put(parts, (rank, began_us, came_us, WORK))
-            before = members.before(last, began_us) if began_us > _SAME_US else -1
+            before = members.before(last, began_us) if began_us > SAME_US else -1
             at = before if before < 0 or span.end_us[before] < span.end_us[at] else -1
     parts.reverse()
     rank_of, begins, ends, kinds = zip(*parts, strict=True) if parts else ((), (), (), ())
@@ -110,14 +107,14 @@ def _path(span: _Span) -> tuple[IntArray, FloatArray, FloatArray, IntArray]:
 
 def _put(parts: list[tuple[int, float, float, int]], one: tuple[int, float, float, int]) -> None:
     """Add a part in front of those that are known; nothing for one that takes no time."""
-    if one[2] - one[1] > _SAME_US:
+    if one[2] - one[1] > SAME_US:
         parts.append(one)
 
 
 class _Members:
     """Who takes part in an operator, and what a rank did before."""
 
-    def __init__(self, span: _Span) -> None:
+    def __init__(self, span: Span) -> None:
         self._span = span
         inside = slice(span.begin, span.end)
         operator = span.graph.operator[inside]
@@ -134,54 +131,19 @@ class _Members:
         if graph.waits_for_receiver[instance]:
             ends.append(graph.receiver[instance])
         found += [int(one) - span.begin for one in ends if span.begin <= int(one) < span.end]
-        in_time = [one for one in found if span.arrive_us[one] <= span.end_us[at] + _SAME_US]
+        in_time = [one for one in found if span.arrive_us[one] <= span.end_us[at] + SAME_US]
         return max(in_time or [at], key=lambda one: (float(span.arrive_us[one]), -one))
 
     def before(self, at: int, began_us: float) -> int:
         """Return the call of the same rank that ended when the work before `at` began; -1 for none."""
         span, graph = self._span, self._span.graph
         after = int(graph.after[span.begin + at]) - span.begin
-        if 0 <= after < len(span.end_us) and abs(float(span.end_us[after]) - began_us) <= _SAME_US:
+        if 0 <= after < len(span.end_us) and abs(float(span.end_us[after]) - began_us) <= SAME_US:
             return after
         rank, n_ranks = int(graph.rank[span.begin + at]), len(graph.ranks)
         cell = int(graph.step[span.begin]) * n_ranks + rank
         first, last = (int(graph.cell_begin[cell + one]) - span.begin for one in (0, 1))
         own = span.end_us[first:last]
-        in_time = np.flatnonzero(own <= began_us + _SAME_US)
+        in_time = np.flatnonzero(own <= began_us + SAME_US)
         in_time = in_time[in_time + first != at]
         return -1 if not len(in_time) else int(in_time[np.argmax(own[in_time])]) + first
-
-
-def lanes_tables(
-    graph: Graph | None, steps: Sequence[Step], findings: Sequence[Finding]
-) -> dict[str, pa.Table]:
-    """Return LANES and CRITICAL_PATH of one step: one that shows the costliest alarm, else a usual one.
-
-    Both are empty where nothing can be replayed.
-    """
-    if graph is None or not len(graph.operator) or graph.n_steps != len(steps):
-        return {"lanes": empty(LANES), "critical_path": empty(CRITICAL_PATH)}
-    at = _shown_step(graph, steps, findings)
-    found = lanes_of(graph, at)
-    n_ranks = len(found.ranks)
-    lanes = {
-        "rank": found.ranks.astype(np.int32),
-        "step": np.full(n_ranks, steps[at], np.int32),
-        "cell_us": np.full(n_ranks, found.cell_us),
-        "cells": pa.array([row.tobytes() for row in found.cells], pa.binary()),
-    }
-    path = {
-        "rank": found.path_rank.astype(np.int32),
-        "begin_us": found.path_begin_us,
-        "end_us": found.path_end_us,
-        "kind": [KINDS[one] for one in found.path_kind.tolist()],
-    }
-    return {"lanes": pa.table(lanes, LANES), "critical_path": pa.table(path, CRITICAL_PATH)}
-
-
-def _shown_step(graph: Graph, steps: Sequence[Step], findings: Sequence[Finding]) -> int:
-    worst = next((one for one in findings if one.is_alarm and one.steps), None)
-    if worst is not None and len(worst.steps) < len(steps) and worst.steps[0] in steps:
-        return steps.index(worst.steps[0])
-    longest = np.nan_to_num(graph.measured_us).max(axis=1)
-    return int(np.argsort(longest, kind="stable")[len(longest) // 2])

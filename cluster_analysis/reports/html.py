@@ -21,14 +21,17 @@ from cluster_analysis.reports import changes, markdown
 from cluster_analysis.reports.commands import commands, naming_command
 from cluster_analysis.reports.header import moment
 from cluster_analysis.reports.locator import locator
+from cluster_analysis.reports.page.bubbles import build_bubbles
 from cluster_analysis.reports.page.cube import build_cube
 from cluster_analysis.reports.page.described import advice_rows, described_sections
 from cluster_analysis.reports.page.lanes import build_lanes
+from cluster_analysis.reports.page.memory_room import is_nearly_full
 from cluster_analysis.reports.page.packing import pack
 from cluster_analysis.reports.page.per_rank import build_per_rank
 from cluster_analysis.reports.page.pictures import device_map, memory_curves, packet_bars
 from cluster_analysis.reports.page.sections import sections_of
 from cluster_analysis.reports.page.traffic import build_traffic
+from cluster_analysis.reports.page.who_waits import build_who_waits
 from cluster_analysis.reports.step_time import blamed, step_parts, unusual_steps
 from cluster_analysis.reports.templates import templates
 from cluster_analysis.reports.unevenness import price_of_unevenness
@@ -59,6 +62,10 @@ _SCRIPTS = (
     "js/trend.js",
     "js/heat.js",
     "js/lanes.js",
+    "js/grid.js",
+    "js/whowaits.js",
+    "js/bubbles.js",
+    "js/memory.js",
     "js/map.js",
     "js/matrix.js",
     "js/tables.js",
@@ -103,6 +110,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
         result=result,
         shown=sections.shown,
         absent=sections.absent,
+        is_full=is_nearly_full(result),
         reasons=reasons(result.document.notes, result.document.run.expected_ranks),
         document=result.document,
         dictionary=dictionary,
@@ -130,11 +138,11 @@ def _payload(
     cube = build_cube(result)
     traffic = build_traffic(result)
     per_rank = build_per_rank(result, cube.ranks)
-    lanes = build_lanes(result)
+    drawn = [build(result) for build in (build_lanes, build_who_waits, build_bubbles)]
     topology = result.topology
     header = {
         **traffic.header,
-        **lanes.header,
+        **{name: value for one in drawn for name, value in one.header.items()},
         "document": json.loads(document_to_json(result.document)),
         "addresses": dict(result.addresses),
         "ranks": list(cube.ranks),
@@ -161,7 +169,8 @@ def _payload(
             key: texts for key, texts in dictionary.entries.items() if not key.startswith(_TEMPLATE_ONLY)
         },
     }
-    return pack(header, {**cube.values, **traffic.columns, **per_rank.columns, **lanes.columns})
+    columns = {name: values for one in drawn for name, values in one.columns.items()}
+    return pack(header, {**cube.values, **traffic.columns, **per_rank.columns, **columns})
 
 
 def _asset(name: str) -> str:

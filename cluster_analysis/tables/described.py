@@ -126,6 +126,10 @@ CRITICAL_PATH = pa.schema(
     [("rank", pa.int32()), ("begin_us", pa.float64()), ("end_us", pa.float64()), ("kind", pa.string())]
 )
 
+#: Who waits for whom in that step, whatever stands between: one row a rank that waits and a rank whose
+#: work it waits for, null for the network.
+WAITS = pa.schema([("rank", pa.int32()), ("for_rank", pa.int32()), ("wait_us", pa.float64())])
+
 #: One row a transport and power of two that packets are as large as, or less than twice.
 PACKET_SIZES = pa.schema(
     [

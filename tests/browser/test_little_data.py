@@ -1,5 +1,6 @@
 """A page shows what its data can show, and says why the rest is not there."""
 
+import pyarrow as pa
 import pytest
 
 from cluster_analysis.reports import html
@@ -26,7 +27,7 @@ def test_the_page_of_one_rank_draws_its_steps_and_no_chart_that_compares_ranks(v
     page = viewer.open(html.render(one_rank()))
 
     wait_until_painted(page, "#trend canvas")
-    assert page.locator(".chart").evaluate_all("all => all.map((one) => one.id)") == ["trend"]
+    assert page.locator(".chart").evaluate_all("all => all.map((one) => one.id)") == ["trend", "memory"]
     expect(page.locator("#absent")).to_contain_text("One rank was read")
     expect(page.locator("#absent li", has_text="One rank was read")).to_contain_text("Rank by rank")
     expect(page.locator("main")).not_to_contain_text("median of peers")
@@ -52,8 +53,9 @@ def test_the_panel_of_a_rank_alone_holds_it_against_nobody(viewer):
 def test_a_page_of_many_ranks_leaves_nothing_out(viewer):
     page = viewer.open(html.render(builder.degraded()))
 
-    expect(page.locator("#absent li")).to_have_count(1)  # no lanes: the tables are made by hand
-    expect(page.locator("#absent")).to_contain_text("One step as lanes")
+    # Tables by hand hold no replay, and messages without a rank.
+    titles = page.locator("#absent b").all_inner_texts()
+    assert titles == ["One step as lanes", "Who waits for whom", "Bubbles, message by message"]
 
 
 def test_steps_stand_beside_each_other_and_one_is_found_by_its_number(viewer):
@@ -95,3 +97,22 @@ def test_a_healthy_page_paints_no_rank_in_the_colour_of_a_fault(viewer):
         )
         expect(page.locator("#panel")).to_be_visible()
         expect(page.locator(".is-far")).to_have_count(0)
+
+
+def test_memory_stands_first_where_a_rank_is_nearly_full(viewer):
+    result = builder.degraded()
+    peaks = result.tables["memory_peaks"]
+    held = [0.95 * row["capacity_bytes"] for row in peaks.to_pylist()]
+    full = peaks.set_column(peaks.schema.get_field_index("reserved_bytes"), "reserved_bytes", pa.array(held))
+    for one, first in (
+        (result, "trend"),
+        (builder.with_tables(result, {**result.tables, "memory_peaks": full}), "memory"),
+    ):
+        page = viewer.open(html.render(one))
+        wait_until_painted(page, "#memory canvas", n_colours=3)
+        assert page.locator(".chart").first.get_attribute("id") == first
+    expect(page.locator("#memory .legend")).to_contain_text("above 92 % of the capacity")
+    page.locator("#memory canvas").click(position={"x": 90, "y": 150})
+    expect(page.locator("#panel h2")).to_contain_text("rank 0")
+    page.keyboard.press("Escape")
+    expect(page.locator("#memory canvas")).to_be_focused()

@@ -47,7 +47,7 @@ def test_every_finding_opens_its_evidence(viewer, n_ranks):
     for finding in page.locator("details.finding").all():
         expect(finding.locator(".drawn canvas").first).to_be_visible()
     # No step is pointed at: the legend tells the mean of all.
-    expect(page.locator("#finding-slow_rank-5 .u-legend")).to_have_text(re.compile(r"rank 5:?\s*20\d ms"))
+    expect(page.locator("#finding-slow_rank-5 .u-legend")).to_have_text(re.compile(r"rank 5:?\s*20\d\sms"))
     page.screenshot(path=SCREENSHOTS / f"{n_ranks}-findings.png", full_page=True)
 
 
@@ -255,7 +255,7 @@ def test_without_scripts_verdict_and_findings_are_there(browser, tmp_path):
     page = context.new_page()
     page.goto(path.as_uri())
 
-    expect(page.locator("h1")).to_have_text(re.compile("^A step takes 283 ms"))
+    expect(page.locator("h1")).to_have_text(re.compile(r"^A step takes 283\sms"))
     expect(page.locator("details.finding")).to_have_count(2)
     expect(page.locator("#bars")).to_be_hidden()
     page.screenshot(path=SCREENSHOTS / "no-script.png", full_page=True)

@@ -104,6 +104,31 @@ def test_lanes_show_what_ranks_do_and_the_critical_path_through_the_slow_one(see
     canvas.press("Escape")
 
 
+def test_the_matrix_of_waiting_holds_what_the_table_says(seen, output):
+    page = seen
+    wait_until_painted(page, "#who-waits canvas", n_colours=3)
+    rows, n_ranks = table(output, "waits"), len(table(output, "ranks"))
+    of_page = page.evaluate(
+        "[clusterReport.run.whoWaits.ends.length, Array.from(clusterReport.run.columns['who_waits.us'])]"
+    )
+    n_ends, each_us = of_page
+    # The cells are means over the ranks of an end; all ends are equally large.
+    assert sum(each_us) * n_ranks / n_ends == pytest.approx(sum(row["wait_us"] for row in rows), rel=1e-4)
+    assert n_ends == (n_ranks if n_ranks <= 64 else n_ranks // 8)
+
+
+def test_bubbles_have_a_row_a_stage_and_answer_to_the_keyboard(seen, output):
+    page = seen
+    wait_until_painted(page, "#bubbles canvas", n_colours=3)
+    stages = {row["stage"] for row in table(output, "ranks")}
+    assert page.evaluate("clusterReport.run.bubbles.stages") == sorted(stages)
+    canvas = page.locator("#bubbles canvas")
+    canvas.focus()
+    canvas.press("ArrowRight")
+    wait_for_tip(page, "stage 0\nmessage 1")
+    canvas.press("Escape")
+
+
 def test_lanes_zoom_in_both_ways_and_back(browser, small_output, tmp_path):
     viewer = Viewer(browser, tmp_path)
     page = viewer.open((small_output / "report.html").read_bytes())

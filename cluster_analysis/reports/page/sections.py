@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import pyarrow.compute as pc
 from msgspec import Struct
 
+from cluster_analysis.reports.page.bubbles import build_bubbles
 from cluster_analysis.result import AnalysisResult
 
 
@@ -74,13 +75,28 @@ def _lanes(result: AnalysisResult) -> str:
     return "" if _n_rows(result, "lanes") > 1 else "absent.noreplay"
 
 
+def _waits(result: AnalysisResult) -> str:
+    return "" if _n_rows(result, "waits") else "absent.noreplay"
+
+
+def _bubbles(result: AnalysisResult) -> str:
+    return _stages(result) or ("" if build_bubbles(result).columns else "absent.nomessages")
+
+
+def _memory(result: AnalysisResult) -> str:
+    return "" if _n_rows(result, "memory_peaks") else "absent.nomemory"
+
+
 #: Each picture's title, and what says why it cannot be drawn: the key of a word, empty where it can.
 _PICTURES: Mapping[str, tuple[str, Callable[[AnalysisResult], str]]] = {
     "lanes": ("lanes.title", _lanes),
+    "who-waits": ("whowaits.title", _waits),
+    "bubbles": ("bubbles.title", _bubbles),
     "trend": ("trend.title", _steps_to_compare),
     "ranks": ("ranks.title", _ranks_to_compare),
     "heat": ("heat.title", _ranks_to_compare),
     "cluster": ("map.title", _several_ranks),
+    "memory": ("memory.title", _memory),
     "communication": ("matrix.title", _links),
     "groups": ("groups.title", _matched),
     "operators": ("ops.title", _matched),

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from cluster_analysis.judge.view import build_view
-from cluster_analysis.replay.lanes import ENDED, TRANSFER, WORK, lanes_of, lanes_tables
+from cluster_analysis.replay.lanes import ENDED, TRANSFER, WORK, Lanes, span_of
+from cluster_analysis.replay.lanes import lanes_of as lanes_of_span
 from cluster_analysis.replay.replay import Graph, Repair
+from cluster_analysis.replay.shown_step import lanes_tables
 from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, Judged, judged
 
@@ -16,6 +18,10 @@ def graph_of(job: Judged) -> Graph:
     graph = build_view(job.evidence, job.topology).graph
     assert graph is not None
     return graph
+
+
+def lanes_of(graph: Graph, step: int) -> Lanes:
+    return lanes_of_span(span_of(graph, step), step)
 
 
 @pytest.fixture(scope="module")
@@ -69,4 +75,4 @@ def test_the_step_is_one_that_shows_the_costliest_alarm(slow: Judged) -> None:
 
 def test_nothing_is_drawn_where_nothing_can_be_replayed() -> None:
     tables = lanes_tables(None, (), ())
-    assert [one.num_rows for one in tables.values()] == [0, 0]
+    assert [one.num_rows for one in tables.values()] == [0, 0, 0]

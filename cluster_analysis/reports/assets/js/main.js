@@ -2,7 +2,7 @@
 
 // What draws the part of the page with that id; a page has only the parts that its data can fill.
 const WIDGETS = {
-  lanes: lanesWidget, trend: trendWidget, bars: barsWidget, heat: heatWidget, map: mapWidget, matrix: matrixWidget,
+  lanes: lanesWidget, "who-waits": whoWaitsWidget, bubbles: bubblesWidget, memory: memoryWidget, trend: trendWidget, bars: barsWidget, heat: heatWidget, map: mapWidget, matrix: matrixWidget,
   groups: groupsWidget, operators: operatorsWidget, "stage-bars": stagesWidget, changes: baselineWidget, panel: panelWidget, search: searchWidget,
 };
 

@@ -1,0 +1,89 @@
+"""Bubbles of a pipeline: how long a stage waits for each message of a step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+
+from cluster_analysis.result import AnalysisResult
+from cluster_analysis.trace.calls import numbers
+
+Array = np.ndarray[Any, Any]
+#: Messages of one stage and step that are drawn.
+MAX_MESSAGES = 1024
+
+
+class Bubbles(Struct, frozen=True):
+    """`columns`: stage, number of the message in the step, its mean wait in µs, its sender's stage or -1."""
+
+    header: dict[str, Any]
+    columns: dict[str, Array]
+
+
+def build_bubbles(result: AnalysisResult) -> Bubbles:
+    """Return the mean wait for the n-th message of a step, over the ranks of a stage and all steps.
+
+    A stage inside the pipeline receives two messages a micro-batch, the first and the last stage one.
+    """
+    calls = _received(result)
+    if calls is None:
+        return Bubbles({"bubbles": None}, {})
+    stage, number, wait_us, sender = calls
+    columns = {"bubbles.stage": stage, "bubbles.number": number, "bubbles.sender": sender}
+    found = {name: values.astype(np.int32) for name, values in columns.items()}
+    header = {"stages": sorted(set(stage.tolist())), "n": int(number.max()) + 1}
+    return Bubbles({"bubbles": header}, {**found, "bubbles.us": wait_us.astype(np.float32)})
+
+
+def _received(result: AnalysisResult) -> tuple[Array, Array, Array, Array] | None:
+    """Return stage, number, mean wait and sender's stage of each message; None where there is no pipeline."""
+    matched, stages = result.tables.get("matched"), result.topology.stages
+    if matched is None or len(set(stages.values())) < 2:
+        return None
+    kinds = pc.match_substring_regex(matched["op_type"].cast(pa.string()), "(?i)rec(ei)?v")
+    is_own = pc.and_(kinds, pc.and_(pc.is_valid(matched["rank"]), pc.is_valid(matched["last_rank"])))
+    table = matched.filter(is_own)
+    if not table.num_rows:
+        return None
+    ends = [max(stages), *(pc.max(table[name]).as_py() for name in ("rank", "last_rank"))]
+    stage_of = np.full(max(ends) + 1, -1)
+    stage_of[list(stages)] = list(stages.values())
+    names = ("rank", "last_rank", "step", "ordinal")
+    rank, last, step, place = (numbers(table[name]).astype(np.int64) for name in names)
+    wait_us = np.nan_to_num(numbers(table["total_wait_us"]))
+    order = np.lexsort((place, step, rank))
+    rank, last, step, wait_us = rank[order], last[order], step[order], wait_us[order]
+    number = _counted(rank * (int(step.max()) + 1) + step)
+    return _means(stage_of[rank], np.where(last == rank, -1, stage_of[last]), number, wait_us)
+
+
+def _counted(cell: Array) -> Array:
+    """Number the rows of each cell from 0, where those of one lie together."""
+    begins = np.flatnonzero(np.append(True, cell[1:] != cell[:-1]))
+    return np.arange(len(cell)) - np.repeat(begins, np.diff(np.append(begins, len(cell))))
+
+
+def _means(
+    stage: Array, other: Array, number: Array, wait_us: Array
+) -> tuple[Array, Array, Array, Array] | None:
+    """Put together what the ranks of a stage say in all steps of the same message.
+
+    Who sends is told by who came last, if anybody waited: most ranks and steps decide.
+    """
+    is_placed = (stage >= 0) & (number < MAX_MESSAGES)
+    if not is_placed.any():
+        return None
+    n_stages, n_numbers = int(max(stage.max(), other.max())) + 1, int(number.max()) + 1
+    cell = stage * n_numbers + number
+    told = is_placed & (other >= 0) & (other != stage)
+    votes = np.zeros((n_stages * n_numbers, n_stages))
+    np.add.at(votes, (cell[told], other[told]), 1)
+    n_calls = np.bincount(cell[is_placed], minlength=len(votes))
+    sums = np.bincount(cell[is_placed], wait_us[is_placed], len(votes))
+    at = np.flatnonzero(n_calls)
+    sender = np.where(votes[at].any(axis=1), votes[at].argmax(axis=1), -1)
+    return at // n_numbers, at % n_numbers, sums[at] / n_calls[at], sender
