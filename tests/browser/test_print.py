@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 
 from cluster_analysis.reports import html
@@ -11,6 +12,19 @@ from tests.browser.conftest import SCREENSHOTS
 from tests.browser.pages import JOBS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+
+def printed_shares(path):
+    """Return how far down each sheet of a PDF something is printed, as a share of its height."""
+    pages = subprocess.run(["pdftoppm", "-r", "12", "-gray", path], capture_output=True, check=True).stdout
+    shares = []
+    while pages:
+        _, size, _, pages = pages.split(b"\n", 3)
+        width, height = map(int, size.split())
+        sheet = np.frombuffer(pages[: width * height], np.uint8).reshape(height, width)
+        shares.append((np.flatnonzero((sheet < 235).any(axis=1)).max(initial=0) + 1) / height)
+        pages = pages[width * height :]
+    return shares
 
 
 @pytest.mark.parametrize("language", ["en-GB", "zh-CN"])
@@ -26,4 +40,5 @@ def test_no_heading_stands_alone_at_the_end_of_a_printed_sheet(viewer, job, lang
     sheets = [sheet.strip().splitlines() for sheet in done.stdout.split("\f") if sheet.strip()]
 
     assert len(sheets) >= 3
+    assert [share for share in printed_shares(path)[:-1] if share < 0.5] == []
     assert [sheet[-1] for sheet in sheets if sheet[-1].strip() in headings] == []
