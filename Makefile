@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-of-servers test-of-the-rest test-fast lint format bench bench-collect bench-columns bench-decode bench-detection bench-large bench-report bench-scale docs fuzz gold bundle release picture clean
+.PHONY: help setup demo test test-fast lint format bench bench-collect bench-columns bench-decode bench-detection bench-large bench-report bench-scale docs fuzz gold bundle release picture clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  +##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 20
@@ -26,19 +26,10 @@ test: setup      ## the whole test suite, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy --platform darwin -p cluster_collect -p cluster_run
-	@$(MAKE) --no-print-directory -k -j2 test-of-servers test-of-the-rest
-
-# Two halves at once, of about the same time: most tests with servers wait, and leave a processor to the others.
-WITH_SERVERS := tests/collect tests/hook tests/live tests/slurm
-
-test-of-servers:
-	$(BIN)/pytest -m "slow or not slow" $(WITH_SERVERS)
-
-test-of-the-rest:
-	$(BIN)/pytest -m "slow or not slow" $(WITH_SERVERS:%=--ignore=%)
+	$(BIN)/pytest -n auto -m "slow or not slow"
 
 test-fast: setup ## what a developer runs all the time
-	$(BIN)/pytest -n auto --dist loadfile
+	$(BIN)/pytest -n auto
 
 lint: setup      ## style and types only
 	$(BIN)/ruff check .

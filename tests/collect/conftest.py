@@ -6,14 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from demo.sshd import SshLab, SshServer, find_sshd, make_key
 from tests.collect.helpers import make_capture
-
-# On a loaded machine any example may take long; the time limit of a test is pytest's business.
-settings.register_profile("without a deadline", deadline=None)
-settings.load_profile("without a deadline")
 
 
 @pytest.fixture(scope="session")

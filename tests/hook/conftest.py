@@ -8,16 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from cluster_hook.follow.pipeline import FollowOptions
 from cluster_hook.kubernetes.sweep import SweepOptions
 from tests.hook.kubernetes.fake_kubernetes import fake_kubernetes
 from tests.hook.kubernetes.sweep_site import Site
-
-# No test asserts a time, and hypothesis would by default.
-settings.register_profile("hook", deadline=None)
-settings.load_profile("hook")
 
 
 @pytest.fixture(scope="session")

@@ -6,15 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from demo.sshd import SshLab
 from tests.live.hosts import Cluster, need_namespaces
 from tests.live.profiler_wheel import profiler_package
-
-# On a machine with much to do, one example may take a second.
-settings.register_profile("live", deadline=None)
-settings.load_profile("live")
 
 
 @pytest.fixture

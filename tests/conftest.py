@@ -1,0 +1,70 @@
+"""How the tests share the processors, and which of them get a second try."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+#: Tests of servers wait more than they compute, so there are more workers than processors; but memory ends.
+WORKERS_A_PROCESSOR = 2
+MOST_WORKERS = 8
+#: What takes longest begins first, so that no processor is idle at the end.
+LONG = (
+    *("tests/slurm/", "tests/live/", "tests/test_install.py", "tests/browser/", "tests/benchmarks/"),
+    *("tests/collect/", "tests/hook/", "tests/fleet/", "tests/act/"),
+)
+#: These share what is dear for a whole directory: a cluster of Slurm.
+TOGETHER = ("tests/slurm/",)
+#: Tests of these share nothing, and each waits long.
+APART = ("tests/live/test_traps.py", "tests/live/test_msmonitor.py", "tests/live/test_command.py")
+#: Slow tests here talk to real servers, which may answer late on a machine with too much to do.
+WITH_SERVERS = ("tests/collect/", "tests/hook/", "tests/live/", "tests/slurm/")
+
+# No test asserts a time, and hypothesis would by default: on a loaded machine any example may take long.
+settings.register_profile("without a deadline", deadline=None)
+settings.load_profile("without a deadline")
+
+
+def together(test: str) -> str:
+    """Return the name of the tests that one worker runs with this one, one after another."""
+    for directory in TOGETHER:
+        if test.startswith(directory):
+            return directory
+    return test if test.startswith(APART) else test.partition("::")[0]
+
+
+def place_in_line(test: str) -> int:
+    """Return how late a test begins."""
+    return next((place for place, start in enumerate(LONG) if test.startswith(start)), len(LONG))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort the tests, and let slow ones with servers fail twice before they count as failed."""
+    items.sort(key=lambda item: place_in_line(item.nodeid))
+    has_reruns = bool(items) and items[0].config.pluginmanager.hasplugin("rerunfailures")
+    for item in items:
+        if has_reruns and item.nodeid.startswith(WITH_SERVERS) and item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return the number of workers of `-n auto`."""
+    n_processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(WORKERS_A_PROCESSOR * n_processors, MOST_WORKERS)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand out files in the order of `LONG`, but `TOGETHER` and `APART` as these say."""
+    from xdist.scheduler import LoadScopeScheduling  # noqa: PLC0415  (only where there are workers)
+
+    class InOrder(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return together(nodeid)
+
+    config.option.loadscopereorder = False
+    return InOrder(config, log)
