@@ -70,7 +70,7 @@ def an_environment(directory: Path, bundle: Path, *lines: str) -> Path:
     for line in lines:
         subprocess.run(
             [*PIP, "--python", directory / "bin" / "python", *offline, *line.split()],
-            cwd=bundle, timeout=55, check=True,
+            cwd=bundle, timeout=150, check=True,
         )  # fmt: skip
     return directory / "bin"
 
@@ -79,7 +79,7 @@ def run(directory: Path, *argv: Path | str) -> str:
     """Run a command of the environment in `directory`, far from the checkout, and return its stdout."""
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(directory), "LANG": "C.UTF-8"}
     ended = subprocess.run(
-        argv, cwd=directory, env=environment, capture_output=True, text=True, timeout=50, check=False
+        argv, cwd=directory, env=environment, capture_output=True, text=True, timeout=150, check=False
     )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
@@ -123,7 +123,7 @@ def test_a_login_node_collects_without_dask(bundle: Path, tmp_path: Path) -> Non
     programs = an_environment(tmp_path / "venv", bundle, *lines)
     assert not list(tmp_path.glob("venv/lib/*/site-packages/dask"))
     simulate = [sys.executable, "-m", "cluster_simulate", tmp_path / "run1", *JOB]
-    subprocess.run(simulate, cwd=ROOT, capture_output=True, timeout=30, check=True)
+    subprocess.run(simulate, cwd=ROOT, capture_output=True, timeout=150, check=True)
     assert n_files_to_collect(programs, tmp_path) > 0
     assert "usage:" in run(tmp_path, programs / "cluster-hook", "--help")
 

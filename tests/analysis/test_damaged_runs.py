@@ -40,7 +40,7 @@ FORMS = {
 TABLES = ("steps", "collectives", "links", "packets", "operators", "iterations")
 SPEC = JobSpec(tp=1, pp=2, dp=2, microbatches=2, steps=2, segments=1, ranks_per_host=2)
 FUZZ = settings(
-    max_examples=20,
+    max_examples=10,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

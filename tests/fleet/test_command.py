@@ -94,7 +94,7 @@ def test_what_is_missing_is_said_with_what_to_do(
 def test_a_host_tells_its_chips_by_their_vdie(tmp_path: Path) -> None:
     program = hardware_program()
     ended = subprocess.run(
-        program.command, shell=True, input=program.stdin, capture_output=True, timeout=60, check=True,
+        program.command, shell=True, input=program.stdin, capture_output=True, timeout=150, check=True,
         env={"PATH": f"{HERE}:/usr/bin:/bin"},
     )  # fmt: skip
     hardware = hardware_of(ended.stdout.partition(b"\0")[2])

@@ -124,7 +124,7 @@ def test_a_killed_writer_leaves_whole_runs_and_all_that_it_told(tmp_path: Path) 
     told = [one.stdout.readline().strip() for _ in range(8)]
     one.send_signal(signal.SIGKILL)
     told += one.stdout.read().split()
-    one.wait(timeout=60)
+    one.wait(timeout=150)
     one.stdout.close()
     with Fleet(where) as fleet:
         kept = [run.name for run in fleet.runs()]

@@ -25,7 +25,7 @@ def test_a_result_is_printed_whatever_stdout_can_hold(run, tmp_path, encoding, o
     argv = [sys.executable, "-m", "cluster_analysis", str(run), "--output", str(tmp_path), "--no-report"]
     environment = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
     done = subprocess.run(
-        [*argv, "--format", output_format], capture_output=True, env=environment, timeout=120, check=False
+        [*argv, "--format", output_format], capture_output=True, env=environment, timeout=150, check=False
     )
 
     assert done.returncode == 0, done.stderr
@@ -40,7 +40,7 @@ def test_a_result_is_printed_whatever_stdout_can_hold(run, tmp_path, encoding, o
 def test_a_help_text_is_printed_whatever_stdout_can_hold(command):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     argv = [sys.executable, "-m", command, "--help"]
-    done = subprocess.run(argv, capture_output=True, env=environment, timeout=120, check=False)
+    done = subprocess.run(argv, capture_output=True, env=environment, timeout=150, check=False)
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii()
@@ -53,7 +53,7 @@ def test_a_path_that_is_not_utf8_is_read_and_named(run, tmp_path):
     captures[0].rename(captures[0].with_name(os.fsdecode(b"h\xff_1_20250101000000000_ascend_pt")))
     (captures[1] / "ASCEND_PROFILER_OUTPUT" / "communication.json").unlink()
     argv = [sys.executable, "-m", "cluster_analysis", str(odd), "--json", "-q", "--no-insight"]
-    done = subprocess.run(argv, capture_output=True, timeout=120, check=False)
+    done = subprocess.run(argv, capture_output=True, timeout=150, check=False)
 
     assert done.returncode == 3, done.stderr
     assert json.loads(done.stdout)["run"]["path"] == str(odd)

@@ -71,13 +71,13 @@ def test_alert_rules_are_valid_and_fire_when_they_should():
         ["promtool", "check", "rules", DEPLOY / "cluster_analysis.rules.yml"],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=150,
     )
     assert checked.returncode == 0, checked.stdout + checked.stderr
     tested = subprocess.run(  # noqa: PLW1510
         ["promtool", "test", "rules", DEPLOY / "cluster_analysis.rules.test.yml"],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=150,
     )
     assert tested.returncode == 0, tested.stdout + tested.stderr

@@ -37,7 +37,7 @@ TABLES = ("steps", "operators", "packets", "iterations", "uses", "totals")
 def text_job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("job") / "run"
     job = ("--quiet", "--tp", "2", "--pp", "2", "--dp", "1", "--steps", "2")
-    subprocess.run([sys.executable, "-m", "cluster_simulate", path, *job], cwd=ROOT, check=True, timeout=50)
+    subprocess.run([sys.executable, "-m", "cluster_simulate", path, *job], cwd=ROOT, check=True, timeout=150)
     return path
 
 

@@ -194,7 +194,7 @@ def test_a_host_that_hangs_sends_its_files_as_they_are(
 ) -> None:
     server, python = python_of_host
     put(python, "exec sleep 100")
-    options = replace(COLUMNS, columns_deadline_s=1.0)
+    options = replace(COLUMNS, columns_deadline_s=1.0, progress_deadline_s=5.0)
     outcome = sent_raw(spec_for(own_lab, server, host_root), tmp_path, host_root, options)
     assert "waiting for its columns" in outcome.raw_because
 
