@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-fast lint format bench bench-collect bench-columns bench-decode bench-detection bench-large bench-report bench-scale docs fuzz gold bundle release picture clean
+.PHONY: help setup demo test types suite test-fast lint format bench bench-collect bench-columns bench-decode bench-detection bench-large bench-report bench-scale docs fuzz gold bundle release picture clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  +##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 20
@@ -24,8 +24,14 @@ test: setup      ## the whole test suite, lint and types
 	@$(BIN)/python -c 'import helm_python, kubernetes_validate, torch_tb_profiler' 2>/dev/null || PYTHON=$(PYTHON) bash tools/setup.sh dev,k8s-test torch-tb-profiler
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	@$(MAKE) --no-print-directory -k -j2 types suite
+
+# Beside each other: mypy keeps one processor busy, and tests of servers mostly wait.
+types:
 	$(BIN)/mypy
 	$(BIN)/mypy --platform darwin -p cluster_collect -p cluster_run
+
+suite:
 	$(BIN)/pytest -n auto -m "slow or not slow"
 
 test-fast: setup ## what a developer runs all the time
