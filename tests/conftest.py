@@ -13,11 +13,11 @@ WORKERS_A_PROCESSOR = 2
 MOST_WORKERS = 8
 #: What takes longest begins first, so that no processor is idle at the end.
 LONG = (
-    *("tests/slurm/", "tests/live/", "tests/test_install.py", "tests/browser/", "tests/benchmarks/"),
-    *("tests/collect/", "tests/hook/", "tests/fleet/", "tests/act/"),
+    *("tests/slurm/", "tests/live/", "tests/test_install.py", "tests/fleet/", "tests/act/"),
+    *("tests/browser/", "tests/benchmarks/", "tests/collect/", "tests/hook/"),
 )
-#: These share what is dear for a whole directory: a cluster of Slurm.
-TOGETHER = ("tests/slurm/",)
+#: These share what is dear to make: a cluster of Slurm; runs that were analysed, and a PostgreSQL.
+TOGETHER = {"tests/slurm/": "slurm", "tests/fleet/": "fleet", "tests/act/": "fleet"}
 #: Tests of these share nothing, and each waits long.
 APART = ("tests/live/test_traps.py", "tests/live/test_msmonitor.py", "tests/live/test_command.py")
 #: Slow tests here talk to real servers, which may answer late on a machine with too much to do.
@@ -30,9 +30,9 @@ settings.load_profile("without a deadline")
 
 def together(test: str) -> str:
     """Return the name of the tests that one worker runs with this one, one after another."""
-    for directory in TOGETHER:
+    for directory, name in TOGETHER.items():
         if test.startswith(directory):
-            return directory
+            return name
     return test if test.startswith(APART) else test.partition("::")[0]
 
 

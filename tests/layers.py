@@ -396,6 +396,7 @@ def _named(path: Path, nodes: Iterable[ast.AST]) -> set[str]:
     return names
 
 
+@cache
 def edges(*, for_types: bool = False) -> dict[str, set[str]]:
     """Return which modules of the project each module imports; `for_types`: those under TYPE_CHECKING."""
     known = modules()

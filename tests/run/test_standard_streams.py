@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,10 +17,17 @@ COMMANDS = {
 _NO_SPACE = "the result could not be written to stdout: No space left on device"
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("simulated") / "run"
     small = ["--tp", "1", "--pp", "1", "--dp", "2", "--steps", "1", "-q"]
-    subprocess.run([sys.executable, "-m", "cluster_simulate", "run", *small], cwd=tmp_path, check=True)
+    subprocess.run([sys.executable, "-m", "cluster_simulate", run, *small], check=True)
+    return run
+
+
+@pytest.fixture
+def place(simulated: Path, tmp_path: Path) -> Path:
+    shutil.copytree(simulated, tmp_path / "run")
     local = tmp_path / "run" / "cluster_profiler" / "1"
     (tmp_path / "hosts.yaml").write_text(f"version: 1\nhosts:\n  - local: {local}\n    server_id: a\n")
     return tmp_path
