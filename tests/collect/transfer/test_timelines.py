@@ -90,7 +90,7 @@ def test_what_a_host_has_no_time_or_memory_for_is_told(
     root: Path, tmp_path: Path, changes: dict[str, float], why: str
 ) -> None:
     for path in root.rglob(TIMELINE):
-        path.write_text(json.dumps(EVENTS * 3000))
+        path.write_text(json.dumps(EVENTS * 800))
     outcome_of(root, tmp_path / "run", replace(COLUMNS, **changes))  # type: ignore[arg-type]
     problems = [one for source in discover(tmp_path / "run").sources for one in read_rank(source).problems]
     assert {one.file for one in problems} == {TIMELINE}
@@ -102,7 +102,7 @@ def test_a_later_call_with_more_memory_reads_those_for_which_there_was_none(
 ) -> None:
     paths = list(root.rglob(TIMELINE))
     for path in paths:
-        path.write_text(json.dumps(EVENTS * 3000))
+        path.write_text(json.dumps(EVENTS * 800))
     paths[0].write_bytes(paths[0].read_bytes()[:-100])
     # A damaged one stays so, however much memory there is.
     for memory_bytes, n_unread, n_asked in (
