@@ -20,8 +20,15 @@ LONG = (
 TOGETHER = {"tests/slurm/": "slurm", "tests/fleet/": "fleet", "tests/act/": "fleet"}
 #: Tests of these share nothing, and each waits long.
 APART = ("tests/live/test_traps.py", "tests/live/test_msmonitor.py", "tests/live/test_command.py")
-#: Slow tests here talk to real servers, which may answer late on a machine with too much to do.
-WITH_SERVERS = ("tests/collect/", "tests/hook/", "tests/live/", "tests/slurm/")
+#: Slow tests here talk to real servers or a browser, which may answer late on a machine with too much to do.
+WITH_SERVERS = (
+    "tests/collect/",
+    "tests/hook/",
+    "tests/live/",
+    "tests/slurm/",
+    "tests/fleet/",
+    "tests/browser/",
+)
 
 # No test asserts a time, and hypothesis would by default: on a loaded machine any example may take long.
 settings.register_profile("without a deadline", deadline=None)

@@ -20,8 +20,7 @@ from benchmarks.models.flows.run import Course, Mended, Run, Trouble
 from benchmarks.models.flows.shape import Shape
 from benchmarks.models.flows.sharing import Flow, Sharing
 from benchmarks.models.flows.wiring import CARD, FAR, HCCS, Wiring
-from cluster_analysis import judging, pipeline
-from cluster_analysis.options import AnalyseOptions
+from tests.benchmarks.written import assert_read_as_made, assert_written_alike
 
 #: Two layers of 5 ms forwards and 10 ms backwards, 0.5 ms of norm and 2 ms of update; nothing scatters.
 EVEN = Shape(
@@ -214,25 +213,14 @@ def test_each_class_of_faults_has_a_place_in_the_jobs_it_is_drawn_for(fault_clas
 def test_files_are_read_without_a_problem_and_the_step_is_what_was_run(tmp_path: Path, form: str) -> None:
     shape = replace(LAYOUTS["context 4 data 8"], steps=2, micros=1, form=form)
     known = model.made(Program(shape, 3), [], tmp_path)
-    options = AnalyseOptions(run=tmp_path, scheduler="threads", n_workers=1, write_report=False)
-    with pipeline.examined(options) as examined:
-        document = judging.judged(examined).document
-    assert document.problems == ()
-    assert document.run.sources == (f"ascend_pt/{'text' if form == 'text' else 'db'}",)
-    assert document.run.ranks == document.run.expected_ranks == known.n_ranks
-    assert document.run.step_ms == pytest.approx(known.step_ms, rel=0.01)
+    assert_read_as_made(tmp_path, known, f"ascend_pt/{'text' if form == 'text' else 'db'}")
 
 
 @pytest.mark.parametrize("form", ["text", "database"])
 def test_the_same_seed_writes_the_same_bytes(tmp_path: Path, form: str) -> None:
-    both = []
-    for name in ("one", "two"):
-        program = Program(Shape(tensor=2, data=2, stages=2, steps=2, form=form, lost_share=0.1), 5)
-        slow = Fault(Trouble("computes", 0.2, frozenset([1])), "slow_rank", 1.0, ranks=(1,))
-        model.made(program, [slow], tmp_path / name)
-        files = sorted(path for path in (tmp_path / name).rglob("*") if path.is_file())
-        both.append([(path.relative_to(tmp_path / name), path.read_bytes()) for path in files])
-    assert both[0] == both[1]
+    shape = Shape(tensor=2, data=2, stages=2, steps=2, form=form, lost_share=0.1)
+    slow = Fault(Trouble("computes", 0.2, frozenset([1])), "slow_rank", 1.0, ranks=(1,))
+    assert_written_alike(lambda run: model.made(Program(shape, 5), [slow], run), tmp_path)
 
 
 def test_even_samples_and_even_experts_hold_as_much_work_as_uneven_ones() -> None:

@@ -13,8 +13,7 @@ from benchmarks.models.paths.cases import JOBS, Make, varied
 from benchmarks.models.paths.job import Job
 from benchmarks.models.paths.plan import orders
 from benchmarks.models.paths.shape import Form, Shape, Spread, Trouble, Way
-from cluster_analysis import judging, pipeline
-from cluster_analysis.options import AnalyseOptions
+from tests.benchmarks.written import assert_read_as_made, assert_written_alike
 
 EVEN = Spread(blocks=0, chip=0, rack=0, gap=0.001, wire=0, wire_each=0, hiccups=0, exit_us=0)
 SIMPLEST = Shape(
@@ -55,23 +54,15 @@ def test_no_job_waits_for_itself(make: Make) -> None:
 
 @pytest.mark.parametrize("form", ["text", "database"])
 def test_the_same_seed_writes_the_same_bytes(tmp_path: Path, form: Form) -> None:
-    shape = replace(varied(Shape(data=2, stages=2, microbatches=2), "hard", random.Random(1)), form=form)
-    both = []
-    for name in ("one", "two"):
-        model.made(shape, [Trouble("slow_rank", "chip", 1.2, ranks=(1,))], 5, tmp_path / name)
-        files = sorted(path for path in (tmp_path / name).rglob("*") if path.is_file())
-        both.append([(path.relative_to(tmp_path / name), path.read_bytes()) for path in files])
-    assert both[0] == both[1]
+    def write(run: Path) -> None:
+        shape = varied(Shape(data=2, stages=2, microbatches=2), "hard", random.Random(1))
+        model.made(replace(shape, form=form), [Trouble("slow_rank", "chip", 1.2, ranks=(1,))], 5, run)
+
+    assert_written_alike(write, tmp_path)
 
 
 @pytest.mark.parametrize("form", ["text", "database"])
 def test_files_are_read_without_a_problem_and_the_step_is_what_was_solved(tmp_path: Path, form: Form) -> None:
     shape = Shape(tensor=2, data=4, stages=2, microbatches=2, blocks=1, steps=3, form=form)
     known = model.made(shape, [], 3, tmp_path)
-    options = AnalyseOptions(run=tmp_path, scheduler="threads", n_workers=1, write_report=False)
-    with pipeline.examined(options) as examined:
-        document = judging.judged(examined).document
-    assert document.problems == ()
-    assert document.run.sources == (f"ascend_ms/{'text' if form == 'text' else 'db'}",)
-    assert document.run.ranks == document.run.expected_ranks == known.n_ranks
-    assert document.run.step_ms == pytest.approx(known.step_ms, rel=0.01)
+    assert_read_as_made(tmp_path, known, f"ascend_ms/{'text' if form == 'text' else 'db'}")

@@ -13,8 +13,7 @@ from benchmarks.models.queues.events import Mended, Run, Trouble
 from benchmarks.models.queues.job import Job
 from benchmarks.models.queues.model import FAULT_CLASSES, Fault, drawn
 from benchmarks.models.queues.shape import Shape
-from cluster_analysis import judging, pipeline
-from cluster_analysis.options import AnalyseOptions
+from tests.benchmarks.written import assert_read_as_made, assert_written_alike, read
 
 #: One replica a rank, no scatter: 3 layers of 6 ms forwards and 12 ms backwards, and 2 ms of update.
 EVEN = Shape(
@@ -65,25 +64,14 @@ def test_no_job_waits_for_itself(fault_class: str) -> None:
 def test_files_are_read_without_a_problem_and_the_step_is_what_was_run(tmp_path: Path, form: str) -> None:
     shape = Shape(tensor=2, data=4, stages=2, layers=(2, 2), form=form)
     known = model.made(Job(shape, 3), [], tmp_path)
-    options = AnalyseOptions(run=tmp_path, scheduler="threads", n_workers=1, write_report=False)
-    with pipeline.examined(options) as examined:
-        document = judging.judged(examined).document
-    assert document.problems == ()
-    assert document.run.sources == (f"ascend_pt/{'text' if form == 'text' else 'db'}",)
-    assert document.run.ranks == document.run.expected_ranks == known.n_ranks
-    assert document.run.step_ms == pytest.approx(known.step_ms, rel=0.01)
+    assert_read_as_made(tmp_path, known, f"ascend_pt/{'text' if form == 'text' else 'db'}")
 
 
 @pytest.mark.parametrize("form", ["text", "database"])
 def test_the_same_seed_writes_the_same_bytes(tmp_path: Path, form: str) -> None:
-    both = []
-    for name in ("one", "two"):
-        job = Job(Shape(tensor=2, data=2, stages=2, layers=(2, 2), form=form), 5)
-        slow = Fault(Trouble("computes", 0.2, ranks=frozenset([1])), "slow_rank", 1.0)
-        model.made(job, [slow], tmp_path / name)
-        files = sorted(path for path in (tmp_path / name).rglob("*") if path.is_file())
-        both.append([(path.relative_to(tmp_path / name), path.read_bytes()) for path in files])
-    assert both[0] == both[1]
+    shape = Shape(tensor=2, data=2, stages=2, layers=(2, 2), form=form)
+    slow = Fault(Trouble("computes", 0.2, ranks=frozenset([1])), "slow_rank", 1.0)
+    assert_written_alike(lambda run: model.made(Job(shape, 5), [slow], run), tmp_path)
 
 
 def test_gradients_beside_the_last_backward_of_a_short_pipeline_are_replayed_beside_it(
@@ -93,7 +81,5 @@ def test_gradients_beside_the_last_backward_of_a_short_pipeline_are_replayed_bes
         data=8, stages=2, layers=(3, 3), head=0.2, work_ms=8.0, gradients_mb=400.0, length_sigma=0.1
     )
     model.made(Job(shape, 3), [], tmp_path)
-    options = AnalyseOptions(run=tmp_path, scheduler="threads", n_workers=1, write_report=False)
-    with pipeline.examined(options) as examined:
-        document = judging.judged(examined).document
+    document = read(tmp_path)
     assert document.replay["error_share"] < 0.005

@@ -14,8 +14,7 @@ from benchmarks.models.streams.job import Fault, Job, Schedule, Varying
 from benchmarks.models.streams.program import Program
 from benchmarks.models.streams.scenarios import FAMILIES, with_noise
 from benchmarks.models.streams.schedules import turns
-from cluster_analysis import judging, pipeline
-from cluster_analysis.options import AnalyseOptions
+from tests.benchmarks.written import assert_read_as_made, assert_written_alike
 from tests.layers import PACKAGES, imports_of, is_in, modules
 
 #: Nothing varies, nothing contends, the host never holds anybody up.
@@ -94,13 +93,11 @@ def test_no_job_waits_for_itself(family: object, mode: str) -> None:
 
 
 def test_the_same_seed_writes_the_same_bytes(tmp_path: Path) -> None:
-    both = []
-    for name in ("one", "two"):
+    def write(run: Path) -> None:
         hard = with_noise(Job(tp=2, dp=2, pp=2, microbatches=2), "hard", random.Random(1))
-        model.made(hard, [Fault("slow_rank", 1.2, ranks=(1,))], 5, tmp_path / name)
-        files = sorted(path for path in (tmp_path / name).rglob("*") if path.is_file())
-        both.append([(path.relative_to(tmp_path / name), path.read_bytes()) for path in files])
-    assert both[0] == both[1]
+        model.made(hard, [Fault("slow_rank", 1.2, ranks=(1,))], 5, run)
+
+    assert_written_alike(write, tmp_path)
 
 
 @pytest.mark.parametrize("fault_class", [None, "host is a stage"])
@@ -108,12 +105,7 @@ def test_files_are_read_without_a_problem_and_the_step_is_what_was_run(
     tmp_path: Path, fault_class: str | None
 ) -> None:
     known = model.make("plain", 3, fault_class, tmp_path)
-    options = AnalyseOptions(run=tmp_path, scheduler="threads", n_workers=1, write_report=False)
-    with pipeline.examined(options) as examined:
-        document = judging.judged(examined).document
-    assert document.problems == ()
-    assert document.run.ranks == document.run.expected_ranks == known.n_ranks
-    assert document.run.step_ms == pytest.approx(known.step_ms, rel=0.01)
+    assert_read_as_made(tmp_path, known, "ascend_pt/text")
 
 
 def test_models_share_no_code_with_the_simulator_or_the_analysis() -> None:

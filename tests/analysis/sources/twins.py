@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from pathlib import Path
 
 import pyarrow as pa
@@ -78,10 +77,3 @@ def assert_twins(source: RankSource, *roles: str, steps: frozenset[int] | None =
     had_columns = [as_columns(Path(source.files[role])) for role in roles]
     assert_same(raw, read_rank(source, selection))
     return all(had_columns)
-
-
-def vacuumed(path: Path) -> None:
-    """Give a database the pages that its rows need."""
-    with sqlite3.connect(path) as base:
-        base.execute("VACUUM")
-    base.close()
