@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from cluster_analysis.judge.baseline import Comparison
+    from cluster_analysis.reports.plots import Plots
 
 _MAX_SHOWN = 8
 
@@ -121,6 +122,13 @@ class Run:
     def tables(self) -> Mapping[str, pa.Table]:
         """The tables of `tables/*.parquet`, as pyarrow tables."""
         return self._result.tables
+
+    @property
+    def plot(self) -> Plots:
+        """The page's pictures as matplotlib figures: `plot.lanes()`, `steps()`, `ranks()`, `waits()`."""
+        from cluster_analysis.reports.plots import Plots  # noqa: PLC0415 - few draw
+
+        return Plots(self._result)
 
     def frame(self, name: str) -> pd.DataFrame:
         """Return a table as a DataFrame.

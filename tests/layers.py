@@ -333,6 +333,7 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "msgspec": ("cluster_analysis",),
     "torch": ("benchmarks.executed.worker",),
     "ClusterShell": ("cluster_collect",),
+    "matplotlib": ("cluster_analysis.reports.plots",),
     "scipy": ("cluster_analysis.numeric.tails", "cluster_fleet.judging.shrink"),
     "sqlalchemy": ("cluster_fleet.store", "cluster_fleet.tables"),
 }

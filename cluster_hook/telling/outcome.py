@@ -177,18 +177,23 @@ def _verdict(document: dict[str, Any]) -> Verdict:
 
 
 def _finding(document: dict[str, Any]) -> FindingLine:
-    cost_ms, share = document["cost_ms_per_step"], document["cost_share"]
     return FindingLine(
         id=str(document["id"]),
         kind=str(document["kind"]),
         severity=str(document["severity"]),
         summary=str(document["summary"]),
-        cost_ms_per_step=None if cost_ms is None else float(cost_ms),
-        cost_share=None if share is None else float(share),
+        cost_ms_per_step=_number(document["cost_ms_per_step"]),
+        cost_share=_number(document["cost_share"]),
         places=_texts(document.get("places")),
         summary_zh=str(document.get("summary_zh", "")),
         places_zh=_texts(document.get("places_zh")),
+        cost_low_ms=_number(document.get("cost_low_ms")),
+        cost_high_ms=_number(document.get("cost_high_ms")),
     )
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
 
 
 def _texts(value: Any) -> tuple[str, ...]:

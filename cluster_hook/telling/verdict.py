@@ -14,6 +14,7 @@ from typing import Any
 from cluster_analysis.findings_json import document_from_json
 from cluster_analysis.sentences import findings, problems
 from cluster_analysis.sentences.phrase import Language
+from cluster_analysis.sentences.results.costs import cost_between
 from cluster_hook.telling.sentences import place_text, say, verdict_name
 from cluster_run.errors import ClusterError, InputError, SchemaError
 from cluster_run.findings import FindingsDocument, Place
@@ -41,6 +42,9 @@ class FindingLine:
     #: Empty where the findings hold no facts to make it of.
     summary_zh: str = ""
     places_zh: tuple[str, ...] = ()
+    #: What it costs at least and at most, with others put right too.
+    cost_low_ms: float | None = None
+    cost_high_ms: float | None = None
 
     @property
     def is_fault(self) -> bool:
@@ -51,11 +55,16 @@ class FindingLine:
         """Return the summary with its cost, and where it is."""
         said = (self.summary_zh if language == "zh" else "") or self.summary
         where = self._where(language) if 0 < len(self.places) <= _MAX_PLACES else ""
-        if self.cost_ms_per_step is None:
+        cost = cost_between(self.cost_ms_per_step, self.cost_low_ms, self.cost_high_ms)
+        if not cost.is_known:
             return said + where
-        share = say("share", language, share=f"{self.cost_share:.1%}") if self.cost_share is not None else ""
-        cost = say("cost", language, said=said.rstrip(".。"), ms=f"{self.cost_ms_per_step:.1f}", share=share)
-        return cost + where
+        # What it is a share of, which the findings of an older analysis do not hold by themselves.
+        step_ms = (
+            self.cost_ms_per_step / self.cost_share if self.cost_ms_per_step and self.cost_share else None
+        )
+        share = say("share", language, share=cost.share(step_ms).of(language)) if step_ms else ""
+        told = cost.phrase(step_ms).of(language)
+        return say("cost", language, said=said.rstrip(".。"), cost=told, share=share) + where
 
     def _where(self, language: Language) -> str:
         if language == "zh" and self.places_zh:
@@ -162,6 +171,8 @@ def _finding(finding: dict[str, Any], summary_zh: str) -> FindingLine:
         places=tuple(place.text() for place in places),
         summary_zh=summary_zh,
         places_zh=tuple(place_text(place, "zh") for place in places),
+        cost_low_ms=finding.get("cost_low_ms"),
+        cost_high_ms=finding.get("cost_high_ms"),
     )
 
 

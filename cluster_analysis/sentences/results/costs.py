@@ -59,11 +59,14 @@ def cost_of(finding: Finding | None) -> Cost:
     """Return what a finding costs a step: what it saves alone, and once all others are put right."""
     if finding is None:
         return Cost(None, None)
-    alone_ms, high_ms = finding.cost_ms_per_step, finding.cost_high_ms
+    return cost_between(finding.cost_ms_per_step, finding.cost_low_ms, finding.cost_high_ms)
+
+
+def cost_between(alone_ms: float | None, low_ms: float | None, high_ms: float | None) -> Cost:
+    """Return the cost of what saves `alone_ms`, and from `low_ms` to `high_ms` with others put right."""
     if alone_ms is None:
         return Cost(None, high_ms)
-    low_ms = finding.cost_low_ms if finding.cost_low_ms is not None else alone_ms
-    return Cost(low_ms, alone_ms if high_ms is None else high_ms)
+    return Cost(alone_ms if low_ms is None else low_ms, alone_ms if high_ms is None else high_ms)
 
 
 def costliest_ms(document: FindingsDocument) -> float:

@@ -45,7 +45,7 @@ def an_outcome(
 def test_the_line_names_the_job_its_end_the_worst_finding_with_its_cost_and_the_page() -> None:
     verdict = Verdict("degraded", 8, 8, (_SLOW, _SLOW, _INFO), ("host 1: unreachable",))
     assert an_outcome(verdict).line == (
-        "job 12 train (FAILED): degraded: Rank 15 computes 22 % slower (12.3 ms a step, 4.4% of the step). "
+        "job 12 train (FAILED): degraded: Rank 15 computes 22 % slower (12.3 ms a step, 4.4 % of the step). "
         "1 more finding. 1 problem: host 1: unreachable. See /r/report.html"
     )
 
@@ -136,6 +136,23 @@ def test_findings_are_read_with_their_problems_in_words(tmp_path: Path) -> None:
     assert verdict.faults[0].text() == "S."
 
 
+@pytest.mark.parametrize(
+    ("costs", "told"),
+    [
+        ((28.8, 0.1, 28.8, 31.4), "(28.8–31.4 ms a step, 10.0–10.9 % of the step)"),
+        ((None, None, None, 55.3), "(up to 55.3 ms a step)"),
+        ((12.3, None, None, None), "(12.3 ms a step)"),
+    ],
+)
+def test_a_message_tells_the_range_of_a_cost_or_its_bound(costs, told) -> None:
+    alone_ms, share, low_ms, high_ms = costs
+    line = FindingLine(
+        "a", "slow_rank", "warning", "S.", alone_ms, share, cost_low_ms=low_ms, cost_high_ms=high_ms
+    )
+
+    assert line.text() == f"S {told}."
+
+
 def test_a_message_in_chinese_is_made_of_the_facts_of_the_findings(tmp_path: Path) -> None:
     path = tmp_path / "findings.json"
     path.write_text(document_to_json(builder.degraded().document))
@@ -143,10 +160,10 @@ def test_a_message_in_chinese_is_made_of_the_facts_of_the_findings(tmp_path: Pat
 
     assert message_text(outcome, "zh").splitlines() == [
         "作业 12 (FAILED)：性能劣化：卡 5（主机 1）计算比流水线阶段 0 的 15 个同类慢 22 %（每一步）"
-        "（每步 12.3 ms，占一步的 4.4%）。卡 5 = 主机 1 / 设备 5。另有 1 个发现项。 见 /r/report.html",
+        "（每步 12.3 ms，占一步的 4.4 %）。卡 5 = 主机 1 / 设备 5。另有 1 个发现项。 见 /r/report.html",
         "• 卡 2 与 10 之间的 RDMA 链路传输相同数据的时间比其他 31 条 RDMA 链路长 201 %（观测 40 次）。"
         "也可能是卡 10 的网卡或主机之间的网络：作业在此处没有使用其他链路，无法区分"
-        "（每步 4.1 ms，占一步的 1.5%）。卡 2 = 主机 1 / 设备 2；卡 10 = 主机 2 / 设备 2。",
+        "（每步 4.1 ms，占一步的 1.5 %）。卡 2 = 主机 1 / 设备 2；卡 10 = 主机 2 / 设备 2。",
     ]
     assert outcome_from_text(outcome_text(outcome)) == outcome
 
