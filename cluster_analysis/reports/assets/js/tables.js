@@ -15,9 +15,10 @@ function sortableTable(holder, { rows, columns, shown = 10, empty, open = null }
       const { value } = columns[view.column], sign = view.isDescending ? -1 : 1;
       ordered.sort((a, b) => { const [x, y] = [value(a), value(b)]; return sign * (typeof x === "number" ? zero(x) - zero(y) : `${x}`.localeCompare(`${y}`)); });
     }
-    const heads = columns.map((column, i) => el("th", {
+    // Above bars nothing is written: no header, which would have to say something.
+    const heads = columns.map((column, i) => column.isWide && !column.name ? el("td", { class: "wide" }) : el("th", {
       class: column.isNumber ? "n" : column.isWide ? "wide" : null, "aria-sort": view.column === i ? (view.isDescending ? "descending" : "ascending") : null,
-    }, column.isPicture ? el("span", { class: "unseen" }, column.name) : el("button", { type: "button", onclick: () => { view.isDescending = view.column === i ? !view.isDescending : true; view.column = i; if (holder.id) choose(`${holder.id}-sort`, `${i}${view.isDescending ? "down" : "up"}`); draw(); } }, column.name)));
+    }, el("button", { type: "button", onclick: () => { view.isDescending = view.column === i ? !view.isDescending : true; view.column = i; if (holder.id) choose(`${holder.id}-sort`, `${i}${view.isDescending ? "down" : "up"}`); draw(); } }, column.name)));
     const body = ordered.slice(0, view.all ? ordered.length : shown).map((row) =>
       el("tr", open ? { class: "opens", tabindex: 0, "data-opens": holder.id && `${holder.id}-${rows.indexOf(row)}`, onclick: () => open(row), onkeydown: (event) => { if (event.key === "Enter") open(row); } } : {}, ...columns.map((column) => el("td", { class: column.isNumber ? "n" : column.isWide ? "wide" : null, "data-label": column.name }, column.cell ? column.cell(row) : `${column.value(row) ?? "–"}`))));
     holder.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...body)));
@@ -72,7 +73,7 @@ function drawGroups(run) {
       { name: t("groups.ops"), value: (group) => group.n_ops, cell: (group) => group.n_ops.toFixed(1).replace(/\.0$/, ""), isNumber: true },
       { name: t("groups.transfer"), value: (group) => group.transfer_us, cell: (group) => formatUs(group.transfer_us), isNumber: true },
       { name: t("groups.wait"), value: (group) => group.wait_us, cell: (group) => formatUs(group.wait_us), isNumber: true },
-      { name: t("chart.bar"), isPicture: true, value: (group) => group.wait_us + group.transfer_us, cell: (group) => inlineBar([[group.transfer_us, "free"], [group.wait_us, "exposed"]], most), isWide: true },
+      { name: "", value: (group) => group.wait_us + group.transfer_us, cell: (group) => inlineBar([[group.transfer_us, "free"], [group.wait_us, "exposed"]], most), isWide: true },
       { name: t("groups.last"), value: (group) => group.last_share, cell: (group) => waitedFor(run, named, group.group, group.last_rank, group.last_share) },
     ],
   });
@@ -93,7 +94,7 @@ function drawOperators(run) {
       { name: t("ops.step"), value: (one) => one.step, isNumber: true },
       { name: t("ops.transfer"), value: (one) => one.transfer_us, cell: (one) => formatUs(one.transfer_us ?? NaN), isNumber: true },
       { name: t("ops.spread"), value: (one) => one.max_wait_us, cell: (one) => formatUs(one.max_wait_us ?? NaN), isNumber: true },
-      { name: t("chart.bar"), isPicture: true, value: (one) => zero(one.transfer_us) + zero(one.max_wait_us), cell: (one) => inlineBar([[zero(one.transfer_us), "free"], [zero(one.max_wait_us), "exposed"]], most), isWide: true },
+      { name: "", value: (one) => zero(one.transfer_us) + zero(one.max_wait_us), cell: (one) => inlineBar([[zero(one.transfer_us), "free"], [zero(one.max_wait_us), "exposed"]], most), isWide: true },
       { name: t("ops.last"), value: (one) => one.last_rank ?? -1, cell: (one) => waitedFor(run, named, one.group, one.last_rank) },
     ],
   });
@@ -115,7 +116,7 @@ function drawStages(run) {
       { name: t("stages.stage"), value: (row) => row.stage },
       { name: t("stages.ranks"), value: (row) => row.n, isNumber: true },
       ...metrics.map((metric) => ({ name: metric === "exposed_only" ? t("part.exposed_only") : metricName(metric), value: (row) => row[metric], cell: (row) => formatUs(row[metric]), isNumber: true })),
-      { name: t("chart.bar"), isPicture: true, value: (row) => row.computing, cell: (row) => inlineBar(parts(row), most), isWide: true },
+      { name: "", value: (row) => row.computing, cell: (row) => inlineBar(parts(row), most), isWide: true },
     ],
   });
 }
