@@ -19,6 +19,7 @@ from cluster_analysis.reports.commands import place_text
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
+from cluster_analysis.sentences.pages import page_of
 from cluster_analysis.sentences.results import wording
 from cluster_analysis.sentences.results.costs import cost_of
 from cluster_analysis.tables.model import RankSource, Selection
@@ -242,12 +243,14 @@ _COLUMNS = [
     "cumulative_saving_ms",
     "summary",
     "next_check",
+    "page",
 ]
 
 
 def _row(result: AnalysisResult, position: int) -> dict[str, Any]:
     finding = result.document.findings[position]
     said = {"summary": summary(finding).en, "next_check": next_check(finding).en}
+    said["page"] = page_of(finding.kind).en
     plain = {name: getattr(finding, name) for name in _COLUMNS if name not in said}
     return {
         **plain,

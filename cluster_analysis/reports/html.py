@@ -41,6 +41,7 @@ from cluster_analysis.sentences.chains import chain
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.notes import note, reasons
+from cluster_analysis.sentences.pages import page_of
 from cluster_analysis.sentences.problems import reason
 from cluster_analysis.sentences.results import costs, wording, words
 from cluster_run.errors import InputError
@@ -98,6 +99,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
     environment.globals.update(described_sections=described_sections, advice_rows=advice_rows)
     environment.globals.update(memory_curves=memory_curves, packet_bars=packet_bars, device_map=device_map)
     environment.globals.update(summary=summary, next_check=next_check, chain=chain, note=note)
+    environment.globals.update(page_of=page_of)
     environment.globals.update(costs=costs, reason=reason, advice=advice, changes=changes)
     environment.globals.update(
         commands=lambda finding: commands(finding, result),

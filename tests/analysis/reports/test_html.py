@@ -206,3 +206,11 @@ def test_a_baseline_without_changes_says_so():
 def test_licence_of_the_chart_library_is_in_the_page(page):
     assert b"Permission is hereby granted, free of charge" in page
     assert b"Leon Sorokin" in page
+
+
+def test_a_finding_leads_to_its_page_of_the_documents(monkeypatch):
+    monkeypatch.setenv("CLUSTER_PROFILER_DOCS_URL", "https://docs.example/")
+    linked = html.render(builder.degraded()).decode()
+    assert '<a href="https://docs.example/findings.html#slow_rank">' in linked
+    monkeypatch.delenv("CLUSTER_PROFILER_DOCS_URL")
+    assert "<code>docs/findings.md#slow_rank</code>" in html.render(builder.degraded()).decode()
