@@ -15,7 +15,7 @@ NAMED_SCHEDULERS = (*LOCAL_SCHEDULERS, "dask", "slurm")
 #: The files for Insight are about as large as what they are made of; larger ones only on demand.
 MAX_INSIGHT_BYTES = 512_000_000
 ADDRESS_PREFIXES = ("tcp://", "tls://")
-#: With findings of which severities the command ends with 4, by what `--fail-on` says.
+#: The severities for which the command ends with 4, by the word of `--fail-on`.
 FAILING = {"never": frozenset[str](), "warning": {"warning", "critical"}, "critical": {"critical"}}
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from cluster_collect.faults import DeadlineError, StalledError
 
 _T = TypeVar("_T")
-#: So often the time is looked at: what a look comes later than that is time in which nothing was read.
+#: Seconds between two looks at the time. A look that comes later shows how long this process could not read.
 _LOOK_S = 1.0
 _LOOKS = 10
 _LONGEST_WAIT_S = 3600.0

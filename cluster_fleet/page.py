@@ -17,7 +17,7 @@ from cluster_fleet.store import Fleet
 
 _TEMPLATE = Path(__file__).parent / "assets" / "fleet.html.j2"
 _STYLE = Path(cluster_analysis.reports.__path__[0]) / "assets" / "css" / "page.css"
-#: So many columns of the map, and so many stories are drawn.
+#: The columns of the map, and the number of stories, that are drawn.
 _COLUMNS, _DRAWN = 48, 100
 _WIDTH, _HEIGHT = 480.0, 72.0
 

@@ -9,7 +9,7 @@ from cluster_run.errors import UsageError
 
 #: The tables take about this share of the bytes they were read from (1.16 KB of JSON become 0.2 KB).
 TABLE_SHARE = 0.25
-#: So much the tables may take unless told otherwise. Files take no more processor time, and are read by step.
+#: The memory that tables may take by default. Beyond it they are files, which cost no more processor time.
 DEFAULT_LIMIT_BYTES = 16 * 1024 * 1024
 
 

@@ -47,7 +47,7 @@ TEXTS: Mapping[str, str] = {
     "json": "cluster_analysis.findings_json",
     "markdown": "cluster_analysis.reports.markdown",
 }
-#: What is put in place, in this order. The findings come last: where they are, all is there.
+#: The files of the output, in the order of their writing. Findings come last: if they exist, all else does.
 FILES: tuple[FileReport, ...] = (
     FileReport("cluster_analysis.reports.parquet", TABLES_NAME, by_arrow=True),
     FileReport("cluster_analysis.reports.html", REPORT_NAME, lambda options: options.write_report),

@@ -10,7 +10,7 @@ from cluster_analysis.sentences.whole_job import WHOLE_JOB
 from cluster_run.facts import FindingFact
 from cluster_run.findings import Finding
 
-#: So little of a step is worth no sentence.
+#: A saving below this gets no sentence.
 _NOTHING_US = 5.0
 _PEERS = ("its {n_peers} {n_peers:peer|peers} of {role:role}", "{role:role}的 {n_peers} 个同类")
 _HOST = (

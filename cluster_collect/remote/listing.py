@@ -13,7 +13,7 @@ from cluster_collect.wording import printable
 
 _MAX_NOISE_BYTES = 4 << 20
 _MAX_RECORD_BYTES = 16 * 1024
-#: Of what is there instead of a root, so much is told.
+#: Characters that are told of what lies there instead of a root.
 _MOST_SAID = 400
 #: Type, size and blocks of 512 bytes, time, path.
 _ENTRY = re.compile(rb"(.) (\d{1,20})(?:/(\d{1,20}))? (-?\d{1,20})(?:\.(\d{1,9})\d*)? (.*)", re.DOTALL)

@@ -29,7 +29,7 @@ from cluster_collect.wording import printable
 #: What find complains about travels beside its list, and may come a moment after the list's end.
 _ERRORS_FOLLOW_S = 0.2
 _MAX_PREPARE_OUTPUT_BYTES = 1 << 20
-#: Of what a host that runs no commands says instead, so much is kept.
+#: Bytes that are kept of what a host says that runs no commands.
 _MOST_SAID_BYTES = 1 << 10
 _WILDCARD = re.compile(r"[*?]|\[[^\]/]+\]")
 #: One name in some seconds: a busy file server finds a thousand in one.

@@ -40,7 +40,7 @@ _HIT_SIGMAS = 2.0
 _CLEARLY = 9.0
 _ROUNDS = 3
 _HUBER = 2.0
-#: So many units tell how far all of a run scatter, within two percent.
+#: This many units tell the scatter of all units of a run within two percent.
 _ENOUGH = 2000
 #: Units that are worked on at once: what their runs take fits into a processor's cache.
 _BLOCK = 256

@@ -19,7 +19,7 @@ from cluster_run.errors import InputError, UsageError
 
 # A field of `scontrol -o` begins with a capital letter after a blank; values may hold blanks and `=`.
 _FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z/_:]*)=")
-#: What is read of a job's record: before its name, and from its name on.
+#: The fields that are read of a job's record: those before its name, and those from its name on.
 _NUMBERS = ("JobId", "ArrayJobId", "ArrayTaskId", "HetJobId")
 _TEXTS = (
     "UserId",

@@ -16,7 +16,7 @@ from cluster_collect.transports.ssh.by_paramiko.errors import ERRORS, closed, tr
 from cluster_collect.transports.ssh.errors import lost
 
 _READ_BYTES = 128 * 1024
-#: So much is asked for ahead: a cut loses no more where this end is slow, and no more waits in memory.
+#: Bytes that are asked for ahead. A cut connection loses no more than this, and no more waits in memory.
 _PORTION_BYTES = 8 << 20
 
 
