@@ -17,9 +17,8 @@ from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined
 from cluster_analysis.reports.commands import place_text
 from cluster_analysis.result import AnalysisResult
-from cluster_analysis.sentences.checks import next_check
+from cluster_analysis.sentences.checks import next_check, page_of
 from cluster_analysis.sentences.findings import summary
-from cluster_analysis.sentences.pages import page_of
 from cluster_analysis.sentences.results import wording
 from cluster_analysis.sentences.results.costs import cost_of
 from cluster_analysis.tables.model import RankSource, Selection
@@ -250,7 +249,7 @@ _COLUMNS = [
 def _row(result: AnalysisResult, position: int) -> dict[str, Any]:
     finding = result.document.findings[position]
     said = {"summary": summary(finding).en, "next_check": next_check(finding).en}
-    said["page"] = page_of(finding.kind).en
+    said["page"] = page_of(finding).en
     plain = {name: getattr(finding, name) for name in _COLUMNS if name not in said}
     return {
         **plain,

@@ -16,10 +16,9 @@ from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 from cluster_analysis.sentences.advice import advice
-from cluster_analysis.sentences.checks import next_check
+from cluster_analysis.sentences.checks import next_check, page_of
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.notes import note
-from cluster_analysis.sentences.pages import page_of
 from cluster_analysis.sentences.problems import reason
 from cluster_run.errors import ClusterError, InputError, SchemaError
 from cluster_run.facts import fact_of
@@ -152,7 +151,7 @@ def _plain(document: FindingsDocument) -> dict[str, Any]:
 def _plain_finding(finding: Finding) -> dict[str, Any]:
     facts = {name: [one.plain() for one in getattr(finding, name)] for name in ("facts", "advice")}
     said = {"summary": summary(finding).en, "next_check": next_check(finding).en}
-    return {**asdict(finding), **facts, **said, "page": page_of(finding.kind).en}
+    return {**asdict(finding), **facts, **said, "page": page_of(finding).en}
 
 
 def _plain_problem(problem: Problem) -> dict[str, Any]:

@@ -38,10 +38,9 @@ from cluster_analysis.reports.unevenness import price_of_unevenness
 from cluster_analysis.result import AnalysisResult, Reported
 from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.chains import chain
-from cluster_analysis.sentences.checks import next_check
+from cluster_analysis.sentences.checks import next_check, page_of
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.notes import note, reasons
-from cluster_analysis.sentences.pages import page_of
 from cluster_analysis.sentences.problems import reason
 from cluster_analysis.sentences.results import costs, wording, words
 from cluster_run.errors import InputError

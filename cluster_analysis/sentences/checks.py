@@ -1,7 +1,8 @@
-"""What to look at next, by the kind and cause of a finding, in both languages."""
+"""What to look at next, by kind and cause of a finding, and the page that says more, in both languages."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 from cluster_analysis.sentences.findings import who
@@ -10,6 +11,8 @@ from cluster_analysis.sentences.rules import rule_of
 from cluster_run.findings import Finding
 
 #: By kind; of a rank or host by cause too. `where` is the rank or the host.
+#: The address of the site that `make docs` builds, where there is one; the site of the documents uses it too.
+BASE_VARIABLE = "CLUSTER_PROFILER_DOCS_URL"
 CHECKS: Mapping[str, Template] = {
     "compute": (
         "Compare AI Core frequency, temperature and power limit of {where} with its neighbours.",
@@ -160,3 +163,15 @@ def check_kind(finding: Finding) -> str:
     if finding.kind == "periodic_pause" and finding.ranks:
         return "rank_pause"
     return finding.kind
+
+
+def page_of(finding: Finding) -> Phrase:
+    """Return the page of the documents that says what such a finding means, in both languages.
+
+    Without a site it is the file of the documents, as it lies in the repository.
+    """
+    base = os.environ.get(BASE_VARIABLE, "").rstrip("/")
+    folder, suffix = (base, "html") if base else ("docs", "md")
+    return Phrase(
+        f"{folder}/findings.{suffix}#{finding.kind}", f"{folder}/zh/findings.{suffix}#{finding.kind}"
+    )
