@@ -45,8 +45,8 @@ def cases_of_run(run: Path, fleet: Fleet | None) -> list[Case]:
 def _case(story: Story) -> Case:
     cost = f"{story.hours_lost:.1f} device-hours so far" if story.hours_lost else "no finding has a cost yet"
     return Case(
-        story.key, story.name, story.host, device_of_reason(story.name), story.metric, sentence(story), cost,
-        is_confirmed=True,
+        story.key, story.name, story.host, device_of_reason(story.name), story.metric, sentence(story, "en"),
+        cost, is_confirmed=True,
     )  # fmt: skip
 
 

@@ -6,9 +6,9 @@ import argparse
 import os
 from pathlib import Path
 
-from cluster_fleet.options import VARIABLE
 from cluster_run.command_line import add_print_completion, exit_codes_help, named_path, positive_number
 from cluster_run.errors import ExitCode
+from cluster_run.layout import FLEET_VARIABLE
 from cluster_run.version import VERSION
 
 WAYS = ("slurm", "mindcluster", "kubernetes", "kubernetes-taint", "command")
@@ -42,9 +42,9 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--db",
-        default=os.environ.get(VARIABLE, ""),
+        default=os.environ.get(FLEET_VARIABLE, ""),
         metavar="DB",
-        help=f"the fleet's database, which keeps the log of actions; ${VARIABLE} by default",
+        help=f"the fleet's database, which keeps the log of actions; ${FLEET_VARIABLE} by default",
     )
     how = parser.add_argument_group("how")
     how.add_argument("--way", choices=WAYS, default="slurm", help="(default: slurm)")

@@ -47,6 +47,7 @@ def analyse(
     scheduler: str = "auto",
     workers: int | None = None,
     show_addresses: bool = False,
+    fleet: str = "",
 ) -> Run:
     """Analyse a run directory, or any tree of profiler data; the options are those of `cluster-analyse`.
 
@@ -59,6 +60,7 @@ def analyse(
         scheduler: `auto`, `threads`, `processes`, or the address of a Dask scheduler.
         workers: how many threads or processes.
         show_addresses: real names of hosts.
+        fleet: the database of `cluster-fleet` that knows the devices from other runs.
 
     Raises:
         InputError: there is nothing that could be analysed.
@@ -79,6 +81,7 @@ def analyse(
         n_workers=workers,
         write_report=False,
         show_addresses=show_addresses,
+        fleet=fleet,
     )
     with examined(options) as one:
         result = judged(one)

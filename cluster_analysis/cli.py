@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from cluster_run.command_line import (
     positive_number,
 )
 from cluster_run.errors import ClusterError, ExitCode
+from cluster_run.layout import FLEET_VARIABLE
 from cluster_run.version import VERSION
 
 #: What needs no raw data. A directory of that name is analysed all the same.
@@ -119,6 +121,13 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
         "--all-parts", action="store_true", help="each part, with a report of its own and a page of all"
     )
     what.add_argument("--baseline", metavar="RUN0", type=named_path, help="compare with this older run")
+    what.add_argument(
+        "--fleet",
+        metavar="DB",
+        default=os.environ.get(FLEET_VARIABLE, ""),
+        help="a database of cluster-fleet: what other runs know of these devices counts, and is quoted "
+        f"(default: ${FLEET_VARIABLE})",
+    )
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:

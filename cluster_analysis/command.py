@@ -244,4 +244,5 @@ def options_of(arguments: argparse.Namespace) -> AnalyseOptions:
         if arguments.no_output or (arguments.insight is None and arguments.format == "json")
         else arguments.insight,
         show_addresses=arguments.show_addresses,
+        fleet=arguments.fleet,
     )

@@ -22,6 +22,7 @@ from cluster_analysis.sentences.problems import reason
 from cluster_analysis.tables.fused import computing_apart
 from cluster_analysis.tables.model import Capture, Selection, Topology
 from cluster_analysis.tables.schema import RANKS
+from cluster_analysis.told_by_fleet import remembered
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import FindingsDocument, RunInfo, Verdict
 from cluster_run.ids import Rank
@@ -78,7 +79,12 @@ def judged(known: Examined) -> AnalysisResult:
     """Return the findings, and the tables behind them."""
     options, evidence, topology = known.options, known.evidence, known.topology
     capture, read = known.capture, known.read
-    found = detect(evidence, topology)
+    captured, ranks = captured_at(known.sources), _ranks_table(topology)
+    memory = remembered(
+        options.fleet, options.run, ranks, evidence.step_table, captured,
+        show_addresses=options.show_addresses,
+    )  # fmt: skip
+    found = detect(evidence, topology, prior=memory.p_slow)
     seen = _ranks_with_data(read)
     expected = _expected_ranks(capture, topology, options.selection)
     problems = tuple(_placed(one, topology) for one in one_a_file(capture.problems, read.problems))
@@ -95,7 +101,17 @@ def judged(known: Examined) -> AnalysisResult:
     is_open = missing or untimed or open_question((*capture.notes, *own_notes))
     verdict: Verdict = "unknown" if is_open and found.verdict == "healthy" else found.verdict
     of_batches = (note for one in read.summaries for note in one.notes)
-    notes = dict.fromkeys((*capture.notes, *own_notes, *of_batches, *evidence.notes, *found.notes))
+    notes = dict.fromkeys(
+        (
+            *capture.notes,
+            *own_notes,
+            *of_batches,
+            *evidence.notes,
+            *found.notes,
+            *memory.notes,
+            *memory.unnamed(found.findings),
+        )
+    )
     hosts = {host for rank, host in topology.hosts.items() if rank in seen}
     document = FindingsDocument(
         tool_version=VERSION,
@@ -109,7 +125,7 @@ def judged(known: Examined) -> AnalysisResult:
             parallel=topology.parallel,
             name=options.told_run.resolve().name,
             path=str(options.told_run.resolve()),
-            captured=captured_at(known.sources),
+            captured=captured,
             analysed=analysed_at(),
             command=run_command(options),
             mapping=str(options.run / MAPPING_NAME) if capture.addresses and not options.archive else "",
@@ -118,13 +134,15 @@ def judged(known: Examined) -> AnalysisResult:
             lost=found.lost,
         ),
         verdict=verdict,
-        findings=tuple(replace(one, places=places_of(one, topology)) for one in found.findings),
+        findings=tuple(
+            memory.quoted(replace(one, places=places_of(one, topology))) for one in found.findings
+        ),
         problems=tuple(sorted(set(problems), key=_problem_order)),
         notes=tuple(notes),
         replay=found.replay,
     )
     tables = {
-        "ranks": _ranks_table(topology),
+        "ranks": ranks,
         "steps": evidence.step_table,
         "matched": found.matched,
         "rank_times": found.rank_times,

@@ -83,6 +83,8 @@ class AnalyseOptions(Struct, frozen=True):
     write_timeline: bool = False
     write_insight: bool | None = None
     show_addresses: bool = False
+    #: The fleet's database, a file or a URL; empty for none.
+    fleet: str = ""
     #: The file that `run` was unpacked from.
     archive: Path | None = None
 

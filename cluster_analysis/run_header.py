@@ -20,6 +20,8 @@ from cluster_run.ids import format_number_ranges
 
 #: `…_20240513120000123_ascend_pt`, `PROF_000001_20240513120000123_…`: year to second, then parts of it.
 _STAMP = re.compile(r"(?:^|_)(20\d{12})\d{0,6}(?=_|$)")
+#: The password in a URL, which is nobody's business.
+_PASSWORD = re.compile(r"(://[^/:@]*):[^@]*@")
 #: Where a build that must be reproducible says what time it is to be taken for.
 EPOCH_VARIABLE = "SOURCE_DATE_EPOCH"
 
@@ -34,6 +36,8 @@ def run_command(options: AnalyseOptions) -> str:
             words += [name, format_number_ranges(numbers)]
     if options.capture is not None:
         words += ["--part", options.capture]
+    if options.fleet:
+        words += ["--fleet", _PASSWORD.sub(r"\1@", options.fleet)]
     return shlex.join(words)
 
 

@@ -9,10 +9,11 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cluster_fleet.options import VARIABLE, make_parser
-from cluster_run.command_line import interruptible
+from cluster_fleet.options import make_parser
+from cluster_run.command_line import interruptible, language_of
 from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError
 from cluster_run.files import write_text_whole
+from cluster_run.layout import FLEET_VARIABLE
 from cluster_run.standard_streams import write_result
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def open_fleet(where: str, *, must_exist: bool = True) -> Fleet:
         InputError: it cannot be opened, or the library is missing.
     """
     if not where:
-        raise UsageError("no database is named", f"give --db FILE, or set {VARIABLE}")
+        raise UsageError("no database is named", f"give --db FILE, or set {FLEET_VARIABLE}")
     try:
         from cluster_fleet.store import Fleet  # noqa: PLC0415 - an extra
     except ImportError as error:
@@ -58,7 +59,6 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
             "add": _add,
             "status": _status,
             "show": _show,
-            "quote": _quote,
             "export": _export,
             "import": _import,
             "forget": _forget,
@@ -87,12 +87,12 @@ def _status(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
     if arguments.page is not None:
         from cluster_fleet.page import page  # noqa: PLC0415 - jinja2
 
-        write_text_whole(arguments.page, page(fleet, status))
+        write_text_whole(arguments.page, page(fleet, status, language_of(arguments.lang)))
     if arguments.metrics is not None:
         from cluster_fleet.metrics import metrics_text  # noqa: PLC0415
 
         write_text_whole(arguments.metrics, metrics_text(status))
-    _tell(status, is_json=arguments.json)
+    _tell(status, arguments)
     return ExitCode.FINDINGS if any(one.is_slow for one in status.stories) else ExitCode.DONE
 
 
@@ -102,44 +102,31 @@ def _show(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
     status = status_of(fleet, named(arguments.unit))
     if not status.stories:
         raise InputError(f"{arguments.unit}: no run knows it", "names are those of cluster-fleet status")
-    _tell(status, is_json=arguments.json)
+    _tell(status, arguments)
     return ExitCode.FINDINGS if any(one.is_slow for one in status.stories) else ExitCode.DONE
 
 
-def _quote(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
-    """Tell what the fleet knows of whom a run names, and of those of its devices that it knows to be slow."""
-    from cluster_fleet.remember import record_of  # noqa: PLC0415 - reads tables
-    from cluster_fleet.status import sentence, status_of  # noqa: PLC0415 - SciPy
-
-    record = record_of(arguments.run, arguments.results)
-    keys = {one.key for one in record.units}
-    named_by_run = {key for finding in record.findings for key in finding.units}
-    stories = status_of(fleet, lambda unit: unit.known.key in keys).stories
-    told = [one for one in stories if one.is_slow or one.key in named_by_run]
-    write_result(
-        "".join(f"{sentence(one)}\n" for one in told) or "the fleet knows nothing of whom it names\n"
-    )
-    return ExitCode.FINDINGS if any(one.is_slow for one in told) else ExitCode.DONE
-
-
-def _tell(status: Status, *, is_json: bool) -> None:
+def _tell(status: Status, arguments: argparse.Namespace) -> None:
+    from cluster_analysis.sentences.fleet import heading  # noqa: PLC0415
     from cluster_fleet.status import day, sentence  # noqa: PLC0415
 
-    if is_json:
+    if arguments.json:
         write_result(json.dumps(status.plain()) + "\n")
         return
+    language = language_of(arguments.lang)
+    begin, end = day(status.begin_s), day(status.end_s)
     lines = [
-        f"{status.n_devices} devices on {status.n_hosts} hosts in {status.n_runs} runs, "
-        f"{day(status.begin_s)} to {day(status.end_s)}"
-    ]
+        heading("fleet", n_devices=status.n_devices, n_hosts=status.n_hosts, n_runs=status.n_runs,
+                begin=begin, end=end).of(language)
+    ]  # fmt: skip
     for story in status.stories:
-        lost = f"; findings that name it cost {story.hours_lost:.1f} device-hours" if story.hours_lost else ""
-        lines.append(f"  {sentence(story)}{lost}")
+        lost = heading("cost", hours=story.hours_lost).of(language) if story.hours_lost else ""
+        lines.append(f"  {sentence(story, language)}{lost}")
     if not any(one.is_slow for one in status.stories):
-        lines.append("  nobody is slow" + (" as far as can be told" if status.n_unknown else ""))
-    lines += [f"  {name}: slow {n} times by its devices or itself" for name, n in status.repeat_hosts]
+        lines.append("  " + heading("nobody_known" if status.n_unknown else "nobody").of(language))
+    lines += ["  " + heading("repeat", host=name, n=n).of(language) for name, n in status.repeat_hosts]
     if status.n_unknown:
-        lines.append(f"  {status.n_unknown} devices or hosts: too few runs to tell")
+        lines.append("  " + heading("unknown", n=status.n_unknown).of(language))
     write_result("".join(f"{line}\n" for line in lines))
 
 

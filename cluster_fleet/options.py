@@ -8,13 +8,12 @@ from datetime import datetime, timezone
 
 from cluster_run.command_line import add_print_completion, exit_codes_help, named_path
 from cluster_run.errors import ExitCode
+from cluster_run.layout import FLEET_VARIABLE
 from cluster_run.version import VERSION
 
-#: Names the database where no option does; hooks add by themselves where it is set.
-VARIABLE = "CLUSTER_FLEET"
 _CODES = {
     ExitCode.INCOMPLETE: "add: the run is there already",
-    ExitCode.FINDINGS: "status, show, quote: a device or host is slow",
+    ExitCode.FINDINGS: "status, show: a device or host is slow",
 }
 
 
@@ -43,19 +42,14 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add.add_argument("-q", "--quiet", action="store_true", help="print nothing")
     status = _command(commands, "status", "who is slow since when, the costliest first")
-    status.add_argument("--json", action="store_true", help="for programs")
+    _add_form(status)
     status.add_argument("--page", type=named_path, metavar="FILE", help="write a page, too")
     status.add_argument(
         "--metrics", type=named_path, metavar="FILE", help="write metrics for Prometheus, too"
     )
     show = _command(commands, "show", "all that is known of a device or host")
     show.add_argument("unit", metavar="DEVICE", help="'device 5 of node017', a host's name, or a key")
-    show.add_argument("--json", action="store_true", help="for programs")
-    quote = _command(commands, "quote", "what the fleet knows of those whom a run names")
-    quote.add_argument(
-        "run", type=named_path, metavar="RUN", help="run directory that cluster-analyse has read"
-    )
-    quote.add_argument("--results", type=named_path, metavar="DIR", help="where its findings and tables are")
+    _add_form(show)
     export = _command(commands, "export", "write all runs to a file, names and keys as hashes")
     export.add_argument("file", type=named_path, metavar="FILE")
     export.add_argument("--salt", default="", help="the same salt gives the same hashes; random by default")
@@ -67,15 +61,22 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_form(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument(
+        "--lang", choices=("en", "zh"), help="language, not of JSON (default: that of LC_ALL or LANG)"
+    )
+
+
 def _command(
     commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
 ) -> argparse.ArgumentParser:
     parser = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
     parser.add_argument(
         "--db",
-        default=os.environ.get(VARIABLE, ""),
+        default=os.environ.get(FLEET_VARIABLE, ""),
         metavar="DB",
-        help=f"a file, or the URL of a PostgreSQL database; ${VARIABLE} by default",
+        help=f"a file, or the URL of a PostgreSQL database; ${FLEET_VARIABLE} by default",
     )
     return parser
 

@@ -10,6 +10,8 @@ import numpy as np
 
 import cluster_analysis.reports
 from cluster_analysis.reports.templates import templates
+from cluster_analysis.sentences.fleet import heading
+from cluster_analysis.sentences.phrase import Language
 from cluster_fleet.judging.judge import effect_of
 from cluster_fleet.records import History, Unit
 from cluster_fleet.status import Status, Story, day, sentence
@@ -41,11 +43,11 @@ class Told:
     slow: float
 
 
-def page(fleet: Fleet, status: Status) -> str:
+def page(fleet: Fleet, status: Status, language: Language) -> str:
     """Return the page as HTML."""
     units = fleet.units()
     histories = {one: fleet.history(one) for one in {story.metric for story in status.stories}}
-    told = [_told(one, histories[one.metric], units) for one in status.stories[:_DRAWN]]
+    told = [_told(one, histories[one.metric], units, language) for one in status.stories[:_DRAWN]]
     names = list(dict.fromkeys(one.host for one in status.stories))
     compute = histories.get("compute") or (fleet.history("compute") if fleet.runs() else None)
     rows = _map(compute, units, names) if compute is not None and compute.runs else []
@@ -58,6 +60,8 @@ def page(fleet: Fleet, status: Status) -> str:
         begin=day(status.begin_s),
         end=day(status.end_s),
         day=day,
+        say=lambda name, **values: heading(name, **values).of(language),
+        language=language,
         style=_STYLE.read_text(encoding="utf-8"),
         width=_WIDTH,
         height=_HEIGHT,
@@ -88,7 +92,7 @@ def _map(history: History, units: dict[int, Unit], names: Sequence[str]) -> list
     return rows
 
 
-def _told(story: Story, history: History, units: dict[int, Unit]) -> Told:
+def _told(story: Story, history: History, units: dict[int, Unit], language: Language) -> Told:
     """The points of a unit; a host's are the middles of its devices."""
     numbers = history.units.tolist()
     own = [at for at, one in enumerate(numbers) if units[one].known.key == story.key]
@@ -110,4 +114,4 @@ def _told(story: Story, history: History, units: dict[int, Unit]) -> Told:
         (round(_WIDTH * (history.runs[run].captured_s - begin) / span, 1), height(float(value)))
         for run, value in zip(seen.tolist(), series.tolist(), strict=True)
     ]
-    return Told(story, sentence(story), points, height(0.0), height(slow))
+    return Told(story, sentence(story, language), points, height(0.0), height(slow))

@@ -43,7 +43,7 @@ def record_of(
     document = _findings(folder / FINDINGS_NAME)
     tables = {name: _table(folder / TABLES_NAME / f"{name}.parquet") for name in _TABLES}
     places = places_of(run, show_addresses=show_addresses)
-    by_rank, hosts = _units(tables["ranks"], places)
+    by_rank, hosts = units_of(tables["ranks"], places)
     number = {key: at for at, key in enumerate(hosts)}
     host_of = {rank: number[one.host_key] for rank, one in by_rank.items()}
     host_keys = list(hosts)
@@ -54,7 +54,7 @@ def record_of(
         series.append(Series(one.metric, [keys[at] for at in kept], one.values[kept], one.errors[kept]))
     info = document["run"]
     return RunRecord(
-        fingerprint=_fingerprint(info, by_rank, tables["steps"]),
+        fingerprint=fingerprint(info.get("captured"), by_rank, tables["steps"]),
         name=str(info.get("name") or run.resolve().name),
         captured_s=_captured_s(info.get("captured"), folder / FINDINGS_NAME),
         hours=hours,
@@ -84,8 +84,12 @@ def _table(path: Path) -> pa.Table:
         raise InputError(f"{path}: cannot be read: {error}", _ADVICE) from error
 
 
-def _units(ranks: pa.Table, places: Places) -> tuple[dict[int, Known], dict[str, Known]]:
-    """Return the device of each rank that is placed, and the hosts by key."""
+def units_of(ranks: pa.Table, places: Places) -> tuple[dict[int, Known], dict[str, Known]]:
+    """Return the device of each rank that is placed, and the hosts by key.
+
+    Raises:
+        InputError: none is.
+    """
     by_rank: dict[int, Known] = {}
     hosts: dict[str, Known] = {}
     for row in ranks.select(["rank", "host", "device"]).to_pylist():
@@ -102,11 +106,11 @@ def _key(by_rank: Mapping[int, Known], rank: int) -> str:
     return by_rank[rank].key if rank in by_rank else ""
 
 
-def _fingerprint(info: Mapping[str, Any], by_rank: Mapping[int, Known], steps: pa.Table) -> str:
+def fingerprint(captured: str | None, by_rank: Mapping[int, Known], steps: pa.Table) -> str:
     """The same capture gives the same, whoever analyses it: by time, steps, devices, recorded times."""
     recorded_us = np.nan_to_num(np.asarray(steps["computing_us"].to_numpy(), float))
     content = (
-        info.get("captured"),
+        captured,
         sorted(set(steps["step"].to_pylist())),
         sorted((rank, one.key) for rank, one in by_rank.items()),
         round(float(np.sort(recorded_us).sum())),

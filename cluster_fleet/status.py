@@ -9,9 +9,12 @@ from datetime import datetime, timezone
 
 import numpy as np
 
+from cluster_analysis.sentences.fleet import story as told_story
+from cluster_analysis.sentences.phrase import Language
 from cluster_fleet.judging.judge import Judged, State, effect_of, judge
 from cluster_fleet.records import History, RunLine, Unit
 from cluster_fleet.store import Fleet
+from cluster_run.facts import Fact, FleetFact, fact
 
 MONTH_S = 30 * 86400.0
 _WORST_FIRST = {"slow": 0, "intermittent": 1, "repaired": 2}
@@ -68,8 +71,11 @@ class Status:
         return {"schema": "cluster-fleet-status/1", **asdict(self)}
 
 
-def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None) -> Status:
-    """Judge the fleet. With `wanted` tell all of the units that it takes, the healthy ones too."""
+def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None, without: str = "") -> Status:
+    """Judge the fleet. With `wanted` tell all of the units that it takes, the healthy ones too.
+
+    `without` is the fingerprint of a run that does not count.
+    """
     units, runs, metrics = fleet.units(), fleet.runs(), fleet.metrics()
     costs = _costs(fleet, runs, units)
     clock = _level_of_clock(fleet) if "clock" in metrics else {}
@@ -79,7 +85,7 @@ def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None) -> Sta
         effect = effect_of(metric)
         if effect is None:
             continue
-        history = fleet.history(metric)
+        history = fleet.history(metric, without)
         of_hosts = [units[one].host for one in history.units.tolist()]
         hosts, place = np.unique(np.array(of_hosts, np.int64), return_inverse=True)
         begins = int((hosts < 0).any())
@@ -189,29 +195,20 @@ def _story(
     )
 
 
-def sentence(story: Story) -> str:
-    """Return what is said of a unit, as a run's report quotes it."""
-    share = f"{100 * story.level:+.1f} % ({100 * story.low:+.1f} to {100 * story.high:+.1f})"
-    what = {"compute": "computing time", "dispatch": "of the step idle beyond others",
-            "input": "of the step waiting for input beyond others"}.get(
-        story.metric, f"time on {story.metric.partition(':')[2]} links")  # fmt: skip
-    jobs = f"{story.n_runs} job" + ("s" if story.n_runs != 1 else "")
-    if story.state == "slow":
-        since = "slow since its first job" if story.is_born_slow else f"slow since {day(story.since_s)}"
-        more = f"; slow for the {_ordinal(story.n_episodes)} time" if story.n_episodes > 1 else ""
-        clock = "; its clock is lower as well" if story.by_clock else ""
-        return f"{story.name}: {since}, {share} {what} over {jobs}{more}{clock}"
-    if story.state == "intermittent":
-        return f"{story.name}: slow in some jobs, {share} {what} over {story.n_all} jobs in the mean"
-    if story.state == "repaired":
-        return f"{story.name}: as others again since {day(story.since_s)}, {share} {what} over {jobs}"
-    if story.state == "healthy":
-        return f"{story.name}: healthy, {share} {what} over {jobs}"
-    return f"{story.name}: too few jobs to tell, {share} {what} over {jobs}"
+def story_fact(story: Story) -> Fact:
+    """Return what is said of a unit, as a run's finding quotes it."""
+    kind: FleetFact = f"fleet_{story.state}"  # type: ignore[assignment]
+    return fact(
+        kind, unit=story.name, metric=story.metric, level=story.level, low=story.low, high=story.high,
+        n_runs=story.n_all if story.state == "intermittent" else story.n_runs, since=day(story.since_s),
+        is_born=story.is_born_slow, n_episodes=max(story.n_episodes, 1), by_clock=story.by_clock,
+        n_named=story.n_named,
+    )  # fmt: skip
 
 
-def _ordinal(number: int) -> str:
-    return {2: "second", 3: "third"}.get(number, f"{number}th")
+def sentence(story: Story, language: Language) -> str:
+    """Return what is said of a unit in a language."""
+    return told_story(story_fact(story)).of(language)
 
 
 def day(seconds: float) -> str:

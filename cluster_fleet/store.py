@@ -172,12 +172,14 @@ class Fleet:
         with self._reading() as connection:
             return sorted(connection.execute(sa.select(SERIES.c.metric).distinct()).scalars())
 
-    def history(self, metric: str) -> History:
-        """Return one metric of all runs that have it."""
+    def history(self, metric: str, without: str = "") -> History:
+        """Return one metric of all runs that have it, but for that of a fingerprint."""
         lines = {line.number: line for line in self.runs()}
         with self._reading() as connection:
             chosen = sa.select(SERIES.c.run, SERIES.c.units, SERIES.c.amounts, SERIES.c.errors)
-            rows = {row[0]: row[1:] for row in connection.execute(chosen.where(SERIES.c.metric == metric))}
+            chosen = chosen.join_from(SERIES, RUN, RUN.c.number == SERIES.c.run)
+            chosen = chosen.where(SERIES.c.metric == metric, RUN.c.fingerprint != without)
+            rows = {row[0]: row[1:] for row in connection.execute(chosen)}
         return history_of(metric, [line for line in lines.values() if line.number in rows], rows)
 
     def sizes(self) -> dict[int, int]:

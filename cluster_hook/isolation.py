@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cluster_hook.identity import Identity
+from cluster_run.layout import FLEET_VARIABLE
 
 #: Settings of our own, some of them secrets, begin so; no process that reads a job's data gets them.
 SETTINGS_PREFIX = "CLUSTER_HOOK_"
 #: What another user's process gets of the environment: where the site's commands and Slurm are, its clock.
 _OF_THE_SITE = ("PATH", "SLURM_CONF", "TZ")
-#: Names the fleet's database. A job's user gets it where no password is in it.
-FLEET_VARIABLE = "CLUSTER_FLEET"
+#: A job's user gets the fleet's database where no password is in its URL.
 _PASSWORD = re.compile(r"://[^/@]*:[^/@]*@")
 _LAUNCHER = Path(__file__).with_name("launch.py")
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+#: What earlier runs say of a device or host.
+FleetFact = Literal["fleet_slow", "fleet_intermittent", "fleet_repaired", "fleet_healthy", "fleet_unknown"]
 #: What a finding's summary is made of.
 FindingFact = Literal[
     # A rank or a host beside its peers.
@@ -92,6 +94,12 @@ FindingFact = Literal[
     "late_even_so",
     "hidden",
     "could_be_covered",
+    # What is known of it from other runs.
+    "fleet_slow",
+    "fleet_intermittent",
+    "fleet_repaired",
+    "fleet_healthy",
+    "fleet_unknown",
 ]
 #: What could not be judged, and why.
 NoteFact = Literal[
@@ -138,6 +146,8 @@ NoteFact = Literal[
     "mean_step_only",
     "average_row_differs",
     "timeline_too_large",
+    "fleet_not_asked",
+    "fleet_names_others",
 ]
 #: Why something could not be used.
 ReasonKind = Literal[

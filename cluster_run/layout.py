@@ -28,6 +28,8 @@ PARTS_NAME = "parts"
 PARTS_INDEX_NAME = "parts.json"
 COMPARISON_NAME = "comparison.json"
 TRUTH_NAME = "truth.json"
+#: The environment variable that names the fleet's database where no option does.
+FLEET_VARIABLE = "CLUSTER_FLEET"
 
 #: Directory name endings of PyTorch and MindSpore captures.
 PYTORCH_SUFFIX = "_ascend_pt"

@@ -253,6 +253,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_analysis.options cluster_analysis.run_header cluster_run"
         ),
         "cluster_analysis": "cluster_analysis cluster_run",
+        # What other runs know is asked of the fleet in one place.
+        "cluster_analysis.told_by_fleet": "cluster_fleet.prior cluster_fleet.status cluster_run",
         "cluster_simulate": "cluster_run",
         "cluster_simulate.job": "cluster_analysis.tables cluster_run",
         "cluster_simulate.files": "cluster_simulate.job cluster_analysis.tables cluster_run",
@@ -287,6 +289,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_fleet": (
             "cluster_fleet.judging "
             "cluster_analysis.numeric cluster_analysis.tables.fused cluster_analysis.reports.templates "
+            "cluster_analysis.sentences "
             "cluster_run"
         ),
         # What is done about it: of the fleet it knows what is told, and where actions are written down.

@@ -59,13 +59,20 @@ class Detection(Struct, frozen=True):
     lost: tuple[LostPart, ...] = ()
 
 
-def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | None = None) -> Detection:
+def detect(
+    evidence: JobEvidence,
+    topology: Topology,
+    thresholds: Thresholds | None = None,
+    *,
+    prior: Mapping[int, float] | None = None,
+) -> Detection:
     """Judge a job.
 
     Args:
         evidence: all steps that could be read.
         topology: hosts, groups and stages; roles may be unknown.
         thresholds: None for the documented defaults.
+        prior: how probably the device of a rank is slow by what other runs know of it.
     """
     limits = thresholds or Thresholds()
     if not evidence.step_table.num_rows:
@@ -99,6 +106,7 @@ def detect(evidence: JobEvidence, topology: Topology, thresholds: Thresholds | N
         mean_error_share=replay.get("mean_error_share", 0.0),
         copied_share=replay.get("copied_waiting_share", 0.0),
         holds_the_step=what_if.copied is not None and what_if.copied.holds_the_step,
+        prior=prior or {},
     )  # fmt: skip
     findings = [finding_of(one, saving, context) for one, saving in zip(suspects, savings, strict=True)]
     findings = _with_chains(_without_doubles(findings), suspects, what_if)

@@ -7,11 +7,11 @@ sure that is. Each is a plain function of the finding so far and of the job; `RU
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import get_args
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cluster_analysis.judge.cost.whatif import Saving
@@ -63,6 +63,7 @@ class Context(Struct, frozen=True):
     `chance_us` is what a cost must exceed, as "repairing" healthy ranks seems to save nearly as much. The
     replay is off by `error_share` (of the mean step `mean_error_share`), and copies `copied_share` of all
     waiting; `holds_the_step`: that of some rank which the step waits for.
+    `prior` is how probably the device of a rank is slow by what other runs know of it; empty without a fleet.
     """
 
     view: JobView
@@ -73,6 +74,7 @@ class Context(Struct, frozen=True):
     mean_error_share: float = 0.0
     copied_share: float = 0.0
     holds_the_step: bool = False
+    prior: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def is_far_off(self) -> bool:
@@ -255,6 +257,7 @@ def is_no_chance(one: Judged, context: Context) -> Judged:
     is_untold = one.cost_us is None and one.seen_us == 0.0 and context.view.graph is not None
     share = 0.0 if is_untold or not context.step_us > 0 else (one.weight_us or 0.0) / context.step_us
     chance = suspect.p_value + _chance_of_nature(suspect, context.view, limits)
+    chance *= _surprise(suspect, context)
     return (
         one
         if chance <= limits.chance_per_cost * max(share, WARNING_COST_SHARE)
@@ -270,6 +273,18 @@ def _chance_of_nature(suspect: Suspect, view: JobView, limits: Thresholds) -> fl
     excess = row.value / row.peers_median - 1.0 if row.peers_median > 0 else 0.0
     n_units = len(view.hosts) if suspect.record.subject == "host" else len(view.ranks)
     return min(1.0, n_units * limits.natural_share * math.exp(-excess / limits.natural_tail))
+
+
+def _surprise(suspect: Suspect, context: Context) -> float:
+    """How much rarer it is that this device is slow than that any is: the ratio of their odds; 1 if unknown.
+
+    A device known to be slow is no news, so that less evidence will do; one known to be healthy needs more.
+    """
+    known = [context.prior[rank] for rank in suspect.ranks if rank in context.prior]
+    if suspect.cause != "compute" or not known:
+        return 1.0
+    own, any_device = float(np.median(known)), context.limits.natural_share
+    return any_device / (1 - any_device) * (1 - own) / own
 
 
 def costs_more_than_healthy_ranks(one: Judged, context: Context) -> Judged:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cluster_analysis.sentences.fleet import QUOTES
 from cluster_analysis.sentences.network import NETWORK
 from cluster_analysis.sentences.phrase import Phrase, Template, fill, joined
 from cluster_analysis.sentences.whole_job import WHOLE_JOB
@@ -131,6 +132,7 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "{more_share:percent}。",
     ),
     **WHOLE_JOB,
+    **QUOTES,
     "could_be_covered": (
         "Covered by computing, it would save {cost_us:ms} a step.",
         "若被计算掩盖，每步可节省 {cost_us:ms}。",

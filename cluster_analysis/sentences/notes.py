@@ -236,6 +236,14 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "{n_steps} 步"
         "（不含第一步）的平均为 {seen_ms:parts} ms；以各步为准",
     ),
+    "fleet_not_asked": (
+        "the fleet was not asked: {why}: nothing is known of these devices from other runs",
+        "未查询机群记录：{why}；其他运行对这些设备的记录未知",
+    ),
+    "fleet_names_others": (
+        "by the fleet {units:some} {units:is|are} slow over many jobs, which no finding of this run names",
+        "据机群记录，{units:some} 在多个作业中变慢，但本次运行的发现未点名",
+    ),
 }
 
 

@@ -36,13 +36,16 @@ class Phrase:
 def fill(template: Template, values: Mapping[str, Any]) -> Phrase:
     """Fill the placeholders of both languages.
 
-    A placeholder's format says how its value is written: `percent` of a share, `ms` of µs, `mb` of bytes,
+    A placeholder's format says how its value is written: `percent` of a share, `change` of
+    one that may be below 0, `ms` of µs, `mb` of bytes,
     `ranges`, `all_ranges`, `listed` and `times` of numbers, `parts` of figures, `names`, `some`, `and`, `or`,
     `to`, `shares`, `say_rank` and `part_options` of names, `n` for how many, `term` of a word that both
-    languages have, `said` of another program's words, `role` of who does the same work, `capital` of a
+    languages have, `said` of another program's words, `role` of who does the same work, `metric` of
+    what the fleet compares, `capital` of a
     phrase, and `one|many` for the words that fit the number, which `#` stands for.
     `shares`, `say_rank` and `part_options` of names, `n` for how many, `term` of a word that both
-    languages have, `said` of another program's words, `role` of who does the same work, `capital` of a
+    languages have, `said` of another program's words, `role` of who does the same work, `metric` of
+    what the fleet compares, `capital` of a
     phrase, and `one|many` for the words that fit the number, which `#` stands for.
 
     Raises:
@@ -137,6 +140,12 @@ def _term(value: str, language: Language) -> str:
     return chinese if language == "zh" else english
 
 
+def _metric(value: str, language: Language) -> str:
+    name, _, kind = value.partition(":")
+    english, chinese = terms.METRICS[name]
+    return (chinese if language == "zh" else english).format(kind)
+
+
 def _role(value: tuple[Any, ...], language: Language) -> str:
     name, *number = value
     english, chinese = terms.ROLES[name]
@@ -145,6 +154,8 @@ def _role(value: tuple[Any, ...], language: Language) -> str:
 
 _FORMS: Mapping[str, Callable[[Any, Language], str]] = {
     "percent": lambda value, _: amounts.percent(value),
+    "change": lambda value, _: f"{100 * value:+.1f} %",
+    "metric": _metric,
     "ms": lambda value, _: amounts.milliseconds(value),
     "mb": lambda value, _: f"{value / 1e6:.2f} MB",
     "ranges": _ranges,

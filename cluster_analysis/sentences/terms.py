@@ -34,6 +34,13 @@ ROLES: Mapping[str, tuple[str, str]] = {
     "group": ("group {}", "第 {} 组"),
     "job": ("the job", "本作业"),
 }
+#: What the fleet compares over runs; the word is that of a transport.
+METRICS: Mapping[str, tuple[str, str]] = {
+    "compute": ("computing time", "计算时间"),
+    "dispatch": ("of the step idle beyond others", "每步比其他主机多空闲"),
+    "input": ("of the step waiting for input beyond others", "每步比其他主机多等待输入"),
+    "link": ("time on {} links", "{} 链路时间"),
+}
 #: What kind of trouble a finding is, in two words.
 KINDS: Mapping[str, tuple[str, str]] = {
     "slow_rank": ("slow rank", "慢卡"),

@@ -6,10 +6,11 @@ import os
 import sys
 from pathlib import Path
 
-from cluster_hook.isolation import FLEET_VARIABLE, our_command
+from cluster_hook.isolation import our_command
 from cluster_hook.job import FinishedJob
 from cluster_hook.processes import run_command
 from cluster_run.errors import ExitCode
+from cluster_run.layout import FLEET_VARIABLE
 
 _DEADLINE_S = 120.0
 

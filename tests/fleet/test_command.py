@@ -9,15 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from cluster_analysis.cli import main as analyse
+from cluster_analysis.options import AnalyseOptions
+from cluster_analysis.run_header import run_command
 from cluster_collect.remote.hardware import hardware_of, hardware_program
 from cluster_fleet.cli import main
 from cluster_fleet.identity import places_of
 from cluster_fleet.remember import record_of
+from cluster_fleet.store import Fleet
 from cluster_run.errors import ExitCode
 from cluster_run.ids import HostId
 from cluster_run.manifest import Manifest, manifest_to_json, read_manifest
 from cluster_run.ranktable import Chip, Hardware
 from cluster_run.ranktable import hardware_of as read_again
+from tests.fleet.conftest import N_RUNS
 
 HERE = Path(__file__).parent
 
@@ -41,7 +46,7 @@ def test_a_device_that_is_slow_in_all_runs_is_named_by_its_host_and_number(
     assert slow["name"].startswith("device 1 of host-")  # rank 5 of four a host
     assert slow["hours_lost"] > 0
     assert main(["show", slow["name"], "--db", db]) == ExitCode.FINDINGS
-    assert "slow since its first job" in capsys.readouterr().out
+    assert "slow since its first job, " in capsys.readouterr().out
 
 
 def test_a_run_that_is_there_already_changes_nothing(
@@ -56,7 +61,7 @@ def test_page_and_metrics_name_the_slow_device_and_load_nothing(db: str, tmp_pat
     assert main(["status", "--db", db, "--page", str(page), "--metrics", str(metrics)]) == ExitCode.FINDINGS
     html = page.read_text()
     assert "Next maintenance" in html
-    assert "slow since its first job" in html
+    assert "slow since its first job, " in html
     assert "http" not in html.replace("http://www.w3.org", "")
     assert 'metric="compute", state="slow"} 0.0' in metrics.read_text()
 
@@ -159,10 +164,52 @@ def test_a_capture_is_the_same_one_however_often_it_is_read(runs: list[Path]) ->
     assert len({record_of(run).fingerprint for run in runs}) == len(runs)
 
 
-def test_a_run_is_told_what_the_fleet_knows_of_whom_it_names(
+def test_a_finding_quotes_what_the_fleet_knows_of_whom_it_names(
     db: str, runs: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["quote", str(runs[1]), "--db", db]) == ExitCode.FINDINGS
-    assert "device 1 of host-" in (said := capsys.readouterr().out)
-    assert "slow since its first job" in said
-    assert "over 6 jobs" in said
+    argv = [str(runs[1]), "-q", "--no-output", "--fleet", db]
+    assert analyse([*argv, "--json"]) == ExitCode.DONE
+    document = json.loads(capsys.readouterr().out)
+    (alarm,) = [one for one in document["findings"] if one["severity"] != "info"]
+    (quoted,) = [one for one in alarm["facts"] if one["kind"] == "fleet_slow"]
+    # The run itself is in the fleet, and is no witness in its own case.
+    assert (quoted["unit"][:8], quoted["n_runs"]) == ("device 1", N_RUNS - 1)
+    assert quoted["low"] <= 0.08 <= quoted["high"] + 0.005
+    for language, said in (("en", "By the fleet, device 1 of"), ("zh", "据机群记录，device 1 of")):
+        assert analyse([*argv, "--lang", language]) == ExitCode.DONE
+        assert said in capsys.readouterr().out.replace("\n", " ")
+
+
+def test_a_run_is_judged_as_ever_where_the_fleet_knows_nothing_or_cannot_be_asked(
+    runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = [str(runs[1]), "-q", "--no-output", "--json"]
+    analyse(argv)
+    alone = json.loads(capsys.readouterr().out)
+    empty = tmp_path / "empty.db"
+    Fleet(empty).close()
+    analyse([*argv, "--fleet", str(empty)])
+    asked = json.loads(capsys.readouterr().out)
+    assert asked["run"].pop("command") != alone["run"].pop("command")
+    assert asked == alone
+    analyse([*argv, "--fleet", str(tmp_path / "none.db")])
+    refused = json.loads(capsys.readouterr().out)
+    assert refused["findings"] == alone["findings"]
+    (note,) = set(refused["notes"]) - set(alone["notes"])
+    assert note.startswith("the fleet was not asked")
+    assert "no such database" in note
+
+
+def test_no_password_of_the_fleet_stands_in_the_command_that_findings_quote(tmp_path: Path) -> None:
+    options = AnalyseOptions(run=tmp_path, fleet="postgresql://me:secret@host/fleet")
+    assert run_command(options).endswith("--fleet postgresql://me@host/fleet")
+
+
+def test_the_page_and_the_terminal_speak_chinese(
+    db: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "fleet.html"
+    assert main(["status", "--db", db, "--page", str(page), "--lang", "zh"]) == ExitCode.FINDINGS
+    for text in (capsys.readouterr().out, page.read_text()):
+        assert "（首个作业）起变慢" in text
+        assert "slow since" not in text

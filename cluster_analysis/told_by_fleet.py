@@ -1,0 +1,82 @@
+"""Asks the fleet's memory of a run's devices: what it knows counts when the run is judged, and is quoted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from msgspec import Struct, field
+
+from cluster_run.errors import ClusterError
+from cluster_run.facts import Fact, fact
+from cluster_run.findings import Finding
+from cluster_run.kinds import FAULT_KINDS
+
+if TYPE_CHECKING:
+    from cluster_fleet.status import Story
+
+#: What findings of these kinds are held against; of all others by computing time.
+_METRICS = {"slow_link": "link:", "slow_nic": "link:", "slow_port": "link:"}
+#: More ranks than this of one finding are no single device's matter.
+_MOST_QUOTED = 2
+
+
+class Memory(Struct, frozen=True):
+    """What other runs know: probabilities by rank, stories by rank and by host; nothing without a fleet."""
+
+    p_slow: Mapping[int, float] = field(default_factory=dict)
+    stories: Mapping[int, Sequence[Story]] = field(default_factory=dict)
+    hosts: Mapping[str, Sequence[Story]] = field(default_factory=dict)
+    notes: tuple[Fact, ...] = ()
+
+    def quoted(self, finding: Finding) -> Finding:
+        """Return the finding with what is known of whom it names."""
+        if finding.kind not in FAULT_KINDS:
+            return finding
+        if finding.kind == "slow_host":
+            found = [self.hosts.get(str(one), ()) for one in finding.hosts]
+        else:
+            ends = [end for link in finding.links for end in (link.src, link.dst)]
+            found = [self.stories.get(int(one), ()) for one in dict.fromkeys((*finding.ranks, *ends))]
+        if not 0 < len(found) <= _MOST_QUOTED:
+            return finding
+        metric = _METRICS.get(finding.kind, "compute")
+        said = [one for stories in found for one in stories if one.metric.startswith(metric) or one.is_slow]
+        return replace(finding, facts=(*finding.facts, *map(_fact, said)))
+
+    def unnamed(self, findings: Iterable[Finding]) -> tuple[Fact, ...]:
+        """Return a note of those that are slow over many runs and that no finding names."""
+        findings = list(findings)
+        ranks = {int(rank) for one in findings for rank in one.ranks}
+        hosts = {str(host) for one in findings for host in one.hosts if one.kind == "slow_host"}
+        units = [
+            *(story.name for rank, own in self.stories.items() for story in own
+              if story.is_slow and rank not in ranks),
+            *(story.name for host, own in self.hosts.items() for story in own
+              if story.is_slow and host not in hosts),
+        ]  # fmt: skip
+        return (fact("fleet_names_others", units=tuple(dict.fromkeys(units))),) if units else ()
+
+
+def remembered(
+    where: str, run: Path, ranks: pa.Table, steps: pa.Table, captured: str | None, *, show_addresses: bool
+) -> Memory:
+    """Ask the fleet at `where`; a note says why where it cannot be asked: no analysis is lost by that."""
+    if not where:
+        return Memory()
+    from cluster_fleet.prior import before  # noqa: PLC0415 - an extra, that few have
+
+    try:
+        known = before(where, run, ranks, steps, captured, show_addresses=show_addresses)
+    except (ClusterError, OSError) as error:
+        return Memory(notes=(fact("fleet_not_asked", why=str(error).splitlines()[0]),))
+    return Memory(known.p_slow, known.stories, known.hosts)
+
+
+def _fact(story: Story) -> Fact:
+    from cluster_fleet.status import story_fact  # noqa: PLC0415 - as above
+
+    return story_fact(story)
