@@ -32,7 +32,7 @@ def p_slow(levels: np.ndarray, tmp_path_factory: pytest.TempPathFactory) -> Mapp
     """What a fleet of earlier jobs knows of each device, by the way that cluster-analyse asks it."""
     chance = np.random.default_rng(2)
     keys = [f"vdie:{number}" for number in range(len(levels))]
-    hosts = [f"host:{number // PER_HOST}" for number in range(len(levels))]
+    hosts = [f"host:{number % (N_HEALTHY // PER_HOST)}" for number in range(len(levels))]
     units = [Known(one, one, one) for one in dict.fromkeys(hosts)]
     units += [Known(key, f"device of {key}", key, host) for key, host in zip(keys, hosts, strict=True)]
     with Fleet(tmp_path_factory.mktemp("prior") / "fleet.db") as fleet:
@@ -67,7 +67,6 @@ def test_a_device_known_to_be_slow_is_named_by_one_run_that_would_not_name_it_al
             n_cases += 1
             n_alone, n_with = n_alone + (len(healthy) in alone), n_with + (len(healthy) in known)
             n_false = [n_false[0] + len(alone - {len(healthy)}), n_false[1] + len(known - {len(healthy)})]
-    print(n_cases, n_alone, n_with, n_false)
     assert n_with >= 0.9 * n_cases
     assert n_with >= n_alone + n_cases // 4
     assert n_false[1] <= n_false[0]
@@ -87,6 +86,5 @@ def test_a_device_known_to_be_healthy_needs_more_evidence_and_an_unknown_one_as_
         for share in (0.03, 0.05, 0.07, 0.09, 0.12):
             turned[0] = share
             names[name].append(0 in alarms(turned, list(range(64)), prior, 3))
-    print(names)
     assert sum(names["healthy"]) < sum(names["unknown"])
     assert names["healthy"][-1]
