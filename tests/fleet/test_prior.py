@@ -1,9 +1,8 @@
-"""What the fleet knows of a device counts when a run is judged: less evidence where it is known to be slow."""
+"""What the fleet knows of a device counts when a run is judged: less evidence where it is slow as ever."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import pytest
