@@ -180,18 +180,29 @@ def _line(action: dict[str, Any]) -> str:
 
 
 def _probe(arguments: argparse.Namespace) -> ExitCode:
+    from cluster_act.plan import CLEARED, CONFIRMED, OPEN, PROBE  # noqa: PLC0415
     from cluster_act.probe import place, probed, timed_by  # noqa: PLC0415
+    from cluster_fleet.cli import open_fleet  # noqa: PLC0415 - an extra
 
     if not arguments.probe_command:
         raise UsageError("no work is named", "give --probe-command, which prints a time last")
     suspect, control = arguments.probe
-    place(suspect), place(control)
+    node, _ = place(suspect)
+    place(control)
+    # Before the work, which takes minutes: a database that cannot be opened is told at once.
+    fleet = open_fleet(arguments.db) if arguments.db else None
     found = probed(suspect, control, timed_by(arguments.ssh, arguments.probe_command), arguments.seconds)
-    verdict = "slow" if found.is_slow else "not slow" if found.is_settled else "open: probe longer"
-    write_result(
+    state = CONFIRMED if found.is_slow else CLEARED if found.is_settled else OPEN
+    said = (
         f"{suspect} takes {100 * found.share:+.1f} % of the time of {control} more "
-        f"({100 * found.low:+.1f} to {100 * found.high:+.1f}, {found.n_pairs} pairs): {verdict}\n"
+        f"({100 * found.low:+.1f} to {100 * found.high:+.1f}, {found.n_pairs} pairs)"
     )
+    write_result(f"{said}: {state}{': probe longer' if state == OPEN else ''}\n")
+    if fleet is not None:
+        with fleet:
+            fleet.note_action(
+                at_s=time.time(), way=PROBE, node=node, unit=suspect, reason=said, token="", state=state
+            )
     if found.is_slow:
         return ExitCode.FINDINGS
     return ExitCode.DONE if found.is_settled else ExitCode.INCOMPLETE

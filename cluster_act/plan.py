@@ -11,6 +11,9 @@ from cluster_act.values import Case, Planned
 DAY_S = 86400.0
 #: States of an action that stands: `intended` may have been done before we were killed.
 STANDING = ("intended", "done")
+#: What a probe found counts for as many days; then jobs have shown more.
+PROBE, CONFIRMED, CLEARED, OPEN = "probe", "slow", "not slow", "open"
+PROBE_COUNTS_S = 7 * DAY_S
 _NODE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _HASHED = re.compile(r"host-[0-9a-f]{8}")
 
@@ -34,14 +37,22 @@ def planned(
         (one["way"], one["node"], one["unit"]) for one in past if is_standing(one) and one["state"] == "done"
     }
     spent = {one["node"] for one in past if now_s - one["at_s"] < DAY_S and one["state"] in STANDING}
+    probed = {
+        one["unit"]: one["state"]
+        for one in past
+        if one["way"] == PROBE and now_s - one["at_s"] < PROBE_COUNTS_S
+    }
     found = []
     for case in cases:
+        of_probe = probed.get(f"{case.node}:{case.device}")
         key = (way, case.node, case.unit)
         if key in done:
             why = "it is done already"
         elif not _NODE.fullmatch(case.node) or _HASHED.fullmatch(case.node):
             why = "the name of its node is not known: collect again, or cluster-fleet add --show-addresses"
-        elif not case.is_confirmed and not unconfirmed:
+        elif of_probe == CLEARED:
+            why = "a probe has cleared it: it was as fast as its control"
+        elif not case.is_confirmed and not unconfirmed and of_probe != CONFIRMED:
             why = (
                 "one run names it and no other does: --probe it, or wait for more runs (--unconfirmed to act)"
             )

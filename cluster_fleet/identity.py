@@ -58,16 +58,22 @@ def places_of(run: Path, *, show_addresses: bool = False) -> Places:
     Raises:
         InputError: nothing tells which hosts they are.
     """
-    mapping = run / MAPPING_NAME
+    mapping, manifest = run / MAPPING_NAME, run / MANIFEST_NAME
+    told = _hardware(manifest) if manifest.exists() else {}
+    serials = {one.serial: host for host, one in told.items() if _says(one.serial)}
     try:
-        numbers = parse_host_mapping(mapping.read_text(encoding="utf-8"))
+        # Hosts that told their serial number are known without a mapping.
+        numbers = (
+            parse_host_mapping(mapping.read_text(encoding="utf-8"))
+            if mapping.exists() or not serials
+            else serials
+        )
     except (OSError, ValueError) as error:
         raise InputError(
             f"{mapping}: cannot be read: {error}",
-            "a run that cluster-collect or a hook has made says which hosts its ranks ran on",
+            "a line a host says which one it is: `ADDRESS 1`, `ADDRESS 2`, in the order of the inventory; "
+            "cluster-collect and the hooks write it",
         ) from error
-    manifest = run / MANIFEST_NAME
-    told = _hardware(manifest) if manifest.exists() else {}
     hosts = {}
     for server_id, host in numbers.items():
         hardware = told.get(host, Hardware())

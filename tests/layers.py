@@ -216,6 +216,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_analysis.sentences cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.judging": (
+            "cluster_analysis.told_by_fleet "
             "cluster_analysis.kept cluster_analysis.pipeline cluster_analysis.describe "
             "cluster_analysis.engine "
             "cluster_analysis.result cluster_analysis.run_header cluster_analysis.sentences "

@@ -54,12 +54,12 @@ class MindCluster:
     def told(self, case: Case) -> tuple[str, str]:
         """Return what is told to ClusterD, and what takes it back."""
         return (
-            f"PublicFault {case.token}: occur {_SLOW} on {case.node}",
+            f"PublicFault {case.token}: occur {_SLOW} on {_where(case)}",
             f"PublicFault {case.token}: recover, with the same faultId (deleting the ConfigMap does nothing)",
         )
 
     def apply(self, case: Case) -> str:
-        """Write the fault."""
+        """Write the fault, which stands until it recovers: ClusterD ends one told `once` after 5 s."""
         return self._send(case, "occur")
 
     def undo(self, case: Case) -> str:
@@ -83,6 +83,10 @@ class MindCluster:
         return (
             f"{assertion} of {case.token} told; whether ClusterD took it says its ConfigMap cluster-info-cm"
         )
+
+
+def _where(case: Case) -> str:
+    return f"the host {case.node}" if case.device is None else f"device {case.device} of {case.node}"
 
 
 def public_fault(

@@ -181,20 +181,26 @@ def levels(
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """Return what each unit is like since `segment` (U,): mean, variance of that, and of how many runs.
 
-    Huber's mean by a few rounds of weights: an accident in one run pulls no more than two deviations.
+    Huber's mean by a few rounds of weights: an accident in one run pulls no more than two deviations. Its
+    variance is what all units show it to be (the sandwich of Huber, Robust Statistics, 1981): the runs' own
+    variances are those of single values, whose tails are long.
     """
     n_units = values.shape[1]
     mean, error = np.full((2, n_units), np.nan)
+    sums = np.zeros(3)
     n = np.zeros(n_units, np.int64)
     for begin in range(0, n_units, _BLOCK):
         part = slice(begin, begin + _BLOCK)
-        mean[part], error[part], n[part] = _levels(values[:, part], variance[:, part], segment[part])
-    return mean, error, n
+        mean[part], error[part], n[part], pulls = _levels(values[:, part], variance[:, part], segment[part])
+        sums += pulls
+    pulled, n_free, n_near = sums
+    near = (n_near + _LEAN) / (float(n.sum()) + _LEAN)
+    return mean, error * (pulled + _LEAN) / (n_free + _LEAN) / near**2, n
 
 
 def _levels(
     values: FloatArray, variance: FloatArray, segment: IntArray
-) -> tuple[FloatArray, FloatArray, IntArray]:
+) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
     inside = np.isfinite(values) & (np.arange(len(values))[:, None] >= segment)
     weight = np.where(inside, 1 / variance, 0)
     filled, far = np.where(inside, values, 0), _HUBER * np.sqrt(variance)
@@ -204,4 +210,6 @@ def _levels(
         for _ in range(_ROUNDS):
             pulled = np.clip(filled - mean, -far, far)
             mean = mean + (weight * pulled).sum(0) / total
-        return mean, 1 / total, inside.sum(0)
+        n, z = inside.sum(0), np.abs(np.where(inside, (filled - mean) / np.sqrt(variance), 0))
+        sums = [(np.minimum(z, _HUBER) ** 2).sum(), np.maximum(n - 1, 0).sum(), (inside & (z < _HUBER)).sum()]
+        return mean, 1 / total, n, np.array(sums, float)

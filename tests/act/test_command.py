@@ -54,6 +54,28 @@ def test_nothing_is_done_unless_told_then_once_and_undone(
     assert "undone: device 1 of node001" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("slower", "state"), [("11", "slow"), ("10", "not slow")])
+def test_a_probe_is_remembered_and_decides_the_case(
+    db: str,
+    tmp_path: Path,
+    by_command: list[str],
+    slower: str,
+    state: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    reach = tmp_path / "reach"
+    reach.write_text(f"#!/bin/sh\n[ $1 = node001 ] && echo {slower} || echo 10\n")
+    reach.chmod(0o755)
+    argv = ["--probe", "node001:1", "node002:1", "--ssh", str(reach), "--probe-command", "x"]
+    assert main([*argv, "--seconds", "1", "--db", db]) in (ExitCode.FINDINGS, ExitCode.DONE)
+    assert main(["--log", "--db", db]) == ExitCode.DONE
+    assert f"probe node001 {state}: node001:1 takes" in capsys.readouterr().out
+    is_slow = state == "slow"
+    act = ["--fleet", "--db", db, *by_command]
+    assert main(act) == (ExitCode.FINDINGS if is_slow else ExitCode.DONE)
+    assert ("a probe has cleared it" in capsys.readouterr().out) is not is_slow
+
+
 def test_what_fails_is_told_logged_and_tried_again(db: str, capsys: pytest.CaptureFixture[str]) -> None:
     act = ["--fleet", "--db", db, "--way", "command", "--apply", "--command"]
     assert main([*act, "false"]) == ExitCode.INCOMPLETE

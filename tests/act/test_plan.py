@@ -36,6 +36,22 @@ def on(node: str) -> Case:
     return replace(CASE, node=node, unit=node)
 
 
+def test_a_probe_confirms_what_one_run_says_and_clears_what_many_say_for_a_week() -> None:
+    unconfirmed = replace(CASE, is_confirmed=False)
+
+    def probe(state: str, at_s: float = 0.0) -> dict[str, object]:
+        return {**action(CASE, state=state, at_s=at_s), "way": "probe", "unit": "node001:1"}
+
+    assert decided([unconfirmed], [probe("slow")]) == ["do"]
+    assert decided([CASE], [probe("not slow")]) == ["skip"]
+    # The newest probe counts; one that left it open says nothing, nor does one of another device.
+    assert decided([CASE], [probe("not slow"), probe("slow", 1.0)]) == ["do"]
+    assert decided([unconfirmed], [probe("open")]) == ["skip"]
+    assert decided([replace(CASE, device=2)], [probe("not slow")]) == ["do"]
+    assert decided([CASE], [probe("not slow")], now_s=8 * 86400.0) == ["do"]
+    assert decided([unconfirmed], [probe("slow")], now_s=8 * 86400.0) == ["skip"]
+
+
 def test_a_confirmed_case_is_acted_on_and_one_of_one_run_only_if_told() -> None:
     assert decided([CASE], []) == ["do"]
     assert decided([replace(CASE, is_confirmed=False)], []) == ["skip"]

@@ -101,6 +101,12 @@ def test_clusterd_is_told_and_told_that_it_is_over(cluster: Path, tmp_path: Path
         assert document["faults"][0]["assertion"] == assertion
 
 
+def test_a_fault_of_a_host_is_told_as_the_host_s() -> None:
+    host = replace(CASE, device=None)
+    assert MindCluster().told(host)[0].endswith("on the host node001")
+    assert public_fault(host, "CCAE", "occur", 1_795_810_000_000)["faults"][0]["faultType"] == "Node"
+
+
 def test_a_sender_that_clusterd_does_not_know_is_refused_before_anything_is_sent(
     cluster: Path, tmp_path: Path
 ) -> None:

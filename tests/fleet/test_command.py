@@ -17,7 +17,7 @@ from cluster_fleet.cli import main
 from cluster_fleet.identity import places_of
 from cluster_fleet.remember import record_of
 from cluster_fleet.store import Fleet
-from cluster_run.errors import ExitCode
+from cluster_run.errors import ExitCode, InputError
 from cluster_run.ids import HostId
 from cluster_run.manifest import Manifest, manifest_to_json, read_manifest
 from cluster_run.ranktable import Chip, Hardware
@@ -157,6 +157,22 @@ def test_the_key_is_the_vdie_else_serial_else_place(tmp_path: Path, runs: list[P
     # An address is nobody's business unless asked for.
     assert "10." not in places.hosts[HostId("2")].name
     assert "10." in places_of(run, show_addresses=True).hosts[HostId("2")].name
+
+
+def test_a_run_without_a_mapping_is_known_by_the_serial_numbers_of_its_manifest(
+    tmp_path: Path, runs: list[Path]
+) -> None:
+    with pytest.raises(InputError, match="host_ips_mapping") as refused:
+        places_of(tmp_path)
+    assert "in the order of the inventory" in refused.value.advice
+    manifest = json.loads((runs[0] / "manifest.json").read_text())
+    for number, host in enumerate(manifest["hosts"]):
+        host["hardware"] = asdict(Hardware(f"node{number}", f"HS{number}"))
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    alone = places_of(tmp_path).hosts
+    (tmp_path / "host_ips_mapping.txt").write_bytes((runs[0] / "host_ips_mapping.txt").read_bytes())
+    assert alone == places_of(tmp_path).hosts
+    assert {one.name for one in alone.values()} == {f"node{n}" for n in range(len(manifest["hosts"]))}
 
 
 def test_a_capture_is_the_same_one_however_often_it_is_read(runs: list[Path]) -> None:

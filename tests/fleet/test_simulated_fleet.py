@@ -58,12 +58,14 @@ def test_intervals_hold_the_truth_in_95_of_100_devices() -> None:
     for seed in (21, 22, 23):
         fleet = simulate(seed)
         judged, _ = judge(fleet.values, fleet.errors, EFFECTS["compute"], fleet.host)
+        # Runs show how much slower a device is than its peers, not than an ideal one.
+        peers = np.median(fleet.truth[0])
         for unit in range(fleet.values.shape[1]):
             jobs = np.flatnonzero(np.isfinite(fleet.values[:, unit]))
             if len(jobs) and fleet.faults.get(unit) != "intermittent":
-                truth = fleet.truth[jobs[-1], unit]
+                truth = fleet.truth[jobs[-1], unit] - peers
                 inside.append(judged.low[unit] <= truth <= judged.high[unit])
-    assert 0.93 <= np.mean(inside) <= 0.97
+    assert 0.94 <= np.mean(inside) <= 0.96
 
 
 def test_what_a_device_is_follows_what_it_was() -> None:
