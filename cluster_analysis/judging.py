@@ -12,6 +12,7 @@ from cluster_analysis.describe.everything import described
 from cluster_analysis.describe.rules import advised
 from cluster_analysis.engine.read_ranks import Progress, RanksRead
 from cluster_analysis.judge.detection import Detection, detect
+from cluster_analysis.kept.fleet import remembered
 from cluster_analysis.pipeline import Examined, counts_missing, examined
 from cluster_analysis.replay.job_evidence import NO_COMMON_STEP
 from cluster_analysis.replay.shown_step import lanes_tables
@@ -22,7 +23,6 @@ from cluster_analysis.sentences.problems import reason
 from cluster_analysis.tables.fused import computing_apart
 from cluster_analysis.tables.model import Capture, Selection, Topology
 from cluster_analysis.tables.schema import RANKS
-from cluster_analysis.told_by_fleet import remembered
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import FindingsDocument, RunInfo, Verdict
 from cluster_run.ids import Rank

@@ -107,7 +107,7 @@ def _show(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
 
 
 def _tell(status: Status, arguments: argparse.Namespace) -> None:
-    from cluster_analysis.sentences.fleet import heading  # noqa: PLC0415
+    from cluster_analysis.sentences.headings import of_fleet  # noqa: PLC0415
     from cluster_fleet.status import day, sentence  # noqa: PLC0415
 
     if arguments.json:
@@ -116,17 +116,17 @@ def _tell(status: Status, arguments: argparse.Namespace) -> None:
     language = language_of(arguments.lang)
     begin, end = day(status.begin_s), day(status.end_s)
     lines = [
-        heading("fleet", n_devices=status.n_devices, n_hosts=status.n_hosts, n_runs=status.n_runs,
+        of_fleet("fleet", n_devices=status.n_devices, n_hosts=status.n_hosts, n_runs=status.n_runs,
                 begin=begin, end=end).of(language)
     ]  # fmt: skip
     for story in status.stories:
-        lost = heading("cost", hours=story.hours_lost).of(language) if story.hours_lost else ""
+        lost = of_fleet("cost", hours=story.hours_lost).of(language) if story.hours_lost else ""
         lines.append(f"  {sentence(story, language)}{lost}")
     if not any(one.is_slow for one in status.stories):
-        lines.append("  " + heading("nobody_known" if status.n_unknown else "nobody").of(language))
-    lines += ["  " + heading("repeat", host=name, n=n).of(language) for name, n in status.repeat_hosts]
+        lines.append("  " + of_fleet("nobody_known" if status.n_unknown else "nobody").of(language))
+    lines += ["  " + of_fleet("repeat", host=name, n=n).of(language) for name, n in status.repeat_hosts]
     if status.n_unknown:
-        lines.append("  " + heading("unknown", n=status.n_unknown).of(language))
+        lines.append("  " + of_fleet("unknown", n=status.n_unknown).of(language))
     write_result("".join(f"{line}\n" for line in lines))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 import cluster_analysis.reports
 from cluster_analysis.reports.templates import templates
-from cluster_analysis.sentences.fleet import heading
+from cluster_analysis.sentences.headings import of_fleet
 from cluster_analysis.sentences.phrase import Language
 from cluster_fleet.judging.judge import effect_of
 from cluster_fleet.records import History, Unit
@@ -60,7 +60,7 @@ def page(fleet: Fleet, status: Status, language: Language) -> str:
         begin=day(status.begin_s),
         end=day(status.end_s),
         day=day,
-        say=lambda name, **values: heading(name, **values).of(language),
+        say=lambda name, **values: of_fleet(name, **values).of(language),
         language=language,
         style=_STYLE.read_text(encoding="utf-8"),
         width=_WIDTH,

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 
 import numpy as np
 
-from cluster_analysis.sentences.fleet import story as told_story
+from cluster_analysis.sentences.findings import story as told_story
 from cluster_analysis.sentences.phrase import Language
 from cluster_fleet.judging.judge import Judged, State, effect_of, judge
 from cluster_fleet.records import History, RunLine, Unit

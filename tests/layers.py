@@ -216,7 +216,6 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_analysis.sentences cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.judging": (
-            "cluster_analysis.told_by_fleet "
             "cluster_analysis.kept cluster_analysis.pipeline cluster_analysis.describe "
             "cluster_analysis.engine "
             "cluster_analysis.result cluster_analysis.run_header cluster_analysis.sentences "
@@ -255,7 +254,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         "cluster_analysis": "cluster_analysis cluster_run",
         # What other runs know is asked of the fleet in one place.
-        "cluster_analysis.told_by_fleet": "cluster_fleet.prior cluster_fleet.status cluster_run",
+        "cluster_analysis.kept.fleet": "cluster_fleet.prior cluster_fleet.status cluster_run",
         "cluster_simulate": "cluster_run",
         "cluster_simulate.job": "cluster_analysis.tables cluster_run",
         "cluster_simulate.files": "cluster_simulate.job cluster_analysis.tables cluster_run",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cluster_analysis.sentences.fleet import QUOTES
 from cluster_analysis.sentences.network import NETWORK
 from cluster_analysis.sentences.phrase import Phrase, Template, fill, joined
 from cluster_analysis.sentences.whole_job import WHOLE_JOB
-from cluster_run.facts import FindingFact
+from cluster_run.facts import Fact, FindingFact, FleetFact
 from cluster_run.findings import Finding
 
 #: A saving below this gets no sentence.
@@ -30,6 +29,42 @@ _EXPOSED = (
     "用于传输，"
     "{waiting_share:percent} ",
 )
+
+_HOW_MUCH: Template = (
+    "{level:change} ({low:change} to {high:change}) {metric:metric} over {n_runs} {n_runs:job|jobs}",
+    "{metric:metric} {level:change}（{low:change} 至 {high:change}），共 {n_runs} 个作业",
+)
+_AND_MORE: Template = (
+    "{n_episodes:|; slow # times so far}{by_clock:; its clock is lower as well|}"
+    "{n_named:; named by # job of the last 30 days|; named by # jobs of the last 30 days}",
+    "{n_episodes:|；迄今变慢 # 次}{by_clock:；其频率也较低|}"
+    "{n_named:；最近 30 天有 # 个作业点名|；最近 30 天有 # 个作业点名}",
+)
+#: What the fleet's memory says of a device or host, one a state.
+STORIES: Mapping[FleetFact, Template] = {
+    "fleet_slow": (
+        f"{{unit}}: slow since {{is_born:its first job, |}}{{since}}, {_HOW_MUCH[0]}{_AND_MORE[0]}",
+        f"{{unit}}：自 {{since}} {{is_born:（首个作业）|}}起变慢，{_HOW_MUCH[1]}{_AND_MORE[1]}",
+    ),
+    "fleet_intermittent": (
+        f"{{unit}}: slow in some jobs, {_HOW_MUCH[0]} in the mean",
+        f"{{unit}}：在部分作业中变慢，平均 {_HOW_MUCH[1]}",
+    ),
+    "fleet_repaired": (
+        f"{{unit}}: as others again since {{since}}, {_HOW_MUCH[0]}",
+        f"{{unit}}：自 {{since}} 起恢复正常，{_HOW_MUCH[1]}",
+    ),
+    "fleet_healthy": (f"{{unit}}: healthy, {_HOW_MUCH[0]}", f"{{unit}}：正常，{_HOW_MUCH[1]}"),
+    "fleet_unknown": (
+        f"{{unit}}: too few jobs to tell, {_HOW_MUCH[0]}",
+        f"{{unit}}：作业太少，无法判断，{_HOW_MUCH[1]}",
+    ),
+}
+#: The same as sentences of a finding.
+QUOTES: Mapping[FindingFact, Template] = {
+    kind: (f"By the fleet, {english}.", f"据机群记录，{chinese}。")
+    for kind, (english, chinese) in STORIES.items()
+}
 
 #: The sentence of each fact. Besides the fact's values it may speak of the finding's: `who` (the rank and its
 #: host), `rank`, `host`, `hosts`, `src`, `dst`, `ends`, and `when` (in which steps).
@@ -260,3 +295,8 @@ def _ends(finding: Finding) -> tuple[int, ...]:
         return ()
     first = finding.links[0]
     return tuple(sorted((first.src, first.dst)))
+
+
+def story(said: Fact) -> Phrase:
+    """Return what is said of a unit."""
+    return fill(STORIES[said.kind], dict(said.values))  # type: ignore[index]

@@ -172,3 +172,46 @@ def open_question(notes: Sequence[Fact]) -> Phrase | None:
     """Return the first question that the notes leave open; None where there is none."""
     asked = [(one, OPEN_QUESTIONS.get(cast("NoteFact", one.kind))) for one in notes]
     return next((fill(said, dict(one.values)) for one, said in asked if said is not None), None)
+
+
+#: What cluster-fleet says around them, in the terminal and on its page.
+OF_FLEET: Mapping[str, Template] = {
+    "title": ("Fleet", "机群"),
+    "fleet": (
+        "{n_devices} devices on {n_hosts} hosts in {n_runs} runs, {begin} to {end}",
+        "{n_hosts} 台主机、{n_devices} 个设备、{n_runs} 次运行，{begin} 至 {end}",
+    ),
+    "cost": (
+        "; findings that name it cost {hours:.1f} device-hours",
+        "；点名它的发现共损失 {hours:.1f} 设备小时",
+    ),
+    "nobody": ("nobody is slow", "没有变慢的设备或主机"),
+    "nobody_known": ("nobody is slow as far as can be told", "就现有数据而言，没有变慢的设备或主机"),
+    "repeat": ("{host}: slow {n} times by its devices or itself", "{host}：本机或其设备变慢 {n} 次"),
+    "unknown": (
+        "{n} {n:device or host|devices or hosts}: too few runs to tell",
+        "{n} 个设备或主机：运行太少，无法判断",
+    ),
+    "maintenance": ("Next maintenance", "下次维护"),
+    "known": ("what is known", "已知情况"),
+    "state": ("state", "状态"),
+    "hours": ("device-hours lost", "损失的设备小时"),
+    "seen": ("last seen", "最近出现"),
+    "hosts": ("Hosts over time", "各主机随时间的变化"),
+    "map": (
+        "The slowest device of each host, by its computing time beside its peers. Hatched: in no run. "
+        "{n} {n:host|hosts} of which nothing is told are left out.",
+        "每台主机中最慢设备的计算时间（与同类相比）。斜线：没有运行。未列出无异常的 {n} 台主机。",
+    ),
+    "stories": ("Stories", "经过"),
+    "jobs": ("In {n} {n:job|jobs} at all", "共出现在 {n} 个作业中"),
+    "slow": ("slow", "慢"),
+    "intermittent": ("intermittent", "时快时慢"),
+    "repaired": ("repaired", "已恢复"),
+    "healthy": ("healthy", "正常"),
+}
+
+
+def of_fleet(name: str, **values: object) -> Phrase:
+    """Return what is said around what the fleet knows."""
+    return fill(OF_FLEET[name], values)
