@@ -24,6 +24,15 @@ _TOLERANCE = 0.02
 _FEWEST = 3
 _PURE = ("hcom_", "hccl_", "lccl_")
 _CLOCK = "aicore_frequency_mhz"
+#: What a device's network card counts; a link that is slow is explained by them.
+_COUNTED = (
+    "roce_resent_packets_count",
+    "roce_bad_packets_count",
+    "roce_congestion_packets_count",
+    "nic_errors_count",
+    "nic_dropped_count",
+    "mac_pause_frames_count",
+)
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,16 @@ def measured(tables: Mapping[str, pa.Table], host: Mapping[int, int]) -> Iterato
         with np.errstate(divide="ignore", invalid="ignore"):
             lower = np.log(np.median(clock)) - np.log(clock)
         yield _of_ranks("clock", _whole(counters, "rank"), lower)
+    yield from counted(tables["counters"])
+
+
+def counted(counters: pa.Table) -> Iterator[Measured]:
+    """Give what the network card of each rank counts, of all its ports."""
+    for name in _COUNTED:
+        rows = counters.filter(_is(counters, "metric", name))
+        of, at = np.unique(_whole(rows, "rank"), return_inverse=True)
+        if len(of) >= _FEWEST:
+            yield _of_ranks(f"counter:{name}", of, np.bincount(at, np.nan_to_num(_numbers(rows, "value"))))
 
 
 def same_kernels(table: pa.Table, stage_of: Mapping[int, int]) -> Measured | None:

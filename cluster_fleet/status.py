@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 
 import numpy as np
@@ -26,7 +26,8 @@ class Story:
 
     `low` and `high` hold it in 95 %. `since_s` is when the present state began, `n_runs` the runs since then,
     `n_episodes` how often it was slow, `hours_lost` device-hours that findings that name it have cost.
-    `n_named` of its runs in the last 30 days named it. `is_born_slow`: from its first run on.
+    `n_named` of its runs in the last 30 days named it. `counters` of a slow link count more than nine
+    in ten do. `is_born_slow`: from its first run on.
     """
 
     key: str
@@ -46,6 +47,7 @@ class Story:
     by_clock: bool
     hours_lost: float
     n_named: int
+    counters: tuple[str, ...] = ()
 
     @property
     def is_slow(self) -> bool:
@@ -78,7 +80,10 @@ def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None, withou
     """
     units, runs, metrics = fleet.units(), fleet.runs(), fleet.metrics()
     costs = _costs(fleet, runs, units)
-    clock = _level_of_clock(fleet) if "clock" in metrics else {}
+    clock = _means(fleet, "clock") if "clock" in metrics else {}
+    counted = {
+        one.partition(":")[2]: _most_of(_means(fleet, one)) for one in metrics if one.startswith("counter:")
+    }
     stories: list[Story] = []
     unknown: set[int] = set()
     for metric in metrics:
@@ -105,7 +110,11 @@ def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None, withou
                 if wanted is not None:
                     is_told = wanted(units[number]) and judged.course.n_runs[at] > 0
                 if is_told:
-                    stories.append(_story(judged, at, units, number, history, costs, clock))
+                    story = _story(judged, at, units, number, history, costs, clock)
+                    if metric.startswith("link:"):
+                        own = tuple(name for name, most in counted.items() if number in most)
+                        story = replace(story, counters=own)
+                    stories.append(story)
     slow_hosts: dict[str, int] = defaultdict(int)
     for story in stories:
         slow_hosts[story.host] += story.n_episodes
@@ -154,10 +163,16 @@ def _costs(fleet: Fleet, runs: Sequence[RunLine], units: Mapping[int, Unit]) -> 
     return {unit: _Cost(hours[unit], len(month[unit])) for unit in hours if unit in units}
 
 
-def _level_of_clock(fleet: Fleet) -> dict[int, float]:
-    history = fleet.history("clock")
+def _means(fleet: Fleet, metric: str) -> dict[int, float]:
+    history = fleet.history(metric)
     with np.errstate(invalid="ignore"):
         return dict(zip(history.units.tolist(), np.nanmean(history.values, axis=0).tolist(), strict=True))
+
+
+def _most_of(means: Mapping[int, float]) -> frozenset[int]:
+    """Return the units that count more than nine in ten do."""
+    usual = float(np.quantile(list(means.values()), 0.9))
+    return frozenset(unit for unit, mean in means.items() if mean > usual)
 
 
 def _story(
@@ -202,7 +217,7 @@ def story_fact(story: Story) -> Fact:
         kind, unit=story.name, metric=story.metric, level=story.level, low=story.low, high=story.high,
         n_runs=story.n_all if story.state == "intermittent" else story.n_runs, since=day(story.since_s),
         is_born=story.is_born_slow, n_episodes=max(story.n_episodes, 1), by_clock=story.by_clock,
-        n_named=story.n_named,
+        n_named=story.n_named, counters=story.counters,
     )  # fmt: skip
 
 

@@ -35,9 +35,9 @@ _HOW_MUCH: Template = (
     "{metric:metric} {level:change}（{low:change} 至 {high:change}），共 {n_runs} 个作业",
 )
 _AND_MORE: Template = (
-    "{n_episodes:|; slow # times so far}{by_clock:; its clock is lower as well|}"
+    "{n_episodes:|; slow # times so far}{by_clock:; its clock is lower as well|}{counters:counted}"
     "{n_named:; named by # job of the last 30 days|; named by # jobs of the last 30 days}",
-    "{n_episodes:|；迄今变慢 # 次}{by_clock:；其频率也较低|}"
+    "{n_episodes:|；迄今变慢 # 次}{by_clock:；其频率也较低|}{counters:counted}"
     "{n_named:；最近 30 天有 # 个作业点名|；最近 30 天有 # 个作业点名}",
 )
 #: What the fleet's memory says of a device or host, one a state.

@@ -36,17 +36,12 @@ class Phrase:
 def fill(template: Template, values: Mapping[str, Any]) -> Phrase:
     """Fill the placeholders of both languages.
 
-    A placeholder's format says how its value is written: `percent` of a share, `change` of
-    one that may be below 0, `ms` of µs, `mb` of bytes,
-    `ranges`, `all_ranges`, `listed` and `times` of numbers, `parts` of figures, `names`, `some`, `and`, `or`,
-    `to`, `shares`, `say_rank` and `part_options` of names, `n` for how many, `term` of a word that both
-    languages have, `said` of another program's words, `role` of who does the same work, `metric` of
-    what the fleet compares, `capital` of a
-    phrase, and `one|many` for the words that fit the number, which `#` stands for.
-    `shares`, `say_rank` and `part_options` of names, `n` for how many, `term` of a word that both
-    languages have, `said` of another program's words, `role` of who does the same work, `metric` of
-    what the fleet compares, `capital` of a
-    phrase, and `one|many` for the words that fit the number, which `#` stands for.
+    A placeholder's format says how its value is written: `percent` of a share, `change` of one that may be
+    below 0, `ms` of µs, `mb` of bytes, `ranges`, `all_ranges`, `listed` and `times` of numbers, `parts` of
+    figures, `names`, `some`, `and`, `or`, `to`, `shares`, `say_rank` and `part_options` of names, `n` for how
+    many, `term` of a word that both languages have, `said` of another program's words, `role` of who does the
+    same work, `metric` of what the fleet compares, `counted` of what cards count, `capital` of a phrase, and
+    `one|many` for the words that fit the number, which `#` stands for.
 
     Raises:
         KeyError: a placeholder has no value.
@@ -146,6 +141,13 @@ def _metric(value: str, language: Language) -> str:
     return (chinese if language == "zh" else english).format(kind)
 
 
+def _counted(values: tuple[str, ...], language: Language) -> str:
+    if not values:
+        return ""
+    named = _and(tuple(_term(one, language) for one in values), language)
+    return f"；{named}多于九成设备" if language == "zh" else f"; more {named} than nine in ten devices"
+
+
 def _role(value: tuple[Any, ...], language: Language) -> str:
     name, *number = value
     english, chinese = terms.ROLES[name]
@@ -175,6 +177,7 @@ _FORMS: Mapping[str, Callable[[Any, Language], str]] = {
     "term": _term,
     "said": _said,
     "role": _role,
+    "counted": _counted,
 }
 _ENGLISH, _CHINESE = _Filler("en"), _Filler("zh")
 

@@ -7,16 +7,19 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
 from cluster_fleet.exchange import export, exported
 from cluster_fleet.identity import Known
+from cluster_fleet.measure import counted
 from cluster_fleet.records import NamedFinding, RunRecord, Series
-from cluster_fleet.status import named, status_of
+from cluster_fleet.status import named, sentence, status_of
 from cluster_fleet.store import Fleet
 from cluster_fleet.tables import MIGRATIONS, VERSION
 from cluster_run.errors import InputError, SchemaError
@@ -56,6 +59,34 @@ def test_a_device_that_turned_slow_is_told_with_its_date_and_what_it_cost(tmp_pa
     assert story.since_s == pytest.approx(15 * DAY_S, abs=DAY_S)
     assert story.low < np.expm1(0.08) < story.high
     assert story.hours_lost == pytest.approx(30 * 0.05 * 2 * 40)
+
+
+def test_a_link_that_is_slow_over_many_runs_is_told_with_what_its_card_counts(tmp_path: Path) -> None:
+    resent = np.r_[np.zeros(39), 300.0]
+    with Fleet(tmp_path / "fleet.db") as fleet:
+        for one in runs_of(30):
+            (compute,) = one.series
+            slower = np.r_[np.random.default_rng(int(one.captured_s)).normal(0, 0.03, 39), 0.5]
+            more = [
+                Series("link:RDMA", compute.keys, slower, compute.errors),
+                Series("counter:roce_resent_packets_count", compute.keys, resent, compute.errors),
+            ]
+            fleet.add(replace(one, series=[compute, *more]))
+        (story,) = [one for one in status_of(fleet).stories if one.metric == "link:RDMA"]
+    assert (story.name, story.state) == ("device 3 of node009", "slow")
+    assert story.counters == ("roce_resent_packets_count",)
+    assert "time on RDMA links" in sentence(story, "en")
+    assert "; more packets sent again than nine in ten devices" in sentence(story, "en")
+    assert "；重传报文多于九成设备" in sentence(story, "zh")
+
+
+def test_counters_of_a_run_s_cards_are_measured_by_rank_whatever_their_labels() -> None:
+    rows = [(rank, "roce_resent_packets_count", port, 10.0 * rank) for rank in range(4) for port in "ab"]
+    columns = dict(zip(("rank", "metric", "label", "value"), zip(*rows, strict=True), strict=True))
+    counters = pa.table({name: pa.array(column) for name, column in columns.items()})
+    (found,) = counted(counters)
+    assert found.metric == "counter:roce_resent_packets_count"
+    assert found.values.tolist() == [0.0, 20.0, 40.0, 60.0]
 
 
 def test_the_same_run_twice_counts_once(tmp_path: Path) -> None:
