@@ -85,7 +85,8 @@ def counted(counters: pa.Table) -> Iterator[Measured]:
         rows = counters.filter(_is(counters, "metric", name))
         of, at = np.unique(_whole(rows, "rank"), return_inverse=True)
         if len(of) >= _FEWEST:
-            yield _of_ranks(f"counter:{name}", of, np.bincount(at, np.nan_to_num(_numbers(rows, "value"))))
+            total = np.asarray(np.bincount(at, np.nan_to_num(_numbers(rows, "value"))), float)
+            yield _of_ranks(f"counter:{name}", of, total)
 
 
 def same_kernels(table: pa.Table, stage_of: Mapping[int, int]) -> Measured | None:
