@@ -13,13 +13,11 @@ from msgspec import Struct, field
 from cluster_run.errors import ClusterError
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import Finding
-from cluster_run.kinds import FAULT_KINDS
+from cluster_run.kinds import KINDS
 
 if TYPE_CHECKING:
     from cluster_fleet.status import Story
 
-#: What findings of these kinds are held against; of all others by computing time.
-_METRICS = {"slow_link": "link:", "slow_nic": "link:", "slow_port": "link:"}
 #: More ranks than this of one finding are no single device's matter.
 _MOST_QUOTED = 2
 
@@ -34,16 +32,17 @@ class Memory(Struct, frozen=True):
 
     def quoted(self, finding: Finding) -> Finding:
         """Return the finding with what is known of whom it names."""
-        if finding.kind not in FAULT_KINDS:
+        kind = KINDS[finding.kind]
+        if not kind.is_fault:
             return finding
-        if finding.kind == "slow_host":
+        if kind.subject == "host":
             found = [self.hosts.get(str(one), ()) for one in finding.hosts]
         else:
             ends = [end for link in finding.links for end in (link.src, link.dst)]
             found = [self.stories.get(int(one), ()) for one in dict.fromkeys((*finding.ranks, *ends))]
         if not 0 < len(found) <= _MOST_QUOTED:
             return finding
-        metric = _METRICS.get(finding.kind, "compute")
+        metric = "link:" if kind.part == "communication" else "compute"
         said = [one for stories in found for one in stories if one.metric.startswith(metric) or one.is_slow]
         return replace(finding, facts=(*finding.facts, *map(_fact, said)))
 
@@ -51,7 +50,7 @@ class Memory(Struct, frozen=True):
         """Return a note of those that are slow over many runs and that no finding names."""
         findings = list(findings)
         ranks = {int(rank) for one in findings for rank in one.ranks}
-        hosts = {str(host) for one in findings for host in one.hosts if one.kind == "slow_host"}
+        hosts = {str(host) for one in findings for host in one.hosts if KINDS[one.kind].subject == "host"}
         units = [
             *(story.name for rank, own in self.stories.items() for story in own
               if story.is_slow and rank not in ranks),
