@@ -97,7 +97,7 @@ def test_chinese_leaves_no_english_heading_behind(viewer):
     english = {text for text in headings if re.fullmatch(r"[ -~]*[A-Za-z]{3}[ -~]*", text)}
     # Names of the trade stay as they are.
     expect(page.locator("#problems h2")).to_have_text("问题与无法判断之处")
-    assert english <= {"HCCS", "RDMA", "allreduce", "batchsendrecv", "reducescatter"}
+    assert english <= {"HCCS", "RDMA", "PTA", "allreduce", "batchsendrecv", "reducescatter"}
 
 
 @BOTH_SIZES
