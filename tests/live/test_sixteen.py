@@ -21,7 +21,7 @@ def test_sixteen_hosts_are_captured_at_the_same_steps_and_a_lost_one_is_named(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     cluster.add(16)
-    cluster.job(n_ranks=1, step_s=0.1).start()
+    cluster.job(n_ranks=1, step_s=0.3).start()
     time.sleep(2)
     for number, lost in enumerate((None, 11)):
         if lost is not None:
