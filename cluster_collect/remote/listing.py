@@ -100,7 +100,6 @@ class ListingReader:
         self.real_root = b""
         self.clock_s: float | None = None
         self.free_bytes: int | None = None
-        self.tar_status: int | None = None
         self.find_status: int | None = None
         self.missing = False
         #: Where the root is missing: the nearest directory above it, and what that holds.
@@ -170,9 +169,7 @@ class ListingReader:
             fields = rest.split()
             if len(fields) >= 4 and _KIBIBYTES.fullmatch(fields[-3]):
                 self.free_bytes = int(fields[-3]) * 1024
-        elif word == "status" and _STATUS.fullmatch(rest):
-            self.tar_status = int(rest)
-        else:
+        elif word != "status" or not _STATUS.fullmatch(rest):
             raise HostileDataError(f"the host answered with {record[:80]!r}")
 
     def _entry(self, record: bytes) -> None:

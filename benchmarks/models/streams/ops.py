@@ -72,7 +72,6 @@ class Op:
     load: float = 1.0
     work: float = 1.0
     pause_us: float = 0.0
-    pause_is_shared: bool = False
     jitter_us: float = 0.0
     call: Call | None = None
     sends: list[Message] = field(default_factory=list)

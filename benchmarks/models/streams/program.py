@@ -121,7 +121,6 @@ class _Rank:
             host.pause_us = self.dice.uniform(*varying.pause_ms) * 1000.0
         if varying.pause_every and step % varying.pause_every == varying.pause_every - 1:
             host.pause_us += self.dice.uniform(0.8, 1.2) * varying.pause_ms[1] * 1000.0
-            host.pause_is_shared = True
         self.ops.append(host)
         self.host = host
         self.last = {}
