@@ -188,10 +188,6 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.judge": f"{_JUDGED}",
         "cluster_analysis.judge.measures": f"cluster_analysis.judge {_JUDGED}",
         "cluster_analysis.judge.cost": f"cluster_analysis.judge {_JUDGED}",
-        "cluster_analysis.judge.reasons": (
-            "cluster_analysis.judge.measures cluster_analysis.judge.view cluster_analysis.judge.suspects "
-            f"{_JUDGED}"
-        ),
         "cluster_analysis.judge.detectors": (
             "cluster_analysis.judge.measures cluster_analysis.judge.case cluster_analysis.judge.view "
             f"cluster_analysis.judge.suspects {_JUDGED}"

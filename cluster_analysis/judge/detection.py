@@ -24,7 +24,7 @@ from cluster_analysis.judge.open_questions import (
     uncompared_network,
     what_is_missing,
 )
-from cluster_analysis.judge.reasons.all_reasons import with_reasons
+from cluster_analysis.judge.reasons import with_reasons
 from cluster_analysis.judge.suspects import Suspect, hosts_or_their_ranks
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.stats import group_medians, median

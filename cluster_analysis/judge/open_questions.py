@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 
-from cluster_analysis.judge.absent import waits_for_absent
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.gates import lie_apart
 from cluster_analysis.judge.measures.transfers import Mended
@@ -19,6 +19,7 @@ from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.cost import LATE_SHARE
 from cluster_analysis.thresholds.limits import Thresholds
+from cluster_analysis.trace.calls import codes, is_point_to_point, numbers
 from cluster_run.facts import Fact, NoteFact, fact
 from cluster_run.findings import Finding
 from cluster_run.ids import Rank
@@ -222,3 +223,35 @@ def _long_steps(view: JobView, limits: Thresholds, copied_share: float) -> list[
         return []
     worst = int(np.argmax(unexplained))
     return [fact("long_step", longer_us=float(unexplained[worst]), step=view.steps[worst])]
+
+
+def waits_for_absent(matched: pa.Table, view: JobView, least_share: float) -> list[Fact]:
+    """Tell how long groups waited for ranks without files: the longest wait in each step, and the worst.
+
+    Empty where it is less than a share of the step, or nobody is missing.
+
+    Args:
+        matched: MATCHED of all steps.
+        view: the job.
+        least_share: of the mean step.
+    """
+    (names, group), (kinds, kind) = codes(matched["group"]), codes(matched["op_type"])
+    groups, read = view.topology.groups, set(view.ranks.tolist())
+    members = (groups[name].ranks if name in groups else () for name in names)
+    absent = [tuple(rank for rank in one if rank not in read) for one in members]
+    # What all of them waited, at least: the rest is who came earlier than others. Records can be lost, too:
+    # that is no rank without files.
+    of_others_us = (numbers(matched["n_ranks"]) - 1) * numbers(matched["max_wait_us"])
+    common_us = np.maximum(numbers(matched["total_wait_us"]) - of_others_us, 0.0)
+    lacks = np.array([bool(ranks) for ranks in absent], bool)[group]
+    is_message = np.array([is_point_to_point(name) for name in kinds], bool)[kind]
+    common_us[is_message | ~lacks] = 0.0
+    steps, step = np.unique(matched["step"].to_numpy(), return_inverse=True)
+    waited_us = np.zeros((len(steps), len(names)))
+    np.add.at(waited_us, (step, group), common_us)
+    share = float(waited_us.max(axis=1, initial=0.0).sum()) / len(view.steps) / view.mean_step_us
+    if not waited_us.any() or not share >= least_share:
+        return []
+    worst, at = np.unravel_index(int(waited_us.argmax()), waited_us.shape)
+    wait_us, ranks = float(waited_us[worst, at]), absent[at]
+    return [fact("waits_for_absent", step_share=share, wait_us=wait_us, step=int(steps[worst]), ranks=ranks)]

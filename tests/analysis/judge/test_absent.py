@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_analysis.judge.absent import waits_for_absent
-from cluster_analysis.judge.open_questions import open_questions
+from cluster_analysis.judge.open_questions import open_questions, waits_for_absent
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.sentences.notes import note
 from cluster_analysis.thresholds.limits import Thresholds

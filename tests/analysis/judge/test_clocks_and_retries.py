@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.api import Run, analyse
-from cluster_analysis.judge.reasons.all_reasons import with_counters
+from cluster_analysis.judge.reasons import with_counters
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.sentences.checks import next_check

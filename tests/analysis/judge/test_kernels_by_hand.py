@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from cluster_analysis.judge.measures.steady import kernels_of
-from cluster_analysis.judge.reasons.kernels import with_kernels
+from cluster_analysis.judge.reasons import with_kernels
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.sentences.findings import SENTENCES

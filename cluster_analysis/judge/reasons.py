@@ -2,7 +2,8 @@
 
 A counter of a suspect is held against the same counter of others: a low clock explains why a device is slow,
 operators that HCCL had to repeat (`retry`) and what network cards count confirm that packets were lost, and
-the best bandwidth of a port confirms that it is slow.
+the best bandwidth of a port confirms that it is slow. Which kernels of a device are slower hints at clock,
+power or memory. Statistics of kernels sum over all steps, so that they explain a device and accuse none.
 """
 
 from __future__ import annotations
@@ -16,14 +17,13 @@ from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.counters import by_rank, over_labels
 from cluster_analysis.judge.measures.steady import Kernels
-from cluster_analysis.judge.reasons.kernels import with_kernels
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import median, sigma
-from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FEWEST_PEERS, HALFWAY
-from cluster_analysis.thresholds.devices import STEADY_SIGMA
-from cluster_run.facts import Fact, fact
+from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FEWEST_PEERS, HALFWAY, MOSTLY
+from cluster_analysis.thresholds.devices import N_NAMED, SMALL_SHARE, STEADY_SIGMA
+from cluster_run.facts import Fact, FindingFact, fact
 from cluster_run.findings import Evidence
 
 _CLOCK = "aicore_frequency_mhz"
@@ -174,3 +174,44 @@ def _row(metric: str, own: float, others: FloatArray) -> Evidence | None:
 
 def _explained(suspect: Suspect, row: Evidence, said: Fact) -> Suspect:
     return replace(suspect, evidence=(*suspect.evidence, row), facts=(*suspect.facts, said))
+
+
+_MATRIX_CORES = ("AI_CORE", "AI_CUBE", "MIX_AIC", "AIC")
+
+
+def with_kernels(kernels: Kernels | None, view: JobView, suspects: Sequence[Suspect]) -> list[Suspect]:
+    """Return the suspects; slow devices with the kernels that are slower, where they were recorded."""
+    return list(suspects) if kernels is None else [_with_slow_kernels(kernels, view, one) for one in suspects]
+
+
+def _with_slow_kernels(kernels: Kernels, view: JobView, suspect: Suspect) -> Suspect:
+    """A slow device with the types that matter, and lose at least half as much as all of them do."""
+    if not suspect.is_slow_device:
+        return suspect
+    rank = view.position_of(suspect.ranks[0])
+    own_us, peers_us = kernels.call_us[rank], kernels.call_us[view.peers_of(rank)]
+    usual_us, n_peers = median(peers_us, 0), np.isfinite(peers_us).sum(axis=0)
+    spent_us = kernels.spent_us[rank]
+    matters = (spent_us >= SMALL_SHARE * spent_us.sum()) & (n_peers >= FEWEST_PEERS) & np.isfinite(own_us)
+    longer = np.where(matters, own_us / usual_us - 1.0, 0.0)
+    expected_us = np.where(matters, spent_us / (1.0 + longer), 0.0)
+    of_all = float(longer @ expected_us) / max(float(expected_us.sum()), 1e-9)
+    if of_all < HALFWAY * STEADY_SIGMA:
+        return suspect
+    slow = np.flatnonzero(matters & (longer >= HALFWAY * of_all))
+    is_matrix = [kernels.types[one][1].upper().startswith(_MATRIX_CORES) for one in slow.tolist()]
+    kind: FindingFact = "some_kernels"
+    if expected_us[slow].sum() >= MOSTLY * expected_us.sum():
+        kind = "all_kernels"
+    elif len(set(is_matrix)) == 1:
+        kind = "matrix_kernels" if is_matrix[0] else "vector_kernels"
+    named = slow[np.argsort(-(longer * expected_us)[slow], kind="stable")][:N_NAMED].tolist()
+    rows = [
+        Evidence(
+            f"kernel_{kernels.types[one][0]}_us",
+            float(own_us[one]), float(usual_us[one]), float(sigma(peers_us[:, one])), int(n_peers[one]),
+        )
+        for one in named
+    ]  # fmt: skip
+    said = fact(kind, kernels=tuple((kernels.types[one][0], float(longer[one])) for one in named))
+    return replace(suspect, evidence=(*suspect.evidence, *rows), facts=(*suspect.facts, said))
