@@ -59,12 +59,6 @@ class RoleGaps:
             return None, None
         return own - median(others, 1)[:, None, :], at
 
-    def of_peers(self, suspects: IntArray, peers: IntArray) -> FloatArray:
-        """Gaps of the peers that `laid_beside` lays suspects beside (steps, peers, places), NaN as there."""
-        _, others, _ = self._complete_gaps(suspects, peers)
-        assert others is not None
-        return others
-
     def complete(self, ranks: IntArray) -> tuple[FloatArray, IntArray] | tuple[None, None]:
         """Gaps of ranks (steps, ranks, places), NaN in steps without some calls, and the instances."""
         own, _, at = self._complete_gaps(ranks, ranks[:0])

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from cluster_analysis.judge.cost.samples import beyond_samples, of_work_us, profile_of, real_part
+from cluster_analysis.judge.cost.samples import of_work_us, profile_of, real_part
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
@@ -221,11 +221,6 @@ def _weights(
             if not tells.any():
                 continue
             lost = _rates(lost[tells], gap[tells]) * gap
-        elif suspect.is_slow_host and suspect.where == "spread":
-            calm = ~_all_pause(view, peers)
-            gaps = view.gaps.of_peers(suspects, peers)[calm], view.sample[peers]
-            if calm.any():
-                lost[calm] = beyond_samples(lost[calm], view.sample[suspects], *gaps)
         weight[np.searchsorted(instances, at[is_told])] = np.maximum(lost[is_told], 0.0)
         rest = excess - np.bincount(graph.cell[instances], weight, excess.size).reshape(excess.shape)
         weight += _beside(view, graph, (suspects, peers), instances, (weight, rest))
