@@ -86,18 +86,18 @@ def _run(arguments: argparse.Namespace, options: AnalyseOptions) -> ExitCode:
 
 def _run_all(arguments: argparse.Namespace, options: AnalyseOptions, names: tuple[str, ...]) -> ExitCode:
     """Judge all parts, and show what was found of each."""
-    from cluster_analysis.outputs.all_parts import judge_all, results_of  # noqa: PLC0415 - as above
+    from cluster_analysis.outputs.all_parts import judge_all  # noqa: PLC0415 - as above
 
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
-    outcomes = judge_all(options, names, progress.tell, None if arguments.quiet else progress.remark)
+    parts = judge_all(options, names, progress.tell, None if arguments.quiet else progress.remark)
     progress.end()
     how = shown(arguments.lang, is_verbose=arguments.verbose > 0)
     reporter = text_reporter(arguments.format)
     texts = {
         name: f"{one}\n" if isinstance(one, str) else reporter.text(one, how)
-        for name, one in outcomes.items()
+        for name, one in parts.outcomes.items()
     }
-    results = results_of(outcomes)
+    results = parts.results()
     if arguments.format == "json":
         found = {name: json.loads(texts[name]) for name in results}
         write_result(json.dumps({"parts": found}, ensure_ascii=False) + "\n")
@@ -105,7 +105,8 @@ def _run_all(arguments: argparse.Namespace, options: AnalyseOptions, names: tupl
         write_result("\n".join(f"## {name}\n\n{text}" for name, text in texts.items()))
     if not arguments.quiet:
         print(f"Written to {options.output_folder}/", file=sys.stderr)
-    lost = [ExitCode.INCOMPLETE] if len(results) < len(outcomes) else []
+        _say_older(parts.older)
+    lost = [ExitCode.INCOMPLETE] if len(results) < len(parts.outcomes) else []
     return worst(*lost, *(exit_code(Reported(one), arguments.fail_on) for one in results.values()))
 
 
@@ -142,8 +143,7 @@ def _say_where(options: AnalyseOptions, written: Written) -> None:
         f"Written to {folder}/" + (f" (open {folder / REPORT_NAME})" if options.write_report else ""),
         file=sys.stderr,
     )
-    if written.older:
-        print(f"From an earlier call, and not renewed: {', '.join(written.older)}", file=sys.stderr)
+    _say_older(written.older)
     if written.left_out_bytes is not None:
         print(
             f"No files for MindStudio Insight: they would take about {written.left_out_bytes / 1e6:,.0f} MB. "
@@ -162,6 +162,11 @@ def _say_where(options: AnalyseOptions, written: Written) -> None:
     cache = options.run / INSIGHT_CACHE_NAMES[0]
     if cache.exists():
         print(f"MindStudio Insight shows older figures until {cache} is deleted.", file=sys.stderr)
+
+
+def _say_older(names: tuple[str, ...]) -> None:
+    if names:
+        print(f"From an earlier call, and not renewed: {', '.join(names)}", file=sys.stderr)
 
 
 def exit_code(given: Reported, wanted: FailOn) -> ExitCode:

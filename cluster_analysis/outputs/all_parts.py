@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from cluster_analysis.engine.read_ranks import Progress
 from cluster_analysis.options import AnalyseOptions
-from cluster_analysis.output_folder import INSIGHT_NAMES, new_output
-from cluster_analysis.outputs.everything import write_everything
+from cluster_analysis.output_folder import INSIGHT_NAMES, left_of_earlier, new_output
+from cluster_analysis.outputs.everything import TELL_OF_FINDINGS, write_everything
 from cluster_analysis.outputs.registry import FILES
 from cluster_analysis.pipeline import examined
 from cluster_analysis.result import AnalysisResult, Reported
@@ -26,10 +27,21 @@ _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 SCHEMA = "cluster-parts/1"
 
 
+class Parts(Struct, frozen=True):
+    """What was found of each part by name, or why nothing could be; what an earlier call left."""
+
+    outcomes: dict[str, Reported | str]
+    older: tuple[str, ...]
+
+    def results(self) -> dict[str, AnalysisResult]:
+        """Return what was found of the parts that could be analysed."""
+        return {name: one.result for name, one in self.outcomes.items() if isinstance(one, Reported)}
+
+
 def judge_all(
     options: AnalyseOptions, names: Sequence[str], tell: Progress, remark: Callable[[str], None] | None
-) -> dict[str, Reported | str]:
-    """Judge each part, write all of it at once, and return what was found by name, or why nothing could be.
+) -> Parts:
+    """Judge each part, and write all of it at once.
 
     Raises:
         InputError: no part could be analysed, or the output folder cannot be written.
@@ -50,12 +62,8 @@ def judge_all(
         (staging / PARTS_INDEX_NAME).write_text(_index(outcomes, folders), "utf-8")
         if options.write_report:
             (staging / REPORT_NAME).write_text(_page(options.run, outcomes, folders), "utf-8")
-    return outcomes
-
-
-def results_of(outcomes: dict[str, Reported | str]) -> dict[str, AnalysisResult]:
-    """Return what was found of the parts that could be analysed."""
-    return {name: one.result for name, one in outcomes.items() if isinstance(one, Reported)}
+        older = left_of_earlier(options.output_folder, staging, TELL_OF_FINDINGS)
+    return Parts(outcomes, older)
 
 
 def _folders(names: Sequence[str]) -> dict[str, str]:

@@ -15,16 +15,16 @@ from msgspec import Struct
 
 from cluster_analysis.engine.read_ranks import Progress
 from cluster_analysis.judging import compared, judged
-from cluster_analysis.output_folder import INSIGHT_NAMES, new_output
+from cluster_analysis.output_folder import INSIGHT_NAMES, left_of_earlier, new_output
 from cluster_analysis.outputs.registry import FILES, FileReport
 from cluster_analysis.pipeline import Examined
 from cluster_analysis.result import Reported
 from cluster_analysis.run_header import now
 from cluster_run.ids import Rank
-from cluster_run.layout import COMPARISON_NAME, REPORT_NAME, TIMELINE_NAME
+from cluster_run.layout import PARTS_NAME
 
 #: What tells of an earlier call's findings where it is left.
-_OLD_IF_LEFT = (REPORT_NAME, TIMELINE_NAME, COMPARISON_NAME)
+TELL_OF_FINDINGS = (*(one.owned for one in FILES), PARTS_NAME)
 
 
 class Written(Struct, frozen=True):
@@ -47,7 +47,6 @@ def write_everything(examined: Examined, tell: Progress) -> Written:
     """
     options = examined.options
     owned = (INSIGHT_NAMES, *((one.owned,) for one in FILES))
-    before = _there(options.output_folder)
     with new_output(options.output_folder, owned) as folder:
         size_bytes = sum(source.size_bytes for source in examined.sources)
         wants_insight = options.wants_insight(size_bytes)
@@ -68,12 +67,12 @@ def write_everything(examined: Examined, tell: Progress) -> Written:
             _write_reports(reported, examined, folder, tell)
             if wants_insight:
                 tell("writing files for Insight", 0, 1)
-        written = {path.name for path in folder.iterdir()}
+        older = left_of_earlier(options.output_folder, folder, TELL_OF_FINDINGS)
     return Written(
         reported,
         size_bytes if options.write_insight is None and not wants_insight else None,
         _without_operators(examined) if wants_insight else (),
-        tuple(name for name in _OLD_IF_LEFT if name in before and name not in written),
+        older,
     )
 
 
@@ -82,10 +81,6 @@ def judge_only(examined: Examined, tell: Progress) -> Written:
     tell("detecting", 0, 1)
     result = judged(examined)
     return Written(Reported(result, compared(examined, result, tell), now()))
-
-
-def _there(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
 
 
 def _write_reports(reported: Reported, examined: Examined, folder: Path, tell: Progress) -> None:

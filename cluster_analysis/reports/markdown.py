@@ -18,7 +18,7 @@ from cluster_analysis.sentences.chains import chain
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import say, term
-from cluster_analysis.sentences.notes import note
+from cluster_analysis.sentences.notes import note, reasons
 from cluster_analysis.sentences.phrase import Language, Phrase
 from cluster_analysis.sentences.results import wording, words
 from cluster_analysis.sentences.results.costs import Cost, cost_of
@@ -65,9 +65,7 @@ def render(
     if baseline is not None:
         lines += ticket.changes(baseline)
     lines += ticket.problems()
-    if document.notes:
-        heading = ticket.said(say("note_section"))
-        lines += [f"### {heading}", "", *(f"- {ticket.said(note(one))}" for one in document.notes), ""]
+    lines += ticket.notes()
     lines.append(f"<sub>cluster-analyse {_escaped(document.tool_version)}</sub>")
     return "\n".join(lines) + "\n"
 
@@ -88,6 +86,16 @@ class _Ticket(Struct, frozen=True):
         facts = [self.said(one) for one in header_phrases(document, self.dictionary, analysed)]
         lines = [" · ".join(facts), ""] if facts else []
         return [*lines, f"`{document.run.command}`", ""] if document.run.command else lines
+
+    def notes(self) -> list[str]:
+        """Return what could not be judged, apart by what can be done about it, as on the page."""
+        document, lines = self.result.document, list[str]()
+        apart = reasons(document.notes, document.run.expected_ranks)
+        for name, notes in (("tomend", apart.to_mend), ("bounds", apart.bounds), ("told", apart.told)):
+            if notes:
+                heading = self.said(self.dictionary.say(f"problems.{name}"))
+                lines += [f"### {heading}", "", *(f"- {self.said(note(one))}" for one in notes), ""]
+        return lines
 
     def findings_table(self) -> list[str]:
         rows = [

@@ -18,7 +18,7 @@ from cluster_analysis.result import AnalysisResult, Reported, Shown
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import say
-from cluster_analysis.sentences.notes import note
+from cluster_analysis.sentences.notes import note, reasons
 from cluster_analysis.sentences.phrase import Language
 from cluster_analysis.sentences.results import wording, words
 from cluster_analysis.sentences.results.costs import cost_of
@@ -184,5 +184,14 @@ def _print_problems(result: AnalysisResult, console: Console, language: Language
         if len(told) > MAX_PROBLEMS:
             more = say("more_problems", n=len(told) - MAX_PROBLEMS).of(language)
             console.print(Text(f"  {more}", style="dim"))
-    for fact in document.notes[: MAX_NOTES if document.verdict == "unknown" else 2]:
-        console.print(Text(wording.plain(say("note", note=note(fact)).of(language)), style="dim"))
+    _print_notes(result, console, language)
+
+
+def _print_notes(result: AnalysisResult, console: Console, language: Language) -> None:
+    """What could not be judged, first what can be put right; as the page has it."""
+    document = result.document
+    apart = reasons(document.notes, document.run.expected_ranks)
+    classes = (("to_mend", apart.to_mend), ("bounds", apart.bounds), ("told", apart.told))
+    told = [say(f"note.{name}", note=note(fact)) for name, facts in classes for fact in facts]
+    for one in told[: MAX_NOTES if document.verdict == "unknown" else 2]:
+        console.print(Text(wording.plain(one.of(language)), style="dim"))

@@ -40,7 +40,9 @@ HEADINGS: Mapping[str, Template] = {
         "{n} 个问题：部分数据缺失",
     ),
     "more_problems": ("and {n} more", "另有 {n} 个"),
-    "note": ("Note: {note}", "说明：{note}"),
+    "note.to_mend": ("Can be put right: {note}", "可以解决：{note}"),
+    "note.bounds": ("Stays open: {note}", "无法解决：{note}"),
+    "note.told": ("Note: {note}", "说明：{note}"),
     "if_alike": (
         "{step} a step, {ideal} if all ranks were alike",
         "每步 {step}，若各卡一致则为 {ideal}",
@@ -65,7 +67,6 @@ HEADINGS: Mapping[str, Template] = {
     ),
     "trend_columns": ("run|recorded|a step|lost|verdict|findings", "运行|录制时间|每步|损失|结论|发现项"),
     "problem_section": ("Problems", "问题"),
-    "note_section": ("What could not be judged", "无法判断的内容"),
     "unknown_cost": ("unknown", "未知"),
     "at_most": ("up to {most}", "至多 {most}"),
     "from_to": ("{low}–{high}", "{low}～{high}"),

@@ -291,6 +291,24 @@ BOUNDS: frozenset[NoteFact] = frozenset(
     }
 )
 
+#: What was chosen, or is as it should be: nothing of the verdict is left open by it.
+TOLD: frozenset[NoteFact] = frozenset(
+    {
+        "steps_of_some_ranks",
+        "several_runs",
+        "several_captures",
+        "windows_together",
+        "family_left_out",
+        "only_capture_is_rank_0",
+        "last_step_cut",
+        "hosts_are_one",
+        "other_models",
+        "average_row_differs",
+        "fleet_not_asked",
+        "fleet_names_others",
+    }
+)
+
 _OF_COMMUNICATION: frozenset[NoteFact] = frozenset({"no_operators", "no_communication_matrix"})
 
 
@@ -310,7 +328,7 @@ def reasons(notes: Sequence[Fact], n_ranks: int) -> Reasons:
     alone = _OF_COMMUNICATION if n_ranks == 1 else frozenset()
     to_mend = tuple(one for one in notes if one.kind in TO_MEND - alone)
     bounds = tuple(one for one in notes if one.kind in BOUNDS | alone)
-    return Reasons(to_mend, bounds, tuple(one for one in notes if one not in (*to_mend, *bounds)))
+    return Reasons(to_mend, bounds, tuple(one for one in notes if one.kind in TOLD))
 
 
 def note(fact: Fact) -> Phrase:

@@ -36,13 +36,24 @@ def test_each_part_has_findings_and_the_page_leads_to_all(
     assert "rollout &lt;1&gt;" in page
 
 
-def test_judging_one_part_later_leaves_no_page_of_all_behind(two_jobs: Path) -> None:
+def test_judging_one_part_later_leaves_the_others_and_tells_that_they_are_older(
+    two_jobs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     main([str(two_jobs), "--all-parts", "-q", "--no-insight", "--scheduler", "threads"])
-    main([str(two_jobs), "--part", "actor", "-q", "--no-insight", "--scheduler", "threads"])
+    main([str(two_jobs), "--part", "actor", "--no-insight", "--scheduler", "threads"])
+    assert "From an earlier call, and not renewed: parts/\n" in capsys.readouterr().err
     output = two_jobs / "cluster_analysis_output"
     assert (output / "parts").is_dir()
     assert (output / "parts.json").is_file()
     assert json.loads((output / "findings.json").read_text())["run"]["command"].endswith("--part actor")
+
+
+def test_judging_all_parts_later_tells_that_the_findings_of_one_are_older(
+    two_jobs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([str(two_jobs), "--part", "actor", "-q", "--no-insight", "--scheduler", "threads"])
+    main([str(two_jobs), "--all-parts", "--no-insight", "--scheduler", "threads"])
+    assert "From an earlier call, and not renewed: tables/, findings.json\n" in capsys.readouterr().err
 
 
 def test_all_parts_and_one_part_exclude_each_other(

@@ -1,13 +1,14 @@
 """How the page is written: numbers stay with their units, and Chinese is that of the trade."""
 
 import re
+from typing import get_args
 
 import pytest
 
 from cluster_analysis.reports import html
-from cluster_analysis.sentences.notes import BOUNDS, TO_MEND, reasons
+from cluster_analysis.sentences.notes import BOUNDS, TO_MEND, TOLD, reasons
 from cluster_analysis.sentences.results.words import load_dictionary
-from cluster_run.facts import fact
+from cluster_run.facts import NoteFact, fact
 from tests.analysis.reports import builder
 from tests.analysis.reports.pages import Elements
 
@@ -59,7 +60,10 @@ def test_what_can_be_put_right_stands_apart_from_what_cannot():
     assert [one.kind for one in several.to_mend] == ["few_steps", "no_operators"]
     assert [one.kind for one in several.bounds] == ["unpaired_messages"]
     assert [one.kind for one in alone.bounds] == ["unpaired_messages", "no_operators"]
-    assert not TO_MEND & BOUNDS
+
+
+def test_each_kind_of_note_has_one_class_by_what_can_be_done_about_it():
+    assert sorted((*TO_MEND, *BOUNDS, *TOLD)) == sorted(get_args(NoteFact))
 
 
 def test_the_headline_of_one_rank_says_that_nothing_stands_beside_it():
