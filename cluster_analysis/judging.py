@@ -209,7 +209,7 @@ def _unnamed_missing(
 
 
 def _problem_order(problem: Problem) -> tuple[str, int, str, str]:
-    """By place, then by what a reader of findings.json sees: the order of it is the same in each run."""
+    """Sort by place, then by the fields of findings.json: each run gives the same order."""
     rank = -1 if problem.rank is None else problem.rank
     return (problem.host or "", rank, problem.file, reason(problem).en)
 

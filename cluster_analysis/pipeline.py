@@ -47,12 +47,12 @@ if TYPE_CHECKING:
     from cluster_analysis.replay.job_evidence import JobEvidence
     from cluster_analysis.trace.evidence import StepEvidence
 
-#: Told a sentence for the user.
+#: Called with a sentence for the user.
 Remark = Callable[[str], None]
 
 
 class Examined(Struct):
-    """What an analysis knows before it judges, while its engine and scratch directory are open.
+    """State of an analysis before it judges, while its engine and scratch directory are open.
 
     It is not frozen: steps become the evidence of the whole job, the largest part of which is let go.
     """
@@ -69,7 +69,7 @@ class Examined(Struct):
 
     @property
     def evidence(self) -> JobEvidence:
-        """What all steps say together; put together when it is first asked for, and others work already."""
+        """Evidence of all steps, merged on first use, while others work already."""
         if self._evidence is None:
             self._evidence = _evidence(self._parts, self.read, self.topology)
         return self._evidence
@@ -94,8 +94,8 @@ def examined(
 
     Args:
         options: what to analyse, and who does the work.
-        progress: told how far it is.
-        remark: told what the user should know of the engine before the work begins.
+        progress: called with the progress.
+        remark: called with remarks on the engine before the work begins.
 
     Raises:
         InputError: nothing that could be analysed is there.

@@ -11,7 +11,7 @@ from msgspec import Struct
 from cluster_analysis.engine.joined import cut_by_step, joined
 from cluster_analysis.engine.totals import totals_of
 from cluster_analysis.tables.ranks_tables import RanksTables
-from cluster_analysis.tables.schema import COLLECTIVES, LINKS, TOLD_SUMS, TOTALS
+from cluster_analysis.tables.schema import COLLECTIVES, HOST_SUMS, LINKS, TOTALS
 from cluster_analysis.topology.groups import GROUP_USE
 from cluster_analysis.topology.use import group_use
 from cluster_run.ids import Step
@@ -54,7 +54,7 @@ def _operators(ranks: RanksTables) -> tuple[Mapping[int, pa.Table], pa.Table, pa
     if ranks.laid is not None:
         return ranks.laid.by_step, ranks.laid.totals, ranks.laid.uses
     collectives = joined(ranks.collectives, COLLECTIVES)
-    totals = totals_of(collectives, joined(ranks.sums, TOLD_SUMS))
+    totals = totals_of(collectives, joined(ranks.sums, HOST_SUMS))
     return _cut(collectives), totals, collectives
 
 

@@ -1,4 +1,4 @@
-"""What each rank recorded, as Dask DataFrames: it need not fit into memory. Made for the Python API."""
+"""Records of all ranks as Dask DataFrames, which need not fit into memory. Made for the Python API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cluster_analysis.engine.tasks import BATCH_BYTES, Batch, Wanted, batches_by
 from cluster_analysis.tables.model import RankSource, Selection
 from cluster_analysis.tables.schema import COLLECTIVES, LINKS
 
-#: What there is a frame of, by the name of its part of `StepTables`.
+#: Tables with a frame, by the name of their part of `StepTables`.
 RECORDED = {"calls": ("collectives", COLLECTIVES), "matrix": ("links", LINKS)}
 
 

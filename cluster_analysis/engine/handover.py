@@ -77,7 +77,7 @@ def loads(text: bytes) -> Any:
 def set_aside(folder: str, value: Any) -> Any:
     """Return the same value with its large arrays in a file that is mapped; as they are where that cannot be.
 
-    What is not looked at takes no memory then; an array's part of it is free once the array is.
+    Unread arrays take no memory then, and freeing an array frees its part of the map.
 
     Args:
         folder: where the file lies for a moment.
@@ -95,7 +95,7 @@ def _filed(arrays: list[memoryview], folder: str) -> tuple[str, tuple[tuple[int,
     try:
         with os.fdopen(handle, "wb") as file:
             for view in arrays:
-                # What is mapped begins with a page.
+                # A mapping begins at a page.
                 begin = -(-file.tell() // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
                 file.seek(begin)
                 file.write(view)

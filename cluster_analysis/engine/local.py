@@ -30,12 +30,12 @@ from cluster_analysis.engine.protocol import (
 
 #: Tasks of each process that Dask hands to the pool: while one runs, the next lies ready.
 _N_HANDED = 2
-#: What Dask calls for a graph, before each task, after each, and in the end.
+#: Dask's callbacks: for a graph, before each task, after each, and in the end.
 _Callbacks = tuple[Any, Any, Any, Any, Any]
 
 
 class _LocalEngine:
-    """What the three have in common."""
+    """Common base of the three."""
 
     wants_files = False
     shares_scratch = True

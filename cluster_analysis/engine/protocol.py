@@ -20,7 +20,7 @@ R = TypeVar("R")
 Key = tuple[str | int, ...]
 #: A Dask graph: a value, or a task as `graph.task` writes it, by its key.
 Graph = dict[Key, Any]
-#: Told how many of the values asked for are there.
+#: Called with the number of values that are done.
 Tell = Callable[[int], None]
 
 #: How often a task is tried before it is given up and becomes a problem with a name.
@@ -33,7 +33,7 @@ class EngineError(ClusterError):
 
 @dataclass(frozen=True)
 class Outcome(Generic[R]):
-    """What became of one task: a value, or why it was given up after `N_ATTEMPTS`."""
+    """Result of one task: a value, or why it was given up after `N_ATTEMPTS`."""
 
     value: R | None = None
     failure: str = ""
@@ -58,14 +58,14 @@ class KeptOutcome(Generic[R]):
 
 @dataclass(frozen=True)
 class Place:
-    """What workers must see: files of the run, one a host, and where the output goes."""
+    """Paths that workers must see: files of the run, one a host, and the output."""
 
     files: tuple[str, ...]
     output: Path
 
 
 def tell_nobody(_n_done: int) -> None:
-    """Be told, and do nothing."""
+    """Ignore progress."""
 
 
 class Engine(Protocol):
@@ -80,7 +80,7 @@ class Engine(Protocol):
     shares_scratch: bool
     #: Whether tasks may write into our output folder.
     writes_output: bool
-    #: What the user should know before the work begins: who was left out, where the dashboard is.
+    #: Remarks for the user before the work begins: workers left out, address of the dashboard.
     remarks: tuple[str, ...]
 
     def run(self, graph: Graph, keys: Sequence[Key], tell: Tell = tell_nobody) -> list[Outcome[Any]]:
@@ -98,7 +98,7 @@ class Engine(Protocol):
         ...
 
     def rest(self) -> None:
-        """Let go of what only waits for work, if it is quick to start again: there is none for a while."""
+        """Stop idle workers if they start again quickly: there is no work for a while."""
         ...
 
     def close(self) -> None:

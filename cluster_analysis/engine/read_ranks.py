@@ -24,7 +24,7 @@ from cluster_run.facts import fact
 from cluster_run.ids import Rank, Step, format_number_ranges
 from cluster_run.problem import Problem
 
-#: Told how far it is: what is done now, tasks done, tasks in all.
+#: Called with the progress: current stage, tasks done, tasks in all.
 Progress = Callable[[str, int, int], None]
 
 
@@ -44,7 +44,7 @@ class RanksRead(Struct, frozen=True):
 
     @property
     def metadata(self) -> dict[Rank, RankMetadata]:
-        """What each rank says about itself."""
+        """Metadata of each rank."""
         return {rank: one for summary in self.summaries for rank, one in summary.metadata.items()}
 
     @property
@@ -90,7 +90,7 @@ def read_all(
         sources: the ranks' captures.
         wanted: which steps, and what of them.
         stem: begin of the paths for the large tables; empty to keep them in memory.
-        tell: told after each batch.
+        tell: called after each batch.
     """
     import_readers(sources)
     batches = tasks.batches_by_bytes(sources, engine.n_workers)

@@ -52,7 +52,7 @@ def reduce_all(
         engine: who does the work.
         read: all ranks.
         topology: who sits where.
-        tell: told after each step.
+        tell: called after each step.
         folder: where evidence is set aside, unless the engine hands it over in files; empty to keep it.
     """
     steps = sorted(set(read.bulk_steps) | {Step(one) for one in read.steps["step"].unique().to_pylist()})

@@ -45,7 +45,7 @@ from cluster_run.problem import Problem
 BATCH_BYTES = 96 * 1024 * 1024
 #: Minimum batches per worker.
 _LEAST_BATCHES = 3
-#: A database counts for more: its columns are all in memory at once, where of a text one file is.
+#: A database counts for more: all its columns are in memory at once, but only one text file is.
 _DATABASE_COUNTS = 1.5
 _SPANS_SUFFIX = ".spans.arrow"
 #: Most ranks in one batch: more would save little, and take more memory.
@@ -55,7 +55,7 @@ SPANS = -1
 
 
 class Wanted(Struct, frozen=True):
-    """What is wanted of the ranks.
+    """Data to read of the ranks.
 
     Attributes:
         selection: which steps.
@@ -76,7 +76,7 @@ class Batch(Struct, frozen=True):
 
 
 class BatchSummary(Struct, frozen=True):
-    """What is small about a batch of ranks. Tables are sorted by rank."""
+    """Small tables of a batch of ranks, sorted by rank."""
 
     ranks: tuple[Rank, ...]
     steps: pa.Table
@@ -238,7 +238,7 @@ def _read_some(sources: Sequence[RankSource], wanted: Wanted) -> list[RanksTable
         return [_read(one, wanted) for one in sources]
     try:
         return [read_together(sources, with_spans=wanted.spans)]
-    except Exception:  # one of them is at fault; it is told by whoever reads it alone, and costs no other
+    except Exception:  # one file is at fault; reading rank by rank reports it, and costs no other rank
         middle = len(sources) // 2
         return [*_read_some(sources[:middle], wanted), *_read_some(sources[middle:], wanted)]
 

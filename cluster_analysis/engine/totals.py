@@ -10,19 +10,19 @@ import pyarrow.compute as pc
 
 from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.numeric.sorting import combined, distinct, first_positions
-from cluster_analysis.tables.schema import TOLD_SUMS, TOTALS
+from cluster_analysis.tables.schema import HOST_SUMS, TOTALS
 
 _KEYS = ("rank", "step", "group")
 #: Stands for a step that is not known; no step has such a number.
 _UNKNOWN = -1
 
 
-def totals_of(collectives: pa.Table, told: pa.Table) -> pa.Table:
+def totals_of(collectives: pa.Table, reported: pa.Table) -> pa.Table:
     """Return TOTALS of COLLECTIVES rows.
 
     Args:
         collectives: the rows.
-        told: TOLD_SUMS of the ranks whose hosts have summed what is not in the rows.
+        reported: HOST_SUMS of the ranks whose hosts summed values that are not in the rows.
     """
     if not collectives.num_rows:
         return TOTALS.empty_table()
@@ -34,7 +34,7 @@ def totals_of(collectives: pa.Table, told: pa.Table) -> pa.Table:
     order = np.argsort(first)
     keys = [table[name].take(pa.array(first[order])) for name in _KEYS]
     sums = [_summed(table[name], number, n_sums, order) for name in TOTALS.names[len(_KEYS) :]]
-    return _with_told(pa.Table.from_arrays([*keys, *sums], schema=TOTALS), told)
+    return _with_reported(pa.Table.from_arrays([*keys, *sums], schema=TOTALS), reported)
 
 
 def _numbered(table: pa.Table) -> tuple[int, IntArray]:
@@ -59,14 +59,14 @@ def _summed(column: pa.ChunkedArray, number: IntArray, n_sums: int, order: IntAr
     return pa.array(sums, mask=n_known == 0)
 
 
-def _with_told(totals: pa.Table, told: pa.Table) -> pa.Table:
-    if not told.num_rows:
+def _with_reported(totals: pa.Table, reported: pa.Table) -> pa.Table:
+    if not reported.num_rows:
         return totals
-    places = {key: place for place, key in enumerate(_keys(told))}
+    places = {key: place for place, key in enumerate(_keys(reported))}
     rows = pa.array(map(places.get, _keys(totals)), pa.int64())
-    is_told = rows.is_valid()
-    for name in TOLD_SUMS.names[len(_KEYS) :]:
-        values = pc.if_else(is_told, told[name].combine_chunks().take(rows), totals[name])
+    is_reported = rows.is_valid()
+    for name in HOST_SUMS.names[len(_KEYS) :]:
+        values = pc.if_else(is_reported, reported[name].combine_chunks().take(rows), totals[name])
         totals = totals.set_column(totals.schema.get_field_index(name), TOTALS.field(name), values)
     return totals
 

@@ -1,4 +1,4 @@
-"""What changed between two runs of the same job, by rank, link, operator and part of the step.
+"""Changes between two runs of the same job, by rank, link, operator and part of the step.
 
 Runs are compared place by place: the parts of the step by step, ranks within their role and operators by
 kind. A rank's change is taken beside that of its peers, so that a new version of the software, which

@@ -1,4 +1,4 @@
-"""What detectors are given: the job, its limits, and the comparisons that several of them need."""
+"""Input of the detectors: the job, its limits, and the comparisons that several of them need."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Case(Struct, frozen=True, dict=True):
 
     @cached_property
     def operators(self) -> Observations | None:
-        """What operators show of the network, in the order of the graph; None where none was read."""
+        """Observations of the network by operator, in the order of the graph; None where none was read."""
         graph = self.view.graph
         return None if graph is None else observe_operators(graph, self.view.topology.hosts, self.limits)
 
     @cached_property
     def network(self) -> Observations | None:
-        """What is seen of the network: links; else what each rank sent, or at least whole operators."""
+        """Observations of the network: links; else what each rank sent, or at least whole operators."""
         if self.links is not None:
             return self.links
         sent, teams = self.evidence.sent, self.operators
@@ -53,13 +53,13 @@ class Case(Struct, frozen=True, dict=True):
 
     @cached_property
     def transfers(self) -> Transfers | None:
-        """What is seen of the network beside the operators that it carried."""
+        """Observations of the network beside the operators that it carried."""
         graph, teams, seen = self.view.graph, self.operators, self.network
         return None if graph is None or teams is None or seen is None else transfers_of(graph, teams, seen)
 
     @cached_property
     def slow_senders(self) -> Mapping[str, tuple[int, ...]]:
-        """Who sent more slowly than others of its group, by group; only of those that tell what they sent."""
+        """Ranks that sent more slowly than others of their group, by group, if they record sending."""
         return slow_senders(self.evidence.sent, self.limits) if self.evidence.sent.num_rows else {}
 
     @cached_property
@@ -69,7 +69,7 @@ class Case(Struct, frozen=True, dict=True):
 
     @cached_property
     def lost_by_kernels_us(self) -> tuple[FloatArray, FloatArray] | None:
-        """What each rank loses a step by its device, and beyond that (R,); None where no kernels tell."""
+        """Loss of each rank a step by its device, and beyond that (R,); None without kernels that show it."""
         if self.kernels is None or self._by_device is None:
             return None
         return self.kernels.lost_us(self.view, self._by_device)
@@ -79,7 +79,7 @@ class Case(Struct, frozen=True, dict=True):
         """How long kernels take on each rank beside those of its peers; None where not known."""
         return kernels_of(self.evidence.operators, self.view, self.view.role)
 
-    def ways(self, metric: Metric, *, of_all: bool = False) -> list[Metric]:
+    def comparisons(self, metric: Metric, *, of_all: bool = False) -> list[Metric]:
         """How a local time is compared: computing also by kernels, which see through uneven work.
 
         `of_all`: with all ranks of the job, whatever their role, computing by kernels alone.
@@ -134,7 +134,7 @@ class Case(Struct, frozen=True, dict=True):
             series, least = self.series(metric, left_out, np.arange(len(left_out))), metric.floor
             if left_out.any():
                 series[left_out] = self._within_host(metric, left_out)[left_out]
-            # Where it is known what healthy ranks scatter by, a single peer tells.
+            # Where the scatter of healthy ranks is known, a single peer is enough.
             role, min_peers = self.compared(metric).role, 1 if metric.healthy else self.limits.min_peers
             self._compared[key] = deviation_of(
                 series, role, np.full(len(series), least), healthy=metric.healthy, min_peers=min_peers,

@@ -30,7 +30,7 @@ from cluster_run.findings import (
     severity_of,
 )
 
-#: The surest first.
+#: From high to low.
 _CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
 
 
@@ -58,12 +58,12 @@ class Judged(Struct, frozen=True):
 
 
 class Context(Struct, frozen=True):
-    """What rules ask of the job.
+    """Properties of the job that rules ask for.
 
     `chance_us` is what a cost must exceed, as "repairing" healthy ranks seems to save nearly as much. The
     replay is off by `error_share` (of the mean step `mean_error_share`), and copies `copied_share` of all
     waiting; `holds_the_step`: that of some rank which the step waits for.
-    `prior` is how probably the device of a rank is slow by what other runs know of it; empty without a fleet.
+    `prior` is the probability that the device of a rank is slow, from other runs; empty without a fleet.
     """
 
     view: JobView
@@ -164,7 +164,7 @@ def weighs_what_others_hide(one: Judged, context: Context) -> Judged:
 
 
 def lies_between_alone_and_last(one: Judged, context: Context) -> Judged:
-    """From what a repair saves alone to what it saves once all others are made; else up to the bound."""
+    """A cost lies between the saving of its repair alone and after all others; else below the bound."""
     if one.cost_us is None:
         return replace(one, high_us=one.saving.bound_us)
     known = [us for us in (one.cost_us, one.saving.after_others_us or None) if us is not None]
@@ -172,7 +172,7 @@ def lies_between_alone_and_last(one: Judged, context: Context) -> Judged:
 
 
 def costs_at_most_what_long_steps_show(one: Judged, context: Context) -> Judged:
-    """Pauses may cost what their steps are longer than the calm quarter, up to the longest of them.
+    """Pauses cost at most the excess of their steps over the quiet quarter of the steps.
 
     A replay finds their gaps by peers, who pause as well, or lacks the call for which all others waited.
     """
@@ -180,8 +180,8 @@ def costs_at_most_what_long_steps_show(one: Judged, context: Context) -> Judged:
     if suspect.where != "pauses" or not suspect.ranks or suspect.lost_us is None:
         return one
     by_step = np.nan_to_num(median(view.step_us, 0))
-    calm_us = float(np.quantile(by_step, 1.0 - MOSTLY))  # such steps may be half of all
-    seen = float(np.clip(np.minimum(by_step - calm_us, suspect.lost_us), 0.0, None).mean())
+    quiet_us = float(np.quantile(by_step, 1.0 - MOSTLY))  # such steps may be half of all
+    seen = float(np.clip(np.minimum(by_step - quiet_us, suspect.lost_us), 0.0, None).mean())
     if seen < max(context.limits.open_cost_share * context.step_us, one.high_us or 0.0):
         return one
     return replace(one, high_us=seen)
@@ -210,7 +210,7 @@ def weighs_its_lead(one: Judged, context: Context) -> Judged:
 
 
 def is_no_loss_where_no_peer_does_without(one: Judged, context: Context) -> Judged:
-    """What covering communication would save is said, and is no cost: nobody repairs it, nor after others."""
+    """Covering communication would save time, but is no repair: the saving is reported, and is no cost."""
     if one.suspect.record.is_repairable or one.cost_us is None:
         return one
     said = one.saying(fact("could_be_covered", cost_us=one.cost_us))
@@ -219,21 +219,21 @@ def is_no_loss_where_no_peer_does_without(one: Judged, context: Context) -> Judg
 
 
 def is_as_severe_as_costly(one: Judged, context: Context) -> Judged:
-    """How much it matters, by what it weighs."""
+    """Severity follows from the weight."""
     return replace(
         one, severity=severity_of(None if one.weight_us is None else one.weight_us / context.step_us)
     )
 
 
 def is_information_by_itself(one: Judged, context: Context) -> Judged:
-    """What a detector found to be no alarm; and a moment of a device, which is news once it is costly."""
+    """Suspects that are no alarms stay information, and so do moments of a device that cost little."""
     is_moment = (one.suspect.cause, one.suspect.pattern) == ("compute", "transient")
     is_little = is_moment and not _is_costly(one, context)
     return replace(one, severity="info") if is_little or not one.suspect.is_alarm else one
 
 
 def blames_nobody_where_members_are_absent(one: Judged, context: Context) -> Judged:
-    """An operator lasts as long as its last member is late: of members without files nobody knows."""
+    """An operator lasts as long as its last member is late, and members without files may be that one."""
     suspect, read = one.suspect, {int(rank) for rank in context.view.ranks}
     if not suspect.record.is_event or suspect.links:
         return one
@@ -248,7 +248,7 @@ def blames_nobody_where_members_are_absent(one: Judged, context: Context) -> Jud
 def is_no_chance(one: Judged, context: Context) -> Judged:
     """With many ranks somebody is always the unluckiest: an alarm is improbable over all of them.
 
-    Accidents are costly too: of what is idled now and then the cost says nothing.
+    Intermittent idle time must be improbable whatever it costs, as accidents are costly too.
     """
     suspect, limits = one.suspect, context.limits
     is_accident = suspect.cause != "compute" and suspect.pattern == "intermittent"
@@ -320,7 +320,7 @@ def less_sure(first: Confidence, second: Confidence) -> Confidence:
 
 
 def lie_apart(low: float, high: float, step: float) -> bool:
-    """Whether the two ends of what a repair saves lie far apart, and it matters; `step` in their unit."""
+    """Whether the interval of a saving is wide, and that matters; `step` in the unit of both ends."""
     return high > WIDE_INTERVAL * low and high - low >= WARNING_COST_SHARE * step
 
 

@@ -1,4 +1,4 @@
-"""What could not be told: what was not there, and what is too costly to call the job healthy."""
+"""Open questions: missing data, and losses that are too costly to call the job healthy."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def open_questions(
 
 
 def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds) -> list[Fact]:
-    """What may cost much and may be a fault, though it is no alarm: healthy is a promise."""
+    """Findings that may be costly faults, though they are no alarms: healthy is a promise."""
     step_ms = view.mean_step_us / 1e3
     costly = {
         one.id: _at_most_ms(one)
@@ -105,9 +105,9 @@ def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds)
 
 
 def _may_be_costly(finding: Finding, limits: Thresholds, step_ms: float) -> bool:
-    """Whether it costs much at most, by what is costly more than that where confidence is low.
+    """Whether its upper cost is high; where confidence is low the limit is higher.
 
-    Of what may cost far more than it costs at least nobody knows whether that is much.
+    Where the upper cost is far above the lower one, nobody knows whether it is high.
     """
     low, high = finding.cost_low_ms, finding.cost_high_ms
     if low is not None and high is not None and lie_apart(low, high, step_ms):
@@ -130,7 +130,7 @@ def _may_be_a_fault(view: JobView, finding: Finding) -> bool:
 
 
 def _at_most_ms(finding: Finding) -> float:
-    """What a finding costs at most; where nobody can tell, what its host idles longer than others."""
+    """Upper cost of a finding; where unknown, the idle time of its host beyond the others'."""
     known = [one for one in (finding.cost_ms_per_step, finding.cost_high_ms) if one is not None]
     if known or finding.record.is_fault or not finding.evidence:
         return max(known, default=0.0)
@@ -172,10 +172,10 @@ def _unread_communication(view: JobView, limits: Thresholds) -> list[Fact]:
 
 
 def uncompared_network(case: Case) -> list[Fact]:
-    """What nothing shows to be as usual: nobody knows how long it should take.
+    """Communication without a reference: nobody knows how long it should take.
 
     Links between the only two hosts; where no links were read, collectives that have no like, whose members
-    did not send alike. What a slow network costs there is no more than what they take and computing does not
+    did not send alike. A slow network costs no more there than their time that computing does not
     cover.
     """
     view, seen, teams = case.view, case.network, case.operators
@@ -239,7 +239,7 @@ def waits_for_absent(matched: pa.Table, view: JobView, least_share: float) -> li
     groups, read = view.topology.groups, set(view.ranks.tolist())
     members = (groups[name].ranks if name in groups else () for name in names)
     absent = [tuple(rank for rank in one if rank not in read) for one in members]
-    # What all of them waited, at least: the rest is who came earlier than others. Records can be lost, too:
+    # Waiting of all of them, at least: the rest is coming earlier than others. Records can be lost, too:
     # that is no rank without files.
     of_others_us = (numbers(matched["n_ranks"]) - 1) * numbers(matched["max_wait_us"])
     common_us = np.maximum(numbers(matched["total_wait_us"]) - of_others_us, 0.0)

@@ -1,4 +1,4 @@
-"""What is known of suspects beyond what made them suspect: kernels, clocks, retries.
+"""Evidence on suspects beyond the measure that found them: kernels, clocks, retries.
 
 A counter of a suspect is held against the same counter of others: a low clock explains why a device is slow,
 operators that HCCL had to repeat (`retry`) and what network cards count confirm that packets were lost, and
@@ -28,7 +28,7 @@ from cluster_run.findings import Evidence
 
 _CLOCK = "aicore_frequency_mhz"
 _RETRIES = "retry_operators_count"
-#: What network cards count. The first that stands out is told: lost packets before what may be congestion.
+#: Counters of network cards. The first that stands out is reported: lost packets before congestion.
 _OF_CARDS = (
     "roce_resent_packets_count",
     "roce_bad_packets_count",

@@ -54,7 +54,7 @@ class Suspect(Struct, frozen=True):
 
     @property
     def record(self) -> KindRecord:
-        """What is true of all findings of its kind."""
+        """The record of its kind."""
         return KINDS[self.kind]
 
     @property
@@ -87,8 +87,8 @@ class Suspect(Struct, frozen=True):
         return tuple(range(n_steps)) if self.step_positions is None else self.step_positions
 
 
-def surest(suspects: Sequence[Suspect]) -> list[Suspect]:
-    """One suspect a key, the surest alarm, of several ways to look at one thing."""
+def most_significant(suspects: Sequence[Suspect]) -> list[Suspect]:
+    """Keep one suspect a key, the most significant alarm, where several measures found the same thing."""
     best: dict[str, Suspect] = {}
     for one in sorted(suspects, key=lambda suspect: (not suspect.is_alarm, suspect.p_value)):
         best.setdefault(one.key, one)

@@ -18,7 +18,7 @@ class Matched(Struct, frozen=True):
 
     @property
     def state(self) -> Literal["fixed", "still", "new"]:
-        """What became of it."""
+        """Its state in the newer run."""
         if self.after is None:
             return "fixed"
         return "still" if self.before is not None else "new"
@@ -34,8 +34,8 @@ class Matched(Struct, frozen=True):
 def match_findings(before: Iterable[Finding], after: Iterable[Finding]) -> tuple[Matched, ...]:
     """Match what either run alarms of; new and remaining ones by their cost now, then those that are gone.
 
-    A finding is the same by its id, or by its kind where it names some of the same ranks: a link may be told
-    from one end or the other. What only informs in one run is matched with an alarm of the other.
+    A finding is the same by its id, or by its kind where it names some of the same ranks: a link may be named
+    from one end or the other. Information in one run matches an alarm in the other.
     """
     old, new = list(before), list(after)
     pairs = []

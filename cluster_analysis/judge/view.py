@@ -30,7 +30,7 @@ class JobView(Struct, frozen=True, dict=True):
     `role`: ranks that do the same work (peers). `replica`: ranks that work on the same data.
     `idled_us` is `free_us` with what is idled beside communication, where that is known.
     `sample`: TP/CP peers, of one replica and stage, share even the micro-batch; each has its own if unknown.
-    `dense_us` is computing outside of experts, None without experts or where it cannot be told.
+    `dense_us` is computing outside of experts, None without experts or where it is unknown.
     `waited_inside_us` is what kernels that communicate waited, and no computing; None without any.
     """
 
@@ -65,7 +65,7 @@ class JobView(Struct, frozen=True, dict=True):
 
     @property
     def knows_work(self) -> bool:
-        """Whether the load of experts is told from slowness: what is computed outside of them is known."""
+        """Whether slowness can be separated from the load of experts: computing outside of them is known."""
         return not self.has_experts or self.dense_us is not None
 
     @cached_property
@@ -77,7 +77,7 @@ class JobView(Struct, frozen=True, dict=True):
 
     @property
     def local_us(self) -> FloatArray:
-        """What each rank computes and idles (R, S), before its first operator too: it waits for nobody."""
+        """Computing and idle time of each rank (R, S), also before its first operator; no waiting."""
         return self.computing_us + self.free_us + np.nan_to_num(self.preparing_us)
 
     @property
@@ -94,7 +94,7 @@ class JobView(Struct, frozen=True, dict=True):
 
     @cached_property
     def paused_us(self) -> FloatArray:
-        """What each rank idles beyond its middle step (R, S), beside calls of a second stream too."""
+        """Idle time of each rank beyond its median step (R, S), also during calls of a second stream."""
         idle_us = self.idled_us + np.nan_to_num(self.preparing_us)
         longer_us = idle_us - median(idle_us, 1)[:, None]
         if self.graph is None or self.graph.n_steps != len(self.steps):
@@ -104,7 +104,7 @@ class JobView(Struct, frozen=True, dict=True):
 
     @property
     def _busy_us(self) -> FloatArray:
-        """What ranks compute and prepare, and wait inside kernels (R, S): all of that is not idled."""
+        """Time of computing, preparing and waiting inside kernels (R, S): all that is not idle."""
         inside_us = 0.0 if self.waited_inside_us is None else self.waited_inside_us
         return self.computing_us + np.nan_to_num(self.preparing_us) + inside_us
 
@@ -128,15 +128,15 @@ class JobView(Struct, frozen=True, dict=True):
         return np.flatnonzero(same)
 
     def in_one_gap(self, position: int, active: BoolArray) -> bool:
-        """Whether half of what a rank loses in active steps (S,) sits in one gap each, as far as is known."""
+        """Whether half of a rank's loss in active steps (S,) lies in one gap each, as far as is known."""
         if self.gaps is None:
             return True
-        lost, _ = self.gaps.laid_beside(np.array([position]), self.peers_of(position))
+        lost, _ = self.gaps.excess_over_peers(np.array([position]), self.peers_of(position))
         known = np.ones((1, 1)) if lost is None else np.nan_to_num(lost[active, 0])  # 0 where calls are lost
         return bool(known.max(axis=1).sum() >= HALFWAY * known.sum())
 
     def role_name(self, role: int) -> tuple[str | int, ...]:
-        """What ranks of a role share: `("stage", 3)`, `("group", 1)` of alike ranks, or `("job",)`."""
+        """Name of a role: `("stage", 3)`, `("group", 1)` of alike ranks, or `("job",)`."""
         if (self.stage >= 0).any():
             return ("stage", role)
         return ("job",) if len(np.unique(self.role)) < 2 else ("group", role)

@@ -1,4 +1,4 @@
-"""Orders of small integers, which most of what is sorted here is: ranks, groups, operators.
+"""Sort small integers: most keys here are ranks, groups or operators.
 
 NumPy sorts 16-bit integers by radix, in linear time; wider ones by comparing, five to ten times as slow.
 """

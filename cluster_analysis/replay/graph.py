@@ -135,7 +135,7 @@ class _SideBySide:
 def build_graph(steps: list[StepOperators]) -> Graph | None:
     """Lay the steps side by side; None when there is no operator to replay.
 
-    `steps` is empty afterwards: of what nobody else holds, each column goes as soon as it is laid out.
+    `steps` is empty afterwards: each column that nobody else holds is freed as soon as it is laid out.
     """
     if not any(step.n_instances for step in steps):
         return None

@@ -1,4 +1,4 @@
-"""Idle time beside calls: the totals count it as communication, the chain of what a rank does holds it."""
+"""Idle time during calls: the totals count it as communication, the chain of a rank holds it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from cluster_analysis.trace.streams.points import POINT
 def whole_idle_us(
     graph: Graph, ranks: IntArray, busy_us: FloatArray, idle_us: FloatArray, role: IntArray
 ) -> FloatArray:
-    """Return the idle time of each rank and step (R, S), with what lies beside calls where that is known.
+    """Return the idle time of each rank and step (R, S), including that during calls where known.
 
-    It is known where computing was told apart from calls: what a rank does from the begin of its step to its
-    last call is then computing or idle time. Ranks of a role are told one way, or else they could not be
-    compared.
+    It is known where computing is separated from calls: from the begin of its step to its last call
+    a rank then computes or idles. All ranks of a role are measured in the same way, or else they could not
+    be compared.
 
     Args:
         graph: the job's operators.
@@ -39,8 +39,8 @@ def likely_idle_us(
     """Return what `whole_idle_us` does, and what is likely where calls are on a second stream.
 
     There the main stream's gaps hold what is idled beside those calls, and in some steps waiting for them. So
-    what lies beside them in the calmest quarter of a rank's steps counts for all of its steps. It is an
-    estimate: who idles longer than the peers is told by `whole_idle_us`.
+    the time in the quietest quarter of a rank's steps counts for all of its steps. It is an estimate:
+    `whole_idle_us` says who idles longer than the peers.
     """
     if not graph.is_side.any() or idle_us.shape[1] != graph.n_steps:
         return whole_idle_us(graph, ranks, busy_us, idle_us, role)
@@ -54,13 +54,13 @@ def beside_calls_us(graph: Graph, ranks: IntArray, busy_us: FloatArray, idle_us:
 
 
 def _chain_idle_us(graph: Graph, tells: BoolArray, ranks: IntArray, busy_us: FloatArray) -> FloatArray:
-    """What each rank does between main calls, less what it computes (R, S); NaN where no instance tells."""
+    """Time of each rank between main calls, less computing (R, S); NaN without an instance."""
     chain = np.where(graph.sum_by_cell(tells) > 0, graph.main_gaps_us, np.nan)
     return rows_at(ranks, graph.ranks, chain, np.nan) - busy_us
 
 
 def _with(idle_us: FloatArray, whole: FloatArray, role: IntArray) -> FloatArray:
-    """The larger of both, in roles all of whose ranks are told: others could not be compared."""
+    """The larger of both, in roles all of whose ranks are known: others could not be compared."""
     found = idle_us.copy()
     for one in np.unique(role).tolist():
         inside = role == one

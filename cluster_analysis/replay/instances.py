@@ -1,4 +1,4 @@
-"""What of a graph decides the order of its replay, and how deep each operator lies in it."""
+"""Order of a graph's replay, and the depth of each operator in it."""
 
 from __future__ import annotations
 

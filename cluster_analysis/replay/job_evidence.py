@@ -1,4 +1,4 @@
-"""What the analysis knows about a job once its ranks are read: all steps, put together.
+"""Evidence on a job once its ranks are read: all steps, merged.
 
 `merge_steps` sorts by step, so that neither scheduling nor partitioning shows.
 """

@@ -14,7 +14,7 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import stable_order
 from cluster_analysis.replay.replay import Graph
 
-#: What a cell holds.
+#: Content of a cell.
 ENDED, WORK, WAIT, TRANSFER = 0, 1, 2, 3
 KINDS = ("ended", "work", "wait", "transfer")
 #: Between the bounds of a call: its own work, its waiting, its transfer, and what follows up to the next one.
@@ -112,7 +112,7 @@ def _put(parts: list[tuple[int, float, float, int]], one: tuple[int, float, floa
 
 
 class _Members:
-    """Who takes part in an operator, and what a rank did before."""
+    """Members of an operator, and the call before it of each rank."""
 
     def __init__(self, span: Span) -> None:
         self._span = span

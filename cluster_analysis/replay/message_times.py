@@ -1,4 +1,4 @@
-"""What messages take by themselves, and which sends wait for their receivers, told from both ends' times."""
+"""Transfer times of messages, and the sends that wait for their receivers, from the times of both ends."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Stage(Struct, frozen=True):
 class Entries(Struct, frozen=True):
     """Where local times lie by entry; `n_messages` are there in all.
 
-    By block, and last of what has none (B + 1,): its first `place` and `entry`, its `n_operators` and
+    By block, and last for members without one (B + 1,): its first `place` and `entry`, its `n_operators` and
     `n_members`, and whether its members come together. `own_at` are places of messages that last `own_us`.
     """
 
@@ -203,7 +203,7 @@ def ends_of(entries: Entries, local: FloatArray, moved: FloatArray, lead: FloatA
         came[stage.arrivals] = arrive
         until = np.add(arrive, lasts[stage.rows], out=end[stage.rows])
         for one in stage.meetings:
-            # What a message takes by itself, but not before it is there.
+            # Transfer time of a message, but not before it is there.
             come = _arrive(end, local, one) if one.arrival is None else came.take(one.arrival, axis=0)
             come += transfers[one.at]
             until[one.at] = np.maximum(until[one.at], come)

@@ -29,13 +29,13 @@ _CARRY_ROUNDS = 3
 #: Memory for the local times and ends of the scenarios that go through a pass together.
 _PASS_BYTES = 4 * 1024 * 1024
 _FLOAT_BYTES = 8
-#: What a graph works out once, and what of it hangs on the gaps.
+#: Values that a graph computes once, and those of them that depend on the gaps.
 _WHATEVER_THE_GAPS = ("cell_begin", "cell", "is_message", "_entries", "_transfers")
 _OF_GAPS = ("main_gaps_us", "_local", "waits_us")
 
 
 class Repair(Struct, frozen=True):
-    """What would be different: local times of some instances, transfers of some operators, each in µs."""
+    """Changes to a graph: local times of some instances, transfers of some operators, each in µs."""
 
     instances: IntArray = field(default_factory=lambda: np.empty(0, np.int32))
     gap_us: FloatArray = field(default_factory=lambda: np.empty(0))
@@ -91,7 +91,7 @@ class Graph(Struct, frozen=True, dict=True):
 
     @cached_property
     def main_gaps_us(self) -> FloatArray:
-        """What each rank does outside of operators of its main stream, by step (R, S).
+        """Time of each rank outside of operators of its main stream, by step (R, S).
 
         Where computing was told apart from calls, gaps of these are what others leave the last call later.
         """
@@ -186,7 +186,7 @@ class Graph(Struct, frozen=True, dict=True):
 
     @cached_property
     def waits_us(self) -> FloatArray:
-        """What `waiting_us` says of the job as it was; not to be changed."""
+        """`waiting_us` of the job as measured; not to be changed."""
         waits = self.waiting_us(Repair())
         waits.flags.writeable = False
         return waits

@@ -47,7 +47,7 @@ class RoleGaps:
         found[self._instances] = n
         return found
 
-    def laid_beside(
+    def excess_over_peers(
         self, suspects: IntArray, peers: IntArray
     ) -> tuple[FloatArray, IntArray] | tuple[None, None]:
         """How much longer each gap of the suspects is than their peers', and the instances.

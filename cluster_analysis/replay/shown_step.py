@@ -1,4 +1,4 @@
-"""The step that is shown as lanes, and what is told of it: lanes, critical path, who waits for whom."""
+"""The step that reports show: its lanes, its critical path, and who waits for whom."""
 
 from __future__ import annotations
 

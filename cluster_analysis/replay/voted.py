@@ -100,7 +100,7 @@ def _partners(
         mutual = step.instance_receiver[there] == here
         sources.append(slot_of[there[mutual]])
         targets.append(slot_of[here[mutual]])
-        # Who has waited for long has waited for something: short calls end together by chance.
+        # A long wait has a cause; short calls end together by chance.
         elapse = step.instance_elapse_us
         told.append(np.maximum(elapse[here[mutual]], elapse[there[mutual]]))
     source, target, weight = np.concatenate(sources), np.concatenate(targets), np.concatenate(told)
@@ -109,7 +109,7 @@ def _partners(
     pair, code = distinct(source.astype(np.int64) * n_slots + target)
     votes = np.bincount(code, weight, len(pair))
     one, other = pair // n_slots, pair % n_slots
-    # What steps say of either end.
+    # Votes of the steps for either end.
     of_source, of_target = (np.bincount(end, weight, n_slots) for end in (source, target))
     is_chosen = 2 * votes > np.maximum(of_source[one], of_target[other])
     sender = np.full(n_slots, -1)
@@ -131,7 +131,7 @@ def _paired(step: StepOperators, at: IntArray, slot: _Slots, sender: IntArray) -
     ):
         return step
     into, out = step.instance_sender.copy(), step.instance_receiver.copy()
-    # Whoever had one of these as a partner was paired by accident.
+    # Calls with one of these as a partner were paired by accident.
     out[into[target][into[target] >= 0]] = -1
     into[out[source][out[source] >= 0]] = -1
     into[target], out[source] = source, target

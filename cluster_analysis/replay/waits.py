@@ -1,4 +1,4 @@
-"""Who waits for whom in one step of the replay: at each moment, for whoever works at the end of the chain.
+"""Who waits for whom in one step of the replay: at each moment, for the rank at work at the chain's end.
 
 A rank that waits in an operator waits for whoever comes last to it. Where that rank waits itself at this
 moment, both wait for whom it waits for, and so on, up to a rank that works. That one is the cause: those
@@ -43,11 +43,11 @@ def _ahead(lanes: Lanes, span: Span) -> IntArray:
     ahead = np.full((n_ranks, n_cells), -1, np.int32)
     own_rank = graph.rank[begin : span.end]
     whom = np.where(last >= 0, own_rank[last], -1)
-    is_told = (last != np.arange(len(last))) & ~graph.is_side[begin : span.end]
+    is_known = (last != np.arange(len(last))) & ~graph.is_side[begin : span.end]
     cells = np.clip(np.ceil(bounds[:, 1:3] / lanes.cell_us - 0.5), 0, n_cells).astype(np.int64)
-    told = np.flatnonzero(is_told & (cells[:, 1] > cells[:, 0]))
-    first, n_each = own_rank[told] * np.int64(n_cells) + cells[told, 0], cells[told, 1] - cells[told, 0]
-    ahead.ravel()[ranges(first, n_each)] = np.repeat(whom[told], n_each)
+    known = np.flatnonzero(is_known & (cells[:, 1] > cells[:, 0]))
+    first, n_each = own_rank[known] * np.int64(n_cells) + cells[known, 0], cells[known, 1] - cells[known, 0]
+    ahead.ravel()[ranges(first, n_each)] = np.repeat(whom[known], n_each)
     return ahead
 
 

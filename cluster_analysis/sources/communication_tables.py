@@ -13,12 +13,12 @@ from cluster_analysis.tables import schema
 
 
 class CommunicationTables(Struct, frozen=True):
-    """Operators of one rank: COLLECTIVES, PACKETS; OPERATOR_SPANS of a text, TOLD_SUMS of its columns."""
+    """Operators of one rank: COLLECTIVES, PACKETS; OPERATOR_SPANS of a text, HOST_SUMS of its columns."""
 
     collectives: pa.Table
     packets: pa.Table
     spans: pa.Table = field(default_factory=partial(schema.empty, schema.OPERATOR_SPANS))
-    sums: pa.Table = field(default_factory=partial(schema.empty, schema.TOLD_SUMS))
+    sums: pa.Table = field(default_factory=partial(schema.empty, schema.HOST_SUMS))
 
 
 def without_packets(collectives: pa.Table | None) -> CommunicationTables | None:

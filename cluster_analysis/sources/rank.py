@@ -151,7 +151,7 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None, with_spans: boo
         metadata=metadata,
         figures=read_figures(reading, databases),
         spans=or_empty(communication.spans if communication else None, schema.OPERATOR_SPANS),
-        sums=or_empty(communication.sums if communication else None, schema.TOLD_SUMS),
+        sums=or_empty(communication.sums if communication else None, schema.HOST_SUMS),
     )
 
 

@@ -18,7 +18,7 @@ from cluster_run.problem import Problem
 class RankTables(Struct, frozen=True):
     """One rank, read: tables of `schema`, metadata, and what could not be read.
 
-    `figures` are tables of `schema.FIGURES` by name; one that is not there has no row. `sums` is TOLD_SUMS.
+    `figures` are tables of `schema.FIGURES` by name; one that is not there has no row. `sums` is HOST_SUMS.
     """
 
     rank: Rank
@@ -33,4 +33,4 @@ class RankTables(Struct, frozen=True):
     iterations: pa.Table = field(default_factory=partial(schema.empty, schema.ITERATIONS))
     figures: Mapping[str, pa.Table] = field(default_factory=dict)
     spans: pa.Table = field(default_factory=partial(schema.empty, schema.OPERATOR_SPANS))
-    sums: pa.Table = field(default_factory=partial(schema.empty, schema.TOLD_SUMS))
+    sums: pa.Table = field(default_factory=partial(schema.empty, schema.HOST_SUMS))

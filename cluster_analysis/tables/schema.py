@@ -82,7 +82,7 @@ USES = pa.schema(
 )
 
 #: What hosts that send columns sum themselves, because the columns do not hold it: a part of TOTALS.
-TOLD_SUMS = pa.schema(
+HOST_SUMS = pa.schema(
     [
         TOTALS.field(name)
         for name in ("rank", "step", "group", "transit_us", "wait_us", "synchronization_us", "idle_us")

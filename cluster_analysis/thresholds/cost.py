@@ -1,4 +1,4 @@
-"""What a suspect costs, and what of it is told: the numbers that decide, each with its reason."""
+"""Thresholds of costs and of their reporting, each with its reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ N_CHAINS = 5
 N_PEERS_NAMED = 2
 
 # Open questions.
-#: What a repair saves at most over what it saves at least, from which on nobody knows what it costs.
+#: Ratio of a repair's upper saving to its lower one from which on its cost is unknown.
 WIDE_INTERVAL = 1.5
-#: A step in which some rank was late by this share of what all communicate for longer may be that rank's.
+#: If a rank was late by this share of the extra communication of all, the step may be that rank's.
 LATE_SHARE = 0.1

@@ -12,7 +12,7 @@ from cluster_run.findings import CRITICAL_COST_SHARE, WARNING_COST_SHARE
 class Thresholds(Struct, frozen=True):
     """Defaults measured on real captures and on the benchmark; see docs/how-it-decides.md."""
 
-    #: What is listed must be as improbable as this in a healthy job: a rank over all ranks, a host by itself.
+    #: Largest p-value of a listed suspect in a healthy job: a rank over all ranks, a host by itself.
     listed_p_value: float = 0.01
     #: A host that would cost what leaves the question open need be no more improbable than this.
     doubted_p_value: float = 0.05
@@ -26,22 +26,22 @@ class Thresholds(Struct, frozen=True):
     device_effect: float = 0.02
     link_effect: float = LINK_EFFECT
     local_effect_share_of_step: float = WARNING_COST_SHARE
-    #: With fewer steps a deviation cannot be told from a bad moment: floors are widened.
+    #: With fewer steps a deviation may be a bad moment: floors are widened.
     min_steps_confident: int = FEWEST_PEERS
     #: With fewer steps than this nothing comes and goes, or grows.
     min_steps_intermittent: int = 5
-    #: What lasts so much longer than usual, and twice as long (contention adds less), was sent again or stood
-    #: still.
+    #: An operator that lasts so much longer than usual, and twice as long (contention adds less), was sent
+    #: again or stood still.
     retransmission_us: float = EVENT_US
     #: When one or two steps are all there is: idle time that is news in them, in multiples of the peers',
     #: and computing that is, whatever the gaps say.
     single_step_idle_factor: float = 3.0
     single_step_device_effect: float = 0.2
-    #: What is not confirmed in them, and costs this share of the step, leaves the question open.
+    #: Suspects not confirmed in them that cost this share of the step leave the question open.
     open_cost_share: float = CRITICAL_COST_SHARE
-    #: So probable an alarm may be in a healthy job, over all its ranks, for each share of the step that it
-    #: costs: one in 400 at 1 %, one in 40 at 10 %. Of what is idled now and then the cost says nothing: the
-    #: second one counts. A host that is as improbable as the third hides its ranks.
+    #: Largest probability of an alarm in a healthy job, over all its ranks, for each share of the step that
+    #: it costs: one in 400 at 1 %, one in 40 at 10 %. Intermittent idle time ignores the cost: the second
+    #: one counts. A host that is as improbable as the third hides its ranks.
     chance_per_cost: float = 0.25
     alarm_p_value: float = 1e-3
     costly_p_value: float = 5e-3

@@ -1,4 +1,4 @@
-"""Who sent what to whom, told from times: the numbers that decide, each with its reason."""
+"""Thresholds for pairing messages by their times, each with its reason."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ ENOUGH_GROUPS = 2
 MOST_NUMBERS_FACTOR = 1.15
 
 # Laid beside.
-#: What a call scores for ending about when its replicas do, for ending together with another one: 1.
+#: Score of a call for ending about when its replicas do. Ending together with another one scores 1.
 ALIKE_SHARE = 0.5
-#: What it costs to lay a call on a slot of another kind: more than any call can score.
+#: Cost of assigning a call to a slot of another kind: more than any call can score.
 OTHER_KIND = -10.0
 #: Score a call from which its group is taken to run the program.
 LEAST_SCORE = 0.6
@@ -30,14 +30,14 @@ EVIDENT_ODDS = 8.0
 #: Ends apart by more than so many times their usual scatter, and by more than this, µs, do not coincide.
 MOST_SIGMA = 5.0
 LEAST_TOLERANCE_US = 100.0
-#: A call that lasts so many times as long as ends scatter tells half of what a longer one does.
+#: A call that lasts so many times the scatter of ends has half the weight of a longer one.
 LONG_FACTOR = 5.0
 LEAST_TOLD_SHARE = 0.1
 #: Share of messages that hiccups may let seem to be received before they are sent.
 MOST_TOO_EARLY_SHARE = 0.05
 #: Ends tell a little more than begins, so that of two that tell the same the ends are believed.
 BEGUN_SHARE = 0.9
-#: What an end at the edge of the tolerance tells less than one in its middle.
+#: Weight that an end at the edge of the tolerance loses against one in its middle.
 EDGE_LOSS_SHARE = 0.9
 #: Widths of the windows in which differences of clocks may gather, µs.
 WIDTHS_US = (50.0, 200.0, 1000.0, 4000.0)
@@ -45,10 +45,10 @@ WIDTHS_US = (50.0, 200.0, 1000.0, 4000.0)
 # Program.
 #: A second partner that coincides less often than this share of the first one is an accident.
 LEAST_SECOND_SHARE = 0.5
-#: Two stages talk with each other if so much of what they do coincides, and this share of the most.
+#: Two stages communicate if so much of their calls coincides, and this share of the most.
 LEAST_STRENGTH = 0.15
 LEAST_SHARE = 0.25
-#: What a slot that is claimed twice costs more in the next round, as a share of the heaviest edge.
+#: Extra cost in the next round of a slot claimed twice, as a share of the heaviest edge.
 PRICE_STEP = 0.05
 
 # Hints.

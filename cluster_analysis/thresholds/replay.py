@@ -17,13 +17,13 @@ CALM_SHARE = 0.25
 SETTLED_US = 20.0
 
 # Message times.
-#: Of the sends between two ranks, so many percent are quick ones, whatever holds up the rest.
+#: This share of the sends between two ranks is quick, whatever holds up the rest, in percent.
 QUICK_SENDS_PERCENT = 25
 #: A send this many times as long as the quick ones was held up, by its receiver or by the network.
 LONG_SEND = 1.5
 #: Fewer held-up sends than this say nothing, and change nothing.
 MIN_LONG_SHARE = 0.02
-#: Of the messages between two ranks, these are surely not held up by third ones.
+#: This share of the messages between two ranks is surely not held up by third ones.
 QUICK_QUANTILE = 0.1
 #: A receive that takes the transfer, give or take this share, met its sender; so do this many, if sends wait.
 MEETING_SPREAD = 0.5

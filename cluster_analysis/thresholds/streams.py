@@ -27,7 +27,7 @@ QUEUE_US = 100.0
 #: Peers that it takes to tell a join from a coincidence, and the share of them that must show it.
 ENOUGH_PEERS = 4
 FEW_SHARE = 0.5
-#: Counted from where computing began, gaps of peers scatter by less than this share of what waiting does.
+#: Counted from the begin of computing, gaps of peers scatter by less than this share of waiting's scatter.
 WAIT_SCATTER = 0.5
 
 # Computing.
@@ -35,7 +35,7 @@ WAIT_SCATTER = 0.5
 #: this many µs.
 COVERED_SHARE = 0.01
 LEAST_COVERED_US = 200.0
-#: What is found to be covered may exceed what totals say by this share of it.
+#: Covered time may exceed the totals by this share of it.
 COVERED_TOLERANCE = 0.1
 #: Computing beside calls holds idle time, at most this share of it.
 MOST_IDLE_SHARE = 0.05

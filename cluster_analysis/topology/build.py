@@ -1,4 +1,4 @@
-"""Who sits where and talks to whom: from each rank's data and metadata to one picture of the job."""
+"""Topology of the job: places of ranks and their groups, from each rank's data and metadata."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def _unmapped(
             advice="collect_group",
         )
         for group, at in sorted((group, at) for at, group in enumerate(texts))
-        # What r1.x cannot tell is no loss of this run; reading the rank says it once.
+        # Data that r1.x never has is no loss of this run; reading the rank reports it once.
         if counts[at] and group and not group.startswith(OPERATOR_GROUP_PREFIX)
     )
 

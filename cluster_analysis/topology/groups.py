@@ -145,7 +145,7 @@ class _Clash(Struct, frozen=True):
 
 
 class _Seen(Struct):
-    """What the data says of one group."""
+    """Data on one group."""
 
     users: set[Rank] = field(default_factory=set)
     locals_of: dict[Rank, set[int]] = field(default_factory=dict)

@@ -7,8 +7,8 @@
    are as many names as ranks and no device number is there twice.
 4. Device numbers that start again: ranks fill one host after the other.
 
-A sign that puts one device on a host twice is wrong, and the next one is asked. Where none is left hosts are
-unknown: ranks are judged, and nothing is said of hosts.
+A sign that puts one device on a host twice is wrong, and the next one is asked. Without any sign, hosts are
+unknown: only ranks are judged.
 """
 
 from __future__ import annotations

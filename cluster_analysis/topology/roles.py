@@ -1,4 +1,4 @@
-"""What a communication group is for, and each rank's place in the job: stage, index in TP and DP.
+"""Role of each communication group, and each rank's place in the job: stage, index in TP and DP.
 
 From the group's name in the metadata; else from `distributed_args`; else from who talks to whom. The
 confidence says which: high, medium, low.
@@ -80,7 +80,7 @@ def assign_roles(
         for key, one in members.items()
     }
     if not is_named:
-        groups = {key: _doubted(group) for key, group in groups.items()}
+        groups = {key: _disputed(group) for key, group in groups.items()}
     rings |= {key for key, group in groups.items() if group.role == "cp"}
     messages = [row for row in uses if row["is_p2p"] and row["group"] not in rings]
     stages = _stages(groups, members, messages)
@@ -224,7 +224,7 @@ def _known(named: Mapping[str, GroupRole]) -> dict[str, GroupRole]:
     return {key: role for key, role in named.items() if role != "unknown"}
 
 
-def _doubted(group: Group) -> Group:
+def _disputed(group: Group) -> Group:
     """Return the group with at most medium confidence: its role is a guess."""
     confidence: Confidence = "low" if group.confidence == "low" else "medium"
     return Group(group.group, group.role, group.ranks, group.name, confidence)

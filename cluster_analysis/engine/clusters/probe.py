@@ -1,4 +1,4 @@
-"""What a worker is asked before work starts: does it see the run, and may it write where the output goes.
+"""Questions to a worker before work starts: does it see the run, and may it write where the output goes?
 
 It runs on the workers, so it needs the standard library only.
 """
@@ -21,7 +21,7 @@ _TOKEN_NAME = "token"  # noqa: S105  a file's name
 
 @dataclass(frozen=True)
 class FileMark:
-    """By what a file is known."""
+    """Identity of a file."""
 
     path: str
     size_bytes: int

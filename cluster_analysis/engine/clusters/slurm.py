@@ -30,7 +30,7 @@ from cluster_analysis.engine.clusters.reach import address_towards, slurm_node_a
 from cluster_analysis.engine.clusters.worker import NO_PAGES
 from cluster_analysis.engine.protocol import EngineError, Place
 
-#: Workers to ask for unless told otherwise.
+#: Default number of workers.
 DEFAULT_N_JOBS = 4
 #: A worker that says nothing for so long is given up. Dask looks once in this time, so that a hung worker
 #: costs up to twice as much: a minute, not Dask's ten.

@@ -1,7 +1,7 @@
 """Who waits for whom: the waiting that one suspect causes, directly and down the line.
 
 The job is replayed as it was and with the suspect repaired; a call's waiting is what it lasts beyond its
-transfer. What disappears was caused by the suspect: directly in operators of its own groups, indirectly
+transfer. The suspect caused the waiting that disappears: directly in operators of its own groups, indirectly
 in others, where somebody who had waited for it came late in turn. Those cause nothing by themselves
 and are never named, however long others waited for them.
 """

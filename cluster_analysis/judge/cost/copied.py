@@ -33,12 +33,12 @@ class Copied(Struct, frozen=True):
 
     @property
     def step_share(self) -> float:
-        """What is copied as a share of the steps of all ranks."""
+        """Copied waiting as a share of the steps of all ranks."""
         return float((self.lone_us + self.gaps_us).sum() / max(float(self.measured_us.sum()), 1.0))
 
     @property
     def holds_the_step(self) -> bool:
-        """Whether most of what some rank waits is for unknown ends, and much: the last rank ends the step."""
+        """Whether some rank mostly waits for unknown ends, and long: the last rank ends the step."""
         is_most = self.lone_us >= HALFWAY * (self.lone_us + self.gaps_us + self.followed_us)
         return bool((is_most & (self.lone_us > TOLERANCE_SHARE * self.measured_us)).any())
 

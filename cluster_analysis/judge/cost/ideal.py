@@ -1,7 +1,7 @@
 """The price of unevenness: the step that would be if every rank did what its peers do on average.
 
 After "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI'25): work is dealt anew
-as its mean over peers, and the job is replayed. What that saves is divided by what the findings cost.
+as its mean over peers, and the job is replayed. The saving is split into the costs of the findings.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ def beyond_peers(suspects: Sequence[Suspect]) -> list[Suspect]:
 
 
 def lost_parts(ideal: Ideal, findings: Sequence[Finding]) -> tuple[LostPart, ...]:
-    """Divide what the step loses by what each finding adds to the saving of those above it.
+    """Divide the loss of the step: each finding gets what it adds to the saving of those above it.
 
-    So the parts add up to what putting all of them right saves, however they hide each other, and what may
-    be lost at most is nobody's part. `other` is what none of them explains.
+    So the parts add up to the saving of repairing all of them, however they hide each other. Upper bounds
+    belong to no part. `other` is the loss that no finding explains.
     """
     lost_ms = max(0.0, (ideal.step_us - ideal.ideal_us) / 1e3)
     sums: dict[Part, float] = {}

@@ -22,9 +22,9 @@ from cluster_analysis.thresholds.common import FAR_SIGMAS, HALFWAY, TWICE
 from cluster_analysis.thresholds.cost import ENOUGH_TP_CP_PEERS, LEAST_WORK
 from cluster_run.kinds import Part
 
-#: What nothing is divided by: less than any time.
+#: Least divisor: shorter than any time.
 _LEAST_US = 1e-9
-#: What makes work uneven place by place.
+#: Kinds whose work is uneven from place to place.
 _OF_WORK: tuple[Part, ...] = ("samples", "experts")
 
 
@@ -97,7 +97,7 @@ def _taken(
 def _taken_beside(
     graph: Graph, instances: IntArray, taken: FloatArray, gap: FloatArray, *, is_head: bool
 ) -> FloatArray:
-    """What calls on a second stream are issued earlier by: their share of what the gap around them loses.
+    """How much earlier calls on a second stream are issued: their share of the loss of the gap around them.
 
     Args:
         graph: the job's operators.
@@ -117,9 +117,9 @@ def _taken_beside(
 
 
 def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatArray:
-    """What each rank of a suspect loses in each step (R, S); `level_us` is what it loses usually.
+    """Loss of each rank of a suspect in each step (R, S); `level_us` is its usual loss.
 
-    Who launches late is idle beside calls too. A host does so by chance more or less, before the first
+    A rank that launches late idles during calls too. A host does so by chance more or less, before the first
     operator as behind it. Its ranks wait for the latest of them, so that the usual does not tell what they
     lose together. Where all ranks pause, who launches late has nothing launched ahead that would hide it, and
     what one of its ranks loses so much more than its middle one as the host does in a usual step is a pause
@@ -148,11 +148,11 @@ def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatAr
         all_pause = _all_pause(view, peers)
         measured = np.clip(idle[own] - usual, 0.0, idle[own])
         level = np.maximum(level_us[own], median(measured, 1)[:, None])
-        middle, calm = float(median(measured.ravel())), ~all_pause
+        middle, quiet = float(median(measured.ravel())), ~all_pause
         real = real_part(
-            sigma((measured - middle)[:, calm].ravel()), sigma((idle[peers] - usual)[:, calm].ravel())
+            sigma((measured - middle)[:, quiet].ravel()), sigma((idle[peers] - usual)[:, quiet].ravel())
         )
-        measured = np.where(calm, np.maximum(middle + real * (measured - middle), 0.0), measured)
+        measured = np.where(quiet, np.maximum(middle + real * (measured - middle), 0.0), measured)
         of_host = np.broadcast_to(median(measured, 0), measured.shape)
         own_pause = measured - of_host > np.maximum(level, FAR_SIGMAS * sigma(idle[peers], 0))
         excess[own] = np.where(all_pause & own_pause, of_host, measured)
@@ -160,7 +160,7 @@ def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatAr
 
 
 def _followed_us(view: JobView, excess: FloatArray) -> FloatArray:
-    """What others (R, S) wait less inside their kernels once these lose nothing: as much, if they waited it.
+    """How much less others (R, S) wait inside kernels once these lose nothing: at most what they waited.
 
     Nothing tells the steps of that waiting. Ranks that hardly wait longer than these show what is usual: so
     long these will wait themselves.
@@ -212,7 +212,7 @@ def _weights(
             in_paused_steps = np.isin(graph.cell[instances], graph.cell[longest])
             weight[in_paused_steps] = np.isin(instances[in_paused_steps], longest)
             continue
-        lost, at = view.gaps.laid_beside(suspects, peers)
+        lost, at = view.gaps.excess_over_peers(suspects, peers)
         if lost is None or at is None:
             continue
         is_told = np.asarray(np.isfinite(lost).all(axis=2))
@@ -231,7 +231,7 @@ def _beside(
     view: JobView, graph: Graph, compared: tuple[IntArray, IntArray], instances: IntArray,
     in_main: tuple[FloatArray, FloatArray],
 ) -> FloatArray:  # fmt: skip
-    """What is lost (N,) before calls of a second stream alone: the main stream's gaps show nothing of it.
+    """Loss (N,) before calls of a second stream alone, which the main stream's gaps do not show.
 
     `in_main` is what these lose (N,), and what ranks lose beyond that (R, S): no more is lost elsewhere.
     """

@@ -1,4 +1,4 @@
-"""What uneven work makes longer, place by place: each micro-batch and each expert waits for the longest."""
+"""Time that uneven work adds, place by place: each micro-batch and each expert waits for the longest."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def real_part(values: FloatArray, chance: FloatArray) -> float:
 
 
 def profile_of(lost: FloatArray) -> FloatArray:
-    """What is lost at each place (places,), by (steps, suspects, places): as far as places really differ.
+    """Loss at each place (places,), from (steps, suspects, places): as far as places really differ.
 
     Between the mean over steps and the mean of all places as the scatter from step to step allows (empirical
     Bayes): with samples of unequal length the differences of places are chance.

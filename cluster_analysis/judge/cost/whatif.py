@@ -1,4 +1,4 @@
-"""What a job would save if one suspect, or several, behaved like their peers.
+"""Savings of a job if one suspect, or several, behaved like their peers.
 
 The steps are replayed without what the suspects lose; `placement` says where that sits. Where no replay is
 possible, a bound stands in: how far the rank's local time exceeds that of the next-latest rank it
@@ -31,7 +31,7 @@ _BATCH = 8
 
 
 class Saving(Struct, frozen=True):
-    """What repairing a suspect saves in the mean step, alone and with the ones before it. None: not known.
+    """Saving in the mean step from repairing a suspect, alone and with the ones before it. None: not known.
 
     `after_others_us` is what it adds once the costlier ones are repaired: more than alone where it hides
     behind one of them. For a fault these are the costlier faults: work that is uneven by design stays.
@@ -93,8 +93,8 @@ class WhatIf:
     def ideal(self, suspects: Sequence[Suspect], savings: Sequence[Saving]) -> Ideal | None:
         """Return the mean step if all ranks were as their peers, stages even, and the network healthy.
 
-        It is no longer than once the suspects are repaired. What the replay loses is taken off the measured
-        step, which is the one that all reports tell.
+        It is no longer than once the suspects are repaired. The loss in the replay is subtracted from
+        the measured step, which all reports show.
         """
         replay = self.replay
         if replay is None or replay.error_share > GOOD_ERROR:
@@ -159,7 +159,7 @@ class WhatIf:
         return [self._known[key][1] for key in keys]
 
     def _handed_on_us(self, suspects: Sequence[Suspect]) -> float:
-        """What is not saved, as the rank that is last then loses it: kernels take longer beside transfers."""
+        """Time that is not saved, as the then last rank loses it: kernels are slower during transfers."""
         lost, left = 0.0, self._beyond_us.copy()
         for one in suspects:
             at = np.isin(self._view.ranks, one.ranks)
@@ -172,7 +172,7 @@ class WhatIf:
     def _after_others(
         self, replay: Replay, suspects: Sequence[Suspect], alone: Sequence[float]
     ) -> list[float]:
-        """What each fault saves once all others are repaired: equal faults hide each other alike.
+        """Saving of each fault once all others are repaired: equal faults hide each other alike.
 
         Work that is uneven by design stays, and what it hides is no fault's cost.
         """

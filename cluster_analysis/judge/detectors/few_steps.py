@@ -1,4 +1,4 @@
-"""What one or two steps can show of a slow rank or host: whether it is slow all through, or for a moment."""
+"""Slow ranks and hosts in one or two steps: slow throughout the step, or for a moment."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A host that holds a whole stage idles or computes far longer: nobody does the same work elsewhere.
 
-It is held against all other hosts by what knows no stage. Whether it is the host or the stage cannot be told.
-That it happens, where, and what it costs can.
+It is compared with all other hosts by measures that do not depend on the stage. The finding reports where and
+how much, not whether the host or the stage is to blame.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     if set(view.hosts) <= set(shared):
         return
     for metric in case.metrics:
-        for way in case.ways(metric, of_all=True):
-            hosts = [one for one in host_suspects(case, way) if one.hosts[0] not in shared]
+        for comparison in case.comparisons(metric, of_all=True):
+            hosts = [one for one in host_suspects(case, comparison) if one.hosts[0] not in shared]
             yield from (_of_work(one) for one in hosts if _is_far(case, one))
 
 
@@ -44,7 +44,7 @@ def _is_far(case: Case, one: Suspect) -> bool:
 
 
 def _of_work(one: Suspect) -> Suspect:
-    """The suspect told as one of the work, which accuses nobody of computing longer: stages may be uneven."""
+    """Return the suspect as a workload finding: it blames no host for computing longer, as stages differ."""
     row, host, is_alarm = one.evidence[0], one.hosts[0], one.cause != "compute"
     kind: WorkloadKind = "stage_imbalance"
     if is_alarm:  # others may idle for no time at all

@@ -26,13 +26,13 @@ from cluster_run.findings import Evidence
 
 
 def as_pause(case: Case, metric: Metric, one: Suspect, rank: int, events: BoolArray) -> Suspect:
-    """The suspect told as a rank that pauses in steps of `events` (S,), where it does.
+    """Return the suspect as a rank that pauses in steps of `events` (S,), where it does.
 
     So if each lies in one gap. Late starts come from slow input too: only their rhythm makes them pauses.
     """
     every, lost_us = rhythm_of(events), case.deviation(metric).series[rank]
     is_head = metric.where == "head"
-    # Who is late in nearly all steps pauses in none.
+    # A rank that is late in nearly all steps does not pause.
     is_late = float((lost_us >= HALFWAY * lost_us[events].min()).mean()) > MOSTLY
     if is_late or not (every if is_head else case.view.in_one_gap(rank, events)):
         return one

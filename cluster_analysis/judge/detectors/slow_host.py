@@ -16,7 +16,7 @@ from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.few_steps import confirmed
 from cluster_analysis.judge.measures.deviation import deviation_of
 from cluster_analysis.judge.measures.metrics import Metric, late
-from cluster_analysis.judge.suspects import Suspect, surest
+from cluster_analysis.judge.suspects import Suspect, most_significant
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.stats import MEDIAN_SE, median, medians_by, others_median, sigma
@@ -28,8 +28,8 @@ from cluster_analysis.thresholds.limits import Thresholds
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give hosts that are slow in a local time, the worst first."""
     for metric in case.metrics:
-        hosts = [one for way in case.ways(metric) for one in host_suspects(case, way)]
-        yield from (confirmed(case.view, one, case.limits) for one in surest(hosts))
+        hosts = [one for comparison in case.comparisons(metric) for one in host_suspects(case, comparison)]
+        yield from (confirmed(case.view, one, case.limits) for one in most_significant(hosts))
 
 
 def host_suspects(case: Case, metric: Metric) -> list[Suspect]:
@@ -73,12 +73,12 @@ def _worst_host(view: JobView, metric: Metric, beside: FloatArray, limits: Thres
             n_peers[host] = len(peers), len(np.unique(view.host[peers]))
             by_chance = MEDIAN_SE * scatter / np.sqrt(len(own))
             if not metric.is_log:
-                usual_us = max(_calm_us(metric, peers), _calm_us(metric, others), 1e-9)
+                usual_us = max(_quiet_us(metric, peers), _quiet_us(metric, others), 1e-9)
                 # It differs between healthy hosts by a factor, not by a sum.
                 by_chance = max(by_chance, IDLE_SIGMA * level[host] / np.log1p(level[host] / usual_us))
             # One peer host is a host like this one: its own chance counts too.
             least[host] = max(metric.floor, by_chance * (1.0 + 1.0 / n_peers[host][1]) ** 0.5)
-    # What follows samples may differ by chance in a few steps: a host may hold a replica of its own.
+    # A host may hold a replica of its own: work that follows samples may differ by chance in a few steps.
     everybody = np.zeros(len(hosts), np.int32)
     judged = deviation_of(
         by_step, everybody, least, healthy=metric.healthy, is_beside=True, is_alone=metric.follows_work
@@ -98,8 +98,8 @@ def _worst_host(view: JobView, metric: Metric, beside: FloatArray, limits: Thres
     return replace(one, p_value=float(judged.tail[worst]))
 
 
-def _calm_us(metric: Metric, ranks: IntArray) -> float:
-    """What ranks idle in a calm step: all may pause in half of them (garbage collection, checkpoints)."""
+def _quiet_us(metric: Metric, ranks: IntArray) -> float:
+    """Idle time of ranks in a quiet step: all may pause in half of them (garbage collection, checkpoints)."""
     return float(np.quantile(np.nan_to_num(median(metric.values[ranks], 0)), 1.0 - MOSTLY))
 
 

@@ -1,7 +1,7 @@
-"""Which part of the network is broken, told from links, or from operators where no link was observed.
+"""Find the broken part of the network from links, or from operators where no link was observed.
 
-What lasts is a matter of bandwidth. A single operator that lasts many times as long as all others of its kind
-is an event: a lost packet makes an RDMA connection wait for its timer, seconds as configured by default.
+Lasting slowness is a matter of bandwidth. A single operator that lasts many times as long as all others
+of its kind is an event: after a lost packet an RDMA connection waits for its timer, by default for seconds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from cluster_run.findings import WARNING_COST_SHARE, Evidence, Link
 from cluster_run.ids import Rank
 from cluster_run.kinds import FaultKind
 
-#: What a part is called, and what is said of it: where links were observed, and where only operators were.
+#: Kind of a part, and its facts: with observed links, and with operators only.
 _SAID: Mapping[PartName, tuple[FaultKind, FindingFact, FindingFact]] = {
     "link": ("slow_link", "link_both_ways", "operators_between_two"),
     "group": ("slow_link", "operators_of_group", "operators_of_group"),
@@ -55,7 +55,7 @@ _SAID: Mapping[PartName, tuple[FaultKind, FindingFact, FindingFact]] = {
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
-    """Give the broken parts of the network: told from links, or where none was observed from operators."""
+    """Give the broken parts of the network, from links, or from operators where no link was observed."""
     view, seen = case.view, case.network
     if seen is None:
         return
@@ -131,14 +131,14 @@ def _suspect(case: Case, units: Units, part: Part, steps: tuple[int, ...] | None
         else dict.fromkeys(next(iter(ends))[0] if is_one_way else (part.ranks[0], part.ranks[-1]))
     )
     facts = []
-    # What the job's traffic cannot tell apart.
+    # The job's traffic cannot separate these.
     if part.may_be_of:
         facts = [fact("may_be_nic" if transport.upper() == "RDMA" else "may_be_port", ranks=part.may_be_of)]
     elif part.may_be_hosts:
         facts = [fact("may_be_uplink", others=tuple(case.view.hosts[host] for host in part.may_be_hosts))]
     elif part.name not in ("link", "group") and len(part.claimed) < FEWEST_PEERS:
         facts = [fact("only_two_links")]
-    # Of what was sent the receiver is a guess.
+    # The receiver of the data is a guess.
     separable = not facts and (case.links is not None or not case.evidence.sent.num_rows)
     if case.links is not None:
         said, metric = "link_one_way" if is_one_way else by_link, "link_time_ratio"

@@ -12,7 +12,7 @@ from cluster_analysis.judge.detectors.few_steps import confirmed
 from cluster_analysis.judge.detectors.pauses import as_pause
 from cluster_analysis.judge.measures.deviation import Deviation, chance_of_as_many, most_of_others
 from cluster_analysis.judge.measures.metrics import Metric, late
-from cluster_analysis.judge.suspects import Suspect, surest
+from cluster_analysis.judge.suspects import Suspect, most_significant
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import beyond_chance, group_medians, median, theil_sen
@@ -30,14 +30,18 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         # A host that may be slow hides no rank.
         sure = [one for one in found if one.is_slow_host and one.p_value <= case.limits.costly_p_value]
         others = out & case.ranks_of(sure)
-        ranks = [one for way in case.ways(metric) for one in rank_suspects(case, way, metric, out, others)]
+        ranks = [
+            one
+            for comparison in case.comparisons(metric)
+            for one in rank_suspects(case, comparison, metric, out, others)
+        ]
         # Any rank of the job is a peer in what all types of kernels have in common, and in being idle.
         has_peers = case.deviation(metric, out).n_peers >= case.limits.min_peers
         known = has_peers if metric.is_log else has_peers | ~_idle_far_longer(case, metric)
-        for way in case.ways(metric, of_all=True) if not known.all() else ():
+        for comparison in case.comparisons(metric, of_all=True) if not known.all() else ():
             by_time = replace(metric, of_all=True)
-            ranks += rank_suspects(case, way, by_time, out, others | known)
-        yield from (confirmed(case.view, one, case.limits) for one in surest(ranks))
+            ranks += rank_suspects(case, comparison, by_time, out, others | known)
+        yield from (confirmed(case.view, one, case.limits) for one in most_significant(ranks))
 
 
 def _idle_far_longer(case: Case, metric: Metric) -> BoolArray:
@@ -57,9 +61,9 @@ def rank_suspects(
 ) -> list[Suspect]:
     """Return ranks that are slow in one metric, none of `others` (R,); those `out` (R,) have slow hosts.
 
-    What lasts goes before what comes and goes, and that before a single event, which no counting tells from
-    an accident: computing has none, it is what kernels took, and idle time has many.
-    What kernels show is known for all steps together: in which of them it is lost `by_time` tells.
+    Persistent patterns go before intermittent ones, and these before a single event. No count separates one
+    from an accident. Computing time has no accidents, as kernels took it; idle time has many.
+    Kernels are known for all steps together: `by_time` says in which steps the time is lost.
     """
     view, limits = case.compared(metric), case.limits
     deviation, by_step = (case.deviation(one, out) for one in (metric, by_time))
@@ -170,7 +174,7 @@ def _seen_in(course: FloatArray, limits: Thresholds) -> BoolArray | None:
 
 
 def _course(level: float, deviation: Deviation, rank: int, peers: IntArray) -> FloatArray:
-    """What a rank loses in each step (S,): its `level`, and what it varies by, if that is more than peers do.
+    """Loss of a rank in each step (S,): its `level`, and its variation if that exceeds the peers'.
 
     Few steps vary much by chance: what varies more than nearly all `peers` (positions) do is its own.
     """

@@ -1,8 +1,8 @@
 """Hosts whose ranks idle far longer than usual now and then: all together, or now one and now another.
 
 A processor that is nearly too busy holds up each rank in some steps only. The middle of the host's ranks, and
-the middle of a rank's steps, show none of it; no rank pauses oftener than by chance. All together do. What
-its stage idles usually is left out, so that any rank of the job tells what is longer.
+the middle of a rank's steps, show none of it; no rank pauses oftener than by chance. All together do. The
+usual idle time of its stage is left out, so that any rank of the job is a reference.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cluster_run.findings import Evidence
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
-    """Give hosts several ranks of which idle far longer than usual, in more steps than by chance, all told.
+    """Give hosts where several ranks idle far longer than usual, in more steps than by chance.
 
     No one of them does most of it. Not hosts that are slow beyond doubt by the middle of their ranks.
     """
@@ -58,7 +58,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
             if not _are_several(series, events):
                 continue
             one = _suspect(case, metric, own, series, n_hosts=len(hosts) - 1)
-            # Looked for in two places: before a step's first operator, and behind it.
+            # Idle time is tested in two places: before a step's first operator, and after it.
             p_value = 2.0 * len(hosts) * _chance(series, events, others)
             is_costly = _mean_loss_us(one) >= limits.open_cost_share * view.mean_step_us
             if p_value <= (limits.doubted_p_value if is_costly else limits.listed_p_value):
@@ -106,7 +106,7 @@ def _suspect(case: Case, metric: Metric, own: IntArray, series: FloatArray, *, n
     return replace(
         one,
         pattern="intermittent",
-        confidence="low",  # its cost is told too low by up to half
+        confidence="low",  # its cost may be too low by up to half
         where="gaps",
         evidence=(evidence,),
         facts=(Fact(said.kind, more),),

@@ -57,7 +57,7 @@ def _long_part(kind: WorkloadKind, metric: str, time_us: FloatArray) -> Suspect:
 
 
 def _why_late(case: Case, late_us: float) -> tuple[Fact, Confidence]:
-    """What the time before the first operator went into, as far as files time it, and how sure that is."""
+    """Cause of the time before the first operator, as far as files time it, and the confidence in it."""
     loader_us = _of_typical_rank(case, "data_loader_us")
     copy_us = _of_typical_rank(case, "head_copy_us", "host")
     moved_us = _of_typical_rank(case, "head_copy_us", "device") or 0.0
@@ -81,7 +81,7 @@ def _why_idle(case: Case) -> list[Fact]:
 
 
 def _of_typical_rank(case: Case, metric: str, label: str = "") -> float | None:
-    """What the typical rank spent in something, a step; None where no file times it."""
+    """Time a step that the typical rank spent in something; None where no file times it."""
     spent = by_rank(case.evidence.counters, metric, label)
     return float(median(np.array(list(spent.values())))) / len(case.view.steps) if spent else None
 

@@ -55,7 +55,7 @@ _CARD: tuple[PartName, ...] = ("card", "card_tx", "card_rx")
 
 
 class Part(Struct, frozen=True):
-    """What may be broken: `claimed` units (positions) are slow then, those of `perhaps` may be.
+    """A part that may be broken: `claimed` units (positions) are slow then, those of `perhaps` may be.
 
     `explained` are the slow ones that nothing larger explains. This may as well be the card or the port of
     the ranks `may_be_of`, or the uplink of the hosts `may_be_hosts`, whose traffic is no other.
@@ -71,7 +71,7 @@ class Part(Struct, frozen=True):
     may_be_hosts: tuple[int, ...] = ()
 
     def worth(self, left: set[int], slow: frozenset[int]) -> float:
-        """What it explains of the slow units that are left."""
+        """The remaining slow units that it explains."""
         n_healthy = len(self.claimed - slow)
         if not self.claimed & left or (n_healthy and self.name in (*_PORT, *_NIC)):
             return -np.inf
@@ -134,11 +134,11 @@ def _parts(units: Units, slow: frozenset[int], host_of: Mapping[int, int]) -> It
         # Both directions of a link are one.
         yield Part("link" if len(ends) == 2 else "group", ends, (), same, together - same)
     hosts = {at: [host_of.get(rank, _UNKNOWN) for rank in units.members[at]] for at in known}
-    # What all have in common whose hosts are not known is no host.
+    # Ranks with unknown hosts have no host in common.
     remote = {at: frozenset(own) for at, own in hosts.items() if len(set(own)) > 1 and _UNKNOWN not in own}
     for rank in {rank for at in slow for rank in units.members[at]}:
         own, host = of_rank[rank], host_of.get(rank, _UNKNOWN)
-        # What a group sends to other hosts may leave by others of the rank's host.
+        # Other ranks of the host may send a group's data to other hosts.
         may = frozenset(at for at in own if units.is_group[at] and len(set(hosts[at])) > 1)
         perhaps = frozenset(at for at in may if hosts[at].count(host) > 1)
         for carrier in sorted({units.transport[at] for at in own}):

@@ -1,7 +1,7 @@
-"""What ranks compute outside of experts, where how many tokens an expert got makes no difference.
+"""Computing time outside of experts, which does not depend on the number of tokens an expert got.
 
-Tokens go to their experts in one all-to-all and come back in the next. What is computed between the two
-follows the experts' load; everything else of a step is the same work on all ranks of a role.
+Tokens go to their experts in one all-to-all and come back in the next. Computing between the two
+follows the experts' load. The rest of a step is the same work on all ranks of a role.
 """
 
 from __future__ import annotations

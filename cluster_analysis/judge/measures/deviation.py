@@ -63,7 +63,7 @@ class Deviation(Struct, frozen=True):
 def beside_peers(values: FloatArray, view: JobView, apart: IntArray | None = None) -> FloatArray:
     """How far values (R, S), logarithms or µs, lie above the middle of their role.
 
-    With `apart` (R,) also without what their replicas' data explain: units that are told by others only.
+    With `apart` (R,) also without what their replicas' data explain: units that only others are judged by.
     """
     raw = values - group_medians(values, view.role)
     return raw if apart is None or (view.replica < 0).any() else raw - _data_effect(raw, view.replica, apart)
@@ -148,9 +148,9 @@ def _data_effect(raw: FloatArray, replica: IntArray, apart: IntArray) -> FloatAr
 
 
 def _regression(raw: FloatArray, effect: FloatArray) -> float:
-    """How far ranks follow their replica, between 0 and 1: the slope of what varies from step to step.
+    """How far ranks follow their replica, between 0 and 1: the slope of the variation from step to step.
 
-    What lasts is left out, as silicon lasts too.
+    Lasting differences are left out, as slow devices last too.
     """
     if raw.shape[1] >= FEWEST_PEERS:
         raw, effect = raw - median(raw, 1)[:, None], effect - median(effect, 1)[:, None]

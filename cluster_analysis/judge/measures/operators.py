@@ -30,8 +30,8 @@ from cluster_run.ids import HostId, Rank
 def observe_operators(graph: Graph, host_of: Mapping[Rank, HostId], limits: Thresholds) -> Observations:
     """Turn the operators (O,) of a graph into observations of groups and of pairs of ranks that send.
 
-    A class shares type, half-octave of size, number of ranks, and whether data leave a host. Of a message
-    whose other end is not known all may be waiting: it compares nothing.
+    A class shares type, half-octave of size, number of ranks, and whether data leave a host. A message
+    whose other end is unknown may be all waiting, so it is compared with nothing.
     """
     n, n_groups, n_ranks = len(graph.rank), len(graph.groups), len(graph.ranks)
     ends = np.full((len(graph.transfer_us), 2), -1)

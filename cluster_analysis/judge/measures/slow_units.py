@@ -22,7 +22,7 @@ from cluster_analysis.thresholds.network import HEALTHY_QUANTILE, SMALL_BYTES
 
 
 class Observations(Struct, frozen=True):
-    """What was seen of units: entries of links, or operators of teams; one entry each (N,).
+    """Observations of units: entries of links, or operators of teams; one entry each (N,).
 
     `unit` is whose it is, `kind` and `group` what was observed, in the step at a position. `excess` is
     ln(time per byte) beyond the like of it, NaN where it compares nothing.
@@ -50,7 +50,7 @@ class Observations(Struct, frozen=True):
         return np.asarray(are_own & (True if kind is None else (np.array(self.kinds) == kind)[self.kind]))
 
     def are_events(self, limits: Thresholds) -> BoolArray:
-        """Which last longer than contention makes of what is usual, and by so much: an event."""
+        """Which observations are events: longer than contention makes a usual one, and by a least time."""
         usual_us = self.time_us * np.exp(-self.excess)
         is_long = self.time_us - usual_us > limits.retransmission_us
         return np.asarray(is_long & (self.excess > np.log(TWICE)))
@@ -79,8 +79,8 @@ def beyond_class(
 ) -> FloatArray:
     """Return ln(time per byte) minus that of the class's middle healthy unit (N,).
 
-    A slow uplink makes up to half of all links slow, so that their median would be no reference. What lies
-    within the least effect of the 30 % quantile is healthy, and the middle of that is the reference.
+    A slow uplink makes up to half of all links slow, so that their median would be no reference. Units
+    within the least effect of the 30 % quantile are healthy, and their median is the reference.
 
     A single one compares nothing: NaN.
 
@@ -101,7 +101,7 @@ def beyond_class(
 
 
 def judged(seen: Observations, limits: Thresholds) -> Units:
-    """Find the slow units, those that are slower by the effect in the middle, and by what chance each is.
+    """Find the slow units, whose median is slower by the effect, and the p-value of each.
 
     Small messages are all latency, and say nothing. Contention slows some transfers of any link for a moment:
     chance is how probable so many slow ones are on a healthy unit, some of whose are, as often as those of
@@ -135,7 +135,7 @@ def judged_by_step(seen: Observations, usual: Units, limits: Thresholds) -> Iter
     Args:
         seen: what was observed; events are no congestion.
         usual: the units as they are over all steps.
-        limits: the least effect, and by what chance a step is news.
+        limits: the least effect, and the p-value from which a step counts.
     """
     known = np.isfinite(seen.excess) & (seen.size_bytes >= SMALL_BYTES) & ~seen.are_events(limits)
     at = np.flatnonzero(known & (np.isfinite(usual.level) & ~usual.slow)[seen.unit])
@@ -165,7 +165,7 @@ def judged_by_step(seen: Observations, usual: Units, limits: Thresholds) -> Iter
 def _more_than_by_chance(
     beyond: FloatArray, group: IntArray, across: IntArray, limits: Thresholds
 ) -> FloatArray:
-    """How often others are as slow (N,), of what is slow in groups where more is so than by chance; else 1.
+    """How often others are as slow (N,), in groups with more slow units than by chance; else 1.
 
     Slow is what is half as slow as the slowest of its group: that makes who waits for it slower, too. Others
     share neither the group with it nor, `across` groups, what is slow in this one.

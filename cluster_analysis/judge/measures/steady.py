@@ -1,4 +1,4 @@
-"""What kernels say of a device whose computing follows samples or the load of experts.
+"""Judge a device by its kernels where its computing follows samples or the load of experts.
 
 Some types of kernels do the same work on all ranks of a role, whatever the samples are: optimizers, norms of
 weights. Which ones is learned from the job: their times scatter least. A factor that they show on one rank
@@ -40,11 +40,11 @@ class Kernels(Struct, frozen=True):
 
     @property
     def total_us(self) -> FloatArray:
-        """What each type takes on all ranks together (T,)."""
+        """Time of each type on all ranks together (T,)."""
         return np.asarray(self.spent_us.sum(axis=0))
 
     def of_device(self, view: JobView) -> FloatArray | None:
-        """Return how much longer each rank computes by what its kernels say of the device (R,).
+        """Return how much longer each rank computes because of its device, judged by its kernels (R,).
 
         As logarithms; None where all types scatter in ways of their own, NaN for ranks without any.
         """
@@ -54,8 +54,8 @@ class Kernels(Struct, frozen=True):
     def lost_us(self, view: JobView, of_device: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return what each rank loses a step by its device, and by kernels that are slower than that (R,).
 
-        A device that is slow is as slow in all kernels. What some show beyond that lies beside transfers,
-        which slow them: those of whoever comes last, as nothing moves beside the kernels of the others.
+        A device that is slow is as slow in all kernels. Some are slower still because transfers run
+        at the same time: those of the last rank, as nothing moves during the kernels of the others.
         """
         # Longer samples make most types slower than the device too, and are nobody's to hand on.
         follows = sigma(self.longer, 0) > STEADY_SIGMA
@@ -125,7 +125,7 @@ class Kernels(Struct, frozen=True):
 
 
 def _least(longer: FloatArray, scatter: FloatArray) -> FloatArray:
-    """What all types (R, T) may take longer by on each rank (R,), for all that scatter (T,) says."""
+    """How much longer all types (R, T) may take on each rank (R,), given their scatter (T,)."""
     return np.asarray(np.fmin.reduce(longer + CLEAR_SIGMAS * scatter, axis=1, initial=np.inf))
 
 

@@ -1,4 +1,4 @@
-"""What operators would last if links were healthy, several together: links beside each other hide each other.
+"""Times of operators if several links were healthy at once: concurrent links hide each other.
 
 An operator lasts as long as its slowest link. Where it uses one transport after the other, inside the hosts
 and between them, it lasts as long as the slowest links of each together: so it does if it is nearer to that.
@@ -60,7 +60,7 @@ class Transfers(Struct, frozen=True):
         now_left = left[self.unit, self.step]
         cells = left_of_cells(self.share, self.share * now_left, self.part, self.cell_of_part)
         n_kinds = int(max(self.kind.max(initial=-1), self.operator_kind.max(initial=-1))) + 1
-        # Of a kind whose links took no measured time nothing is known: it stays as it is.
+        # A kind without measured link times is unknown: it stays as it is.
         own, is_hit = np.full((n_kinds, self.n_steps), np.nan), np.zeros((n_kinds, self.n_steps), bool)
         hit = np.flatnonzero(now_left < 1.0)
         own[self.kind[hit], self.step[hit]] = cells[self.cell[hit]]
@@ -78,7 +78,7 @@ class Transfers(Struct, frozen=True):
 def left_of_cells(
     before: FloatArray, after: FloatArray, part: IntArray, cell_of_part: IntArray
 ) -> FloatArray:
-    """Return what is left of the time of operators of each cell (C,). What no link explains of it stays.
+    """Return the remaining time of operators of each cell (C,). Time that no link explains stays.
 
     Args:
         before: the time of each link, as a share of the operator's.

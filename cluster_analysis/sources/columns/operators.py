@@ -143,7 +143,7 @@ def _ranks(counts: Sequence[tuple[int, int]]) -> pa.Array:
 
 
 class _Sums:
-    """TOLD_SUMS of a file: it has them by step and group, in the order of their first rows."""
+    """HOST_SUMS of a file: it has them by step and group, in the order of their first rows."""
 
     def __init__(self, file: Columns, levels: Levels, groups: _IntArray, known: list[str | None]) -> None:
         given = [file.floats(f"sum.{name}") for name in _TIMES]
@@ -162,7 +162,7 @@ class _Sums:
 
 def _sums(given: Sequence[tuple[int, _Sums]]) -> pa.Table:
     if not given:
-        return schema.empty(schema.TOLD_SUMS)
+        return schema.empty(schema.HOST_SUMS)
     sums = [one for _, one in given]
     figures = zip(*(one.figures for one in sums), strict=True)
     arrays = [
@@ -171,7 +171,7 @@ def _sums(given: Sequence[tuple[int, _Sums]]) -> pa.Table:
         shared_texts([one.groups for one in sums]),
         *(_figures(np.concatenate(values)) for values in figures),
     ]
-    return pa.Table.from_arrays(arrays, schema=schema.TOLD_SUMS)
+    return pa.Table.from_arrays(arrays, schema=schema.HOST_SUMS)
 
 
 class _Spans:

@@ -24,10 +24,10 @@ from cluster_analysis.thresholds.messages import (
 )
 from cluster_analysis.trace.alignment import connected
 from cluster_analysis.trace.calls import Calls
+from cluster_analysis.trace.pairing.assignment import assign_to_slots
 from cluster_analysis.trace.pairing.borrowed import borrow_from_peers
 from cluster_analysis.trace.pairing.coincidences import explained, sample_of, some_groups, votes_of
 from cluster_analysis.trace.pairing.hints import completed, hinted, hints
-from cluster_analysis.trace.pairing.laid_beside import laid_beside
 from cluster_analysis.trace.pairing.peers import Stated, allowed_stages
 from cluster_analysis.trace.pairing.program import NO_EDGES, Edges, edges_of
 from cluster_analysis.trace.pairing.slots import Family, alone, families, without
@@ -95,7 +95,7 @@ def _joined(calls: Calls, program: Program, other: Family, offset_us: FloatArray
     partner = np.full(len(family.stage), -1, np.int64)
     for one, two in (program.edges, program.edges[::-1]):
         partner[two] = one
-    laid = laid_beside(
+    laid = assign_to_slots(
         family, partner, median(ended, 0), row, other.kind, calls.end_us[row] + offset_us[calls.rank[row]],
         other.stage, TOGETHER_US,
     )  # fmt: skip

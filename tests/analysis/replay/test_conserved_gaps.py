@@ -90,7 +90,7 @@ def test_one_step_without_all_calls_leaves_it_known_where_a_host_is_slow() -> No
     lost = np.flatnonzero((view.graph.rank == own[0]) & ~is_side)[5]
     is_side[lost] = True  # the main stream lacks it, as if its record were lost
     lossy = RoleGaps(view.ranks, replace(view.graph, is_side=is_side))
-    (complete, _), (lost, _) = view.gaps.laid_beside(own, peers), lossy.laid_beside(own, peers)
+    (complete, _), (lost, _) = view.gaps.excess_over_peers(own, peers), lossy.excess_over_peers(own, peers)
     assert complete is not None
     assert lost is not None
     assert np.nansum(lost) == pytest.approx(np.nansum(complete), rel=0.05)

@@ -58,7 +58,7 @@ def assert_same(raw: RankTables, reduced: RankTables) -> None:
 
 def missing_times(tables: RankTables) -> list[str]:
     """The times of which these have sums alone."""
-    return schema.TOLD_SUMS.names[3:] if tables.sums.num_rows else []
+    return schema.HOST_SUMS.names[3:] if tables.sums.num_rows else []
 
 
 def dictionaries(table: pa.Table) -> list[object]:

@@ -1,8 +1,8 @@
-"""Groups whose numbers do not say which slot a call is in: their calls laid beside the program of the others.
+"""Assign calls to slots of the program where their numbers do not say which slot they are in.
 
 A profiler that numbers only what it records leaves no hole where a record is lost. Calls keep their order,
-though, end when their replicas' do, give or take, and together with a call of the stage that their slot talks
-with.
+though. They end about when their replicas do, and together with a call of the stage that their slot
+communicates with.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cluster_analysis.trace.pairing.slots import Family
 _ROUNDS = 2
 
 
-def laid_beside(
+def assign_to_slots(
     family: Family,
     partner: IntArray,
     usual_us: FloatArray,
