@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from cluster_act.values import Case
+from cluster_fleet.identity import Known
+from cluster_fleet.judging.probes import device_number
 from cluster_fleet.remember import record_of
 from cluster_fleet.status import Story, sentence, status_of
 from cluster_fleet.store import Fleet
 
-_DEVICE = re.compile(r"device (\d+) of ")
 #: Findings that a device or host is to blame for; others are a matter of the job.
 _OF_UNITS = frozenset({"slow_rank", "slow_host", "slow_nic"})
 
 
 def cases_of_fleet(fleet: Fleet) -> list[Case]:
-    """Return the devices and hosts that are slow over many runs, the costliest first; each once."""
-    found = {story.key: _case(story) for story in reversed(status_of(fleet).stories) if story.is_slow}
+    """Return the devices and hosts that are slow over many runs, the costliest first; each once.
+
+    Those that a probe cleared are among them, so that the plan says why nothing is done.
+    """
+    units = [one.known for one in fleet.units().values()]
+    found = {
+        story.key: _case(story, units)
+        for story in reversed(status_of(fleet).stories)
+        if story.is_slow or story.is_cleared
+    }
     return list(reversed(found.values()))
 
 
@@ -34,23 +43,28 @@ def cases_of_run(run: Path, fleet: Fleet | None) -> list[Case]:
             unit = known[key]
             host = known.get(unit.host_key, unit)
             one = Case(
-                key, unit.name, host.name, device_of_reason(unit.name), finding.kind,
+                key, unit.name, host.name, device_number(unit.name), finding.kind,
                 f"{unit.name}: {finding.finding} of run {record.name}",
                 f"{100 * finding.share:.1f} % of each step of that job", is_confirmed=False,
+                devices=devices_of(key, record.units),
             )  # fmt: skip
             found.setdefault(key, confirmed.get(key, one))
     return list(found.values())
 
 
-def _case(story: Story) -> Case:
+def _case(story: Story, units: Iterable[Known]) -> Case:
     cost = f"{story.hours_lost:.1f} device-hours so far" if story.hours_lost else "no finding has a cost yet"
     return Case(
-        story.key, story.name, story.host, device_of_reason(story.name), story.metric, sentence(story, "en"),
-        cost, is_confirmed=True,
+        story.key, story.name, story.host, device_number(story.name), story.metric, sentence(story, "en"),
+        cost, is_confirmed=True, devices=devices_of(story.key, units),
     )  # fmt: skip
 
 
-def device_of_reason(name: str) -> int | None:
-    """Return the number of a device whose name, or a sentence of it, begins with it; None for a host."""
-    found = _DEVICE.match(name)
-    return int(found[1]) if found else None
+def devices_of(key: str, units: Iterable[Known]) -> tuple[int, ...]:
+    """Return the numbers that the driver has for a device, or for all devices of a host that are known.
+
+    Where it told none they are those of the rank table.
+    """
+    own = (one for one in units if key in (one.key, one.host_key))
+    numbers = (device_number(one.name) if one.physical is None else one.physical for one in own)
+    return tuple(sorted({one for one in numbers if one is not None}))

@@ -16,6 +16,7 @@ from cluster_run.files import write_text_whole
 from cluster_run.standard_streams import write_result
 
 if TYPE_CHECKING:
+    from cluster_fleet.identity import Known
     from cluster_fleet.store import Fleet
 
 _PROGRAM = "cluster-act"
@@ -141,8 +142,9 @@ def _undo(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
         write_result("".join(f"{_line(one)}\n" for one in standing) + "nothing was undone: --apply does it\n")
         return ExitCode.FINDINGS
     way.check()
+    units = [one.known for one in fleet.units().values()]
     for one in standing:
-        case = _case_of(one)
+        case = _case_of(one, units)
         try:
             said = way.undo(case)
         except RefusedError as error:
@@ -155,13 +157,14 @@ def _undo(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
     return ExitCode.INCOMPLETE if n_failed else ExitCode.DONE
 
 
-def _case_of(action: dict[str, Any]) -> Case:
-    from cluster_act.cases import device_of_reason  # noqa: PLC0415
+def _case_of(action: dict[str, Any], units: list[Known]) -> Case:
+    from cluster_act.cases import devices_of  # noqa: PLC0415
+    from cluster_fleet.judging.probes import device_number  # noqa: PLC0415
 
     reason = str(action["reason"])
     return Case(
-        action["unit"], reason.partition(":")[0], action["node"], device_of_reason(reason), "", reason, "",
-        is_confirmed=True,
+        action["unit"], reason.partition(":")[0], action["node"], device_number(reason), "", reason, "",
+        is_confirmed=True, devices=devices_of(action["unit"], units),
     )  # fmt: skip
 
 
@@ -180,9 +183,9 @@ def _line(action: dict[str, Any]) -> str:
 
 
 def _probe(arguments: argparse.Namespace) -> ExitCode:
-    from cluster_act.plan import CLEARED, CONFIRMED, OPEN, PROBE  # noqa: PLC0415
     from cluster_act.probe import place, probed, timed_by  # noqa: PLC0415
     from cluster_fleet.cli import open_fleet  # noqa: PLC0415 - an extra
+    from cluster_fleet.judging.probes import CLEARED, CONFIRMED, OPEN, PROBE  # noqa: PLC0415
 
     if not arguments.probe_command:
         raise UsageError("no work is named", "give --probe-command, which prints a time last")

@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cluster_act.values import Case, Planned
+from cluster_fleet.judging.probes import CLEARED, CONFIRMED, probes_of
 
 DAY_S = 86400.0
 #: States of an action that stands: `intended` may have been done before we were killed.
 STANDING = ("intended", "done")
-#: What a probe found counts for as many days; then jobs have shown more.
-PROBE, CONFIRMED, CLEARED, OPEN = "probe", "slow", "not slow", "open"
-PROBE_COUNTS_S = 7 * DAY_S
 _NODE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _HASHED = re.compile(r"host-[0-9a-f]{8}")
 
@@ -37,11 +35,7 @@ def planned(
         (one["way"], one["node"], one["unit"]) for one in past if is_standing(one) and one["state"] == "done"
     }
     spent = {one["node"] for one in past if now_s - one["at_s"] < DAY_S and one["state"] in STANDING}
-    probed = {
-        one["unit"]: one["state"]
-        for one in past
-        if one["way"] == PROBE and now_s - one["at_s"] < PROBE_COUNTS_S
-    }
+    probed = {place: one.found for place, one in probes_of(past, now_s).items()}
     found = []
     for case in cases:
         of_probe = probed.get(f"{case.node}:{case.device}")

@@ -13,6 +13,8 @@ from cluster_run.errors import ClusterError
 class Case:
     """A device or host that costs time, on a node. `device` is its number on the node, None for the host.
 
+    `devices` are the numbers that the driver has for it, or for all devices of the host that are known.
+
     `evidence` and `cost` are sentences. `is_confirmed`: by several runs, or by a probe; else by one run.
     """
 
@@ -24,6 +26,7 @@ class Case:
     evidence: str
     cost: str
     is_confirmed: bool
+    devices: tuple[int, ...] = ()
 
     @property
     def token(self) -> str:

@@ -19,12 +19,14 @@ class Known:
     """A device or a host as the fleet knows it.
 
     `key` stays the same as long as the thing does; `place` is where it sits, which what replaces it shares.
+    `physical` is the number that its driver has for a device; None where nothing tells.
     """
 
     key: str
     name: str
     place: str
     host_key: str = ""
+    physical: int | None = None
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Places:
             key = f"vdie:{chip.vdie.replace(' ', '').upper()}"
         elif _says(chip.serial):
             key = f"serial:{chip.serial}/{chip.chip}"
-        return Known(key, f"device {number} of {of_host.name}", place, of_host.key)
+        return Known(key, f"device {number} of {of_host.name}", place, of_host.key, chip.physical)
 
 
 def places_of(run: Path, *, show_addresses: bool = False) -> Places:

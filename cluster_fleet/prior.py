@@ -12,12 +12,14 @@ import pyarrow as pa
 from cluster_fleet.cli import open_fleet
 from cluster_fleet.identity import places_of
 from cluster_fleet.judging.judge import EFFECTS
+from cluster_fleet.judging.probes import CLEARED, CONFIRMED
 from cluster_fleet.remember import fingerprint, units_of
 from cluster_fleet.status import Story, status_of
 
 #: A device that was healthy turns slow in one of so many jobs; one that was slow is repaired, unseen, in one
 #: of twenty; one that is slow now and then, in one of four.
 _TURNS_SLOW, _STAYS_SLOW, _NOW_AND_THEN = 0.001, 0.95, 0.25
+_PROBED = {CONFIRMED: _STAYS_SLOW, CLEARED: _TURNS_SLOW}
 #: Both ends of an interval that holds the truth in 95 % are as many standard errors apart.
 _WIDTH = 2 * 1.96
 
@@ -78,7 +80,11 @@ def before(
 
 def probably_slow(story: Story) -> float | None:
     """Return how probably a unit computes slowly in its next job; None where the fleet cannot tell."""
-    if story.metric != "compute" or story.state == "unknown":
+    if story.metric != "compute":
+        return None
+    if story.probe in _PROBED:
+        return _PROBED[story.probe]
+    if story.state == "unknown":
         return None
     if story.state == "intermittent":
         return _NOW_AND_THEN

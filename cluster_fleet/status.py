@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,6 +13,7 @@ import numpy as np
 from cluster_analysis.sentences.findings import story as told_story
 from cluster_analysis.sentences.phrase import Language
 from cluster_fleet.judging.judge import Judged, State, effect_of, judge
+from cluster_fleet.judging.probes import CLEARED, CONFIRMED, Probe, place_of, probes_of
 from cluster_fleet.records import History, RunLine, Unit
 from cluster_fleet.store import Fleet
 from cluster_run.facts import Fact, FleetFact, fact
@@ -27,7 +29,7 @@ class Story:
     `low` and `high` hold it in 95 %. `since_s` is when the present state began, `n_runs` the runs since then,
     `n_episodes` how often it was slow, `hours_lost` device-hours that findings that name it have cost.
     `n_named` of its runs in the last 30 days named it. `counters` of a slow link count more than nine
-    in ten do. `is_born_slow`: from its first run on.
+    in ten do. `is_born_slow`: from its first run on. `probe` is what a probe found that still counts.
     """
 
     key: str
@@ -48,10 +50,20 @@ class Story:
     hours_lost: float
     n_named: int
     counters: tuple[str, ...] = ()
+    probe: str = ""
 
     @property
     def is_slow(self) -> bool:
-        """Whether somebody should act."""
+        """Whether somebody should act: by a probe, else by its jobs."""
+        return self.probe == CONFIRMED or (self._is_slow_in_jobs and self.probe != CLEARED)
+
+    @property
+    def is_cleared(self) -> bool:
+        """Whether its jobs say that it is slow, and a probe does not."""
+        return self._is_slow_in_jobs and self.probe == CLEARED
+
+    @property
+    def _is_slow_in_jobs(self) -> bool:
         return self.state in ("slow", "intermittent")
 
 
@@ -80,6 +92,7 @@ def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None, withou
     """
     units, runs, metrics = fleet.units(), fleet.runs(), fleet.metrics()
     costs = _costs(fleet, runs, units)
+    probes = probes_of(fleet.actions(), time.time())
     clock = _means(fleet, "clock") if "clock" in metrics else {}
     counted = {
         one.partition(":")[2]: _most_of(_means(fleet, one)) for one in metrics if one.startswith("counter:")
@@ -107,10 +120,15 @@ def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None, withou
                 if state == "unknown" and judged is devices:
                     unknown.add(number)
                 is_told = state not in ("healthy", "unknown")
+                if metric == "compute" and probes:
+                    is_told |= _found(probes, units, number) == CONFIRMED and judged.course.n_runs[at] > 0
                 if wanted is not None:
                     is_told = wanted(units[number]) and judged.course.n_runs[at] > 0
                 if is_told:
-                    story = _story(judged, at, units, number, history, costs, clock)
+                    story = replace(
+                        _story(judged, at, units, number, history, costs, clock),
+                        probe=_found(probes, units, number),
+                    )
                     if metric.startswith("link:"):
                         own = tuple(name for name, most in counted.items() if number in most)
                         story = replace(story, counters=own)
@@ -136,6 +154,13 @@ def named(wanted: str) -> Callable[[Unit], bool]:
     return lambda unit: (
         wanted in (unit.known.key, unit.known.name) or unit.known.name.endswith(f" of {wanted}")
     )
+
+
+def _found(probes: Mapping[str, Probe], units: Mapping[int, Unit], number: int) -> str:
+    unit = units[number]
+    host = units.get(unit.host, unit)
+    probe = probes.get(place_of(host.known.name, unit.known.name))
+    return "" if probe is None else probe.found
 
 
 def _order(story: Story) -> tuple[float, ...]:
@@ -218,6 +243,7 @@ def story_fact(story: Story) -> Fact:
         n_runs=story.n_all if story.state == "intermittent" else story.n_runs, since=day(story.since_s),
         is_born=story.is_born_slow, n_episodes=max(story.n_episodes, 1), by_clock=story.by_clock,
         n_named=story.n_named, counters=story.counters,
+        is_confirmed=story.probe == CONFIRMED, is_cleared=story.probe == CLEARED,
     )  # fmt: skip
 
 

@@ -110,6 +110,7 @@ class Fleet:
                     "host": known.get(one.host_key),
                     "first_s": run.captured_s,
                     "last_s": run.captured_s,
+                    "physical": one.physical,
                 }
                 for one in group
                 if one.key not in known
@@ -120,7 +121,7 @@ class Fleet:
         # What was there before may have moved, or been renamed; only the newest run says where it is.
         moved = [
             {"b_number": known[one.key], "b_name": one.name, "b_place": one.place,
-             "b_host": known.get(one.host_key), "b_last_s": run.captured_s}
+             "b_host": known.get(one.host_key), "b_last_s": run.captured_s, "b_physical": one.physical}
             for one in run.units
         ]  # fmt: skip
         if moved:
@@ -130,6 +131,7 @@ class Fleet:
                 .values(
                     name=sa.bindparam("b_name"), place=sa.bindparam("b_place"),
                     host=sa.bindparam("b_host"), last_s=sa.bindparam("b_last_s"),
+                    physical=sa.bindparam("b_physical"),
                 ),
                 moved,
             )  # fmt: skip
@@ -152,7 +154,7 @@ class Fleet:
         return {
             row.number: Unit(
                 row.number,
-                Known(row.key, row.name, row.place, keys.get(row.host, "")),
+                Known(row.key, row.name, row.place, keys.get(row.host, ""), row.physical),
                 -1 if row.host is None else row.host,
                 row.first_s,
                 row.last_s,

@@ -19,6 +19,7 @@ UNIT = sa.Table(
     sa.Column("host", sa.Integer),
     sa.Column("first_s", sa.Float, nullable=False),
     sa.Column("last_s", sa.Float, nullable=False),
+    sa.Column("physical", sa.Integer),
 )
 RUN = sa.Table(
     "run",
@@ -68,12 +69,18 @@ ACTION = sa.Table(
 )
 
 #: What makes each version of the one before it; the first makes an empty database version 1.
-MIGRATIONS: tuple[tuple[sa.Table, ...], ...] = ((UNIT, RUN, SERIES, FINDING), (ACTION,))
+MIGRATIONS: tuple[tuple[sa.Table, ...], ...] = ((UNIT, RUN, SERIES, FINDING), (ACTION,), ())
+#: Columns that tables got later: `physical`, the number of a device that its driver has for it, in version 3.
+ADDED = (UNIT.c.physical,)
 
 
 def migrate(connection: sa.Connection, found: int) -> None:
     """Bring the tables of version `found` to the newest, within the connection's transaction."""
     for tables in MIGRATIONS[found:]:
         META.create_all(connection, tables=list(tables), checkfirst=True)
+    for column in ADDED:
+        table = column.table.name
+        if column.name not in {one["name"] for one in sa.inspect(connection).get_columns(table)}:
+            connection.execute(sa.text(f"ALTER TABLE {table} ADD COLUMN {column.name} {column.type}"))
     connection.execute(sa.delete(VERSION))
     connection.execute(sa.insert(VERSION).values(version=len(MIGRATIONS)))

@@ -37,7 +37,8 @@ _SERVERS = ("server_id", "server_ip", "host_ip", "container_ip")
 class Chip:
     """One chip of a host. `device` is its logic id, as in rank tables; text is empty where nothing tells.
 
-    `vdie` is the number that was burnt into it; a card's `serial` is that of all its chips.
+    `vdie` is the number that was burnt into it; a card's `serial` is that of all its chips. `physical` is the
+    number that the driver has for it, which stays where another chip is gone; None where nothing tells.
     """
 
     device: int
@@ -47,6 +48,7 @@ class Chip:
     serial: str = ""
     pcie: str = ""
     firmware: str = ""
+    physical: int | None = None
 
 
 @dataclass(frozen=True)

@@ -293,6 +293,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_act.ways": "cluster_act.values cluster_run",
         "cluster_act": (
             "cluster_act.ways cluster_act.values cluster_fleet.cli cluster_fleet.options "
+            "cluster_fleet.identity cluster_fleet.judging.probes "
             "cluster_fleet.remember cluster_fleet.status cluster_fleet.store cluster_run"
         ),
         "demo": "cluster_run cluster_collect cluster_analysis cluster_simulate",

@@ -18,6 +18,7 @@ from cluster_act.ways.process import run
 #: ClusterD's code of a slow node (SubHealth).
 _SLOW = "110001010"
 _MAX_DESCRIPTION = 512
+_LAST_DEVICE = 31
 #: Senders that ClusterD knows by itself; the site's file replaces them.
 BUILT_IN = ("CCAE", "fd-online", "pingmesh", "Netmind", "dpcStorage", "dtfsStorage")
 
@@ -92,12 +93,19 @@ def _where(case: Case) -> str:
 def public_fault(
     case: Case, sender: str, assertion: Literal["occur", "recover"], now_ms: int
 ) -> dict[str, Any]:
-    """Return the document that ClusterD reads; `deviceIds` are numbers on the node, all 0 to 31 for a host.
+    """Return the document that ClusterD reads; `deviceIds` are the driver's numbers, all of a host.
 
     A recovery has the same fault id and code as what it ends.
+
+    Raises:
+        RefusedError: no device is known that it could name, or one that ClusterD does not take.
     """
+    if not case.devices or case.devices[-1] > _LAST_DEVICE:
+        raise RefusedError(
+            f"{_where(case)}: ClusterD takes device numbers 0 to {_LAST_DEVICE}, not {list(case.devices)}",
+            "cluster-fleet add a run of it first: its devices are told with it",
+        )
     described = "".join(letter for letter in case.evidence if letter.isprintable())
-    devices = list(range(32)) if case.device is None else [case.device]
     return {
         "id": f"{case.token}-{now_ms}",
         "timestamp": now_ms,
@@ -111,7 +119,7 @@ def public_fault(
                 "faultTime": now_ms,
                 "assertion": assertion,
                 "faultLocation": {"unit": case.unit[:128]},
-                "influence": [{"nodeName": case.node.lower(), "deviceIds": devices}],
+                "influence": [{"nodeName": case.node.lower(), "deviceIds": list(case.devices)}],
                 "description": described[:_MAX_DESCRIPTION],
             }
         ],

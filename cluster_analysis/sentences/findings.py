@@ -40,8 +40,12 @@ _AND_MORE: Template = (
     "{n_episodes:|；迄今变慢 # 次}{by_clock:；其频率也较低|}{counters:counted}"
     "{n_named:；最近 30 天有 # 个作业点名|；最近 30 天有 # 个作业点名}",
 )
-#: What the fleet's memory says of a device or host, one a state.
-STORIES: Mapping[FleetFact, Template] = {
+_PROBED: Template = (
+    "{is_confirmed:; a probe within the last week found it slow|}"
+    "{is_cleared:; a probe within the last week found it as fast as its control|}",
+    "{is_confirmed:；最近一周的探测确认其较慢|}{is_cleared:；最近一周的探测表明其与对照设备一样快|}",
+)
+_STORIES: Mapping[FleetFact, Template] = {
     "fleet_slow": (
         f"{{unit}}: slow since {{is_born:its first job, |}}{{since}}, {_HOW_MUCH[0]}{_AND_MORE[0]}",
         f"{{unit}}：自 {{since}} {{is_born:（首个作业）|}}起变慢，{_HOW_MUCH[1]}{_AND_MORE[1]}",
@@ -59,6 +63,10 @@ STORIES: Mapping[FleetFact, Template] = {
         f"{{unit}}: too few jobs to tell, {_HOW_MUCH[0]}",
         f"{{unit}}：作业太少，无法判断，{_HOW_MUCH[1]}",
     ),
+}
+#: What the fleet's memory says of a device or host, one a state.
+STORIES: Mapping[FleetFact, Template] = {
+    kind: (english + _PROBED[0], chinese + _PROBED[1]) for kind, (english, chinese) in _STORIES.items()
 }
 #: The same as sentences of a finding.
 QUOTES: Mapping[FindingFact, Template] = {

@@ -31,15 +31,21 @@ for device in /sys/bus/pci/devices/*; do
   case $(cat "$device/class") in 0x1200*) printf 'pcie: %s\n' "${device##*/}" ;; esac
 done
 if command -v npu-smi >/dev/null; then
-  limit npu-smi info -m | while read -r card chip device rest; do
+  limit npu-smi info -m | while read -r line; do
+    printf 'map %s\n' "$line"
+    read -r card chip device rest <<END
+$line
+END
     case $card$chip$device in *[!0-9]*|'') continue ;; esac
     { printed=$(limit npu-smi info -t board -i "$card" -c "$chip")
-      printf 'chip %s %s %s\n%s\nend chip\n' "$card" "$chip" "$device" "$printed"; } &
+      printf 'chip %s %s\n%s\nend chip\n' "$card" "$chip" "$printed"; } &
   done
   wait
 fi
 """
-_CHIP = re.compile(r"chip (\d{1,4}) (\d{1,4}) (\d{1,4})\n(.*?)\nend chip\n", re.DOTALL)
+_CHIP = re.compile(r"chip (\d{1,4}) (\d{1,4})\n(.*?)\nend chip\n", re.DOTALL)
+#: The columns of drivers differ: 23.0 has no physical number, those of Ascend 950 no logic one.
+_CARD, _OF_CARD, _LOGIC, _PHYSICAL = "NPU ID", "Chip ID", "Chip Logic ID", "Chip Phy-ID"
 _VDIE = re.compile(r"[0-9A-F]{8}(?: ?[0-9A-F]{8}){4}")
 _VERSIONS = {"driver": "driver", "firmware": "firmware", "ascend-toolkit": "cann"}
 #: No name or number is longer.
@@ -72,18 +78,36 @@ def hardware_of(printed: bytes) -> Hardware | None:
 
 
 def _chips(text: str) -> Iterator[Chip]:
-    for card, chip, device, printed in _CHIP.findall(text):
-        told = dict(_fields(printed))
+    numbers = _numbers(text)
+    for card, chip, printed in _CHIP.findall(text):
+        row = numbers.get((card, chip), {})
+        told, device = dict(_fields(printed)), row.get(_LOGIC, row.get(_PHYSICAL))
+        if device is None:
+            continue
         vdie = told.get("VDie ID", "").upper()
         yield Chip(
-            device=int(device),
+            device=device,
             card=int(card),
             chip=int(chip),
             vdie=vdie if _VDIE.fullmatch(vdie) else "",
             serial=told.get("Serial Number", ""),
             pcie=told.get("PCIe Bus Info", "").lower(),
             firmware=told.get("Firmware Version", ""),
+            physical=row.get(_PHYSICAL),
         )
+
+
+def _numbers(text: str) -> dict[tuple[str, str], dict[str, int]]:
+    """Return the numbers of each chip by the column's name, by card and chip of the card."""
+    lines = [re.split(r"\s{2,}|\t+", one.strip()) for one in re.findall(r"^map (.*)$", text, re.MULTILINE)]
+    columns = next((one for one in lines if one[0] == _CARD), [_CARD, _OF_CARD, _LOGIC])
+    rows = (dict(zip(columns, one, strict=False)) for one in lines)
+    return {
+        (row[_CARD], row.get(_OF_CARD, "")): {
+            name: int(one) for name, one in row.items() if re.fullmatch(r"\d{1,4}", one)
+        }
+        for row in rows
+    }
 
 
 def _fields(text: str) -> Iterator[tuple[str, str]]:

@@ -7,14 +7,23 @@ from pathlib import Path
 
 import numpy as np
 
-from cluster_act.cases import cases_of_fleet
+from cluster_act.cases import cases_of_fleet, devices_of
 from cluster_act.plan import planned
 from cluster_act.values import Case
+from cluster_fleet.identity import Known
 from cluster_fleet.store import Fleet
 from tests.fleet.test_store import record, runs_of
 
 CASE = Case(
-    "vdie:5", "device 1 of node001", "node001", 1, "compute", "device 1 of node001: slow", "3 h", True
+    "vdie:5",
+    "device 1 of node001",
+    "node001",
+    1,
+    "compute",
+    "device 1 of node001: slow",
+    "3 h",
+    True,
+    devices=(1,),
 )
 
 
@@ -83,8 +92,24 @@ def test_a_fleet_with_a_slow_device_gives_its_case(tmp_path: Path) -> None:
             fleet.add(one)
         (case,) = cases_of_fleet(fleet)
     assert (case.unit, case.node, case.device, case.is_confirmed) == ("vdie:5", "node001", 1, True)
+    assert case.devices == (1,)
     assert "slow since" in case.evidence
     assert "device-hours" in case.cost
+
+
+def test_a_device_is_told_by_its_driver_s_number_and_a_host_by_those_of_its_devices() -> None:
+    host = Known("host:1", "node001", "host:1")
+    units = [
+        host,
+        Known("vdie:4", "device 0 of node001", "a", "host:1", physical=4),
+        Known("vdie:7", "device 1 of node001", "b", "host:1", physical=7),
+        Known("place:c", "device 2 of node001", "c", "host:1"),
+        Known("vdie:0", "device 0 of node002", "d", "host:2", physical=0),
+    ]
+    assert devices_of("vdie:7", units) == (7,)
+    assert devices_of("place:c", units) == (2,)
+    assert devices_of("host:1", units) == (2, 4, 7)
+    assert devices_of("host:3", units) == ()
 
 
 def test_nobody_is_acted_on_in_300_healthy_runs(tmp_path: Path) -> None:

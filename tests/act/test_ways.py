@@ -66,7 +66,8 @@ def test_the_condition_is_what_others_read(cluster: Path) -> None:
 def test_whatever_a_case_says_its_fault_is_valid(
     evidence: str, unit: str, device: int | None, node: str
 ) -> None:
-    case = replace(CASE, evidence=evidence, unit=unit, device=device, node=node)
+    devices = tuple(range(16)) if device is None else (device,)
+    case = replace(CASE, evidence=evidence, unit=unit, device=device, node=node, devices=devices)
     told, ended = (public_fault(case, "CCAE", one, 1_795_810_000_000) for one in ("occur", "recover"))
     VALID.validate(told)
     VALID.validate(ended)
@@ -102,9 +103,18 @@ def test_clusterd_is_told_and_told_that_it_is_over(cluster: Path, tmp_path: Path
 
 
 def test_a_fault_of_a_host_is_told_as_the_host_s() -> None:
-    host = replace(CASE, device=None)
+    host = replace(CASE, device=None, devices=(0, 1, 4))
     assert MindCluster().told(host)[0].endswith("on the host node001")
-    assert public_fault(host, "CCAE", "occur", 1_795_810_000_000)["faults"][0]["faultType"] == "Node"
+    (fault,) = public_fault(host, "CCAE", "occur", 1_795_810_000_000)["faults"]
+    assert fault["faultType"] == "Node"
+    # Those of its devices that are known: ClusterD wants some, and none is guessed.
+    assert fault["influence"] == [{"nodeName": "node001", "deviceIds": [0, 1, 4]}]
+
+
+@pytest.mark.parametrize("devices", [(), (1, 32)])
+def test_a_fault_without_devices_that_clusterd_takes_is_refused(devices: tuple[int, ...]) -> None:
+    with pytest.raises(RefusedError, match="device numbers 0 to 31"):
+        public_fault(replace(CASE, device=None, devices=devices), "CCAE", "occur", 1_795_810_000_000)
 
 
 def test_a_sender_that_clusterd_does_not_know_is_refused_before_anything_is_sent(

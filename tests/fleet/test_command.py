@@ -112,6 +112,29 @@ def test_a_host_tells_its_chips_by_their_vdie(tmp_path: Path) -> None:
     assert (second.device, second.vdie[-1]) == (1, "1")
 
 
+_CHIPS = b"chip 0 0\nVDie ID : 42C711D4 20B03704 4A10C8D4 14CC040A D2102000\nend chip\nchip 0 1\n\nend chip\n"
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "found"),
+    [
+        # Without a physical number (driver 23.0), with one, and of Ascend 950, which has no logic one.
+        ("NPU ID   Chip ID   Chip Logic ID   Chip Name",
+         ["0  0  2  Ascend 910B", "0  1  -  Mcu"], [(2, None)]),
+        ("NPU ID   Chip ID   Chip Logic ID   Chip Phy-ID   Chip Name",
+         ["0  0  2  4  Ascend910", "0  1  3  5  Ascend910"], [(2, 4), (3, 5)]),
+        ("NPU ID   Chip ID   Slot ID   Chip Phy-ID   Chip Name", ["0   0   9   6   Ascend950"], [(6, 6)]),
+    ],
+)  # fmt: skip
+def test_the_numbers_of_a_chip_are_read_by_the_names_of_their_columns(
+    header: str, rows: list[str], found: list[tuple[int, int | None]]
+) -> None:
+    table = "".join(f"map {line}\n" for line in (header, *rows)).encode()
+    hardware = hardware_of(table + _CHIPS)
+    assert hardware is not None
+    assert [(one.device, one.physical) for one in hardware.chips] == found
+
+
 @pytest.mark.parametrize(
     ("printed", "hardware"),
     [
@@ -135,7 +158,7 @@ def test_the_key_is_the_vdie_else_serial_else_place(tmp_path: Path, runs: list[P
     manifest = read_manifest(run / "manifest.json")
     chips = (
         Chip(0, vdie="42C711D4 20B03704 4A10C8D4 14CC040A D2102003"),
-        Chip(1, 1, 0, serial="S1"),
+        Chip(1, 1, 0, serial="S1", physical=6),
         Chip(2, pcie="p"),
     )
     hardware = Hardware("node017", "HS1", chips=chips)
@@ -148,6 +171,7 @@ def test_the_key_is_the_vdie_else_serial_else_place(tmp_path: Path, runs: list[P
     assert read_again(read_manifest(run / "manifest.json").hosts[0].hardware) == hardware
     places = places_of(run)
     keys = [places.device(HostId("1"), number).key for number in range(4)]
+    assert [places.device(HostId("1"), number).physical for number in (0, 1, 3)] == [None, 6, None]
     host = "host-serial:HS1"
     assert keys == [
         "vdie:42C711D420B037044A10C8D414CC040AD2102003", "serial:S1/0",

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,10 +19,11 @@ import sqlalchemy as sa
 from cluster_fleet.exchange import export, exported
 from cluster_fleet.identity import Known
 from cluster_fleet.measure import counted
+from cluster_fleet.prior import probably_slow
 from cluster_fleet.records import NamedFinding, RunRecord, Series
 from cluster_fleet.status import named, sentence, status_of
 from cluster_fleet.store import Fleet
-from cluster_fleet.tables import MIGRATIONS, VERSION
+from cluster_fleet.tables import ADDED, MIGRATIONS, VERSION
 from cluster_run.errors import InputError, SchemaError
 from tests.fleet.simulated import simulate
 
@@ -173,12 +175,17 @@ def test_an_older_database_is_brought_up_to_date_and_keeps_its_runs(tmp_path: Pa
     with engine.begin() as connection:
         for table in (VERSION, *MIGRATIONS[0]):
             table.create(connection)
+        for column in ADDED:
+            connection.execute(sa.text(f"ALTER TABLE {column.table.name} DROP COLUMN {column.name}"))
         connection.execute(sa.insert(VERSION).values(version=1))
         connection.execute(sa.text("INSERT INTO run VALUES (1, 'f', 'old', 0.0, 1.0, 5.0, 'healthy', '{}')"))
     engine.dispose()
     with Fleet(where) as fleet:
         assert [run.name for run in fleet.runs()] == ["old"]
         assert fleet.actions() == []
+        device = Known("vdie:1", "device 0 of n", "p", physical=4)
+        fleet.add(replace(record(1, np.zeros(4)), units=[device], series=[], findings=[]))
+        assert [one.known for one in fleet.units().values()] == [device]
 
 
 def test_a_newer_database_is_refused(tmp_path: Path) -> None:
@@ -224,6 +231,42 @@ def test_an_export_comes_back_whole_and_an_anonymous_one_names_nobody(tmp_path: 
     file.write_bytes(file.read_bytes()[:-40])
     with pytest.raises(InputError, match="not a whole export"):
         list(exported(file))
+
+
+@pytest.mark.parametrize(
+    ("unit", "found", "is_slow", "said"),
+    [
+        ("node001:1", "not slow", False, "as fast as its control"),
+        ("node001:1", "open", True, ""),
+        ("node002:0", "slow", True, "found it slow"),
+    ],
+)
+def test_a_probe_of_the_last_week_settles_what_jobs_say(
+    unit: str, found: str, is_slow: bool, said: str, tmp_path: Path
+) -> None:
+    host, _, number = unit.partition(":")
+    with Fleet(tmp_path / "fleet.db") as fleet:
+        for one in runs_of(30):
+            fleet.add(one)
+
+        def probed(at_s: float) -> None:
+            fleet.note_action(
+                at_s=at_s, way="probe", node=host, unit=unit, reason="", token="", state=found
+            )  # fmt: skip
+
+        before = status_of(fleet).plain()
+        probed(time.time() - 8 * DAY_S)
+        assert status_of(fleet).plain() == before
+        probed(time.time())
+        name = f"device {number} of {host}"
+        for status in (status_of(fleet), status_of(fleet, named(name))):
+            (story,) = [one for one in status.stories if one.name == name]
+            assert story.is_slow is is_slow
+            assert said in sentence(story, "en")
+            assert ("探测" in sentence(story, "zh")) is bool(said)
+            p_slow = probably_slow(story)
+            assert p_slow is not None
+            assert (p_slow > 0.5) is is_slow
 
 
 def test_a_device_of_another_number_in_the_same_place_begins_anew(tmp_path: Path) -> None:
