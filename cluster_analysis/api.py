@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from cluster_analysis.judging import compared, judged
 from cluster_analysis.kept.loaded import load_result
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from cluster_analysis.judge.baseline import Comparison
     from cluster_analysis.reports.plots import Plots
+    from cluster_analysis.tables.columns import TableName
 
 _MAX_SHOWN = 8
 
@@ -122,9 +123,9 @@ class Run:
         return self.document.verdict
 
     @property
-    def tables(self) -> Mapping[str, pa.Table]:
+    def tables(self) -> Mapping[TableName, pa.Table]:
         """The tables of `tables/*.parquet`, as pyarrow tables."""
-        return self._result.tables
+        return cast("Mapping[TableName, pa.Table]", self._result.tables)
 
     @property
     def plot(self) -> Plots:
@@ -133,8 +134,8 @@ class Run:
 
         return Plots(self._result)
 
-    def frame(self, name: str) -> pd.DataFrame:
-        """Return a table as a DataFrame.
+    def frame(self, name: TableName) -> pd.DataFrame:
+        """Return a table as a DataFrame; its columns are a class of `cluster_analysis.tables.columns`.
 
         Raises:
             KeyError: there is no table of that name; the message lists them.
@@ -144,7 +145,7 @@ class Run:
         frame: pd.DataFrame = self.tables[name].to_pandas()
         return frame
 
-    def ddf(self, name: str) -> dd.DataFrame:
+    def ddf(self, name: Literal["calls", "matrix"]) -> dd.DataFrame:
         """Return what each rank recorded as a Dask DataFrame, which need not fit into memory.
 
         Its partitions are batches of ranks, read from the files of the run when they are computed.
@@ -166,7 +167,7 @@ class Run:
         import pandas as pd  # noqa: PLC0415
 
         rows = [_row(self._result, position) for position in range(len(self.document.findings))]
-        return pd.DataFrame(rows, columns=_COLUMNS)
+        return pd.DataFrame(rows, columns=FINDING_COLUMNS)
 
     @cached_property
     def ranks(self) -> pd.DataFrame:
@@ -228,7 +229,8 @@ class Run:
         )
 
 
-_COLUMNS = [
+#: Columns of `Run.findings`.
+FINDING_COLUMNS = [
     "id",
     "kind",
     "severity",
@@ -253,7 +255,7 @@ def _row(result: AnalysisResult, position: int) -> dict[str, Any]:
     finding = result.document.findings[position]
     said = {"summary": summary(finding).en, "next_check": next_check(finding).en}
     said["page"] = page_of(finding).en
-    plain = {name: getattr(finding, name) for name in _COLUMNS if name not in said}
+    plain = {name: getattr(finding, name) for name in FINDING_COLUMNS if name not in said}
     return {
         **plain,
         **said,

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 class AnalysisResult(Struct, frozen=True):
     """Findings and the tables behind them.
 
-    `tables` has the keys `ranks`, `steps`, `matched`, `rank_times`, `links`, `operators` and `iterations`
-    (r1.x only, else empty), with the schemas RANKS, STEPS, MATCHED, RANK_TIMES, LINK_SUMMARY, OPERATORS
-    and ITERATIONS of `cluster_analysis.tables.schema`.
+    `tables` has the keys and schemas of `cluster_analysis.tables.written`; those that this form of profiler
+    data does not have are empty.
     `addresses` is empty unless real host names were asked for.
     """
 
