@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cluster_act.values import Case
+from cluster_analysis.sentences.findings import story as told
+from cluster_analysis.sentences.headings import of_act
 from cluster_fleet.identity import Known
 from cluster_fleet.judging.probes import device_number
 from cluster_fleet.remember import record_of
-from cluster_fleet.status import Story, sentence, status_of
+from cluster_fleet.status import Story, status_of, story_fact
 from cluster_fleet.store import Fleet
 
 #: Findings that a device or host is to blame for; others are a matter of the job.
@@ -44,8 +46,8 @@ def cases_of_run(run: Path, fleet: Fleet | None) -> list[Case]:
             host = known.get(unit.host_key, unit)
             one = Case(
                 key, unit.name, host.name, device_number(unit.name), finding.kind,
-                f"{unit.name}: {finding.finding} of run {record.name}",
-                f"{100 * finding.share:.1f} % of each step of that job", is_confirmed=False,
+                of_act("of_run", unit=unit.name, finding=finding.finding, run=record.name),
+                of_act("share", share=finding.share), is_confirmed=False,
                 devices=devices_of(key, record.units),
             )  # fmt: skip
             found.setdefault(key, confirmed.get(key, one))
@@ -53,9 +55,10 @@ def cases_of_run(run: Path, fleet: Fleet | None) -> list[Case]:
 
 
 def _case(story: Story, units: Iterable[Known]) -> Case:
-    cost = f"{story.hours_lost:.1f} device-hours so far" if story.hours_lost else "no finding has a cost yet"
+    hours = story.hours_lost
+    cost = of_act("cost", hours=hours) if hours else of_act("cost_unknown")
     return Case(
-        story.key, story.name, story.host, device_number(story.name), story.metric, sentence(story, "en"),
+        story.key, story.name, story.host, device_number(story.name), story.metric, told(story_fact(story)),
         cost, is_confirmed=True, devices=devices_of(story.key, units),
     )  # fmt: skip
 

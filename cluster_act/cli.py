@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from cluster_act.options import make_parser
 from cluster_act.values import Case, Planned, RefusedError, Way
-from cluster_run.command_line import interruptible
+from cluster_analysis.sentences.headings import of_act
+from cluster_analysis.sentences.phrase import Language, Phrase
+from cluster_run.command_line import interruptible, language_of
 from cluster_run.errors import ClusterError, ExitCode, UsageError
 from cluster_run.files import write_text_whole
 from cluster_run.standard_streams import write_result
@@ -85,43 +87,45 @@ def _act(arguments: argparse.Namespace, fleet: Fleet | None) -> ExitCode:
     due = [one for one in plan if one.decision == "do"]
     if due and arguments.apply:
         way.check()
+    language = language_of(arguments.lang)
     n_failed = 0
     for one in plan:
-        write_result(_told(one, way))
+        write_result(f"{_told(one, way).of(language)}\n")
         if one.decision == "do" and arguments.apply and fleet is not None:
-            n_failed += not _apply(one.case, way, fleet)
+            n_failed += not _apply(one.case, way, fleet, language)
     if not plan:
-        write_result("nothing is to be done\n")
+        write_result(f"{of_act('nothing').of(language)}\n")
     if fleet is not None and arguments.apply:
         _exclude(arguments, fleet)
     if due and not arguments.apply:
-        write_result(f"nothing was done: --apply does it ({len(due)} of {len(plan)})\n")
+        said = of_act("not_done", n_due=len(due), n_all=len(plan))
+        write_result(f"{said.of(language)}\n")
         return ExitCode.FINDINGS
     return ExitCode.INCOMPLETE if n_failed else ExitCode.DONE
 
 
-def _told(one: Planned, way: Way) -> str:
+def _told(one: Planned, way: Way) -> Phrase:
     case = one.case
     if one.decision == "skip":
-        return f"not {case.name}: {one.why}\n  {case.evidence}\n"
+        return of_act("skipped", unit=case.name, why=one.why, evidence=case.evidence)
     do, undo = way.told(case)
-    return f"{case.name}\n  why: {case.evidence}\n  cost: {case.cost}\n  do: {do}\n  undo: {undo}\n"
+    return of_act("due", unit=case.name, evidence=case.evidence, cost=case.cost, do=do, undo=undo)
 
 
-def _apply(case: Case, way: Way, fleet: Fleet) -> bool:
+def _apply(case: Case, way: Way, fleet: Fleet, language: Language) -> bool:
     """Write down what is intended, do it, write down how it went; a kill leaves the intention."""
     number = fleet.note_action(
-        at_s=time.time(), way=way.name, node=case.node, unit=case.unit, reason=case.evidence,
+        at_s=time.time(), way=way.name, node=case.node, unit=case.unit, reason=case.evidence.en,
         token=case.token, state="intended",
     )  # fmt: skip
     try:
         said = way.apply(case)
     except RefusedError as error:
         fleet.change_action(number, state="refused")
-        write_result(f"  refused: {error}\n")
+        write_result(f"  {of_act('refused', said=str(error)).of(language)}\n")
         return False
     fleet.change_action(number, state="done")
-    write_result(f"  done: {said}\n")
+    write_result(f"  {of_act('done', said=said).of(language)}\n")
     return True
 
 
@@ -129,17 +133,18 @@ def _undo(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
     """Undo what stands of this way, on a node or all; one thing that was noted twice is undone once."""
     from cluster_act.plan import is_standing  # noqa: PLC0415
 
-    way, n_failed = way_of(arguments), 0
+    way, n_failed, language = way_of(arguments), 0, language_of(arguments.lang)
     standing = [
         one
         for one in fleet.actions()
         if is_standing(one) and one["way"] == way.name and arguments.undo in ("all", one["node"])
     ]
     if not standing:
-        write_result("nothing of ours stands there\n")
+        write_result(f"{of_act('nothing_stands').of(language)}\n")
         return ExitCode.DONE
     if not arguments.apply:
-        write_result("".join(f"{_line(one)}\n" for one in standing) + "nothing was undone: --apply does it\n")
+        said = of_act("not_undone").of(language)
+        write_result("".join(f"{_line(one)}\n" for one in standing) + f"{said}\n")
         return ExitCode.FINDINGS
     way.check()
     units = [one.known for one in fleet.units().values()]
@@ -149,7 +154,8 @@ def _undo(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
             said = way.undo(case)
         except RefusedError as error:
             n_failed += 1
-            write_result(f"{one['node']}: refused: {error}\n")
+            refused = of_act("refused", said=str(error)).of(language)
+            write_result(f"{one['node']}: {refused}\n")
             continue
         fleet.change_action(one["number"], state="undone", undone_s=time.time())
         write_result(f"{one['node']}: {said}\n")
@@ -163,7 +169,8 @@ def _case_of(action: dict[str, Any], units: list[Known]) -> Case:
 
     reason = str(action["reason"])
     return Case(
-        action["unit"], reason.partition(":")[0], action["node"], device_number(reason), "", reason, "",
+        action["unit"], reason.partition(":")[0], action["node"], device_number(reason), "",
+        Phrase(reason, reason), Phrase("", ""),
         is_confirmed=True, devices=devices_of(action["unit"], units),
     )  # fmt: skip
 
@@ -196,15 +203,13 @@ def _probe(arguments: argparse.Namespace) -> ExitCode:
     fleet = open_fleet(arguments.db) if arguments.db else None
     found = probed(suspect, control, timed_by(arguments.ssh, arguments.probe_command), arguments.seconds)
     state = CONFIRMED if found.is_slow else CLEARED if found.is_settled else OPEN
-    said = (
-        f"{suspect} takes {100 * found.share:+.1f} % of the time of {control} more "
-        f"({100 * found.low:+.1f} to {100 * found.high:+.1f}, {found.n_pairs} pairs)"
-    )
-    write_result(f"{said}: {state}{': probe longer' if state == OPEN else ''}\n")
+    said = of_act("probed", suspect=suspect, control=control, **vars(found))
+    told = of_act("probe_" + state.replace(" ", "_"), probed=said)
+    write_result(f"{told.of(language_of(arguments.lang))}\n")
     if fleet is not None:
         with fleet:
             fleet.note_action(
-                at_s=time.time(), way=PROBE, node=node, unit=suspect, reason=said, token="", state=state
+                at_s=time.time(), way=PROBE, node=node, unit=suspect, reason=said.en, token="", state=state
             )
     if found.is_slow:
         return ExitCode.FINDINGS

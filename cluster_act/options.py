@@ -46,6 +46,9 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="DB",
         help=f"the fleet's database, which keeps the log of actions; ${FLEET_VARIABLE} by default",
     )
+    parser.add_argument(
+        "--lang", choices=("en", "zh"), help="language, not of the log (default: that of LC_ALL or LANG)"
+    )
     how = parser.add_argument_group("how")
     how.add_argument("--way", choices=WAYS, default="slurm", help="(default: slurm)")
     how.add_argument("--apply", action="store_true", help="do it")

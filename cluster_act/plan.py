@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cluster_act.values import Case, Planned
+from cluster_analysis.sentences.headings import of_act
 from cluster_fleet.judging.probes import CLEARED, CONFIRMED, probes_of
 
 DAY_S = 86400.0
@@ -41,17 +42,15 @@ def planned(
         of_probe = probed.get(f"{case.node}:{case.device}")
         key = (way, case.node, case.unit)
         if key in done:
-            why = "it is done already"
+            why = of_act("done_already")
         elif not _NODE.fullmatch(case.node) or _HASHED.fullmatch(case.node):
-            why = "the name of its node is not known: collect again, or cluster-fleet add --show-addresses"
+            why = of_act("no_name")
         elif of_probe == CLEARED:
-            why = "a probe has cleared it: it was as fast as its control"
+            why = of_act("cleared")
         elif not case.is_confirmed and not unconfirmed and of_probe != CONFIRMED:
-            why = (
-                "one run names it and no other does: --probe it, or wait for more runs (--unconfirmed to act)"
-            )
+            why = of_act("unconfirmed")
         elif case.node not in spent and len(spent) >= budget and key not in standing:
-            why = f"the budget of {budget} nodes a day is spent"
+            why = of_act("budget", n=budget)
         else:
             spent.add(case.node)
             found.append(Planned(case, "do", case.evidence))

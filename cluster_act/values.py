@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from cluster_analysis.sentences.phrase import Phrase
 from cluster_run.errors import ClusterError
 
 
@@ -15,7 +16,8 @@ class Case:
 
     `devices` are the numbers that the driver has for it, or for all devices of the host that are known.
 
-    `evidence` and `cost` are sentences. `is_confirmed`: by several runs, or by a probe; else by one run.
+    `evidence` and `cost` are sentences; what is written down is in English. `is_confirmed`: by
+    several runs, or by a probe; else by one run.
     """
 
     unit: str
@@ -23,8 +25,8 @@ class Case:
     node: str
     device: int | None
     metric: str
-    evidence: str
-    cost: str
+    evidence: Phrase
+    cost: Phrase
     is_confirmed: bool
     devices: tuple[int, ...] = ()
 
@@ -40,7 +42,7 @@ class Planned:
 
     case: Case
     decision: Literal["do", "skip"]
-    why: str
+    why: Phrase
 
 
 class RefusedError(ClusterError):
@@ -69,4 +71,4 @@ class Way(Protocol):
 
 def reason_of(case: Case) -> str:
     """Return the reason that others read, on one line; its beginning is always the same."""
-    return f"cluster-act:{case.token} {' '.join(case.evidence.split())}"
+    return f"cluster-act:{case.token} {' '.join(case.evidence.en.split())}"

@@ -289,10 +289,11 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_run"
         ),
         # What is done about it: of the fleet it knows what is told, and where actions are written down.
-        "cluster_act.values": "cluster_run",
+        "cluster_act.values": "cluster_analysis.sentences.phrase cluster_run",
         "cluster_act.ways": "cluster_act.values cluster_run",
         "cluster_act": (
-            "cluster_act.ways cluster_act.values cluster_fleet.cli cluster_fleet.options "
+            "cluster_act.ways cluster_act.values cluster_analysis.sentences "
+            "cluster_fleet.cli cluster_fleet.options "
             "cluster_fleet.identity cluster_fleet.judging.probes "
             "cluster_fleet.remember cluster_fleet.status cluster_fleet.store cluster_run"
         ),

@@ -105,7 +105,7 @@ def public_fault(
             f"{_where(case)}: ClusterD takes device numbers 0 to {_LAST_DEVICE}, not {list(case.devices)}",
             "cluster-fleet add a run of it first: its devices are told with it",
         )
-    described = "".join(letter for letter in case.evidence if letter.isprintable())
+    described = "".join(letter for letter in case.evidence.en if letter.isprintable())
     return {
         "id": f"{case.token}-{now_ms}",
         "timestamp": now_ms,

@@ -216,3 +216,59 @@ OF_FLEET: Mapping[str, Template] = {
 def of_fleet(name: str, **values: object) -> Phrase:
     """Return what is said around what the fleet knows."""
     return fill(OF_FLEET[name], values)
+
+
+#: What cluster-act says. What is written down, and what ways of acting did, is in English.
+OF_ACT: Mapping[str, Template] = {
+    "cost": ("{hours:.1f} device-hours so far", "迄今损失 {hours:.1f} 设备小时"),
+    "cost_unknown": ("no finding has a cost yet", "尚无发现给出损失"),
+    "share": ("{share:percent} of each step of that job", "该作业每步的 {share:percent}"),
+    "of_run": ("{unit}: {finding} of run {run}", "{unit}：运行 {run} 的发现 {finding}"),
+    # A case, and what is to be done about it.
+    "due": (
+        "{unit}\n  why: {evidence}\n  cost: {cost}\n  do: {do}\n  undo: {undo}",
+        "{unit}\n  原因：{evidence}\n  损失：{cost}\n  执行：{do}\n  撤销：{undo}",
+    ),
+    "skipped": ("not {unit}: {why}\n  {evidence}", "不处理 {unit}：{why}\n  {evidence}"),
+    "done_already": ("it is done already", "已经处理过"),
+    "no_name": (
+        "the name of its node is not known: collect again, or cluster-fleet add --show-addresses",
+        "不知道其节点名：请重新采集，或使用 cluster-fleet add --show-addresses",
+    ),
+    "cleared": (
+        "a probe has cleared it: it was as fast as its control",
+        "探测已排除：它与对照设备一样快",
+    ),
+    "unconfirmed": (
+        "one run names it and no other does: --probe it, or wait for more runs (--unconfirmed to act)",
+        "只有一次运行点名：请用 --probe 探测，或等待更多运行（--unconfirmed 可直接处理）",
+    ),
+    "budget": (
+        "the budget of {n} {n:node|nodes} a day is spent",
+        "每天 {n} 个节点的额度已用完",
+    ),
+    # What was done.
+    "nothing": ("nothing is to be done", "没有需要处理的"),
+    "not_done": (
+        "nothing was done: --apply does it ({n_due} of {n_all})",
+        "尚未执行：加 --apply 才会执行（{n_all} 项中的 {n_due} 项）",
+    ),
+    "not_undone": ("nothing was undone: --apply does it", "尚未撤销：加 --apply 才会撤销"),
+    "nothing_stands": ("nothing of ours stands there", "那里没有本工具所做的处理"),
+    "done": ("done: {said}", "已执行：{said}"),
+    "refused": ("refused: {said}", "被拒绝：{said}"),
+    # What a probe found.
+    "probed": (
+        "{suspect} takes {share:change} of the time of {control} more ({low:change} to {high:change}, "
+        "{n_pairs} pairs)",
+        "{suspect} 的用时比 {control} 多 {share:change}（{low:change} 至 {high:change}，{n_pairs} 对）",
+    ),
+    "probe_slow": ("{probed}: slow", "{probed}：较慢"),
+    "probe_not_slow": ("{probed}: not slow", "{probed}：不慢"),
+    "probe_open": ("{probed}: open: probe longer", "{probed}：无法判断，请延长探测"),
+}
+
+
+def of_act(name: str, **values: object) -> Phrase:
+    """Return what cluster-act says."""
+    return fill(OF_ACT[name], values)

@@ -76,6 +76,26 @@ def test_a_probe_is_remembered_and_decides_the_case(
     assert ("a probe has cleared it" in capsys.readouterr().out) is not is_slow
 
 
+def test_it_speaks_chinese_and_writes_down_english(
+    db: str, by_command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    act = ["--fleet", "--db", db, *by_command, "--lang", "zh"]
+    assert main(act) == ExitCode.FINDINGS
+    said = capsys.readouterr().out
+    for word in ("原因：device 1 of node001：自", "损失：迄今损失", "执行：", "撤销：", "尚未执行"):
+        assert word in said
+    assert "slow since" not in said
+    assert main([*act, "--apply"]) == ExitCode.DONE
+    assert main([*act, "--apply"]) == ExitCode.DONE
+    said = capsys.readouterr().out
+    assert "已执行：node001" in said
+    assert "不处理 device 1 of node001：已经处理过" in said
+    assert main(["--undo", "all", "--db", db, *by_command, "--lang", "zh"]) == ExitCode.FINDINGS
+    assert "尚未撤销" in capsys.readouterr().out
+    assert main(["--log", "--db", db, "--lang", "zh"]) == ExitCode.DONE
+    assert "done: device 1 of node001: slow since" in capsys.readouterr().out
+
+
 def test_what_fails_is_told_logged_and_tried_again(db: str, capsys: pytest.CaptureFixture[str]) -> None:
     act = ["--fleet", "--db", db, "--way", "command", "--apply", "--command"]
     assert main([*act, "false"]) == ExitCode.INCOMPLETE

@@ -10,6 +10,7 @@ import numpy as np
 from cluster_act.cases import cases_of_fleet, devices_of
 from cluster_act.plan import planned
 from cluster_act.values import Case
+from cluster_analysis.sentences.phrase import Phrase
 from cluster_fleet.identity import Known
 from cluster_fleet.store import Fleet
 from tests.fleet.test_store import record, runs_of
@@ -20,8 +21,8 @@ CASE = Case(
     "node001",
     1,
     "compute",
-    "device 1 of node001: slow",
-    "3 h",
+    Phrase("device 1 of node001: slow", "慢"),
+    Phrase("3 h", "3 时"),
     True,
     devices=(1,),
 )
@@ -93,8 +94,8 @@ def test_a_fleet_with_a_slow_device_gives_its_case(tmp_path: Path) -> None:
         (case,) = cases_of_fleet(fleet)
     assert (case.unit, case.node, case.device, case.is_confirmed) == ("vdie:5", "node001", 1, True)
     assert case.devices == (1,)
-    assert "slow since" in case.evidence
-    assert "device-hours" in case.cost
+    assert "slow since" in case.evidence.en
+    assert "device-hours" in case.cost.en
 
 
 def test_a_device_is_told_by_its_driver_s_number_and_a_host_by_those_of_its_devices() -> None:

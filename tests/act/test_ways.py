@@ -16,6 +16,7 @@ from cluster_act.ways.command import Command
 from cluster_act.ways.kubernetes import CONDITION, Condition, Taint
 from cluster_act.ways.mindcluster import MindCluster, public_fault
 from cluster_act.ways.slurm import Slurm
+from cluster_analysis.sentences.phrase import Phrase
 from tests.act.test_plan import CASE
 
 HERE = Path(__file__).parent
@@ -52,7 +53,7 @@ def test_a_node_is_marked_once_and_unmarked_by_its_own_case_alone(cluster: Path,
 
 
 def test_the_condition_is_what_others_read(cluster: Path) -> None:
-    Condition().apply(replace(CASE, evidence="x" * 5000))
+    Condition().apply(replace(CASE, evidence=Phrase("x" * 5000, "")))
     (condition,) = json.loads(cluster.read_text())["nodes"]["node001"]["status"]["conditions"]
     assert (condition["type"], condition["status"]) == (CONDITION, "True")
     assert condition["reason"] == "SlowDeviceConfirmed"
@@ -67,7 +68,7 @@ def test_whatever_a_case_says_its_fault_is_valid(
     evidence: str, unit: str, device: int | None, node: str
 ) -> None:
     devices = tuple(range(16)) if device is None else (device,)
-    case = replace(CASE, evidence=evidence, unit=unit, device=device, node=node, devices=devices)
+    case = replace(CASE, evidence=Phrase(evidence, ""), unit=unit, device=device, node=node, devices=devices)
     told, ended = (public_fault(case, "CCAE", one, 1_795_810_000_000) for one in ("occur", "recover"))
     VALID.validate(told)
     VALID.validate(ended)
@@ -146,5 +147,5 @@ def test_no_node_is_drained_from_within_an_epilog(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_reason_is_one_line_with_the_same_beginning() -> None:
-    case: Case = replace(CASE, evidence="two\nlines")
+    case: Case = replace(CASE, evidence=Phrase("two\nlines", ""))
     assert reason_of(case) == f"cluster-act:{CASE.token} two lines"

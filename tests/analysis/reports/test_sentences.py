@@ -61,6 +61,8 @@ PAIRS = [
     *(("checks", key, pair) for key, pair in checks.CHECKS.items()),
     *(("changes", key, pair) for key, pair in changes.SENTENCES.items()),
     *(("headings", key, pair) for key, pair in headings.HEADINGS.items()),
+    *(("fleet", key, pair) for key, pair in headings.OF_FLEET.items()),
+    *(("acting", key, pair) for key, pair in headings.OF_ACT.items()),
     *(("open questions", key, pair) for key, pair in headings.OPEN_QUESTIONS.items()),
     *(("terms", key, pair) for table in (terms.TERMS, terms.KINDS) for key, pair in table.items()),
 ]
