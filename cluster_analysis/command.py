@@ -25,7 +25,6 @@ from cluster_analysis.outputs.registry import text_reporter
 from cluster_analysis.pipeline import examined
 from cluster_analysis.progress import progress_on
 from cluster_analysis.result import Reported, Shown
-from cluster_analysis.sentences.phrase import Language
 from cluster_analysis.sources.compiled.reader import in_use
 from cluster_analysis.tables.model import Selection
 from cluster_run.command_line import language_of
@@ -124,17 +123,7 @@ def _importing_meanwhile(tell: Progress) -> Progress:
 def shown(language: str | None, *, is_verbose: bool) -> Shown:
     """Return how stdout shows a text: the language asked for, or that of the environment; its width."""
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    return Shown(_language(language), shutil.get_terminal_size().columns, colour, is_verbose)
-
-
-def _language(wanted: str | None) -> Language:
-    """Return the language asked for, else that of the environment, as far as stdout can write it."""
-    if wanted is None:
-        try:
-            "慢卡".encode(sys.stdout.encoding or "ascii")
-        except (UnicodeEncodeError, LookupError):
-            return "en"
-    return language_of(wanted)
+    return Shown(language_of(language, sys.stdout), shutil.get_terminal_size().columns, colour, is_verbose)
 
 
 def _say_where(options: AnalyseOptions, written: Written) -> None:

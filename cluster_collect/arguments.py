@@ -6,10 +6,11 @@ Imports nothing heavy, so that `--help` answers at once.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 from cluster_collect.argument_types import (
     key_value,
@@ -24,7 +25,13 @@ from cluster_collect.selection.rank_options import RankArguments, add_rank_optio
 from cluster_collect.selection.what import what_arguments
 from cluster_collect.spec import LIVE_HOST_DEADLINE_S, CollectOptions, Compression
 from cluster_live.options import LiveOptions, add_live_options, live_options
-from cluster_run.command_line import add_print_completion, exit_codes_help, named_path, positive_number
+from cluster_run.command_line import (
+    add_print_completion,
+    exit_codes_help,
+    language_of,
+    named_path,
+    positive_number,
+)
 from cluster_run.errors import ExitCode
 from cluster_run.version import VERSION
 
@@ -65,6 +72,7 @@ class Arguments:
     json: bool = False
     print_reader: bool = False
     verbosity: int = 1
+    language: Literal["en", "zh"] = "en"
 
     @property
     def mode(self) -> str:
@@ -132,6 +140,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         json=given.json,
         print_reader=given.print_reader,
         verbosity=0 if given.quiet else 1 + given.verbose,
+        language=language_of(given.lang, sys.stderr),
     )
 
 
@@ -153,6 +162,11 @@ def make_parser() -> argparse.ArgumentParser:
     _add_limits(parser.add_argument_group("limits"))
     output = parser.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="write the result to stdout as JSON")
+    output.add_argument(
+        "--lang",
+        choices=("en", "zh"),
+        help="language of the result and of progress, not of JSON (default: that of LC_ALL or LANG)",
+    )
     output.add_argument(
         "--hide-addresses",
         action="store_true",

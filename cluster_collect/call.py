@@ -36,6 +36,7 @@ from cluster_run.ids import HostId, format_number_ranges
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME
 from cluster_run.manifest import HostOutcome, Origin
 from cluster_run.ranktable import read_rank_table
+from cluster_run.said.chinese import told
 
 _VERBS = {"check": "checking", "dry-run": "listing", "collect": COLLECTING, "live": COLLECTING}
 
@@ -80,13 +81,19 @@ def carry_out(argv: Sequence[str], arguments: Arguments) -> Result:
         job = _resolve(argv, arguments)
     except _NoSuspectsError as none:
         around = Surroundings(run=arguments.of_ranks.like or Path())
-        text = collection_json((), around, ExitCode.DONE) if arguments.json else f"{none.message}\n"
+        text = (
+            collection_json((), around, ExitCode.DONE)
+            if arguments.json
+            else f"{told(none.message, arguments.language)}\n"
+        )
         return Result(text, ExitCode.DONE)
     for warning in job.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+        print(told(f"warning: {warning}", arguments.language), file=sys.stderr)
     verbosity = Verbosity(min(arguments.verbosity, max(Verbosity)))
     work = {"check": _check, "dry-run": _plan, "collect": _collect, "live": _live}[arguments.mode]
-    with display(job.inventory.specs, verbosity, sys.stderr, _VERBS[arguments.mode]) as shown:
+    with display(
+        job.inventory.specs, verbosity, sys.stderr, _VERBS[arguments.mode], arguments.language
+    ) as shown:
         return work(job, shown)
 
 
@@ -133,7 +140,8 @@ def _with_suspects(arguments: Arguments) -> Arguments:
     if not suspects.ranks:
         raise _NoSuspectsError(f"{findings} names no rank to look at: nothing was fetched")
     peers = f"; peers to compare with: {format_number_ranges(suspects.peers)}" if suspects.peers else ""
-    print(f"suspects: {format_number_ranges(suspects.named)}{peers}", file=sys.stderr)
+    said = f"suspects: {format_number_ranges(suspects.named)}{peers}"
+    print(told(said, arguments.language), file=sys.stderr)
     return replace(arguments, options=replace(arguments.options, ranks=suspects.ranks))
 
 
@@ -235,6 +243,7 @@ def _surroundings(
         absent_ranks=format_number_ranges(absent),
         warnings=job.warnings,
         are_reduced=options.columns,
+        language=job.arguments.language,
     )
 
 

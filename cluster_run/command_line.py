@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TextIO
 
 from cluster_run.errors import ExitCode, InterruptedRunError
 
@@ -45,8 +45,13 @@ def exit_codes_help(own: Mapping[ExitCode, str | None] | None = None) -> str:
     return "exit codes:\n" + "".join(lines)
 
 
-def language_of(wanted: str | None) -> Literal["en", "zh"]:
-    """Return the language that `--lang` asks for, else that of the environment."""
+def language_of(wanted: str | None, stream: TextIO | None = None) -> Literal["en", "zh"]:
+    """Return the language that `--lang` asks for, else that of the environment if `stream` can write it."""
+    if wanted is None and stream is not None:
+        try:
+            "慢卡".encode(stream.encoding or "ascii")
+        except (UnicodeEncodeError, LookupError):
+            return "en"
     named = wanted or next((os.environ[name] for name in _LOCALE if os.environ.get(name)), "")
     return "zh" if named.startswith("zh") else "en"
 

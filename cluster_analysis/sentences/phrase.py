@@ -9,8 +9,8 @@ from string import Formatter
 from typing import Any, Literal
 
 from cluster_analysis.sentences import amounts, terms
-from cluster_analysis.sentences.details import in_chinese
 from cluster_run.ids import format_number_ranges
+from cluster_run.said.chinese import in_chinese
 
 Language = Literal["en", "zh"]
 #: The same text in English and in Chinese, with the same placeholders in braces.

@@ -9,6 +9,7 @@ from pathlib import Path
 from cluster_collect.spec import HostSpec
 from cluster_collect.transports.ssh.command import TRIED_BY_HAND, ssh_command
 from cluster_run.ids import HostId
+from cluster_run.said.chinese import Language
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Surroundings:
     absent_ranks: str = ""
     warnings: tuple[str, ...] = ()
     are_reduced: bool = False
+    language: Language = "en"
 
     @property
     def lacks_something(self) -> bool:

@@ -12,6 +12,7 @@ from cluster_collect.show.tracker import Tracker, Verbosity
 from cluster_collect.spec import HostSpec
 from cluster_collect.wording import format_bytes
 from cluster_run.manifest import HostState
+from cluster_run.said.chinese import Language, told, word
 
 #: Without a terminal, how often a line says how far it is.
 STATUS_INTERVAL_S = 10.0
@@ -30,21 +31,28 @@ class Display(Protocol):
 
 @contextmanager
 def display(
-    specs: Sequence[HostSpec], verbosity: Verbosity, stream: TextIO, verb: str = COLLECTING
+    specs: Sequence[HostSpec],
+    verbosity: Verbosity,
+    stream: TextIO,
+    verb: str = COLLECTING,
+    language: Language = "en",
 ) -> Iterator[Display]:
     """Show a collection, or what else `verb` says, on `stream` while the block runs."""
     terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
     if verbosity > Verbosity.QUIET and terminal:
-        with _Bar(specs, verbosity, stream, verb) as bar:
+        with _Bar(specs, verbosity, stream, verb, language) as bar:
             yield bar
     else:
-        yield _Lines(specs, verbosity, stream, verb)
+        yield _Lines(specs, verbosity, stream, verb, language)
 
 
 class _Lines:
     """Plain lines, for logs and pipes."""
 
-    def __init__(self, specs: Sequence[HostSpec], verbosity: Verbosity, stream: TextIO, verb: str) -> None:
+    def __init__(
+        self, specs: Sequence[HostSpec], verbosity: Verbosity, stream: TextIO, verb: str, language: Language
+    ) -> None:
+        self._language = language
         self._stream = stream
         self._verb = verb
         self._quiet = verbosity == Verbosity.QUIET
@@ -59,13 +67,16 @@ class _Lines:
             self._say(f"{self._verb}: {self.tracker.status_line()}")
 
     def _say(self, line: str) -> None:
-        print(line, file=self._stream, flush=True)
+        print(told(line, self._language), file=self._stream, flush=True)
 
 
 class _Bar:
     """One bar over all hosts; lines appear above it."""
 
-    def __init__(self, specs: Sequence[HostSpec], verbosity: Verbosity, stream: TextIO, verb: str) -> None:
+    def __init__(
+        self, specs: Sequence[HostSpec], verbosity: Verbosity, stream: TextIO, verb: str, language: Language
+    ) -> None:
+        self._language = language
         # Imported here: a run without a terminal does not pay for it.
         from rich.console import Console  # noqa: PLC0415
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn  # noqa: PLC0415
@@ -79,7 +90,7 @@ class _Bar:
             console=self._console,
             transient=True,
         )
-        self._task = self._progress.add_task(verb, total=None, figures="")
+        self._task = self._progress.add_task(word(verb, language), total=None, figures="")
         self._rate = _Rate()
         lines_for: Sequence[HostState] = ("partial", "failed") if verb == COLLECTING else ()
         self.tracker = Tracker(specs, verbosity, self._say, time.monotonic, lines_for)
@@ -112,10 +123,10 @@ class _Bar:
                 parts.append(f"{_clock(left / rate)} left")
         elif names := self.tracker.waiting_for():
             parts.append(f"waiting for {names}")
-        return "  ".join(parts)
+        return "  ".join(told(part, self._language) for part in parts)
 
     def _say(self, line: str) -> None:
-        self._console.print(line, soft_wrap=True)
+        self._console.print(told(line, self._language), soft_wrap=True)
 
 
 class _Rate:

@@ -14,6 +14,7 @@ from cluster_collect.spec import UNREAD
 from cluster_collect.transfer.plan import HostCheck, HostPlan
 from cluster_collect.wording import count, format_bytes, format_seconds, printable
 from cluster_run.manifest import CollectedFile, HostOutcome
+from cluster_run.said.chinese import told, word
 
 #: With more hosts than this, those that are well share one row.
 MAX_ROWS = 40
@@ -41,11 +42,12 @@ def collection_text(outcomes: Sequence[HostOutcome], around: Surroundings) -> st
     if len(shown) > MAX_ROWS:
         folded = [outcome for outcome in shown if outcome.state == "complete"]
         shown = [outcome for outcome in shown if outcome.state != "complete"]
-    rows = [_outcome_row(outcome) for outcome in shown]
+    rows = [_outcome_row(outcome, around) for outcome in shown]
     if folded:
-        rows.append(_folded_row(folded))
-    text = format_table(("", "", "host", "state", "files", "size", "time"), rows, numbers={1, 4, 5, 6})
-    text += _troubles_text(trouble for outcome in outcomes for trouble in _outcome_troubles(outcome, around))
+        rows.append(_folded_row(folded, around))
+    head = ("", "", "host", "state", "files", "size", "time")
+    table = format_table(_words(head, around), rows, numbers={1, 4, 5, 6})
+    text = _troubles_text(trouble for outcome in outcomes for trouble in _outcome_troubles(outcome, around))
     text += _missing_text(around)
     for host in sorted({outcome.same_files_as for outcome in outcomes} - {""}):
         names = fold(str(outcome.server_id) for outcome in outcomes if outcome.same_files_as == host)
@@ -58,7 +60,7 @@ def collection_text(outcomes: Sequence[HostOutcome], around: Surroundings) -> st
     if n_complete < len(outcomes):
         run = shlex.quote(str(around.run))
         text += f"  → call it again with --output {run}: it fetches only what is missing\n"
-    return text
+    return table + told(text, around.language)
 
 
 def plan_text(plans: Sequence[HostPlan], around: Surroundings) -> str:
@@ -77,24 +79,24 @@ def plan_text(plans: Sequence[HostPlan], around: Surroundings) -> str:
     ]
     n_files, n_bytes = sum(len(plan.files) for plan in plans), sum(plan.n_bytes for plan in plans)
     head = ("", "", "host", "files", "size", "skipped", "method")
-    text = format_table(head, rows, numbers={1, 3, 4, 5}, empty_columns=False)
-    text += _troubles_text(_answer_troubles(plans, around)) + _missing_text(around)
+    table = format_table(_words(head, around), rows, numbers={1, 3, 4, 5}, empty_columns=False)
+    text = _troubles_text(_answer_troubles(plans, around)) + _missing_text(around)
     if around.free_bytes is not None and n_bytes + around.min_free_bytes > around.free_bytes:
         if_whole = " if all come whole" if around.are_reduced else ""
         text += f"\nnot enough room here{if_whole}: {format_bytes(around.free_bytes)} free\n"
         text += "  → choose another --output, collect less with --what, or make room\n"
     free = "" if around.free_bytes is None else f" ({format_bytes(around.free_bytes)} free)"
     text += f"\nwould fetch {count(n_files, 'file')}, {format_bytes(n_bytes)} into {around.run}{free}"
-    return text + _sizes_text(around) + "; nothing was copied\n"
+    return table + told(f"{text}{_sizes_text(around)}; nothing was copied\n", around.language)
 
 
 def check_text(checks: Sequence[HostCheck], around: Surroundings) -> str:
     """Return the table of a check."""
     rows = [_check_row(check) for check in checks]
     head = ("", "", "host", "login", "files", "size", "free", "clock", "method", "tools")
-    text = format_table(head, rows, numbers={1, 3, 4, 5, 6, 7}, empty_columns=False)
+    table = format_table(_words(head, around), rows, numbers={1, 3, 4, 5, 6, 7}, empty_columns=False)
     off = [check for check in checks if _is_clock_off(check)]
-    text += _troubles_text(
+    text = _troubles_text(
         [
             *_answer_troubles(checks, around),
             *(Trouble(check.server_id, _CLOCK_REASON, _CLOCK_ADVICE) for check in off),
@@ -104,31 +106,36 @@ def check_text(checks: Sequence[HostCheck], around: Surroundings) -> str:
     n_good = sum(not check.reason for check in checks)
     free = "" if around.free_bytes is None else f", {format_bytes(around.free_bytes)} free here"
     text += f"\n{n_good} of {count(len(checks), 'host')} ready{free}"
-    return text + _sizes_text(around) + "; nothing was copied\n"
+    return table + told(f"{text}{_sizes_text(around)}; nothing was copied\n", around.language)
 
 
 def _sizes_text(around: Surroundings) -> str:
     return "; sizes are those on the hosts, columns take a few percent of them" if around.are_reduced else ""
 
 
-def _outcome_row(outcome: HostOutcome) -> tuple[str, ...]:
+def _words(head: Sequence[str], around: Surroundings) -> tuple[str, ...]:
+    return tuple(word(one, around.language) for one in head)
+
+
+def _outcome_row(outcome: HostOutcome, around: Surroundings) -> tuple[str, ...]:
     return (
         _SIGNS[outcome.state],
         outcome.host,
         printable(outcome.server_id),
-        outcome.state,
+        word(outcome.state, around.language),
         f"{outcome.n_stored:,}",
         format_bytes(outcome.stored_bytes),
         format_seconds(outcome.seconds),
     )
 
 
-def _folded_row(outcomes: Sequence[HostOutcome]) -> tuple[str, ...]:
+def _folded_row(outcomes: Sequence[HostOutcome], around: Surroundings) -> tuple[str, ...]:
+    names = printable(fold(outcome.server_id for outcome in outcomes))
     return (
         _SIGNS["complete"],
         "",
-        f"{printable(fold(outcome.server_id for outcome in outcomes))} ({count(len(outcomes), 'host')})",
-        "complete",
+        told(f"{names} ({count(len(outcomes), 'host')})", around.language),
+        word("complete", around.language),
         f"{sum(outcome.n_stored for outcome in outcomes):,}",
         format_bytes(sum(outcome.stored_bytes for outcome in outcomes)),
         format_seconds(max(outcome.seconds for outcome in outcomes)),

@@ -20,7 +20,6 @@ from cluster_analysis.sentences import (
     problems,
     terms,
 )
-from cluster_analysis.sentences.details import in_chinese
 from cluster_analysis.sentences.phrase import Template, fill, placeholders
 from cluster_analysis.sources.errors import LeftOutReason, Part
 from cluster_run.facts import (
@@ -37,6 +36,7 @@ from cluster_run.findings import Cause, Confidence, Finding, GroupPurpose, Patte
 from cluster_run.ids import HostId, Rank, Step
 from cluster_run.kinds import Part as LostTo
 from cluster_run.problem import Problem
+from cluster_run.said.chinese import in_chinese
 from tests.analysis.copies import replace
 from tests.layers import modules
 
