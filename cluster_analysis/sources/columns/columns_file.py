@@ -229,7 +229,8 @@ def _require_bounds(head: _Head, order: Mapping[str, int], n_bytes: int) -> None
     for column in head.columns:
         # Bases stand before what is told by them: a circle would never end.
         are_before = all(order.get(base, _MAX_COLUMNS) < order[column.name] for base in column.base)
-        if not (0 <= column.n <= _MAX_ROWS and 0 <= column.n_planes <= N_BYTES):
+        # A column without rows has a plane, too: an empty one.
+        if not (0 <= column.n <= _MAX_ROWS and 1 <= column.n_planes <= N_BYTES):
             raise damaged(f"column {column.name[:40]!r}: {column.n} rows of {column.n_planes} bytes")
         if len(column.base) > _MAX_BASES or not are_before:
             raise damaged(f"column {column.name[:40]!r} is told by others that do not stand before it")

@@ -75,6 +75,10 @@ def with_columns(columns: list[Head]) -> bytes:
     )
 
 
+def columns_without_planes() -> bytes:
+    return with_columns([ints("start_ns", n_planes=0), {"name": "name", "form": "bytes", "n": 0}])
+
+
 def many_bases() -> bytes:
     n = 60_000
     return with_columns([*(ints(f"c{at}") for at in range(n)), ints("start_ns", base=[f"c{n - 1}"] * 40_000)])
@@ -107,6 +111,7 @@ def a_deep_head() -> bytes:
     [
         (bomb, "33554432 rows"),
         (many_small_ones, "more than any file holds"),
+        (columns_without_planes, "0 rows of 0 bytes"),
         (many_bases, "more than 20000 columns"),
         (some_columns_with_many_bases, "told by others"),
         (a_chain, "more than 8 deep"),
