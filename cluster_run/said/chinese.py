@@ -50,8 +50,8 @@ def in_chinese(text: str) -> str:
 
     Values that are said are looked up as well, so that a reason within a sentence is Chinese too.
     """
-    for pattern, meaning in _patterns():
-        found = pattern.fullmatch(text)
+    for needle, pattern, meaning in _patterns():
+        found = pattern.fullmatch(text) if needle in text else None
         if found is not None:
             values = found.groupdict()
             values |= {name: in_chinese(values[name]) for name in _SAID & values.keys()}
@@ -72,11 +72,16 @@ def _line(text: str) -> str:
 
 
 @cache
-def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Return all templates, those with the most words of their own first: they say it most exactly."""
+def _patterns() -> tuple[tuple[str, re.Pattern[str], str], ...]:
+    """Return all templates, those with the most words of their own first: they say it most exactly.
+
+    Each has its longest piece beside it: to look for that costs little.
+    """
     every = [*FILES.items(), *HOSTS.items(), *INVENTORIES.items(), *PROGRESS.items()]
     every.sort(key=lambda one: -sum(map(len, _words(one[0]))))
-    return tuple((re.compile(_pattern(english)), chinese) for english, chinese in every)
+    return tuple(
+        (max(_words(english), key=len), re.compile(_pattern(english)), chinese) for english, chinese in every
+    )
 
 
 def _words(template: str) -> Iterable[str]:
