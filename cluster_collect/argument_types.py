@@ -91,3 +91,16 @@ def parsed(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Nam
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{_meant(unknown[0])}")
     return given
+
+
+def host_defaults(given: argparse.Namespace) -> dict[str, str | int]:
+    """Return the keys of a host that a command line sets."""
+    defaults: dict[str, str | int] = dict(given.set)
+    for key, value in (
+        ("profiler_root", given.profiler_root),
+        ("user", given.user),
+        ("bandwidth", given.host_bandwidth),
+    ):
+        if value is not None:
+            defaults[key] = value
+    return defaults

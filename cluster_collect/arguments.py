@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from cluster_collect.argument_types import (
+    host_defaults,
     key_value,
     moment,
     parsed,
@@ -134,7 +135,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         options=options,
         of_ranks=of_ranks,
         live=live_options(parser, given),
-        host_defaults=_host_defaults(given),
+        host_defaults=host_defaults(given),
         ask_password=given.ask_password,
         ask_passphrase=given.ask_passphrase,
         json=given.json,
@@ -347,15 +348,3 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
     ):
         text = f"{what} (default: {longest_s:g})"
         group.add_argument(f"--{name}", type=seconds, default=longest_s, metavar="SECONDS", help=text)
-
-
-def _host_defaults(given: argparse.Namespace) -> dict[str, str | int]:
-    defaults: dict[str, str | int] = dict(given.set)
-    for key, value in (
-        ("profiler_root", given.profiler_root),
-        ("user", given.user),
-        ("bandwidth", given.host_bandwidth),
-    ):
-        if value is not None:
-            defaults[key] = value
-    return defaults
