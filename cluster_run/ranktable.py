@@ -122,7 +122,10 @@ def read_rank_table(path: Path) -> RankTable:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: the rank table cannot be read: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise InputError(
+            f"{path}: the rank table cannot be read: {why}", "name the job's rank table, or leave it out"
+        ) from error
     return parse_rank_table(text, str(path))
 
 

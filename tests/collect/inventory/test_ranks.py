@@ -71,8 +71,9 @@ def test_hosts_that_are_named_win_over_those_of_the_rank_table(tmp_path: Path) -
 
 def test_a_rank_table_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     text = "version: 1\nrank_table: hccl.json\ndefaults: {profiler_root: /p}\n"
-    with pytest.raises(InputError, match=r"hccl.json: the rank table cannot be read"):
+    with pytest.raises(InputError, match=r"hccl.json: the rank table cannot be read: No such file") as caught:
         load(tmp_path, text)
+    assert "leave it out" in (caught.value.advice or "")
     (tmp_path / "hccl.json").write_text(table_json("-oProxyCommand=x"))
     with pytest.raises(InputError, match=r"hccl.json: not a host name or address"):
         load(tmp_path, text)
