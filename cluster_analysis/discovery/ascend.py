@@ -43,7 +43,7 @@ OUTPUT_FILES = {
     #: Written last, by torch_npu of 2026: where another capture of the run has it, one without is not done.
     "done": layout.PARSED_MARK_NAME,
 }
-#: What says of whom a capture is, and holds nothing of what it did.
+#: Files that identify a capture, without any records.
 _ABOUT = {"metadata", "profiler_info", "done"}
 #: Any of these makes a capture one in text form.
 _TEXT_ROLES = ("step_trace", "communication", "matrix")
@@ -59,7 +59,7 @@ INPUT_PIPELINE = {
 }
 _STAMP = re.compile(r"_(\d{14,17})_ascend_(?:pt|ms)$")
 _WORKER = re.compile(r"^(?P<worker>(?P<host>.+)_\d+)_\d{14,17}_ascend_(?:pt|ms)$")
-#: What MindSpore itself names a capture (`rank-3_…_ascend_ms`) or the directory around it.
+#: Names that MindSpore gives a capture (`rank-3_…_ascend_ms`) or the directory around it.
 _RANK_NAME = re.compile(r"^(?:rank-(\d{1,6})_\d+_ascend_ms|rank_?(?P<wrapped>\d{1,6})_.*start\d+.*)$")
 _WINDOW = re.compile(r"^rank_?\d+_(?P<window>.*start\d+.*)$")
 
@@ -210,7 +210,7 @@ def _ranks_of_names(directory: Path, info: str | None) -> dict[str, Rank]:
 
 
 def _rank_of_database(path: Path) -> Rank | None:
-    # What reads databases needs Arrow, which most captures do without here.
+    # Lazy: reading databases needs Arrow, and most captures are found without it.
     from cluster_analysis.sources.db.profiler_db import read_own_rank  # noqa: PLC0415
 
     return read_own_rank(path)

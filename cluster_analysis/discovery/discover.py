@@ -1,4 +1,4 @@
-"""What lies in a directory: one capture of one job, each rank once, and everything that is missing."""
+"""Find the capture in a directory: one job, each rank once, and everything that is missing."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def _n_ranks(found: Found) -> int:
         if "metadata" in found.files:
             return read_metadata(found.files["metadata"]).world_size
         if "profiler_db" in found.files:
-            # What reads databases needs Arrow, which most captures do without here.
+            # Lazy: reading databases needs Arrow, and most captures are found without it.
             from cluster_analysis.sources.db.profiler_db import read_n_mapped_ranks  # noqa: PLC0415
 
             return read_n_mapped_ranks(found.files["profiler_db"])
@@ -302,7 +302,7 @@ def _told(job: _Job, part: Part) -> list[Part]:
 def _why_nothing(runs: Iterable[Run]) -> str:
     problems = [problem for run in runs for problem in (*run.places.problems, *run.problems)]
     if problems:
-        # Of a run in which something is found nothing is told yet.
+        # A run with captures has no problem of its own yet.
         from cluster_analysis.sentences.advice import advice  # noqa: PLC0415
         from cluster_analysis.sentences.problems import reason  # noqa: PLC0415
 

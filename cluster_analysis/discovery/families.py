@@ -2,7 +2,7 @@
 
 Files of r1.x beside `*_ascend_ms` of the same rank (MindSpore 2.2 to 2.4 writes both) and `PROF_*` beside
 a framework's capture are the same run seen twice: the richer form is taken. PyTorch and MindSpore are two
-jobs: the one with more ranks is taken, and the other is told.
+jobs: the one with more ranks is taken, and the other is reported.
 """
 
 from __future__ import annotations

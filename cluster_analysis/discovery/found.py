@@ -1,4 +1,4 @@
-"""What the walk over the disk finds, before it is known which of it belongs together."""
+"""Results of the walk over the disk, before they are put together."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Found(Struct, frozen=True):
 
 
 class Tree(Struct, frozen=True):
-    """All directories of a tree that may hold captures, by what they look like, each in order of its path."""
+    """All directories of a tree that may hold captures, by their form, each in order of its path."""
 
     ascend: tuple[Path, ...] = ()
     prof: tuple[Path, ...] = ()

@@ -2,8 +2,8 @@
 
 A part is a set of captures in which no rank is twice. Signs cut a run into parts: the session in a path
 (`rank0_start2_stop5`), the folder, the time at which captures began, what is the same in the names of their
-hosts, the communication group of all ranks, the host. Of those signs that leave no rank twice the one with
-fewest parts is right: a job is no smaller than it must be. Of several the first counts.
+hosts, the communication group of all ranks, the host. Some signs leave no rank twice. The one with
+fewest parts is right, as a job is no smaller than it must be; among equals the first one counts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Part(Struct, frozen=True):
     name: str
     captures: Mapping[Rank, Sequence[Found]]
     aliases: frozenset[str] = frozenset()
-    #: Whether others are the same job at other times, of which no rank should be missing.
+    #: Whether other parts are the same job at other times, so that no rank should be missing.
     is_window: bool = False
     #: Windows that are judged together, oldest first, and what is added to the step numbers of each.
     windows: tuple[tuple[int, Part], ...] = ()

@@ -23,7 +23,7 @@ _TOLD_BELOW = ("files-missing", "files-unstable", "left-out", "ranks-missing")
 
 
 class Places(Struct, frozen=True):
-    """What the run directory itself says about hosts and ranks; all empty for a plain tree.
+    """Hosts and ranks as the run directory names them; all empty for a plain tree.
 
     `ranks` has devices by host, and without a host where the rank table has one server only; `stored` says
     of each file what was collected, by its path below the run directory; `shared` are the hosts whose

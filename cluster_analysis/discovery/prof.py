@@ -1,7 +1,7 @@
 """Captures of CANN itself: `PROF_{n}_{time}_{id}` directories that `msprof` has exported.
 
 The rank is `rank_id` in `device_N/info.json.N`; where it is not set, it comes from the rank table, or else
-ranks are counted by host and device, and that is told.
+ranks are counted by host and device, and that is reported.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _rank(
 
 
 def _counted(found: list[tuple[Found, str]], problems: list[Problem]) -> tuple[list[Found], list[Problem]]:
-    """Count ranks by host and device where no capture knows its rank; told, because it is a guess."""
+    """Count ranks by host and device where no capture knows its rank; reported, because it is a guess."""
     knows = any(one.rank is not None for one, _ in found)
     lost = [one for one, _ in found if one.rank is None and (knows or one.device is None)]
     problems += [

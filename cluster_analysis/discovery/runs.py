@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 class Run(Struct, frozen=True):
-    """What was found of one run directory; `root` holds its rank table. A plain tree is one run."""
+    """Findings of the walk in one run directory; `root` holds its rank table. A plain tree is one run."""
 
     root: Path
     tree: Tree
@@ -64,7 +64,7 @@ def split_by_run(tree: Tree, path: Path) -> dict[Path, Tree]:
 
 
 def _concerning(root: Path, told: Mapping[Path, _T], parts: Iterable[Path], path: Path) -> dict[Path, _T]:
-    """Return what is told of places in `root`, and of places that lie in no run: that concerns them all."""
+    """Return the problems of places in `root`, and of places outside of all runs, which concern them all."""
     roots = set(parts)
     return {one: what for one, what in told.items() if _root_of(one, path) not in roots - {root}}
 

@@ -21,7 +21,7 @@ LEGACY_FILE = re.compile(
 )
 _CAPTURE_SUFFIXES = (layout.PYTORCH_SUFFIX, layout.MINDSPORE_SUFFIX)
 _PROF_PREFIX = "PROF_"
-#: What lies where captures should, by its name: what it is, and what to do.
+#: Names found in place of captures: what each is, and what to do.
 _NAMES: tuple[tuple[str, ReasonKind, AdviceKind], ...] = (
     (
         r"(_ascend_(pt|ms)|^PROF_.*|rank_?\d+.*)\.(tar|tgz|zip|tar\.(gz|xz|zst|bz2))$",

@@ -23,7 +23,7 @@ from cluster_analysis.sources.text.metadata_json import read_metadata, read_prof
 from cluster_run.ids import Rank
 
 _NUMBERS = re.compile(r"\d+")
-#: What a window without steps is called.
+#: Name of a window without steps.
 _NO_STEP = {0}
 _ALL_WINDOWS = "windows"
 _Steps = Set[int]
@@ -105,7 +105,7 @@ def _steps_of(captures: Mapping[Rank, Sequence[Found]]) -> _Steps:
     for rank in {min(captures), max(captures)}:
         files = captures[rank][0].files
         with suppress(BadFileError):
-            # What reads tables needs Arrow, which captures of one window do without here.
+            # Lazy: reading tables needs Arrow, and captures of one window are found without it.
             if "step_trace" in files:
                 from cluster_analysis.sources.text.step_trace_csv import read_step_trace  # noqa: PLC0415
 
