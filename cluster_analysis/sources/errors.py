@@ -71,12 +71,12 @@ class BadFileError(InputError):
 
     @property
     def advice(self) -> str:
-        """What to do about it, as a kind; empty where the reason says it all."""
+        """Kind of the advice; empty where the reason says it all."""
         return self.args[1] or ""
 
     @property
     def advice_kind(self) -> AdviceKind | None:
-        """What to do about it."""
+        """The advice."""
         kind: AdviceKind | None = self.args[1]
         return kind
 

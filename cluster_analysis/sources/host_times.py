@@ -1,4 +1,4 @@
-"""What the host did: before the first operator of a step, and while its device idled.
+"""Work of the host: before the first operator of a step, and while its device idled.
 
 Calls of the host nest: a copy calls others of its name. So times are unions of spans, never sums.
 
@@ -26,15 +26,15 @@ from msgspec import Struct
 from cluster_analysis.sources import numbers
 from cluster_analysis.tables.schema import Counter
 
-#: What free_analysis of msprof-analyze takes for a launch.
+#: Events that free_analysis of msprof-analyze takes for a launch.
 _LAUNCH_US = 50.0
 Spans = npt.NDArray[np.int64]
 
 
 class HostTimes(Struct, frozen=True):
-    """What a capture knows of the host and of the time its device had nothing to run.
+    """A capture's records of the host, and of the time its device had nothing to run.
 
-    `causes` holds the host's calls by what they wait for: a moment counts for the first one that holds.
+    `causes` holds the host's calls by cause of waiting: a moment counts for the first cause that holds.
     """
 
     steps: Spans
@@ -46,7 +46,7 @@ class HostTimes(Struct, frozen=True):
     has_framework: bool
 
     def counters(self) -> list[Counter]:
-        """Return the counters above; none of what the capture does not know."""
+        """Return the counters above; none that the capture lacks."""
         heads, idles = [], []
         busy = merged(self.busy)
         for begin, end in self.steps.tolist():
@@ -89,7 +89,7 @@ class HostTimes(Struct, frozen=True):
 
 
 def as_spans(rows: object) -> Spans:
-    """Return begins and ends of what took any time."""
+    """Return begins and ends of events that took any time."""
     spans = np.array(rows, np.int64).reshape(-1, 2)
     return np.asarray(spans[spans[:, 1] > spans[:, 0]])
 

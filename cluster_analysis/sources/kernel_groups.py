@@ -37,7 +37,7 @@ class Calls(Struct, frozen=True):
     Attributes:
         steps: as the file spells them.
         names: of operators.
-        starts_ns: int64, null for what is not told.
+        starts_ns: int64, null where unknown.
         lengths_us: float64.
     """
 

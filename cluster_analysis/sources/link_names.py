@@ -1,4 +1,4 @@
-"""What the names of link entries say: group, operation, which sample, and the operator.
+"""Parse names of link entries: group, operation, sample, and the operator.
 
 Two dialects: `allreduce-top1@<group>` with `top1`, `middle`, `bottom1`… and `total` a kind of operator,
 and, older, one entry an operator (`hcom_broadcast__483_1@<group>`). The profilers file reduceScatter
@@ -98,7 +98,7 @@ class LinkNames(Struct, frozen=True):
 
 
 def links_table(described: Described, filed_p2p: pa.Array, columns: Mapping[str, pa.Array]) -> pa.Table:
-    """Return LINKS of what the entries' names say and the other columns; `src_rank` and `dst_rank` stay null.
+    """Return LINKS from the entries' names and the other columns; `src_rank` and `dst_rank` stay null.
 
     Args:
         described: what `LinkNames` says of the entries.

@@ -1,4 +1,4 @@
-"""What was measured is there, once, and not below 0; where it is not, the file is damaged, and that is told.
+"""Check that measured values are there, once, and not below 0. Otherwise the file is damaged and reported.
 
 A rank has one device and counts its steps up, so a table that repeats a step holds several devices, or
 several sessions. Nothing says which of the rows is this rank's, and both together would be a wrong number.
@@ -26,8 +26,8 @@ class Needed(Struct, frozen=True):
     columns: tuple[str, ...]
 
 
-#: Of each table the columns that are measured. What is a difference may be below 0: free, idle and stage
-#: time, overlap, and what is left without receiving.
+#: Measured columns of each table. Differences may be below 0: free, idle and stage time, overlap, and the
+#: rest without receiving.
 MEASURED_STEPS = ("computing_us", "communication_us", "communication_not_overlapped_us", "bubble_us")
 MEASURED_LINKS = ("size_bytes", "time_us")
 MEASURED_COLLECTIVES = (
@@ -37,7 +37,7 @@ MEASURED_COLLECTIVES = (
     "synchronization_us",
     *(f"{name}_{unit}" for name in ("hccs", "rdma", "pcie", "sio") for unit in ("bytes", "us")),
 )
-#: What steps, operators and links are not judged without.
+#: Columns without which steps, operators and links are not judged.
 NEEDED_COLLECTIVES = Needed("operators", ("start_ns", "elapse_us"))
 NEEDED_STEPS = ("computing_us", "communication_us", "communication_not_overlapped_us", "free_us")
 NEEDED_LINKS = Needed("links", ("size_bytes", "time_us"))
@@ -46,7 +46,7 @@ _TOLERANCE = 1e-3
 
 
 def without_negative(table: pa.Table, columns: tuple[str, ...], remark: Remark) -> pa.Table:
-    """Return the table with null where one of `columns` is below 0; `remark` is told how many there were."""
+    """Return the table with null where one of `columns` is below 0; `remark` is called with their number."""
     n_bad = 0
     for name in columns:
         # With NumPy, because nearly all tables are small and have none.

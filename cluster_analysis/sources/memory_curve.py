@@ -23,7 +23,7 @@ _COLUMNS = {
 
 
 def read_memory_curve(path: Path, rank: int, remark: Remark) -> pa.Table | None:
-    """Return MEMORY of memory_record.csv; None where the file lacks a column. Bad cells are told elsewhere.
+    """Return MEMORY of memory_record.csv; None where it lacks a column. Bad cells are reported elsewhere.
 
     Raises:
         BadFileError: nothing of the file can be used.

@@ -1,4 +1,4 @@
-"""What a rank's files do not hold though it should be there: a file, or what others of its files speak of."""
+"""Data that should be there and is not: a file, or records that other files of the rank name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tell_what_is_missing(
     """Add a problem for each thing that is missing and that no other problem explains.
 
     Args:
-        reading: the rank's files, and what was told of them.
+        reading: the rank's files, and the problems with them.
         metadata: says the profiling level.
         steps: each selected step, and how long it communicated, µs; None where no file has any.
         operators: the steps that have operators; None where no file has any.
@@ -36,7 +36,7 @@ def tell_what_is_missing(
     told = {problem.file for problem in reading.problems}
     files = reading.source.files
     if any(name_of(files[role]) in told for role in _DATABASES if role in files):
-        # What is missing would have been in the damaged database.
+        # The damaged database would have held the missing data.
         return
     if steps is None and "step_trace" not in files:
         reading.problem(fact("no_step_times_of_rank"), "step_trace_time.csv", "parse_again_on_host")

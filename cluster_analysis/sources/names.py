@@ -16,9 +16,9 @@ from cluster_analysis.tables import schema
 
 #: How PyTorch names the time in which the loop waits for its next batch.
 DATA_LOADER = "enumerate(DataLoader)"
-#: What the keys of sums begin with; they are no operators.
+#: Begin of the keys of sums; they are no operators.
 TOTAL_PREFIX = "Total"
-#: What PyTorch calls the one step of a capture without steps.
+#: PyTorch's name for the one step of a capture without steps.
 NO_STEP = "step"
 
 _TEXT = schema.COLLECTIVES.field("group").type

@@ -1,7 +1,7 @@
 """One rank, read: every file of its capture, each on its own; a bad one costs that file only.
 
-What reads databases, columns and older profilers is imported with the first of them: a job of text files,
-the most frequent, starts sooner without SQLite and those.
+Readers of databases, columns and older profilers are imported when they are first needed: a job of text
+files, the most frequent, starts sooner without them.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def with_info(reading: Reading, metadata: RankMetadata, device: int | None) -> R
 
 
 def _device(reading: Reading, databases: NoDatabases) -> int | None:
-    """Return the device that a file says it is of. What is wrong with the file is told where it is read."""
+    """Return the device that a file names. The file's own reader reports what is wrong with it."""
     for role, read in (("step_trace", read_device_of_steps), *databases.device()):
         path = reading.source.files.get(role)
         if path is not None:

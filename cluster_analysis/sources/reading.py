@@ -46,7 +46,7 @@ def name_of(file: str) -> str:
 
 
 class Reading(Struct):
-    """What could not be read of one rank, collected while its files are read."""
+    """Problems of one rank, collected while its files are read."""
 
     source: RankSource
     problems: list[Problem] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Reading(Struct):
             try:
                 value = read(path, self._remark(path))
             except BadFileError as error:
-                # What was remarked on its parts may be why the whole file is refused.
+                # Remarks on its parts may be why the whole file is refused.
                 remarked = [one for one in self.problems[n_problems:] if one.file == path.name]
                 del self.problems[n_problems:]
                 also = [why for one in remarked for why in (one.why, *one.also)]

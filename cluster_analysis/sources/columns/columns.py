@@ -17,7 +17,7 @@ from cluster_run.facts import ReasonKind, fact
 
 
 class Columns:
-    """What is read of columns. Every method raises BadFileError where they are damaged."""
+    """Columns of a file. Every method raises BadFileError where they are damaged."""
 
     def has(self, name: str) -> bool:
         """Return whether there is such a column."""
@@ -86,7 +86,7 @@ class GivenColumns(Columns):
     Args:
         write: the reference reader of a file: takes its content, what takes columns, and what takes facts.
         content: the file.
-        remark: told of what is left out.
+        remark: called with what is left out.
 
     Raises:
         BadFileError: nothing of the file can be used.

@@ -21,12 +21,12 @@ from cluster_reduce.packing import N_BYTES, RAW_WINDOW
 from cluster_run.facts import fact
 
 _MAX_HEAD_BYTES = 4 << 20
-#: The largest heads of real databases have some hundred columns, and no column more than two bases, of which
-#: none has any.
+#: The largest heads of real databases have some hundred columns. No column has more than two bases, and these
+#: have none.
 _MAX_COLUMNS, _MAX_BASES, _MAX_DEPTH = 20_000, 8, 8
 #: No operator, task or link is written with less than a hundred bytes; more are read nowhere in one file.
 _MAX_ROWS = 10_000_000
-#: What all numbers of a file take in memory: real files take at most 50 times their size.
+#: Memory of all numbers of a file: real files take at most 50 times their size.
 _WORDS = 10_000
 _MAX_EXPANSION, _LEAST_BYTES, _MAX_BYTES = 128, 4 << 20, 512 << 20
 _MAX_DECIMALS, _MAX_HALVES = 18, 60
@@ -35,7 +35,7 @@ _NS_PER_US = 1000
 _NOTHING = np.zeros(0, np.int64)
 #: Bytes of the numbers that a column is made into, before they have a sign.
 _SIZES = (2, 4, N_BYTES)
-#: What each byte was before it was folded.
+#: Original value of each folded byte.
 _UNFOLDED = np.array([(value >> 1) ^ -(value & 1) for value in range(256)], np.int64)
 _QUARTERS_NS = np.array(QUARTERS_NS, np.int64)
 
@@ -121,7 +121,7 @@ class ColumnsFile(Columns):
         return self._ints[name]
 
     def _with_bases(self, name: str) -> list[Column]:
-        """Return a column behind those that it is told by, and these behind their own."""
+        """Return a column after its bases, and these after their own."""
         found: dict[str, Column] = {}
         level: tuple[str, ...] = (name,)
         for _ in range(_MAX_DEPTH):
@@ -227,7 +227,7 @@ def _require_bounds(head: _Head, order: Mapping[str, int], n_bytes: int) -> None
         raise damaged("two columns of one name")
     n_taken = n_numbers = 0
     for column in head.columns:
-        # Bases stand before what is told by them: a circle would never end.
+        # Bases stand before their columns: a circle would never end.
         are_before = all(order.get(base, _MAX_COLUMNS) < order[column.name] for base in column.base)
         # A column without rows has a plane, too: an empty one.
         if not (0 <= column.n <= _MAX_ROWS and 1 <= column.n_planes <= N_BYTES):

@@ -44,7 +44,7 @@ class LinkFile:
         )
 
     def is_whole(self) -> bool:
-        """Return whether nothing is to be told of: nothing is missing or below 0."""
+        """Return whether there is nothing to report: nothing is missing or below 0."""
         return bool(((self.sizes_mb >= 0) & (self.times_ms >= 0)).all())
 
 

@@ -23,7 +23,7 @@ _MOST_INDEX = 10**9
 #: A number has one digit more from each of these on.
 _POWERS = np.array([10**n for n in range(1, 19)], np.int64)
 _MOST_LETTERS = (1 << 31) - 1
-#: Numbers of a smaller range need no sorting to be told apart.
+#: Numbers of a smaller range need no sorting to be made unique.
 _MOST_RANGE = 1 << 20
 _MOST_CODES = 1 << 62
 _TEXT = pa.dictionary(pa.int32(), pa.string())

@@ -1,6 +1,6 @@
 """The columns of communication.json → the tables that the file itself gives, of one or more files.
 
-Of the times of an operator hosts send the elapsed one alone; the others are null, and their sums are told.
+Hosts send only the elapsed time of an operator. The other times are null, and hosts send their sums.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class OperatorFile:
             self.sums = _Sums(file, levels, groups, known_groups)
 
     def is_whole(self) -> bool:
-        """Return whether nothing is to be told of: no time is missing, nothing is below 0."""
+        """Return whether there is nothing to report: no time is missing, nothing is below 0."""
         elapse = self.figures[0]
         measured = [self.figures, *([] if self.times is None else [self.times[:_MEASURED]])]
         return (

@@ -60,7 +60,7 @@ def links_of_files(
 ) -> LinkColumns | None:
     """Return the links of the files of one or more ranks; None where Python must read one of them.
 
-    That is: there is no compiled reader, a file is not of the plain form, anything of it is to be told, or
+    That is: there is no compiled reader, a file is not of the plain form, there is something to report, or
     steps of it are left out.
 
     Args:

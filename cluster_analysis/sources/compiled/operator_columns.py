@@ -29,7 +29,7 @@ _FIGURES = tuple(field.name for field in schema.COLLECTIVES if pa.types.is_float
 
 #: A level: key of its step, whether it is point to point, rows, file.
 _N_OF_LEVEL = 4
-#: What operators add up to, and who uses which group how, as operator_sums.h has them.
+#: Sums of operators, and the use of groups by rank, as in operator_sums.h.
 _TOTAL = np.dtype(
     [
         ("sums", np.float64, len(_FIGURES)),
@@ -172,7 +172,7 @@ def operators_of_files(
 ) -> OperatorColumns | None:
     """Return the operators of the files of one or more ranks; None where Python must read one of them.
 
-    That is: there is no compiled reader, a file is not of the plain form, anything of it is to be told, or
+    That is: there is no compiled reader, a file is not of the plain form, there is something to report, or
     steps of it are left out.
 
     Args:

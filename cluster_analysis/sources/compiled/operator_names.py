@@ -1,4 +1,4 @@
-"""What the names of operators say, by the stems that the compiled reader found in them."""
+"""Parse names of operators by the stems that the compiled reader found in them."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from cluster_analysis.tables import schema
 from cluster_analysis.tables.sent import TRANSPORTS
 
 _SORTED_TRANSPORTS = tuple(sorted(TRANSPORTS))
-#: What the compiled reader sums, as packet_totals.h has it.
+#: Sums of the compiled reader, as in packet_totals.h.
 _TOTAL = np.dtype(
     [("n", np.float64), ("ms", np.float64)]
     + [(name, np.int32) for name in ("file", "step", "group", "transport", "size", "unused")]
@@ -26,7 +26,7 @@ _PLACES = np.array([_SORTED_TRANSPORTS.index(name) for name in TRANSPORTS])
 
 
 def packet_sums(rank: int, entries: PacketEntries, remark: Remark) -> pa.Table:
-    """Return PACKETS, in order; `remark` is told of sizes that are no number.
+    """Return PACKETS, in order; `remark` is called for sizes that are no number.
 
     The sums are exact, so the order of the entries makes no difference.
     """
@@ -61,7 +61,7 @@ def packet_sums(rank: int, entries: PacketEntries, remark: Remark) -> pa.Table:
 def packets_of_totals(
     ranks: Sequence[int], totals: bytes, steps: npt.NDArray[np.int64], groups: pa.Array, sizes: pa.Array
 ) -> pa.Table | None:
-    """Return the same of what the compiled reader has summed; None where sizes must be looked at one by one.
+    """Return the same from the compiled reader's sums; None where sizes must be looked at one by one.
 
     Args:
         ranks: the ranks.

@@ -155,7 +155,7 @@ def present(
 def _told_apart(operators: _Operators, remark: Remark) -> tuple[_Operators, frozenset[tuple[Any, ...]]]:
     """Return the operators, and which `(name, group, step)` are several of them: what each carried is null.
 
-    What was carried lies in another table, by these three.
+    Carried bytes lie in another table, by these three.
     """
     codes = codes_of(operators.keys)
     counts = np.bincount(codes)

@@ -1,4 +1,4 @@
-"""What each operator carried over each transport: CommAnalyzerBandwidth, once an operator and transport.
+"""Bytes of each operator over each transport: CommAnalyzerBandwidth, a row an operator and transport.
 
 It has a row a packet size with size and time repeated, so they are taken once; most rows are zeros, as is
 what lacks a row.
@@ -19,7 +19,7 @@ from cluster_analysis.sources.db.sqlite import Database
 from cluster_analysis.tables.sent import TRANSPORTS
 
 BANDWIDTH = "CommAnalyzerBandwidth"
-#: What CommAnalyzerBandwidth says of each packet size.
+#: Columns of CommAnalyzerBandwidth for each packet size.
 PACKET_FIGURES = ("package_size", "count", "total_duration")
 _SIZE_AND_TIME = ("transit_size", "transit_time")
 

@@ -36,7 +36,7 @@ _LARGEST = {
     "nic_errors_count": ("rxErrors", "txErrors"),
     "nic_dropped_count": ("rxDropped", "txDropped"),
 }
-#: What tells ports apart, and the columns of bandwidths. Only those of HCCS have a documented unit.
+#: Key of a port, and the columns of bandwidths. Only those of HCCS have a documented unit.
 _PORTS = {
     "HCCS": ("0", ("txThroughput", "rxThroughput")),
     "UB": ("portId", ("txUdmaBind", "rxUdmaBind")),
@@ -77,7 +77,7 @@ def _n_above_0(database: Database, column: str) -> int:
 
 
 def clock_changes(database: Database) -> list[tuple[Any, ...]]:
-    """Return when the clock of the AI cores was set, ns, and to what, MHz, in this order; never 0."""
+    """Return times at which the clock of the AI cores was set, ns, and its values, MHz, in order; never 0."""
     if database.has("AICORE_FREQ", "timestampNs"):
         rows = database.few_rows("AICORE_FREQ", "timestampNs", "freq")
         kinds = {type(cell) for row in rows for cell in row}

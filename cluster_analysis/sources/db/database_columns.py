@@ -1,6 +1,6 @@
 """Columns of a database as Arrow arrays: SQLite puts any type into any cell, so each is looked at.
 
-What is not of its type becomes null and is counted; it is never taken for 0.
+Cells of another type become null and are counted; they are never taken for 0.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a profiler database says of a rank beside its times: kernels by shape, memory, clocks, host calls."""
+"""Figures of a rank in a profiler database beside its times: kernels by shape, memory, clocks, host calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
 from cluster_analysis.sources.memory_curve import thinned
 from cluster_analysis.tables import schema
 
-#: What names a kernel, beside its state.
+#: Columns that name a kernel, beside its state.
 _KERNEL_TEXTS = ("opType", "taskType", "name", "inputShapes", "outputShapes")
 
 

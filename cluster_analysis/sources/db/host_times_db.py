@@ -1,4 +1,4 @@
-"""What the host did, of a profiler database; `sources.host_times` says what is made of it."""
+"""Host events of a profiler database; `sources.host_times` makes figures of them."""
 
 from __future__ import annotations
 

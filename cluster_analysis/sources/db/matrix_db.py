@@ -24,7 +24,7 @@ from cluster_analysis.tables import schema
 MATRIX = "CommAnalyzerMatrix"
 _NAMES = ("hccl_op_name", "group_name", "src_rank", "dst_rank", "transport_type")
 _FIGURES = ("transit_size", "transit_time")
-#: What MindSpore's tables lack.
+#: Columns that MindSpore's tables lack.
 _MORE = ("step", "type", "op_name")
 
 

@@ -1,4 +1,4 @@
-"""What reads one rank's databases, as candidates: which of them gives what, and in which order."""
+"""Readers of one rank's databases, as candidates: which database gives which table, in which order."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Databases(NoDatabases):
         return (("profiler_db", read_db_metadata),)
 
     def with_host(self, metadata: RankMetadata) -> RankMetadata:
-        """Of the profiler's; what is wrong with it is told where its counters are read."""
+        """Of the profiler's; the reader of its counters reports what is wrong with it."""
         path = self._reading.source.files.get("profiler_db")
         if path is None or metadata.host_name:
             return metadata

@@ -204,7 +204,7 @@ def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table |
             f"WHERE {is_timed(OPERATOR)} ORDER BY startNs"
         )
         times = database.once(_step_times)
-    # What began in no step is left out, as in the text form.
+    # Operators that began in no step are left out, as in the text form.
     steps = [step_at(times, row[0]) for row in rows]
     rows = [row for row, step in zip(rows, steps, strict=True) if step is not None]
     if not rows:
@@ -232,7 +232,7 @@ def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table |
 
 
 def _payload(database: Database) -> str:
-    """Return SQL for the bytes of an operator: how many elements of which type; NULL where not told."""
+    """Return SQL for the bytes of an operator: number of elements by type; NULL where unknown."""
     if not database.has(OPERATOR, "count", "dataType") or not database.has(
         "ENUM_HCCL_DATA_TYPE", "id", "name"
     ):

@@ -1,4 +1,4 @@
-"""Links from the tasks of a profiler database, where no analysis.db and no matrix lies beside it.
+"""Links from the tasks of a profiler database, where there is no analysis.db and no matrix.
 
 Copies over HCCS, PCIE, SIO and on the chip are tasks of their own (`Memcpy`, `Reduce_Inline`) with peer, size
 and length in ns, so their sums are what the matrix holds. RDMA is not read: posting it is a task, the

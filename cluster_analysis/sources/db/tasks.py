@@ -21,7 +21,7 @@ _STRINGS = "STRING_IDS"
 _DENSE = 16
 _MOST_NS = np.iinfo(np.int64).max
 _OF_KERNELS = ("opType", "taskType", "name", "inputShapes", "outputShapes", "opState")
-#: Of a table, as SQL: rows with begin and end, in their order.
+#: SQL of a table: rows with begin and end, in their order.
 _IS_TIMED = "typeof({0}.startNs) = 'integer' AND typeof({0}.endNs) = 'integer' AND {0}.endNs >= {0}.startNs"
 
 
@@ -133,7 +133,7 @@ def texts_of(database: Database, ids: pa.Array) -> pa.Array:
 
 
 def places_of(known: _Ints, ids: _Ints) -> tuple[_Ints, npt.NDArray[np.bool_]]:
-    """Return where ids (N,) are among known ones, of which there are some, ascending; and which are (N,)."""
+    """Return the places of ids (N,) among known ones (ascending, at least one), and which are known (N,)."""
     last = len(known) - 1
     if known[-1] - known[0] == last:
         # They count up.

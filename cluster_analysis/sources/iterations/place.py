@@ -1,4 +1,4 @@
-"""Which files are timelines, told by their names: importing what reads them takes longer."""
+"""Recognise timelines by their names, without the slow import of their reader."""
 
 from __future__ import annotations
 

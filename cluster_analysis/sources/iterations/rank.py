@@ -65,7 +65,7 @@ def read_iteration_export(reading: Reading) -> RankTables:
 
 
 def _files_of_busiest_model(reading: Reading) -> dict[str, dict[int, str]]:
-    """Return the roles of one model by kind and iteration; which other models there are is told."""
+    """Return the roles of one model by kind and iteration; other models are reported."""
     parts = [(role, role.split("/")) for role in reading.source.files if role.startswith(f"{ROLE}/")]
     counted = Counter(int(model) for _, (_, _, model, _) in parts)
     chosen = max(counted, key=lambda model: (counted[model], model))

@@ -90,7 +90,7 @@ def lines_of(path: Path, remark: Remark) -> Iterator[dict[str, Any]]:
 
 
 def literal(text: Any) -> Any:
-    """Return a cell of JSON, or of a Python literal; None where it is neither. What is read already stays."""
+    """Return a cell of JSON, or of a Python literal; None where it is neither. Decoded values stay."""
     if not isinstance(text, str):
         return text
     if not text:

@@ -32,7 +32,7 @@ def read_r1_kernels(path: Path, rank: int, framework: Path | None, remark: Remar
         path: the file.
         rank: whose it is.
         framework: framework_raw_{id}.csv, where there is one.
-        remark: told of rows without a time.
+        remark: called for rows without a time.
 
     Raises:
         BadFileError: nothing of the file can be used.

@@ -1,7 +1,7 @@
 """CSV files by column name: every cell arrives as text, and a damaged line costs that line only.
 
 A last line without its end counts where it has all its cells: each of them but the last was ended by a comma.
-The last one may be cut off, and so may lines after it: it is read as if it were empty, and that is told.
+The last one may be cut off, and so may lines after it: it is read as if it were empty, and that is reported.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def read_lines(path: Path, remark: Remark, *, keep_last: bool = False) -> bytes:
 
     Args:
         path: the file.
-        remark: told what is left out of the last line.
+        remark: called with what is left out of the last line.
         keep_last: leave a last line without its end as it is.
 
     Raises:

@@ -52,7 +52,7 @@ def variables_of(content: bytes) -> Variables:
     Raises:
         BadFileError: they cannot be read.
     """
-    # Most record none, and whether the file is damaged is told by whoever reads the rest of it.
+    # Most record none. The reader of the rest reports whether the file is damaged.
     if ENVIRONMENT_KEY.encode() not in content and b"\\" not in content:
         return ()
     return _sorted(decode(content, _METADATA).variables)

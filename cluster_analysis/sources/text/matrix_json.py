@@ -1,6 +1,6 @@
 """communication_matrix.json: one entry a link, in ms and MB; ranks are local to the group.
 
-What the names of its entries say is in `link_names`.
+`link_names` parses the names of its entries.
 """
 
 from __future__ import annotations

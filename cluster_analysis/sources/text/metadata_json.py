@@ -1,4 +1,4 @@
-"""What a capture says about itself: profiler_metadata.json and profiler_info_{rank}.json.
+"""Metadata of a capture: profiler_metadata.json and profiler_info_{rank}.json.
 
 Two forms of profiler_metadata.json exist: with `distributed_args` and `parallel_group_info`, and with
 `ENV_VARIABLES` alone. Both are fine; what is missing stays unknown.

@@ -57,7 +57,7 @@ def steps_of(text: pa.Table, ranks: npt.NDArray[np.int32], remark: Remark) -> pa
     """Return STEPS of the text of one or more files; `ranks` (N,) is of each row.
 
     Raises:
-        BadFileError: the column of what is judged is missing, or there is no step.
+        BadFileError: a column that is judged is missing, or there is no step.
     """
     text = named(text, _WANTED, needed=("Computing",))
     if text.num_rows == 0:

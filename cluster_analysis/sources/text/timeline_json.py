@@ -50,7 +50,7 @@ def read_timeline_steps(paths: Sequence[Path], rank: int, remark: Remark) -> pa.
     Args:
         paths: the timeline, or all its slices in order.
         rank: whose it is.
-        remark: told of events without a time.
+        remark: called for events without a time.
 
     Raises:
         BadFileError: a part of it is no such file, or is missing: the others' sums would be too small.

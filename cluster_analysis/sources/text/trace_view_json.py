@@ -3,7 +3,7 @@
 The file is one list of events and grows to gigabytes, so it is decoded in pieces of whole events. Times are
 µs, as text with three decimals or as numbers; their ns are exact. Events as torch_npu 2.14 writes them:
 
-| event | told by | what is read of it |
+| event | recognised by | used for |
 | --- | --- | --- |
 | `ProfilerStep#N`, `aten::copy_`, `enumerate(DataLoader)…` | `cat` cpu_op | steps, copies, data loader |
 | `GC` | `cat` GC | Python's garbage collector |
@@ -38,13 +38,13 @@ _BLOCK_BYTES = 8 << 20
 #: Where one event ends and the next begins; inside a text it may stand too, and then the piece is not JSON.
 _BETWEEN = re.compile(rb"\}\s*,\s*\{")
 _KERNEL_TASKS = frozenset({"AI_CORE", "AI_VECTOR_CORE", "AI_CPU", "MIX_AIC", "MIX_AIV"})
-#: What says where in a file something is.
+#: Pattern of a position in an error message.
 _PLACES = ("byte", "n_bytes")
 _BUSY = frozenset({"Computing", "Communication"})
 _SYNCHRONISE, _COPY = "AscendCL@aclrtSynchronize", "MEMCPY"
 _CONNECTED = frozenset({"kernel", "call", "synchronise"})
 _MOST_NS, _MOST_INT = 1 << 62, 1 << 63
-#: What a call of PyTorch is, by the begin of its name.
+#: Meaning of a call of PyTorch, by the begin of its name.
 _CALLS = (("ProfilerStep#", "step"), ("aten::copy_", "copy"), (DATA_LOADER, "loader"))
 
 
@@ -88,7 +88,7 @@ def _pieces(stream: BinaryIO) -> Iterator[list[_Event]]:
     """Yield a list's events, some megabytes at a time.
 
     A piece that is cut within a text, at what only looks like the end of an event, is no JSON: it
-    goes on with the next block. So does what is damaged, to the end, where it is told.
+    goes on with the next block. So does damaged text, to the end, where it is reported.
     """
     kept, n_before = b"", 0
     while block := stream.read(_BLOCK_BYTES):
@@ -111,7 +111,7 @@ def _pieces(stream: BinaryIO) -> Iterator[list[_Event]]:
 
 
 def _of_file(why: Fact, n_before: int) -> Fact:
-    """Return where in the file something is, of what says where in its last piece it is."""
+    """Return the position in the file for a position in its last piece."""
     values = (
         (name, value + n_before if name in _PLACES and isinstance(value, int) else value)
         for name, value in why.values
@@ -120,7 +120,7 @@ def _of_file(why: Fact, n_before: int) -> Fact:
 
 
 class _Spans:
-    """Begins and ends of what was found so far, ns, one behind the other."""
+    """Begins and ends of the intervals found so far, ns, one after the other."""
 
     def __init__(self) -> None:
         self._spans: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))

@@ -1,4 +1,4 @@
-"""Text files of several ranks, made into tables together; refused where anything of one is to be told."""
+"""Read text files of several ranks into tables together; refuse those with anything to report."""
 
 from __future__ import annotations
 

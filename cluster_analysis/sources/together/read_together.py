@@ -1,8 +1,8 @@
 """The files of several ranks, made into tables together: a call into Arrow takes longer than a few rows.
 
-Of text files and columns the usual ones are read at once, all others rank by rank. What is not plain (damage,
-another form, anything of which a reader would have to tell) is refused, and so is all without the compiled
-reader, and databases: then fewer ranks are read at once, and of one alone its reader tells.
+Plain text files and columns are read at once, all others rank by rank. Files that are not plain (damage,
+another form, anything that a reader would report) are refused, and so are databases, and all files without
+the compiled reader. Then fewer ranks are read at once; the reader of a single rank reports its problems.
 """
 
 from __future__ import annotations

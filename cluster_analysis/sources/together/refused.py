@@ -1,4 +1,4 @@
-"""Why ranks are not read together: something of their files is to be told, or no batch can read them."""
+"""Why ranks are not read together: their files have something to report, or no batch can read them."""
 
 from __future__ import annotations
 

@@ -19,9 +19,9 @@ _BY_STEP = ("steps", "collectives", "links", "packets", "iterations", "sums")
 def read_windows(source: RankSource, selection: Selection, *, with_spans: bool = True) -> RankTables:
     """Return the tables of all windows of a rank; `selection` counts steps as they are numbered here.
 
-    Rows of a step have the number that it has among all windows, and kinds of operators are summed. What else
-    is of a capture as a whole (metadata and figures) is that of the newest window, and so is where operators
-    lie, of which the files for MindStudio Insight are made.
+    Rows of a step have the number that it has among all windows, and kinds of operators are summed. Metadata
+    and figures of a capture as a whole come from the newest window, and so do the positions of operators for
+    the files of MindStudio Insight.
     """
     each = [(added, read_rank(one, with_spans=with_spans)) for added, one in source.windows]
     newest = each[-1][1]
