@@ -15,7 +15,7 @@ from cluster_analysis.trace.calls import Calls
 
 
 def clock_offsets(calls: Calls, operator: IntArray) -> FloatArray:
-    """What to add to each rank's clock so that the members of a collective leave it together, µs (ranks,).
+    """Offset of each rank's clock with which the members of a collective leave it together, µs (ranks,).
 
     Sets of ranks that no chain of shared collectives connects are settled one by one, each beside the written
     clock of one of its ranks.

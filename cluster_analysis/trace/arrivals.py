@@ -1,4 +1,4 @@
-"""Who came last to each operator of a step: the one that all others waited for."""
+"""Last arrival at each operator of a step: the rank that all others waited for."""
 
 from __future__ import annotations
 

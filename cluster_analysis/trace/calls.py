@@ -20,7 +20,7 @@ SEND_TYPES = frozenset({"send", "isend"})
 RECEIVE_TYPES = frozenset({"receive", "recv", "irecv"})
 _TRANSPORT_TIMES = ("hccs_us", "rdma_us", "pcie_us", "sio_us")
 _TRANSPORT_BYTES = ("hccs_bytes", "rdma_bytes", "pcie_bytes", "sio_bytes")
-#: What `calls_of` reads of COLLECTIVES.
+#: Columns of COLLECTIVES that `calls_of` reads.
 COLUMNS = (
     "rank",
     "group",
@@ -188,7 +188,7 @@ def calls_of(collectives: pa.Table, *, starts_agree: bool = True) -> Calls:
 
 
 def _sizes(table: pa.Table) -> FloatArray:
-    """What the links carried for each call (N,), its payload where no transport is known; else NaN."""
+    """Bytes on the links for each call (N,), its payload where no transport is known; else NaN."""
     carried = [numbers(table[name]) for name in _TRANSPORT_BYTES]
     sizes = np.zeros(table.num_rows)
     for size in carried:
@@ -200,7 +200,7 @@ def _sizes(table: pa.Table) -> FloatArray:
 
 
 def _busy(table: pa.Table) -> FloatArray:
-    """What the links of each call (N,) were busy for, all of them added; NaN where no file tells it."""
+    """Busy time of the links of each call (N,), summed; NaN where no file has it."""
     busy = np.zeros(table.num_rows)
     for name in _TRANSPORT_TIMES:
         time = numbers(table[name])
@@ -229,13 +229,13 @@ def numbers(column: Any) -> FloatArray:
 
 
 def is_sum(variant: Any) -> BoolArray:
-    """Whether rows of LINKS, told by their column `variant`, are sums over operators (N,)."""
+    """Whether rows of LINKS are sums over operators (N,), by their column `variant`."""
     names, code = codes(variant)
     return np.asarray(np.isin(code, [number for number, name in enumerate(names) if name == "total"]))
 
 
 def is_representative(variant: Any) -> BoolArray:
-    """Whether rows of LINKS, told by their column `variant`, show together what is usual for a link (N,).
+    """Whether rows of LINKS together show what is usual for a link (N,), by their column `variant`.
 
     Files name the fastest operator, the one in the middle and the three slowest: with more slow than fast
     ones, a few calls of many that met others on their way would be the middle of what is known.

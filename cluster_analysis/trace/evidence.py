@@ -1,4 +1,4 @@
-"""What is known of one step once all its ranks are read: made by `reduce_step`, in any order and process."""
+"""Evidence on one step once all its ranks are read: made by `reduce_step`, in any order and process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cluster_run.ids import Step
 
 
 class Queue(Struct, frozen=True):
-    """What tells where computing goes on beside calls, of a step in which no two calls of a rank overlap.
+    """Evidence of computing during calls, for a step in which no two calls of a rank overlap.
 
     `start_us` (V,) is when instances began on their rank's clock, `is_recorded` (V,) which of them were not
     filled in; the rest is by rank (R,), NaN for unknown: its pipeline stage, the communication that computing

@@ -302,7 +302,7 @@ def _last_end_us(calls: Calls) -> FloatArray:
 
 
 def _head_us(calls: Calls, steps: pa.Table) -> FloatArray:
-    """What each rank's step has left over for the time before its first call (ranks,)."""
+    """Time of each rank's step that remains for before its first call (ranks,)."""
     total, last_end = _step_time(steps, calls.ranks), _last_end_us(calls)
     return np.maximum(np.where(np.isfinite(total), total - last_end, 0.0), 0.0)
 

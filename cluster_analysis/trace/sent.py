@@ -1,4 +1,4 @@
-"""What each rank itself moved for a collective, by transport: what is known of links without a matrix."""
+"""Bytes that each rank moved for a collective, by transport: the evidence on links without a matrix."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cluster_analysis.trace.calls import codes, is_point_to_point, numbers
 def sent_by_ranks(collectives: pa.Table, links: pa.Table) -> pa.Table:
     """Return SENT of the COLLECTIVES rows of a step; nothing where LINKS rows tell of single links.
 
-    A message is told by both of its ends, and needs no row here.
+    Both ends record a message, so that it needs no row here.
     """
     if links.num_rows:
         return empty(SENT)

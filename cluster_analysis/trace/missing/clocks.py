@@ -30,7 +30,7 @@ def beside_messages(calls: Calls, program: Program, offset_us: FloatArray) -> Fl
     is_lost, rank = family.table < 0, calls.rank[family.table]
     end = np.where(is_lost, np.nan, calls.end_us[family.table] + offset_us[rank])
     elapse = np.where(is_lost, np.nan, calls.elapse_us[family.table])
-    # What was there already when somebody asked for it ended before.
+    # Messages that were there before their receive began ended before it.
     met = elapse[:, target] >= HALFWAY * np.nanmin(elapse[:, source], initial=np.inf)
     apart = np.where(met, end[:, source] - end[:, target], np.nan)
     moved = np.zeros(family.ranks.shape)

@@ -203,7 +203,7 @@ def _in_line(
 ) -> MissingCall:
     """The call of a rank that works before it, and waits in it.
 
-    What began while the operator was under way came after it, whatever little the clocks are off by.
+    Calls that began while the operator was under way came after it, if clocks are off by a little.
 
     Args:
         calls: the step's calls.
@@ -241,7 +241,7 @@ def _beside(
     ends = calls.end_us[own[~calls.is_send[own]]]
     under_way_us = left_us - HALFWAY * one.needed_us
     start = max(since_us, float(ends[ends < under_way_us].max(initial=-np.inf)))
-    if start > under_way_us:  # not just by what the clocks are off by
+    if start > under_way_us:  # by more than the clocks are off
         start = left_us - one.needed_us
     return MissingCall(rank, int(calls.group[one.known[0]]), int(one.known[0]), start, left_us, start, start)
 
@@ -249,7 +249,7 @@ def _beside(
 def _as_busy(
     calls: Calls, first: IntArray, n_members: IntArray, transfer_us: FloatArray, busy_us: FloatArray
 ) -> FloatArray:
-    """What each operator (O,) takes by how long its links are busy, as complete ones of its kind and size do.
+    """Time of each operator (O,) by the busy time of its links, as for complete ones of its kind and size.
 
     Args:
         calls: the step's calls.

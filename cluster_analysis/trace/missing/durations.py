@@ -29,7 +29,7 @@ class Exposed(Struct, frozen=True):
 
     @property
     def rest_us(self) -> FloatArray:
-        """What the totals hold beyond the records (R,)."""
+        """Time in the totals beyond the records (R,)."""
         return self.total_us - self.recorded_us
 
     @property
@@ -43,8 +43,8 @@ def as_totals_say(
 ) -> list[MissingCall]:
     """Return the calls, begun so much earlier or later that each rank's communication adds up.
 
-    Totals that have no room for half of what all of them take at least were summed up from the records, and
-    say nothing of what these lack.
+    Totals without room for half of their least time were summed up from the records, and do not show
+    what the records lack.
 
     Args:
         found: calls to fill in.

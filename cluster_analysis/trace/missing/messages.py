@@ -2,7 +2,7 @@
 
 Replicas run one program: a slot that most of them fill and one does not was lost there. The call lay between
 the rank's own calls around it, as `rooms` says. It began after the work before it, as long as the replicas'
-at this rank's pace. When it ended those tell whom it met, by what `shown` says of who waits for whom.
+at this rank's pace. Its end follows from the calls that it met, by the waiting in `shown`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def missing_messages(
         return found
     first = np.full(len(calls.groups), len(calls))
     np.minimum.at(first, calls.group, operator)
-    # What replicas do at one place: kinds of calls by their place in a group.
+    # Calls of replicas at one place: their kinds by place in a group.
     _, same = combined(calls.kind, operator - first[calls.group], purpose[calls.group])
     for number, (program, lost) in enumerate(zip(programs, lost_of, strict=True)):
         if lost.any():

@@ -14,7 +14,7 @@ from cluster_analysis.trace.missing.shown import Shown
 
 
 class Rooms(Struct, frozen=True):
-    """Where calls of a program lie, by what replicas show.
+    """Where calls of a program lie, as replicas show it.
 
     `made_up_us` (groups, slots) are the ends of calls that are filled in, as they become known, else NaN.
     """

@@ -1,4 +1,4 @@
-"""What replicas show of each call of their program: the work before it, and whom it meets."""
+"""Evidence of replicas on each call of their program: the work before it, and whom it meets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cluster_analysis.trace.pairing.slots import SEND
 
 
 class Shown(Struct, frozen=True):
-    """What replicas show of each slot, (groups, slots), NaN where lost, in µs.
+    """Evidence of replicas on each slot, (groups, slots), NaN where lost, in µs.
 
     `same` (V,) has one number for what replicas do at one place. `is_main` (V,) are calls of main streams,
     `main` the same in order. `earlier` is the one of them that had ended last on the rank when a slot's
@@ -112,7 +112,7 @@ class Shown(Struct, frozen=True):
         for one in whom[who == slot].tolist():
             start, end = self.times_us(row, one, rank)
             theirs = whom[who == one]
-            # Who sends without waiting leaves when all is sent, unless it receives as well.
+            # A rank that sends without waiting leaves when all is sent, unless it receives as well.
             is_sent = slot not in theirs and kind[one] == SEND
             # Where all replicas wait the quickest one is none; but nothing took longer than its other end.
             through = end if is_sent else min(start + float(self.quick_us[slot]), end)
@@ -168,7 +168,7 @@ def _waits(program: Program, end_us: FloatArray, start_us: FloatArray) -> Edges:
     source, target = program.edges
     elapse_us = end_us - start_us
     quick_us = float(np.nanmin(elapse_us[:, source], initial=np.inf))
-    # Who sends without waiting leaves before; or what is received was there already, and takes no time.
+    # A rank that sends without waiting leaves before; or the message was there already, and takes no time.
     alone = end_us[:, source] < start_us[:, target] - TOGETHER_US
     alone |= elapse_us[:, target] < HALFWAY * quick_us
     n_known = np.isfinite(end_us[:, source] + start_us[:, target]).sum(axis=0)

@@ -42,7 +42,7 @@ def _lost_us(calls: Calls, exposed: Exposed, is_side: BoolArray) -> FloatArray:
     """
     filled = (calls.rows < 0) & ~is_side
     lost_us = np.bincount(calls.rank[filled], calls.elapse_us[filled], len(calls.ranks)).astype(np.float64)
-    # What the main stream waited for a second one is in the totals alone.
+    # Only the totals hold the main stream's waiting for a second one.
     short_us, unexplained_us = -exposed.rest_us, exposed.unexplained_us
     for stage in np.unique(exposed.stage):
         inside = exposed.stage == stage

@@ -92,7 +92,7 @@ def unseen_waits(
     least = max(LEAST_US, LEAST_SHARE * float(np.nan_to_num(np.nanmax(step, initial=0.0))))
     if not calls.has_clock or np.isnan(idle).any() or np.ptp(idle) < least:
         return []
-    # Where collectives run beside computing, gaps hold waiting for them: nothing else can be told from it.
+    # Where collectives run during computing, gaps hold waiting for them, which hides all else.
     if (local.is_side & ~calls.is_send).any():
         return []
     main = np.flatnonzero(~local.is_side)
@@ -219,7 +219,7 @@ def _odds(begun: _Begun, members: IntArray, together: IntArray) -> float:
 def _told(begun: _Begun, waits: Sequence[IntArray], offset_us: FloatArray) -> list[Unseen]:
     """When each member began to wait.
 
-    It waited since the last one came, at least. Whoever idles longer in all than that one waited for longer:
+    It waited since the last one came, at least. A rank that idles longer than that one waited longer:
     it had less to do before than the last one had.
     """
     rank = np.concatenate([begun.rank[one] for one in waits])

@@ -13,8 +13,8 @@ from cluster_run.ids import Rank
 def borrow_from_peers(calls: Calls, sender: IntArray, receiver: IntArray, topology: Topology) -> None:
     """Give calls whose partner has no files the partner of a TP/CP peer's call.
 
-    TP/CP peers pass on parts of one tensor at one time: whom a rank waited for came when
-    its TP/CP peer's partner came. Taken as it was, its waiting would be work that no repair takes away.
+    TP/CP peers pass on parts of one tensor at one time: a rank's partner came when its TP/CP peer's
+    partner came. Otherwise its waiting would count as work that no repair takes away.
     """
     orphan = calls.is_point_to_point & (sender < 0) & (receiver < 0)
     if not orphan.any():

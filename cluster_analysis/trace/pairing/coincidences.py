@@ -1,8 +1,8 @@
 """Which calls of two stages end together, up to one shift of their clocks: the trace that a message leaves.
 
-Nobody leaves an exchange before the other has come, and who waits for a message leaves when it is there. So
+Nobody leaves an exchange before the other has come, and a receiver leaves when its message is there. So
 the ends of a message mostly coincide, and the difference of two clocks is where most differences of ends
-lie close together. What coincides in several replicas is the program; once may be an accident.
+lie close together. Coincidences in several replicas are the program; a single one may be an accident.
 """
 
 from __future__ import annotations
@@ -133,10 +133,10 @@ def _between(
     sources, targets = there
     if not len(sources) or not len(targets) or np.isnan(sample.end_us[:, targets]).all():
         return None
-    # What two exchanges show is the same both ways: counted twice it would seem more evident than it is.
+    # Two exchanges show the same in both directions: counted twice it would seem more evident than it is.
     back_sources, back_targets = (one[family.kind[one] != BATCH] for one in back)
     ended = _meeting(sample, sample.end_us, sources, targets, (back_sources, back_targets))
-    # What sends may go on waiting for something else that it receives: then its begin tells, not its end.
+    # A call that sends may then wait for something else: its begin is evidence, not its end.
     begun = None
     if sample.starts_agree and (family.kind[sources] == BATCH).any():
         begun = _meeting(sample, sample.start_us, sources, targets)
@@ -194,7 +194,7 @@ def _meeting(
         own = apart[lot].ravel()
         peak = _peak(np.concatenate((own, other[lot].ravel())), is_connected=is_connected)
         if peak is not None and other.size:
-            # What a message takes is not the same both ways.
+            # A message does not take the same time in both directions.
             with np.errstate(invalid="ignore"):
                 near = own[np.abs(own - peak[0]) <= WIDTHS_US[-1]]
             peak = _peak(near, is_connected=False) or peak
@@ -240,7 +240,7 @@ def _middle(ordered: FloatArray) -> float:
 
 
 def explained(sample: Sample, votes: Votes, edges: tuple[IntArray, IntArray]) -> float:
-    """How much of the waiting in receives and exchanges ends just when their message's other end says.
+    """Share of the waiting in receives and exchanges that ends when the other end of the message does.
 
     Right messages explain all of it, but for hiccups. NaN where nothing waits.
 

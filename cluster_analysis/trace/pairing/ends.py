@@ -1,4 +1,4 @@
-"""Who sent what a rank received: the two ends of point-to-point calls.
+"""Pair the two ends of point-to-point calls: the sender of each message that a rank received.
 
 Files tell it of some calls, and times of most; what neither tells follows from the order of messages. See
 `program` for how, and `slots` for what replicas have to do with it.

@@ -1,4 +1,4 @@
-"""What is known beforehand of which call meets which: a hint, taken where the calls' times agree with it.
+"""Hints on which call meets which, known beforehand: one is taken where the calls' times agree with it.
 
 The order of messages between two ranks is the same at both ends. Whom each call of a stage talks with may be
 in the files, is plain in a group of two, and follows from the schedule where a pipeline has as many calls as
@@ -43,9 +43,9 @@ _LAYINGS: tuple[_Laying, ...] = (
 def hinted(family: Family, sample: Sample, votes: Votes, allowed: BoolArray) -> tuple[Edges | None, float]:
     """Return the messages of the best hint, and which share of the waiting they explain.
 
-    Best is that which explains enough and which most ends tell of: ends that lie far apart tell little, and
-    explain any waiting, as they may coincide anywhere. Of those alike it is the first. Where none explains
-    enough it is the one that explains most; None without any.
+    The best hint explains enough of the waiting and has the most evident ends. Ends that lie far apart are
+    weak evidence: they explain any waiting, as they may coincide anywhere. Among equals the first is
+    taken. Where none explains enough, the one that explains most is taken; None without any.
 
     Args:
         family: groups of one program.
@@ -157,7 +157,7 @@ def _of_singles(wanted: tuple[tuple[int, int], ...]) -> tuple[Edges, ...]:
 
 
 def _with_batches(family: Family) -> Iterator[Edges]:
-    """The same where calls send and receive at once: some, told from their kinds, or all, from how many."""
+    """The same where calls send and receive at once: some, by their kinds, or all, by their number."""
     sends, receives = family.kind != RECEIVE, family.kind != SEND
     by_stage = [family.slots_of(stage) for stage in range(family.n_stages)]
     are_all = bool((family.kind == BATCH).all())

@@ -13,7 +13,7 @@ from cluster_analysis.trace.pairing.slots import Family
 
 
 class Stated(Struct, frozen=True):
-    """What files say of messages: the operators' names by row of COLLECTIVES, and LINKS with global ranks."""
+    """Records of messages: the operators' names by row of COLLECTIVES, and LINKS with global ranks."""
 
     names: pa.ChunkedArray
     links: pa.Table

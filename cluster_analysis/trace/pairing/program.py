@@ -111,7 +111,7 @@ def _seconds(family: Family, votes: Votes, weight: FloatArray, chosen: Chosen) -
 
 
 def _strengths(family: Family, votes: Votes) -> FloatArray:
-    """How much of what two stages do coincides, for each edge: who talks often is believed to talk again."""
+    """Share of two stages' calls that coincide, for each edge: frequent partners are likely ones."""
     found = np.zeros((family.n_stages, family.n_stages))
     for s, t in votes.clocks:
         here = np.flatnonzero(_is_of(family, votes, s, t))

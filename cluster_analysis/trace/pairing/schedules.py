@@ -20,7 +20,7 @@ Message = tuple[int, int, bool, int, int]
 
 
 class StageCalls(Struct, frozen=True):
-    """What one stage does: its messages in program order, and whether each is sent."""
+    """Schedule of one stage: its messages in program order, and whether each is sent."""
 
     messages: tuple[Message, ...]
     is_send: tuple[bool, ...]

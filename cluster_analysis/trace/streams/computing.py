@@ -1,4 +1,4 @@
-"""How far computing goes on beside collectives, told by the gaps of peers and by the step totals.
+"""How long computing goes on during collectives, from the gaps of peers and the step totals.
 
 A rank that computes while a collective runs does not compute less when that collective gets quicker. Where
 the gaps before a call agree among peers counted from where the call before it was issued, computing went on
@@ -81,7 +81,7 @@ class Laid(Struct, frozen=True, dict=True):
 
     @property
     def chain_us(self) -> FloatArray:
-        """What computing covers, with the idle time in it: as much of it as outside of calls (rows,).
+        """Time that computing covers, with the idle time in it: as much of it as outside of calls (rows,).
 
         The totals do not know what is idled beside calls.
         """
@@ -200,7 +200,7 @@ def _hide(
 def _held_back(laid: Laid) -> BoolArray:
     """Sums of gradients (places,) that were issued when the call before them had ended: behind all computing.
 
-    What was queued begins just then. Where some did, others that all begin a little later were not queued.
+    Queued calls begin just then. Where some did, others that all begin a little later were not queued.
     """
     gap = np.full(laid.start_us.shape, np.inf)
     gap[:, 1:] = laid.start_us[:, 1:] - laid.end_us[:, :-1]
@@ -234,6 +234,6 @@ def _runs_on(
 
 
 def _usual_us(laid: Laid, taken: FloatArray, shows: BoolArray) -> float:
-    """What is usual, by those who show it; of a few ranks the least: a pause makes it longer."""
+    """The usual value, from ranks that show it; the least of a few ranks, as a pause makes it longer."""
     is_enough = len(np.unique(laid.rank[shows])) >= ENOUGH_PEERS
     return float(np.median(taken[shows]) if is_enough else taken[shows].min())

@@ -1,4 +1,4 @@
-"""What runs beside computing at all, told from the step totals."""
+"""Find the communication that runs during computing, from the step totals."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def likely_streams(
 ) -> Streams:  # fmt: skip
     """Return the streams of each rank, of two ways to see receives that which the totals agree with.
 
-    What no computing covers is what calls of the main stream take and what it waits for the others. Where
+    Uncovered time is the time of calls of the main stream and its waiting for the others. Where
     they agree with both, computing waits for its receives.
 
     Args:

@@ -1,4 +1,4 @@
-"""Computing that no gap shows, because it lies beside calls: told from how much of it there is in all."""
+"""Computing during calls, which no gap shows: found from the total of computing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Weights:
 class _Place(Struct, frozen=True):
     """Before which call something is hidden: its room, and what may lie beyond it (rows,); the most it is.
 
-    `weight` is how much is computed there compared with the other places, by what the call is for.
+    `weight` is how much is computed there compared with other places, by the call's role.
     """
 
     place: int
@@ -46,7 +46,7 @@ class _Place(Struct, frozen=True):
     weight: float = 1.0
 
     def filled_us(self, level_us: FloatArray) -> FloatArray:
-        """What is computed here (rows,), where places of weight 1 have so much if they have room for it."""
+        """Computing here (rows,), where places of weight 1 have so much if they have room for it."""
         return np.minimum(np.minimum(level_us * self.weight, self.most_us), self.room_us + self.beyond_us)
 
 
@@ -69,7 +69,7 @@ class Hidden:
     ) -> None:
         """Note that something may be hidden beside calls, of which only their length is known.
 
-        Who has little room and shows more `behind` the calls than is usual did that beside those of others.
+        A rank with little room that shows more than usual `behind` the calls did so during those of others.
         Only rows that know (`knows`) tell.
         """
         if knows.any():
@@ -119,7 +119,7 @@ class Hidden:
         beyond = np.zeros(worked_us.shape)
         least = min((one.most_us for one in self._alike), key=np.median, default=np.zeros(0))
         alike = [replace(one, most_us=least) for one in self._alike]
-        # What a place is said to show is its own measure.
+        # A place is measured by its own value.
         shown = [(one, one.most_us) for one in self._shown]
         others = [*self._possible, *alike]
         most = max((float(np.median(one.most_us / self._pace)) / one.weight for one in others), default=0.0)

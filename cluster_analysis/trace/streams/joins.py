@@ -1,4 +1,4 @@
-"""Which call of one stream a call of the other waits for, told by the gaps of peers.
+"""Find the call of one stream that a call of the other waits for, by the gaps of peers.
 
 Peers compute for the same time at the same place. Counted from where the computing really began, their gaps
 agree; counted from elsewhere they scatter as the waiting does.
@@ -167,7 +167,7 @@ def keep_likely_joins(
     """Say which side call each place of the main stream waits for: the same one on all peers, or none.
 
     Peers compute for the same time at the same place. Counted from where the computing really began,
-    the gaps of peers agree; counted from elsewhere they scatter as the waiting does. What a rank does before
+    the gaps of peers agree; counted from elsewhere they scatter as the waiting does. A rank's time before
     it issues the call is work, and the call counts from there. Where most of them begin
     just when the side call ends, computing came first, and then the waiting: these calls are returned.
 
@@ -205,7 +205,7 @@ def keep_likely_joins(
             if place and not waits_last[here].any():
                 candidates = np.arange(n_ended[:, place - 1].min(), n_ended[:, place].max())
                 fetches = candidates[~reduces[candidates]]
-                # What is fetched first is needed first; sums of gradients are needed together, behind that.
+                # Weights fetched first are needed first; sums of gradients are needed together, after that.
                 candidates = fetches if len(fetches) else candidates[::-1]
                 join[here] = _awaited(calls, after[here], here, sides[:, candidates], issued)
     if lonely.any():
@@ -235,8 +235,8 @@ def _awaited(
 ) -> IntArray:
     """Which of some side calls (ranks, candidates) peers wait for `here` (ranks,): all for one; -1 for none.
 
-    Of those that explain the gaps alike it is the first candidate. Who does not wait for it works on since it
-    issued the call, or since the call before on the main stream.
+    Among equally good explanations it is the first candidate. A rank that does not wait for it works on since
+    it issued the call, or since the call before on the main stream.
     """
     start, begun = calls.start_us[here], np.where(before >= 0, calls.end_us[before], 0.0)
     together = distinct(calls.group[here])[1]
@@ -253,14 +253,14 @@ def _awaited(
         return np.full(len(here), -1)
     least = min(found)[0]
     chosen = sides[:, next(number for one, number in found if one <= ALIKE_SCATTER_FACTOR * least)]
-    # Who lacks records may seem to begin before.
+    # A rank without some records may seem to begin before.
     return np.where(calls.end_us[chosen] <= start + TOLERANCE_US, chosen, -1)
 
 
 def _unlikeness(gap_us: FloatArray, together: IntArray) -> float:
     """How far gaps (ranks,) scatter, over all ranks and among those that are `together`: the geometric mean.
 
-    Who meets in the call has the same samples; over all ranks unequal ones hide how waits differ.
+    Members of the call have the same samples; over all ranks unequal ones hide how waits differ.
     """
     of_all, inside = scatter(gap_us), gap_us - medians_by(gap_us, together)[together]
     return float(np.sqrt(of_all * np.mean(np.abs(inside)))) if inside.any() else of_all
@@ -269,7 +269,7 @@ def _unlikeness(gap_us: FloatArray, together: IntArray) -> float:
 def _others_wait(calls: Calls, main: IntArray, awaited: BoolArray) -> BoolArray:
     """Calls (V,) of collectives for which most ranks had waited for a side call, by those in `main` (sorted).
 
-    Ranks without peers are told by these: all members of a collective are in the same line of one program.
+    These decide for ranks without peers: all members of a collective are in the same line of one program.
     """
     found = np.zeros(len(calls), bool)
     own = main[~calls.is_point_to_point[main] & (calls.number[main] >= 0)]

@@ -22,7 +22,7 @@ from cluster_analysis.trace.evidence import StepOperators
 from cluster_analysis.trace.streams.computing import Beside, Laid, beside
 from cluster_analysis.trace.streams.usual_gaps import medians_of_known
 
-#: What points are called among groups and types.
+#: Name of points among groups and types.
 POINT = "computing"
 #: The number of a step, and where the calls of some of its ranks are, (ranks, places).
 _Rows = tuple[int, IntArray]
@@ -157,7 +157,7 @@ def _weave(woven: _Woven, at: IntArray, gathers: BoolArray, told: Beside, leavin
         if place == 0:
             first, own = woven.add(call, woven.after[call], own, none, waits_last=False), nothing
         elif told.runs_on[place]:
-            # Whoever computes needs the weights that were gathered before.
+            # Computing needs the weights that were gathered before.
             awaited = at[:, place - 2] if place > 1 and gathers[place - 2] else none
             first, own = woven.add(call, chain, worked, awaited, waits_last=False), nothing
         elif worked.any():

@@ -1,4 +1,4 @@
-"""What each call of a rank waits for locally: the call before it, or a call on another stream.
+"""Local dependency of each call of a rank: the call before it, or a call on another stream.
 
 Calls that do not overlap in time form one sequence: the time between two of them is local work. Where
 the groups of a rank do overlap, the groups with fewer calls run on a second stream; where data-parallel
@@ -132,7 +132,7 @@ def sequence(
 def _sums_beside_fetching(calls: Calls, data_groups: frozenset[str]) -> BoolArray | None:
     """Return sums of gradients (V,) that go on while another group fetches weights; None in any other job.
 
-    Whoever computes needs the weights, so that fetching them is the main stream's. No more is summed than was
+    Computing needs the weights, so that fetching them is the main stream's. No more is summed than was
     fetched.
     """
     fetches, sums = calls.moves_weights, calls.moves_gradients
@@ -235,7 +235,7 @@ def _overlap_others(calls: Calls, sends: BoolArray, data_groups: frozenset[str])
 
 
 def _asked_ahead(calls: Calls, data_groups: frozenset[str]) -> bool:
-    """Whether receives are regularly asked for early: calls of what is computed first begin beside them.
+    """Whether receives are regularly asked for early: calls for the first computing begin at the same time.
 
     Gradients that have a stream of their own, and sends that queue behind others, begin beside any receive.
     """
@@ -277,7 +277,7 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
             before -= 1
         if calls.group[before] != calls.group[here]:
             groups = {int(calls.group[call]): call for call in (before, here)}
-            # What experts exchange is computed with at once.
+            # Computing needs the data that experts exchange at once.
             first = min(groups, key=lambda one: (not is_data[one], exchanges[one], per_rank[one], one))
             hit[groups[first]] = True
     # A kind of call is on another stream when it is there regularly, not when one record overlaps.

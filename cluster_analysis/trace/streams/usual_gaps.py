@@ -64,7 +64,7 @@ class UsualGaps(Struct, frozen=True):
     ) -> float:  # fmt: skip
         """Return when a rank came to a call, by those alike: so long after the same call as they did.
 
-        On a second stream they count from what issued it, on the main stream from what had ended last. NaN
+        On a second stream they count from the issuing call, on the main stream from the last end. NaN
         where they do not agree on the stream, or the rank lacks that call too and nobody made it up.
 
         Args:
