@@ -19,7 +19,7 @@ _FUSED = re.compile(
     r"|(?:notify|normal)dispatch|dispatchlayout|dispatchffn|gmmcombine",
     re.IGNORECASE,
 )
-#: What communicates only has a table of its own.
+#: Kernels that only communicate have a table of their own.
 _PURE = re.compile(r"^(?:hcom|hccl|lccl)_", re.IGNORECASE)
 
 #: One row a rank: all that it computed, what of that was in kernels that may wait for others, and the rest.

@@ -1,4 +1,4 @@
-"""What crosses modules of the analysis without tables: whoever looks for captures does without Arrow."""
+"""Values that modules of the analysis share, without tables: finding captures does not need Arrow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SourceKind = Literal[
     "prof/text",
     "prof/db",
 ]
-#: What a communication group is for.
+#: Role of a communication group.
 GroupRole = Literal["tp", "pp", "dp", "cp", "ep", "world", "unknown"]
 
 
@@ -50,8 +50,8 @@ class RankSource(Struct, frozen=True):
 class Capture(Struct, frozen=True):
     """Everything discovery found for one part: one window of one job. `addresses` maps hosts to real names.
 
-    `hosts` are those of the run directory. Where there is none (`is_placed`), `topology.hosts` tells them by
-    `names`, the host in each capture's name (empty where it names none), and by what the ranks' files say.
+    `hosts` are those of the run directory. Where there is none (`is_placed`), `topology.hosts` finds them by
+    `names`, the host in each capture's name (empty where it names none), and by the ranks' files.
     """
 
     sources: tuple[RankSource, ...]
@@ -60,7 +60,7 @@ class Capture(Struct, frozen=True):
     hosts: Mapping[Rank, HostId] = field(default_factory=dict)
     devices: Mapping[Rank, DeviceId] = field(default_factory=dict)
     addresses: Mapping[HostId, str] = field(default_factory=dict)
-    #: What the reader should know though nothing is missing: which of several captures was taken, and such.
+    #: Remarks for the reader though nothing is missing, such as which of several captures was taken.
     notes: tuple[Fact, ...] = ()
     names: Mapping[Rank, str] = field(default_factory=dict)
     is_placed: bool = True
@@ -79,7 +79,7 @@ class DeclaredGroup(Struct, frozen=True):
 
 
 class RankMetadata(Struct, frozen=True):
-    """What a capture says about itself.
+    """Metadata of a capture.
 
     `own_rank` is whose it is, where all that it says agrees; `device` the device of its host that it is of.
     """
@@ -106,7 +106,7 @@ class Group(Struct, frozen=True):
 
 
 class Topology(Struct, frozen=True, dict=True):
-    """Who sits where and talks to whom. Mappings lack ranks of which nothing is known.
+    """Places of ranks, and their groups. Mappings lack ranks of which nothing is known.
 
     `devices` are numbers of devices on their hosts, by the rank table or else by the captures themselves.
     `starts_agree` says whether the start of an operator means the same on all ranks.

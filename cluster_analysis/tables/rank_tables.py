@@ -1,4 +1,4 @@
-"""What was read of one rank."""
+"""Tables of one rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was read of several ranks together."""
+"""Tables of several ranks, read together."""
 
 from __future__ import annotations
 

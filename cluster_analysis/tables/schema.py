@@ -37,7 +37,7 @@ OPERATOR_GROUP_PREFIX = "op:"
 #: operation (`allreduce`, `reducescatter`, `batchsendrecv`, `send`, …); `op_index` its running number
 #: in the group, -1 where the name has none. `payload_bytes` is what the caller handed over, by count and
 #: type of data; the bytes of the transports are what its links carried for it. Links without an entry of
-#: their own (UB and UBoE of A5, told under SDMA alone) stand in the columns of HCCS, and their size as
+#: their own (UB and UBoE of A5, recorded under SDMA alone) stand in the columns of HCCS, and their size as
 #: payload too.
 COLLECTIVES = pa.schema(
     [
@@ -81,7 +81,7 @@ USES = pa.schema(
     [("rank", pa.int32()), ("group", _TEXT), ("op_type", _TEXT), ("is_p2p", pa.bool_()), ("n", pa.int64())]
 )
 
-#: What hosts that send columns sum themselves, because the columns do not hold it: a part of TOTALS.
+#: Sums by hosts that send columns, as the columns do not hold the values: a part of TOTALS.
 HOST_SUMS = pa.schema(
     [
         TOTALS.field(name)
@@ -273,7 +273,7 @@ def empty(schema: pa.Schema) -> pa.Table:
     return found[1]
 
 
-# What the reduction makes of the tables above; reports read these and nothing else.
+# The reduction makes these of the tables above; reports read nothing else.
 
 #: One row a rank: where it runs and its place in the job; null where unknown.
 RANKS = pa.schema(

@@ -1,4 +1,4 @@
-"""What ranks sent, by transport: known of every operator, whether or not files tell of single links."""
+"""Bytes that ranks sent, by transport: known of every operator, also without records of single links."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 #: Transports whose sums each operator has, in the spelling of link entries.
 TRANSPORTS = form.TRANSPORTS
-#: What carried where a file names no link: UB and UBoE stand under SDMA alone.
+#: Transport where a file names no link: UB and UBoE stand under SDMA alone.
 NAMELESS = "SDMA"
 
 #: One row a rank, collective and transport, where no link entries tell: what the rank's own links carried for
