@@ -1,4 +1,4 @@
-"""What to do about a problem, in both languages."""
+"""Advice on problems, in both languages."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ ADVICE: Mapping[AdviceKind, Template] = {
 }
 
 
-#: What to do where whoever met the problem knew nothing better; all others are files that hold too little.
+#: Advice where the problem brings none; all others are files that hold too little.
 _USUAL: Mapping[ReasonKind, AdviceKind] = {
     "unforeseen_content": "report_file",
     "reading_failed": "report_file",
@@ -153,7 +153,7 @@ _USUAL: Mapping[ReasonKind, AdviceKind] = {
 }
 
 
-#: What the system says of files that the user who analyses may not read: they are there, and whole.
+#: The system's messages on files that the user may not read: they are there, and complete.
 _NOT_PERMITTED = os.strerror(errno.EACCES)
 
 

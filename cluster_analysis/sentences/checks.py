@@ -1,4 +1,4 @@
-"""What to look at next, by kind and cause of a finding, and the page that says more, in both languages."""
+"""Next checks by kind and cause of a finding, and the page that says more, in both languages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What findings say: a sentence of each fact, in both languages."""
+"""Sentences of findings: one for each fact, in both languages."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ _PROBED: Template = (
     "{is_cleared:; a probe within the last week found it as fast as its control|}",
     "{is_confirmed:；最近一周的探测确认其较慢|}{is_cleared:；最近一周的探测表明其与对照设备一样快|}",
 )
+#: Sentences of the fleet's memory on a device or host, one a state.
 _STORIES: Mapping[FleetFact, Template] = {
     "fleet_slow": (
         f"{{unit}}: slow since {{is_born:its first job, |}}{{since}}, {_HOW_MUCH[0]}{_AND_MORE[0]}",

@@ -1,4 +1,4 @@
-"""What terminal and ticket say around the findings, in both languages."""
+"""Headings of terminal and ticket around the findings, in both languages."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def open_question(notes: Sequence[Fact]) -> Phrase | None:
     return next((fill(said, dict(one.values)) for one, said in asked if said is not None), None)
 
 
-#: What cluster-fleet says around them, in the terminal and on its page.
+#: Headings of cluster-fleet around them, in the terminal and on its page.
 OF_FLEET: Mapping[str, Template] = {
     "title": ("Fleet", "机群"),
     "fleet": (

@@ -1,4 +1,4 @@
-"""What findings say of the network: a sentence of each fact, in both languages."""
+"""Sentences of findings on the network: one for each fact, in both languages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What could not be judged, and why, in both languages."""
+"""Notes on what could not be judged, and why, in both languages."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ SENTENCES: Mapping[NoteFact, Template] = {
 }
 
 
-#: What another capture, another way to collect, or a good run beside it would put right.
+#: Notes that another capture, another way to collect, or a good run for comparison would put right.
 TO_MEND: frozenset[NoteFact] = frozenset(
     {
         "no_step_times",
@@ -276,7 +276,7 @@ TO_MEND: frozenset[NoteFact] = frozenset(
         "timeline_too_large",
     }
 )
-#: What lies in the form of the files, or in the replay: the same job would leave it open again.
+#: Notes due to the form of the files, or to the replay: the same job would leave them open again.
 BOUNDS: frozenset[NoteFact] = frozenset(
     {
         "steps_as_a_whole",
@@ -313,7 +313,7 @@ _OF_COMMUNICATION: frozenset[NoteFact] = frozenset({"no_operators", "no_communic
 
 
 class Reasons(Struct, frozen=True):
-    """Notes by what a reader can do: put it right, live with it, or know it."""
+    """Notes by the reader's action: put it right, live with it, or know it."""
 
     to_mend: tuple[Fact, ...]
     bounds: tuple[Fact, ...]
@@ -321,7 +321,7 @@ class Reasons(Struct, frozen=True):
 
 
 def reasons(notes: Sequence[Fact], n_ranks: int) -> Reasons:
-    """Return the notes apart by what can be done about them, each in the order given.
+    """Group the notes by the possible action, each group in the order given.
 
     A job of one rank does not communicate: no other capture of it would.
     """

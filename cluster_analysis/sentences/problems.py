@@ -1,4 +1,4 @@
-"""What could not be used, and why, in both languages."""
+"""Problems: data that could not be used, and why, in both languages."""
 
 from __future__ import annotations
 

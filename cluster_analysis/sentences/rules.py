@@ -1,4 +1,4 @@
-"""What a rule of the advice says, and what to check next, in both languages."""
+"""Sentences of the advice's rules, and the next checks, in both languages."""
 
 from __future__ import annotations
 

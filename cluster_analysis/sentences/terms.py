@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-#: What a group is for (the words follow "each"), and what a record of a file is.
+#: Roles of groups (the words follow "each"), and kinds of records in files.
 TERMS: Mapping[str, tuple[str, str]] = {
     "tp": ("tensor-parallel group", "张量并行通信域"),
     "pp": ("pipeline", "流水线并行通信域"),
@@ -34,14 +34,14 @@ ROLES: Mapping[str, tuple[str, str]] = {
     "group": ("group {}", "第 {} 组"),
     "job": ("the job", "本作业"),
 }
-#: What the fleet compares over runs; the word is that of a transport.
+#: Measures that the fleet compares over runs; the word is that of a transport.
 METRICS: Mapping[str, tuple[str, str]] = {
     "compute": ("computing time", "计算时间"),
     "dispatch": ("of the step idle beyond others", "每步比其他主机多空闲"),
     "input": ("of the step waiting for input beyond others", "每步比其他主机多等待输入"),
     "link": ("time on {} links", "{} 链路时间"),
 }
-#: What kind of trouble a finding is, in two words.
+#: Kind of a finding, in two words.
 KINDS: Mapping[str, tuple[str, str]] = {
     "slow_rank": ("slow rank", "慢卡"),
     "slow_host": ("slow host", "慢节点"),
@@ -88,7 +88,7 @@ CONFIDENCES: Mapping[str, tuple[str, str]] = {
     "medium": ("medium", "中"),
     "low": ("low", "低"),
 }
-#: What a step loses time to.
+#: Causes of a step's loss.
 LOST: Mapping[str, tuple[str, str]] = {
     "slow_devices": ("slow ranks and hosts", "慢卡与慢节点"),
     "stages": ("uneven stages", "流水线阶段不均衡"),

@@ -1,4 +1,4 @@
-"""What the whole job spends before its first operator and between operators, in both languages."""
+"""Time of the whole job before its first operator and between operators, in both languages."""
 
 from __future__ import annotations
 

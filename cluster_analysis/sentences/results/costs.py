@@ -1,4 +1,4 @@
-"""What a finding costs a step, as one value that headline, split, list, ticket and console all render."""
+"""Cost of a finding a step, as one value that headline, split, list, ticket and console all render."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def cost_of(finding: Finding | None) -> Cost:
 
 
 def cost_between(alone_ms: float | None, low_ms: float | None, high_ms: float | None) -> Cost:
-    """Return the cost of what saves `alone_ms`, and from `low_ms` to `high_ms` with others put right."""
+    """Return the cost of a finding that saves `alone_ms`, and `low_ms` to `high_ms` with others repaired."""
     if alone_ms is None:
         return Cost(None, high_ms)
     return Cost(alone_ms if low_ms is None else low_ms, alone_ms if high_ms is None else high_ms)

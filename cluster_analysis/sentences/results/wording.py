@@ -131,7 +131,7 @@ def is_port(finding: Finding) -> bool:
 def listed_costs(document: FindingsDocument) -> Phrase | None:
     """Return what findings of a healthy job cost that are worth a warning: the work's own, and others.
 
-    What the work costs is nobody's fault; a rank, host or link that is listed may be slow all the same.
+    Costs of the work are nobody's fault; a rank, host or link that is listed may be slow all the same.
     """
     step_ms = document.run.step_ms or 0.0
     least_ms = WARNING_COST_SHARE * step_ms
@@ -168,8 +168,8 @@ def best_saving_ms(document: FindingsDocument) -> float | None:
 def lost_in_all(document: FindingsDocument) -> Cost | None:
     """Return what all findings cost together, where it is known.
 
-    It is what putting all of them right saves; up to what one may cost at most, where that saving alone is
-    no warning's cost.
+    It is the saving of repairing all of them; where that alone is no warning's cost, up to the largest upper
+    cost of one.
     """
     step_ms, saving_ms = document.run.step_ms, best_saving_ms(document)
     if not step_ms or saving_ms is None or not document.findings:
@@ -217,7 +217,7 @@ def run_line(document: FindingsDocument) -> str:
 
 
 def unknown_reason(document: FindingsDocument) -> Phrase:
-    """Return why nothing could be told: the question that is open, else what there is too little of."""
+    """Return why the verdict is unknown: the open question, else the data of which there is too little."""
     run = document.run
     question = open_question(document.notes)
     if question is not None:

@@ -216,7 +216,7 @@ def beside_note(named: Finding | None, dictionary: Dictionary) -> Phrase:
 
 
 def problems_told(document: FindingsDocument) -> list[Told]:
-    """Return what is told at once, in the order of the first of each; findings.json keeps a row a rank."""
+    """Group problems that are reported together, in order of the first; findings.json keeps a row a rank."""
     told: dict[object, list[Problem]] = {}
     for one in document.problems:
         place = one.host if one.rank is None else ""
