@@ -1,4 +1,4 @@
-"""`cluster-analyse RUN`: the command line. What it does is `command`, imported for a run alone."""
+"""`cluster-analyse RUN`: the command line. `command` does the work, and is imported for a run alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cluster_run.errors import ClusterError, ExitCode
 from cluster_run.layout import FLEET_VARIABLE
 from cluster_run.version import VERSION
 
-#: What needs no raw data. A directory of that name is analysed all the same.
+#: Queries that need no raw data. A directory of that name is analysed all the same.
 QUERIES = ("report", "trend")
 _EXAMPLES = """\
 examples:
@@ -131,7 +131,7 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say what is written and told."""
+    """Add the options for outputs and remarks."""
     out = parser.add_argument_group("what to write")
     out.add_argument("--output", metavar="DIR", type=named_path, help="default: RUN/cluster_analysis_output")
     out.add_argument(

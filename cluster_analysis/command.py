@@ -1,4 +1,4 @@
-"""What `cluster-analyse` does: the result goes to stdout, everything else to stderr."""
+"""Run `cluster-analyse`: the result goes to stdout, everything else to stderr."""
 
 from __future__ import annotations
 

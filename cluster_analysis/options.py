@@ -1,4 +1,4 @@
-"""What one run of `cluster-analyse` is asked to do: built in `command`, changed by nobody."""
+"""Options of one run of `cluster-analyse`: built in `command`, changed by nobody."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ FAILING = {"never": frozenset[str](), "warning": {"warning", "critical"}, "criti
 
 
 class FailOn(Struct, frozen=True):
-    """What `--fail-on` asks for: when the command ends with 4.
+    """Values of `--fail-on`: when the command ends with 4.
 
     Attributes:
         severities: a finding of one of these.
-        unknown: that nothing could be told.
+        unknown: the verdict is unknown.
         regression_share: a step that is certainly longer than the baseline's by more than this share of it,
             or a new finding that costs more than that; None where no one asks.
     """
@@ -90,7 +90,7 @@ class AnalyseOptions(Struct, frozen=True):
 
     @property
     def told_run(self) -> Path:
-        """What reports call the run: as its user named it."""
+        """Name of the run in reports: as its user named it."""
         return self.archive or self.run
 
     def wants_insight(self, size_bytes: int) -> bool:

@@ -1,8 +1,8 @@
 """The output folder: replaced when everything new is there, and never before.
 
 New files grow in a hidden directory inside the folder, so that nothing else of the run is touched and
-renaming them is instant. Only names that this program writes are ever removed, and only by what takes their
-place: the folder may be somebody's own, and a shorter call must not undo a longer one.
+renaming them is instant. Only names that this program writes are ever removed, and only to be
+replaced: the folder may be somebody's own, and a shorter call must not undo a longer one.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def check_output_folder(folder: Path, run: Path) -> None:
 def new_output(folder: Path, owned: Sequence[Sequence[str]]) -> Iterator[Path]:
     """Give a directory to write into; when the block ends well, what is in it replaces the older output.
 
-    After an error the older output is as it was. What is not written anew stays.
+    After an error the older output is as it was. Files that are not written anew stay.
 
     Args:
         folder: the output folder; it is made where it is missing.

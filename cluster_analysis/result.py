@@ -36,7 +36,7 @@ def no_collectives() -> Sequence[pa.Table]:
 
 
 class Reported(Struct, frozen=True):
-    """What a report is made of.
+    """Input of the reports.
 
     Attributes:
         result: what was found.

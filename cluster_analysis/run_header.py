@@ -1,4 +1,4 @@
-"""What the head of every report says of a run: its name and place, when it was recorded, how it was analysed.
+"""Head of every report: the run's name and place, when it was recorded, how it was analysed.
 
 Findings of the same input are the same bytes. So what findings.json holds asks no clock: the time of the
 recording is the one that the profiler wrote into the names of its directories, and the command names what

@@ -16,7 +16,7 @@ _PEAKS = ("allocated_bytes", "reserved_bytes", "active_bytes")
 
 
 def peaks(memory: pa.Table, counters: pa.Table, topology: Topology) -> pa.Table:
-    """Return MEMORY_PEAKS: of what was recorded, and r1.x' theoretical peak against the device's capacity."""
+    """Return MEMORY_PEAKS: recorded peaks, and r1.x' theoretical peak against the device's capacity."""
     grouped = memory.group_by(["rank", "component"], use_threads=False).aggregate(
         [(name, "max") for name in _PEAKS]
     )

@@ -25,8 +25,8 @@ Tables = Mapping[str, pa.Table]
 class Rule(Struct, frozen=True):
     """One rule. `measure` gives a value by rank; the rule holds for ranks whose value is above `limit`.
 
-    What it says is in `sentences.rules`. `explains` are the kinds of findings, and the causes of slow
-    ranks and hosts, that it may be the reason of. `told_by` is the fact of a finding that says the same.
+    Its sentences are in `sentences.rules`. It may explain the kinds of findings in `explains`, and these
+    causes of slow ranks and hosts. `told_by` is the fact of a finding that says the same.
     """
 
     name: RuleName
@@ -182,7 +182,7 @@ def _run_time_compilations(tables: Tables) -> dict[int, float]:
 
 
 def _other_environment(tables: Tables) -> dict[int, float]:
-    """How many environment variables of a rank differ from what most ranks have."""
+    """Number of environment variables of a rank that differ from those of most ranks."""
     found: dict[int, float] = defaultdict(float)
     by_variable: dict[str, dict[int, str]] = defaultdict(dict)
     for row in tables["environment"].to_pylist():
@@ -286,8 +286,8 @@ def advice(tables: Tables) -> pa.Table:
 def advised(findings: Sequence[Finding], table: pa.Table, n_ranks: int) -> tuple[Finding, ...]:
     """Return findings with the rules that may be their reason.
 
-    Of a finding that names ranks, a rule must hold for one of them, and not for most of the others: what all
-    have makes nobody slower. Of a finding on the whole job it must hold for most ranks.
+    For a finding that names ranks, a rule must hold for one of them, and not for most of the others: what
+    all have makes nobody slower. For a finding on the whole job it must hold for most ranks.
     """
     by_name = {rule.name: rule for rule in RULES}
     found = []

@@ -1,8 +1,8 @@
 """cluster_communication.json: every operator of every rank, regrouped by group, step and operator.
 
 The file is about as large as all inputs together. So the operators' JSON is not decoded again: reading a
-rank notes where each lies (OPERATOR_SPANS), and here the bytes are copied in the order of the output. What
-is in memory is that table, some 30 bytes an operator, and one output buffer.
+rank notes where each lies (OPERATOR_SPANS), and here the bytes are copied in the order of the output. In
+memory are that table, some 30 bytes an operator, and one output buffer.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def _output_places(
 
 
 class _TotalEntries:
-    """What is made of TOTALS, of many blocks at once: a call costs as much as ten of the few rows of one."""
+    """Sections made of TOTALS, for many blocks at once: a call costs as much as ten rows."""
 
     def __init__(self, totals: pa.Table, packets: pa.Table) -> None:
         self._totals = totals

@@ -70,7 +70,7 @@ def write_text_files(examined: Examined, folder: Path) -> None:
 
 
 def _writings(examined: Examined, folder: Path) -> Graph:
-    """Return the tasks that write the two large files; each is told the path last."""
+    """Return the tasks that write the two large files; each gets the path as its last argument."""
     read = examined.read
     members = members_by_group(examined.topology, _mentions(read.uses))
     matrices: list[Key] = [("matrix", step) for step in read.bulk_steps]
@@ -175,7 +175,7 @@ def collectives_by_step(examined: Examined) -> Iterator[pa.Table]:
 
 
 def _bandwidths_of(path: Path, steps: frozenset[Step] | None) -> list[BandwidthRow]:
-    """Return the wanted rows of a database; none of a damaged one, which reading it has told."""
+    """Return the wanted rows of a database; none of a damaged one, which its reader has reported."""
     try:
         return [row for row in bandwidth_rows(path, unheard) if steps is None or row[0] in steps]
     except BadFileError:

@@ -1,4 +1,4 @@
-"""What cluster_communication_matrix.json holds: the links of each operation between global ranks.
+"""Content of cluster_communication_matrix.json: the links of each operation between global ranks.
 
 A link's numbers are those of the rank that reported it; where several did, sizes and times are added,
 as other tools do. In `Total Op Info` a transfer that both its sender and its receiver report counts

@@ -18,7 +18,7 @@ from cluster_run.ids import Rank
 
 #: Links are made into text in pieces of about so many: some megabytes.
 _N_ROWS = 20_000
-#: What stands between two links.
+#: Separator of two links.
 _COMMA = b", "
 
 

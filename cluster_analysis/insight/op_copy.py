@@ -13,7 +13,7 @@ from cluster_run.errors import InputError
 
 _N_OPEN_FILES = 256
 #: Operators of one group often lie side by side: one read for all of a rank, when at least this share
-#: of what it brings is used.
+#: of its bytes is used.
 _USED_SHARE = 0.4
 
 

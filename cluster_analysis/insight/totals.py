@@ -1,4 +1,4 @@
-"""What Insight calls `Total Op Info`: the sums over the operators of a group as text."""
+"""Insight's `Total Op Info`: the sums over the operators of a group as text."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _MOST_QUOTED = 2
 
 
 class Memory(Struct, frozen=True):
-    """What other runs know: probabilities by rank, stories by rank and by host; nothing without a fleet."""
+    """Knowledge from other runs: probabilities by rank, stories by rank and host; empty without a fleet."""
 
     p_slow: Mapping[int, float] = field(default_factory=dict)
     stories: Mapping[int, Sequence[Story]] = field(default_factory=dict)

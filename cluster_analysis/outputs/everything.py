@@ -1,6 +1,6 @@
-"""What `cluster-analyse` leaves behind: the files of all reports, and those for MindStudio Insight.
+"""Output of `cluster-analyse`: the files of all reports, and those for MindStudio Insight.
 
-What writes the latter is imported by those who want them: 12 ms.
+Lazy: the writers of the latter take 12 ms to import.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from cluster_analysis.run_header import now
 from cluster_run.ids import Rank
 from cluster_run.layout import PARTS_NAME
 
-#: What tells of an earlier call's findings where it is left.
+#: Files that show an earlier call's findings if they are left.
 TELL_OF_FINDINGS = (*(one.owned for one in FILES), PARTS_NAME)
 
 
 class Written(Struct, frozen=True):
-    """What was found, and what changed since the baseline if one was named."""
+    """Findings, and the changes since the baseline if one was named."""
 
     reported: Reported
     #: Size that the files for Insight would have had, where they were left out because of it.
     left_out_bytes: int | None = None
     #: Ranks of which the communication file for Insight has totals, and no single operators.
     ranks_without_operators: tuple[Rank, ...] = ()
-    #: What an earlier call wrote and this one did not.
+    #: Files that an earlier call wrote and this one did not.
     older: tuple[str, ...] = ()
 
 

@@ -41,7 +41,7 @@ class FileReport(NamedTuple):
         return cast("FileReporter", import_module(self.module))
 
 
-#: What stdout can show, by its name for `--format`: each a `TextReporter`. The first one is the default.
+#: Reports for stdout, by their name for `--format`: each a `TextReporter`. The first one is the default.
 TEXTS: Mapping[str, str] = {
     "terminal": "cluster_analysis.reports.terminal",
     "json": "cluster_analysis.findings_json",
