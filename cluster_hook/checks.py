@@ -35,7 +35,7 @@ def check_follow_options(options: FollowOptions, defaults_file: Path | None, *, 
 
 
 def _check_collecting(options: FollowOptions) -> None:
-    """Say in cluster-collect's own words what it would refuse of what it will be told, without its usage."""
+    """Report the arguments that cluster-collect would refuse, in its own words, without its usage."""
     if not options.collects_otherwise:
         return
     from cluster_collect.arguments import parse_arguments  # noqa: PLC0415  most calls leave all as it is

@@ -1,4 +1,4 @@
-"""What the hook's processes are started with: the command line of a Python one, the environment of each.
+"""Command line and environment of the hook's processes.
 
 A job's work directory is its user's: no module may be taken from it. Its process is its user's: no secret may
 reach it.
@@ -17,7 +17,7 @@ from cluster_run.layout import FLEET_VARIABLE
 
 #: Settings of our own, some of them secrets, begin so; no process that reads a job's data gets them.
 SETTINGS_PREFIX = "CLUSTER_HOOK_"
-#: What another user's process gets of the environment: where the site's commands and Slurm are, its clock.
+#: Variables that another user's process gets: paths of the site's commands and of Slurm, its clock.
 _OF_THE_SITE = ("PATH", "SLURM_CONF", "TZ")
 #: A job's user gets the fleet's database where no password is in its URL.
 _PASSWORD = re.compile(r"://[^/@]*:[^/@]*@")

@@ -38,7 +38,7 @@ class FinishedJob:
 
     `nodes` is empty for a job that never started, None where Slurm has forgotten them. `array_job` and
     `array_task` are empty unless the job is one task of a job array. `began_s` and `ended_s` say when it ran,
-    in seconds since 1970; None where nobody knows. Of a job that was requeued they are the last run's.
+    in seconds since 1970; None where nobody knows. For a requeued job they are the last run's.
     `uid` is whose data it wrote, None where nobody knows.
     """
 
@@ -63,7 +63,7 @@ class FinishedJob:
 
 @dataclass(frozen=True)
 class Wording:
-    """What people are advised to do, in the words of what they asked with."""
+    """Advice to people, in the words of the interface that they used."""
 
     own_directory: str = "let each job write to a directory of its own, profile_dir=…/%j"
     on_nodes: str = "on its nodes' own disks: profile_via=ssh in its comment"
@@ -75,7 +75,7 @@ OF_SLURM = Wording()
 
 @dataclass(frozen=True)
 class ProfileRequest:
-    """What a job's comment asks for; paths are absolute, with `%N` left where each node has its own.
+    """Request in a job's comment; paths are absolute, with `%N` left where each node has its own.
 
     `results` is None where the job leaves the choice to the hook. `is_own` says that no other job writes to
     `profile_dir`, because the job's number is part of its name.

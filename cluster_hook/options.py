@@ -91,7 +91,7 @@ def add_collect_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_tell_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say who is told."""
+    """Add the options for notifications."""
     group = parser.add_argument_group("telling people")
     group.add_argument(
         "--tell",
@@ -153,7 +153,7 @@ def follow_options(arguments: argparse.Namespace, *, has_nodes: bool = False) ->
 
 
 def tell_options(arguments: argparse.Namespace) -> TellOptions:
-    """Return who is told.
+    """Return the receivers of notifications.
 
     Raises:
         InputError: the webhook's file cannot be read.

@@ -23,7 +23,7 @@ from cluster_hook.isolation import child_environment
 
 #: How many of the last lines a command wrote to stderr are kept, to say why it failed.
 _N_KEPT_LINES = 30
-#: What a command gets to end by itself after SIGTERM.
+#: Time for a command to end by itself after SIGTERM.
 _GRACE_S = 10.0
 #: How often a command is looked after that may have to be stopped.
 _STOP_POLL_S = 0.2
@@ -79,7 +79,7 @@ def run_command(
         name: what to call the command in messages.
         deadline_s: when to stop it, in seconds.
         capture: whether its stdout is returned; else it goes on to ours.
-        environment: variables on top of what `child_environment` gives.
+        environment: variables on top of `child_environment`.
         stdin: what it may read.
         log: where its stderr goes on to; ours by default.
         held: a descriptor it inherits, to hold a lock as long as it lives.
@@ -164,7 +164,7 @@ def _each(stream: IO[str], passed_on: Callable[[str], None]) -> None:
 
 @dataclass
 class _Said:
-    """What a command wrote to stderr: its last lines, and what may still go on to a log."""
+    """Last lines of a command's stderr, and the rest that may still go to a log."""
 
     tail: deque[str]
     log: IO[str] | None

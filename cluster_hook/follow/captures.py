@@ -1,7 +1,7 @@
 """Which captures below a directory a job wrote: those that began while it ran.
 
-Jobs that run one after the other often write to one directory. What is there when a job ended may be the
-previous job's, or by now the next one's.
+Jobs that run one after the other often write to one directory. Files there at the end of a job may be the
+previous job's, or already the next one's.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from pathlib import Path
 def no_wider_than(profile: Path, results: Path) -> Iterator[None]:
     """While the block runs, what is made in `results` is no wider than the directory `profile`.
 
-    What others may do with it ends where they may not pass a directory above it. Its group's rights count
+    Others have no rights to it where they may not pass a directory above it. Its group's rights count
     where the results get the same group.
     """
     narrow = 0
@@ -33,7 +33,7 @@ def no_wider_than(profile: Path, results: Path) -> Iterator[None]:
 
 
 def _group_below(results: Path) -> int:
-    """Return the group of what will be made at `results`: a directory above may pass its own on."""
+    """Return the group that new files at `results` get: a directory above may pass its own on."""
     there = next(one for one in (results, *results.absolute().parents) if one.exists())
     status = there.stat()
     return status.st_gid if status.st_mode & 0o2000 else os.getegid()

@@ -16,7 +16,7 @@ def wait_until_parsed(root: Path, patience_s: float = 600.0) -> None:
     """Wait for the captures below `root` that are being parsed, `patience_s` seconds at most.
 
     One that has its mark says that this version of the profiler leaves it; then those without it, whose
-    files still change, are waited for. Of what is never parsed to its end the analysis says what it lacks.
+    files still change, are waited for. If one is never parsed to its end, the analysis says what is missing.
     """
     # Late: the analysis' own modules bring pyarrow, and most calls of the hook need none of it.
     from cluster_analysis.discovery.walk import walk  # noqa: PLC0415

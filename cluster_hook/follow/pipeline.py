@@ -73,7 +73,7 @@ class FollowOptions:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What is analysed and where the results go; what has to be done first: collect, link, or nothing.
+    """Input of the analysis, place of its results, and the work before it: collect, link, or nothing.
 
     `names` are those of the hosts, as they are numbered in the run.
     """
@@ -189,7 +189,7 @@ def _carry_out(job: FinishedJob, request: ProfileRequest, plan: RunPlan, options
     if plan.inventory:
         end = _collect(plan, request, options)
         if end.code not in (ExitCode.DONE, ExitCode.INCOMPLETE):
-            # What was collected before it failed is analysed all the same.
+            # Data collected before the failure is analysed all the same.
             if not (plan.run / PROFILER_TREE_NAME).is_dir():
                 return failed(job, plan.results, end.reason + _why_collected(request))
             missing = end.reason
@@ -292,7 +292,7 @@ def _collect(plan: RunPlan, request: ProfileRequest, options: FollowOptions) -> 
 
 
 def collect_arguments(options: FollowOptions) -> tuple[str, ...]:
-    """Return what cluster-collect is told beside hosts and directory."""
+    """Return the arguments of cluster-collect beside hosts and directory."""
     now = options.keep_raw if options.keep_raw != SUSPECTS else ""
     return (
         *(f"--what={one}" for one in options.what),
@@ -321,7 +321,7 @@ def _patience(request: ProfileRequest) -> tuple[str, ...]:
 
 
 def unattended(deadline_s: float) -> tuple[str, ...]:
-    """Return what a collector is told that has `deadline_s` for all hosts and is not called again."""
+    """Return the arguments of a collector that has `deadline_s` for all hosts and is not called again."""
     return ("--host-deadline=none", f"--deadline={_COLLECTING_SHARE * deadline_s:g}")
 
 

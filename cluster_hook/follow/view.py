@@ -23,7 +23,7 @@ _DATA_NAME = "data"
 
 @dataclass(frozen=True)
 class View:
-    """What to link: a directory of each host, or one for all. Hosts are numbered in this order from 1.
+    """Directories to link: one of each host, or one for all. Hosts are numbered in this order from 1.
 
     `pattern` is what the directories of hosts were made of, with `%N` for the name.
     """

@@ -64,7 +64,7 @@ def _why_not(request: NodeRequest, options: CollectorOptions) -> str:
     """Return why the directory that is asked for cannot be collected; empty where it can."""
     given = Path(request.directory)
     directory = options.profiles / given
-    # A link on the node must not lead out of what is mounted.
+    # A link on the node must not lead out of the mounted directory.
     inside = not given.is_absolute() and ".." not in given.parts
     if not inside or not directory.resolve().is_relative_to(options.profiles.resolve()):
         return f"{request.directory!r} leads out of the directory of the node"

@@ -75,7 +75,7 @@ def remember_nodes(api: ApiClient, job: TrainingJob, work_dir: Path) -> None:
     path = work_dir / NODES_NAME
     known = _nodes(work_dir)
     found = dict(known)
-    # Without pods there are no nodes, which is told in its place.
+    # Without pods there are no nodes, which is reported in its place.
     with contextlib.suppress(ClusterError):
         for pod in api.list(f"/api/v1/namespaces/{job.namespace}/pods", ""):
             owners = pod.get("metadata", {}).get("ownerReferences") or []

@@ -1,4 +1,4 @@
-"""What the sweep and the collectors of the nodes tell each other, as files on a volume that both mount.
+"""Messages between the sweep and the collectors of the nodes, as files on a volume that both mount.
 
 A collector needs no API, no token and no network for it:
 
@@ -31,7 +31,7 @@ _N_REQUEST_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class NodeRequest:
-    """What is to be collected: `directory`, below what the collectors mount of their nodes.
+    """Request to collect `directory`, below the directory of their node that collectors mount.
 
     `nodes` gives each node's address, empty where it is not known. Captures that were written before
     `began_s` are not the job's; None where nobody knows. Times are seconds since 1970. With `suspects_for`,

@@ -30,7 +30,7 @@ _ONLY = HostId("1")
 
 @dataclass(frozen=True)
 class Brought:
-    """What came for a job, whose results are in `work_dir`, below the directory of all results."""
+    """Files that came for a job. Its results are in `work_dir`, below the directory of all results."""
 
     work_dir: str
     text: str

@@ -39,7 +39,7 @@ def why_unreadable(top: Path) -> str:
 
 
 def refuse_links_out(top: Path, profiles: Path) -> None:
-    """Refuse data with links that lead out of the profile volume, to what is the sweep's and not the job's.
+    """Refuse data with links that lead out of the profile volume, to files of the sweep and not of the job.
 
     Raises:
         InputError: there are such links.

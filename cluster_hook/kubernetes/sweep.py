@@ -53,7 +53,7 @@ from cluster_run.ids import SUSPECTS
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, RANK_TABLE_NAME, REPORT_NAME
 from cluster_run.ranktable import parse_rank_table
 
-#: What became of a job: `later` data may still be written, or there was no time left; `elsewhere` another
+#: Outcome of a job: `later` data may still be written, or there was no time left; `elsewhere` another
 #: sweep has it; `retried` it failed and gets another attempt; `unreadable` its data wait for rights;
 #: `fetched` whole files of its suspects came, or could not.
 SweptState = Literal["done", "failed", "retried", "later", "elsewhere", "unreadable", "fetched"]
@@ -94,7 +94,7 @@ class SweepOptions:
 
 @dataclass(frozen=True)
 class Swept:
-    """What became of one job."""
+    """Outcome of one job."""
 
     job: str
     state: SweptState
@@ -268,7 +268,7 @@ def _follow_nodes(job: TrainingJob, finished: FinishedJob, options: SweepOptions
         return failed(finished, None, str(error))
     results = finished.work_dir / ANALYSIS_OUTPUT_NAME
     request = ProfileRequest(str(assembled.run), results, "shared", None, wording=WORDING)
-    # What is made on the way lies beside the parts, and goes with them.
+    # Temporary files lie beside the parts, and are removed with them.
     outcome = follow(
         replace(finished, work_dir=assembled.run.parent, uid=owner_of(str(assembled.run))),
         request,

@@ -22,13 +22,13 @@ from cluster_run.errors import InputError
 JobState = Literal["running", "succeeded", "failed"]
 
 PREFIX = "cluster-hook/"
-#: What the user says: where below the profile volume the job's ranks wrote.
+#: Annotation by the user: directory of the job's ranks below the profile volume.
 PROFILE_DIR = PREFIX + "profile-dir"
-#: What the user says instead: where the nodes' own disks have it, below what their collectors mount.
+#: Alternative annotation: directory on the nodes' own disks, below the collectors' mount.
 NODE_DIR = PREFIX + "node-dir"
-#: What the user may say: the ConfigMap with hccl.json, where it is not `rings-config-<job>`.
+#: Optional annotation: the ConfigMap with hccl.json, where it is not `rings-config-<job>`.
 RANK_TABLE_CONFIG_MAP = PREFIX + "rank-table-configmap"
-#: What the sweep says.
+#: Annotation by the sweep.
 STATE = PREFIX + "state"
 CLAIM = PREFIX + "claim"
 ATTEMPTS = PREFIX + "attempts"
@@ -119,7 +119,7 @@ class TrainingJob:
 
     @property
     def label(self) -> str:
-        """What to call it in messages."""
+        """Its name in messages."""
         return f"{self.kind.plural}/{self.name}"
 
     @property

@@ -45,7 +45,7 @@ class ForgottenJobError(InputError):
 
 
 class AmbiguousRecordError(InputError):
-    """What Slurm says of a job may be its user's words, made to look like Slurm's."""
+    """Slurm's record of a job may hold its user's words, made to look like Slurm's."""
 
 
 def read_jobs(job: str) -> tuple[FinishedJob, ...]:
@@ -152,7 +152,7 @@ def _whole_job(number: str, parts: Sequence[FinishedJob]) -> FinishedJob:
     first = parts[0]
     if len(parts) == 1:
         return replace(first, job=number)
-    # What is worse than COMPLETED in one part is so for all, and what has not ended above all.
+    # A state worse than COMPLETED in one part counts for all; a part that has not ended counts most.
     states = [part.state for part in sorted(parts, key=lambda part: part.has_ended)]
     return replace(
         first,

@@ -29,7 +29,7 @@ def with_state(job: FinishedJob) -> FinishedJob:
     """Return a job that the epilog reported with state and times as Slurm says them, where it still knows it.
 
     Raises:
-        AmbiguousRecordError: what Slurm says of the job cannot be told from its user's words.
+        AmbiguousRecordError: Slurm's record of the job may be its user's words.
         InputError: Slurm does not answer. How the job ended, and whether it runs again, is then not known.
     """
     try:

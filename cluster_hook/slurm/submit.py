@@ -17,7 +17,7 @@ POST_JOB_NAME = "cluster-hook"
 
 @dataclass(frozen=True)
 class Submission:
-    """What was submitted. `post_job` is empty, and `trouble` says why, where only the job itself was."""
+    """Submitted jobs. If only the job itself was submitted, `post_job` is empty and `trouble` says why."""
 
     job: str
     post_job: str
@@ -58,8 +58,8 @@ def submit_with_post_job(job_arguments: Sequence[str], options: SubmitOptions) -
 def post_job_arguments(submitted: SubmittedJob, options: SubmitOptions) -> list[str]:
     """Return the `sbatch` arguments of the post-job.
 
-    It runs where the job may run (same partition and account) and writes its log beside the job's. What is
-    known of the job goes with it, because slurmctld forgets a job minutes after its end while the post-job
+    It runs where the job may run (same partition and account) and writes its log beside the job's. The
+    record of the job goes with it, because slurmctld forgets a job minutes after its end while the post-job
     may wait for hours.
     """
     job = submitted.job

@@ -1,7 +1,7 @@
 """The one way in which root has a job's data read: by a process of the job's user, whose words are weighed.
 
-Whoever owns the process may write in its name. So it says what was found, and nothing else: which job it was,
-what it is called and how it ended come from whoever asked.
+The owner of the process may write in its name. So it reports findings only. The job's id, name and end come
+from the process that asked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `cluster-hook check` answers."""
+"""Answers of `cluster-hook check`."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 That slurmctld names the epilog in its configuration does not say that it runs it: after
 `scontrol reconfigure` Slurm 22.05 does the first and not the second. So the epilog leaves a mark each time.
-What works for root may not work for the users in whose name the drain's workers run: so their eyes are used.
+Root may read files that the drain's workers may not. So checks run as the users of these workers.
 """
 
 from __future__ import annotations

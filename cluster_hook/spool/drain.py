@@ -23,7 +23,7 @@ from cluster_hook.telling.outcome import Outcome, outcome_document
 from cluster_run.errors import ExitCode, InputError, worst
 from cluster_run.files import write_text_whole
 
-#: What became of a request; `waits` because its job was requeued and has not ended, `unasked` because Slurm
+#: Outcome of a request; `waits` because its job was requeued and has not ended, `unasked` because Slurm
 #: did not say how it ended.
 DrainState = Literal["done", "failed", "retried", "waits", "unasked"]
 
@@ -58,7 +58,7 @@ class DrainOptions:
 
 @dataclass(frozen=True)
 class Drained:
-    """What became of one request. `outcome` is there at its end: done or failed."""
+    """Outcome of one request. `outcome` is there at its end: done or failed."""
 
     key: str
     state: DrainState
@@ -117,7 +117,7 @@ def _work_off(
     resting: dict[str, float] = {}
     try:
         while True:
-            # Looked for each time, not once: a host that hangs must not keep later requests waiting.
+            # Searched each time, not once: a host that hangs must not keep later requests waiting.
             _recover(spool, [key for key, _ in running.values()])
             waiting = [key for key in spool.keys("pending") if resting.get(key, 0.0) <= time.monotonic()]
             while waiting and len(running) < options.n_at_once:
@@ -171,7 +171,7 @@ def _begin(spool: Spool, key: str, options: DrainOptions) -> Drained | tuple[Fin
     is_new = spool.dropped_s(key) > attempts.last_s
     if attempts.last_s and not is_new and time.time() - attempts.last_s < options.retry_after_s:
         return None
-    # Counted before it is tried: a request that kills the drain must not be tried for ever.
+    # Count before trying: a request that kills the drain must not be tried for ever.
     spool.set_attempts(key, Attempts(attempts.number + 1, time.time()))
     spool.move(key, "pending", "active")
     return job, content

@@ -53,7 +53,7 @@ def _seconds(text: str) -> float | None:
 
 
 def exit_words(code: str) -> str:
-    """Return Slurm's `<exit>:<signal>` in words: the epilog is not told the job's state.
+    """Return Slurm's `<exit>:<signal>` in words: the epilog does not get the job's state.
 
     Nothing for `0:0`, which Slurm also says of a job that was cancelled.
     """

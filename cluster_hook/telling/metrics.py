@@ -67,7 +67,7 @@ def metrics_of_a_failure(now_s: float) -> str:
 def labelled(text: str, job: str, expires_s: float) -> str:
     """Return the metrics with the label `job_id`, without which two jobs' metrics would clash.
 
-    What is not a metric of ours is refused, and what they mean is written anew: the text comes from a user's
+    Metrics that are not ours are refused, and their help texts are written anew: the text comes from a user's
     process, and one bad line makes the collector drop the whole file.
 
     Raises:

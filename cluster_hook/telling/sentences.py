@@ -1,4 +1,4 @@
-"""What the hook says to people, in both languages."""
+"""Sentences of the hook, in both languages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is told what: the line in the job's log, the webhook, the metrics."""
+"""Report a result: the line in the job's log, the webhook, the metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cluster_hook.telling.metrics import KEEP_S
 from cluster_hook.telling.outcome import Outcome
 from cluster_hook.telling.webhook import Webhook
 
-#: What is worth a message: `findings` a warning or worse; `problems` also what could not be read or done.
+#: Outcomes worth a message: `findings` a warning or worse; `problems` also what could not be read or done.
 TellWhen = Literal["findings", "problems", "always", "never"]
 TELL_WHEN: tuple[TellWhen, ...] = ("findings", "problems", "always", "never")
 #: A message names this many findings; the report has them all.

@@ -1,7 +1,7 @@
 """Tells people from a thread of its own: a webhook that hangs holds up nobody's work.
 
-A message lies in a directory from when it is told until it was sent. A directory that lasts keeps what a
-process that was killed, or gave up, had not sent yet, and the next process sends it.
+A message lies in a directory until it is sent. A lasting directory keeps the messages that a process did not
+send because it was killed or gave up, and the next process sends them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cluster_run.files import write_text_whole
 #: After so many failures in a row the webhook is left alone for a while.
 N_FAILURES = 3
 _REST_S = 300.0
-#: What could not be sent for so long interests nobody any more.
+#: A message that could not be sent for so long is dropped.
 _KEPT_S = 86400.0
 
 _GIVEN_UP = Trouble(f"the webhook failed {N_FAILURES} times before", may_pass=True)

@@ -37,12 +37,12 @@ class FindingLine:
     summary: str
     cost_ms_per_step: float | None
     cost_share: float | None
-    #: Where it is, as every report tells it: `rank 13 = host 2 / device 5`.
+    #: Its place, as in every report: `rank 13 = host 2 / device 5`.
     places: tuple[str, ...] = ()
     #: Empty where the findings hold no facts to make it of.
     summary_zh: str = ""
     places_zh: tuple[str, ...] = ()
-    #: What it costs at least and at most, with others put right too.
+    #: Its lower and upper cost, with other repairs too.
     cost_low_ms: float | None = None
     cost_high_ms: float | None = None
 
@@ -58,7 +58,7 @@ class FindingLine:
         cost = cost_between(self.cost_ms_per_step, self.cost_low_ms, self.cost_high_ms)
         if not cost.is_known:
             return said + where
-        # What it is a share of, which the findings of an older analysis do not hold by themselves.
+        # The whole of its share, which findings of an older analysis do not hold themselves.
         step_ms = (
             self.cost_ms_per_step / self.cost_share if self.cost_ms_per_step and self.cost_share else None
         )
@@ -74,7 +74,7 @@ class FindingLine:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an analysis said. `problems` are the first of the `n_problems` things that could not be used."""
+    """Result of an analysis. `problems` are the first of the `n_problems` things that could not be used."""
 
     verdict: str
     ranks: int

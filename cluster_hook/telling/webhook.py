@@ -19,7 +19,7 @@ from typing import Literal
 
 from cluster_run.errors import InputError
 
-#: Who reads the message. `json` is for programs; the others are what each chat tool takes.
+#: Reader of the message. `json` is for programs; the others are what each chat tool takes.
 WebhookFormat = Literal["json", "slack", "mattermost", "teams", "discord", "feishu", "dingtalk", "wecom"]
 FORMATS: tuple[WebhookFormat, ...] = (
     "json",
@@ -133,7 +133,7 @@ def post(
 ) -> Trouble | None:
     """Post a message; return why it failed, without the address, or None.
 
-    What may pass is tried once more: no connection, too many requests, a server that restarts. That is after
+    A passing failure is tried once more: no connection, too many requests, a restarting server. That is after
     a pause, or when the server says (`Retry-After`), unless it says a time that nobody waits for.
     """
     body = message_body(webhook.format, text, details)
