@@ -25,7 +25,7 @@ _MOST_PATIENCE = 4.0
 #: Between two configurations, as torch_npu cuts their times to seconds.
 _APART_S = 2.0
 _LOOK_S = 0.4
-#: What a host did is told at the job's next step, and in a log that is read now and then.
+#: A host reports its action at the job's next step, in a log that is read now and then.
 _LATE_S = 1.0
 
 
@@ -188,7 +188,7 @@ async def _take_back(prepared: Prepared) -> None:
 
 
 async def _at_once(prepared: Prepared, options: LiveOptions, say: Say, level: str) -> Captured:
-    """Capture by a way without common steps: all are told at the same moment, and end by themselves."""
+    """Capture by a way without common steps: all get the order at the same moment, and end by themselves."""
     fleet = prepared.fleet
     requests = {
         host: Request(prepared.id, 0, options.n_steps, 0, prepared.ways[host].directory, level)

@@ -29,7 +29,7 @@ from cluster_run.manifest import Manifest, Origin
 
 
 class Shown(Protocol):
-    """Who shows a collection."""
+    """Display of a collection."""
 
     @property
     def tracker(self) -> ProgressListener:
@@ -50,7 +50,7 @@ class Hosts:
 
     @property
     def names(self) -> Mapping[HostId, str]:
-        """What people call them."""
+        """Their names for people."""
         return {spec.host: str(spec.server_id or spec.address) for spec in self.specs}
 
 
@@ -158,7 +158,7 @@ def findings_of(run: Path) -> Path:
 
 
 def judged(result: Taken, *, is_told: bool = False) -> tuple[ExitCode, str]:
-    """Run cluster-analyse on what was collected; return its exit code, and the last line of what went wrong.
+    """Run cluster-analyse on the collected data; return its exit code, and the last line of its error.
 
     `is_told` lets it say its findings on our own output.
     """

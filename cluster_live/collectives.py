@@ -1,4 +1,4 @@
-"""Whether hosts captured the same iterations, told by the collectives that they made together.
+"""Check that hosts captured the same iterations, by the collectives that they made together.
 
 Steps and numbers can lie: a rank that began late names its steps as it was asked to, and one that was
 restarted counts anew. All members of a collective leave it together, though. Where the k-th collectives of a
@@ -17,7 +17,7 @@ from cluster_run.errors import InputError
 from cluster_run.ids import HostId
 from cluster_run.manifest import HostOutcome
 
-#: What clocks of devices may be from those of their hosts: nothing below this is told.
+#: Largest offset between clocks of devices and of their hosts: nothing below this is reported.
 _SURE_S = 0.05
 _NOT_TOLD = "whether the same steps are the same iterations was not looked at in them"
 _COLUMNS = ["rank", "step", "group", "op_type", "start_ns", "elapse_us"]
@@ -26,9 +26,9 @@ _COLUMNS = ["rank", "step", "group", "op_type", "start_ns", "elapse_us"]
 def elsewhere(
     run: Path, hosts: Sequence[HostOutcome], step_s: float
 ) -> tuple[Mapping[HostId, Lost], tuple[str, ...]]:
-    """Return the hosts whose collectives are those of another iteration, and what could not be told.
+    """Return the hosts whose collectives are those of another iteration, and the open questions.
 
-    A host is so if its clock, by the collectives, is half a step from what it was when files were fetched.
+    A host is so if its clock, by the collectives, is half a step off its clock when files were fetched.
 
     Args:
         run: the run directory with the files of the hosts.
@@ -73,7 +73,7 @@ def _reason(late_s: float, step_s: float) -> str:
 
 def _clocks_s(run: Path) -> Mapping[HostId, float] | None:
     """Return how far each host's clock is ahead of one of them, by their collectives; None without any."""
-    # What reads them takes a while to import.
+    # Lazy: their reader takes a while to import.
     from cluster_analysis.discovery.discover import discover  # noqa: PLC0415
     from cluster_analysis.engine.tasks import Wanted, batches_by_bytes, read_batch  # noqa: PLC0415
     from cluster_analysis.reports.timeline.clocks import estimate_clocks  # noqa: PLC0415

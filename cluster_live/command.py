@@ -20,7 +20,7 @@ from cluster_run.ids import HostId
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, REPORT_NAME
 
 SCHEMA = "cluster-live/1"
-#: What starting and stopping the profiler takes of the job, in seconds.
+#: Time that the job loses by starting and stopping the profiler, in seconds.
 _OVERHEAD_S = 2.0
 #: From the call to the start of a capture, beside two polls of the job.
 _BEFORE_S = 6.0

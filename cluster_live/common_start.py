@@ -1,6 +1,6 @@
 """At which step a capture begins on all hosts: beyond the step of each by the time it takes to hear of it.
 
-The step counter of a job is read at different moments on different hosts. What is known of a host are
+The step counter of a job is read at different moments on different hosts. A host has
 points (time, step) and a rate; all times here are by one clock, ours.
 """
 
@@ -100,7 +100,7 @@ def common_start(paces: Mapping[HostId, Pace], now_s: float, answer_s: float, pa
     middle = statistics.median(here.values())
     step_s = min(pace.step_s for pace in paces.values())
     tolerance = _TOLERANCE_STEPS + (TOLERANCE_S + answer_s) / step_s
-    # A pace that is told too fast has run ahead by a share of the time since it was read.
+    # A pace that is too fast has run ahead by a share of the time since it was read.
     strays = {
         host: step - middle
         for host, step in here.items()

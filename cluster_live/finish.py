@@ -20,7 +20,7 @@ from cluster_run.ids import HostId
 _LOOK_S = 0.5
 #: A captured step takes longer than others, and a job may just write a checkpoint.
 _SLOWER, _MORE_S = 10.0, 30.0
-#: Times of files are of another clock than ours, and MindSpore's and the daemon's are told late.
+#: Times of files are of another clock than ours, and MindSpore's and the daemon's come late.
 _CLOCK_S = 15.0
 
 
@@ -70,7 +70,7 @@ def check_times(fleet: Fleet, ended: Mapping[HostId, Progress], step_s: float) -
     known to half the time of their quickest answer.
     """
     begins = {host: one.began_s for host, one in ended.items() if one.logged and one.began_s is not None}
-    # Of two hosts one is held against the other: half the difference would be told of both.
+    # Two hosts are compared with each other: else both would report half of the difference.
     middle = statistics.median_low(begins.values() or [0.0])
     clocks_s = 2 * max((fleet.sessions[host].clock_error_s for host in begins), default=0.0)
     for host, began_s in begins.items():
@@ -158,7 +158,7 @@ async def parsed(
 def same_steps(fleet: Fleet, found: Mapping[HostId, Sequence[Found]], wanted: range) -> tuple[str, ...]:
     """Lose hosts whose files hold other steps than most; return what else is to be said.
 
-    What was asked for and what directories are called is no evidence: the files are.
+    The files are the evidence, not the request or the names of directories.
     """
     told = {
         host: {one.steps for one in found[host] if one.steps is not None}

@@ -58,7 +58,7 @@ class Fleet:
     ) -> dict[HostId, _T]:
         """Do something on all hosts at once and return what came; one where it fails is lost as `word`.
 
-        What takes long is said now and then, with the hosts that are waited for.
+        Long waits are reported now and then, with their hosts.
         """
         asked = self.hosts if hosts is None else tuple(hosts)
         tasks = {host: asyncio.ensure_future(work(host)) for host in asked}
@@ -112,6 +112,6 @@ async def opened_fleet(
         await asyncio.gather(*(open_one(spec) for spec in specs))
         yield fleet
     finally:
-        # What was begun is undone on all hosts at once: one after the other would take minutes.
+        # Undo on all hosts at once: one after the other would take minutes.
         await asyncio.shield(asyncio.gather(*(stack.aclose() for stack in stacks), return_exceptions=True))
         await dialers.close()

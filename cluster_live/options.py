@@ -21,7 +21,7 @@ _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 @dataclass(frozen=True)
 class LiveOptions:
-    """What to capture of a running job, and how often. Paths without `Path` are on the hosts.
+    """Options of a capture of a running job. Paths without `Path` are on the hosts.
 
     `quorum` is how many hosts are enough; None for all. `every_s` is None for a single capture.
     """

@@ -1,4 +1,4 @@
-"""What became of a capture: values that the command words and the watch keeps."""
+"""Outcome of a capture: values that the command prints and the watch keeps."""
 
 from __future__ import annotations
 

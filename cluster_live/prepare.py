@@ -130,7 +130,7 @@ async def made(prepared: Prepared) -> None:
 
 
 async def peeked(prepared: Prepared) -> Mapping[HostId, Pace]:
-    """Return the paces that can be told without asking the job anything."""
+    """Return the paces that are known without asking the job anything."""
     readings = await prepared.fleet.each("no_step", lambda host: prepared.ways[host].peek())
     paces = {}
     for host, reading in readings.items():

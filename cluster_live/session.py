@@ -88,7 +88,7 @@ class Session:
     async def ask(self, do: str, deadline_s: float | None = None, **arguments: Any) -> Any:
         """Ask for one thing and return the answer.
 
-        Who is cancelled meanwhile leaves the question to be answered, so that what undoes it can be asked
+        A cancelled caller leaves the question to be answered, so that the undoing request can be sent
         for.
 
         Raises:

@@ -1,4 +1,4 @@
-"""What a host shows of its jobs before anything is sent to it, and how its answer becomes values."""
+"""Survey of a host's jobs before anything is sent to it, and the parsing of its answer."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ WayName = Literal["msmonitor", "file", "mindspore", "vllm"]
 WAYS: tuple[WayName, ...] = ("msmonitor", "file", "mindspore", "vllm")
 
 _TORCH_MEMORY, _MINDSPORE_MEMORY = "DynamicProfileNpuShm", "DynamicProfileShm"
-#: What torch_npu calls the process that reads the configuration for all ranks of a host.
+#: torch_npu's name for the process that reads the configuration for all ranks of a host.
 MONITOR_NAME = "DynMonitorProc"
 
 
 @dataclass(frozen=True)
 class JobName:
-    """What is the same in all processes of a job, on all of its hosts; empty where nothing says it."""
+    """Identity of a job, the same in all processes on all hosts; empty where nothing states it."""
 
     scheduler: str = ""
     run: str = ""
@@ -28,7 +28,7 @@ class JobName:
 
     @property
     def text(self) -> str:
-        """What people can tell it by."""
+        """Its name for people."""
         parts = [f"Slurm job {self.scheduler}"] if self.scheduler else []
         parts += [f"run {self.run}"] if self.run else []
         parts += [f"master {self.master}"] if self.master else []
@@ -37,7 +37,7 @@ class JobName:
 
 @dataclass(frozen=True)
 class Memory:
-    """The memory file by which a host's ranks are told of a capture. `made_s` is None where it is gone."""
+    """The memory file by which a host's ranks learn of a capture. `made_s` is None where it is gone."""
 
     id: str
     name: str
@@ -98,7 +98,7 @@ class MemoryFile:
 
 @dataclass(frozen=True)
 class Sight:
-    """What one host showed. `n_hidden` processes belong to others, and were not looked into."""
+    """Survey of one host. `n_hidden` processes belong to others, and were not looked into."""
 
     host: HostId
     hostname: str

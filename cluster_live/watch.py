@@ -1,6 +1,6 @@
-"""`--every 30m --keep 48`: a capture again and again; somebody is told when a verdict changes, and only then.
+"""`--every 30m --keep 48`: captures at intervals; notifies when a verdict changes, and only then.
 
-What the hooks say after a job this says while it runs, by the same webhook and metrics.
+Hooks report after a job; this reports while it runs, by the same webhook and metrics.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BACKLOG = ".untold"
 
 @dataclass(frozen=True)
 class Round:
-    """One look at the job. `key` is what somebody is told a change of; `outcome` what they are told."""
+    """One look at the job. A change of `key` is reported; `outcome` is the report."""
 
     key: tuple[str, ...]
     outcome: Outcome
@@ -49,7 +49,7 @@ class Budget:
 
     began_s: float
     busy_s: float = 0.0
-    #: What the last capture cost stands for the next one.
+    #: The cost of the last capture is the estimate for the next one.
     last_s: float = field(default=0.0)
 
     def spent(self, busy_s: float) -> None:
@@ -79,7 +79,7 @@ def watch(
 
     Raises:
         InterruptedRunError: Ctrl-C, or SIGTERM of a service manager.
-        UsageError: nobody could be told as asked for.
+        UsageError: nobody could be notified as asked for.
     """
     options = _told_whom(live)
     every_s = live.every_s or 0.0
@@ -152,7 +152,7 @@ def _missing(hosts: Hosts, result: Taken) -> str:
 
 
 def key_of(verdict: Verdict) -> tuple[str, ...]:
-    """Return what of a verdict somebody is told the change of: what is wrong and where, not by how much."""
+    """Return the part of a verdict whose change is reported: what is wrong and where, not by how much."""
     places = (f"{one.kind} {', '.join(one.places) or one.id}" for one in verdict.faults)
     return (verdict.verdict, *sorted(places))
 

@@ -1,6 +1,6 @@
-"""Whose job a capture would be of, told before anything is sent; in doubt nothing is.
+"""Find the job that a capture would reach, before anything is sent. In doubt nothing is sent.
 
-All processes of a host that map one memory file are told of the same capture, whoever they are: the file has
+All processes of a host that map one memory file get the same capture, whoever they are: the file has
 no job and no user in its name. So a host is fit only if those processes are one job's, and one living process
 reads for them.
 """
@@ -45,7 +45,7 @@ class Target:
 
     @property
     def root(self) -> str:
-        """What stands before the job's paths on the host."""
+        """Prefix of the job's paths on the host."""
         return self.ranks[0].root
 
     @property
@@ -191,7 +191,7 @@ def _decide_group(sight: Sight, group: Sequence[Process], wanted: str) -> Target
     children = [one for one in group if one.is_monitor or _is_forked_from(one, group)]
     ranks = [one for one in group if one not in children]
     named = [one for one in children if one.is_monitor]
-    # MindSpore gives its monitor no name; that some child is there is all that can be told.
+    # MindSpore gives its monitor no name; only the presence of a child is known.
     monitors = named if named or not ranks or ranks[0].way != "mindspore" else children[:1]
     jobs = {(one.job, one.configuration, one.asks_daemon) for one in ranks}
     if len({one.job for one in ranks}) > 1:

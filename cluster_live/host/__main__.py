@@ -78,7 +78,7 @@ def _sleep(secs: float) -> None:
 
 def main() -> int:
     """Answer until standard input ends; return the exit code."""
-    # A terminal's Ctrl-C goes to all of its processes: ours ends when it has been told, or left alone.
+    # A terminal's Ctrl-C goes to all of its processes: ours ends on request, or when its connection closes.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))

@@ -1,4 +1,4 @@
-"""What a capture left on this host: its directories, whether they are parsed, which steps they hold."""
+"""Captures on this host: their directories, whether they are parsed, and their steps."""
 
 from __future__ import annotations
 

@@ -7,12 +7,12 @@ import os
 import re
 from typing import Any
 
-#: What dynamic profilers name their memory files: torch_npu's, and MindSpore's.
+#: Names of dynamic profilers' memory files: torch_npu's, and MindSpore's.
 _MEMORY = re.compile(
     rb"^\S+ \S+ \S+ (\S+) (\d+) +(\S*/(Dynamic(?:ProfileNpu|Profile)Shm\d{10}))( \(deleted\))?$", re.M
 )
 _MEMORY_NAME = re.compile(r"^Dynamic(?:ProfileNpu|Profile)Shm\d{10}$")
-#: What tells the jobs of a host apart, and how each was started. Nothing else of an environment is told.
+#: Variables that identify the jobs of a host, and how each was started. No other variable is sent.
 _NAMES = (
     "RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID", "TORCHELASTIC_RUN_ID",
     "RANK_ID", "RANK_SIZE", "MS_ROLE", "MS_SCHED_HOST", "MS_SCHED_PORT", "PROF_CONFIG_PATH",

@@ -1,4 +1,4 @@
-"""What torch_npu's dynamic profiler says in its logs: the only place where file mode tells anything."""
+"""Parse logs of torch_npu's dynamic profiler: the only place where file mode reports anything."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 _NAME = re.compile(r"^dp_.*_(\d+)_rank_(-?\d+)\.log(\.1)?$")
 _LINE = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3}) \[")
-#: What a line says, and the number in it.
+#: Meaning of a line, and the number in it.
 _KINDS = (
     ("accepted", re.compile(r"Start step will be set to (-?\d+)\.")),
     ("started", re.compile(r"Start Dynamic Profiler at (\d+) step")),

@@ -2,7 +2,7 @@
 
 torch_npu sees a change by the whole seconds of the file's time, and its ranks take one only if it is later
 than the last that they took: the time is set by this host's clock, and two changes are two seconds apart.
-What is put back gets its old time again: no rank takes it then.
+A restored file gets its old time again, so that no rank takes it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class HeldError(Exception):
 
 
 class Files:
-    """What this process has locked and changed."""
+    """Locks and changes of this process."""
 
     def __init__(self) -> None:
         self._locks: dict[str, int] = {}

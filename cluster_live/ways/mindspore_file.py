@@ -1,4 +1,4 @@
-"""MindSpore's DynamicProfilerMonitor: a file with both ends of a range, and no word of what became of it.
+"""MindSpore's DynamicProfilerMonitor: a file with both ends of a range, and no report of the outcome.
 
 Nothing tells the step but a log of the training, and nothing that a host took the file but its captures.
 """
@@ -104,7 +104,7 @@ class MindSporeWay:
         return Reading(tuple(self._points), _POLL_S)
 
     async def read(self, directory: str, ranks: frozenset[int]) -> Reading:
-        """Follow the log until it has told some steps: nothing is asked of the job."""
+        """Follow the log until it has shown some steps: nothing is asked of the job."""
         self._points.clear()
         end_s = time.monotonic() + _READ_DEADLINE_S
         while len(self._points) < _N_POINTS:
@@ -130,7 +130,7 @@ class MindSporeWay:
         return json.dumps({**self._before, "start_step": _OFF, "stop_step": _OFF}, indent=1)
 
     async def verify(self, request: Request) -> Answer:
-        """Return whether the file is ours and the start is still to come: more is not told."""
+        """Return whether the file is ours and the start is still to come: no more is known."""
         await self._listen()
         here = await self._session.ask("read", path=self._path)
         if not isinstance(here, dict) or here.get("start_step") != request.steps[0]:

@@ -1,6 +1,6 @@
 """msMonitor's daemon on a host: it passes a text on to the process of a job that reads for all ranks there.
 
-What it says of the job's profiler is one status for the whole host, told once a second, at a step.
+It reports one status of the job's profiler for the whole host, once a second, at a step.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class MsMonitorWay:
         return Answer("silent", f"the job is at step {status.step}, and not ready for {request.start}")
 
     async def progress(self, request: Request) -> Progress:
-        """Return how far it is: a short capture is over before it is ever told to run."""
+        """Return the progress: a short capture is over before it is ever reported as running."""
         status = await self._daemon.status()
         now_s = time.time()
         if self._began_s is None and status.step >= request.start:

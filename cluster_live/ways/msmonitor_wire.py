@@ -27,7 +27,7 @@ links = itertools.count()
 
 @dataclass(frozen=True)
 class Status:
-    """What the daemon says of the job's profiler; steps are -1 where it does not."""
+    """The daemon's status of the job's profiler; steps are -1 where it has none."""
 
     state: str
     monitor: str

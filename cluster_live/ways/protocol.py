@@ -1,4 +1,4 @@
-"""What a way of asking a running job for a capture has to do; one module here each.
+"""Protocol of a way to ask a running job for a capture; one module here each.
 
 A way knows the words of one protocol. Which hosts, which step and whose job is decided elsewhere.
 """
@@ -47,7 +47,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a host tells of its steps: points by our clock, and how often it looks for configurations."""
+    """Steps of a host: points by our clock, and how often it looks for configurations."""
 
     points: tuple[Point, ...]
     poll_s: float
@@ -97,7 +97,7 @@ class Way(Protocol):
         """Return what somebody else has asked for and is not done; empty where nothing is."""
 
     async def peek(self) -> Reading:
-        """Return what can be told of the job's steps without asking it anything; often too few points."""
+        """Return the job's steps that are known without asking it anything; often too few points."""
 
     async def read(self, directory: str, ranks: frozenset[int]) -> Reading:
         """Return how far the job is, asking it in the least disturbing way.
@@ -131,7 +131,7 @@ class MakesWay(Protocol):
 
 @dataclass(frozen=True)
 class Settings:
-    """What a user says of the ways: a daemon's port and certificates, and a training log that tells steps."""
+    """Options of the ways: a daemon's port and certificates, and a training log that shows steps."""
 
     port: int | None = None
     certificates: str = ""

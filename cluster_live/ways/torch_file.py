@@ -19,11 +19,11 @@ FILE_NAME = "profiler_config.json"
 LOCK_NAME = ".cluster-live.lock"
 #: How often the monitor looks until the job's 11th step, and at most after that.
 _FIRST_POLL_S, _LONGEST_POLL_S = 2.0, 50.0
-#: Of a probe: this many steps of one rank, with nothing recorded that matters.
+#: Steps of a probe: of one rank, with nothing recorded that matters.
 _PROBE_STEPS = 2
 #: Beside polls and steps, for a job that just writes a checkpoint and a machine with much to do.
 _PROBE_MORE_S = 20.0
-#: Who has begun ends, but a process that profiles for the first time may load libraries for long.
+#: A rank that has begun ends, but loading libraries for the first profile may take long.
 _FIRST_TIME_S = 120.0
 #: Times of files are cut to seconds: what is asked again this much later has another one.
 _AGAIN_MORE_S = 2.0
@@ -163,7 +163,7 @@ class FileWay:
     async def _probed(self, rank: int, probe: Request) -> None:
         """Ask until this rank says that it has heard, and wait until it has ended.
 
-        What other ranks say is no answer: a rank takes only what is later than all that it took, and than its
+        Logs of other ranks are no answer: a rank takes only what is later than all that it took, and than its
         own start, in whole seconds; and it drops what it reads while that is being written. The time without
         a word from it is counted in looks, which take longer where a machine has much to do.
         """
@@ -195,7 +195,7 @@ class FileWay:
                 )
 
     def _points(self, rank: int) -> tuple[Point, ...]:
-        # Of the last process of that rank only: an earlier one had a counter of its own.
+        # Only the last process of that rank counts: an earlier one had a counter of its own.
         told = {"started": 0, "stopped": 0, "poll": _POLL_STEP}
         own = [one for one in self._events if one.rank == rank and one.kind in told]
         return tuple(Point(one.at_s, _POLL_STEP if one.kind == "poll" else one.n) for one in own)

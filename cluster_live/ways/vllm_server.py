@@ -1,4 +1,4 @@
-"""vLLM's endpoints: every API server is told at once to profile; how long, it was told when it started.
+"""vLLM's endpoints: every API server gets the order to profile at once. Its start options say how long.
 
 Servers share no step: each counts its own iterations from the request on.
 """
@@ -104,7 +104,7 @@ def _port(server: Process) -> int:
 
 
 def _profile_directory(server: Process) -> str:
-    """Return where the server writes: it was told when it started, and cannot be told otherwise."""
+    """Return where the server writes: its start options say so, and cannot be changed later."""
     try:
         document = json.loads(_option(server.command, "--profiler-config") or "{}")
     except ValueError:
