@@ -38,7 +38,7 @@ def main() -> int:
     try:
         _answer(names, settings, output)
     except (GoneError, BrokenPipeError):
-        # Nobody is there to be told.
+        # Nobody reads the report.
         os._exit(1)
     output.flush()
     return 0

@@ -24,7 +24,7 @@ class Archive:
         self._tar.addfile(_header(name, len(content)), io.BytesIO(content))
 
     def add_file(self, name: bytes) -> None:
-        """Add a file as it is; one that cannot be opened is left out, and why is told on standard error."""
+        """Add a file as it is; one that cannot be opened is left out, with the reason on standard error."""
         try:
             # A fifo that took the file's place must not hold this up.
             descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
@@ -42,7 +42,7 @@ class Archive:
 
 
 class _Padded(io.RawIOBase):
-    """A file that became shorter meanwhile goes on with zeros, as tar does it; the last listing tells."""
+    """A file that became shorter meanwhile is padded with zeros, as by tar; the last listing shows it."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream

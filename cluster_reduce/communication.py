@@ -28,7 +28,7 @@ TIMES = {
 }
 #: Those of which only sums come from hosts.
 SUMMED = ("transit", "wait", "synchronization", "idle")
-#: What stands for a start that is not told.
+#: Value of an unknown start.
 NO_START = -1
 #: Whose sum is SDMA, where they have entries of their own.
 _PARTS = ("HCCS", "PCIE", "SIO")
@@ -53,7 +53,7 @@ def reduce_communication(content: bytes) -> bytes:
     """Return the columns that a host sends.
 
     Raises:
-        UnfitError: something of the file is to be told: it travels as it is.
+        UnfitError: there is something to report, so that the file travels as it is.
     """
     writer = Writer("communication", len(content))
     write_operators(content, writer, no_more_than_usual, is_for_sending=True)
@@ -127,8 +127,8 @@ class _Rows:
     def _add_carried(self, level: Level, bandwidth: dict[str, Any]) -> None:
         """Take what an operator carried.
 
-        Where the links have no entry of their own SDMA is no sum of others: it takes the place of HCCS,
-        which are such links on older machines, and is the payload as well. By that they are known.
+        Where the links have no entry of their own, SDMA is no sum of others: it takes the place of HCCS,
+        as on older machines, and equals the payload. This identifies them.
         """
         row = len(self._keys) - 1
         sdma = bandwidth.get("SDMA")

@@ -184,7 +184,7 @@ def _table(
     begin = ""
     for at in range(len(kept)):
         base = [begin] if begin and kept[at]["name"].lower() == _END else []
-        # What is written is held no longer.
+        # Written values are freed.
         column_cells, cells[at + 1] = cells[at + 1], _Cells()
         column_cells.write(writer, f"{prefix}.{at}", base)
         is_begin = kept[at]["name"].lower() == _BEGIN and column_cells.are_whole

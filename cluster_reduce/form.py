@@ -2,8 +2,8 @@
 
 `SCHEMA` and a line end; the length of the head in bytes, as a line; the head: JSON, compressed by zlib with
 `HEAD_WORDS`, with the kind of the file, the CRC-32 of what follows, the bytes of the pool, and each column's
-name, form and length; then the pool, and the planes that are no part of it. How whole numbers are written,
-and what the pool is, `packing` says.
+name, form and length; then the pool, and the planes that are no part of it. `packing` defines the form of
+whole numbers and the pool.
 
 | form | holds |
 | --- | --- |
@@ -33,17 +33,17 @@ from cluster_reduce.packing import Packed, deflated, packed, packed_doubles
 #: Transports whose sums each operator has, in the spelling of link entries.
 TRANSPORTS = ("HCCS", "RDMA", "PCIE", "SIO")
 SCHEMA = "cluster-columns/3"
-#: What a file's name ends in when its columns lie in its place.
+#: Suffix of a file whose columns lie in its place.
 SUFFIX = ".columns"
-#: What its name ends in on the way where they only say that its host had no time or memory for it.
+#: Suffix in transit where the columns only say that the host had no time or memory.
 UNREAD_SUFFIX = ".unread"
 
-#: What the reader says first where it works; otherwise it begins with UNFIT, and says why.
+#: First words of the reader where it works; otherwise UNFIT and the reason.
 READY, UNFIT = b"columns 1\n", b"unfit "
-#: What it says on standard error before the name of a file that comes whole for lack of time or memory.
+#: Prefix on standard error of a file that comes whole for lack of time or memory.
 OVER_LIMITS = b"over limits: ./"
 
-#: What heads of files have in common: the longer such a text, the shorter they are.
+#: Common text of files' heads for zlib: the longer it is, the shorter they are.
 HEAD_WORDS = (
     b'"kind":"database","tables":[{"name":"TASK","columns":[{"name":"startNs","type":"INTEGER","is_key":false},'
     b'{"name":"id","type":"INTEGER","is_key":true},{"name":"value","type":"TEXT","is_key":false}],"indexes":[]}]'
@@ -85,7 +85,7 @@ MOST_NUMBERS = 8
 _MAX_EXACT = 1 << 53
 
 
-#: What columns of a file are called in their head, by the file's name.
+#: Kind of columns in their head, by the file's name.
 KINDS: list[tuple[re.Pattern[bytes], str]] = [
     (re.compile(rb"communication\.json"), "communication"),
     (re.compile(rb"communication_matrix\.json"), "matrix"),
@@ -95,7 +95,7 @@ KINDS: list[tuple[re.Pattern[bytes], str]] = [
     (re.compile(rb"step_trace_raw_[0-9]+_detail_time\.csv"), "r1_trace"),
     (re.compile(rb"hccl_raw_[0-9]+\.csv"), "r1_hccl"),
 ]
-#: So much of a columns file holds its head, or it is none.
+#: The head of a columns file ends within this many bytes.
 MOST_HEAD_BYTES = 4 << 20
 
 

@@ -11,7 +11,7 @@ from cluster_reduce.form import UnfitError
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _MARK = re.compile(r"[ \t\n\r]*([:,}])[ \t\n\r]*")
-#: What a file can end in the midst of.
+#: Tokens within which a file can end.
 _CUT = re.compile(r"(?:tru?|fal?s?|nul?|[tfn]|-|[.eE][-+]?[0-9]*)?\Z")
 _UNTERMINATED, _ESCAPE, _LONGEST_ESCAPE = "Unterminated string", "Invalid \\", 6
 _CONSTANTS = ("NaN", "Infinity", "-Infinity")

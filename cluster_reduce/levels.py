@@ -37,7 +37,7 @@ class Level(NamedTuple):
 
 
 def no_more_than_usual(*facts: tuple[str, dict[str, Any]]) -> None:
-    """Refuse a file of which anything is to be told."""
+    """Refuse a file with anything to report."""
     raise DamagedError(*facts[0])
 
 
@@ -57,7 +57,7 @@ class Levels:
     def __iter__(self) -> Iterator[Level]:
         """Yield them, the steps in the order of the file, of each what lies between two ranks first.
 
-        Of a file that was cut off come the steps before the last one that began.
+        From a truncated file come the steps before the last one that began.
 
         Raises:
             DamagedError: nothing of the file can be used.
@@ -93,7 +93,7 @@ class Levels:
                 self._tell(("keys_left_out", values))
 
     def _without_steps(self, others: dict[str, Any], has_steps: bool) -> Iterator[Level]:
-        """Yield what stands at the top where operators do; else it is told of."""
+        """Yield the entries at the top where operators do; report all others."""
         own = {key: one for key, one in others.items() if not key.startswith(_TOTAL_PREFIX)}
         if has_steps or not (len(own) < len(others) or any("@" in key for key in own)):
             self._left_out["no_step"] += own

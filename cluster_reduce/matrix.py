@@ -19,7 +19,7 @@ def reduce_matrix(content: bytes) -> bytes:
     """Return the columns.
 
     Raises:
-        UnfitError: something of the file is to be told: it travels as it is.
+        UnfitError: there is something to report, so that the file travels as it is.
     """
     writer = Writer("matrix", len(content))
     write_links(content, writer, no_more_than_usual)

@@ -1,4 +1,4 @@
-"""Which files are reduced, and by what."""
+"""The files that are reduced, each with its reducer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cluster_reduce.r1_trace import reduce_r1_trace
 from cluster_reduce.sums.kernel_details import reduce_kernel_details
 from cluster_reduce.sums.trace_view import reduce_trace_view
 
-#: What is smaller travels as it is: there is nothing to gain.
+#: Smaller files travel as they are: there is nothing to gain.
 LEAST_BYTES = 4096
 _OUTPUT = b"ASCEND_PROFILER_OUTPUT"
 #: A reduced file that is hardly smaller is not worth it.

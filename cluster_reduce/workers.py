@@ -86,7 +86,7 @@ class Workers:
             here, there = os.pipe()
             process = os.fork()
             if process == 0:
-                # Who dies must leave no pipe open at somebody else's.
+                # A dying worker must leave no pipe open in another one.
                 for pipe in (_STDIN, _STDOUT, here, *self._running):
                     os.close(pipe)
                 self._work(name, there)

@@ -1,4 +1,4 @@
-"""What the host did while its device idled, and before a step's first operator: figures of a timeline.
+"""Host work while its device idled, and before a step's first operator: figures of a timeline.
 
 The same figures as those of the analysis, which makes them of whole files, and exactly the same numbers.
 """
@@ -25,7 +25,7 @@ _AT_A_TIME = 1 << 20
 
 
 class HostTimes:
-    """What a timeline says, taken up event by event."""
+    """Sums of a timeline, taken up event by event."""
 
     def __init__(self) -> None:
         self.steps: list[tuple[int, int]] = []

@@ -13,7 +13,7 @@ from typing import Any
 
 from cluster_reduce.form import UnfitError, Writer
 
-#: Columns of the file for each text that kernels are told apart by; the first three must be there.
+#: Columns of the file for each text that identifies a kernel; the first three must be there.
 COLUMNS_OF_KEYS = {
     "op_type": "Type",
     "core_type": "Accelerator Core",
@@ -25,7 +25,7 @@ COLUMNS_OF_KEYS = {
 _N_NEEDED = 3
 _DURATION, _WAIT, _STEP, _START = "Duration(us)", "Wait Time(us)", "Step Id", "Start Time(us)"
 _COMMUNICATION = ("HCCL", "COMMUNICATION")
-#: What stands for no number.
+#: Value of a missing number.
 _NONE = ("", "N/A", "NA", "null", "None")
 _TIME = re.compile(r"[ \t]*[0-9]{1,9}(?:\.[0-9]{1,9})?[ \t]*")
 _WAITED = re.compile(r"[ \t]*-?[0-9]{1,9}(?:\.[0-9]{1,9})?[ \t]*")
@@ -34,7 +34,7 @@ _MAX_NS = 9100000000000000000
 _PS_PER_US = 1e6
 #: Sums of all times stay below it.
 _MOST_PS = 1 << 61
-#: What stands for a start that is not told.
+#: Value of an unknown start.
 NO_START = -1
 
 
@@ -43,7 +43,7 @@ class _Strict(csv.excel):
 
 
 class _Kind:
-    """Kernels of one kind: how many, ps in all, least and most, and of waiting, None where none is told."""
+    """Kernels of one kind: how many, ps in all, least and most, and of waiting, None where unknown."""
 
     __slots__ = ("least", "most", "n", "total", "wait")
 

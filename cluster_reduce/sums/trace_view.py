@@ -1,6 +1,6 @@
-"""trace_view.json → figures of what the host did: a file of any size, event by event.
+"""trace_view.json → figures of the host's work: a file of any size, event by event.
 
-It never travels as it is. What cannot be read has columns that say why.
+It never travels as it is. Columns of an unreadable file hold the reason.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _END = re.compile(r"[ \t\r\n]*\][ \t\r\n]*")
 _KERNEL_TASKS = frozenset(["AI_CORE", "AI_VECTOR_CORE", "AI_CPU", "MIX_AIC", "MIX_AIV"])
 _BUSY = frozenset(["Computing", "Communication"])
 _SYNCHRONISE, _COPY = "AscendCL@aclrtSynchronize", "MEMCPY"
-#: What a call of PyTorch is, by the begin of its name.
+#: Meaning of a call of PyTorch, by the begin of its name.
 _CALLS = (("ProfilerStep#", "step"), ("aten::copy_", "copy"), ("enumerate(DataLoader)", "loader"))
 _MOST_NS, _MOST_INT = 1 << 62, 1 << 63
 _NONE = type(None)
