@@ -1,4 +1,4 @@
-"""What all commands have in common: exit codes, arguments, and the signals that end them.
+"""Common parts of all commands: exit codes, arguments, and the signals that end them.
 
 Those are Ctrl-C, SIGTERM of a scheduler, SIGHUP of a closed terminal.
 """
@@ -105,7 +105,7 @@ def positive_number(text: str) -> int:
 
 
 class _Signalled(KeyboardInterrupt):
-    """What a signal raises: neither our code nor a library's takes it for a failure of what it met."""
+    """Raised by a signal: no code of ours or of a library takes it for a failure of its own work."""
 
 
 def is_ignored(number: signal.Signals) -> bool:

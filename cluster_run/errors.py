@@ -16,7 +16,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What a command's exit status says. `worst` decides where several hold."""
+    """Exit status of a command. `worst` decides where several hold."""
 
     DONE = 0
     FAILED = 1
@@ -53,12 +53,12 @@ class ClusterError(Exception):
 
     @property
     def message(self) -> str:
-        """What is wrong, with the file, host or rank it is about."""
+        """The problem, with its file, host or rank."""
         return str(self.args[0]) if self.args else type(self).__name__
 
     @property
     def advice(self) -> str:
-        """What to do about it; empty when the message says it all."""
+        """The advice; empty when the message says it all."""
         return str(self.args[1]) if len(self.args) > 1 else ""
 
     def __str__(self) -> str:

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-#: What the process's umask leaves of this is the mode of the file.
+#: Mode of the file, less the process's umask.
 _MODE = 0o666
-#: Of a long name only this much is in the temporary name, which must fit into 255 bytes.
+#: A temporary name holds only this much of a long name: it must fit into 255 bytes.
 _MAX_NAME_SHOWN = 40
 
 

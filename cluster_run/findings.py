@@ -16,11 +16,11 @@ Cause = Literal["compute", "dispatch", "input", "bandwidth", "unknown"]
 Pattern = Literal["persistent", "intermittent", "transient", "trend"]
 Verdict = Literal["healthy", "degraded", "unknown"]
 Confidence = Literal["high", "medium", "low"]
-#: What a communication group is for; "unknown" where nothing tells.
+#: Role of a communication group; "unknown" where no evidence is there.
 GroupPurpose = Literal["tp", "pp", "dp", "cp", "ep", "world", "unknown"]
 
 #: Share of the step from which a finding is a warning, and from which it is critical: what `severity` means
-#: to all who write or read findings.json. What it takes to be an alarm at all, the thresholds say.
+#: to all who write or read findings.json. The thresholds say what makes an alarm.
 WARNING_COST_SHARE = 0.005
 CRITICAL_COST_SHARE = 0.05
 
@@ -92,7 +92,7 @@ class Place:
     device: int | None
 
     def text(self, address: str = "") -> str:
-        """Return the one way in which a rank's place is told: `rank 13 = host 2 / device 5`.
+        """Return a rank's place in the one form of all reports: `rank 13 = host 2 / device 5`.
 
         With the host's `address` it is `rank 13 = node002 / device 5`.
         """
@@ -145,7 +145,7 @@ class Finding:
 
     @property
     def record(self) -> KindRecord:
-        """What is true of all findings of its kind."""
+        """The record of its kind."""
         return KINDS[self.kind]
 
     @property
@@ -157,7 +157,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class LostPart:
-    """One part of what a step loses: in ms a step, and as a share of all that is lost."""
+    """One part of a step's loss: in ms a step, and as a share of the whole loss."""
 
     part: Part
     ms: float
@@ -166,7 +166,7 @@ class LostPart:
 
 @dataclass(frozen=True)
 class RunInfo:
-    """What was analysed. `step_ms` is the mean step time, None where no step could be read."""
+    """The analysed run. `step_ms` is the mean step time, None where no step could be read."""
 
     ranks: int
     expected_ranks: int

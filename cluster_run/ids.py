@@ -19,7 +19,7 @@ HostId = NewType("HostId", str)
 #: A host's name in the rank table, often its address. Not to be published unasked.
 ServerId = NewType("ServerId", str)
 
-#: What stands for the ranks that findings name, where ranks are listed.
+#: Placeholder for the ranks that findings name, where ranks are listed.
 SUSPECTS = "suspects"
 
 #: No job has more ranks: a number beyond it is damaged.

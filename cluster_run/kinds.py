@@ -1,4 +1,4 @@
-"""What kinds of findings there are: one record each, which judging, reports and the schema ask."""
+"""Kinds of findings: one record each, which judging, reports and the schema use."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ WorkloadKind = Literal[
 Kind = FaultKind | WorkloadKind
 #: Whom a finding is about.
 Subject = Literal["rank", "host", "link", "nic", "host_pair", "uplink", "job"]
-#: What a step may lose time to; `other` is what no finding explains.
+#: Causes of a step's loss; `other` is the loss that no finding explains.
 Part = Literal["slow_devices", "stages", "samples", "experts", "communication", "pauses", "other"]
-#: By what work is divided: where each part lies in one host, uneven work looks like slow hosts.
+#: Unit by which work is divided: where each unit lies in one host, uneven work looks like slow hosts.
 Unit = Literal["stage", "replica"]
 
 
 @dataclass(frozen=True)
 class KindRecord:
-    """What is true of all findings of one kind.
+    """Properties of all findings of one kind.
 
     `part` is what their cost is counted as. `is_fault`: a part of the machine is worse than its peers; the
     others are about the work. `may_be_fault`: whom they name may misbehave, also where they are no alarm.
-    `is_event`: it happened, and lasts in no step. `unit`: by what the work is divided that is uneven. Nobody
-    repairs what is not `is_repairable`: no peer does without it. `by_itself`: a rank alone can tell it, of
-    itself.
+    `is_event`: it happened, and lasts in no step. `unit`: unit of the uneven work. A loss that is not
+    `is_repairable` is one that no peer does without. `by_itself`: a single rank's files can show it.
     """
 
     subject: Subject

@@ -23,7 +23,7 @@ FINDINGS_NAME = "findings.json"
 REPORT_NAME = "report.html"
 TABLES_NAME = "tables"
 TIMELINE_NAME = "trace.json.gz"
-#: What `--all-parts` writes: a folder for each part, and which there are.
+#: Output of `--all-parts`: a folder for each part, and their list.
 PARTS_NAME = "parts"
 PARTS_INDEX_NAME = "parts.json"
 COMPARISON_NAME = "comparison.json"
@@ -38,7 +38,7 @@ MINDSPORE_SUFFIX = "_ascend_ms"
 PROFILER_OUTPUT_NAME = "ASCEND_PROFILER_OUTPUT"
 #: Written into it when all is parsed, by torch_npu since June 2026.
 PARSED_MARK_NAME = "analyse.done"
-#: A capture without that mark, of which nothing changed for so long, is parsed by nobody.
+#: A capture without that mark that did not change for so long is parsed by nobody.
 PARSER_RESTS_S = 60.0
 
 

@@ -129,7 +129,7 @@ class HostOutcome:
     clock_uncertainty_ms: float | None = None
     raw_because: str = ""
     n_over_limits: int = 0
-    #: What the host told of itself, as `ranktable.hardware_of` reads it; empty where it told nothing.
+    #: The host's answer on its hardware, as `ranktable.hardware_of` reads it; empty without an answer.
     hardware: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -1,4 +1,4 @@
-"""What could not be used, and why: a value, wherever it came up."""
+"""A problem: data that could not be used, and why. A value, wherever it came up."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Problem:
 
     @property
     def kind(self) -> str:
-        """What kind of problem it is."""
+        """Its kind."""
         return self.why.kind
 
 
 def one_a_file(found: tuple[Problem, ...], read: tuple[Problem, ...]) -> tuple[Problem, ...]:
     """Return all problems; what discovery and reading both say of a rank's file as one.
 
-    Who knows what was collected knows better what to do than who reads what is left.
+    The collector's advice is better than the reader's, which sees only the collected files.
     """
     of_file: dict[tuple[Rank | None, str], Problem] = {
         (one.rank, one.file): one for one in found if one.rank is not None and one.file

@@ -18,7 +18,7 @@ from typing import Any
 from cluster_run.errors import InputError
 from cluster_run.ids import DeviceId, HostId, Rank, ServerId
 
-#: What a rank table has one of, at its top level.
+#: Keys of which a rank table has one at its top level.
 MARKS = (
     "server_list",
     "group_list",
@@ -53,7 +53,7 @@ class Chip:
 
 @dataclass(frozen=True)
 class Hardware:
-    """What of a host outlives ranks and addresses; what it did not tell is empty."""
+    """Identity of a host that outlives ranks and addresses; fields that it did not report are empty."""
 
     name: str = ""
     serial: str = ""
@@ -80,7 +80,7 @@ def hardware_of(plain: Mapping[str, Any] | None) -> Hardware | None:
 
 @dataclass(frozen=True)
 class RankPlace:
-    """Where one rank runs. What the table does not say is empty: the server (2.0), super pod, address.
+    """Where one rank runs. Fields that the table lacks are empty: the server (2.0), super pod, address.
 
     `address` is the server's other name: that of its container, or its address where it has a name.
     """

@@ -122,7 +122,7 @@ def write_result(text: str) -> None:
 
 @contextmanager
 def as_log() -> Iterator[None]:
-    """Have what `write_result` writes within be a log: where it cannot be written, that is told, no error."""
+    """Treat output of `write_result` within as a log: a failed write is reported, and is no error."""
     try:
         yield
     except UnwritableStdoutError as error:
@@ -130,7 +130,7 @@ def as_log() -> Iterator[None]:
 
 
 def _write_no_more() -> None:
-    # What is left in the buffer would fail once more when Python ends.
+    # The rest of the buffer would fail once more when Python ends.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
