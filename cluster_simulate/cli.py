@@ -47,7 +47,7 @@ def _simulate(arguments: argparse.Namespace) -> ExitCode:
     faults = [parse_scenario(text) for text in arguments.scenario]
     job = simulate(spec_of(arguments), faults, arguments.seed, arguments.run)
     n_processes = (os.cpu_count() or 1) if job.spec.n_ranks >= _MANY_RANKS else 1
-    # As a profiler does: what a job wrote is told from another job's by its date.
+    # As a profiler does: dates separate the files of one job from another's.
     dated_ns = time.time_ns() if arguments.dated is None else arguments.dated * 10**9
     answer = write_run(job, arguments.out, arguments.form, arguments.framework, n_processes, dated_ns)
     if arguments.json:

@@ -114,7 +114,7 @@ def _total(times: dict[str, list[float]], members: list[int]) -> str:
 
 @dataclass(frozen=True)
 class TransportFigures:
-    """What one operator moved over one transport. `packets` holds count and ms by packet size in MB."""
+    """Data of one operator over one transport. `packets` holds count and ms by packet size in MB."""
 
     size_mb: float
     time_ms: float

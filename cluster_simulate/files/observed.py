@@ -1,4 +1,4 @@
-"""What the profilers see of a job: which operators, on which clock, and how they fill the wait fields."""
+"""Observations of the profilers: operators, clocks, and how they fill the wait fields."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class OpView:
 
     @property
     def idle_us(self) -> Floats:
-        """What is neither transit nor wait."""
+        """Time that is neither transit nor wait."""
         return (self.elapse_us - self.transit_us - self.wait_us).round(_DECIMALS_US)
 
 
@@ -80,7 +80,7 @@ def shown_ns(job: SimulatedJob, rank: Ints, true_us: Floats) -> Ints:
 def spans_ns(job: SimulatedJob, rows: Ints | slice = slice(None)) -> tuple[Ints, Ints]:
     """Return when operators began and ended, on the hosts' clocks; lost records too.
 
-    Timelines and step totals are made of these; communication files say the same of what they hold.
+    Timelines and step totals are made of these; communication files say the same of their operators.
     """
     ops = job.ops
     start = _as_written_ns(EPOCH_US + job.clock_us(ops.rank[rows], ops.start_us[rows]))

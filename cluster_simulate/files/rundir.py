@@ -97,7 +97,7 @@ def _device_address(rank: int) -> str:
 
 @dataclass(frozen=True)
 class _Output:
-    """What is written where, in which form, and how it is dated."""
+    """Files to write: their places, forms and dates."""
 
     captured: CapturedJob
     out: Path

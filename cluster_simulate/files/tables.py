@@ -232,7 +232,7 @@ def _table(columns: Mapping[str, object], wanted: pa.Schema) -> pa.Table:
     for field in wanted:
         value = columns.get(field.name)
         if value is None:
-            # What no profiler's file states in this form.
+            # No profiler's file states these in this form.
             arrays.append(pa.nulls(n_rows, field.type))
             continue
         if not isinstance(value, pa.Array):

@@ -1,4 +1,4 @@
-"""From faults to what they change in a simulation, and where faults go that have no place yet."""
+"""Turn faults into changes of a simulation, and place faults that have no place yet."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Retransmission:
 
 @dataclass(frozen=True)
 class Effects:
-    """What all faults together change, by [step, rank].
+    """Changes by all faults together, by [step, rank].
 
     `throttle` is the part of `compute_factor` that a slower clock causes; `dispatch_us` is idle time spread
     over a step.

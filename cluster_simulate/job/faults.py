@@ -1,4 +1,4 @@
-"""What is broken: kinds of faults, how they are written on a command line, and what they do to a job.
+"""Faults: their kinds, their form on a command line, and their effects on a job.
 
 A scenario is written `kind:severity@place,key=value,…`; `scenarios.SCENARIO_HELP` says it all.
 """

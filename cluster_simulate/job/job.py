@@ -100,7 +100,7 @@ class StepTimes:
 
 @dataclass(frozen=True)
 class SimulatedJob:
-    """What happened. `step_ms` is the mean time of a step, from the last rank's end to the next such end.
+    """Result of a simulation. `step_ms` is the mean time from the last rank's end to the next such end.
 
     `requested` is the job as asked for, `spec` the one that ran: with the workload scenarios in it.
     """
@@ -120,7 +120,7 @@ class SimulatedJob:
     step_ms: float
 
     def clock_us(self, rank: Ints, true_us: Floats) -> Floats:
-        """What the clock of the rank's host shows at a true time."""
+        """Time on the clock of the rank's host at a true time."""
         host = rank // self.spec.ranks_per_host
         shown: Floats = true_us * (1.0 + self.clock_drift[host]) + self.clock_offset_us[host]
         return shown

@@ -1,4 +1,4 @@
-"""Who works with whom: the ranks' places, the communication groups, and their names as HCCL spells them."""
+"""Parallel layout: the ranks' places, the communication groups, and their names as HCCL spells them."""
 
 from __future__ import annotations
 

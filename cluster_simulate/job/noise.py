@@ -22,7 +22,7 @@ _AR1_RHO = 0.7
 
 
 def noise_seed(seed: int, run: int) -> int:
-    """Return the seed of what differs between runs of the same job on the same machines."""
+    """Return the seed of the differences between runs of the same job on the same machines."""
     return seed if run == 0 else zlib.crc32(f"{seed}/{run}".encode())
 
 

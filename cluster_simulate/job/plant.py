@@ -1,4 +1,4 @@
-"""What of a job does not change over its steps: groups, links, schedule."""
+"""Parts of a job that do not change over its steps: groups, links, schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a simulated job is: its parallel layout, its work, what varies in it though nothing is broken.
+"""Specification of a simulated job: its parallel layout, its work, and its variation without faults.
 
 Defaults follow what was measured on real captures: 20 ms of forward computing a stage and micro-batch,
 16 MB tensor-parallel all-reduces, 21 MB between stages, 600 MB of gradients a rank.
@@ -20,7 +20,7 @@ DpMode = Literal["flat", "overlap", "zero3"]
 #: `lognormal`: independent draws; `ar1`: steps correlated in time, Student-t tails, racks that drift
 #: together, congestion that depends on simultaneous flows, records that are missing.
 NoiseFamily = Literal["lognormal", "ar1"]
-#: What the files hold: everything; no communication_matrix.json; step totals only (profiler level 0).
+#: Content of the files: everything; no communication_matrix.json; step totals only (profiler level 0).
 Detail = Literal["full", "no_matrix", "totals"]
 #: How profilers fill the wait fields of communication.json: all of them, everything in Idle, or both.
 WaitFields = Literal["full", "idle", "mixed"]
@@ -48,7 +48,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class Healthy:
-    """What varies in a job that has no fault. Shares are of all (rank, step) or all link uses.
+    """Variation in a job without faults. Shares are of all (rank, step) or all link uses.
 
     `stage_work` multiplies the work of each stage (empty: all equal). Sequence and expert sigmas are of
     lognormals shared by the ranks that work on the same data. `missing_records` is the share of

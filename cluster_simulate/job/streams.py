@@ -24,7 +24,7 @@ Ints = npt.NDArray[np.int64]
 _LAUNCH_US = 12.0
 _RECEIVE_US = 6.0
 _MB = 1e6
-#: What matrix multiplications beside a collective cost its bandwidth.
+#: Loss of a collective's bandwidth by concurrent matrix multiplications.
 _CONTENTION = 1.0 / 0.8
 
 #: (sending stage, receiving stage, is_forward, microbatch, virtual stage that receives)
