@@ -1,4 +1,4 @@
-"""Peaks of memory by rank and component, held against those of the other ranks of the stage."""
+"""Peaks of memory by rank and component, compared with those of the other ranks of the stage."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def peaks(memory: pa.Table, counters: pa.Table, topology: Topology) -> pa.Table:
         }
         for rank, found in theory.items()
     ]
-    _beside_peers(rows, topology)
+    _relative_to_peers(rows, topology)
     rows.sort(key=lambda row: (int(row["rank"]), str(row["component"])))  # type: ignore[call-overload]
     return table_of(rows, MEMORY_PEAKS)
 
 
-def _beside_peers(rows: list[dict[str, object]], topology: Topology) -> None:
+def _relative_to_peers(rows: list[dict[str, object]], topology: Topology) -> None:
     """Add to each row the median of its component over the ranks of its stage."""
     together: dict[tuple[object, object], list[dict[str, object]]] = defaultdict(list)
     for row in rows:

@@ -81,7 +81,7 @@ def _slowed_clock(tables: Tables) -> dict[int, float]:
     return {row["rank"]: 1.0 - row["frequency_mhz_min"] / most for row in lowest}
 
 
-def _memory_beside_peers(tables: Tables) -> dict[int, float]:
+def _memory_over_peers(tables: Tables) -> dict[int, float]:
     """How much more memory a rank reserves than the median of its stage."""
     found: dict[int, float] = {}
     for row in tables["memory_peaks"].to_pylist():
@@ -234,7 +234,7 @@ RULES: tuple[Rule, ...] = (
     Rule("bound_operators", _slow_products, 0.5, f"{_ADVISOR}, operator bound", _COMPUTE),
     Rule("byte_alignment", _odd_packets, 0.2, f"{_ADVISOR}, byte alignment", _NETWORK | {"small_packets"}),
     Rule("clock", _slowed_clock, 0.05, f"{_ADVISOR}, AI Core frequency", _COMPUTE, "clock_below_peers"),
-    Rule("memory_beside_peers", _memory_beside_peers, 0.2, "median of the stage, 20 %", _COMPUTE),
+    Rule("memory_beside_peers", _memory_over_peers, 0.2, "median of the stage, 20 %", _COMPUTE),
     Rule("memory_full", _theoretical_peak, 0.9, f"{_TUTORIAL}, memory"),
     Rule(
         "input_queue", _full_queues, 0.2, f"{_TUTORIAL}, queue usage 0.8",

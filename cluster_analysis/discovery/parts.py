@@ -207,7 +207,7 @@ def _by_group(found: Sequence[Found]) -> _Labels:
 
 
 def _named_after_hosts(found: Sequence[Found], keys: Sequence[str]) -> _Labels:
-    """Name what is told apart by names of hosts, which are not shown, by the hosts' numbers, or count it."""
+    """Name parts that differ by names of hosts, which are not shown: by the hosts' numbers, or count them."""
     labels = {}
     for number, key in enumerate(dict.fromkeys(keys), 1):
         hosts = {one.host for one, own in zip(found, keys, strict=True) if own == key}

@@ -145,7 +145,7 @@ def _of_means(change: Change, old: FloatArray, new: FloatArray) -> Change:
 def _ranks(old: JobView, new: JobView, limits: Thresholds) -> Iterable[Change]:
     """Ranks whose computing changed beside their peers': differences of logarithms, role by role."""
     shared, rows_old, rows_new = np.intersect1d(old.ranks, new.ranks, return_indices=True)
-    first, second = _beside_peers(old)[rows_old], _beside_peers(new)[rows_new]
+    first, second = _relative_to_peers(old)[rows_old], _relative_to_peers(new)[rows_new]
     # Devices differ by design, and another run may sit on others: that scatter is no change of one rank.
     scatter = float(np.nan_to_num(sigma(median(second, 1) - median(first, 1))))
     for rank, before, after in zip(shared.tolist(), np.exp(first), np.exp(second), strict=True):
@@ -154,7 +154,7 @@ def _ranks(old: JobView, new: JobView, limits: Thresholds) -> Iterable[Change]:
             yield replace(change, ranks=(rank,))
 
 
-def _beside_peers(view: JobView) -> FloatArray:
+def _relative_to_peers(view: JobView) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.where(view.computing_us > 0, np.log(view.computing_us), np.nan)
     return logs - group_medians(logs, view.role)

@@ -149,12 +149,12 @@ class Case(Struct, frozen=True, dict=True):
         """
         view = self.compared(metric)
         others = group_medians(np.where(inside[:, None], np.nan, metric.values), view.role)
-        beside = np.full(metric.values.shape, np.nan)
+        relative = np.full(metric.values.shape, np.nan)
         for host in np.unique(view.host[inside]).tolist():
             own = inside & (view.host == host)
             raw = metric.values[own] - others[own]
-            beside[own] = raw - others_median(raw.T).T
-        return beside
+            relative[own] = raw - others_median(raw.T).T
+        return relative
 
     def ranks_of(self, found: Sequence[Suspect]) -> BoolArray:
         """Which ranks (R,) are among those of `found`."""

@@ -1,4 +1,4 @@
-"""Which healthy peers of a finding's ranks to open beside them: those that are nearest in number."""
+"""Healthy peers to open for comparison with a finding's ranks: those that are nearest in number."""
 
 from __future__ import annotations
 

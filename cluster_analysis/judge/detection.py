@@ -72,7 +72,7 @@ def detect(
         evidence: all steps that could be read.
         topology: hosts, groups and stages; roles may be unknown.
         thresholds: None for the documented defaults.
-        prior: how probably the device of a rank is slow by what other runs know of it.
+        prior: probability that the device of a rank is slow, from other runs.
     """
     limits = thresholds or Thresholds()
     if not evidence.step_table.num_rows:
@@ -202,7 +202,7 @@ def _with_chains(findings: list[Finding], suspects: list[Suspect], what_if: What
 def _listed(findings: list[Finding], n_steps: int, limits: Thresholds, step_ms: float) -> list[Finding]:
     """All alarms and workload verdicts, and the costliest few of the rest.
 
-    Of the rest of one or two steps only what is costly: moments are many, and these must be looked at again.
+    With one or two steps, only costly suspects of the rest: moments are many, and these need another look.
     """
     rest = [one for one in findings if not one.is_alarm and one.record.is_fault]
     rest.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), one.id))

@@ -64,7 +64,7 @@ class Suspect(Struct, frozen=True):
 
     @property
     def is_slow_device(self) -> bool:
-        """Whether one rank computes too long, always or now and then."""
+        """Whether one rank computes too long, always or intermittently."""
         return (self.record.subject, self.record.part, self.cause) == ("rank", "slow_devices", "compute")
 
     @property

@@ -14,7 +14,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import combined, rows_at
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.graph import job_graph
-from cluster_analysis.replay.idle_time import beside_calls_us, likely_idle_us, whole_idle_us
+from cluster_analysis.replay.idle_time import idle_during_calls_us, likely_idle_us, whole_idle_us
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.replay.role_gaps import RoleGaps
@@ -87,7 +87,7 @@ class JobView(Struct, frozen=True, dict=True):
 
     @cached_property
     def likely_idle_us(self) -> FloatArray:
-        """`free_us` with what is likely idled beside calls of a second stream too."""
+        """`free_us` with the likely idle time during calls of a second stream."""
         if self.graph is None:
             return self.free_us
         return likely_idle_us(self.graph, self.ranks, self._busy_us, self.free_us, self.role)
@@ -99,8 +99,8 @@ class JobView(Struct, frozen=True, dict=True):
         longer_us = idle_us - median(idle_us, 1)[:, None]
         if self.graph is None or self.graph.n_steps != len(self.steps):
             return longer_us
-        beside_us = beside_calls_us(self.graph, self.ranks, self._busy_us, self.idled_us)
-        return longer_us + np.maximum(np.nan_to_num(beside_us - median(beside_us, 1)[:, None]), 0.0)
+        during_us = idle_during_calls_us(self.graph, self.ranks, self._busy_us, self.idled_us)
+        return longer_us + np.maximum(np.nan_to_num(during_us - median(during_us, 1)[:, None]), 0.0)
 
     @property
     def _busy_us(self) -> FloatArray:

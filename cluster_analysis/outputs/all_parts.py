@@ -28,7 +28,7 @@ SCHEMA = "cluster-parts/1"
 
 
 class Parts(Struct, frozen=True):
-    """What was found of each part by name, or why nothing could be; what an earlier call left."""
+    """Results of each part by name, or the reason for none; and files that an earlier call left."""
 
     outcomes: dict[str, Reported | str]
     older: tuple[str, ...]

@@ -56,7 +56,7 @@ def job_graph(evidence: JobEvidence) -> Graph | None:
     return build_graph(operators_of(evidence))
 
 
-class _SideBySide:
+class _MergedSteps:
     """The columns of all steps, one step after the other, with instances and operators numbered through.
 
     Each column is asked for once: it is no longer held by step then.
@@ -139,27 +139,27 @@ def build_graph(steps: list[StepOperators]) -> Graph | None:
     """
     if not any(step.n_instances for step in steps):
         return None
-    beside = _SideBySide(with_points(with_voted_messages(steps)))
+    merged = _MergedSteps(with_points(with_voted_messages(steps)))
     n_steps = len(steps)
     steps.clear()
-    ranks, n_instances = beside.ranks, beside.n_instances
-    rank = beside.ranks_of_instances()
-    number_of_step = np.repeat(np.arange(n_steps, dtype=np.int32), beside.n_instances_by_step)
-    operator = beside.operators("instance_operator")
+    ranks, n_instances = merged.ranks, merged.n_instances
+    rank = merged.ranks_of_instances()
+    number_of_step = np.repeat(np.arange(n_steps, dtype=np.int32), merged.n_instances_by_step)
+    operator = merged.operators("instance_operator")
     after, sender, receiver = (
-        beside.instances(f"instance_{name}", none=n_instances) for name in ("after", "sender", "receiver")
+        merged.instances(f"instance_{name}", none=n_instances) for name in ("after", "sender", "receiver")
     )
-    join = beside.instances("instance_join", none=n_instances + 1)
-    is_p2p, is_side = beside.marks("instance_is_p2p"), beside.marks("instance_is_side")
+    join = merged.instances("instance_join", none=n_instances + 1)
+    is_p2p, is_side = merged.marks("instance_is_p2p"), merged.marks("instance_is_side")
     at = np.flatnonzero(is_p2p)
     messages = Messages(
         at, n_instances, operator[at], rank[at], sender[at], receiver[at],
-        beside.marks("instance_is_send")[at], beside.marks("instance_is_receive")[at],
+        merged.marks("instance_is_send")[at], merged.marks("instance_is_receive")[at],
     )  # fmt: skip
-    elapse, quickest = beside.numbers("instance_elapse_us"), beside.numbers("operator_transfer_us")
+    elapse, quickest = merged.numbers("instance_elapse_us"), merged.numbers("operator_transfer_us")
     cell = number_of_step * np.int32(len(ranks)) + rank
-    by_operator = beside.instances("instance_by_operator", none=0)
-    waits_last = beside.marks("instance_waits_last")
+    by_operator = merged.instances("instance_by_operator", none=0)
+    waits_last = merged.marks("instance_waits_last")
 
     def timed(*, may_wait: bool) -> tuple[FloatArray, BoolArray, ReplayOrder]:
         own, waits = np.full(n_instances, np.nan), np.zeros(n_instances, bool)
@@ -183,19 +183,19 @@ def build_graph(steps: list[StepOperators]) -> Graph | None:
         after=after,
         sender=sender,
         receiver=receiver,
-        gap_us=np.nan_to_num(beside.numbers("instance_gap_us"), copy=False),
+        gap_us=np.nan_to_num(merged.numbers("instance_gap_us"), copy=False),
         is_side=is_side,
         is_p2p=is_p2p,
         waits_for_receiver=waits,
         transfer_us=transfer,
-        operator_step=np.repeat(np.arange(n_steps, dtype=np.int32), beside.n_operators_by_step),
-        operator_group=beside.named("operator_group", "groups", beside.groups),
-        operator_type=beside.named("operator_type", "types", beside.types),
-        operator_place=beside.numbers("operator_place").astype(np.int32),
-        operator_bytes=beside.numbers("operator_bytes"),
+        operator_step=np.repeat(np.arange(n_steps, dtype=np.int32), merged.n_operators_by_step),
+        operator_group=merged.named("operator_group", "groups", merged.groups),
+        operator_type=merged.named("operator_type", "types", merged.types),
+        operator_place=merged.numbers("operator_place").astype(np.int32),
+        operator_bytes=merged.numbers("operator_bytes"),
         operator_n_ranks=np.bincount(operator, minlength=len(transfer)),
-        groups=beside.groups,
-        types=beside.types,
-        measured_us=beside.measured_us(),
+        groups=merged.groups,
+        types=merged.types,
+        measured_us=merged.measured_us(),
         order=order,
     )

@@ -7,7 +7,7 @@ import numpy as np
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.replay.replay import Graph
-from cluster_analysis.thresholds.replay import CALM_SHARE
+from cluster_analysis.thresholds.replay import QUIET_SHARE
 from cluster_analysis.trace.streams.points import POINT
 
 
@@ -44,12 +44,14 @@ def likely_idle_us(
     """
     if not graph.is_side.any() or idle_us.shape[1] != graph.n_steps:
         return whole_idle_us(graph, ranks, busy_us, idle_us, role)
-    beside = beside_calls_us(graph, ranks, busy_us, idle_us)
-    return _with(idle_us, idle_us + np.quantile(beside, CALM_SHARE, axis=1, keepdims=True), role)
+    during_calls = idle_during_calls_us(graph, ranks, busy_us, idle_us)
+    return _with(idle_us, idle_us + np.quantile(during_calls, QUIET_SHARE, axis=1, keepdims=True), role)
 
 
-def beside_calls_us(graph: Graph, ranks: IntArray, busy_us: FloatArray, idle_us: FloatArray) -> FloatArray:
-    """Return what each rank idles beside calls of a second stream, or waits for them (R, S)."""
+def idle_during_calls_us(
+    graph: Graph, ranks: IntArray, busy_us: FloatArray, idle_us: FloatArray
+) -> FloatArray:
+    """Return each rank's idle time during calls of a second stream, and its waiting for them (R, S)."""
     return _chain_idle_us(graph, graph.is_side, ranks, busy_us) - idle_us
 
 

@@ -44,7 +44,7 @@ def message_times(
 
     An eager send, single or alone in its batch, takes the same time whatever the receiver does, and its
     message as long as itself. A send that waits, and an exchange, take what the shorter of the two ends
-    takes. What one takes by itself is
+    takes. A transfer time is
     NaN where it takes the transfer.
 
     Args:

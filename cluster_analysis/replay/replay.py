@@ -93,7 +93,7 @@ class Graph(Struct, frozen=True, dict=True):
     def main_gaps_us(self) -> FloatArray:
         """Time of each rank outside of operators of its main stream, by step (R, S).
 
-        Where computing was told apart from calls, gaps of these are what others leave the last call later.
+        Where computing is separated from calls, gaps are the delay with which others leave the last call.
         """
         is_own = ~self.is_side
         if POINT in self.types:

@@ -291,7 +291,7 @@ BOUNDS: frozenset[NoteFact] = frozenset(
     }
 )
 
-#: What was chosen, or is as it should be: nothing of the verdict is left open by it.
+#: Notes on choices and on normal states: they leave nothing of the verdict open.
 TOLD: frozenset[NoteFact] = frozenset(
     {
         "steps_of_some_ranks",

@@ -237,7 +237,7 @@ FREQUENCY = pa.schema([("rank", pa.int32()), ("time_us", pa.float64()), ("freque
 ENVIRONMENT = pa.schema([("rank", pa.int32()), ("variable", pa.string()), ("value", pa.string())])
 
 #: One row a rank and step of r1.x: communication and waiting as hccl_raw states them, sums over operators
-#: that run beside each other; time and bytes on SDMA and RDMA links, null where there were none.
+#: that run concurrently; time and bytes on SDMA and RDMA links, null where there were none.
 COMMUNICATION_COSTS = pa.schema(
     [
         ("rank", pa.int32()),

@@ -9,8 +9,8 @@ from cluster_analysis.thresholds.common import TOLERANCE_SHARE
 GAP_TOLERANCE = TOLERANCE_SHARE
 
 # Idle time.
-#: Share of a rank's steps whose gaps hold least waiting: they show what is idled beside calls.
-CALM_SHARE = 0.25
+#: Share of a rank's steps whose gaps hold least waiting: they show the idle time during calls.
+QUIET_SHARE = 0.25
 
 # Rounds of the replay.
 #: Leads that change by less from round to round change no step time that anybody quotes.

@@ -37,7 +37,7 @@ COVERED_SHARE = 0.01
 LEAST_COVERED_US = 200.0
 #: Covered time may exceed the totals by this share of it.
 COVERED_TOLERANCE = 0.1
-#: Computing beside calls holds idle time, at most this share of it.
+#: Computing during calls holds idle time, at most this share of it.
 MOST_IDLE_SHARE = 0.05
 #: Gradients take so many times as long to compute as what is computed forward.
 BACKWARD_FACTOR = 2.0

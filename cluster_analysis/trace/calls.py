@@ -238,7 +238,7 @@ def is_representative(variant: Any) -> BoolArray:
     """Whether rows of LINKS together show what is usual for a link (N,), by their column `variant`.
 
     Files name the fastest operator, the one in the middle and the three slowest: with more slow than fast
-    ones, a few calls of many that met others on their way would be the middle of what is known.
+    ones, a few calls of many that met others on their way would be the median of the known ones.
     """
     names, code = codes(variant)
     apart = ("total", "bottom2", "bottom3")

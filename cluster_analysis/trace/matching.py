@@ -89,7 +89,7 @@ def _irregular_groups(calls: Calls, place: IntArray) -> tuple[BoolArray, BoolArr
     is_first = _begins_of_ranks(calls, order)
     begin = np.flatnonzero(is_first)
     of_rank, count = group[begin], np.diff(np.r_[begin, len(order)])
-    # The group's first rank, which all others are held against.
+    # The group's first rank, which all others are compared with.
     lead = np.flatnonzero(begins(of_rank))
     n_ranks = np.diff(np.r_[lead, len(of_rank)])
     irregular[of_rank[count != np.repeat(count[lead], n_ranks)]] = True

@@ -15,9 +15,9 @@ from cluster_analysis.thresholds.common import CLEAR_SIGMAS
 def of_work_us(view: JobView, graph: Graph, *, lasts: bool) -> FloatArray:
     """Return how much longer each gap (V,) is for its work than the peers' mean, less than 0 if shorter.
 
-    Samples differ from micro-batch to micro-batch, so that each place waits for another one. What TP/CP peers
-    have in common is the sample's, but for what a rank takes longer in all steps, if that is no chance: it is
-    its own, or what its experts get (`lasts`). NaN where peers do not tell.
+    Samples differ from micro-batch to micro-batch, so that each place waits for another one. The common
+    part of TP/CP peers belongs to the sample. A significant excess in all steps is the rank's own, or its
+    experts' (`lasts`). NaN where peers do not tell.
     """
     found = np.full(len(graph.rank), np.nan)
     assert view.gaps is not None

@@ -45,7 +45,7 @@ def host_suspects(case: Case, metric: Metric) -> list[Suspect]:
     n_hosts = len(np.unique(view.host[~out]))
     while len(found) < n_hosts - 1:
         series = case.series(metric, out, view.host)
-        one = _worst_host(view, metric, beside_other_hosts(series, view), case.limits)
+        one = _worst_host(view, metric, relative_to_other_hosts(series, view), case.limits)
         if one is None:
             break
         found.append(replace(one, p_value=min(1.0, one.p_value * n_hosts)))
@@ -53,15 +53,15 @@ def host_suspects(case: Case, metric: Metric) -> list[Suspect]:
     return found
 
 
-def _worst_host(view: JobView, metric: Metric, beside: FloatArray, limits: Thresholds) -> Suspect | None:
+def _worst_host(view: JobView, metric: Metric, relative: FloatArray, limits: Thresholds) -> Suspect | None:
     """The slowest host that is improbable by itself, of ranks that lie `beside` (R, S) those of other hosts.
 
     Most hosts do not lie above their peers by the least effect, and need no closer look.
     """
-    of_rank = median(beside, 1)
+    of_rank = median(relative, 1)
     known = np.flatnonzero(np.isfinite(of_rank))
     hosts, code = np.unique(view.host[known], return_inverse=True)
-    by_step = medians_by(beside[known], code)
+    by_step = medians_by(relative[known], code)
     level = median(by_step, 1)
     # How ranks of one host scatter says how far their middle may lie by chance.
     scatter = float(np.nan_to_num(sigma(of_rank[known] - level[code])))
@@ -81,7 +81,7 @@ def _worst_host(view: JobView, metric: Metric, beside: FloatArray, limits: Thres
     # A host may hold a replica of its own: work that follows samples may differ by chance in a few steps.
     everybody = np.zeros(len(hosts), np.int32)
     judged = deviation_of(
-        by_step, everybody, least, healthy=metric.healthy, is_beside=True, is_alone=metric.follows_work
+        by_step, everybody, least, healthy=metric.healthy, is_relative=True, is_alone=metric.follows_work
     )
     lost_us = level * (float(median(metric.time_us, None)) if metric.is_log else 1.0)
     is_costly = lost_us >= limits.open_cost_share * view.mean_step_us
@@ -113,16 +113,16 @@ def _is_whole_host(view: JobView, metric: Metric, of_rank: FloatArray, level: fl
     return bool(n_slow >= max(2, needed * len(of_rank)) and (view.knows_work or not metric.follows_work))
 
 
-def beside_other_hosts(series: FloatArray, view: JobView) -> FloatArray:
+def relative_to_other_hosts(series: FloatArray, view: JobView) -> FloatArray:
     """How far each rank lies above the middle of its role's other hosts (R, S); NaN where there are none.
 
     Each host counts once, however many of its ranks were read.
     """
-    beside = np.full(series.shape, np.nan)
+    relative = np.full(series.shape, np.nan)
     for role in np.unique(view.role[view.role >= 0]):
         inside = np.flatnonzero((view.role == role) & np.isfinite(series).any(axis=1))
         hosts, code = np.unique(view.host[inside], return_inverse=True)
         if len(hosts) > 1:
             others = others_median(medians_by(series[inside], code).T).T
-            beside[inside] = series[inside] - others[code]
-    return beside
+            relative[inside] = series[inside] - others[code]
+    return relative

@@ -1,4 +1,4 @@
-"""Hosts whose ranks idle far longer than usual now and then: all together, or now one and now another.
+"""Hosts whose ranks idle far longer than usual in some steps: all together, or one after the other.
 
 A processor that is nearly too busy holds up each rank in some steps only. The middle of the host's ranks, and
 the middle of a rank's steps, show none of it; no rank pauses oftener than by chance. All together do. The

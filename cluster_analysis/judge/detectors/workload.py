@@ -55,11 +55,11 @@ def _expert_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> It
     worst = int(np.nanargmax(by_group))  # a host that is slow by itself, and its experts, have no level here
     # A spread that sees through outliers is blind to one hot expert.
     least = np.full(len(codes), limits.floor)
-    beside = deviation_of(
+    deviation = deviation_of(
         medians_by(work, group), np.zeros(len(codes), np.int32), least, healthy=HEALTHY_SIGMA
     )
-    is_hot = len(codes) * beside.tail[worst] <= limits.listed_p_value
-    if not (is_hot and beside.level[worst] >= limits.device_effect) and spread < max(
+    is_hot = len(codes) * deviation.tail[worst] <= limits.listed_p_value
+    if not (is_hot and deviation.level[worst] >= limits.device_effect) and spread < max(
         limits.device_effect, TWICE * noise
     ):
         return
@@ -88,8 +88,8 @@ def _stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> It
         len({*view.host[slowest].tolist()}) == 1
         and not np.isin(view.host, view.host[slowest])[view.stage != stages[high]].any()
     )
-    beside = float(np.median(np.delete(typical, high))) if is_host else mean
-    more = np.log(typical / beside)
+    usual = float(np.median(np.delete(typical, high))) if is_host else mean
+    more = np.log(typical / usual)
     more = rows_at(view.stage, stages, (np.maximum(more, 0.0) if is_host else more)[:, None], np.nan)
     said = fact(
         "stages_uneven",

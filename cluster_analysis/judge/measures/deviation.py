@@ -71,7 +71,7 @@ def beside_peers(values: FloatArray, view: JobView, apart: IntArray | None = Non
 
 def deviation_of(
     series: FloatArray, family: IntArray, least: FloatArray, *, healthy: float = 0.0,
-    min_peers: int = 1, by_mean: bool = False, is_beside: bool = False, is_alone: bool = False,
+    min_peers: int = 1, by_mean: bool = False, is_relative: bool = False, is_alone: bool = False,
 ) -> Deviation:  # fmt: skip
     """Test the middle of each unit's steps (U, S) against the others of its family, without itself.
 
@@ -82,7 +82,7 @@ def deviation_of(
         healthy: what healthy units are known to scatter by, however few this job has; 0 if nothing is known.
         min_peers: with fewer others there is no test.
         by_mean: no step holds an accident, so that the mean says most.
-        is_beside: the series are already what lies above the others.
+        is_relative: the series are already what lies above the others.
         is_alone: units have data of their own, so that their own steps say how far they scatter, too.
     """
     own = _mean(series) if by_mean else median(series, 1)
@@ -90,8 +90,8 @@ def deviation_of(
     centre, spread, step_sigma = np.full((3, n_units), np.nan)
     step_scatter, n_peers = np.full(series.shape, np.nan), np.zeros(n_units, np.int32)
     apart = float(np.nan_to_num(sigma(own - group_medians(own[:, None], family)[:, 0])))
-    n_apart = 0 if is_beside else max(int(np.isfinite(own).sum()) - len(np.unique(family)), 0)
-    pooled = np.where(is_beside, 0.0, np.maximum(apart, least))
+    n_apart = 0 if is_relative else max(int(np.isfinite(own).sum()) - len(np.unique(family)), 0)
+    pooled = np.where(is_relative, 0.0, np.maximum(apart, least))
     if healthy:
         pooled = shrink(pooled, healthy, n_apart)
     for code in np.unique(family[family >= 0]):
@@ -112,7 +112,7 @@ def deviation_of(
         decides = (by_itself > step_sigma) & (_error(by_itself, n_steps) > HALFWAY * scale)
         step_sigma = np.fmax(step_sigma, by_itself)
         df = np.where(decides, np.minimum(df, np.maximum(LEAST_DF, n_steps - 1)), df)
-    level = own if is_beside else own - centre
+    level = own if is_relative else own - centre
     error = _error(step_sigma, n_steps) / (MEDIAN_SE if by_mean else 1.0)
     tail = student_tail(level / np.maximum(scale, error), df)
     tail[n_peers < min_peers] = np.nan

@@ -102,9 +102,9 @@ def late(
     peers_us = own_us * math.exp(-level) if metric.is_log else max(own_us - level, 0.0)
     more = {"slower_share": math.expm1(level)} if metric.is_log else {"more_us": own_us - peers_us}
     is_host, role = len(own) > 1, view.role_name(int(view.role[own[0]]))
-    beside: dict[str, Value] = {"n_peers": n_others, "role": role, "n_steps": len(view.steps)}
+    context: dict[str, Value] = {"n_peers": n_others, "role": role, "n_steps": len(view.steps)}
     if is_host:
-        beside = {"ranks": view.rank_ids(own), "n_hosts": n_hosts}
+        context = {"ranks": view.rank_ids(own), "n_hosts": n_hosts}
     ranks = view.rank_ids(np.flatnonzero(view.host == view.host[own[0]]) if is_host else own)
     hosts = view.hosts_of_ranks(ranks)
     kind: FaultKind = "slow_host" if is_host else "slow_rank"
@@ -121,7 +121,7 @@ def late(
         pattern="persistent" if events is None else "intermittent",
         step_positions=tuple(np.flatnonzero(inside & (course >= HALFWAY * level)).tolist()),
         evidence=(Evidence(f"{metric.name}_us", own_us, peers_us, spread, n_others),),
-        facts=(fact(told, **more, **beside), *doubt),
+        facts=(fact(told, **more, **context), *doubt),
         excess_us=excess_us,
         where=metric.where,
     )

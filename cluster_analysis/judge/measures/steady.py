@@ -68,9 +68,9 @@ class Kernels(Struct, frozen=True):
     def whatever_stage(self, role: IntArray) -> FloatArray:
         """Return how much longer a rank computes than all others (R,), as logarithms, whatever its stage.
 
-        That is the least of all types, and nothing where one of them is quicker. What few types have in
-        common may be their shapes: NaN where they are not half of the time. And it is what one type shows
-        beyond that on no other rank of its `role` (R,): a stage's work is that of all its ranks.
+        That is the least of all types, and nothing where one of them is quicker. A common excess
+        of few types may come from their shapes: NaN where they are not half of the time. And it is the
+        excess of one type that no other rank of its `role` (R,) shows: a stage's ranks share its work.
         """
         is_most = np.isfinite(self.longer) @ self.total_us >= HALFWAY * self.total_us.sum()
         least = np.maximum(np.fmin.reduce(self.longer, axis=1, initial=np.inf), 0.0)

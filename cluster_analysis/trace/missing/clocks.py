@@ -16,7 +16,7 @@ from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.pairing.ends import Program
 
 
-def beside_messages(calls: Calls, program: Program, offset_us: FloatArray) -> FloatArray:
+def offsets_by_messages(calls: Calls, program: Program, offset_us: FloatArray) -> FloatArray:
     """Return what to add to each rank's clock (ranks,) so that both ends of a message are over together.
 
     Args:
@@ -50,7 +50,7 @@ def beside_messages(calls: Calls, program: Program, offset_us: FloatArray) -> Fl
                 moved[:, other] = moved[:, one] + np.where(agree, median(ends, 1), 0.0)
                 settled.append(other)
                 waiting.append(other)
-    beside: FloatArray = offset_us.copy()
+    shifted_us: FloatArray = offset_us.copy()
     known = family.ranks >= 0
-    beside[family.ranks[known]] += moved[known]
-    return beside
+    shifted_us[family.ranks[known]] += moved[known]
+    return shifted_us

@@ -102,7 +102,7 @@ def missing_collectives(
             own = _stream_of(calls, rank, streams, is_side=is_side)
             after_us = until_us.get((rank, is_side), -np.inf)
             if is_side and np.isfinite(issued_us):
-                found.append(_beside(calls, own, rank, one, left_us, since_us=max(issued_us, after_us)))
+                found.append(_concurrent(calls, own, rank, one, left_us, since_us=max(issued_us, after_us)))
             else:
                 local_us = gaps.before(one.known, is_alike)
                 starts = calls.start_us[own if is_side else _issued(calls, rank, streams)]
@@ -234,7 +234,7 @@ def _in_line(
     )
 
 
-def _beside(
+def _concurrent(
     calls: Calls, own: IntArray, rank: int, one: _Holed, left_us: float, *, since_us: float
 ) -> MissingCall:
     """The call of a rank on its second stream: when it was issued, or the one before it there had ended."""

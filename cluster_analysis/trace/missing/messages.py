@@ -17,7 +17,7 @@ from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.lost_messages import MAX_MISSING_SHARE
 from cluster_analysis.thresholds.messages import TOGETHER_US
 from cluster_analysis.trace.calls import Calls
-from cluster_analysis.trace.missing.clocks import beside_messages
+from cluster_analysis.trace.missing.clocks import offsets_by_messages
 from cluster_analysis.trace.missing.record import MissingCall
 from cluster_analysis.trace.missing.rooms import Rooms
 from cluster_analysis.trace.missing.shown import Shown
@@ -54,7 +54,7 @@ def missing_messages(
     _, same = combined(calls.kind, operator - first[calls.group], purpose[calls.group])
     for number, (program, lost) in enumerate(zip(programs, lost_of, strict=True)):
         if lost.any():
-            clocks_us = beside_messages(calls, program, offset_us)
+            clocks_us = offsets_by_messages(calls, program, offset_us)
             shown = Shown.of(calls, same, is_main, clocks_us, program)
             rooms = Rooms(shown, np.full(program.family.table.shape, np.nan))
             # In the order of a rank's calls: one that follows another one that is lost begins behind it.
@@ -87,15 +87,15 @@ def _made_up(rooms: Rooms, number: int, row: int, slot: int) -> MissingCall:
     met_us = shown.other_end_us(row, slot, rank)
     left_us, come_us = shown.meeting_us(row, slot, rank)
     # Calls that begin later than this came after it, even if it overlaps them.
-    is_beside = shown.all_meet and family.kind[slot] != BATCH and np.isfinite(met_us)
-    beside_us = met_us + min(after_us, 0.0) - 0.5 * TOGETHER_US if is_beside else np.nan
-    begin_us, until_us = rooms.room(row, slot, rank, beside_us, come_us + TOGETHER_US)
+    is_concurrent = shown.all_meet and family.kind[slot] != BATCH and np.isfinite(met_us)
+    concurrent_us = met_us + min(after_us, 0.0) - 0.5 * TOGETHER_US if is_concurrent else np.nan
+    begin_us, until_us = rooms.room(row, slot, rank, concurrent_us, come_us + TOGETHER_US)
     # It may overlap its neighbour where the replicas' calls do.
     until_us -= min(after_us, 0.0)
     waits = not np.isneginf(left_us)
     quick_us = float(shown.quick_us[slot]) if waits else float(median(shown.elapse_us[:, slot]))
     quick_us = min(quick_us, until_us - begin_us)
-    if is_beside:
+    if is_concurrent:
         end = met_us
     elif np.isnan(left_us):
         followed_us = rooms.begun_us(slot, rank, begin_us)

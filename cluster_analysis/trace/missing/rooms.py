@@ -22,12 +22,14 @@ class Rooms(Struct, frozen=True):
     shown: Shown
     made_up_us: FloatArray
 
-    def room(self, row: int, slot: int, rank: int, beside_us: float, met_us: float) -> tuple[float, float]:
+    def room(
+        self, row: int, slot: int, rank: int, concurrent_us: float, met_us: float
+    ) -> tuple[float, float]:
         """Return between which of the rank's own calls it lay: the end of one, and the start of the next."""
         own = self.shown.calls.of_rank(rank)
         table, family = self.shown.program.family.table[row], self.shown.program.family
         alike = family.stage == family.stage[slot]
-        if np.isfinite(beside_us):
+        if np.isfinite(concurrent_us):
             # Sends wait beside other calls, so that numbers are in the order of time between two ranks alone.
             alike = self.shown.between == self.shown.between[slot]
         inside = np.flatnonzero(alike & (table >= 0))
@@ -36,9 +38,9 @@ class Rooms(Struct, frozen=True):
         if last <= first:  # starts on two streams: their numbers are not in the order of time
             last = min(first + 1, own.stop)
         before = self._call_before(slot, first, last)
-        if np.isfinite(beside_us):
+        if np.isfinite(concurrent_us):
             begun = self.shown.calls.start_us[first + 1 : last]
-            before = first + int(np.searchsorted(begun, beside_us))
+            before = first + int(np.searchsorted(begun, concurrent_us))
         before = min(max(before, first), last - 1)
         after = self._main_after(before, own.stop)
         until = float(self.shown.calls.start_us[after]) if after < own.stop else np.inf
@@ -51,7 +53,7 @@ class Rooms(Struct, frozen=True):
         if not np.isfinite(begin):
             begin = min(self._begun_by_replicas_us(slot, rank), until)
         if not np.isfinite(until):
-            until = np.fmax(begin + float(median(self.shown.elapse_us[:, slot])), beside_us + TOGETHER_US)
+            until = np.fmax(begin + float(median(self.shown.elapse_us[:, slot])), concurrent_us + TOGETHER_US)
         return begin, max(begin, until)
 
     def _main_after(self, call: int, end: int) -> int:

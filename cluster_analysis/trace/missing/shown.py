@@ -189,7 +189,7 @@ def _follows_hole(stage: IntArray, table: IntArray, earlier: IntArray) -> BoolAr
     known = (before >= 0) & (table[:, 1:] >= 0)
     is_next = known & (earlier[:, 1:] == before)
     n_known, n_next = known.sum(axis=0), is_next.sum(axis=0)
-    # Where no replica has both, most of what the stage does.
+    # Where no replica has both, the stage's most frequent kind.
     usual = is_next.sum() > HALFWAY * known.sum()
     behind = np.zeros(table.shape, bool)
     behind[:, 1:] = (before < 0) & (stage[1:] == stage[:-1])

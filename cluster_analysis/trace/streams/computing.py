@@ -2,8 +2,8 @@
 
 A rank that computes while a collective runs does not compute less when that collective gets quicker. Where
 the gaps before a call agree among peers counted from where the call before it was issued, computing went on
-beside it; where they agree counted from its end, computing had waited. What no gap shows is told from the
-totals: they say how much computing is covered in all. All steps run one program, so that what one of them
+meanwhile; where they agree counted from its end, computing had waited. The totals show what no gap
+does: they say how much computing is covered in all. All steps run one program, so that what one of them
 hides another one may show.
 """
 
@@ -32,7 +32,7 @@ from cluster_analysis.trace.streams.hidden import Hidden, Weights
 from cluster_analysis.trace.streams.joins import scatter
 
 
-class Laid(Struct, frozen=True, dict=True):
+class PeerRows(Struct, frozen=True, dict=True):
     """Calls of ranks that run one program, side by side: times in µs by (rows, places), a row a rank's step.
 
     Calls that are not recorded were filled in: gaps around them show nothing. `rank` (rows,) tells rows of
@@ -89,7 +89,7 @@ class Laid(Struct, frozen=True, dict=True):
         return np.asarray(self.covered_us * (1.0 + np.clip(self.idle_us / alone, 0.0, MOST_IDLE_SHARE)))
 
 
-class Beside(Struct, frozen=True):
+class Overlap(Struct, frozen=True):
     """Where computing goes on beside calls. By place (places,) and by (rows, places).
 
     Before a call that `runs_on` computing did not wait for the call before it; it took `worked_us` since it
@@ -101,26 +101,26 @@ class Beside(Struct, frozen=True):
     worked_us: FloatArray
     beyond_us: FloatArray
 
-    def of(self, rows: slice) -> Beside:
+    def of(self, rows: slice) -> Overlap:
         """Return what holds for some rows."""
-        return Beside(self.runs_on, self.worked_us[rows], self.beyond_us[rows])
+        return Overlap(self.runs_on, self.worked_us[rows], self.beyond_us[rows])
 
 
-def beside(laid: Laid) -> Beside | None:
+def overlap_of(laid: PeerRows) -> Overlap | None:
     """Tell where computing goes on; None where hardly any of it is beside a call."""
     covered = float(np.median(laid.covered_us))
     local = float(np.median(laid.computing_us + laid.idle_us))
     if covered < max(LEAST_COVERED_US, COVERED_SHARE * local):
         return None
-    told, left = _told(laid)
+    told, left = _shown_by_gaps(laid)
     if float(np.median(left)) < -COVERED_TOLERANCE * covered:
         # More than the totals have room for: gaps hold something else, so that they tell nothing here.
         nothing = np.zeros_like(laid.start_us)
-        return Beside(np.zeros_like(laid.gathers), nothing, nothing)
+        return Overlap(np.zeros_like(laid.gathers), nothing, nothing)
     return told
 
 
-def _told(laid: Laid) -> tuple[Beside, FloatArray]:
+def _shown_by_gaps(laid: PeerRows) -> tuple[Overlap, FloatArray]:
     """Follow computing from call to call: what it does, and what is covered beyond what gaps show (rows,)."""
     n_rows, n = laid.start_us.shape
     pace = laid.pace
@@ -171,11 +171,11 @@ def _told(laid: Laid) -> tuple[Beside, FloatArray]:
         left = left - covered
         issued = now
     beyond = hidden.fill(worked, left)
-    return Beside(runs_on, worked, beyond), left
+    return Overlap(runs_on, worked, beyond), left
 
 
 def _hide(
-    laid: Laid,
+    laid: PeerRows,
     found: tuple[Hidden, Weights],
     held: BoolArray,
     place: int,
@@ -197,7 +197,7 @@ def _hide(
         weights.use(place)
 
 
-def _held_back(laid: Laid) -> BoolArray:
+def _held_back(laid: PeerRows) -> BoolArray:
     """Sums of gradients (places,) that were issued when the call before them had ended: behind all computing.
 
     Queued calls begin just then. Where some did, others that all begin a little later were not queued.
@@ -216,7 +216,7 @@ def _held_back(laid: Laid) -> BoolArray:
 
 
 def _runs_on(
-    laid: Laid, from_end: FloatArray, from_issue: FloatArray, shows: BoolArray, knows: BoolArray
+    laid: PeerRows, from_end: FloatArray, from_issue: FloatArray, shows: BoolArray, knows: BoolArray
 ) -> bool:
     """Whether gaps agree better counted from the issue of the call before than from its end.
 
@@ -233,7 +233,7 @@ def _runs_on(
     return float(np.abs(since - at_least).mean()) < scatter(behind)
 
 
-def _usual_us(laid: Laid, taken: FloatArray, shows: BoolArray) -> float:
+def _usual_us(laid: PeerRows, taken: FloatArray, shows: BoolArray) -> float:
     """The usual value, from ranks that show it; the least of a few ranks, as a pause makes it longer."""
     is_enough = len(np.unique(laid.rank[shows])) >= ENOUGH_PEERS
     return float(np.median(taken[shows]) if is_enough else taken[shows].min())

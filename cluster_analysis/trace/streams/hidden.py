@@ -67,7 +67,7 @@ class Hidden:
     def add_possible(
         self, place: int, room_us: FloatArray, behind_us: FloatArray, knows: BoolArray, *, is_sum: bool
     ) -> None:
-        """Note that something may be hidden beside calls, of which only their length is known.
+        """Note that computing may be hidden during calls. Only the length of these is known.
 
         A rank with little room that shows more than usual `behind` the calls did so during those of others.
         Only rows that know (`knows`) tell.

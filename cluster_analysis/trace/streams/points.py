@@ -19,7 +19,7 @@ from cluster_analysis.thresholds.network import SMALL_BYTES
 from cluster_analysis.thresholds.streams import ENOUGH_PEERS, QUEUE_US
 from cluster_analysis.trace.calls import moves_gradients, moves_weights
 from cluster_analysis.trace.evidence import StepOperators
-from cluster_analysis.trace.streams.computing import Beside, Laid, beside
+from cluster_analysis.trace.streams.computing import Overlap, PeerRows, overlap_of
 from cluster_analysis.trace.streams.usual_gaps import medians_of_known
 
 #: Name of points among groups and types.
@@ -61,7 +61,7 @@ def with_points(steps: Sequence[StepOperators]) -> list[StepOperators]:
     woven = {number: _Woven.of(step) for number, step in enumerate(steps) if step.queue is not None}
     for rows in _of_one_program(steps):
         laid = _laid(steps, rows)
-        told = beside(laid)
+        told = overlap_of(laid)
         if told is None:
             continue
         begin = 0
@@ -99,7 +99,7 @@ def _of_one_program(steps: Sequence[StepOperators]) -> Iterator[list[_Rows]]:
     yield from found.values()
 
 
-def _laid(steps: Sequence[StepOperators], rows: Sequence[_Rows]) -> Laid:
+def _laid(steps: Sequence[StepOperators], rows: Sequence[_Rows]) -> PeerRows:
     ranks, starts, ends, recorded, totals = [], [], [], [], []
     for number, at in rows:
         step, row = steps[number], steps[number].instance_rank[at[:, 0]]
@@ -117,7 +117,7 @@ def _laid(steps: Sequence[StepOperators], rows: Sequence[_Rows]) -> Laid:
     )
     # A few numbers are no gradients: the norm of these is summed once they are there.
     reduces &= ~(first.operator_bytes[operator] < SMALL_BYTES)
-    return Laid(
+    return PeerRows(
         np.concatenate(ranks), np.concatenate(starts), np.concatenate(ends), np.concatenate(recorded),
         gathers, reduces, *np.concatenate(totals, axis=1),
     )  # fmt: skip
@@ -140,7 +140,7 @@ def _leaving_us(step: StepOperators, at: IntArray) -> FloatArray:
     return np.where(everywhere, np.maximum(late, 0.0), 0.0)
 
 
-def _weave(woven: _Woven, at: IntArray, gathers: BoolArray, told: Beside, leaving_us: FloatArray) -> None:
+def _weave(woven: _Woven, at: IntArray, gathers: BoolArray, told: Overlap, leaving_us: FloatArray) -> None:
     """Put points before the calls of some ranks: two before each, so that all steps have the same ones.
 
     At the first one computing has gone as far as it does beside the call before; the second is where the rank

@@ -109,7 +109,7 @@ def sequence(
         is_side = is_side | moves_data(calls, data_groups)
     else:
         is_side = is_side | _side_calls(calls, is_side, data_groups)
-    sums = _sums_beside_fetching(calls, data_groups)
+    sums = _sums_during_fetching(calls, data_groups)
     is_side = sums if sums is not None else _split_groups(calls, is_side, data_groups)
     waits_last = is_side
     if is_side.any():
@@ -129,7 +129,7 @@ def sequence(
     return Streams(after, join, gap, is_side, waits_last, queued, sums is not None)
 
 
-def _sums_beside_fetching(calls: Calls, data_groups: frozenset[str]) -> BoolArray | None:
+def _sums_during_fetching(calls: Calls, data_groups: frozenset[str]) -> BoolArray | None:
     """Return sums of gradients (V,) that go on while another group fetches weights; None in any other job.
 
     Computing needs the weights, so that fetching them is the main stream's. No more is summed than was
@@ -148,9 +148,9 @@ def _sums_beside_fetching(calls: Calls, data_groups: frozenset[str]) -> BoolArra
     is_data = _are_data(calls, data_groups)
     n_calls = np.bincount(calls.group, minlength=n)
     n_early = np.bincount(calls.group[_begun_early(calls, ~main, main)], minlength=n)
-    beside = is_data & (n_fetched == 0) & (n_early > 0) & (n_early >= REGULAR_CALLS * n_calls)
-    beside &= n_calls / n_ranks <= (n_fetched / n_ranks).max()
-    return beside[calls.group] if beside.any() else None
+    concurrent = is_data & (n_fetched == 0) & (n_early > 0) & (n_early >= REGULAR_CALLS * n_calls)
+    concurrent &= n_calls / n_ranks <= (n_fetched / n_ranks).max()
+    return concurrent[calls.group] if concurrent.any() else None
 
 
 def _split_groups(calls: Calls, is_side: BoolArray, data_groups: frozenset[str]) -> BoolArray:
@@ -261,7 +261,7 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
     """Calls on a second stream: data-parallel ones that overlap others, or groups with fewer calls."""
     rest = ~known & ~calls.is_point_to_point
     is_data = _are_data(calls, data_groups)
-    hit = _beside_messages(calls, ~known, rest & is_data[calls.group])
+    hit = _concurrent_with_messages(calls, ~known, rest & is_data[calls.group])
     begun_early = _begun_early(calls, rest, rest)
     if not begun_early.any() and not hit.any():
         return np.zeros(len(calls), bool)
@@ -295,7 +295,7 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
     return np.asarray(regular[unit] & rest)
 
 
-def _beside_messages(calls: Calls, known_main: BoolArray, data: BoolArray) -> BoolArray:
+def _concurrent_with_messages(calls: Calls, known_main: BoolArray, data: BoolArray) -> BoolArray:
     """Data-parallel calls that begin during a message of the main stream, or during which one begins."""
     message = known_main & calls.is_point_to_point
     hit = _begun_early(calls, data, message)

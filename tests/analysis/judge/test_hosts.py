@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cluster_analysis.judge.detection import detect
-from cluster_analysis.judge.detectors.slow_host import beside_other_hosts
+from cluster_analysis.judge.detectors.slow_host import relative_to_other_hosts
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_run.ids import HostId, Rank
 from cluster_simulate.api import Healthy, JobSpec
@@ -45,19 +45,19 @@ def view_of(sizes: tuple[int, ...], *, knows_hosts: bool = True) -> JobView:
 def test_each_host_is_one_peer_however_many_ranks_it_has() -> None:
     values = np.repeat([0.0, 10.0, 40.0], [3, 5, 2])[:, None] * np.ones(2)
     expected = np.repeat([-25.0, -10.0, 35.0], [3, 5, 2])[:, None] * np.ones(2)
-    assert beside_other_hosts(values, view_of((3, 5, 2))) == pytest.approx(expected)
+    assert relative_to_other_hosts(values, view_of((3, 5, 2))) == pytest.approx(expected)
 
 
 def test_where_hosts_are_not_known_no_rank_is_beside_other_hosts() -> None:
     values = np.repeat([0.0, 10.0], [3, 5])[:, None]
-    assert np.isnan(beside_other_hosts(values, view_of((3, 5), knows_hosts=False))).all()
+    assert np.isnan(relative_to_other_hosts(values, view_of((3, 5), knows_hosts=False))).all()
 
 
 def test_ranks_of_unknown_roles_are_beside_nobody() -> None:
     view = view_of((3, 5))
     values = np.ones((8, 2))
     role = np.where(np.arange(8) == 4, -1, view.role)
-    found = beside_other_hosts(values, replace(view, role=role))
+    found = relative_to_other_hosts(values, replace(view, role=role))
     assert np.flatnonzero(np.isnan(found).any(axis=1)).tolist() == [4]
 
 

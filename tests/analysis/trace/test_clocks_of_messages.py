@@ -8,7 +8,7 @@ import pytest
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import calls_of
 from cluster_analysis.trace.matching import match_calls
-from cluster_analysis.trace.missing.clocks import beside_messages
+from cluster_analysis.trace.missing.clocks import offsets_by_messages
 from cluster_analysis.trace.pairing.ends import programs_of
 from tests.analysis.jobs import collectives_table
 from tests.analysis.trace.pipelines import one_f_one_b, play, zero_bubble
@@ -25,7 +25,7 @@ def test_both_ends_of_a_message_are_over_together(program: tuple[object, ...], e
     (found,) = programs_of(calls, right, played.topology)
     of_stage = np.array([0.0, 11_000.0, -4_000.0, 700.0])  # by waits that no record shows
     wrong = right + of_stage[[played.topology.stages[rank] for rank in sorted(played.topology.stages)]]
-    off = beside_messages(calls, found, wrong) - right
+    off = offsets_by_messages(calls, found, wrong) - right
     assert off - off[0] == pytest.approx(0.0, abs=100.0)
 
 
@@ -35,4 +35,4 @@ def test_without_messages_clocks_stay_as_collectives_say() -> None:
     offset = clock_offsets(calls, match_calls(calls)[0])
     (found,) = programs_of(calls, offset, played.topology)
     nobody = np.zeros(0, np.int64)
-    assert beside_messages(calls, type(found)(found.family, (nobody, nobody)), offset) is offset
+    assert offsets_by_messages(calls, type(found)(found.family, (nobody, nobody)), offset) is offset

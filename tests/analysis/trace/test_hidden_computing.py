@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cluster_analysis.numeric.arrays import FloatArray
-from cluster_analysis.trace.streams.computing import Beside, Laid, beside
+from cluster_analysis.trace.streams.computing import Overlap, PeerRows, overlap_of
 from tests.analysis.copies import replace
 
 N_RANKS = 6
@@ -17,7 +17,7 @@ QUICK_US = 3_000.0
 SLOW_US = 9_000.0
 
 
-def sums_beside(call_us: FloatArray) -> Laid:
+def sums_during_calls(call_us: FloatArray) -> PeerRows:
     """Three sums of gradients, each issued after a block; then a call that waits. A row's calls last alike.
 
     Args:
@@ -34,14 +34,14 @@ def sums_beside(call_us: FloatArray) -> Laid:
     # Two blocks come after the first call is issued, and end before the last one does.
     covered = np.minimum(2 * BLOCK_US, end[:, 2] - start[:, 0])
     covered = np.minimum(covered, 2 * call_us)
-    return Laid(
+    return PeerRows(
         np.tile(np.arange(N_RANKS), rows // N_RANKS), start, end, np.ones(start.shape, bool),
         np.zeros(4, bool), np.ones(4, bool), covered, np.full(rows, 3 * BLOCK_US), np.zeros(rows),
     )  # fmt: skip
 
 
-def told(laid: Laid) -> Beside:
-    found = beside(laid)
+def told(laid: PeerRows) -> Overlap:
+    found = overlap_of(laid)
     assert found is not None
     return found
 
@@ -51,13 +51,13 @@ def by_step(quick: list[bool]) -> FloatArray:
 
 
 def test_what_slow_calls_hide_in_one_step_quick_ones_show_in_another() -> None:
-    found = told(sums_beside(by_step([True, True, False, True])))
+    found = told(sums_during_calls(by_step([True, True, False, True])))
     assert found.worked_us[:, 1:3] == pytest.approx(BLOCK_US, abs=1.0)
     assert found.runs_on[1:3].all()
 
 
 def test_gaps_around_calls_that_were_filled_in_show_nothing() -> None:
-    laid = sums_beside(by_step([True, True, False, True]))
+    laid = sums_during_calls(by_step([True, True, False, True]))
     wrong = laid.start_us.copy()
     wrong[3, 1:] += 2_500.0
     recorded = laid.is_recorded.copy()
@@ -67,7 +67,7 @@ def test_gaps_around_calls_that_were_filled_in_show_nothing() -> None:
 
 
 def test_the_pace_of_a_step_with_lost_records_is_that_of_the_ranks_other_steps() -> None:
-    laid = sums_beside(by_step([True, True, True, True]))
+    laid = sums_during_calls(by_step([True, True, True, True]))
     computing, idle, recorded = laid.computing_us.copy(), laid.idle_us.copy(), laid.is_recorded.copy()
     computing[laid.rank == 2] *= 1.5
     idle[2] = 50_000.0
@@ -77,7 +77,7 @@ def test_the_pace_of_a_step_with_lost_records_is_that_of_the_ranks_other_steps()
     assert pace[laid.rank != 2] == pytest.approx(1.0)
 
 
-def gathered() -> tuple[Laid, float]:
+def gathered() -> tuple[PeerRows, float]:
     """Weights of four blocks are gathered one after the other, and each is computed with once it is there.
 
     Gathering takes longer than computing, so that only the last block, behind all calls, shows.
@@ -88,7 +88,7 @@ def gathered() -> tuple[Laid, float]:
     last = end[:, -1:] + BLOCK_US
     start, end = np.hstack([start, last]), np.hstack([end, last + 100.0])
     covered = np.full(rows, (n_blocks - 1) * BLOCK_US)
-    laid = Laid(
+    laid = PeerRows(
         np.tile(np.arange(N_RANKS), N_STEPS), start, end, np.ones(start.shape, bool),
         np.array([True] * n_blocks + [False]), np.zeros(n_blocks + 1, bool), covered, covered + BLOCK_US,
         np.zeros(rows),
@@ -113,7 +113,7 @@ def test_gradients_are_computed_before_they_go_though_slow_calls_hide_it() -> No
     last = end[:, -1:] + QUICK_US
     start, end = np.hstack([start, last]), np.hstack([end, last + 100.0])
     covered = np.full(rows, 3 * BLOCK_US)
-    laid = Laid(
+    laid = PeerRows(
         np.tile(np.arange(N_RANKS), N_STEPS), start, end, np.ones(start.shape, bool), gathers, reduces,
         covered, covered + QUICK_US, np.zeros(rows),
     )  # fmt: skip
@@ -138,7 +138,7 @@ def test_before_gradients_that_were_held_back_all_was_computed(
     """Four sums of gradients, of which the last two may be held back until all is computed."""
     rows = N_RANKS * N_STEPS
     start = np.tile(SLOW_US * np.arange(4) + later_us * np.array([0, 0, 1, 2]), (rows, 1))
-    laid = Laid(
+    laid = PeerRows(
         np.tile(np.arange(N_RANKS), N_STEPS), start, start + SLOW_US, np.ones(start.shape, bool),
         np.zeros(4, bool), np.ones(4, bool), np.full(rows, 12_000.0), np.full(rows, 30_000.0), np.zeros(rows),
     )  # fmt: skip
@@ -148,7 +148,7 @@ def test_before_gradients_that_were_held_back_all_was_computed(
 
 
 def test_a_pause_in_one_step_is_no_slower_pace() -> None:
-    laid = sums_beside(by_step([True, True, True, True]))
+    laid = sums_during_calls(by_step([True, True, True, True]))
     idle = np.full(len(laid.idle_us), 500.0)
     idle[:N_RANKS] = 400_000.0
     assert replace(laid, idle_us=idle).pace == pytest.approx(1.0, abs=0.05)
@@ -165,7 +165,7 @@ def test_who_comes_last_has_computed_beyond_a_call_that_hides_what_others_comput
     start = np.stack([np.zeros(rows), np.maximum(lasts, beside_us) + behind_us], axis=1)
     end[:, 1] = start[:, 1] + 100.0
     covered = np.minimum(lasts, beside_us)
-    laid = Laid(
+    laid = PeerRows(
         rank, start, end, np.ones(start.shape, bool), np.zeros(2, bool), np.zeros(2, bool), covered,
         np.full(rows, beside_us + behind_us), np.zeros(rows),
     )  # fmt: skip
@@ -186,7 +186,7 @@ def test_nothing_is_computed_beside_weights_that_are_gathered_behind_the_last_su
     sums = np.array([True] * 3 + [False] * 4)
     gathers = np.array([False] * 4 + [True] * 2 + [False])
     covered = np.full(rows, 2 * BLOCK_US)
-    laid = Laid(
+    laid = PeerRows(
         np.tile(np.arange(N_RANKS), N_STEPS), start, end, np.ones(start.shape, bool), gathers, sums, covered,
         covered + BLOCK_US + QUICK_US, np.zeros(rows),
     )  # fmt: skip
