@@ -50,7 +50,7 @@ class Walk:
         self._skip()
 
     def members(self) -> Iterator[str]:
-        """Yield the keys of the object that begins here; whoever takes one goes on behind its value."""
+        """Yield the keys of the object that begins here; the caller continues after the value."""
         if not self.text.startswith("{", self.at):
             raise DamagedError(
                 "not_of_form", {"detail": f"{type(self.value()).__name__} in place of an object"}

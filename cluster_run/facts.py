@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-#: What earlier runs say of a device or host.
+#: States of a device or host in earlier runs.
 FleetFact = Literal["fleet_slow", "fleet_intermittent", "fleet_repaired", "fleet_healthy", "fleet_unknown"]
-#: What a finding's summary is made of.
+#: Facts that make a finding's summary.
 FindingFact = Literal[
     # A rank or a host beside its peers.
     "rank_computing",
@@ -86,7 +86,7 @@ FindingFact = Literal[
     "host_alone_idle",
     "host_alone_slow",
     "small_operators",
-    # What is to be known of the cost.
+    # Limits of the cost.
     "cost_is_bound",
     "cost_not_replayable",
     "cost_not_explained",
@@ -94,14 +94,14 @@ FindingFact = Literal[
     "late_even_so",
     "hidden",
     "could_be_covered",
-    # What is known of it from other runs.
+    # Knowledge from other runs.
     "fleet_slow",
     "fleet_intermittent",
     "fleet_repaired",
     "fleet_healthy",
     "fleet_unknown",
 ]
-#: What could not be judged, and why.
+#: Notes on what could not be judged, and why.
 NoteFact = Literal[
     "no_step_times",
     "steps_as_a_whole",
@@ -192,7 +192,7 @@ ReasonKind = Literal[
     "left_out",
     "keys_left_out",
     "rows_lack",
-    # What a rank's files do not hold.
+    # Data missing from a rank's files.
     "no_step_times_of_rank",
     "no_link_in_it",
     "no_communication_data",
@@ -234,7 +234,7 @@ ReasonKind = Literal[
     "nsight_report",
     "pytorch_trace",
     "xla_trace",
-    # What the captures say of the job.
+    # Statements of the captures about the job.
     "group_disagreement",
     "size_not_known",
     "two_of_one_local_rank",
@@ -242,7 +242,7 @@ ReasonKind = Literal[
     "links_not_mapped",
     "no_common_step",
 ]
-#: What to do about a problem.
+#: Advice on a problem.
 AdviceKind = Literal[
     "parse_again",
     "parse_again_on_host",

@@ -24,7 +24,7 @@ SCHEMA = "cluster-run/1"
 FileState = Literal["stored", "unstable", "skipped", "failed"]
 #: `complete` all files stored; `partial` some; `failed` none, or the host was never reached.
 HostState = Literal["complete", "partial", "failed"]
-#: The least: more takes more time, and hashes are half of what there is.
+#: The lowest level: higher ones take more time, and hashes are half of the text.
 _PACKING_LEVEL = 1
 
 

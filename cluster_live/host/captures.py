@@ -10,7 +10,7 @@ import signal
 import subprocess
 from typing import Any
 
-#: Of a directory that is ours to remove.
+#: Names of directories that we may remove.
 MARK = ".cluster-live"
 _OUTPUT = "ASCEND_PROFILER_OUTPUT"
 _CAPTURE = re.compile(r"_ascend_(pt|ms)$")

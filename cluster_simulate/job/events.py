@@ -169,7 +169,7 @@ class _Run:
         streams.wait_until(here, self._gathered[action.stage, segment])
 
     def _reduce_gradients(self, action: Action) -> None:
-        """Start the reduction of what this segment's backward has finished, on the second stream."""
+        """Start reducing the gradients that this segment's backward finished, on the second stream."""
         dp, spec = self._plant.layout.dp, self._spec
         if dp is None or action.is_forward:
             return
