@@ -45,7 +45,6 @@ _PROBED: Template = (
     "{is_cleared:; a probe within the last week found it as fast as its control|}",
     "{is_confirmed:；最近一周的探测确认其较慢|}{is_cleared:；最近一周的探测表明其与对照设备一样快|}",
 )
-#: Sentences of the fleet's memory on a device or host, one a state.
 _STORIES: Mapping[FleetFact, Template] = {
     "fleet_slow": (
         f"{{unit}}: slow since {{is_born:its first job, |}}{{since}}, {_HOW_MUCH[0]}{_AND_MORE[0]}",
@@ -65,7 +64,7 @@ _STORIES: Mapping[FleetFact, Template] = {
         f"{{unit}}：作业太少，无法判断，{_HOW_MUCH[1]}",
     ),
 }
-#: What the fleet's memory says of a device or host, one a state.
+#: Sentences of the fleet's memory on a device or host, one a state.
 STORIES: Mapping[FleetFact, Template] = {
     kind: (english + _PROBED[0], chinese + _PROBED[1]) for kind, (english, chinese) in _STORIES.items()
 }
