@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
-from msgspec import Struct
+from dataclasses import dataclass
 
 from cluster_analysis.sentences.phrase import Phrase, Template, fill
 from cluster_run.facts import Fact, NoteFact
@@ -312,7 +311,8 @@ TOLD: frozenset[NoteFact] = frozenset(
 _OF_COMMUNICATION: frozenset[NoteFact] = frozenset({"no_operators", "no_communication_matrix"})
 
 
-class Reasons(Struct, frozen=True):
+@dataclass(frozen=True)
+class Reasons:
     """Notes by the reader's action: put it right, live with it, or know it."""
 
     to_mend: tuple[Fact, ...]

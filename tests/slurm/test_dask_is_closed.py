@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.analysis.engine.foreigners import REFUSED, as_other_user, listening_addresses
+from tests.analysis.engine.foreigners import REFUSED, as_other_user, listening
 from tests.slurm.jobs import SimulatedJob
 from tests.slurm.lab import SlurmLab
 
@@ -102,7 +102,7 @@ def test_scheduler_and_workers_listen_only_where_they_reach_each_other(cluster: 
     processes = cluster.processes()
     assert len(processes) > 2
     # The emulated nodes are on loopback, so that is where Slurm says they are.
-    assert listening_addresses(processes) == {"127.0.0.1"}
+    assert {address for address, _ in listening(processes)} == {"127.0.0.1"}
 
 
 def test_the_key_lies_where_nobody_else_may_look(cluster: Cluster) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-
-from msgspec import Struct
+from dataclasses import dataclass
 
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.headings import say
@@ -20,7 +19,8 @@ def format_share(share: float | None) -> str:
     return "?" if share is None else f"{100 * share:.1f} %"
 
 
-class Cost(Struct, frozen=True):
+@dataclass(frozen=True)
+class Cost:
     """From `low_ms` to `high_ms` a step. Without `low_ms` only the bound is known, without both nothing."""
 
     low_ms: float | None

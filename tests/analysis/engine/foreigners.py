@@ -68,10 +68,10 @@ def as_other_user(address: str, key: Mapping[str, str]) -> list[str]:
     return done.stdout.splitlines()
 
 
-def listening_addresses(processes: Iterable[psutil.Process]) -> set[str]:
-    """Return the addresses on which these processes wait for connections."""
+def listening(processes: Iterable[psutil.Process]) -> set[tuple[str, int]]:
+    """Return the addresses and ports on which these processes wait for connections."""
     return {
-        one.laddr.ip
+        (one.laddr.ip, one.laddr.port)
         for process in processes
         for one in process.net_connections(kind="inet")
         if one.status == psutil.CONN_LISTEN

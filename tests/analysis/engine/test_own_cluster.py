@@ -11,14 +11,27 @@ import pytest
 from cluster_analysis.cli import main
 from cluster_analysis.engine.clusters.dask_engine import DaskEngine
 from cluster_analysis.engine.clusters.local_cluster import start_local
-from tests.analysis.engine.foreigners import REFUSED, as_other_user, listening_addresses
+from tests.analysis.engine.foreigners import REFUSED, as_other_user, listening
 from tests.analysis.runs import digests, write_small_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
+def listening_here() -> set[tuple[str, int]]:
+    here = psutil.Process()
+    return listening([here, *here.children(recursive=True)])
+
+
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskEngine]:
+def servers_before() -> set[tuple[str, int]]:
+    """Servers that other tests of this process keep."""
+    return listening_here()
+
+
+@pytest.fixture(scope="module")
+def engine(
+    servers_before: set[tuple[str, int]], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[DaskEngine]:
     started = start_local(1, tmp_path_factory.mktemp("own-cluster"))
     yield started
     started.close()
@@ -35,9 +48,8 @@ def test_a_cluster_started_here_gives_the_same_bytes(
     assert "Dask's dashboard, while this runs: http://127.0.0.1:" in capsys.readouterr().err
 
 
-def test_it_listens_on_loopback_only(engine: DaskEngine) -> None:
-    here = psutil.Process()
-    assert listening_addresses([here, *here.children(recursive=True)]) == {"127.0.0.1"}
+def test_it_listens_on_loopback_only(engine: DaskEngine, servers_before: set[tuple[str, int]]) -> None:
+    assert {address for address, _ in listening_here() - servers_before} == {"127.0.0.1"}
 
 
 def test_a_second_user_of_the_machine_is_refused(engine: DaskEngine) -> None:
