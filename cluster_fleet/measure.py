@@ -149,7 +149,8 @@ def _idle(steps: pa.Table, stage_of: Mapping[int, int], host: Mapping[int, int])
     whole = whole + np.nan_to_num(parts["free"]) + np.nan_to_num(parts["preparing"])
     stage = np.array([stage_of.get(int(one), -1) for one in ranks], np.int64) + 1
     place = np.array([host.get(int(one), -1) for one in ranks], np.int64)
-    hosts = np.unique(place[place >= 0])
+    known = np.flatnonzero(place >= 0)
+    hosts, host_of = np.unique(place[known], return_inverse=True)
     if len(hosts) < _FEWEST:
         return
     for metric, name in (("dispatch", "free"), ("input", "preparing")):
@@ -158,7 +159,7 @@ def _idle(steps: pa.Table, stage_of: Mapping[int, int], host: Mapping[int, int])
         if np.isfinite(share).any():
             beyond = share - group_medians(share, stage)
             # By step: the middle of the host's ranks, so that one rank makes no slow host.
-            of_hosts = np.stack([_median(beyond[place == one]) for one in hosts])
+            of_hosts = np.stack([medians_of(of_step, host_of) for of_step in beyond[known].T], axis=1)
             yield Measured(metric, hosts, *_mean_and_error(of_hosts), is_of_hosts=True)
 
 
