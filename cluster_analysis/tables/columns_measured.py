@@ -201,7 +201,7 @@ class Environment:
 
 class CommunicationCosts:
     """`run.frame("communication_costs")`: one row a rank and step of r1.x: communication and waiting as
-    hccl_raw states them, sums over operators that run beside each other; time and bytes on SDMA and RDMA
+    hccl_raw states them, sums over operators that run concurrently; time and bytes on SDMA and RDMA
     links, null where there were none."""
 
     rank: Final = "rank"  # int32
