@@ -312,6 +312,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "benchmarks.detection": "benchmarks.models cluster_run cluster_analysis cluster_simulate",
         "benchmarks.collecting": "cluster_collect",
         "benchmarks.executed": "benchmarks.models.hashes cluster_analysis",
+        "benchmarks.fleet": "cluster_fleet",
         "benchmarks": (
             "cluster_run cluster_collect cluster_live cluster_analysis cluster_simulate cluster_hook demo"
         ),
