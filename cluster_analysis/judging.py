@@ -112,27 +112,9 @@ def judged(known: Examined) -> AnalysisResult:
             *memory.unnamed(found.findings),
         )
     )
-    hosts = {host for rank, host in topology.hosts.items() if rank in seen}
     document = FindingsDocument(
         tool_version=VERSION,
-        run=RunInfo(
-            ranks=len(seen),
-            expected_ranks=len(expected),
-            hosts=len(hosts),
-            steps=evidence.steps,
-            step_ms=found.step_ms,
-            sources=tuple(sorted({source.kind for source in capture.sources})),
-            parallel=topology.parallel,
-            name=options.told_run.resolve().name,
-            path=str(options.told_run.resolve()),
-            captured=captured,
-            analysed=analysed_at(),
-            command=run_command(options),
-            mapping=str(options.run / MAPPING_NAME) if capture.addresses and not options.archive else "",
-            ideal_step_ms=None if found.ideal is None else round(found.ideal.ideal_us / 1e3, 3),
-            slowdown=None if found.ideal is None else round(found.ideal.slowdown, 4),
-            lost=found.lost,
-        ),
+        run=_run_info(known, found, seen, len(expected), captured),
         verdict=verdict,
         findings=tuple(
             memory.quoted(replace(one, places=places_of(one, topology))) for one in found.findings
@@ -161,6 +143,32 @@ def judged(known: Examined) -> AnalysisResult:
         topology=topology,
         tables=tables,
         addresses=known.shown_addresses,
+    )
+
+
+def _run_info(
+    known: Examined, found: Detection, seen: set[Rank], n_expected: int, captured: str | None
+) -> RunInfo:
+    """Return what findings say of the run itself."""
+    options, topology = known.options, known.topology
+    hosts = {host for rank, host in topology.hosts.items() if rank in seen}
+    return RunInfo(
+        ranks=len(seen),
+        expected_ranks=n_expected,
+        hosts=len(hosts),
+        steps=known.evidence.steps,
+        step_ms=found.step_ms,
+        sources=tuple(sorted({source.kind for source in known.capture.sources})),
+        parallel=topology.parallel,
+        name=options.told_run.resolve().name,
+        path=str(options.told_run.resolve()),
+        captured=captured,
+        analysed=analysed_at(),
+        command=run_command(options),
+        mapping=str(options.run / MAPPING_NAME) if known.capture.addresses and not options.archive else "",
+        ideal_step_ms=None if found.ideal is None else round(found.ideal.ideal_us / 1e3, 3),
+        slowdown=None if found.ideal is None else round(found.ideal.slowdown, 4),
+        lost=found.lost,
     )
 
 
