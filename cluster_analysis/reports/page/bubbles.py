@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
 
+from cluster_analysis.reports.page.picture import Array, Picture
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.trace.calls import numbers
 
-Array = np.ndarray[Any, Any]
 #: Messages of one stage and step that are drawn.
 MAX_MESSAGES = 1024
 
 
-class Bubbles(Struct, frozen=True):
-    """`columns`: stage, number of the message in the step, its mean wait in µs, its sender's stage or -1."""
-
-    header: dict[str, Any]
-    columns: dict[str, Array]
-
-
-def build_bubbles(result: AnalysisResult) -> Bubbles:
+def build_bubbles(result: AnalysisResult) -> Picture:
     """Return the mean wait for the n-th message of a step, over the ranks of a stage and all steps.
 
     A stage inside the pipeline receives two messages a micro-batch, the first and the last stage one.
+    Columns: stage, number of the message in the step, its mean wait in µs, its sender's stage or -1.
     """
     calls = _received(result)
     if calls is None:
-        return Bubbles({"bubbles": None}, {})
+        return Picture({"bubbles": None}, {})
     stage, number, wait_us, sender = calls
     columns = {"bubbles.stage": stage, "bubbles.number": number, "bubbles.sender": sender}
     found = {name: values.astype(np.int32) for name, values in columns.items()}
     header = {"stages": sorted(set(stage.tolist())), "n": int(number.max()) + 1}
-    return Bubbles({"bubbles": header}, {**found, "bubbles.us": wait_us.astype(np.float32)})
+    return Picture({"bubbles": header}, {**found, "bubbles.us": wait_us.astype(np.float32)})
 
 
 def _received(result: AnalysisResult) -> tuple[Array, Array, Array, Array] | None:

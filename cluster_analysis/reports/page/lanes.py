@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from msgspec import Struct
 
+from cluster_analysis.reports.page.picture import Picture
 from cluster_analysis.result import AnalysisResult
 
-Array = np.ndarray[Any, np.dtype[np.uint8]]
 
-
-class DrawnLanes(Struct, frozen=True):
-    """What goes into the header of the payload, and its columns; both empty where there are no lanes."""
-
-    header: dict[str, Any]
-    columns: dict[str, Array]
-
-
-def build_lanes(result: AnalysisResult) -> DrawnLanes:
+def build_lanes(result: AnalysisResult) -> Picture:
     """Return the lanes of the step that was replayed for them."""
     table, path = result.tables.get("lanes"), result.tables.get("critical_path")
     if table is None or path is None or not table.num_rows:
-        return DrawnLanes({"lanes": None}, {})
+        return Picture({"lanes": None}, {})
     lanes = {
         "step": table["step"][0].as_py(),
         "cell_us": table["cell_us"][0].as_py(),
@@ -34,4 +23,4 @@ def build_lanes(result: AnalysisResult) -> DrawnLanes:
         ],
     }
     cells = np.frombuffer(b"".join(table["cells"].to_pylist()), np.uint8)
-    return DrawnLanes({"lanes": lanes}, {"lanes.cells": cells})
+    return Picture({"lanes": lanes}, {"lanes.cells": cells})

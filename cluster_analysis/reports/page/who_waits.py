@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from msgspec import Struct
 
+from cluster_analysis.reports.page.picture import Picture
 from cluster_analysis.result import AnalysisResult
 
-Array = np.ndarray[Any, Any]
 #: A job with more ranks is drawn by its hosts, where they are known.
 MAX_RANKS = 64
 
 
-class WhoWaits(Struct, frozen=True):
-    """`header` names the ends of the matrix; `columns`: from, to (-1: the network), µs a rank."""
+def build_who_waits(result: AnalysisResult) -> Picture:
+    """Return the waiting of one step by who waits and for whose work, as the mean over those who wait.
 
-    header: dict[str, Any]
-    columns: dict[str, Array]
-
-
-def build_who_waits(result: AnalysisResult) -> WhoWaits:
-    """Return the waiting of one step by who waits and for whose work, as the mean over those who wait."""
+    The header names the ends of the matrix. Columns: from, to (-1: the network), µs a rank.
+    """
     table = result.tables.get("waits")
     if table is None or not table.num_rows:
-        return WhoWaits({"who_waits": None}, {})
+        return Picture({"who_waits": None}, {})
     hosts = result.topology.hosts
     ranks = [int(rank) for rank in result.topology.ranks]
     by_host = len(ranks) > MAX_RANKS and len(set(hosts.values())) > 1
@@ -49,4 +42,4 @@ def build_who_waits(result: AnalysisResult) -> WhoWaits:
         "who_waits.to": (at % (len(ends) + 1) - 1).astype(np.int32),
         "who_waits.us": (sums[at] / sizes[rows]).astype(np.float32),
     }
-    return WhoWaits({"who_waits": header}, columns)
+    return Picture({"who_waits": header}, columns)
