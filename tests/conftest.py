@@ -1,4 +1,4 @@
-"""How the tests share the processors, and which of them get a second try."""
+"""How the tests share the processors."""
 
 from __future__ import annotations
 
@@ -20,16 +20,6 @@ LONG = (
 TOGETHER = {"tests/slurm/": "slurm", "tests/fleet/": "fleet", "tests/act/": "fleet"}
 #: Tests of these share nothing, and each waits long.
 APART = ("tests/live/test_traps.py", "tests/live/test_msmonitor.py", "tests/live/test_command.py")
-#: Slow tests here talk to real servers or a browser, which may answer late on a machine with too much to do.
-WITH_SERVERS = (
-    "tests/collect/",
-    "tests/hook/",
-    "tests/live/",
-    "tests/slurm/",
-    "tests/fleet/",
-    "tests/browser/",
-)
-
 # No test asserts a time, and hypothesis would by default: on a loaded machine any example may take long.
 settings.register_profile("without a deadline", deadline=None)
 settings.load_profile("without a deadline")
@@ -49,12 +39,8 @@ def place_in_line(test: str) -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the tests, and let slow ones with servers fail twice before they count as failed."""
+    """Sort the tests: what takes longest comes first."""
     items.sort(key=lambda item: place_in_line(item.nodeid))
-    has_reruns = bool(items) and items[0].config.pluginmanager.hasplugin("rerunfailures")
-    for item in items:
-        if has_reruns and item.nodeid.startswith(WITH_SERVERS) and item.get_closest_marker("slow"):
-            item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @pytest.hookimpl(optionalhook=True)
