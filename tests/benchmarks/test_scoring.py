@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from benchmarks.detection.__main__ import chosen, judge_job, main, parser
+from benchmarks.detection.no_matrix import SUFFIX
 from benchmarks.detection.scoring import Said, score
+from benchmarks.detection.stored import judge_stored
+from benchmarks.executed.__main__ import run, steps_ms
+from benchmarks.executed.kineto import RankTrace, write_run
 from benchmarks.models.truth import KnownFault, KnownJob
+from cluster_analysis import judging, pipeline
+from cluster_analysis.options import AnalyseOptions
 from cluster_run.findings import Finding, Severity
 from cluster_run.kinds import Kind
 
@@ -96,3 +106,108 @@ def test_work_that_is_split_unevenly_may_be_healthy_where_its_cost_is_told(
     told = _finding((4, 5, 6, 7), told_ms, "stage_imbalance", "info")
     assert score("a model", _job(stage), _said(told, verdict="healthy")).is_reassured == is_reassured
     assert score("a model", _job(stage, SLOW), _said(told, verdict="healthy")).is_reassured
+
+
+# What `python -m benchmarks.detection` is asked for, and what it says of classes that are not there.
+def test_a_class_that_no_source_has_is_an_error_that_lists_the_names(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--model", "queues", "--class", "foo", "--healthy", "0"])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "--class 'foo' is none of these: device and host; device, a third of the steps;" in said
+    assert "slow_rank:1.05" not in said
+
+
+def test_faults_are_counted_before_a_class_is_taken_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    options_of = parser(None)
+    asked = ["--model", "streams", "--mode", "plain", "--healthy", "0", "--class", "link"]
+    options = options_of.parse_args([*asked, "--faults", "44"])
+    assert [fault_class for *_, fault_class in chosen(options, options_of)] == ["link", "link"]
+    with pytest.raises(SystemExit):
+        main([*asked, "--faults", "5"])
+    assert "none of 5 --faults is of --class 'link': ask for more" in capsys.readouterr().err
+    assert "with --class the others are left out" in " ".join(options_of.format_help().split())
+
+
+# A job that is judged from the store gets the findings that it got when it was read.
+#: Whole analyses of whole jobs: half a second to four each.
+pytestmark = pytest.mark.slow
+
+
+def test_a_stored_job_is_judged_as_when_it_was_read(tmp_path: Path) -> None:
+    work = ("simulator", "plain", 1_002, "slow_rank:1.2")
+    at_first, from_store = judge_stored(tmp_path, work), judge_stored(tmp_path, work)
+    assert at_first == from_store
+    whole = judge_job(work)
+    assert (whole.n_found, whole.cost_error_shares) == (at_first[0].n_found, at_first[0].cost_error_shares)
+    assert "slow_rank" in at_first[1]
+
+
+def test_the_store_has_one_file_a_job(tmp_path: Path) -> None:
+    for seed in (1_002, 1_003):
+        judge_stored(tmp_path, ("simulator", "plain", seed, None))
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_mode_without_matrix_has_the_same_job_and_no_links(tmp_path: Path) -> None:
+    for source, fault_class in (("simulator", "slow_nic:10"), ("paths", "network card")):
+        whole, bare = (
+            judge_stored(tmp_path, (source, f"plain{suffix}", 1_000, fault_class)) for suffix in ("", SUFFIX)
+        )
+        assert bare[0].n_material == whole[0].n_material
+        assert "no_communication_matrix" in bare[1]
+        assert "no_communication_matrix" not in whole[1]
+
+
+# Kineto's traces of CPU jobs mapped to a run directory: by hand, and where torch is of ranks that ran.
+def event(name: str, start_us: float, end_us: float) -> dict[str, Any]:
+    return {"ph": "X", "name": name, "ts": start_us, "dur": end_us - start_us}
+
+
+def trace(rank: int, late_us: float = 0.0) -> RankTrace:
+    """Two steps of 100 ms: 60 of work, of which an all-reduce covers 20, and a batch of messages."""
+    events = []
+    for step, begun in enumerate((0.0, 100_000.0)):
+        events += [
+            event(f"ProfilerStep#{step}", begun, begun + 100_000),
+            event("kernel/forward", begun + 2_000, begun + 22_000 + late_us),
+            event("gloo:send", begun + 22_000 + late_us, begun + 22_100 + late_us),
+            event("gloo:recv", begun + 22_050 + late_us, begun + 30_000),
+            event("kernel/backward", begun + 30_000, begun + 70_000),
+            event("gloo:all_reduce", begun + 50_000, begun + 90_000),
+        ]
+    return RankTrace(rank, {"traceEvents": events}, {"dp": [0, 1], "pp": [0, 1]})
+
+
+def test_step_times_are_those_that_the_spans_add_up_to() -> None:
+    computing, alone, overlapped, communication, free, stage, bubble, rest, preparing = trace(0).step_times(1)
+    assert (computing, communication, overlapped, alone) == pytest.approx((60_000, 48_000, 20_000, 28_000))
+    assert (free, stage, bubble, rest, preparing) == pytest.approx((0, 88_000, 0, 28_000, 2_000))
+
+
+def test_a_send_and_a_receive_at_once_are_one_batch_and_alone_they_are_themselves() -> None:
+    assert [one.what for one in trace(0).calls] == ["batchSendRecv", "allReduce"] * 2
+    alone = [event("gloo:recv", 0, 10), event("gloo:send", 20, 30)]
+    assert [one.what for one in RankTrace(0, {"traceEvents": alone}, {}).calls] == ["receive", "send"]
+
+
+def test_the_files_are_read_as_the_job_that_ran(tmp_path: Path) -> None:
+    write_run([trace(0), trace(1, 500.0)], tmp_path, per_host=1)
+    options = AnalyseOptions(run=tmp_path, scheduler="threads", n_workers=1, write_report=False)
+    with pipeline.examined(options) as examined:
+        document = judging.judged(examined).document
+    assert (document.run.ranks, document.run.hosts, document.run.steps) == (2, 2, (0, 1))
+    assert document.run.step_ms == pytest.approx(90.0, rel=0.02)
+
+
+@pytest.mark.slow
+def test_a_rank_that_really_sleeps_longer_lengthens_the_job_that_really_runs(tmp_path: Path) -> None:
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("no torch here: pip install torch")
+    plan = {"kind": "data", "ranks": 2, "steps": 2, "layers": 2, "work_ms": 20.0, "input_ms": 1.0}
+    without = run({**plan, "delays": {}}, sys.executable, tmp_path / "without")
+    slow = run({**plan, "delays": {"1": {"computes": 2.0}}}, sys.executable, tmp_path / "with")
+    assert min(steps_ms(slow)) > 1.5 * min(steps_ms(without))
+    assert {one.what for one in slow[0].calls} == {"allReduce"}

@@ -23,5 +23,4 @@ def test_an_example_of_the_help_costs_time_at_default_sizes(example):
     sizes = ["--ep", "2"] if example.startswith("expert") else []
     spec = spec_of(build_parser("cluster-simulate").parse_args(["out", *sizes]))
     answer = truth(simulate(spec, [parse_scenario(example)], seed=1))
-
     assert [fault.cost_ms_per_step > 0.1 for fault in answer.faults] == [True]

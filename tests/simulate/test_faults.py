@@ -257,7 +257,6 @@ def test_a_rank_without_pauses_of_its_own_changes_those_of_no_other_rank() -> No
         for spec in (often, spared)
     )
     others = np.arange(SPEC.n_ranks) != 5
-
     np.testing.assert_array_equal(after[:, others], before[:, others])
     assert before[:, 5].any()
     assert not after[:, 5].any()

@@ -34,7 +34,6 @@ def run(path):
 def test_findings_are_those_of_the_command_as_a_frame(path, run, tmp_path):
     assert analyse([str(path), "--output", str(tmp_path), "--no-report", "-q"]) == 0
     written = json.loads((tmp_path / "findings.json").read_text())["findings"]
-
     assert isinstance(run.findings, pd.DataFrame)
     for name in ("id", "kind", "severity", "cost_ms_per_step", "summary", "next_check"):
         column = run.findings[name].astype(object)
@@ -64,7 +63,6 @@ def test_what_the_ranks_recorded_is_a_dask_frame_that_reads_when_it_is_computed(
 
 def test_a_step_is_a_row_a_rank(run):
     step = run.step(12)
-
     assert list(step.index) == list(range(16))
     assert step["computing_us"].idxmax() == 5
     with pytest.raises(KeyError, match="step 99 is not there"):
@@ -73,7 +71,6 @@ def test_a_step_is_a_row_a_rank(run):
 
 def test_a_notebook_shows_the_verdict_and_the_findings(run):
     html = run._repr_html_()
-
     assert "Degraded" in html
     assert "rank 5 = host 1 / device 5" in html
     assert len(html) < 4000
@@ -86,7 +83,6 @@ def test_analysing_from_python_writes_nothing(path, run):
 
 def test_options_of_the_command_are_arguments(path):
     few = ca.analyse(path, steps=[11, 12], ranks=range(8), workers=1)
-
     assert set(few.steps["step"]) == {11, 12}
     assert set(few.steps["rank"]) == set(range(8))
     with pytest.raises(InputError, match="no such directory"):
@@ -96,14 +92,12 @@ def test_options_of_the_command_are_arguments(path):
 def test_importing_the_package_imports_nothing_else():
     program = "import sys, cluster_analysis\nprint({'pyarrow', 'pandas', 'numpy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-
     assert done.stdout.strip() == "set()"
 
 
 def test_the_tutorial_is_stored_with_what_its_cells_show(tmp_path):
     stored = json.loads((DOCS / "tutorial.ipynb").read_text("utf-8"))
     made = executed(stored, tmp_path)
-
     assert said(stored) == said(made), "make gold renews it"
     pictures = [one for one in outputs(stored) if "image/png" in one.get("data", {})]
     assert len(pictures) >= 2

@@ -85,7 +85,6 @@ def test_a_second_call_gives_the_same_bytes(
     early, late = (digests(tmp_path / name) for name in ("early", "late"))
     # Only the page tells the time.
     assert {path for path in early if early[path] != late[path]} <= {"report.html"}
-
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1760000000")
     for name in ("one", "two"):
         assert main([str(shared_run), "--output", str(tmp_path / name), "-q"]) == 0
@@ -256,7 +255,6 @@ def test_json_is_short_for_its_format_and_leaves_the_files_for_insight_out(
     assert main([str(shared_run), "--output", str(tmp_path), "--json", "-q"]) == 0
     assert capsys.readouterr().out == (tmp_path / "findings.json").read_text()
     assert INSIGHT.isdisjoint(path.name for path in tmp_path.iterdir())
-
     assert main([str(shared_run), "--output", str(tmp_path), "--json", "--insight", "-q"]) == 0
     assert {path.name for path in tmp_path.iterdir()} >= INSIGHT
     without = tmp_path / "without"

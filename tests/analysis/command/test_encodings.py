@@ -27,7 +27,6 @@ def test_a_result_is_printed_whatever_stdout_can_hold(run, tmp_path, encoding, o
     done = subprocess.run(
         [*argv, "--format", output_format], capture_output=True, env=environment, timeout=150, check=False
     )
-
     assert done.returncode == 0, done.stderr
     text = done.stdout.decode(encoding)
     assert "slow" in text
@@ -41,7 +40,6 @@ def test_a_help_text_is_printed_whatever_stdout_can_hold(command):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     argv = [sys.executable, "-m", command, "--help"]
     done = subprocess.run(argv, capture_output=True, env=environment, timeout=150, check=False)
-
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii()
 
@@ -54,7 +52,6 @@ def test_a_path_that_is_not_utf8_is_read_and_named(run, tmp_path):
     (captures[1] / "ASCEND_PROFILER_OUTPUT" / "communication.json").unlink()
     argv = [sys.executable, "-m", "cluster_analysis", str(odd), "--json", "-q", "--no-insight"]
     done = subprocess.run(argv, capture_output=True, timeout=150, check=False)
-
     assert done.returncode == 3, done.stderr
     assert json.loads(done.stdout)["run"]["path"] == str(odd)
     written = (odd / "cluster_analysis_output" / "findings.json").read_bytes()

@@ -38,7 +38,6 @@ def run(tmp_path_factory) -> Run:
 @pytest.mark.parametrize("name", ["lanes", "steps", "ranks", "waits"])
 def test_each_picture_is_a_figure_with_axes_that_a_notebook_shows(run: Run, name: str) -> None:
     picture = getattr(run.plot, name)()
-
     axes = picture.axes[0]
     assert axes.get_title()
     assert axes.get_xlabel()
@@ -47,7 +46,6 @@ def test_each_picture_is_a_figure_with_axes_that_a_notebook_shows(run: Run, name
 
 def test_bars_of_ranks_are_as_high_as_the_times_of_the_table(run: Run) -> None:
     bars = run.plot.ranks().axes[0].containers[0]
-
     heights = [bar.get_height() for bar in bars]
     assert heights == pytest.approx((run.steps.groupby("rank")["computing_us"].mean() / 1e3).tolist())
     assert max(range(8), key=lambda rank: heights[rank]) == 5

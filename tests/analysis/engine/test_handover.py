@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pytest
 
+from cluster_analysis.discovery.discover import discover
+from cluster_analysis.engine.clusters import slurm
+from cluster_analysis.engine.frames import recorded_frame
 from cluster_analysis.engine.handover import dumps, loads, set_aside
+from cluster_analysis.engine.local import InProcessEngine, ProcessEngine
+from cluster_analysis.engine.memory import DEFAULT_LIMIT_BYTES, must_file, parse_size
+from cluster_analysis.tables.model import Selection
+from cluster_run.errors import UsageError
+from cluster_run.ids import Step
+from tests.analysis.runs import write_small_run
 
 
 def large(n: int = 50_000) -> dict[str, npt.NDArray[np.float64] | pa.Table]:
@@ -65,3 +77,88 @@ def test_a_value_whose_file_is_gone_is_an_error(tmp_path: Path) -> None:
         file.unlink()
     with pytest.raises(FileNotFoundError):
         loads(sent)
+
+
+# Which runs put their large tables into files.
+_FULL_RANK_BYTES = 2_000_000
+
+
+@pytest.mark.parametrize(("n_ranks", "in_files"), [(8, False), (64, True)])
+def test_one_process_keeps_tables_of_small_runs_in_memory_only(n_ranks: int, in_files: bool) -> None:
+    size_bytes = n_ranks * _FULL_RANK_BYTES
+    assert must_file(InProcessEngine(), size_bytes, DEFAULT_LIMIT_BYTES) == in_files
+
+
+def test_a_higher_limit_keeps_tables_of_one_process_in_memory() -> None:
+    assert not must_file(InProcessEngine(), 64 * _FULL_RANK_BYTES, 1 << 30)
+
+
+def test_processes_hand_tables_over_in_files_whatever_their_size(tmp_path: Path) -> None:
+    assert must_file(ProcessEngine(2, tmp_path), 1, 1 << 30)
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes"), [("512M", 512_000_000), ("1.5GB", 1_500_000_000), ("2GiB", 1 << 31), ("100", 100)]
+)
+def test_a_limit_is_written_as_people_write_sizes(text: str, size_bytes: int) -> None:
+    assert parse_size(text) == size_bytes
+
+
+@pytest.mark.parametrize("text", ["0", "-5", "much", "1e400"])
+def test_what_is_no_size_is_a_usage_error(text: str) -> None:
+    with pytest.raises(UsageError, match="not a size"):
+        parse_size(text)
+
+
+@pytest.mark.parametrize("name", ["calls", "matrix"])
+def test_a_frame_is_the_same_whatever_its_partitions(tmp_path: Path, name: str) -> None:
+    sources = discover(write_small_run(tmp_path / "run")).sources
+    selection = Selection(steps=frozenset({Step(10), Step(11)}))
+    whole = recorded_frame(name, sources, selection)
+    by_rank = recorded_frame(name, sources, selection, partition_bytes=1)
+    assert (whole.npartitions, by_rank.npartitions) == (1, len(sources))
+    assert list(whole.dtypes) == list(by_rank.dtypes)
+    order = ["rank", "step"]
+    frames = [
+        one.compute(scheduler="synchronous").sort_values(order, kind="stable").reset_index(drop=True)
+        for one in (whole, by_rank)
+    ]
+    pd.testing.assert_frame_equal(*frames)
+    assert set(frames[0]["step"]) == {10, 11}
+
+
+# What a job of dask-jobqueue's runs on its node.
+jobqueue = pytest.importorskip("dask_jobqueue", reason="the extra slurm is not installed")
+
+
+def test_no_worker_takes_a_module_from_the_directory_that_its_job_begins_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cluster_analysis.py").write_text("raise SystemExit('of the user')")
+    (tmp_path / "random.py").write_text("raise SystemExit('of the user')")
+    monkeypatch.setattr(slurm, "_where_to_listen", dict)
+    settings = slurm._settings(tmp_path)
+    settings["security"] = None
+    job = jobqueue.slurm.SLURMJob(
+        "tcp://127.0.0.1:1",
+        name="worker",
+        protocol="tcp://",
+        **{
+            name: settings[name]
+            for name in (
+                "python",
+                "cores",
+                "processes",
+                "memory",
+                "walltime",
+                "worker_command",
+                "worker_extra_args",
+            )
+        },
+    )
+    (command,) = [line for line in job.job_script().splitlines() if sys.executable in line]
+    words = command.split()
+    assert words[1] in ("-P", "-I")
+    assert words[2:4] == ["-m", "cluster_analysis.engine.clusters.worker"]
+    asked = subprocess.run([*words[:4], "--help"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "of the user" not in asked.stdout + asked.stderr

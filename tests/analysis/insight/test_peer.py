@@ -8,10 +8,18 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from cluster_analysis.cli import main
-from tests.analysis.runs import real
+from cluster_analysis.insight.naming import TOTAL, all_safe, op_key, op_keys, safe
+from cluster_analysis.insight.totals import ratio, ratios
+from cluster_analysis.sources.names import split_keys
+from tests.analysis.runs import digests, file_of, real, write_small_run
+from tests.analysis.sources.twins import as_columns
 
 
 @pytest.fixture(scope="module")
@@ -90,3 +98,77 @@ def test_operators_stand_in_the_order_of_groups_and_ranks(ours: Path) -> None:
     for by_step in document.values():
         for entries in by_step.values():
             assert all(list(entry) == sorted(entry, key=int) for entry in entries.values())
+
+
+# What MindStudio Insight gets of ranks that were collected as columns, and what it does not.
+OPERATORS = "cluster_communication.json"
+
+
+def ranks_in(folder: Path) -> tuple[set[int], set[int]]:
+    """The ranks of which the communication file has single operators, and totals."""
+    single: set[int] = set()
+    total: set[int] = set()
+    document: dict[str, Any] = json.loads((folder / OPERATORS).read_text())
+    for steps in document.values():
+        for operators in steps.values():
+            for name, ranks in operators.items():
+                (total if name.startswith(TOTAL) else single).update(map(int, ranks))
+    return single, total
+
+
+def test_ranks_that_came_as_columns_lack_their_single_operators_alone_and_that_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, everyone = write_small_run(tmp_path / "run", steps=2), set(range(8))
+    arguments = [str(run), "--no-report", "--scheduler", "threads"]
+    assert main([*arguments, "--output", str(tmp_path / "raw")]) == 0
+    assert "no single operators" not in capsys.readouterr().err
+    for rank in range(6):
+        for name in ("communication.json", "communication_matrix.json"):
+            assert as_columns(file_of(run, rank, name))
+    assert main([*arguments, "--output", str(tmp_path / "mixed")]) == 0
+    said = capsys.readouterr().err
+    assert "no single operators of ranks 0-5, which were collected as columns" in said
+    assert f"cluster-collect --like {run} --ranks 0-5\n" in said
+    assert ranks_in(tmp_path / "raw") == (everyone, everyone)
+    assert ranks_in(tmp_path / "mixed") == ({6, 7}, everyone)
+    raw, mixed = (
+        digests(tmp_path / name, lambda path: path.name not in (OPERATORS, "findings.json"))
+        for name in ("raw", "mixed")
+    )
+    assert raw == mixed, "links, groups, steps and tables are the same"
+
+
+# Keys and ratios of many rows at once are those of one row at a time.
+numbers = st.one_of(st.floats(0.0, 1e12), st.integers(0, 40).map(lambda n: n / 20_000), st.just(0.0))
+
+
+def test_only_names_that_insight_refuses_are_changed() -> None:
+    written = pa.array(["hcom_send__1_0_1@17", "a|b@17", "alone", "x" * 600 + "@5", 'say "so"@é'])
+    names, groups = split_keys(written)
+    keys = [one.decode() for one in op_keys(written, names, groups.cast(pa.string())).to_pylist()]
+    pairs = zip(names.to_pylist(), groups.to_pylist(), strict=True)
+    assert keys == [op_key(name, group) for name, group in pairs]
+    assert keys[:3] == ["hcom_send__1_0_1@17", "a_b@17", "alone@unknown"]
+
+
+@settings(deadline=None)
+@example(["a" * 501])
+@example(["a" * 500, "a|b"])
+@example([])
+@given(st.lists(st.text(max_size=8)))
+def test_one_look_tells_whether_any_name_is_changed(names: list[str]) -> None:
+    assert all_safe(names) == all(safe(name) == name for name in names)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example([(1.0, 5e-324)])
+@given(st.lists(st.tuples(numbers, numbers), max_size=30))
+def test_many_ratios_are_rounded_as_each_one_is(pairs: list[tuple[float, float]]) -> None:
+    one, other = (np.array([pair[side] for pair in pairs], np.float64) for side in (0, 1))
+    assert ratios(one, other).tolist() == [ratio(*pair) for pair in pairs]
+
+
+def test_a_ratio_half_way_between_two_roundings_is_rounded_as_python_does() -> None:
+    halves = np.arange(1, 4000, 2) / 20_000
+    assert ratios(halves, np.ones(len(halves))).tolist() == [ratio(one, 1.0) for one in halves.tolist()]

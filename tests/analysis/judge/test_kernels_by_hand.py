@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 
 from cluster_analysis.judge.measures.steady import kernels_of
 from cluster_analysis.judge.reasons import with_kernels
@@ -13,6 +14,8 @@ from cluster_analysis.sentences.phrase import fill
 from cluster_analysis.tables.schema import OPERATORS
 from cluster_run.facts import fact
 from cluster_run.ids import Rank
+from tests.analysis.jobs import SMALL, judged
+from tests.analysis.said import summary
 from tests.analysis.totals import evidence_of_computing, on_hosts, peers_agree
 
 N_RANKS = 6
@@ -133,3 +136,23 @@ def test_kernels_explain_and_change_neither_cost_nor_alarm() -> None:
     (after,) = with_kernels(kernels, VIEW, [before])
     for name in ("key", "is_alarm", "p_value", "confidence", "excess_us", "pattern"):
         assert getattr(after, name) == getattr(before, name)
+
+
+# Kernels as evidence for why a device is slow; synthetic and simulated.
+@pytest.mark.parametrize(
+    ("scenario", "words"),
+    [
+        ("slow_rank:1.2", "All kinds of kernels are slower"),
+        ("slow_rank:1.3,op=vector", "Only its vector kernels are slower"),
+        ("slow_rank:1.3,op=cube", "Only its matrix kernels are slower"),
+    ],
+)
+def test_a_slow_device_names_the_kernels_that_are_slower(scenario: str, words: str) -> None:
+    (finding,) = judged(SMALL, scenario).alarms
+    assert words in summary(finding)
+    assert any(row.metric.startswith("kernel_") for row in finding.evidence)
+
+
+def test_a_late_start_says_nothing_of_kernels() -> None:
+    (finding,) = judged(SMALL, "slow_rank:1.1,cause=input").alarms
+    assert "kernels" not in summary(finding)

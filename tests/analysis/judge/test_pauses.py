@@ -5,10 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cluster_analysis.judge.detection import detect
+from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_run.findings import Finding
-from tests.analysis.totals import evidence_of_idle, on_hosts, peers_agree
+from cluster_simulate.api import Healthy, JobSpec
+from tests.analysis.copies import replace
+from tests.analysis.jobs import SMALL, judged
+from tests.analysis.totals import (
+    evidence_of_computing,
+    evidence_of_idle,
+    judged_by_computing,
+    on_hosts,
+    peers_agree,
+)
 
 N_RANKS, N_STEPS = 16, 8
 RANK = 9
@@ -141,3 +150,147 @@ def test_a_rank_that_launches_late_is_told_where_all_pause_for_unlike_times_in_s
     free[RANK, collecting] += paused_us
     (alarm,) = alarms_of(free, preparing)
     assert (alarm.kind, alarm.ranks, alarm.pattern) == ("slow_rank", (RANK,), "persistent")
+
+
+# Whether a device is slow all the time or in some steps, and who sees it most clearly.
+N_RANKS, SLOW = 32, 5
+FOUR_HOSTS = on_hosts(N_RANKS, 8)
+
+
+def test_a_few_long_steps_of_a_slightly_slow_device_are_what_is_named() -> None:
+    computing = peers_agree(N_RANKS, 8, scatter=0.01)
+    computing[SLOW] *= 1.025
+    computing[SLOW, [1, 4, 6]] *= 1.4
+    (finding,) = (one for one in judged_by_computing(computing, FOUR_HOSTS).findings if one.is_alarm)
+    assert (finding.ranks, finding.pattern, finding.steps) == ((SLOW,), "intermittent", (1, 4, 6))
+
+
+def test_a_device_that_is_always_slow_by_about_as_much_is_persistently_so() -> None:
+    computing = peers_agree(N_RANKS, 12)
+    computing[SLOW] *= np.exp(np.random.default_rng(2).normal(0.1, 0.02, 12))
+    (finding,) = (one for one in judged_by_computing(computing, FOUR_HOSTS).findings if one.is_alarm)
+    assert (finding.ranks, finding.pattern) == ((SLOW,), "persistent")
+
+
+def test_among_samples_of_unequal_length_a_device_is_held_against_its_mates() -> None:
+    spec = JobSpec(tp=4, pp=4, dp=4, steps=5, microbatches=4, healthy=Healthy(sequence_sigma=0.2))
+    for seed in (11, 12, 13):
+        case = judged(spec, "slow_rank:1.1@61", seed=seed)
+        (finding,) = (one for one in case.detection.findings if one.kind == "slow_rank")
+        row = finding.evidence[0]
+        assert finding.ranks == (61,)
+        assert 1.08 < row.value / row.peers_median < 1.12
+
+
+def test_small_events_of_other_ranks_do_not_make_large_ones_an_accident() -> None:
+    computing = peers_agree(16, 8)
+    computing[SLOW, [0, 6]] *= 1.5
+    others = np.delete(np.arange(16), SLOW)
+    computing[others[:4], [1, 2, 4, 5]] *= 1.08
+    (finding,) = [one for one in judged_by_computing(computing, on_hosts(16, 16)).findings if one.is_alarm]
+    assert (finding.ranks, finding.pattern) == ((SLOW,), "intermittent")
+
+
+@pytest.mark.parametrize("cause", ["dispatch", "input"])
+def test_a_rank_that_launches_or_begins_late_now_and_then_all_through_those_steps_is_slow_and_pauses_not(
+    cause: str,
+) -> None:
+    spec = replace(SMALL, steps=10)
+    case = judged(spec, f"slow_rank:1.2,cause={cause},pattern=intermittent,duty=0.3", seed=3)
+    (alarm,) = case.alarms
+    assert (alarm.kind, alarm.cause, alarm.pattern) == ("slow_rank", cause, "intermittent")
+    assert alarm.cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.05)
+
+
+def test_a_total_that_no_device_can_have_is_judged_as_others_are() -> None:
+    computing = peers_agree(16, 5)
+    computing[SLOW] = 1e30
+    (finding,) = [one for one in judged_by_computing(computing, on_hosts(16, 16)).findings if one.is_alarm]
+    assert finding.ranks == (SLOW,)
+
+
+# Files of r1.x count idle time as computing: what varies may be a pause, and nobody knows which it is.
+SLOW = 5
+ONE_HOST = on_hosts(16, 16)
+
+
+def judged_with_idle(slow: dict[int, float], *, knows_idle: bool) -> Detection:
+    """Judge a job one rank of which takes so many times as long in some of eight steps."""
+    computing = peers_agree(16, 8)
+    for step, factor in slow.items():
+        computing[SLOW, step] *= factor
+    idle = np.full(computing.shape, 1.0 if knows_idle else 0.0)
+    return detect(evidence_of_computing(computing, ONE_HOST, idle), ONE_HOST)
+
+
+@pytest.mark.parametrize("slow", [{3: 1.3}, {3: 1.3, 6: 1.6}], ids=["one step", "two unlike steps"])
+@pytest.mark.parametrize("knows_idle", [True, False])
+def test_what_may_be_pauses_is_no_slow_device(slow: dict[int, float], *, knows_idle: bool) -> None:
+    assert any(one.is_alarm for one in judged_with_idle(slow, knows_idle=knows_idle).findings) == knows_idle
+
+
+def test_what_lasts_is_told_as_either() -> None:
+    (alarm,) = [
+        one
+        for one in judged_with_idle(dict.fromkeys(range(8), 1.3), knows_idle=False).findings
+        if one.is_alarm
+    ]
+    assert (alarm.ranks, alarm.cause) == ((SLOW,), "unknown")
+    assert [one.kind for one in alarm.facts] == ["rank_computing", "computing_or_idle", "cost_is_bound"]
+
+
+# What a step would be if all were alike, what it is lost to, and how sure a cost is.
+HALF = replace(SMALL, steps=5)
+
+
+def test_the_ideal_step_is_the_healthy_one_and_the_loss_is_the_slow_devices() -> None:
+    result = judged(HALF, "slow_rank:1.25@5")
+    healthy = judged(HALF)
+    ideal = result.detection.ideal
+    assert ideal is not None
+    assert ideal.ideal_us / 1e3 == pytest.approx(healthy.job.step_ms, rel=0.03)
+    first = result.detection.lost[0]
+    assert first.part == "slow_devices"
+    assert first.ms == pytest.approx(result.true_cost_ms, rel=0.2)
+
+
+def test_the_parts_of_the_loss_add_up_to_it() -> None:
+    result = judged(replace(HALF, healthy=Healthy(stage_work=(1.0, 1.3))), "slow_rank:1.25@5", "slow_link:4")
+    ideal = result.detection.ideal
+    assert ideal is not None
+    assert sum(one.ms for one in result.detection.lost) == pytest.approx(
+        (ideal.step_us - ideal.ideal_us) / 1e3, abs=0.01
+    )
+
+
+def test_a_healthy_job_is_hardly_slower_than_its_ideal() -> None:
+    ideal = judged(HALF).detection.ideal
+    assert ideal is not None
+    assert 1.0 <= ideal.slowdown < 1.03
+
+
+def test_of_two_equal_faults_each_is_an_alarm_with_the_cost_it_has_once_the_other_is_gone() -> None:
+    result = judged(JobSpec(tp=1, pp=1, dp=16, steps=5), "slow_rank:1.25@3", "slow_rank:1.25@9")
+    alarms = {one.ranks[0]: one for one in result.alarms if one.kind == "slow_rank"}
+    assert set(alarms) == {3, 9}
+    lost = result.job.step_ms - judged(JobSpec(tp=1, pp=1, dp=16, steps=5)).job.step_ms
+    for one in alarms.values():
+        assert one.cost_high_ms == pytest.approx(lost, rel=0.2)
+        assert one.severity == "critical"
+        assert one.confidence != "high"
+
+
+def test_a_device_that_is_slow_in_one_step_alone_is_told() -> None:
+    computing = peers_agree(16, 6)
+    computing[5, 3] *= 1.4
+    (finding,) = judged_by_computing(computing, on_hosts(16, 16)).findings
+    assert (finding.ranks, finding.pattern, len(finding.steps)) == ((5,), "transient", 1)
+    assert finding.is_alarm
+
+
+def test_a_host_that_is_a_whole_stage_and_starts_late_is_told_though_it_has_no_peers() -> None:
+    spec = JobSpec(tp=4, pp=2, dp=2, ranks_per_host=8, steps=5)
+    result = judged(spec, "slow_host:1.3@1,cause=input")
+    (finding,) = [one for one in result.of_kind("input_bound") if one.hosts]
+    assert (finding.hosts, len(finding.ranks), finding.separable) == (("1",), 8, False)
+    assert finding.is_alarm

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cluster_analysis import pipeline
+from cluster_analysis.__main__ import main
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.options import AnalyseOptions
+from cluster_run.kinds import FAULT_KINDS
 
 CASES = Path(__file__).parents[4] / "shared" / "cases"
 
 
 @contextmanager
-def judged(name: str) -> Iterator[Detection]:
+def judged_case(name: str) -> Iterator[Detection]:
     """Give what is found in one of the cases; skip where they are not beside the repository."""
     if not (CASES / name).is_dir():
         pytest.skip(f"the case {name} is not beside the repository")
@@ -38,18 +42,59 @@ def judged(name: str) -> Iterator[Detection]:
     ],
 )
 def test_the_fault_is_an_alarm(name: str, finding: str) -> None:
-    with judged(name) as found:
+    with judged_case(name) as found:
         assert finding in [one.id for one in found.findings if one.is_alarm]
 
 
 def test_nobody_is_slow_where_all_wait_inside_kernels_alike() -> None:
-    with judged("28-waiting-inside-fused-kernels/healthy") as found:
+    with judged_case("28-waiting-inside-fused-kernels/healthy") as found:
         assert found.verdict == "healthy"
 
 
 @pytest.mark.parametrize("form", ["level0", "level1-wait-known", "level1-wait-zero"])
 def test_a_rank_alone_that_waits_in_its_first_collective_blames_nobody(form: str) -> None:
-    with judged(f"20-one-rank-first-collective-waits/{form}") as found:
+    with judged_case(f"20-one-rank-first-collective-waits/{form}") as found:
         assert found.verdict == "unknown"
         assert [one.id for one in found.findings if one.is_alarm] == []
         assert "waited_for_others" in [one.kind for one in found.notes]
+
+
+# Real captures: no device is blamed, and what cannot be told is said.
+DATA = Path(__file__).parents[4] / "shared" / "data"
+CAPTURES = [
+    "qwen3-4ranks-pt",
+    "gpt3-16ranks-pt",
+    "resnet-2of8-pt-text",
+    "resnet-2of8-pt-db",
+    "mindspore-r1-4ranks",
+]
+
+
+def findings(name: str, output: Path) -> dict[str, Any]:
+    if not (DATA / name).is_dir():
+        pytest.skip(f"the real captures are not at {DATA}")
+    main([str(DATA / name), "--output", str(output), "--no-report", "-q"])
+    document: dict[str, Any] = json.loads((output / "findings.json").read_text())
+    return document
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_no_real_capture_blames_a_device_or_link(name: str, tmp_path: Path) -> None:
+    document = findings(name, tmp_path / "out")
+    assert [one["id"] for one in document["findings"] if one["kind"] in FAULT_KINDS] == []
+    assert document["verdict"] != "degraded"
+
+
+def test_the_four_rank_job_has_an_uneven_stage(tmp_path: Path) -> None:
+    document = findings("qwen3-4ranks-pt", tmp_path / "out")
+    (finding,) = [one for one in document["findings"] if one["kind"] == "stage_imbalance"]
+    assert "401 ms a step against 231 ms" in finding["summary"]
+    assert finding["severity"] == "info"
+    assert document["replay"]["error_share"] < 0.05
+
+
+@pytest.mark.parametrize("name", ["resnet-2of8-pt-text", "resnet-2of8-pt-db"])
+def test_two_of_eight_ranks_are_not_judged_and_the_others_are_mentioned(name: str, tmp_path: Path) -> None:
+    document = findings(name, tmp_path / "out")
+    assert document["verdict"] == "unknown"
+    assert any("2 of 8 ranks were read" in note for note in document["notes"])

@@ -1,3 +1,7 @@
+"""Orders of small integers, and searches in many slices at once, are what NumPy's own functions give."""
+
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -5,6 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cluster_analysis.numeric.sorting import (
+    distinct,
+    first_positions,
+    ranges,
+    searchsorted_within,
+    stable_order,
+)
 from cluster_analysis.numeric.stats import (
     leave_one_out,
     median,
@@ -13,6 +24,7 @@ from cluster_analysis.numeric.stats import (
     sigma,
     theil_sen,
 )
+from cluster_analysis.numeric.tails import binomial_tail, student_tail
 
 numbers = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40)
 
@@ -84,3 +96,75 @@ def test_one_large_group_among_many_small_ones_needs_no_padding() -> None:
     codes = np.r_[np.zeros(500, int), np.arange(1, 300)]
     values = np.arange(len(codes), dtype=float)
     assert medians_by(values, codes).tolist() == [249.5, *range(500, 799)]
+
+
+@pytest.mark.parametrize(
+    ("t", "df", "tail"),
+    [(2.015048, 5, 0.05), (3.36493, 5, 0.01), (2.763769, 10, 0.01), (0.0, 7, 0.5), (math.nan, 5, 1.0)],
+)
+def test_student_tails_are_those_of_the_tables(t: float, df: int, tail: float) -> None:
+    assert float(student_tail(np.array([t]), df)[0]) == pytest.approx(tail, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("events", "trials", "rate", "tail"),
+    [
+        (2, 4, 0.5, 11 / 16),
+        (0, 4, 0.5, 1.0),
+        (5, 4, 0.5, 0.0),
+        (4, 4, 1.5, 1.0),
+        (1, 100, 1e-12, 1e-10),
+        (2500, 5000, 0.5, 0.505642),
+        (1030, 1030, 0.9, 0.9**1030),
+    ],
+)
+def test_binomial_tails_are_exact_for_thousands_of_trials_too(
+    events: int, trials: int, rate: float, tail: float
+) -> None:
+    assert binomial_tail(events, trials, rate) == pytest.approx(tail, rel=1e-5)
+
+
+def test_small_integers_are_ordered_as_a_stable_sort_orders_them() -> None:
+    rng = np.random.default_rng(1)
+    for largest in (3, 70_000, 2**33, 2**60):
+        codes = rng.integers(0, largest, 2000)
+        assert np.array_equal(stable_order(codes), np.argsort(codes, kind="stable"))
+
+
+def test_distinct_values_are_found_whether_they_lie_close_together_or_far_apart_or_in_order() -> None:
+    rng = np.random.default_rng(3)
+    for values in (
+        rng.integers(-5, 60, 40),
+        rng.integers(-(2**40), 2**40, 40),
+        np.arange(9) // 2,
+        np.empty(0, int),
+    ):
+        found, inverse = distinct(values)
+        expected, positions = np.unique(values, return_inverse=True)
+        assert found.tolist() == expected.tolist()
+        assert inverse.tolist() == positions.tolist()
+
+
+def test_the_first_place_of_each_code_is_found() -> None:
+    assert first_positions(np.array([1, 0, 1, 2, 0])).tolist() == [1, 0, 3]
+
+
+def test_ranges_are_laid_one_after_the_other() -> None:
+    assert ranges(np.array([5, 1, 9]), np.array([2, 0, 3])).tolist() == [5, 6, 9, 10, 11]
+    assert ranges(np.empty(0, int), np.empty(0, int)).tolist() == []
+
+
+def test_values_are_found_in_slices_as_in_arrays_of_their_own() -> None:
+    rng = np.random.default_rng(2)
+    lengths = np.array([0, 1, 7, 64, 0, 3])
+    bounds = np.r_[0, np.cumsum(lengths)]
+    values = np.concatenate([np.sort(rng.integers(0, 9, one)).astype(float) for one in lengths])
+    own = rng.integers(0, len(lengths), 500)
+    wanted = rng.integers(-1, 10, 500).astype(float)
+    for side in ("left", "right"):
+        found = searchsorted_within(values, bounds[own], bounds[own + 1], wanted, side=side)  # type: ignore[arg-type]
+        alone = [
+            bounds[one] + np.searchsorted(values[bounds[one] : bounds[one + 1]], value, side=side)  # type: ignore[arg-type]
+            for one, value in zip(own, wanted, strict=True)
+        ]
+        assert found.tolist() == alone

@@ -11,7 +11,7 @@ from cluster_analysis.outputs import everything
 from cluster_analysis.outputs.registry import FILES, TEXTS, FileReport, text_reporter
 from cluster_analysis.result import Reported, Shown
 from tests.analysis.reports import builder
-from tests.analysis.reports.test_clocks import collectives
+from tests.analysis.reports.test_perfetto import collectives
 from tests.analysis.runs import write_small_run
 from tests.layers import modules
 

@@ -7,10 +7,17 @@ import pytest
 
 from cluster_analysis.judge.measures.rhythm import rhythm_of
 from cluster_analysis.judge.view import build_view
+from cluster_analysis.replay.graph import build_graph
+from cluster_analysis.replay.lanes import WAIT, lanes_of, span_of
+from cluster_analysis.replay.message_times import Messages, message_times
+from cluster_analysis.replay.replay import Repair
 from cluster_analysis.replay.role_gaps import RoleGaps
+from cluster_analysis.replay.voted import with_voted_messages
+from cluster_analysis.replay.waits import waits_of, waits_table
+from cluster_analysis.trace.evidence import StepOperators
 from cluster_simulate.api import Healthy, JobSpec, truth
 from tests.analysis.copies import replace
-from tests.analysis.jobs import SMALL, judged
+from tests.analysis.jobs import SMALL, Judged, judged
 
 
 @pytest.mark.parametrize("seed", [4, 5])
@@ -110,3 +117,172 @@ def test_message_sent_again_is_found_and_dear_though_sends_wait_for_their_receiv
     assert finding.kind == "retransmission"
     assert {finding.links[0].src, finding.links[0].dst} == set(truth(case.job).faults[0].links[0])
     assert finding.cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.05)
+
+
+# Who waits for whom in a step of the replay.
+@pytest.fixture(scope="module")
+def slow() -> Judged:
+    return judged(SMALL, "slow_rank:1.4@5")
+
+
+def found(job: Judged, step: int = 1):
+    graph = build_view(job.evidence, job.topology).graph
+    assert graph is not None
+    span = span_of(graph, step)
+    return lanes_of(span, step), span
+
+
+def test_each_moment_of_waiting_is_for_one_rank_or_the_network(slow: Judged) -> None:
+    lanes, span = found(slow)
+    waiting, whom, wait_us = waits_of(lanes, span)
+    by_rank = np.bincount(waiting, wait_us, len(lanes.ranks))
+    np.testing.assert_allclose(by_rank, (lanes.cells == WAIT).sum(axis=1) * lanes.cell_us)
+    assert not (waiting == whom).any()
+
+
+def test_most_waiting_is_for_the_slow_rank_whoever_stands_between(slow: Judged) -> None:
+    lanes, span = found(slow)
+    _, whom, wait_us = waits_of(lanes, span)
+    by_cause = np.bincount(whom + 1, wait_us, len(lanes.ranks) + 1)
+    assert int(np.argmax(by_cause)) == list(lanes.ranks).index(5) + 1
+    assert (
+        by_cause.max() > 3 * np.sort(by_cause[1:])[-2]
+    )  # the network is first, and pipelines wait by design
+
+
+def test_the_slow_rank_is_waited_for_longer_than_it_waits(slow: Judged) -> None:
+    table = waits_table(*found(slow)).to_pandas()
+    waits_us = table[table["rank"] == 5]["wait_us"].sum()
+    assert table[table["for_rank"] == 5]["wait_us"].sum() > 3 * waits_us
+
+
+# Who sent what is voted over steps: all of them run one program.
+_RIGHT = (0, 1)
+_CROSSED = (1, 0)
+_NONE = (-1, -1)
+
+
+def _step(received: tuple[int, int]) -> StepOperators:
+    """Rank 0 sends twice (instances 0, 1), rank 1 receives twice (2, 3): which sends, -1 for unknown."""
+    sender, receiver = np.full(4, -1), np.full(4, -1)
+    for number, source in enumerate(received):
+        if source >= 0:
+            sender[2 + number], receiver[source] = source, 2 + number
+    is_send = np.array([True, True, False, False])
+    none, nothing = np.full(4, -1), np.zeros(4)
+    elapse = np.array([5.0, 6.0, 50.0, 60.0])
+    all_of_them, none_of_them, zeros = np.ones(4, bool), np.zeros(4, bool), np.zeros(4, int)
+    return StepOperators(
+        ranks=np.array([0, 1]), step_us=np.full(2, 100.0), instance_rank=np.array([0, 0, 1, 1]),
+        instance_operator=np.arange(4), instance_by_operator=np.arange(4), instance_after=none,
+        instance_join=none, instance_gap_us=nothing, instance_elapse_us=elapse, instance_sender=sender,
+        instance_receiver=receiver, instance_is_send=is_send, instance_is_receive=~is_send,
+        instance_is_p2p=all_of_them, instance_is_side=none_of_them, instance_waits_last=none_of_them,
+        operator_group=zeros, operator_type=zeros, operator_place=np.arange(4), operator_bytes=nothing,
+        operator_transfer_us=elapse, groups=("pp",), types=("send",),
+    )  # fmt: skip
+
+
+def test_a_step_that_could_not_pair_its_messages_takes_what_the_others_say() -> None:
+    *_, last = with_voted_messages([_step(_RIGHT), _step(_RIGHT), _step(_NONE)])
+    assert last.instance_sender[2:].tolist() == list(_RIGHT)
+    assert last.operator_transfer_us.tolist() == [5.0, 6.0, 5.0, 6.0]
+
+
+def test_one_step_that_pairs_otherwise_is_outvoted() -> None:
+    for step in with_voted_messages([_step(_RIGHT), _step(_CROSSED), _step(_RIGHT)]):
+        assert step.instance_sender[2:].tolist() == list(_RIGHT)
+        assert step.instance_receiver[:2].tolist() == [2, 3]
+
+
+def test_steps_that_do_not_agree_keep_what_they_have() -> None:
+    given = [_step(_RIGHT), _step(_CROSSED), _step(_NONE)]
+    for before, after in zip(given, with_voted_messages(given), strict=True):
+        assert after.instance_sender.tolist() == before.instance_sender.tolist()
+
+
+def test_a_step_with_other_calls_keeps_its_own_messages() -> None:
+    odd = replace(_step(_CROSSED), instance_is_p2p=np.array([True, True, False, True]))
+    *_, after = with_voted_messages([_step(_RIGHT), _step(_RIGHT), odd])
+    assert after.instance_sender.tolist() == odd.instance_sender.tolist()
+
+
+# Which sends wait for their receivers: what their times say, and what cannot have been.
+NONE = -1
+
+
+def crossing(first_sends_us: tuple[float, float]) -> StepOperators:
+    """Two ranks that each send to the other's second call: for ever, if sends wait for their receivers."""
+    rank = np.array([0, 0, 1, 1])
+    number = np.arange(4)
+    is_send = np.array([True, False, True, False])
+    elapse = np.array([first_sends_us[0], 100.0, first_sends_us[1], 100.0])
+    return StepOperators(
+        ranks=np.array([0, 1]),
+        step_us=np.array([1000.0, 1000.0]),
+        instance_rank=rank,
+        instance_operator=number,
+        instance_by_operator=number,
+        instance_after=np.array([NONE, 0, NONE, 2]),
+        instance_join=np.full(4, NONE),
+        instance_sender=np.array([NONE, 2, NONE, 0]),
+        instance_receiver=np.array([3, NONE, 1, NONE]),
+        instance_gap_us=np.full(4, 400.0),
+        instance_elapse_us=elapse,
+        instance_is_send=is_send,
+        instance_is_receive=~is_send,
+        instance_is_p2p=np.ones(4, bool),
+        instance_is_side=np.zeros(4, bool),
+        instance_waits_last=np.zeros(4, bool),
+        operator_group=np.zeros(4, np.int64),
+        operator_type=np.zeros(4, np.int64),
+        operator_place=number,
+        operator_bytes=np.full(4, 1e6),
+        operator_transfer_us=elapse,
+        groups=("pp",),
+        types=("send",),
+    )
+
+
+def test_sends_that_would_wait_for_each_other_did_not_wait() -> None:
+    # A long send whose receiver takes as long as others looks as if it waited.
+    graph = build_graph([crossing((100.0, 200.0))])
+    assert graph is not None
+    assert not graph.order.has_circle
+    assert not graph.waits_for_receiver.any()
+    assert graph.replay([Repair()])[0] >= 900.0
+
+
+@pytest.mark.parametrize(("sends_us", "they_wait"), [((100.0, 100.0), False), ((100.0, 200.0), True)])
+def test_exchanges_wait_as_the_single_sends_beside_them_do(
+    sends_us: tuple[float, float], they_wait: bool
+) -> None:
+    # Calls 0 and 1 are sent to 2 and 3; 4 and 5 exchange with each other.
+    none = 6
+    is_send = np.array([True, True, False, False, False, False])
+    messages = Messages(
+        np.arange(6), none, np.arange(6), np.array([0, 0, 1, 1, 0, 1]),
+        np.array([none, none, 0, 1, 5, 4]), np.array([2, 3, none, none, 5, 4]),
+        is_send, np.array([False, False, True, True, False, False]),
+    )  # fmt: skip
+    elapse = np.array([*sends_us, 100.0, 100.0, 100.0, 100.0])
+    _, _, waits = message_times(messages, messages.rank, elapse, elapse.copy())
+    assert waits[[4, 5]].all() == waits[[4, 5]].any() == they_wait
+
+
+@pytest.mark.parametrize("as_batches", [False, True], ids=["single", "in batches"])
+def test_a_message_of_a_slow_card_takes_as_long_as_its_send_where_the_receiver_comes_late(
+    as_batches: bool,
+) -> None:
+    none = 4
+    is_send = np.array([True, True, False, False]) & (not as_batches)
+    is_receive = np.array([False, False, True, True]) & (not as_batches)
+    messages = Messages(
+        np.arange(4), none, np.arange(4), np.array([0, 1, 2, 3]),
+        np.array([none, none, 0, 1]), np.array([2, 3, none, none]), is_send, is_receive,
+    )  # fmt: skip
+    elapse = np.array([100.0, 8000.0, 100.0, 2.0])
+    shorter = np.array([100.0, 2.0, 100.0, 2.0])
+    transfer, own, _ = message_times(messages, messages.rank, elapse, shorter)
+    assert transfer.tolist() == [100.0, 8000.0, 100.0, 8000.0]
+    assert own[3] <= 100.0

@@ -13,6 +13,7 @@ from cluster_analysis.reports.unevenness import price_of_unevenness
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.results import words
 from cluster_analysis.sentences.results.costs import Cost, cost_of
+from cluster_run.findings import LostPart
 from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 from tests.analysis.reports.pages import Elements
@@ -48,7 +49,6 @@ def test_page_console_and_ticket_write_each_cost_alike(costs, language):
     page = Elements(html.render(result).decode(), language).text
     console = terminal.render(result, 200, False, language=language)
     ticket = markdown.render(result, language=language).replace("\\", "")
-
     for finding in result.document.findings:
         written = cost_of(finding).phrase(step_ms).of(language)
         for text in (page, console, ticket):
@@ -62,7 +62,6 @@ def test_headline_and_split_tell_the_cost_that_the_list_tells(costs):
     written = cost_of(first).phrase(document.run.step_ms)
     headline = words.verdict_sentence(document, DICTIONARY)
     split = price_of_unevenness(document, DICTIONARY).sentence()
-
     assert (written.en in headline.en, written.zh in headline.zh) == (True, True)
     assert (written.en in split.en, written.zh in split.zh) == (True, True)
 
@@ -78,7 +77,6 @@ def test_the_cost_that_is_written_is_that_of_findings_json(costs):
 
 def test_a_bound_stands_in_the_place_of_a_cost_that_is_not_known():
     console = terminal.render(with_costs(*CASES["bound"]), 200, False)
-
     assert "up to 55.3 ms" in console
     assert "unknown  " not in console
     assert "  ?  " not in console
@@ -94,14 +92,12 @@ def test_two_ends_that_are_written_alike_are_one_number():
 
 def test_nothing_is_painted_on_a_healthy_page():
     page = html.render(builder.healthy()).decode()
-
     assert "beside is-far" not in page
     assert "beside is-far" in html.render(builder.degraded()).decode()
 
 
 def test_the_headline_says_why_nothing_could_be_told():
     result = builder.unknown()
-
     assert "only 2 of 32 ranks could be read" in Elements(html.render(result).decode()).text
 
 
@@ -109,8 +105,77 @@ def test_the_command_that_names_a_host_is_told_where_a_file_knows_it():
     result = builder.degraded()
     run = replace(result.document.run, mapping="run1/host_ips_mapping.txt")
     known = replace(result, document=replace(result.document, run=run))
-
     command = "grep ' 1$' run1/host_ips_mapping.txt"
     assert command in terminal.render(known, 100, False)
     assert command in Elements(html.render(known).decode()).text
     assert "grep" not in terminal.render(builder.with_addresses(known, {"1": "node-1"}), 100, False)
+
+
+# What unevenness costs, as terminal, ticket and page tell it.
+
+
+def with_run(result, **values):
+    run = replace(result.document.run, **values)
+    return replace(result, document=replace(result.document, run=run))
+
+
+def told(result):
+    """Everything that a reader can see of it, in both languages."""
+    return "\n".join(
+        [
+            html.render(result).decode(),
+            *(markdown.render(result, language=one) for one in ("en", "zh")),
+            *(terminal.render(result, 200, False, language=one) for one in ("en", "zh")),
+        ]
+    )
+
+
+def test_price_names_the_one_finding_that_a_part_is_about():
+    price = price_of_unevenness(builder.degraded().document, DICTIONARY)
+    assert price.sentence().en == (
+        "283 ms a step, 266 ms if all ranks were alike: 12.3 ms of the difference is slow rank 5, "
+        "4.1 ms the slow link 2 ↔ 10, 300 µs variation without a single cause."
+    )
+    assert price.sentence().zh == (
+        "每步 283 ms，若各卡一致则为 266 ms：差值中 12.3 ms 来自慢卡 5，4.1 ms 来自慢链路 2 ↔ 10，"
+        "300 µs 来自无单一原因的波动。"
+    )
+
+
+def test_parts_of_several_findings_are_named_by_kind():
+    result = builder.with_findings(builder.degraded(), 2)
+    price = price_of_unevenness(result.document, DICTIONARY)
+    assert price.lost[0].name == words.Phrase("slow ranks and hosts", "慢卡与慢节点")
+
+
+def test_terminal_ticket_and_page_tell_the_same_price():
+    price = price_of_unevenness(builder.degraded().document, DICTIONARY)
+    for language in ("en", "zh"):
+        sentence = price.sentence().of(language)
+        assert sentence in terminal.render(builder.degraded(), 200, False, language=language)
+        assert sentence in markdown.render(builder.degraded(), language=language)
+        assert sentence in html.render(builder.degraded()).decode().replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_a_healthy_job_blames_nobody_for_the_difference():
+    price = price_of_unevenness(builder.healthy().document, DICTIONARY)
+    assert price.lost == ()
+    assert price.sentence().en == "268 ms a step, 266 ms if all ranks were alike."
+    assert "if all ranks were alike" not in terminal.render(builder.healthy(), 200, False)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        with_run(builder.degraded(), ideal_step_ms=None, slowdown=None, lost=()),
+        with_run(builder.degraded(), slowdown=1.001, lost=(LostPart("other", 0.3, 1.0),)),
+        with_run(builder.degraded(), step_ms=None),
+        builder.unknown(),
+    ],
+    ids=["not-known", "nothing", "no-step", "could-not-tell"],
+)
+def test_no_price_is_told_where_it_is_not_known_or_nothing(result):
+    text = told(result)
+    assert "if all ranks were alike" not in text
+    assert "各卡一致" not in text.partition('id="payload"')[0]
+    assert 'class="price"' not in text

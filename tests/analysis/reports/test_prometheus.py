@@ -39,7 +39,6 @@ def test_exactly_one_verdict_holds():
 def test_values_are_those_of_the_findings_in_seconds():
     result = builder.degraded()
     found = samples(prometheus.render(result, FINISHED_AT_S))
-
     assert found["cluster_analysis_step_seconds"] == result.document.run.step_ms / 1000
     costs = [value for key, value in found.items() if key.startswith("cluster_analysis_finding_cost_seconds")]
     assert costs == pytest.approx([one.cost_ms_per_step / 1000 for one in result.document.findings])
@@ -49,7 +48,6 @@ def test_a_quote_in_a_label_is_escaped():
     result = builder.degraded()
     named = replace(result.document.findings[0], hosts=('a"b\\c' + "\n" + "d",))
     changed = replace(result, document=replace(result.document, findings=(named,)))
-
     assert r'hosts="a\"b\\c\nd"' in prometheus.render(changed, FINISHED_AT_S)
 
 
@@ -57,11 +55,9 @@ def test_a_quote_in_a_label_is_escaped():
 @pytest.mark.parametrize("name", list(RESULTS))
 def test_promtool_finds_nothing_to_complain_about(name):
     text = prometheus.render(RESULTS[name](), FINISHED_AT_S)
-
     done = subprocess.run(  # noqa: PLW1510
         ["promtool", "check", "metrics"], input=text, text=True, capture_output=True, timeout=30
     )
-
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

@@ -1,11 +1,25 @@
+"""Terminal and ticket - as agreed, in both languages; problems and places are told once and alike."""
+
+from __future__ import annotations
+
+import gzip
+import json
 import re
 
 import pytest
 
+from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.judge.baseline import Comparison
-from cluster_analysis.reports import html, terminal
-from cluster_analysis.result import Reported, Shown
+from cluster_analysis.reports import commands, html, markdown, terminal
+from cluster_analysis.reports.locator import locator
+from cluster_analysis.reports.timeline import perfetto
+from cluster_analysis.result import AnalysisResult, Reported, Shown
+from cluster_analysis.sentences.results.words import load_dictionary
+from cluster_hook.telling.verdict import read_verdict
 from cluster_run.facts import fact
+from cluster_run.findings import Place
+from cluster_run.ids import HostId, Rank
+from cluster_run.problem import Problem
 from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 from tests.analysis.reports.gold import assert_gold
@@ -27,7 +41,6 @@ def test_text_is_as_agreed_at_each_width(name, width):
 @pytest.mark.parametrize("name", list(RESULTS))
 def test_chinese_text_is_as_agreed(name):
     text = terminal.render(RESULTS[name](), 80, colour=False, language="zh")
-
     assert_gold(f"terminal-{name}-80-zh.txt", text)
 
 
@@ -35,13 +48,11 @@ def test_chinese_text_is_as_agreed(name):
 @pytest.mark.parametrize("name", list(RESULTS))
 def test_no_line_is_wider_than_the_terminal(name, width):
     text = terminal.render(RESULTS[name](), width, colour=False)
-
     assert max(map(len, text.splitlines())) <= width
 
 
 def test_colours_only_where_asked_for():
     result = builder.degraded()
-
     assert "\x1b[" in terminal.render(result, 80, colour=True)
     assert "\x1b[" not in terminal.render(result, 80, colour=False)
 
@@ -49,23 +60,19 @@ def test_colours_only_where_asked_for():
 def test_colours_change_no_word():
     result = builder.unknown()
     coloured = terminal.render(result, 80, colour=True)
-
     bare = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", coloured).splitlines()]
     assert bare == terminal.render(result, 80, colour=False).splitlines()
 
 
 def test_healthy_degraded_and_unknown_start_with_signs_of_their_own():
     signs = [terminal.render(RESULTS[name](), 80, False)[0] for name in ("healthy", "degraded", "unknown")]
-
     assert signs == ["✓", "▲", "?"]
 
 
 def test_a_name_cannot_move_the_cursor():
     result = builder.with_hostile_names(builder.degraded())
     result.addresses["1"] = "node\x1b[2J\r\u202efnord"
-
     text = terminal.render(result, 200, colour=False)
-
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert "fnord" in text
@@ -85,9 +92,7 @@ def test_a_baseline_that_changed_nothing_says_so():
 
 def test_many_findings_stay_within_a_screen():
     result = builder.with_findings(builder.degraded(), 40)
-
     text = terminal.render(result, 100, colour=False)
-
     assert "35 more in findings.json and report.html" in text
     assert len(text.splitlines()) <= 24
 
@@ -96,7 +101,6 @@ def test_with_addresses_the_hosts_of_the_findings_are_named():
     result = builder.degraded()
     host = result.document.findings[0].hosts[0]
     named = replace(result, addresses={host: "node-17.cluster"})
-
     assert f"host {host} is node-17.cluster" in terminal.render(named, 100, colour=False)
     assert "--show-addresses names the hosts" in terminal.render(result, 100, colour=False)
 
@@ -107,7 +111,155 @@ def test_with_addresses_the_hosts_of_the_findings_are_named():
 def test_verbose_says_how_well_the_replay_fits(language, said):
     document = replace(builder.degraded().document, replay={"copied_waiting_share": 0.25})
     given = Reported(replace(builder.degraded(), document=document))
-
     assert f"25.0 % {said}" in terminal.text(given, Shown(language, 100, is_verbose=True))
     assert said not in terminal.text(given, Shown(language, 100))
     assert said in html.render(given.result).decode()
+
+
+@pytest.mark.parametrize("name", list(RESULTS))
+def test_ticket_is_as_agreed_in_both_languages(name):
+    assert_gold(f"ticket-{name}.md", markdown.render(RESULTS[name]()))
+    assert_gold(f"ticket-{name}-zh.md", markdown.render(RESULTS[name](), language="zh"))
+
+
+def test_a_cost_that_is_not_known_is_told_in_the_readers_language():
+    result = builder.degraded()
+    first = replace(result.document.findings[0], cost_ms_per_step=None, cumulative_saving_ms=None)
+    document = replace(result.document, findings=(first, *result.document.findings[1:]))
+    uncosted = replace(result, document=document)
+    for render in (
+        lambda language: markdown.render(uncosted, language=language),
+        lambda language: terminal.render(uncosted, 100, False, language=language),
+    ):
+        assert "unknown" in render("en")
+        assert "未知" in render("zh")
+        assert "unknown" not in render("zh")
+
+
+def test_a_ticket_with_a_baseline_is_as_agreed():
+    assert_gold("ticket-baseline.md", markdown.render(builder.degraded(), builder.comparison()))
+
+
+def test_names_cannot_be_markup():
+    text = markdown.render(builder.with_hostile_names(builder.degraded()))
+    assert "<script" not in text
+    assert "<img" not in text
+    assert "<i>" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_a_pipe_in_a_name_does_not_split_a_cell():
+    result = builder.with_findings(builder.degraded(), 1)
+    result.addresses["1"] = "a|b"
+    rows = [line for line in markdown.render(result).splitlines() if line.startswith("| 1 |")]
+    assert len(rows) == 1
+    assert rows[0].replace("\\|", "").count("|") == 8
+
+
+# What many ranks lack alike is told once; findings.json keeps a row for each of them.
+MATRIX = "communication_matrix.json"
+
+
+def lacking(ranks: range) -> AnalysisResult:
+    """A healthy job of 32 ranks on four hosts; some of them have no matrix, and rank 7 lost its operators."""
+    result = builder.healthy()
+    rows = [
+        Problem(fact("matrix_not_there"), MATRIX, Rank(rank), HostId(str(rank // 8 + 1))) for rank in ranks
+    ]
+    lost = Problem(fact("truncated", byte=9), "communication.json", Rank(7), HostId("1"))
+    document = replace(result.document, problems=(*rows, lost))
+    return replace(result, document=document)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "english", "chinese"),
+    [
+        (range(32), f"all 32 ranks, {MATRIX}: it is", f"全部 32 张卡，{MATRIX}：文件"),
+        (range(4, 12), f"ranks 4-11, {MATRIX}: it is", f"卡 4-11，{MATRIX}：文件"),
+        (range(8, 16), f"host 2, ranks 8-15, {MATRIX}: it is", f"主机 2，卡 8-15，{MATRIX}：文件"),
+        (range(8, 9), f"host 2, rank 8, {MATRIX}: it is", f"主机 2，卡 8，{MATRIX}：文件"),
+    ],
+)
+def test_what_many_ranks_lack_is_told_once(ranks: range, english: str, chinese: str) -> None:
+    result = lacking(ranks)
+    said, in_chinese = terminal.render(result, 300, False), terminal.render(result, 300, False, language="zh")
+    assert "2 problems: some data is missing" in said
+    assert english in said
+    assert chinese in in_chinese
+    assert "host 1, rank 7, communication.json: truncated at byte 9" in said
+    assert said.count(MATRIX) == 1
+    ticket = markdown.render(result).replace("\\", "")
+    assert english in ticket
+    assert ticket.count(MATRIX) == 1
+    page = html.render(result).decode()
+    assert "2 problems: some data is missing" in page
+    assert english.split(", " + MATRIX, maxsplit=1)[0].rsplit(", ", maxsplit=1)[-1] in page
+    assert page.count(f"<code>{MATRIX}</code>") == 1
+
+
+def test_findings_json_has_a_row_for_each_rank() -> None:
+    rows = json.loads(document_to_json(lacking(range(32)).document))["problems"]
+    assert [row["rank"] for row in rows] == [*range(32), 7]
+
+
+# Where a rank is, is said in one way everywhere; commands name its device.
+WHERE = f"rank {builder.SLOW_RANK} = host 1 / device {builder.SLOW_RANK}"
+
+
+def test_every_report_tells_a_place_in_the_same_words(tmp_path):
+    result = builder.degraded()
+    (tmp_path / "findings.json").write_text(document_to_json(result.document))
+    trace = json.loads(gzip.decompress(perfetto.render(result, [])))
+    finding = next(event for event in trace["traceEvents"] if event["args"].get("name") == "slow_rank-5")
+    assert finding
+    assert f"Where: {WHERE}" in terminal.render(result, 100, colour=False)
+    assert WHERE in markdown.render(result)
+    assert WHERE in html.render(result).decode()
+    assert WHERE in read_verdict(tmp_path / "findings.json").headline()
+
+
+def test_with_addresses_the_place_is_a_name_on_a_door():
+    named = builder.with_addresses(builder.degraded(), {"1": "node001"})
+    assert f"rank {builder.SLOW_RANK} = node001 / device 5" in terminal.render(named, 100, colour=False)
+
+
+def test_both_ends_of_a_link_have_a_place():
+    link = builder.degraded().document.findings[1]
+    assert [place.rank for place in link.places] == list(builder.SLOW_LINK)
+    assert [place.host for place in link.places] == ["1", "2"]
+
+
+def test_a_place_that_is_not_known_is_not_made_up():
+    assert Place(3, None, None).text() == "rank 3"
+    assert Place(3, None, 2).text() == "rank 3 = device 2"
+    assert Place(3, "7", None).text() == "rank 3 = host 7"
+
+
+def test_english_of_the_page_is_that_of_the_other_reports():
+    result = builder.degraded()
+    locate = locator(result, load_dictionary())
+    for finding in result.document.findings:
+        for place in finding.places:
+            assert locate(place).en == place.text()
+            assert locate(place).zh != place.text()
+
+
+def test_commands_of_a_slow_device_name_it_and_one_without_a_device_gets_none():
+    result = builder.degraded()
+    finding = result.document.findings[0]
+    texts = [one.text for one in commands.commands(finding, result)]
+    unknown = replace(finding, places=(Place(builder.SLOW_RANK, None, None),))
+    assert texts == ["npu-smi info -t common -i 5", "npu-smi info -t health -i 5"]
+    assert commands.commands(unknown, result) == ()
+
+
+def test_commands_of_a_link_ask_both_ends_and_test_between_them():
+    result = builder.degraded()
+    texts = [one.text for one in commands.commands(result.document.findings[1], result)]
+    assert "hccn_tool -i 2 -link -g" in texts
+    assert "all_reduce_test" in texts[-1]
+
+
+def test_a_workload_finding_has_no_commands():
+    result = builder.degraded()
+    assert commands.commands(replace(result.document.findings[0], kind="data_imbalance"), result) == ()

@@ -82,7 +82,6 @@ def test_every_key_that_the_page_uses_is_in_the_dictionary():
         key for pair in re.findall(r'section\("\w+", "([a-z.]+)", "([a-z.]*)"\)', text) for key in pair if key
     }
     used |= set(re.findall(r'\("[a-z]+", "([a-z]+\.[a-z]+)"\)', text))
-
     assert len(used) > 60
     assert used - set(DICTIONARY.entries) - set(HEADINGS) == set()
 
@@ -90,7 +89,6 @@ def test_every_key_that_the_page_uses_is_in_the_dictionary():
 def test_every_key_of_the_dictionary_is_used():
     text = sources()
     unused = [key for key in DICTIONARY.entries if f'"{key}"' not in text and not key.startswith(PREFIXES)]
-
     assert unused == []
 
 
@@ -101,7 +99,6 @@ def test_every_value_of_a_finding_has_words(prefix, value):
 
 def test_every_figure_about_the_replay_has_words_and_there_are_no_others():
     figures = judged().detection.replay
-
     assert figures
     assert {f"replay.{name}" for name in figures} == {
         one for one in DICTIONARY.entries if one.startswith("replay.")
@@ -153,7 +150,6 @@ def test_a_healthy_job_that_could_save_time_says_so():
     result = builder.healthy()
     own = replace(builder.degraded().document.findings[0], kind="host_bound", severity="info")
     document = replace(result.document, findings=(own,))
-
     assert "the job itself could save 12.3 ms" in wording.verdict_sentence(document)
     assert "the job itself could save 12.3 ms of it" in words.headline(document, DICTIONARY).en
     assert "could save" not in wording.verdict_sentence(result.document)
@@ -178,7 +174,6 @@ def test_what_a_rank_may_cost_is_not_what_the_job_itself_could_save(
         cumulative_saving_ms=cost_ms,
     )
     document = replace(builder.healthy().document, findings=(rank,))
-
     assert wording.verdict_sentence(document).endswith(english)
     assert words.verdict_sentence(document, DICTIONARY).zh.endswith(chinese)
     assert words.headline(document, DICTIONARY).en.endswith(english.removeprefix("a step takes "))
@@ -198,7 +193,6 @@ def test_the_work_saves_what_it_adds_to_what_a_rank_or_a_host_may_cost() -> None
         cumulative_saving_ms=47.0,
     )
     document = replace(builder.healthy().document, findings=(rank, work, host))
-
     said = "; the job itself could save 5.0 ms of it; rank 9 may cost 34.0 ms of it, others less: see below."
     assert wording.verdict_sentence(document).endswith(said)
     assert words.headline(document, DICTIONARY).en.endswith(said)
@@ -212,7 +206,6 @@ def test_where_the_replay_shows_no_cost_of_a_slow_rank_the_headline_says_what_it
         result.document.findings[0], cost_ms_per_step=0.0, cumulative_saving_ms=0.0, cost_high_ms=20.0
     )
     document = replace(result.document, findings=(hidden,))
-
     assert "up to 20.0 ms (up to 7.1 %) of it is lost" in wording.verdict_sentence(document)
     assert "up to 20.0 ms (up to 7.1 %) of it is lost" in words.headline(document, DICTIONARY).en
     assert "to 20.0 ms" not in wording.verdict_sentence(result.document)
@@ -220,7 +213,6 @@ def test_where_the_replay_shows_no_cost_of_a_slow_rank_the_headline_says_what_it
 
 def test_one_rank_of_one_step_is_singular():
     result = builder.healthy(builder.Job(tp=1, dp=1, pp=1, n_steps=1))
-
     assert wording.run_line(result.document).startswith("1 rank · 1 host · 1 step (10)")
     assert [phrase.en for phrase in words.run_phrases(result.document, DICTIONARY)][:3] == [
         "1 rank",
@@ -264,7 +256,6 @@ def test_what_is_slow_inside_a_host_is_a_port_and_no_network_card(
 def test_the_headline_of_an_open_question_is_the_question_and_not_that_there_is_too_little(note, why):
     result = builder.healthy()
     document = replace(result.document, verdict="unknown", notes=(fact("no_operators"), note))
-
     assert wording.verdict_sentence(document).startswith(why)
     assert words.verdict_sentence(document, DICTIONARY).zh.startswith("无法判断：")
 

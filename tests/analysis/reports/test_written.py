@@ -1,14 +1,27 @@
 """How the page is written: numbers stay with their units, and Chinese is that of the trade."""
 
+from __future__ import annotations
+
 import re
+import sys
+from importlib.resources import files
+from pathlib import Path
+from types import SimpleNamespace
 from typing import get_args
 
+import jinja2
 import pytest
 
-from cluster_analysis.reports import html
+from cluster_analysis.reports import html, prometheus
+from cluster_analysis.reports.page import cube, traffic
+from cluster_analysis.reports.templates import KeptTemplates, compile_all
+from cluster_analysis.reports.timeline import perfetto
+from cluster_analysis.sentences.checks import BASE_VARIABLE, page_of
 from cluster_analysis.sentences.notes import BOUNDS, TO_MEND, TOLD, reasons
 from cluster_analysis.sentences.results.words import load_dictionary
+from cluster_hook.telling.metrics import labelled
 from cluster_run.facts import NoteFact, fact
+from cluster_run.kinds import FaultKind, WorkloadKind
 from tests.analysis.reports import builder
 from tests.analysis.reports.pages import Elements
 
@@ -23,7 +36,6 @@ def page(request) -> str:
 
 def test_no_line_ends_between_a_number_and_its_unit(page):
     said = re.findall(r'data-(?:en|zh)="([^"]*)"', page)
-
     assert any("\N{NO-BREAK SPACE}ms" in one for one in said)
     assert [one for one in said if re.search(r"\d (?:ms|s|µs|%|GB/s)(?![A-Za-z])|\d [张台步个]", one)] == []
 
@@ -34,7 +46,6 @@ def test_a_command_that_is_copied_keeps_its_plain_blanks(page):
 
 def test_chinese_brackets_are_as_wide_as_its_letters(page):
     said = [one for one in re.findall(r'data-zh="([^"]*)"', page) if _NARROW.search(one)]
-
     assert said == []
     assert [zh for _, zh in load_dictionary().entries.values() if _NARROW.search(zh)] == []
 
@@ -55,7 +66,6 @@ def test_words_of_the_trade_are_used(key, word):
 
 def test_what_can_be_put_right_stands_apart_from_what_cannot():
     notes = [fact("few_steps", n_steps=2), fact("unpaired_messages"), fact("no_operators")]
-
     several, alone = reasons(notes, 8), reasons(notes, 1)
     assert [one.kind for one in several.to_mend] == ["few_steps", "no_operators"]
     assert [one.kind for one in several.bounds] == ["unpaired_messages"]
@@ -68,5 +78,95 @@ def test_each_kind_of_note_has_one_class_by_what_can_be_done_about_it():
 
 def test_the_headline_of_one_rank_says_that_nothing_stands_beside_it():
     result = builder.unknown_of(builder.healthy(builder.Job(1, 1, 1, 5)))
-
     assert "one rank, and no other to compare it with" in Elements(html.render(result).decode()).text
+
+
+# Each finding names the page of the documents that says what it means.
+ROOT = Path(__file__).parents[3]
+KINDS = (*get_args(FaultKind), *get_args(WorkloadKind))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_a_site_it_is_a_heading_of_a_file_of_the_repository(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(BASE_VARIABLE, raising=False)
+    page = page_of(SimpleNamespace(kind=kind))  # type: ignore[arg-type]
+    for place in (page.en, page.zh):
+        path, _, anchor = place.partition("#")
+        assert re.search(f"^## {anchor}$", (ROOT / path).read_text("utf-8"), re.MULTILINE)
+
+
+def test_with_a_site_it_is_its_address_and_the_site_takes_the_same_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(BASE_VARIABLE, "https://docs.example/profiler/")
+    page = page_of(SimpleNamespace(kind="slow_rank"))  # type: ignore[arg-type]
+    assert page.en == "https://docs.example/profiler/findings.html#slow_rank"
+    assert page.zh == "https://docs.example/profiler/zh/findings.html#slow_rank"
+    assert BASE_VARIABLE in (ROOT / "mkdocs.yml").read_text("utf-8")
+
+
+# docs/report.md says what the code does.
+DOC = (Path(__file__).parents[3] / "docs" / "report.md").read_text("utf-8")
+
+
+def grouped(number: int) -> str:
+    return f"{number:,}".replace(",", " ")
+
+
+def test_every_metric_is_in_the_table_and_the_table_has_no_other():
+    text = labelled(prometheus.render(builder.degraded(), 0.0), "42", 1.0)
+    written = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
+    assert set(re.findall(r"^\| `(cluster_analysis_\w+)`", DOC, re.MULTILINE)) == written
+
+
+def test_limits_of_the_page_are_those_of_the_code():
+    assert f"up to {grouped(cube.MAX_CELLS)} ranks × steps" in DOC
+    assert f"Up to {grouped(traffic.MAX_LINKS)} links" in DOC
+    assert f"More than {grouped(perfetto.MAX_SLICES)} operators" in DOC
+
+
+def test_version_of_the_chart_library_is_that_of_the_file():
+    script = files("cluster_analysis.reports").joinpath("assets/uplot/uPlot.iife.min.js").read_text("utf-8")
+    assert re.search(r"v([\d.]+)", script).group(1) in DOC
+
+
+# Compiled templates are kept, and never stand in for another text.
+def _rendered(folder: Path, text: str) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.DictLoader({"page": text}), bytecode_cache=KeptTemplates(folder), autoescape=True
+    )
+    return environment.get_template("page").render(name="<rank 3>")
+
+
+def test_a_compiled_template_is_kept_and_made_anew_for_another_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    folder = tmp_path / "kept"
+    first = [_rendered(folder, "{{ name }} is slow") for _ in range(2)]
+    assert first == ["&lt;rank 3&gt; is slow"] * 2
+    (kept,) = folder.iterdir()
+    before = kept.read_bytes()
+    assert _rendered(folder, "{{ name }} is healthy") == "&lt;rank 3&gt; is healthy"
+    assert kept.read_bytes() != before
+
+
+def test_what_was_kept_and_is_damaged_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    text = "{{ name }} is slow"
+    _rendered(tmp_path, text)
+    (kept,) = tmp_path.iterdir()
+    kept.write_bytes(kept.read_bytes()[:40])
+    assert _rendered(tmp_path, text) == "&lt;rank 3&gt; is slow"
+
+
+def test_where_nothing_may_be_kept_templates_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    (tmp_path / "file").write_text("no folder")
+    assert _rendered(tmp_path / "file" / "kept", "{{ name }}") == "&lt;rank 3&gt;"
+
+
+def test_every_template_compiles() -> None:
+    compile_all()

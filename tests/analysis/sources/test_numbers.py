@@ -1,14 +1,19 @@
+"""Names of columns say of themselves what their texts say."""
+
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cluster_analysis.sources import numbers
+from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.names import indices_in_group, operations, point_to_point, split_keys
+from cluster_reduce.form import Writer
 
 _TWO_TEXTS = pa.schema([("a", pa.string()), ("b", pa.string())])
 
@@ -135,3 +140,45 @@ def test_a_negative_time_stamp_is_null_alone_too() -> None:
 @pytest.mark.parametrize(("text", "step"), [("13.0", 13), ("step13", 13), ("", 0), ("13.5", None)])
 def test_a_step_is_a_whole_number_however_it_was_written(text: str, step: int | None) -> None:
     assert numbers.parse_step(text) == step
+
+
+PARTS = st.sampled_from(
+    [
+        "hcom_allReduce",
+        "Send",
+        "%d",
+        "__",
+        "_",
+        "/",
+        "0",
+        "07",
+        "7",
+        "12",
+        "999999999",
+        "1000000000",
+        "é",
+        "-op",
+        "x",
+    ]
+)
+NAMES = st.lists(st.lists(PARTS, max_size=9).map("".join), min_size=1, max_size=12)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=NAMES)
+def test_names_of_columns_give_what_their_texts_give(tmp_path: Path, texts: list[str]) -> None:
+    writer = Writer("any", 10_000)
+    writer.names("name", texts)
+    path = tmp_path / "any"
+    path.write_bytes(writer.content())
+    found = ColumnsFile(path, "any").names("name")
+    known, places = found.distinct()
+    wanted = pa.array(texts, pa.string())
+    operations = names.operations(wanted)
+    assert found.texts().equals(wanted)
+    op_types, is_p2p = found.operations()
+    assert op_types.equals(operations)
+    assert pa.array(is_p2p).equals(names.point_to_point(operations))
+    assert found.indices_in_group().equals(names.indices_in_group(wanted))
+    assert known.texts().take(pa.array(places)).equals(wanted)
+    assert known.texts().equals(wanted.unique())

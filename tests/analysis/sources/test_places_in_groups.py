@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.tables.group_hash import group_hash
 from cluster_analysis.topology.build import map_links
 from tests.analysis.sources.builders import GROUP, LinkRow, write_capture
@@ -56,3 +57,9 @@ def test_links_of_all_ranks_are_mapped(job: dict[int, Path]) -> None:
     assert {(row["src_rank"], row["dst_rank"]) for row in mapped.to_pylist()} == {
         (one, other) for one in range(RANKS) for other in range(RANKS)
     }
+
+
+# Where the files of a rank lie.
+def test_what_may_not_be_looked_for_is_not_there(tmp_path: Path) -> None:
+    # A name that is too long fails as a directory without the right to enter does, and for root, too.
+    assert columns_of(tmp_path / ("x" * 250)) is None

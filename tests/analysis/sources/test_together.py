@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,25 @@ from hypothesis import strategies as st
 
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.tasks import Batch, BatchSummary, Wanted, read_batch
+from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.compiled.reader import CHOICE, compiled
+from cluster_analysis.sources.text.communication_json import read_communication
+from cluster_analysis.sources.text.matrix_json import read_matrix
+from cluster_analysis.sources.together.plain_text import (
+    PlainLinks,
+    PlainOperators,
+    plain_links,
+    plain_operators,
+)
 from cluster_analysis.sources.together.read_together import read_together
 from cluster_analysis.sources.together.refused import RefusedError
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankSource
 from cluster_reduce.form import SUFFIX
 from cluster_reduce.reduction import reduced
+from cluster_run.facts import Fact
 from tests.analysis.copies import replace
+from tests.analysis.sources.test_compiled_reader import FUZZ, MATRIX, OPERATORS, SPOILERS
 
 ROOT = Path(__file__).parents[3]
 LARGE = ("communication.json", "communication_matrix.json")
@@ -235,3 +247,53 @@ def test_planes_that_do_not_fit_are_refused() -> None:
     for n_planes in (0, 2, 9):
         assert module.numbers(b"abc", n_planes, False, 0, 1) is None
     assert pa.py_buffer(module.numbers(b"", 1, False, 0, 1)).size == 0
+
+
+# Files of several ranks that the compiled reader takes at once, and its exact sums.
+def never(*why: Fact) -> None:
+    raise AssertionError(f"nothing is to be told of a plain file: {why}")
+
+
+@pytest.mark.parametrize("with_spans", [True, False])
+@FUZZ
+@given(data=st.data())
+def test_files_with_a_spoiled_one_among_them_give_what_each_gives_alone_or_are_refused(
+    tmp_path: Path, with_spans: bool, data: st.DataObject
+) -> None:
+    files = [(str(tmp_path / f"{rank}.json"), rank) for rank in range(3)]
+    for content, plain, read in (
+        (
+            OPERATORS,
+            partial(plain_operators, with_spans=with_spans),
+            partial(read_communication, with_spans=with_spans),
+        ),
+        (MATRIX, plain_links, read_matrix),
+    ):
+        spoiled = bytearray(content)
+        place = data.draw(st.integers(0, len(spoiled)))
+        spoiled[place : place + data.draw(st.integers(0, 12))] = data.draw(st.sampled_from(SPOILERS))
+        for (path, _), own in zip(files, (content, spoiled, content), strict=True):
+            Path(path).write_bytes(own)
+        try:
+            found = plain(files)
+        except RefusedError:
+            continue
+        alone = [read(Path(path), rank, None, never) for path, rank in files]
+        assert rows_of(found) == rows_of(*alone)
+
+
+def rows_of(*read: PlainOperators | PlainLinks | CommunicationTables | pa.Table) -> list[object]:
+    """The rows of all tables, those of the large ones by step."""
+    found: list[tuple[pa.Table, ...]] = []
+    for one in read:
+        if isinstance(one, PlainOperators):
+            (spans,) = one.spans or (schema.empty(schema.OPERATOR_SPANS),)
+            found.append((pa.concat_tables(one.laid.by_step.values()), one.packets, spans))
+        elif isinstance(one, PlainLinks):
+            found.append((pa.concat_tables(one.by_step.values()),))
+        elif isinstance(one, CommunicationTables):
+            found.append((one.collectives, one.packets, one.spans))
+        else:
+            found.append((one,))
+    rows = [[row for table in tables for row in table.to_pylist()] for tables in zip(*found, strict=True)]
+    return [sorted(own, key=lambda row: row.get("step", 0)) for own in rows]

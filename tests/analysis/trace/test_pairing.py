@@ -11,11 +11,28 @@ import pytest
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import LINKS
 from cluster_analysis.trace.alignment import clock_offsets
-from cluster_analysis.trace.calls import calls_of
+from cluster_analysis.trace.calls import (
+    Calls,
+    calls_of,
+    is_point_to_point,
+    moves_gradients,
+    moves_tokens,
+    moves_weights,
+)
 from cluster_analysis.trace.matching import match_calls
+from cluster_analysis.trace.pairing.ends import Ends
 from cluster_analysis.trace.pairing.peers import Stated
+from cluster_analysis.trace.pairing.schedules import (
+    BatchCall,
+    StageCalls,
+    batched,
+    candidates,
+    of_kinds,
+    single,
+)
+from cluster_run.ids import Rank
 from tests.analysis.copies import replace
-from tests.analysis.jobs import Call, collectives_table
+from tests.analysis.jobs import Call, collectives_table, small_topology
 from tests.analysis.trace.paired import paired_ends
 from tests.analysis.trace.pipelines import (
     Played,
@@ -161,3 +178,150 @@ def test_rings_of_any_length_are_paired_also_where_one_group_holds_several(
     program = rings(16, 8, length=length, apart=apart)
     played = play(program, n_replicas=1, as_batches=True, eager=eager, scatter=0.3, pace={5: 1.3})
     assert found_pairs(played.calls, played.topology, skew_ms=5.0) == played.pairs(played.calls)
+
+
+# How the messages of a known schedule lie on calls that may send and receive at once.
+SCHEDULES = [schedule for n_sends in (6, 8, 12) for schedule in candidates(4, n_sends)]
+STAGES = [stage for schedule in SCHEDULES for stage in schedule if stage.messages]
+
+
+def messages_of(calls: tuple[BatchCall, ...]) -> list[object]:
+    return [message for call in calls for message in (*call.sends, *call.receives)]
+
+
+@pytest.mark.parametrize("same_peer", [False, True])
+def test_every_number_of_calls_that_fits_holds_all_messages_in_order(same_peer: bool) -> None:
+    for stage in STAGES:
+        fitting = [
+            one
+            for n_calls in range(2 * len(stage.messages))
+            if (one := batched(stage, n_calls, same_peer=same_peer)) is not None
+        ]
+        assert fitting
+        for one in fitting:
+            assert messages_of(one) == list(stage.messages)
+            assert all(len(call.sends) <= 1 and len(call.receives) <= 1 for call in one)
+
+
+def test_with_weights_in_between_the_last_backwards_send_alone() -> None:
+    stage = next(candidates(4, 8))[1]
+    whole = next(one for n in range(99) if (one := batched(stage, n, same_peer=False)) is not None)
+    more = batched(stage, len(whole) + 2, same_peer=False)
+    assert more is not None
+    both = [call for call in whole if call.sends and call.receives and not call.sends[0][2]]
+    assert [call for call in more if call.sends and call.receives and not call.sends[0][2]] == both[:-2]
+
+
+def test_messages_are_laid_on_calls_by_what_these_do() -> None:
+    for stage in STAGES:
+        ways = (single(stage), *(batched(stage, n_calls, same_peer=False) for n_calls in range(99)))
+        for calls in (one for one in ways if one is not None):
+            sends, receives = [bool(one.sends) for one in calls], [bool(one.receives) for one in calls]
+            assert of_kinds(stage, sends, receives) == calls
+        assert of_kinds(stage, [True] * 99, [True] * 99) is None
+        assert of_kinds(stage, [], []) is None
+
+
+def has_chunks(stage: StageCalls) -> bool:
+    """Whether it holds several parts of the model: then two of its messages differ in that alone."""
+    return len({message[:4] for message in stage.messages}) < len(stage.messages)
+
+
+def test_only_interleaved_schedules_have_chunks() -> None:
+    assert [has_chunks(schedule[1]) for schedule in candidates(4, 12)] == [False, False, True]
+
+
+# Calls whose partner has no files are taken to have met their mate's partner.
+#: Two pipelines of two stages side by side: ranks 0 and 1 are TP/CP peers, and so are 2 and 3.
+PIPELINES: dict[str, tuple[int, ...]] = {"left": (0, 2), "right": (1, 3)}
+GROUP_OF = {0: "left", 2: "left", 1: "right", 3: "right"}
+ABSENT = 3
+
+
+def job(n_replicas: int = 1) -> Topology:
+    where = small_topology(PIPELINES, stages={0: 0, 1: 0, 2: 1, 3: 1})
+    return replace(where, dp_index={Rank(rank): rank % n_replicas for rank in range(4)})
+
+
+def of_ranks(kinds: dict[int, Sequence[str]]) -> list[Call]:
+    """These kinds of calls of each rank, one a millisecond; of the absent rank none."""
+    return [
+        Call(rank, kind, 1000.0 * number, 100.0, group=GROUP_OF[rank], number=number)
+        for rank, own in kinds.items()
+        for number, kind in enumerate(own, 1)
+        if rank != ABSENT
+    ]
+
+
+def paired(made: Sequence[Call], where: Topology) -> tuple[Calls, Ends]:
+    calls = calls_of(collectives_table(made))
+    ends = paired_ends(calls, np.zeros(len(calls.ranks)), where)
+    return calls, ends
+
+
+def partners(calls: Calls, ends: Ends, rank: int) -> list[tuple[int, int]]:
+    """(rank, number) of the other end of each call of a rank."""
+    other = np.maximum(ends.sender, ends.receiver)[calls.rank == rank]
+    assert (other >= 0).all()
+    return [(int(calls.ranks[calls.rank[one]]), int(calls.number[one])) for one in other]
+
+
+FIRST = ("send", "receive", "send", "receive")
+SECOND = ("receive", "send", "receive", "send")
+BATCHES = ("batchsendrecv",) * 3
+
+
+def test_sends_and_receives_to_an_absent_rank_get_their_mates_partners() -> None:
+    calls, ends = paired(of_ranks({0: FIRST, 1: FIRST, 2: SECOND}), job())
+    assert ends.n_unpaired == 0
+    assert partners(calls, ends, 1) == partners(calls, ends, 0) == [(2, 1), (2, 2), (2, 3), (2, 4)]
+
+
+def test_a_borrowed_partner_keeps_who_sends_and_who_receives() -> None:
+    calls, ends = paired(of_ranks({0: FIRST, 1: FIRST, 2: SECOND}), job())
+    own = calls.rank == 1
+    assert (ends.receiver[own] >= 0).tolist() == [True, False, True, False]
+    assert (ends.sender[own] >= 0).tolist() == [False, True, False, True]
+
+
+def test_batches_with_an_absent_rank_get_their_mates_partners() -> None:
+    calls, ends = paired(of_ranks({0: BATCHES, 1: BATCHES, 2: BATCHES}), job())
+    assert ends.n_unpaired == 0
+    assert partners(calls, ends, 1) == [(2, 1), (2, 2), (2, 3)]
+    assert (ends.sender[calls.rank == 1] == ends.receiver[calls.rank == 1]).all()
+
+
+def test_the_partner_itself_stays_with_whom_it_really_met() -> None:
+    calls, ends = paired(of_ranks({0: FIRST, 1: FIRST, 2: SECOND}), job())
+    assert partners(calls, ends, 2) == [(0, 1), (0, 2), (0, 3), (0, 4)]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "n_replicas"),
+    [
+        pytest.param({0: FIRST, 1: FIRST[:2], 2: SECOND}, 1, id="other calls"),
+        pytest.param({0: FIRST, 1: FIRST, 2: SECOND}, 2, id="another replica"),
+        pytest.param({1: FIRST}, 1, id="no mate with files"),
+    ],
+)
+def test_whoever_is_no_mate_lends_nothing(kinds: dict[int, Sequence[str]], n_replicas: int) -> None:
+    calls, ends = paired(of_ranks(kinds), job(n_replicas))
+    assert ends.n_unpaired == int((calls.ranks[calls.rank] == 1).sum())
+
+
+# What a kind of operator does is told from its name, in one place.
+@pytest.mark.parametrize(
+    ("op_type", "does"),
+    [
+        ("allreduce", [moves_gradients]),
+        ("reducescatter", [moves_gradients]),
+        ("allgather", [moves_weights]),
+        ("alltoallv", [moves_tokens]),
+        ("batchsendrecv", [is_point_to_point]),
+        ("send", [is_point_to_point]),
+        ("broadcast", []),
+    ],
+)
+def test_each_kind_of_operator_moves_one_sort_of_data(op_type: str, does: list[object]) -> None:
+    asked = (moves_gradients, moves_weights, moves_tokens, is_point_to_point)
+    assert [one for one in asked if one(op_type)] == does

@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pytest
 
-from cluster_analysis.tables.schema import OPERATORS, STEPS
+from cluster_analysis.tables.schema import LINKS, MATCHED, OPERATORS, RANK_TIMES, STEPS
+from cluster_analysis.trace.evidence import StepEvidence
+from cluster_analysis.windows.cut_steps import is_last_cut
 from cluster_analysis.windows.iterations import Alike, as_many_iterations
+from cluster_run.ids import Step
 
 KINDS = {"MatMulV2": 400, "Attention": 100, "Add": 50, "RmsNorm": 200, "Cast": 10}
 
@@ -72,3 +75,54 @@ def test_a_window_of_another_length_that_cannot_be_counted_is_not_compared(count
 
 def test_steps_that_are_numbered_are_no_windows() -> None:
     assert windows([1000.0, 1700.0], [times(1), times(1.7)], step=7).notes == ()
+
+
+# A last step that the end of the recording cut is left out; a last step that is merely different is not.
+def steps(*each: tuple[int, Sequence[float]]) -> list[StepEvidence]:
+    """Steps with so many operators, and how long each rank took."""
+    found = []
+    for number, (n_operators, lengths) in enumerate(each):
+        nothing = dict.fromkeys(STEPS.names, 0.0)
+        rows = [
+            {**nothing, "rank": rank, "step": number, "computing_us": length}
+            for rank, length in enumerate(lengths)
+        ]
+        matched = pa.Table.from_pylist([dict.fromkeys(MATCHED.names)] * n_operators, MATCHED)
+        found.append(
+            StepEvidence(
+                Step(number),
+                pa.Table.from_pylist(rows, STEPS),
+                matched,
+                RANK_TIMES.empty_table(),
+                LINKS.empty_table(),
+                None,
+            )
+        )
+    return found
+
+
+WHOLE = (36, [100.0, 101.0])
+
+
+@pytest.mark.parametrize(
+    ("last", "is_cut"),
+    [
+        ((22, [55.0, 56.0]), True),
+        ((9, [20.0, 21.0]), True),
+        ((36, [55.0, 56.0]), False),  # whole, and quick
+        ((22, [55.0, 99.0]), False),  # one rank took as long as ever
+        ((40, [150.0, 150.0]), False),
+    ],
+)
+def test_only_a_step_with_fewer_operators_and_less_time_is_cut(
+    last: tuple[int, list[float]], is_cut: bool
+) -> None:
+    assert is_last_cut(steps(WHOLE, WHOLE, WHOLE, last)) == is_cut
+
+
+def test_steps_that_differ_before_tell_nothing_of_the_last() -> None:
+    assert not is_last_cut(steps(WHOLE, (20, [60.0, 61.0]), WHOLE, (22, [55.0, 56.0])))
+
+
+def test_one_step_before_is_too_few() -> None:
+    assert not is_last_cut(steps(WHOLE, (22, [55.0, 56.0])))
