@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 #: Tests of servers wait more than they compute, so there are more workers than processors; but memory ends.
 WORKERS_A_PROCESSOR = 2
@@ -21,8 +21,12 @@ TOGETHER = {"tests/slurm/": "slurm", "tests/fleet/": "fleet", "tests/act/": "fle
 #: Tests of these share nothing, and each waits long.
 APART = ("tests/live/test_traps.py", "tests/live/test_msmonitor.py", "tests/live/test_command.py")
 # No test asserts a time, and hypothesis would by default: on a loaded machine any example may take long.
-settings.register_profile("without a deadline", deadline=None)
-settings.load_profile("without a deadline")
+# Examples write into one directory of their test, one after another. Other examples come with every run;
+# `--hypothesis-profile=many` takes ten times as many.
+_UNHURRIED = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+settings.register_profile("few", max_examples=25, **_UNHURRIED)
+settings.register_profile("many", max_examples=250, **_UNHURRIED)
+settings.load_profile("few")
 
 
 def together(test: str) -> str:

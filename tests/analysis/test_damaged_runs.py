@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster_analysis.cli import main as analyse
@@ -39,11 +39,7 @@ FORMS = {
 }
 TABLES = ("steps", "collectives", "links", "packets", "operators", "iterations")
 SPEC = JobSpec(tp=1, pp=2, dp=2, microbatches=2, steps=2, segments=1, ranks_per_host=2)
-FUZZ = settings(
-    max_examples=10,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+FUZZ = settings(max_examples=10)
 Rows = dict[str, list[dict[str, object]]]
 
 

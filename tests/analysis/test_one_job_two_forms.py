@@ -70,7 +70,7 @@ def test_steps_operators_links_kernels_and_packets_are_equal_in_both_forms(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-@settings(deadline=None, max_examples=5)
+@settings(max_examples=5)
 @given(spec=specs())
 def test_any_job_gives_equal_tables_in_both_forms(framework: Framework, spec: JobSpec) -> None:
     with tempfile.TemporaryDirectory() as root:

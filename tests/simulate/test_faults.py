@@ -53,7 +53,7 @@ def test_the_true_cost_is_the_difference_to_the_job_without_the_fault(scenario: 
     assert answer.healthy_step_ms == pytest.approx(without.step_ms)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(chosen=st.lists(st.sampled_from(SCENARIOS), min_size=1, max_size=3), seed=st.integers(0, 10**6))
 def test_no_combination_of_faults_makes_a_job_faster(chosen: list[str], seed: int) -> None:
     answer = truth(simulate(SPEC, [parse_scenario(text) for text in chosen], seed))

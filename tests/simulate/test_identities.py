@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_simulate.api import JobSpec, parse_scenario, simulate, tables
@@ -25,7 +25,6 @@ def job(request: pytest.FixtureRequest) -> SimulatedJob:
     return simulate(request.param, (), seed=7)
 
 
-@settings(deadline=None, max_examples=25)
 @given(spec=specs(), seed=st.integers(0, 2**31))
 def test_every_job_runs_and_no_time_is_negative(spec: JobSpec, seed: int) -> None:
     job = simulate(spec, (), seed)
@@ -147,7 +146,6 @@ def test_idle_is_what_transit_and_wait_leave_of_elapse(fields: str) -> None:
     assert {"full": share == 0, "idle": share == 1, "mixed": 0.2 < share < 0.4}[fields]
 
 
-@settings(deadline=None, max_examples=20)
 @given(spec=specs(), seed=st.integers(0, 2**31))
 def test_the_tables_keep_the_identities(spec: JobSpec, seed: int) -> None:
     for one in tables(simulate(spec, (), seed)).values():

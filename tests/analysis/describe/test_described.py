@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.describe.kernels import between_ranks
@@ -146,7 +146,6 @@ def test_groups_of_qwen3_are_listed_by_what_they_are_for(tmp_path: Path) -> None
 
 
 # Five numbers of a group of values.
-@settings(deadline=None)
 @given(st.lists(st.floats(0.0, 1e9), min_size=1, max_size=50), st.integers(0, 3))
 def test_quartiles_are_numpys_to_the_last_digit(values: list[float], n_missing: int) -> None:
     found = quartiles(np.array([*values, *[math.nan] * n_missing]))

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster_analysis.discovery.discover import discover
@@ -78,7 +78,7 @@ def _reduced(capture: Capture, topology: Topology, cuts: list[int], stem: str = 
     return sink.getvalue()
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12)
 @given(cuts=st.lists(st.integers(1, 7), max_size=7))
 def test_a_step_is_the_same_bytes_for_every_partition(
     capture: Capture, topology: Topology, cuts: list[int]

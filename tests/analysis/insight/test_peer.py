@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cluster_analysis.cli import main
@@ -152,7 +152,6 @@ def test_only_names_that_insight_refuses_are_changed() -> None:
     assert keys[:3] == ["hcom_send__1_0_1@17", "a_b@17", "alone@unknown"]
 
 
-@settings(deadline=None)
 @example(["a" * 501])
 @example(["a" * 500, "a|b"])
 @example([])
@@ -161,7 +160,6 @@ def test_one_look_tells_whether_any_name_is_changed(names: list[str]) -> None:
     assert all_safe(names) == all(safe(name) == name for name in names)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @example([(1.0, 5e-324)])
 @given(st.lists(st.tuples(numbers, numbers), max_size=30))
 def test_many_ratios_are_rounded_as_each_one_is(pairs: list[tuple[float, float]]) -> None:

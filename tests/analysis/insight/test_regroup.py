@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.engine.tasks import SpanTable
@@ -65,7 +65,6 @@ row = st.tuples(
 
 
 @needs_module
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(st.lists(row, max_size=40))
 def test_both_ways_write_the_same_bytes(tmp_path: Path, rows: list[tuple[int, int, int, int, int]]) -> None:
     given = _given(tmp_path, rows)

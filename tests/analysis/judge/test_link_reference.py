@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.judge.case import Case
@@ -77,7 +77,6 @@ def test_links_of_which_nearly_half_are_slow_are_held_against_the_others() -> No
     assert slow_links(observed([1000.0] * 5 + [2000.0] * 4)) == [5, 6, 7, 8]
 
 
-@settings(deadline=None, max_examples=25)
 @given(
     times=st.lists(st.floats(990.0, 1010.0), min_size=2, max_size=8),
     slower=st.floats(2.5, 8.0),

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.numeric.sorting import (
@@ -29,20 +29,17 @@ from cluster_analysis.numeric.tails import binomial_tail, student_tail
 numbers = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40)
 
 
-@settings(deadline=None)
 @given(numbers)
 def test_the_median_is_numpys(values: list[float]) -> None:
     assert float(median(np.array(values))) == pytest.approx(float(np.median(values)))
 
 
-@settings(deadline=None)
 @given(numbers, st.integers(0, 5))
 def test_missing_values_count_for_nothing(values: list[float], n_missing: int) -> None:
     with_holes = np.array([*values, *[math.nan] * n_missing])
     assert float(median(with_holes)) == pytest.approx(float(np.median(values)))
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.lists(st.one_of(st.just(math.nan), st.floats(-1e6, 1e6)), min_size=4, max_size=4), min_size=1)
 )
@@ -52,7 +49,6 @@ def test_a_median_along_an_axis_is_that_of_each_slice_alone(rows: list[list[floa
         assert np.array_equal(median(values, axis), [float(median(one)) for one in slices], equal_nan=True)
 
 
-@settings(deadline=None)
 @given(st.lists(st.one_of(st.floats(-1e6, 1e6), st.sampled_from([0.0, 1.0, math.nan])), max_size=80))
 def test_medians_of_others_are_the_centres_without_each_one(values: list[float]) -> None:
     assert np.array_equal(others_median(np.array(values)), leave_one_out(np.array(values))[0], equal_nan=True)

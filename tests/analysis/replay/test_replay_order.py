@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cluster_analysis.judge.view import build_view
@@ -20,7 +20,6 @@ from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, Judged, judged
 
 #: A loaded machine is slow and makes no test fail.
-UNHURRIED = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 N_RANKS = 4
 #: One event of a job: the ranks that meet in a collective, or a message from one to the other.
@@ -105,7 +104,6 @@ def rows_waited_for(order: ReplayOrder, block: Block) -> IntArray:
     return rows[rows < order.nothing]
 
 
-@UNHURRIED
 @given(events)
 def test_whatever_a_block_waits_for_lies_before_it(happened: list[Event]) -> None:
     _, order = ordered(happened)
@@ -113,7 +111,6 @@ def test_whatever_a_block_waits_for_lies_before_it(happened: list[Event]) -> Non
         assert (rows_waited_for(order, block) < block.first).all()
 
 
-@UNHURRIED
 @given(events)
 @example(SIDE_BY_SIDE)
 def test_every_instance_and_operator_has_one_place_and_blocks_fill_them_all(happened: list[Event]) -> None:
@@ -124,7 +121,6 @@ def test_every_instance_and_operator_has_one_place_and_blocks_fill_them_all(happ
     assert order.blocks[-1].end == len(instances)
 
 
-@UNHURRIED
 @given(events)
 @example(SIDE_BY_SIDE)
 def test_a_blocks_instances_lie_member_by_member(happened: list[Event]) -> None:
@@ -136,7 +132,6 @@ def test_a_blocks_instances_lie_member_by_member(happened: list[Event]) -> None:
         assert (instances.is_p2p[order.instances[block.begin : block.end]] == block.is_messages).all()
 
 
-@UNHURRIED
 @given(events)
 def test_a_instance_counts_from_its_ranks_instance_before_or_from_the_begin_of_its_step(
     happened: list[Event],
@@ -150,7 +145,6 @@ def test_a_instance_counts_from_its_ranks_instance_before_or_from_the_begin_of_i
             assert row == order.nothing + 1 + instances.cell[instance]
 
 
-@UNHURRIED
 @given(events)
 def test_a_ranks_step_has_ended_when_its_last_instance_has(happened: list[Event]) -> None:
     instances, order = ordered(happened)
@@ -161,7 +155,6 @@ def test_a_ranks_step_has_ended_when_its_last_instance_has(happened: list[Event]
         assert order.operators[order.last_rows[begin:end]].tolist() == [instances.operator[last]]
 
 
-@UNHURRIED
 @given(events, st.randoms())
 def test_the_numbers_of_instances_do_not_change_what_is_replayed_together(
     happened: list[Event], random: object
@@ -212,7 +205,6 @@ def test_a_rank_that_runs_into_a_circle_has_its_last_instance_before_it_among_it
     assert order.operator_place[0] in order.last_rows[order.last_begin[0] : order.last_begin[1]]
 
 
-@UNHURRIED
 @given(events)
 def test_members_that_come_from_one_operator_together_are_kept_apart_from_others(
     happened: list[Event],
@@ -253,7 +245,6 @@ def one_by_one(
     return np.array([ends[operator] for operator in range(n_operators)])
 
 
-@UNHURRIED
 @given(events, st.integers(0, 2**16))
 def test_a_pass_ends_operators_as_their_definition_says(happened: list[Event], seed: int) -> None:
     _, order = ordered(happened)
@@ -270,7 +261,6 @@ def test_a_pass_ends_operators_as_their_definition_says(happened: list[Event], s
     assert np.array_equal(together[order.operator_place, 0], expected)
 
 
-@UNHURRIED
 @given(events, st.integers(0, 2**16))
 def test_local_times_are_formed_anew_where_gaps_are_others(happened: list[Event], seed: int) -> None:
     _, order = ordered(happened)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.reports.timeline import perfetto
@@ -119,7 +119,6 @@ def test_ranks_without_a_host_have_clocks_of_their_own():
     assert clocks.by_host["rank 1"].offset_us == pytest.approx(700.0)
 
 
-@settings(max_examples=20)
 @given(
     offsets=st.lists(st.floats(-50_000, 50_000), min_size=2, max_size=6),
     seed=st.integers(0, 1000),

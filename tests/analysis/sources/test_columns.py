@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.discovery.discover import discover
@@ -36,11 +36,6 @@ from tests.analysis.sources.builders import (
 from tests.analysis.sources.hand_made_databases import profiler_db
 from tests.analysis.sources.twins import as_columns, assert_same, assert_twins
 
-FUZZ = settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
 OPERATORS = communication_json({"step50": OPS, "step51": OPS})
 MATRIX = matrix_json({"step50": LINKS, "step51": LINKS})
 NAMES = {"communication": "communication.json", "matrix": "communication_matrix.json"}
@@ -185,7 +180,6 @@ def test_a_damaged_file_gives_the_same_as_columns_or_travels_as_it_is(
     is_same_as_columns(tmp_path, role, change(json.dumps(document).encode()))
 
 
-@FUZZ
 @given(data=st.data(), role=st.sampled_from(sorted(NAMES)))
 def test_a_file_with_other_bytes_gives_the_same_as_columns(
     tmp_path: Path, data: st.DataObject, role: str
@@ -213,7 +207,6 @@ def test_a_database_gives_the_same_as_columns(tmp_path: Path) -> None:
     assert assert_twins(source_of(tmp_path, 0, "ascend_pt/db", analysis_db=path), "analysis_db")
 
 
-@FUZZ
 @given(data=st.data())
 def test_a_damaged_database_gives_the_same_as_columns(tmp_path: Path, data: st.DataObject) -> None:
     path = made_database(tmp_path)
@@ -235,7 +228,6 @@ def test_cells_of_any_type_give_the_same_as_columns(tmp_path: Path) -> None:
     assert assert_twins(source_of(tmp_path, 0, "ascend_pt/db", profiler_db=path), "profiler_db")
 
 
-@FUZZ
 @given(data=st.data())
 def test_damaged_columns_cost_their_file_and_no_more(tmp_path: Path, data: st.DataObject) -> None:
     path = tmp_path / (NAMES["communication"] + SUFFIX)
@@ -301,7 +293,6 @@ def test_one_other_byte_costs_the_file(tmp_path: Path) -> None:
 WHOLE = st.integers(-(1 << 63), (1 << 63) - 1)
 
 
-@FUZZ
 @given(
     whole=st.lists(WHOLE | st.integers(-300, 300), max_size=200),
     grid=st.tuples(WHOLE, st.integers(1, 1 << 40)),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
@@ -200,9 +200,6 @@ PLACES = st.tuples(
 )
 
 
-@settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, *HealthCheck]
-)
 @given(changes=st.lists(PLACES, min_size=1, max_size=4), cut=st.integers(0, 40))
 def test_whatever_a_head_says_the_file_is_read_or_called_damaged(
     tmp_path: Path, changes: list[tuple[int, str, object]], cut: int

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.engine.joined import canonical
@@ -28,7 +28,6 @@ from tests.analysis.sources.test_compiled_reader import by_python
 if reader.compiled() is None:
     pytest.skip("the compiled reader could not be built here", allow_module_level=True)
 
-MANY = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 TRANSPORTS = ("RDMA", "HCCS", "PCIE", "SDMA", "SIO")
 NOTHING = {
     "Transit Size(MB)": 0,
@@ -145,7 +144,6 @@ def batch_of(folder: Path, files: Sequence[tuple[object, object]]) -> Batch:
     return Batch(0, tuple(sources))
 
 
-@MANY
 @given(seed=st.integers(0, 2**32), likely=st.sampled_from([0.0, 0.5, 0.9, 1.0]), is_odd=st.booleans())
 def test_a_batch_by_the_compiled_reader_is_that_of_python(
     tmp_path: Path, seed: int, likely: float, is_odd: bool

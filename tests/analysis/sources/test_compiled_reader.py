@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.sources.compiled import reader
@@ -35,7 +35,6 @@ if reader.compiled() is None:
     pytest.skip("the compiled reader could not be built here", allow_module_level=True)
 
 ROOT = Path(__file__).parents[3]
-FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 OPERATORS = json.dumps(communication_json({"step50": OPS, "step51": OPS})).encode()
 MATRIX = json.dumps(matrix_json({"step50": LINKS, "step51": LINKS})).encode()
 #: What files are spoiled with: all that JSON can say in two ways, and what it must not say.
@@ -139,7 +138,6 @@ def test_a_file_cut_off_anywhere_is_told_as_python_tells_it(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("read", "content"), [(read_communication, OPERATORS), (read_matrix, MATRIX)])
-@FUZZ
 @given(data=st.data())
 def test_a_spoiled_file_gives_what_python_gives(
     tmp_path: Path, read: Callable[..., object], content: bytes, data: st.DataObject

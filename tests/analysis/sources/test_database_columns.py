@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.sources.db.cells import Cells, as_list, is_coded
@@ -20,7 +20,6 @@ from cluster_analysis.sources.db.sqlite import kept_open, open_database
 from cluster_analysis.sources.db.tasks import kernel_sums, last_task_ns
 from cluster_analysis.sources.errors import BadFileError, unheard
 
-FUZZ = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 LONG = "长" * 3_000
 CELLS: list[tuple[object, ...]] = [
     (1, -1, 0.5, "a"),
@@ -88,7 +87,6 @@ def test_cells_of_all_types_and_lengths_are_those_of_sqlite(tmp_path: Path, decl
     assert told(columns_of(path)) == told(list(zip(*rows, strict=True)))
 
 
-@FUZZ
 @given(st.lists(st.tuples(CELL, CELL, CELL, CELL), max_size=12))
 def test_cells_keep_their_types_and_only_whole_numbers_become_floats(
     tmp_path: Path, rows: list[tuple[object, ...]]
@@ -159,7 +157,6 @@ TIME = st.sampled_from([0, 1, 5, 9, 2**40, -3, None, 2.5, "7"])
 ID = st.sampled_from([1, 2, 3, 4, 5, None, "x"])
 
 
-@FUZZ
 @given(st.lists(st.tuples(TIME, TIME, ID), max_size=12), st.lists(st.tuples(ID, ID, ID), max_size=8))
 def test_kernels_are_summed_by_their_texts_as_by_hand(
     tmp_path: Path, tasks: list[tuple[object, ...]], kernels: list[tuple[object, ...]]

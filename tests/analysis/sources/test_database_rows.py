@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cluster_analysis.sources.columns.database import database_of
@@ -21,11 +21,6 @@ from tests.analysis.sources.builders import source_of
 from tests.analysis.sources.hand_made_databases import BEGIN, NS, database_capture, profiler_db, read
 from tests.analysis.sources.twins import as_columns, assert_twins
 
-FUZZ = settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
 TABLES = {
     "TASK": ("startNs", "endNs", "globalTaskId", "taskType", "connectionId"),
     "COMPUTE_TASK_INFO": ("globalTaskId", "name", "opType", "taskType", "inputShapes", "outputShapes"),
@@ -84,7 +79,6 @@ MIXED = {**{table: [] for table in TABLES}, "PYTORCH_API": [(0, 0, 0), (0, "7", 
 MIXED["COMMUNICATION_OP"] = [(0, 0, 0, 500, 1_000)]
 
 
-@FUZZ
 @given(ROWS)
 @example(MIXED)
 def test_whatever_rows_are_left_out_the_tables_are_the_same(

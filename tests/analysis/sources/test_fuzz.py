@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.sources.rank import read_rank
@@ -28,11 +28,6 @@ from tests.analysis.sources.builders import (
 from tests.analysis.sources.hand_made_databases import profiler_db
 from tests.analysis.sources.test_r1 import AVERAGE, OPERATORS, STEP_1, STEP_2, hccl, trace
 
-FUZZ = settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
 STEPS = {"50": STEP_ROW, "51": STEP_ROW, "52": STEP_ROW}
 TEXT: dict[str, tuple[str, bytes]] = {
     "communication": (
@@ -88,7 +83,6 @@ def of_file(tables: RankTables, role: str) -> list[str]:
 
 
 @pytest.mark.parametrize("role", sorted(ALL))
-@FUZZ
 @given(data=st.data())
 def test_a_truncated_file_gives_no_row_that_the_whole_file_does_not_hold(
     tmp_path: Path, role: str, data: st.DataObject
@@ -107,7 +101,6 @@ def test_a_truncated_file_gives_no_row_that_the_whole_file_does_not_hold(
 
 
 @pytest.mark.parametrize("role", sorted(ALL))
-@FUZZ
 @given(data=st.data())
 def test_flipped_bytes_are_never_a_traceback(tmp_path: Path, role: str, data: st.DataObject) -> None:
     content = bytearray(ALL[role][1])
@@ -141,7 +134,6 @@ def replaced(document: object, path: list[int], value: object) -> object:
 
 
 @pytest.mark.parametrize("role", ["communication", "matrix", "metadata", "profiler_info"])
-@FUZZ
 @given(path=st.lists(st.integers(0, 20), min_size=1, max_size=7), value=json_values)
 def test_wrong_types_anywhere_are_one_problem_at_most(
     tmp_path: Path, role: str, path: list[int], value: object
@@ -152,7 +144,6 @@ def test_wrong_types_anywhere_are_one_problem_at_most(
 
 
 @pytest.mark.parametrize("write", ["analysis.db", "ascend_pytorch_profiler_0.db"])
-@FUZZ
 @given(data=st.data())
 def test_damaged_databases_are_never_a_traceback(tmp_path: Path, write: str, data: st.DataObject) -> None:
     output = tmp_path / "rank0_ascend_pt" / OUTPUT

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.sources.errors import BadFileError, unheard
@@ -33,7 +33,6 @@ ROWS = [
     "13,0,hcom_allReduce__586_0_1,hcom_allReduce_,N/A,HCCL,1764246877074869.5\t,99.25,1,N/A,N/A",
     "14,0,hcom_send__587_12_1,hcom_send_,N/A,COMMUNICATION,1764246877074969.640\t,9.0,1,N/A,N/A",
 ]
-FUZZ = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def write(root: Path, rows: list[str], header: str = HEADER, end: str = "\n") -> Path:
@@ -117,7 +116,6 @@ def test_a_file_that_is_no_utf8_travels_as_it_is(tmp_path: Path) -> None:
 CELLS = st.sampled_from(["0", "1.5", "0.1", "496.8508", " 2.25\t", "N/A", "", "7", "1e3", ".5", "12.345678"])
 
 
-@FUZZ
 @given(st.lists(st.tuples(st.sampled_from(range(len(ROWS))), CELLS, CELLS), max_size=30))
 def test_whatever_a_host_sums_is_what_the_file_gives(
     tmp_path: Path, rows: list[tuple[int, str, str]]
@@ -129,7 +127,6 @@ def test_whatever_a_host_sums_is_what_the_file_gives(
     is_same(tmp_path, made)
 
 
-@FUZZ
 @given(st.permutations([row.replace(",0.1,", f",0.{n}1,") for n in range(5) for row in ROWS]), st.booleans())
 def test_sums_do_not_depend_on_the_order_of_rows_or_on_blocks(
     tmp_path: Path, rows: list[str], are_small: bool

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.sources import names, numbers
@@ -164,7 +164,6 @@ PARTS = st.sampled_from(
 NAMES = st.lists(st.lists(PARTS, max_size=9).map("".join), min_size=1, max_size=12)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=NAMES)
 def test_names_of_columns_give_what_their_texts_give(tmp_path: Path, texts: list[str]) -> None:
     writer = Writer("any", 10_000)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
-from cluster_run.errors import InputError
 from tests.analysis.said import notes_of, reason
 from tests.analysis.sources.builders import (
     OPS,
     OUTPUT,
     STEP_HEADER,
     STEP_ROW,
-    communication_json,
     source_of,
     step_csv,
     write_analysis_db,
@@ -112,27 +111,29 @@ def test_13b_of_two_captures_with_times_the_newest_is_used_and_the_other_noted(j
     assert "2 jobs or windows of one found" in notes_of(capture)[0]
 
 
-def test_14_a_rank_directory_that_is_a_link_is_read(job: dict[int, Path], tmp_path: Path) -> None:
+def a_rank(job: dict[int, Path], tmp_path: Path) -> Path:
     elsewhere = job[BAD].rename(tmp_path / job[BAD].name)
     job[BAD].symlink_to(elsewhere)
-    capture, tables = read_all(job[0].parent)
-    assert (problems_of(capture, tables), sorted(tables)) == ([], [0, 1, 2, 3])
+    return job[0].parent
 
 
-def test_14b_a_path_that_is_a_link_is_read(job: dict[int, Path], tmp_path: Path) -> None:
+def the_path(job: dict[int, Path], tmp_path: Path) -> Path:
     (tmp_path / "link").symlink_to(job[0].parent)
-    capture, tables = read_all(tmp_path / "link")
-    assert (problems_of(capture, tables), sorted(tables)) == ([], [0, 1, 2, 3])
+    return tmp_path / "link"
 
 
-def test_14c_ranks_below_a_host_directory_that_is_a_link_are_read(
-    job: dict[int, Path], tmp_path: Path
+def the_host_twice(job: dict[int, Path], tmp_path: Path) -> Path:
+    (tmp_path / "hosts").mkdir()
+    for name in ("host1", "again"):
+        (tmp_path / "hosts" / name).symlink_to(job[0].parent)
+    return tmp_path / "hosts"
+
+
+@pytest.mark.parametrize("link", [a_rank, the_path, the_host_twice])
+def test_14_what_is_a_link_is_read_once(
+    job: dict[int, Path], tmp_path: Path, link: Callable[[dict[int, Path], Path], Path]
 ) -> None:
-    root = tmp_path / "hosts"
-    root.mkdir()
-    (root / "host1").symlink_to(job[0].parent)
-    (root / "again").symlink_to(job[0].parent)
-    capture, tables = read_all(root)
+    capture, tables = read_all(link(job, tmp_path))
     assert (problems_of(capture, tables), sorted(tables)) == ([], [0, 1, 2, 3])
 
 
@@ -162,11 +163,6 @@ def test_16_captures_of_two_frameworks_are_two_jobs_and_the_larger_is_read(job: 
     )
 
 
-def test_17_an_empty_directory_is_an_error_that_says_what_was_looked_for(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no profiler data .*_ascend_pt"):
-        discover(tmp_path)
-
-
 def test_18_ranks_far_down_are_found(tmp_path: Path) -> None:
     write_capture(tmp_path / "a/b/c/d/e/f/g/h/i/j/k", 0)
     assert [source.rank for source in discover(tmp_path).sources] == [0]
@@ -194,11 +190,32 @@ def test_27_a_capture_whose_directory_has_another_name_is_found(tmp_path: Path) 
 
 
 # A file that is cut off, empty or no data costs what is bad in it, and is named with its rank.
-@pytest.mark.parametrize("name", ["communication.json", "communication_matrix.json"])
-def test_01_02_a_truncated_json_costs_that_file_of_that_rank(job: dict[int, Path], name: str) -> None:
+OPERATORS, MATRIX, STEPS = "communication.json", "communication_matrix.json", "step_trace_time.csv"
+DAMAGED: dict[str, tuple[str, Callable[[bytes], bytes], str]] = {
+    "01 truncated operators": (OPERATORS, lambda it: it[:300], "truncated at byte 300"),
+    "02 a truncated matrix": (MATRIX, lambda it: it[:300], "truncated at byte 300"),
+    "01 NUL behind it": (OPERATORS, lambda it: it[:300] + bytes(9), "filled with NUL from byte 300 of 309"),
+    "03 no bytes of operators": (OPERATORS, lambda it: b"", r"empty \(0 bytes\)"),
+    "04 no bytes of steps": (STEPS, lambda it: b"", r"empty \(0 bytes\)"),
+    "05 a header only": (STEPS, lambda it: it.splitlines(True)[0], "it has a header and no step"),
+    "09 no UTF-8": (STEPS, lambda it: it.decode().encode("utf-16"), ".*UTF-8.*"),
+    "22 a NaN": (OPERATORS, lambda it: it.replace(b"0.25", b"NaN", 1), "not JSON at byte {nan} of.*"),
+    "a number that is a text": (
+        OPERATORS, lambda it: it.replace(b": 0.25", b': "much"', 1), ".*'step50', which begins at byte 11.*",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "damage", "why"), DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_file_costs_that_file_of_that_rank_and_is_told(
+    job: dict[int, Path], name: str, damage: Callable[[bytes], bytes], why: str
+) -> None:
     path = output_of(job, name)
-    path.write_bytes(path.read_bytes()[:300])
-    assert the_problem(job) == (BAD, name, "truncated at byte 300")
+    content = damage(path.read_bytes())
+    path.write_bytes(content)
+    rank, file, reason = the_problem(job)
+    assert (rank, file) == (BAD, name)
+    assert re.fullmatch(why.replace("{nan}", str(content.find(b"NaN"))), reason), reason
 
 
 @pytest.mark.parametrize("name", ["communication.json", "communication_matrix.json"])
@@ -223,35 +240,6 @@ def test_01_02_a_json_that_is_cut_off_keeps_its_whole_steps_and_names_the_first_
         assert getattr(tables, table).to_pylist() == expected
 
 
-def test_01_a_json_padded_with_nul_names_where_they_begin(job: dict[int, Path]) -> None:
-    path = output_of(job, "communication.json")
-    content = path.read_bytes()
-    path.write_bytes(content[:300] + b"\0" * 100)
-    assert the_problem(job) == (BAD, path.name, "filled with NUL from byte 300 of 400")
-
-
-def test_03_an_empty_communication_json_is_told(job: dict[int, Path]) -> None:
-    output_of(job, "communication.json").write_bytes(b"")
-    assert the_problem(job) == (BAD, "communication.json", "empty (0 bytes)")
-
-
-def test_04_an_empty_step_trace_is_told(job: dict[int, Path]) -> None:
-    output_of(job, "step_trace_time.csv").write_bytes(b"")
-    assert the_problem(job) == (BAD, "step_trace_time.csv", "empty (0 bytes)")
-
-
-def test_05_a_step_trace_of_a_header_only_is_told(job: dict[int, Path]) -> None:
-    output_of(job, "step_trace_time.csv").write_text(STEP_HEADER + "\n")
-    assert the_problem(job) == (BAD, "step_trace_time.csv", "it has a header and no step")
-
-
-def test_09_a_step_trace_that_is_not_utf_8_is_told(job: dict[int, Path]) -> None:
-    output_of(job, "step_trace_time.csv").write_bytes(step_csv({"50": STEP_ROW}).encode("utf-16"))
-    rank, file, reason = the_problem(job)
-    assert (rank, file) == (BAD, "step_trace_time.csv")
-    assert "UTF-8" in reason
-
-
 @pytest.mark.parametrize("cell", ["much", "nan"])
 def test_10_11_a_cell_that_is_no_number_is_null_and_never_zero(job: dict[int, Path], cell: str) -> None:
     path = output_of(job, "step_trace_time.csv")
@@ -271,25 +259,6 @@ def test_19_a_huge_sparse_file_is_refused_by_its_content_not_read_as_empty(job: 
     assert the_problem(job) == (BAD, path.name, f"filled with NUL from byte {length} of 300000000")
 
 
-def test_22_nan_in_json_names_the_byte(job: dict[int, Path]) -> None:
-    path = output_of(job, "communication.json")
-    text = path.read_text().replace("0.25", "NaN", 1)
-    path.write_text(text)
-    rank, file, reason = the_problem(job)
-    assert (rank, file) == (BAD, path.name)
-    assert f"not JSON at byte {text.index('NaN')}" in reason
-
-
 def test_24_broken_metadata_of_one_rank_costs_its_metadata(job: dict[int, Path]) -> None:
     (job[BAD] / "profiler_metadata.json").write_text('{"distributed_args": {')
     assert the_problem(job) == (BAD, "profiler_metadata.json", "truncated at byte 22")
-
-
-def test_a_wrong_type_costs_that_file_and_names_the_step(job: dict[int, Path]) -> None:
-    document = communication_json({"step50": OPS})
-    document["step50"]["collective"][OPS[0].name]["Communication Time Info"] = []  # type: ignore[index]
-    path = output_of(job, "communication.json")
-    path.write_text(json.dumps(document))
-    rank, file, reason = the_problem(job)
-    assert (rank, file) == (BAD, path.name)
-    assert "'step50', which begins at byte 11" in reason

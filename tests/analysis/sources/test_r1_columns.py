@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.sources.columns.r1_trace import trace_of
@@ -111,7 +111,6 @@ def test_costs_and_links_are_the_same_as_columns_or_travel_as_they_are(
     assert has_same_as_columns(tmp_path, "r1_hccl", HCCL.replace(old, new)) == has_columns
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text("0123456789,-\n_a", max_size=80), at=st.integers(0, len(TRACE)))
 def test_a_step_trace_comes_back_byte_for_byte(tmp_path: Path, text: str, at: int) -> None:
     content = (TRACE[:at] + text + TRACE[at:]).encode()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.sources import host_times
@@ -20,8 +20,6 @@ from tests.analysis.real.captures import DATA, needs_captures
 from tests.analysis.sources.builders import source_of
 from tests.analysis.sources.test_trace_view import EVENTS, call, event, kernel
 from tests.analysis.sources.twins import assert_same
-
-FUZZ = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def tables_of(root: Path) -> RankTables:
@@ -86,7 +84,6 @@ MADE = st.one_of(
 )  # fmt: skip
 
 
-@FUZZ
 @given(st.lists(MADE, max_size=25), st.booleans())
 def test_whatever_a_host_reads_is_what_the_file_gives(
     tmp_path: Path, events: list[dict[str, object]], has_step: bool
@@ -97,7 +94,6 @@ def test_whatever_a_host_reads_is_what_the_file_gives(
 PARTS = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20)).map(lambda one: (one[0], sum(one))))
 
 
-@FUZZ
 @given(PARTS, PARTS)
 def test_spans_of_a_host_are_those_of_the_analysis(
     left: list[tuple[int, int]], right: list[tuple[int, int]]
@@ -110,7 +106,6 @@ def test_spans_of_a_host_are_those_of_the_analysis(
     assert spans.length_of(spans.without(*ours)) == int((without[:, 1] - without[:, 0]).sum())
 
 
-@FUZZ
 @given(PARTS)
 def test_a_union_that_is_merged_early_is_the_same(parts: list[tuple[int, int]]) -> None:
     with pytest.MonkeyPatch.context() as patch:

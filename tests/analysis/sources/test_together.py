@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.discovery.discover import discover
@@ -38,7 +38,7 @@ from cluster_reduce.form import SUFFIX
 from cluster_reduce.reduction import reduced
 from cluster_run.facts import Fact
 from tests.analysis.copies import replace
-from tests.analysis.sources.test_compiled_reader import FUZZ, MATRIX, OPERATORS, SPOILERS
+from tests.analysis.sources.test_compiled_reader import MATRIX, OPERATORS, SPOILERS
 
 ROOT = Path(__file__).parents[3]
 LARGE = ("communication.json", "communication_matrix.json")
@@ -187,7 +187,6 @@ def rows_of_rank(summary: BatchSummary, rank: int) -> list[dict[str, object]]:
     return [row for row in summary.totals.to_pylist() if row["rank"] == rank]
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     values=st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=20),
     is_delta=st.booleans(),
@@ -255,7 +254,6 @@ def never(*why: Fact) -> None:
 
 
 @pytest.mark.parametrize("with_spans", [True, False])
-@FUZZ
 @given(data=st.data())
 def test_files_with_a_spoiled_one_among_them_give_what_each_gives_alone_or_are_refused(
     tmp_path: Path, with_spans: bool, data: st.DataObject

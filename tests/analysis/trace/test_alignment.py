@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.numeric.arrays import FloatArray
@@ -20,7 +20,6 @@ from tests.analysis.jobs import Call, collectives_table
 from tests.analysis.trace.pipelines import one_f_one_b, play, zero_bubble
 
 #: A loaded machine is slow and makes no test fail.
-UNHURRIED = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 
 #: Groups in which each rank but the last shares a collective with the next one.
 CHAIN: dict[str, tuple[int, ...]] = {"a": (0, 1), "b": (1, 2), "c": (2, 3), "d": (3, 4)}
@@ -49,7 +48,6 @@ def ends_on_one_clock(calls: Calls) -> FloatArray:
     return ends
 
 
-@UNHURRIED
 @given(clocks, st.sampled_from([CHAIN, APART]))
 def test_members_of_every_collective_leave_it_together_whatever_their_clocks_say(
     clock_us: list[float], groups: dict[str, tuple[int, ...]]
@@ -61,7 +59,6 @@ def test_members_of_every_collective_leave_it_together_whatever_their_clocks_say
         assert np.ptp(ends[operator == one]) < 0.01
 
 
-@UNHURRIED
 @given(clocks)
 def test_ranks_that_no_chain_connects_keep_their_distance_as_the_clocks_have_it(
     clock_us: list[float],
@@ -97,7 +94,6 @@ def test_a_chain_of_collectives_connects_all_of_its_ranks_and_no_others() -> Non
     assert connected(calls_in(APART, [0.0] * N_RANKS)).tolist() == [0, 0, 2, 2, 2]
 
 
-@UNHURRIED
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12))
 def test_ranks_are_connected_just_when_a_path_of_groups_leads_from_one_to_the_other(
     pairs: list[tuple[int, int]],

@@ -3,7 +3,7 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.trace.alignment import clock_offsets
@@ -386,7 +386,6 @@ def two_groups(lost: set[tuple[int, str, int]]) -> list[Call]:
 
 
 @given(st.sets(st.tuples(st.integers(0, 5), st.sampled_from("td"), st.integers(1, 3)), max_size=8))
-@settings(deadline=None)
 def test_what_is_filled_in_takes_no_negative_time_and_lies_where_the_others_have_it(
     lost: set[tuple[int, str, int]],
 ) -> None:

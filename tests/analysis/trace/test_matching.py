@@ -1,7 +1,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.trace.calls import calls_of
@@ -131,7 +131,6 @@ def test_files_without_numbers_match_by_order() -> None:
     assert set(place.tolist()) == {0, 1, 2}
 
 
-@settings(deadline=None)
 @given(st.permutations(range(12)))
 def test_the_order_of_rows_does_not_matter(order: list[int]) -> None:
     table = collectives_table(rounds(4))
