@@ -13,10 +13,19 @@ from cluster_simulate.api import JobSpec, parse_scenario, simulate, write_run
 REAL_DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
-def write_small_run(path: Path, *, form: str = "text", framework: str = "pt", steps: int = 3) -> Path:
+def write_small_run(
+    path: Path,
+    *,
+    form: str = "text",
+    framework: str = "pt",
+    steps: int = 3,
+    dp: int = 2,
+    faults: tuple[str, ...] = ("slow_rank:1.3@3",),
+    seed: int = 5,
+) -> Path:
     """Write a run of eight ranks (TP 2 × PP 2 × DP 2) on two hosts, one of them slow."""
-    spec = JobSpec(tp=2, pp=2, dp=2, steps=steps, microbatches=2, ranks_per_host=4)
-    job = simulate(spec, [parse_scenario("slow_rank:1.3@3")], seed=5)
+    spec = JobSpec(tp=2, pp=2, dp=dp, steps=steps, microbatches=2, ranks_per_host=4)
+    job = simulate(spec, [parse_scenario(one) for one in faults], seed=seed)
     write_run(job, path, form=form, framework=framework)  # type: ignore[arg-type]
     return path
 

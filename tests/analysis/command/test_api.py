@@ -1,45 +1,40 @@
-"""The analysis from Python: DataFrames, a step, a short HTML; and the tutorial notebook."""
+"""The analysis from Python: DataFrames, a step, a short HTML, pictures; columns by name; the notebook."""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import dask.dataframe as dd
 import pandas as pd
 import pytest
+from mypy import api as mypy
 
 import cluster_analysis as ca
-from cluster_analysis.cli import main as analyse
+from cluster_analysis.tables import columns
+from cluster_analysis.tables.written import WRITTEN
 from cluster_run.errors import InputError
-from cluster_simulate.cli import main as simulate
+from tests.analysis.reports import builder
+from tools.renew_columns import ROOT, made
 from tools.renew_tutorial import executed
 
 DOCS = Path(__file__).parents[3] / "docs"
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("api") / "run1"
-    sizes = ("--tp", "2", "--pp", "2", "--dp", "4", "--steps", "5")
-    assert simulate([str(path), *sizes, "--scenario", "slow_rank:1.3@5", "-q"]) == 0
-    return path
+def run(analysed):
+    return analysed
 
 
-@pytest.fixture(scope="module")
-def run(path):
-    return ca.analyse(path)
-
-
-def test_findings_are_those_of_the_command_as_a_frame(path, run, tmp_path):
-    assert analyse([str(path), "--output", str(tmp_path), "--no-report", "-q"]) == 0
-    written = json.loads((tmp_path / "findings.json").read_text())["findings"]
+def test_findings_are_those_of_the_command_as_a_frame(run, slow_output):
+    written = json.loads((slow_output / "findings.json").read_text())["findings"]
     assert isinstance(run.findings, pd.DataFrame)
     for name in ("id", "kind", "severity", "cost_ms_per_step", "summary", "next_check"):
         column = run.findings[name].astype(object)
         assert list(column.where(column.notna(), None)) == [finding[name] for finding in written]
     assert run.verdict == "degraded"
-    assert run.findings.places[0] == ["rank 5 = host 1 / device 5"]
+    assert run.findings.set_index("id").places["slow_rank-3"] == ["rank 3 = host 1 / device 3"]
 
 
 def test_tables_are_frames_with_units_in_their_columns(run):
@@ -48,14 +43,13 @@ def test_tables_are_frames_with_units_in_their_columns(run):
         assert len(frame)
     assert "computing_us" in run.steps
     assert "bandwidth_gbps" in run.links
-    assert set(run.tables) >= {"ranks", "steps", "links", "matched", "operators"}
 
 
-def test_what_the_ranks_recorded_is_a_dask_frame_that_reads_when_it_is_computed(path, run):
+def test_what_the_ranks_recorded_is_a_dask_frame_that_reads_when_it_is_computed(run):
     calls = run.ddf("calls")
     assert isinstance(calls, dd.DataFrame)
     busy_us = calls.groupby("rank").elapse_us.sum().compute(scheduler="synchronous")
-    assert sorted(busy_us.index) == list(range(16))
+    assert sorted(busy_us.index) == list(range(8))
     assert run.ddf("matrix").size_bytes.sum().compute(scheduler="synchronous") > 0
     with pytest.raises(KeyError, match="kernels"):
         run.ddf("kernels")
@@ -63,8 +57,8 @@ def test_what_the_ranks_recorded_is_a_dask_frame_that_reads_when_it_is_computed(
 
 def test_a_step_is_a_row_a_rank(run):
     step = run.step(12)
-    assert list(step.index) == list(range(16))
-    assert step["computing_us"].idxmax() == 5
+    assert list(step.index) == list(range(8))
+    assert step["computing_us"].idxmax() == 3
     with pytest.raises(KeyError, match="step 99 is not there"):
         run.step(99)
 
@@ -72,21 +66,33 @@ def test_a_step_is_a_row_a_rank(run):
 def test_a_notebook_shows_the_verdict_and_the_findings(run):
     html = run._repr_html_()
     assert "Degraded" in html
-    assert "rank 5 = host 1 / device 5" in html
+    assert "rank 3 = host 1 / device 3" in html
     assert len(html) < 4000
     assert repr(run).startswith("<Run run1: Degraded")
 
 
-def test_analysing_from_python_writes_nothing(path, run):
-    assert not (path / "cluster_analysis_output").exists()
+def test_analysing_from_python_writes_nothing(slow_run, run):
+    assert not (slow_run / "cluster_analysis_output").exists()
 
 
-def test_options_of_the_command_are_arguments(path):
-    few = ca.analyse(path, steps=[11, 12], ranks=range(8), workers=1)
+def test_options_of_the_command_are_arguments(slow_run):
+    few = ca.analyse(slow_run, steps=[11, 12], ranks=range(4), workers=1)
     assert set(few.steps["step"]) == {11, 12}
-    assert set(few.steps["rank"]) == set(range(8))
+    assert set(few.steps["rank"]) == set(range(4))
     with pytest.raises(InputError, match="no such directory"):
-        ca.analyse(path / "nowhere")
+        ca.analyse(slow_run / "nowhere")
+
+
+def test_the_api_shows_and_explains_itself(run, slow_output):
+    assert {"Run", "analyse", "analyze", "load", "__version__"} <= set(dir(ca))
+    assert ca.analyze is ca.analyse
+    again = ca.load(slow_output)
+    with pytest.raises(KeyError, match="there are 10-12"):
+        again.step(99)
+    with pytest.raises(KeyError, match="there are advice"):
+        again.frame("nope")
+    with pytest.raises(InputError, match="no such directory"):
+        ca.load(slow_output / "gone")
 
 
 def test_importing_the_package_imports_nothing_else():
@@ -113,3 +119,64 @@ def said(notebook):
     """The words and numbers that cells show: how wide pandas sets them is its own."""
     texts = (one.get("text") or one["data"]["text/plain"] for one in outputs(notebook))
     return [text.split() for text in texts]
+
+
+# What editors complete and type checkers check is what a run has.
+
+
+def test_the_names_of_columns_are_made_from_the_schemas():
+    texts = made()
+    assert {path: path.read_text("utf-8") for path in texts} == texts, "make gold renews them"
+
+
+def test_a_run_has_the_tables_of_the_list_with_their_schemas(run):
+    assert set(run.tables) == set(WRITTEN) == set(get_args(columns.TableName))
+    differ = [name for name, one in WRITTEN.items() if not run.tables[name].schema.equals(one)]
+    assert differ == []
+
+
+def test_the_names_of_columns_are_those_of_the_frames(run):
+    for name, frame in (("Findings", run.findings), *((one.title(), run.frame(one)) for one in run.tables)):
+        known = {one for one in vars(getattr(columns, name.replace("_", ""))) if not one.startswith("_")}
+        assert known == set(frame.columns), name
+
+
+@pytest.mark.slow
+def test_a_type_checker_refuses_a_table_or_column_that_is_not_there(tmp_path, monkeypatch):
+    for path, text in made().items():
+        module = tmp_path / path.relative_to(ROOT)
+        module.parent.mkdir(parents=True, exist_ok=True)
+        module.write_text(text, encoding="utf-8")
+    for package in ("cluster_analysis", "cluster_analysis/tables"):
+        (tmp_path / package / "__init__.py").touch()
+    monkeypatch.chdir(tmp_path)
+    user = tmp_path / "user.py"
+    user.write_text(
+        "from cluster_analysis.tables.columns import Steps, TableName\n"
+        "good: TableName = 'steps'\n"
+        "bad: TableName = 'stepss'\n"
+        "print(Steps.computing_us, Steps.computng_us)\n"
+    )
+    found, _, _ = mypy.run(["--cache-dir", "/dev/null", "--config-file", "", str(user)])
+    assert [line.split(":")[1] for line in found.splitlines() if ": error:" in line] == ["3", "4"], found
+
+
+@pytest.mark.parametrize("name", ["lanes", "steps", "ranks", "waits"])
+def test_each_picture_is_a_figure_with_axes_that_a_notebook_shows(run, name):
+    picture = getattr(run.plot, name)()
+    axes = picture.axes[0]
+    assert axes.get_title()
+    assert axes.get_xlabel()
+    assert picture._repr_png_().startswith(b"\x89PNG")
+
+
+def test_bars_of_ranks_are_as_high_as_the_times_of_the_table(run):
+    bars = run.plot.ranks().axes[0].containers[0]
+    heights = [bar.get_height() for bar in bars]
+    assert heights == pytest.approx((run.steps.groupby("rank")["computing_us"].mean() / 1e3).tolist())
+    assert max(range(8), key=lambda rank: heights[rank]) == 3
+
+
+def test_what_was_not_replayed_has_no_lanes_and_says_so():
+    with pytest.raises(InputError, match="the table lanes is empty"):
+        ca.Run(builder.degraded()).plot.lanes()

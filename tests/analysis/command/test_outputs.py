@@ -1,0 +1,265 @@
+"""Outputs and what the command line forgives: kept, read again, compared; archives; parts of a tree."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+import zstandard
+
+import cluster_analysis as ca
+from cluster_analysis.cli import main, make_parser
+from cluster_analysis.kept.loaded import load_result
+from cluster_analysis.options import FailOn, fail_on
+from cluster_analysis.progress import bar
+from cluster_run.errors import InputError
+from tests.analysis.runs import digests, write_small_run
+from tests.analysis.sources.builders import write_capture
+
+Capsys = pytest.CaptureFixture[str]
+
+
+def test_a_shorter_call_deletes_nothing_that_it_does_not_write(
+    slow_run: Path, slow_output: Path, tmp_path: Path, capsys: Capsys
+) -> None:
+    output = tmp_path / "out"
+    shutil.copytree(slow_output, output)
+    before = {path.name for path in output.iterdir()}
+    assert main([str(slow_run), "--output", str(output), "--json", "--no-report"]) == 0
+    assert {path.name for path in output.iterdir()} == before
+    assert "From an earlier call, and not renewed: report.html, trace.json.gz" in capsys.readouterr().err
+
+
+def test_a_query_writes_nothing(slow_run: Path, slow_output: Path, tmp_path: Path) -> None:
+    before, of_run = digests(slow_output), digests(slow_run)
+    assert main([str(slow_run), "--output", str(tmp_path / "none"), "--no-output", "-q"]) == 0
+    assert main(["report", str(slow_output)]) == 0
+    assert main(["trend", str(slow_output)]) == 0
+    assert not (tmp_path / "none").exists()
+    assert (digests(slow_output), digests(slow_run)) == (before, of_run)
+
+
+def test_report_tells_an_output_as_the_call_that_wrote_it(
+    slow_run: Path, tmp_path: Path, capsys: Capsys
+) -> None:
+    for form in ("terminal", "markdown", "json"):
+        argv = [
+            str(slow_run),
+            "--output",
+            str(tmp_path),
+            "--no-insight",
+            "--no-report",
+            "--format",
+            form,
+            "-q",
+        ]
+        assert main(argv) == 0
+        told = capsys.readouterr().out
+        assert main(["report", str(tmp_path), "--format", form]) == 0
+        assert capsys.readouterr().out == told
+    assert main(["report", str(tmp_path), "--page", str(tmp_path / "page.html")]) == 0
+    assert "slow rank 3" in (tmp_path / "page.html").read_text().lower()
+
+
+def test_trend_has_a_row_a_run_in_the_order_of_their_recording(
+    slow_output: Path, tmp_path: Path, capsys: Capsys
+) -> None:
+    for name, captured in (("late", "2026-02-01T00:00:00"), ("early", "2026-01-01T00:00:00")):
+        shutil.copytree(slow_output, tmp_path / name)
+        document = json.loads((slow_output / "findings.json").read_text())
+        document["run"] |= {"captured": captured, "name": name}
+        (tmp_path / name / "findings.json").write_text(json.dumps(document))
+    assert main(["trend", str(tmp_path), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["run"] for row in rows] == ["early", "late"]
+    assert all("slow_rank-3" in row["findings"] for row in rows)
+    assert main(["trend", str(tmp_path), "--lang", "en"]) == 0
+    head, first, _ = capsys.readouterr().out.splitlines()
+    assert head.split("  ")[0] == "run"
+    assert "slow_rank-3" in first
+
+
+def test_a_directory_without_an_output_is_refused_with_what_to_keep(tmp_path: Path, capsys: Capsys) -> None:
+    assert main(["trend", str(tmp_path)]) == 1
+    assert "keep findings.json and tables/" in capsys.readouterr().err
+    with pytest.raises(InputError, match=r"keep findings\.json and tables/"):
+        load_result(tmp_path)
+
+
+def test_what_was_written_is_read_back_as_it_was(analysed: ca.Run, slow_output: Path) -> None:
+    again = load_result(slow_output)
+    assert again.document == analysed.document
+    for name, table in analysed.tables.items():
+        assert again.tables[name].equals(table), name
+    assert {one.group: one.ranks for one in again.topology.groups.values()} == {
+        one.group: one.ranks for one in analysed._result.topology.groups.values() if len(one.ranks) > 1
+    }
+
+
+def test_a_damaged_table_is_named(healthy_output: Path, tmp_path: Path) -> None:
+    shutil.copytree(healthy_output, tmp_path / "cut")
+    (tmp_path / "cut" / "tables" / "steps.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match=r"steps\.parquet: not a readable table"):
+        load_result(tmp_path / "cut")
+
+
+def test_our_own_output_is_a_baseline(slow_run: Path, healthy_output: Path, tmp_path: Path) -> None:
+    argv = [str(slow_run), "--baseline", str(healthy_output), "--output", str(tmp_path), "--no-insight", "-q"]
+    assert main(argv) == 0
+    found = json.loads((tmp_path / "comparison.json").read_text())
+    assert "slow_rank" in [one["kind"] for one in found["new"]]
+    certain = {one["name"] for one in found["changes"] if one["is_certain"]}
+    assert {"step", "rank 3"} <= certain
+
+
+def test_a_regression_ends_with_4_and_an_improvement_does_not(
+    slow_run: Path, slow_output: Path, healthy_run: Path, healthy_output: Path
+) -> None:
+    worse = [str(slow_run), "--baseline", str(healthy_output), "--no-output", "-q", "--fail-on"]
+    assert main([*worse, "regression"]) == 4
+    assert main([*worse, "regression:60"]) == 0
+    better = [str(healthy_run), "--baseline", str(slow_output), "--no-output", "-q"]
+    assert main([*better, "--fail-on", "regression"]) == 0
+    assert main([str(slow_run), "--no-output", "--fail-on", "regression"]) == 2
+
+
+def test_a_job_that_cannot_be_compared_is_no_sign_of_health(slow_output: Path, tmp_path: Path) -> None:
+    other = write_small_run(tmp_path / "other", dp=4, faults=())
+    argv = [str(other), "--baseline", str(slow_output), "--no-output", "-q", "--fail-on", "regression"]
+    assert main(argv) == 3
+
+
+def packed(run: Path, path: Path) -> Path:
+    """An archive of a run, in the form that the name says."""
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            for file in sorted(one for one in run.rglob("*") if one.is_file()):
+                archive.write(file, file.relative_to(run.parent))
+        return path
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz" if path.suffix == ".gz" else "w") as tar:
+        tar.add(run, run.name)
+    is_zstd = path.suffix == ".zst"
+    path.write_bytes(zstandard.compress(content.getvalue()) if is_zstd else content.getvalue())
+    return path
+
+
+@pytest.mark.parametrize("name", ["run1.tar", "run1.tar.gz", "run1.tar.zst", "run1.zip"])
+def test_an_archive_gives_the_findings_of_what_is_in_it(
+    slow_run: Path, slow_output: Path, tmp_path: Path, name: str, capsys: Capsys
+) -> None:
+    archive = packed(slow_run, tmp_path / name)
+    assert main([str(archive), "--json", "-q"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["findings"] == json.loads((slow_output / "findings.json").read_text())["findings"]
+    assert found["run"]["command"] == f"cluster-analyse {archive}"
+    assert (tmp_path / "run1.analysis" / "findings.json").is_file()
+
+
+@pytest.mark.parametrize("name", ["../out.txt", "/etc/out.txt", "a/../../out.txt"])
+def test_an_archive_cannot_write_outside(tmp_path: Path, name: str, capsys: Capsys) -> None:
+    with tarfile.open(tmp_path / "bad.tar", "w") as tar:
+        tar.addfile(tarfile.TarInfo(name), io.BytesIO())
+    assert main([str(tmp_path / "bad.tar"), "-q"]) == 1
+    assert "leads out of it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["cut.tar", "cut.tar.gz", "cut.tar.zst", "cut.zip"])
+def test_a_damaged_archive_is_named(slow_run: Path, tmp_path: Path, name: str, capsys: Capsys) -> None:
+    path = packed(slow_run, tmp_path / name)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 3])
+    assert main([str(path), "-q"]) == 1
+    assert f"{path}: damaged, or no archive" in capsys.readouterr().err
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("never", FailOn()),
+        ("warning,unknown", FailOn(frozenset({"warning", "critical"}), unknown=True)),
+        ("regression", FailOn(regression_share=0.0)),
+        ("regression:2.5%", FailOn(regression_share=0.025)),
+    ],
+)
+def test_fail_on_reads_words(text: str, wanted: FailOn) -> None:
+    assert fail_on(text) == wanted
+
+
+@pytest.mark.parametrize("text", ["often", "regression:much", "", "unknown:3"])
+def test_fail_on_lists_its_words(text: str) -> None:
+    with pytest.raises(ValueError, match="never, warning, critical, unknown, regression"):
+        fail_on(text)
+
+
+def test_fail_on_unknown_tells_could_not_tell_from_healthy(slow_run: Path, healthy_run: Path) -> None:
+    few = [str(slow_run), "--no-output", "-q", "--ranks", "0"]
+    assert main(few) == 0
+    assert main([*few, "--fail-on", "unknown"]) == 4
+    assert main([str(healthy_run), "--no-output", "-q", "--fail-on", "unknown,warning"]) == 0
+
+
+def test_help_begins_with_three_examples() -> None:
+    text = make_parser().format_help()
+    assert text.index("examples:") < text.index("positional arguments")
+    assert sum(line.startswith("  cluster-analyse run1") for line in text.splitlines()) == 3
+
+
+def test_progress_is_a_bar_with_what_it_does() -> None:
+    assert bar("reading ranks", 16, 64) == "reading ranks █████░░░░░░░░░░░░░░░ 16/64"
+    assert bar("detecting", 0, 1) == "detecting …"
+
+
+# `--all-parts`: each job of a tree with a report of its own, and one page that leads to them.
+
+
+@pytest.fixture
+def two_jobs(tmp_path: Path) -> Path:
+    for role in ("actor", "rollout <1>"):
+        for rank in range(2):
+            write_capture(tmp_path / "prof" / role, rank, f"n_{rank}_2025112610053020{rank}_ascend_pt")
+    return tmp_path / "prof"
+
+
+def judge(path: Path, *more: str) -> int:
+    return main([str(path), "--no-insight", "--scheduler", "threads", *more])
+
+
+def test_each_part_has_findings_and_the_page_leads_to_all(two_jobs: Path, capsys: Capsys) -> None:
+    judge(two_jobs, "--all-parts", "--json", "-q")
+    shown = json.loads(capsys.readouterr().out)
+    assert sorted(shown["parts"]) == ["actor", "rollout <1>"]
+    assert {one["run"]["ranks"] for one in shown["parts"].values()} == {2}
+    output = two_jobs / "cluster_analysis_output"
+    index = json.loads((output / "parts.json").read_text())
+    page = (output / "report.html").read_text()
+    assert [one["folder"] for one in index["parts"]] == ["parts/actor", "parts/rollout-1"]
+    for part in index["parts"]:
+        assert (output / part["folder"] / "findings.json").is_file()
+        assert f'href="{part["folder"]}/report.html"' in page
+    assert "rollout &lt;1&gt;" in page
+
+
+def test_what_an_earlier_call_of_other_parts_wrote_stays_and_is_told_to_be_older(
+    two_jobs: Path, capsys: Capsys
+) -> None:
+    judge(two_jobs, "--all-parts", "-q")
+    judge(two_jobs, "--part", "actor")
+    assert "From an earlier call, and not renewed: parts/\n" in capsys.readouterr().err
+    output = two_jobs / "cluster_analysis_output"
+    assert (output / "parts").is_dir()
+    assert (output / "parts.json").is_file()
+    assert json.loads((output / "findings.json").read_text())["run"]["command"].endswith("--part actor")
+    judge(two_jobs, "--all-parts")
+    assert "From an earlier call, and not renewed: tables/, findings.json\n" in capsys.readouterr().err
+
+
+def test_all_parts_and_one_part_exclude_each_other(two_jobs: Path, capsys: Capsys) -> None:
+    assert main([str(two_jobs), "--all-parts", "--part", "actor"]) == 2
+    assert "leave one of them out" in capsys.readouterr().err
