@@ -75,7 +75,7 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
 
 
 def _act(arguments: argparse.Namespace, fleet: Fleet | None) -> ExitCode:
-    from cluster_act.cases import cases_of_fleet, cases_of_run  # noqa: PLC0415 - SciPy
+    from cluster_act.cases import cases_of_fleet, cases_of_run  # noqa: PLC0415 - judges
     from cluster_act.plan import planned  # noqa: PLC0415
 
     cases = cases_of_run(arguments.run, fleet) if arguments.run or fleet is None else cases_of_fleet(fleet)

@@ -81,7 +81,7 @@ def _add(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
 
 
 def _status(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
-    from cluster_fleet.status import status_of  # noqa: PLC0415 - SciPy
+    from cluster_fleet.status import status_of  # noqa: PLC0415 - judges
 
     status = status_of(fleet)
     if arguments.page is not None:
@@ -97,7 +97,7 @@ def _status(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
 
 
 def _show(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
-    from cluster_fleet.status import named, status_of  # noqa: PLC0415 - SciPy
+    from cluster_fleet.status import named, status_of  # noqa: PLC0415 - judges
 
     status = status_of(fleet, named(arguments.unit))
     if not status.stories:

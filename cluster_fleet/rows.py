@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,16 +35,23 @@ def series_of(row: Any, units: dict[int, Unit]) -> Series:
     )
 
 
-def history_of(metric: str, runs: Sequence[RunLine], rows: Mapping[int, Sequence[bytes]]) -> History:
-    """Lay one metric of all runs side by side; `rows` are units, values and errors by the run's number."""
-    numbers = {run.number: np.frombuffer(rows[run.number][0], NUMBERS) for run in runs}
-    seen = np.zeros(max((int(one.max(initial=-1)) for one in numbers.values()), default=-1) + 1, bool)
-    for one in numbers.values():
-        seen[one] = True
-    units, at = np.flatnonzero(seen), np.cumsum(seen) - 1
-    values, errors = (np.full((len(runs), len(units)), np.nan, np.float32) for _ in range(2))
-    for position, run in enumerate(runs):
-        columns = at[numbers[run.number]]
-        values[position, columns] = np.frombuffer(rows[run.number][1], FLOATS)
-        errors[position, columns] = np.frombuffer(rows[run.number][2], FLOATS)
-    return History(metric, runs, units, values, errors)
+def history_of(
+    metric: str, runs: Sequence[RunLine], units: Iterable[bytes], rows: Iterable[Sequence[Any]]
+) -> History:
+    """Lay one metric of the runs side by side.
+
+    `units` are those of all runs, often the same; `rows` are run, units, values and errors, held one by one.
+    """
+    several = [np.frombuffer(one, NUMBERS) for one in set(units)]
+    seen = np.zeros(max((int(one.max(initial=-1)) for one in several), default=-1) + 1, bool)
+    for numbers in several:
+        seen[numbers] = True
+    column, position = np.cumsum(seen) - 1, {run.number: at for at, run in enumerate(runs)}
+    values, errors = (np.full((len(runs), int(seen.sum())), np.nan, np.float32) for _ in range(2))
+    for run, own, amounts, scatter in rows:
+        if run not in position:  # it was added meanwhile
+            continue
+        columns = column[np.frombuffer(own, NUMBERS)]
+        values[position[run], columns] = np.frombuffer(amounts, FLOATS)
+        errors[position[run], columns] = np.frombuffer(scatter, FLOATS)
+    return History(metric, runs, np.flatnonzero(seen), values, errors)

@@ -104,18 +104,13 @@ def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None, withou
         if effect is None:
             continue
         history = fleet.history(metric, without)
-        of_hosts = [units[one].host for one in history.units.tolist()]
-        hosts, place = np.unique(np.array(of_hosts, np.int64), return_inverse=True)
-        begins = int((hosts < 0).any())
+        host = np.array([units[one].host for one in history.units.tolist()], np.int64)
         is_of_devices = metric == "compute"
-        devices, shared = judge(
-            history.values, history.errors, effect, np.asarray(place) - begins if is_of_devices else None
+        devices, shared, hosts = judge(
+            history.values, history.errors, effect, host if is_of_devices else None
         )
-        told = [(devices, history.units.tolist())]
-        if shared is not None:
-            told.append((shared, hosts[begins:].tolist()))
-        for judged, numbers in told:
-            for at, number in enumerate(numbers):
+        for judged, numbers in ((devices, history.units), (shared, hosts)):
+            for at, number in enumerate(numbers.tolist()):
                 state = judged.state(at)
                 if state == "unknown" and judged is devices:
                     unknown.add(number)

@@ -148,18 +148,19 @@ class Fleet:
 
     def units(self) -> dict[int, Unit]:
         """Return all devices and hosts by number."""
+        columns = (UNIT.c.number, UNIT.c.key, UNIT.c.name, UNIT.c.place, UNIT.c.physical, UNIT.c.host)
         with self._reading() as connection:
-            rows = connection.execute(sa.select(UNIT)).all()
-        keys = {row.number: row.key for row in rows}
+            rows = connection.execute(sa.select(*columns, UNIT.c.first_s, UNIT.c.last_s)).all()
+        keys = {row[0]: row[1] for row in rows}
         return {
-            row.number: Unit(
-                row.number,
-                Known(row.key, row.name, row.place, keys.get(row.host, ""), row.physical),
-                -1 if row.host is None else row.host,
-                row.first_s,
-                row.last_s,
+            number: Unit(
+                number,
+                Known(key, name, place, keys.get(host, ""), physical),
+                -1 if host is None else host,
+                first_s,
+                last_s,
             )
-            for row in rows
+            for number, key, name, place, physical, host, first_s, last_s in rows
         }
 
     def runs(self) -> list[RunLine]:
@@ -176,13 +177,15 @@ class Fleet:
 
     def history(self, metric: str, without: str = "") -> History:
         """Return one metric of all runs that have it, but for that of a fingerprint."""
-        lines = {line.number: line for line in self.runs()}
+        columns = (SERIES.c.run, SERIES.c.units, SERIES.c.amounts, SERIES.c.errors)
+        left_out = sa.select(RUN.c.number).where(RUN.c.fingerprint == without).scalar_subquery()
+        wanted = (SERIES.c.metric == metric, SERIES.c.run.is_distinct_from(left_out))
         with self._reading() as connection:
-            chosen = sa.select(SERIES.c.run, SERIES.c.units, SERIES.c.amounts, SERIES.c.errors)
-            chosen = chosen.join_from(SERIES, RUN, RUN.c.number == SERIES.c.run)
-            chosen = chosen.where(SERIES.c.metric == metric, RUN.c.fingerprint != without)
-            rows = {row[0]: row[1:] for row in connection.execute(chosen)}
-        return history_of(metric, [line for line in lines.values() if line.number in rows], rows)
+            first = connection.execute(sa.select(*columns[:2]).where(*wanted))
+            units = {row[0]: row[1] for row in first}
+            rows = connection.execute(sa.select(*columns).where(*wanted))
+            lines = [line for line in self.runs() if line.number in units]
+            return history_of(metric, lines, units.values(), rows)
 
     def sizes(self) -> dict[int, int]:
         """Return how many devices were measured in each run."""

@@ -338,7 +338,7 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "torch": ("benchmarks.executed.worker",),
     "ClusterShell": ("cluster_collect",),
     "matplotlib": ("cluster_analysis.reports.plots",),
-    "scipy": ("cluster_analysis.numeric.tails", "cluster_fleet.judging.shrink"),
+    "scipy": ("cluster_analysis.numeric.tails",),
     "sqlalchemy": ("cluster_fleet.store", "cluster_fleet.tables"),
 }
 #: Where msgspec decodes. Everywhere else in the analysis it makes the classes of values.

@@ -69,24 +69,20 @@ class Course:
     Attributes:
         n_runs: runs that it was in.
         onset: first run of the slow time that lasts now.
-        named: run in which that was told.
         repaired: first run after the last slow time that ended.
         n_episodes: slow times, the present one too.
         first: its first run.
         segment: first run of what it is like now.
-        evidence: nats for being slow, beyond what the fleet's size asks for; above 0 it is named.
         intermittent: whether it is slow now and then.
         slow_at: (T, U) the slow times.
     """
 
     n_runs: IntArray
     onset: IntArray
-    named: IntArray
     repaired: IntArray
     n_episodes: IntArray
     first: IntArray
     segment: IntArray
-    evidence: FloatArray
     intermittent: BoolArray
     slow_at: BoolArray
 
@@ -96,31 +92,34 @@ def variances(values: FloatArray, errors: FloatArray) -> FloatArray:
 
     It is what units of a run scatter by about their own means, or their own error if that is clearly more.
     """
-    known = np.isfinite(values)
-    filled = np.where(known, values, 0).astype(values.dtype)
     pooled: FloatArray = np.ones(len(values))
     # At first all runs count alike; then the quiet ones say what a unit's own level is.
     for _ in range(2):
-        pooled = _by_run(filled, known, pooled)
-    pooled = pooled[:, None].astype(values.dtype)
-    own = np.nan_to_num(errors) ** 2
+        pooled = _by_run(values, pooled)
+    of_run = pooled[:, None].astype(values.dtype)
+    variance = errors**2
     # Of few steps an error is told badly: a unit's own counts where chance would hardly make it so large.
-    return np.where(own > _CLEARLY * pooled, own, pooled)
+    np.copyto(variance, of_run, where=~(variance > _CLEARLY * of_run))
+    return variance
 
 
-def _by_run(filled: FloatArray, known: BoolArray, variance: FloatArray) -> FloatArray:
+def _by_run(values: FloatArray, variance: FloatArray) -> FloatArray:
     """Return the variance of each run (T,) about levels that weigh the runs by an older `variance` (T,)."""
-    weight = (1 / variance).astype(filled.dtype)
-    total = weight @ known.astype(filled.dtype)
-    several = known & (total > weight[:, None] * (1 + 1e-6))
-    level = (weight @ filled) / np.maximum(total, 1e-30)
-    by_run, n_by_run = np.zeros(len(filled)), several.sum(1)
-    for run in np.flatnonzero(n_by_run).tolist():
-        inside = np.flatnonzero(several[run])
-        inside = inside[:: len(inside) // _ENOUGH + 1]
-        away = np.abs(filled[run, inside] - level[inside])
-        # A level that the value itself is part of lies nearer to it.
-        by_run[run] = _MAD * np.median(away / np.sqrt(1 - weight[run] / total[inside]))
+    total, level = np.zeros((2, values.shape[1]))
+    for value, weight in zip(values, 1 / variance, strict=True):
+        here = np.isfinite(value)
+        total += weight * here
+        level += weight * np.where(here, value, 0)
+    level /= np.maximum(total, 1e-30)
+    by_run, n_by_run = np.zeros(len(values)), np.zeros(len(values), np.int64)
+    for run, weight in enumerate(1 / variance):
+        inside = np.flatnonzero(np.isfinite(values[run]) & (total > weight * (1 + 1e-6)))
+        n_by_run[run] = len(inside)
+        if len(inside):
+            inside = inside[:: len(inside) // _ENOUGH + 1]
+            away = np.abs(values[run, inside] - level[inside])
+            # A level that the value itself is part of lies nearer to it.
+            by_run[run] = _MAD * np.median(away / np.sqrt(1 - weight / total[inside]))
     usual = float(np.median(by_run[n_by_run > 0])) if n_by_run.any() else 0.0
     pooled = (_LEAN * usual**2 + n_by_run * by_run**2) / (_LEAN + n_by_run)
     return np.asarray(np.maximum(pooled, _LEAST_SIGMA**2))
@@ -131,49 +130,43 @@ def courses(values: FloatArray, variance: FloatArray, effect: Effect, n_fleet: i
 
     `n_fleet` is of how many units these were taken because they looked slow; 0 for none but these.
     """
-    n_runs, n_units = values.shape
-    known = np.isfinite(values)
-    gain = (effect.slow - effect.healthy) * (np.where(known, values, 0) - effect.middle) / variance
-    gain = np.where(known, np.clip(gain, -CLIP, CLIP), 0)
-    hits = known & (values - effect.middle > _HIT_SIGMAS * np.sqrt(variance))
+    n_units = values.shape[1]
     hit = float(np.log(_INTERMITTENT_SHARE / _ACCIDENTS))
     miss = float(np.log((1 - _INTERMITTENT_SHARE) / (1 - _ACCIDENTS)))
-    evidence, against, often = np.zeros((3, n_units))
-    begin, heals, seen, episodes = np.zeros((4, n_units), np.int64)
-    onset, told, repaired, first = np.full((4, n_units), -1, np.int64)
-    is_slow, now_and_then = np.zeros((2, n_units), bool)
-    slow_at = np.zeros(values.shape, bool)
+    # Evidence that a unit is not what it is taken for: slow while it is healthy, healthy while it is slow.
+    evidence, often = np.zeros((2, n_units))
+    begin, seen, episodes = np.zeros((3, n_units), np.int64)
+    onset, repaired, first = np.full((3, n_units), -1, np.int64)
+    is_slow, slow_at = np.zeros(n_units, bool), np.zeros(values.shape, bool)
     fleet = float(np.log(max(n_fleet, n_units, 1) / FALSE_SHARE))
-    needed = np.full(n_units, fleet)
-    for run in range(n_runs):
-        here = known[run]
+    for run in range(len(values)):
+        here = np.isfinite(values[run])
+        away = np.where(here, values[run] - effect.middle, 0)
+        gain = np.clip((effect.slow - effect.healthy) * away / variance[run], -CLIP, CLIP)
+        is_hit = away > _HIT_SIGMAS * np.sqrt(variance[run])
+        often = np.maximum(often, 0) + np.where(here, np.where(is_hit, hit, miss), 0)
         seen += here
-        first[here & (first < 0)] = run
-        # Healthy so far: evidence begins anew wherever it speaks for nothing.
+        first = np.where(here & (first < 0), run, first)
+        # It begins anew wherever it speaks for nothing.
         begin = np.where(here & (evidence <= 0), run, begin)
-        evidence = np.where(here & ~is_slow, np.maximum(evidence, 0) + gain[run], evidence)
-        often = np.where(here & ~is_slow, np.maximum(often, 0) + np.where(hits[run], hit, miss), often)
-        heals = np.where(here & (against <= 0), run, heals)
-        against = np.where(here & is_slow, np.maximum(against, 0) - gain[run], against)
+        evidence = np.maximum(evidence, 0) + np.where(is_slow, -gain, gain)
         # e-BH by turns: as many as are named already share the allowance for mistakes.
-        needed = fleet - np.log(int(is_slow.sum()) + 1) + np.log(np.maximum(seen, 1))
-        named = here & ~is_slow & (evidence >= needed)
-        healed = here & is_slow & (against >= _REPAIRED)
-        onset[named], told[named], episodes[named] = begin[named], run, episodes[named] + 1
-        against[named], often[named] = 0, 0
-        repaired[healed], evidence[healed], often[healed] = heals[healed], 0, 0
-        for unit in np.flatnonzero(healed).tolist():
-            slow_at[onset[unit] : heals[unit], unit] = True
-        onset[healed] = told[healed] = -1
-        is_slow = (is_slow | named) & ~healed
-        now_and_then = (often >= needed) & ~is_slow
+        of_fleet = fleet - float(np.log(is_slow.sum() + 1))
+        some = np.flatnonzero(evidence >= min(of_fleet, _REPAIRED))
+        needed = np.where(is_slow[some], _REPAIRED, of_fleet + np.log(np.maximum(seen[some], 1)))
+        for unit in some[evidence[some] >= needed].tolist():
+            if is_slow[unit]:
+                slow_at[onset[unit] : begin[unit], unit] = True
+                onset[unit], repaired[unit] = -1, begin[unit]
+            else:
+                onset[unit], episodes[unit] = begin[unit], episodes[unit] + 1
+            is_slow[unit] = not is_slow[unit]
+            evidence[unit] = often[unit] = 0
     for unit in np.flatnonzero(is_slow).tolist():
         slow_at[onset[unit] :, unit] = True
+    needed = fleet - np.log(is_slow.sum() + 1) + np.log(np.maximum(seen, 1))
     segment = np.maximum(np.where(is_slow, onset, repaired), 0)
-    beyond = np.where(is_slow, np.maximum(evidence - needed, 0.0) + 1e-9, np.minimum(evidence - needed, 0.0))
-    return Course(
-        seen, onset, told, repaired, episodes, first, segment, beyond, now_and_then, slow_at & known
-    )
+    return Course(seen, onset, repaired, episodes, first, segment, ~is_slow & (often >= needed), slow_at)
 
 
 def levels(

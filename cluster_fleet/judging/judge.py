@@ -12,7 +12,6 @@ from typing import Literal
 import numpy as np
 
 from cluster_fleet.judging.evidence import (
-    BoolArray,
     Course,
     Effect,
     FloatArray,
@@ -85,34 +84,34 @@ class Judged:
 
 def judge(
     values: FloatArray, errors: FloatArray, effect: Effect, host: IntArray | None = None
-) -> tuple[Judged, Judged | None]:
-    """Judge devices and, with `host` (U,) from 0, the hosts that they share; -1 is no host.
+) -> tuple[Judged, Judged, IntArray]:
+    """Judge devices and, with `host` (U,), the hosts that they share; -1 is no host.
 
     Args:
         values: how much slower than its peers each unit was in each run (T, U), runs in the order of time.
         errors: their standard errors (T, U), NaN where a run cannot tell.
         effect: what is looked for.
-        host: the host of each unit (U,).
+        host: the host of each unit (U,), a number.
 
     Returns:
-        Of the units, and of the hosts (H,), None without hosts.
+        Of the units, and of the hosts that may share something with their devices, with which they are.
     """
     variance = variances(values, errors)
     of_units = _judged(values, variance, effect)
-    if host is None or not len(host) or host.max() < 0:
-        return of_units, None
-    n_hosts = int(host.max()) + 1
-    series, count = _host_series(values, host, _candidates(of_units, host, n_hosts, effect), n_hosts)
+    host = np.full(values.shape[1], -1) if host is None else host
+    hosts = _candidates(of_units, host, effect)
+    series, count = _host_series(values, host, hosts)
     # The least of a run is what all of its units scatter by; the middle of n scatters by pi / 2n of that.
-    usual = variance.min(axis=1, keepdims=True) * np.pi / 2
-    noise = usual / np.maximum(count, 1)
-    of_hosts = _judged(series, noise, effect, n_hosts)
-    is_named = of_hosts.course.slow_at
-    if not is_named.any():
-        return of_units, of_hosts
-    shared = np.where(is_named, np.nan_to_num(series), 0)[:, np.maximum(host, 0)] * (host >= 0)
-    beside = values - shared.astype(values.dtype)
-    return _judged(beside, variance, effect), of_hosts
+    usual = variance.min(axis=1, keepdims=True, initial=np.inf) * np.pi / 2
+    n_hosts = len(np.unique(host[host >= 0]))
+    of_hosts = _judged(series, usual / np.maximum(count, 1), effect, n_hosts)
+    is_named = of_hosts.course.slow_at & np.isfinite(series)
+    if is_named.any():
+        beside = values.copy()
+        for at in np.flatnonzero(is_named.any(0)).tolist():
+            beside[:, host == hosts[at]] -= np.where(is_named[:, at], series[:, at], 0)[:, None]
+        of_units = _judged(beside, variance, effect)
+    return of_units, of_hosts, hosts
 
 
 def _judged(values: FloatArray, variance: FloatArray, effect: Effect, n_fleet: int = 0) -> Judged:
@@ -127,23 +126,21 @@ def _judged(values: FloatArray, variance: FloatArray, effect: Effect, n_fleet: i
     return Judged(effect, level, low, high, n_now, course)
 
 
-def _candidates(of_units: Judged, host: IntArray, n_hosts: int, effect: Effect) -> BoolArray:
-    """Hosts of which half of the devices have been slow, or may be (H,): the others share nothing."""
+def _candidates(of_units: Judged, host: IntArray, effect: Effect) -> IntArray:
+    """Hosts of which half of the devices have been slow, or may be: the others share nothing."""
     known = (host >= 0) & np.isfinite(of_units.level)
     may_be = known & ((of_units.course.n_episodes > 0) | (of_units.level > effect.healthy))
-    n = np.bincount(host[known], minlength=n_hosts)
-    return (n >= _FEWEST) & (2 * np.bincount(host[may_be], minlength=n_hosts) >= n)
+    n = np.bincount(host[known])
+    return np.flatnonzero((n >= _FEWEST) & (2 * np.bincount(host[may_be], minlength=len(n)) >= n))
 
 
-def _host_series(
-    values: FloatArray, host: IntArray, wanted: BoolArray, n_hosts: int
-) -> tuple[FloatArray, IntArray]:
-    """Return the middle of each wanted host's devices by run (T, H), NaN with few, and how many there are."""
-    series = np.full((len(values), n_hosts), np.nan)
-    count = np.zeros((len(values), n_hosts), np.int64)
-    for one in np.flatnonzero(wanted).tolist():
+def _host_series(values: FloatArray, host: IntArray, hosts: IntArray) -> tuple[FloatArray, IntArray]:
+    """Return the middle of each of the hosts' devices by run (T, H), NaN with few, and how many there are."""
+    series = np.full((len(values), len(hosts)), np.nan)
+    count = np.zeros(series.shape, np.int64)
+    for at, one in enumerate(hosts.tolist()):
         own = values[:, host == one]
-        count[:, one] = np.isfinite(own).sum(1)
-        enough = count[:, one] >= _FEWEST
-        series[enough, one] = np.nanmedian(own[enough], axis=1)
+        count[:, at] = np.isfinite(own).sum(1)
+        enough = count[:, at] >= _FEWEST
+        series[enough, at] = np.nanmedian(own[enough], axis=1)
     return series, count
