@@ -98,6 +98,8 @@ def judged(known: Examined) -> AnalysisResult:
     if is_alone(seen, expected, read):
         found = blaming_nobody(found)
         own_notes = (fact("one_rank_of_several", rank=min(seen)),)
+    if untimed:
+        own_notes += (fact("ranks_without_step_times", n_silent=len(untimed), n_ranks=len(seen)),)
     is_open = missing or untimed or open_question((*capture.notes, *own_notes))
     verdict: Verdict = "unknown" if is_open and found.verdict == "healthy" else found.verdict
     of_batches = (note for one in read.summaries for note in one.notes)

@@ -71,7 +71,7 @@ class Examined(Struct):
     def evidence(self) -> JobEvidence:
         """Evidence of all steps, merged on first use, while others work already."""
         if self._evidence is None:
-            self._evidence = _evidence(self._parts, self.read, self.topology)
+            self._evidence = _evidence(self._parts, self.read)
         return self._evidence
 
     def let_graph_go(self) -> None:
@@ -195,7 +195,7 @@ def _without_cut_step(parts: list[StepEvidence]) -> tuple[Fact, ...]:
     return (fact("last_step_cut", step=int(parts.pop().step)),)
 
 
-def _evidence(parts: list[StepEvidence], read: RanksRead, topology: Topology) -> JobEvidence:
+def _evidence(parts: list[StepEvidence], read: RanksRead) -> JobEvidence:
     """Return what all steps say together, and let go of the parts."""
     from cluster_analysis.replay.graph import laid_out, operators_of  # noqa: PLC0415
     from cluster_analysis.replay.job_evidence import merge_steps  # noqa: PLC0415
@@ -203,7 +203,7 @@ def _evidence(parts: list[StepEvidence], read: RanksRead, topology: Topology) ->
 
     steps = pa.array([one.step for one in parts], read.packets.schema.field("step").type)
     packets = read.packets.filter(pc.is_in(read.packets["step"], steps))
-    merged = merge_steps(parts, topology, read.operators, packets)
+    merged = merge_steps(parts, read.operators, packets)
     parts.clear()
     operators = operators_of(merged)
     merged = structs.replace(without_calls(merged), counters=read.figures["counters"])

@@ -150,7 +150,7 @@ def evidence_of(job: SimulatedJob, where: Topology, has_links: bool = True) -> J
         reduce_step(Step(number), joined["steps"], joined["collectives"], joined["links"], where)
         for number in numbers
     ]
-    return merge_steps(parts, where, joined["operators"], joined["packets"])
+    return merge_steps(parts, joined["operators"], joined["packets"])
 
 
 def ranks_of(fault: Fault) -> set[int]:

@@ -294,8 +294,16 @@ def costs_more_than_healthy_ranks(one: Judged, context: Context) -> Judged:
 
 
 def is_a_lower_bound_of_waiting_for_unknown(one: Judged, context: Context) -> Judged:
-    """A cost may be more where a rank waits for what no file shows, whatever is repaired."""
-    if not context.holds_the_step or one.cost_us is None:
+    """A cost may be more where a rank waits for what no file shows, whatever is repaired.
+
+    What covering communication would save there is no bound: the replay keeps the waiting.
+    """
+    if not context.holds_the_step:
+        return one
+    if not one.suspect.record.is_repairable:
+        facts = tuple(said for said in one.facts if said.kind != "could_be_covered")
+        return replace(one, high_us=None, facts=facts)
+    if one.cost_us is None:
         return one
     return _at_most(replace(one, facts=one.saying(fact("cost_at_least"))), "low")
 

@@ -12,7 +12,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cluster_analysis.replay.replay import Graph
-from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import (
     COUNTERS,
     LINKS,
@@ -52,23 +51,17 @@ class JobEvidence(Struct, frozen=True):
     sent: pa.Table = field(default_factory=SENT.empty_table)
 
 
-def merge_steps(
-    parts: Sequence[StepEvidence], topology: Topology, operators: pa.Table, packets: pa.Table
-) -> JobEvidence:
+def merge_steps(parts: Sequence[StepEvidence], operators: pa.Table, packets: pa.Table) -> JobEvidence:
     """Put the steps together; the order of `parts` does not matter.
 
     Args:
         parts: one value a step.
-        topology: who sits where; ranks that it does not know are dropped from nothing, only noted.
         operators: OPERATORS of all ranks, or an empty table.
         packets: PACKETS of all ranks, or an empty table.
     """
     ordered = sorted(parts, key=lambda part: part.step)
     seen = {rank for part in ordered for rank in part.steps["rank"].to_pylist()}
-    silent = sorted(set(topology.ranks) - seen)
     notes = list(dict.fromkeys(note for part in ordered for note in part.notes))
-    if silent and ordered:
-        notes.append(fact("ranks_without_step_times", n_silent=len(silent), n_ranks=len(topology.ranks)))
     partial = [part.step for part in ordered if len(set(part.steps["rank"].to_pylist())) < len(seen)]
     if partial and len(partial) == len(ordered) and len(seen) > 1:
         notes.append(NO_COMMON_STEP)

@@ -58,14 +58,17 @@ def render(
         "",
         *ticket.header(analysed),
     ]
+    open_points = [*ticket.problems(), *ticket.notes()]
+    if document.verdict == "unknown":
+        lines += open_points
     if document.findings:
         lines += ticket.findings_table()
         for number, finding in enumerate(document.findings, start=1):
             lines += ticket.details(number, finding)
     if baseline is not None:
         lines += ticket.changes(baseline)
-    lines += ticket.problems()
-    lines += ticket.notes()
+    if document.verdict != "unknown":
+        lines += open_points
     lines.append(f"<sub>cluster-analyse {_escaped(document.tool_version)}</sub>")
     return "\n".join(lines) + "\n"
 

@@ -77,13 +77,16 @@ def render(
     if price is not None and price.lost:
         console.print(Text(price.sentence().of(language)))
     console.print(Text(words.run_line(document, dictionary).of(language), style="dim"))
+    if document.verdict == "unknown":  # what could not be judged, and what to do about it, is the news
+        _print_problems(result, console, language)
     if document.findings:
         console.print()
         console.print(_findings_table(result, console.width, language))
         _print_next_checks(result, console, language)
     if baseline is not None:
         _print_changes(baseline, console, language)
-    _print_problems(result, console, language)
+    if document.verdict != "unknown":
+        _print_problems(result, console, language)
     # rich pads cells of a table to its width; trailing blanks are noise in a log.
     return "\n".join(line.rstrip() for line in stream.getvalue().rstrip("\n").split("\n")) + "\n"
 

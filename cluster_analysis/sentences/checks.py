@@ -97,6 +97,11 @@ CHECKS: Mapping[str, Template] = {
         "communication beside the backward pass).",
         "先查明各卡在等谁；再让其余通信与计算重叠（梯度分桶、与反向计算并行通信）。",
     ),
+    "exposed_of_some_ranks": (
+        "Collect the other ranks of the job too: those that are waited for may be among them; then overlap "
+        "what is left with computing.",
+        "请一并采集作业的其他卡：被等待的卡可能就在其中；再让其余通信与计算重叠。",
+    ),
     "input_bound": (
         "Look at data loading: more workers, prefetching, a faster file system.",
         "检查数据加载：增加 worker、预取，或使用更快的文件系统。",
@@ -133,6 +138,7 @@ _CONDITIONS = {
     "head_split": "head_split",
     "ranks_pause_by_turns": "periodic_pause",
     "absent_members": "absent_members",
+    "exposed_of_some_ranks": "exposed_of_some_ranks",
 }
 
 

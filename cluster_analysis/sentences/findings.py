@@ -23,11 +23,8 @@ _HOSTS = (
 )
 _EXPOSED = (
     "Communication that computing does not cover takes {exposed_us:ms} a step, {step_share:percent} of "
-    "it: of the "
-    "operators' time {moving_share:percent} moves data, {waiting_share:percent}",
-    "每步有 {exposed_us:ms}（{step_share:percent}）的通信未被计算掩盖：算子时间中 {moving_share:percent} "
-    "用于传输，"
-    "{waiting_share:percent} ",
+    "it: of the operators' time",
+    "每步有 {exposed_us:ms}（{step_share:percent}）的通信未被计算掩盖：算子时间中",
 )
 
 _HOW_MUCH: Template = (
@@ -199,13 +196,16 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "这台主机上：可能是该主机慢，也可能是该 stage 的计算量大。",
     ),
     "exposed": (
-        f"{_EXPOSED[0]} waits for each other. Most data moves in each {{role:term}}.",
-        f"{_EXPOSED[1]}用于相互等待。数据主要在{{role:term}}中传输。",
+        f"{_EXPOSED[0]} {{moving_share:percent}} moves data, {{waiting_share:percent}} waits for each other. "
+        "Most data moves in each {role:term}.",
+        f"{_EXPOSED[1]} {{moving_share:percent}} 用于传输，{{waiting_share:percent}} 用于相互等待。"
+        "数据主要在{role:term}中传输。",
     ),
     "exposed_of_some_ranks": (
-        f"{_EXPOSED[0]} waits for each other and for ranks without files. Most data moves in each "
-        f"{{role:term}}.",
-        f"{_EXPOSED[1]}用于相互等待以及等待没有文件的卡。数据主要在{{role:term}}中传输。",
+        f"{_EXPOSED[0]} at most {{moving_share:percent}} moves data, the rest waits for each other and for "
+        "ranks without files. Most data moves in each {role:term}.",
+        f"{_EXPOSED[1]}至多 {{moving_share:percent}} 用于传输，其余用于相互等待以及等待没有文件的卡。"
+        "数据主要在{role:term}中传输。",
     ),
     "small_operators": (
         "{n_a_step} {op_type} operators of {size_bytes:mb} a step in each {role:term} take {time_us:ms}: "

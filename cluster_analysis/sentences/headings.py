@@ -71,6 +71,7 @@ HEADINGS: Mapping[str, Template] = {
     "at_most": ("up to {most}", "至多 {most}"),
     "from_to": ("{low}–{high}", "{low}～{high}"),
     "too_few": ("only {n} of {expected} ranks could be read", "{expected} 张卡中只读取了 {n} 张"),
+    "and_open": ("{first}; {then}", "{first}；{then}"),
     "no_step": ("no step could be read", "没有可读的步"),
     "damaged": (
         "data of {n} {n:rank|ranks} is damaged or missing",
@@ -112,8 +113,8 @@ OPEN_QUESTIONS: Mapping[NoteFact, Template] = {
         "可能占每步 {step_share:percent} 的损失，无法与偶然或工作负载本身区分",
     ),
     "one_rank_of_several": (
-        "only rank {rank} of a job with more ranks was read: whom it waited for is not here",
-        "作业有多张卡，只读取了卡 {rank}：它等待的对象不在其中",
+        "whom rank {rank} waited for is not here",
+        "卡 {rank} 等待的对象不在其中",
     ),
     "windows_unlike": (
         "windows of ranks hold unlike numbers of iterations, so that their communication cannot be compared",
@@ -170,7 +171,7 @@ def term(words: Mapping[str, Template], name: str) -> Phrase:
 
 
 def open_question(notes: Sequence[Fact]) -> Phrase | None:
-    """Return the first question that the notes leave open; None where there is none."""
+    """Return the first question of the notes, as they are ordered, that is left open; None where none is."""
     asked = [(one, OPEN_QUESTIONS.get(cast("NoteFact", one.kind))) for one in notes]
     return next((fill(said, dict(one.values)) for one, said in asked if said is not None), None)
 

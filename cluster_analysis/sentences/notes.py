@@ -246,34 +246,33 @@ SENTENCES: Mapping[NoteFact, Template] = {
 }
 
 
-#: Notes that another capture, another way to collect, or a good run for comparison would put right.
-TO_MEND: frozenset[NoteFact] = frozenset(
-    {
-        "no_step_times",
-        "no_common_step",
-        "no_operators",
-        "no_communication_matrix",
-        "ranks_missing",
-        "few_steps",
-        "few_peers",
-        "costly_unexplained",
-        "waits_for_absent",
-        "waited_for_others",
-        "unread_communication",
-        "uncompared_network",
-        "long_step",
-        "ranks_without_step_times",
-        "unlike_versions",
-        "capture_lacks_ranks",
-        "one_rank_of_several",
-        "windows_unlike",
-        "windows_not_compared",
-        "hosts_by_devices",
-        "hosts_unknown",
-        "no_communication_recorded",
-        "level0_operators",
-        "timeline_too_large",
-    }
+#: Notes that data which are elsewhere, another capture, or a good run for comparison would put right: in this
+#: order, first what is only to be fetched.
+TO_MEND: tuple[NoteFact, ...] = (
+    "ranks_missing",
+    "capture_lacks_ranks",
+    "one_rank_of_several",
+    "waits_for_absent",
+    "waited_for_others",
+    "no_step_times",
+    "ranks_without_step_times",
+    "unread_communication",
+    "hosts_unknown",
+    "hosts_by_devices",
+    "no_common_step",
+    "windows_unlike",
+    "windows_not_compared",
+    "no_communication_recorded",
+    "level0_operators",
+    "no_operators",
+    "no_communication_matrix",
+    "timeline_too_large",
+    "few_steps",
+    "costly_unexplained",
+    "long_step",
+    "uncompared_network",
+    "few_peers",
+    "unlike_versions",
 )
 #: Notes due to the form of the files, or to the replay: the same job would leave them open again.
 BOUNDS: frozenset[NoteFact] = frozenset(
@@ -321,12 +320,12 @@ class Reasons:
 
 
 def reasons(notes: Sequence[Fact], n_ranks: int) -> Reasons:
-    """Group the notes by the possible action, each group in the order given.
+    """Group the notes by the possible action: first what is to be put right first, the others as given.
 
     A job of one rank does not communicate: no other capture of it would.
     """
     alone = _OF_COMMUNICATION if n_ranks == 1 else frozenset()
-    to_mend = tuple(one for one in notes if one.kind in TO_MEND - alone)
+    to_mend = tuple(one for kind in TO_MEND if kind not in alone for one in notes if one.kind == kind)
     bounds = tuple(one for one in notes if one.kind in BOUNDS | alone)
     return Reasons(to_mend, bounds, tuple(one for one in notes if one.kind in TOLD))
 

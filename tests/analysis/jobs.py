@@ -71,7 +71,7 @@ def evidence_of_tables(ranks: Iterable, where: Topology) -> JobEvidence:  # type
     }
     return merge_steps(
         reduce_all(joined["steps"], joined["collectives"], joined["links"], where),
-        where, joined["operators"], joined["packets"],
+        joined["operators"], joined["packets"],
     )  # fmt: skip
 
 

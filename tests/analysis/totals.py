@@ -49,9 +49,7 @@ def evidence_of_computing(
     exposed = pa.array(STEP_US - np.asarray(table["computing_us"]) - np.asarray(table["free_us"]))
     at = table.schema.get_field_index("communication_not_overlapped_us")
     table = table.set_column(at, table.schema.field(at), exposed)
-    return merge_steps(
-        reduce_all(table, collectives_table([]), NO_LINKS, where), where, NO_OPERATORS, NO_PACKETS
-    )
+    return merge_steps(reduce_all(table, collectives_table([]), NO_LINKS, where), NO_OPERATORS, NO_PACKETS)
 
 
 def evidence_of_idle(

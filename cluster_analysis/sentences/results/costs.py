@@ -38,7 +38,7 @@ class Cost:
     def phrase(self, step_ms: float | None = None) -> Phrase:
         """Return `79.8 ms`, `28.8–31.4 ms`, `up to 55.3 ms`, or that it is not known.
 
-        A lower end that is nothing of a step of `step_ms` is no news.
+        A lower end that is nothing of a step of `step_ms` is no news. Up to 0 is 0.
         """
         if self.high_ms is None:
             return say("unknown_cost")
@@ -51,6 +51,8 @@ class Cost:
         return _range(self._told(step_ms), self.high_ms, lambda ms: format_share(ms / step_ms))
 
     def _told(self, step_ms: float | None) -> float | None:
+        if self.high_ms == 0:
+            return 0.0
         is_no_news = Cost(self.low_ms, self.low_ms).is_nothing(step_ms) and not self.is_nothing(step_ms)
         return None if is_no_news else self.low_ms
 

@@ -9,6 +9,7 @@ from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import open_question, say
+from cluster_analysis.sentences.notes import reasons
 from cluster_analysis.sentences.phrase import Phrase
 from cluster_analysis.sentences.results.costs import Cost, cost_of
 from cluster_analysis.sentences.terms import KINDS
@@ -217,18 +218,24 @@ def run_line(document: FindingsDocument) -> str:
 
 
 def unknown_reason(document: FindingsDocument) -> Phrase:
-    """Return why the verdict is unknown: the open question, else the data of which there is too little."""
+    """Return why the verdict is unknown: the ranks that are missing, then the question that is left open.
+
+    Of several questions that which can be put right first; without one, the data of which there is too
+    little.
+    """
     run = document.run
-    question = open_question(document.notes)
+    apart = reasons(document.notes, run.expected_ranks)
+    question = open_question((*apart.to_mend, *apart.bounds))
+    if run.ranks < run.expected_ranks:
+        few = say("too_few", n=run.ranks, expected=run.expected_ranks)
+        return few if question is None else say("and_open", first=few, then=question)
     if question is not None:
         return question
-    if run.ranks < run.expected_ranks:
-        return say("too_few", n=run.ranks, expected=run.expected_ranks)
     if not run.steps:
         return say("no_step")
-    few = next((int(one["min_peers"]) for one in document.notes if one.kind == "few_peers"), 0)  # type: ignore[arg-type]
-    if few and run.parallel.pp > 1 and run.ranks <= run.parallel.pp * few:
-        return say("all_have_few_peers", n=few)
+    peers = next((int(one["min_peers"]) for one in document.notes if one.kind == "few_peers"), 0)  # type: ignore[arg-type]
+    if peers and run.parallel.pp > 1 and run.ranks <= run.parallel.pp * peers:
+        return say("all_have_few_peers", n=peers)
     damaged = {one.rank for one in document.problems if one.rank is not None and one.kind not in _NO_DAMAGE}
     if damaged:
         return say("damaged", n=len(damaged))

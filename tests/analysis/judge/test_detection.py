@@ -175,7 +175,7 @@ def test_eight_peers_are_enough() -> None:
 def test_everything_but_the_step_totals_may_be_missing() -> None:
     whole = judged(SMALL, "slow_rank:1.3@5")
     parts = reduce_all(whole.evidence.step_table, COLLECTIVES.empty_table(), NO_LINKS, whole.topology)
-    found = detect(merge_steps(parts, whole.topology, NO_OPERATORS, NO_PACKETS), whole.topology)
+    found = detect(merge_steps(parts, NO_OPERATORS, NO_PACKETS), whole.topology)
     (finding,) = [one for one in found.findings if one.kind == "slow_rank"]
     assert finding.ranks == (5,)
     assert finding.cost_ms_per_step is not None
@@ -192,7 +192,7 @@ def test_without_a_matrix_links_are_not_judged_and_that_is_said() -> None:
         pa.concat_tables([getattr(one, name) for one in ranks.values()]).unify_dictionaries()
         for name in ("steps", "collectives")
     )
-    evidence = merge_steps(reduce_all(steps, collectives, NO_LINKS, where), where, NO_OPERATORS, NO_PACKETS)
+    evidence = merge_steps(reduce_all(steps, collectives, NO_LINKS, where), NO_OPERATORS, NO_PACKETS)
     found = detect(evidence, where)
     assert found.verdict == "healthy"
     assert any("no link with two known ends" in note for note in notes_of(found))
@@ -200,7 +200,7 @@ def test_without_a_matrix_links_are_not_judged_and_that_is_said() -> None:
 
 def test_no_steps_at_all_is_unknown_and_not_healthy() -> None:
     where = judged(SMALL).topology
-    empty = merge_steps([], where, NO_OPERATORS, NO_PACKETS)
+    empty = merge_steps([], NO_OPERATORS, NO_PACKETS)
     assert empty.step_table.schema.equals(STEPS)
     found = detect(empty, where)
     assert (found.verdict, found.step_ms) == ("unknown", None)
@@ -211,7 +211,7 @@ def test_two_ranks_of_many_are_not_judged_and_the_others_are_mentioned() -> None
     whole = judged(SMALL)
     two = whole.evidence.step_table.filter(pc.is_in(whole.evidence.step_table["rank"], pa.array([0, 1])))
     parts = reduce_all(two, COLLECTIVES.empty_table(), NO_LINKS, whole.topology)
-    found = detect(merge_steps(parts, whole.topology, NO_OPERATORS, NO_PACKETS), whole.topology)
+    found = detect(merge_steps(parts, NO_OPERATORS, NO_PACKETS), whole.topology)
     assert found.verdict == "unknown"
     assert any("2 of 32 ranks" in note for note in notes_of(found))
 
@@ -235,7 +235,7 @@ def test_the_order_of_steps_and_rows_does_not_show() -> None:
             pa.concat_tables([getattr(one, name) for one in parts]).unify_dictionaries()
             for name in ("steps", "collectives", "links")
         ]
-        evidence = merge_steps(list(reversed(reduce_all(*joined, where))), where, NO_OPERATORS, NO_PACKETS)
+        evidence = merge_steps(list(reversed(reduce_all(*joined, where))), NO_OPERATORS, NO_PACKETS)
         detection = detect(evidence, where)
         return detection.findings, notes_of(detection), detection.replay
 

@@ -11,6 +11,7 @@ from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.open_questions import open_questions, waits_for_absent
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.notes import note
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.thresholds.limits import Thresholds
@@ -268,3 +269,14 @@ def test_a_cost_is_the_least_one_where_a_rank_of_a_pipeline_waits_for_one_withou
     assert (whole.confidence, least.confidence) == ("high", "low")
     assert [one.kind for one in least.facts][-1] == "cost_at_least"
     assert "cost_at_least" not in [one.kind for one in whole.facts]
+
+
+def test_no_bound_is_told_where_ranks_wait_for_many_that_are_not_here() -> None:
+    most = judged(JobSpec(tp=4, pp=4, dp=4, steps=3, healthy=Healthy(missing_ranks=tuple(range(8, 64)))))
+    (exposed,) = most.of_kind("exposed_communication")
+    assert (exposed.cost_ms_per_step, exposed.cost_low_ms, exposed.cost_high_ms) == (None, None, None)
+    assert [said.kind for said in exposed.facts] == ["exposed_of_some_ranks"]
+    assert next_check(exposed).en.startswith("Collect the other ranks of the job too")
+    (whole,) = judged(JobSpec(tp=4, pp=4, dp=4, steps=3)).of_kind("exposed_communication")
+    assert whole.cost_high_ms is not None, "with all ranks it is known"
+    assert whole.cost_high_ms > 0

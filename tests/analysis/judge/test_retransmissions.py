@@ -66,7 +66,7 @@ def sent_again(
         steps.append(steps_table(dict(enumerate((clock - begin).tolist())), step=step))
     table = collectives_table(calls)
     parts = reduce_all(pa.concat_tables(steps), table, NO_LINKS, where)
-    found = detect(merge_steps(parts, where, NO_OPERATORS, NO_PACKETS), where)
+    found = detect(merge_steps(parts, NO_OPERATORS, NO_PACKETS), where)
     return [one for one in found.findings if one.kind == "retransmission"]
 
 
@@ -170,7 +170,7 @@ def exchanged(
     links = NO_LINKS if links_us is None else pa.Table.from_pylist(entries, schema=LINKS)
     read = [call for call in calls if call.rank != unread]
     parts = reduce_all(pa.concat_tables(steps), collectives_table(read), links, where)
-    found = detect(merge_steps(parts, where, NO_OPERATORS, NO_PACKETS), where)
+    found = detect(merge_steps(parts, NO_OPERATORS, NO_PACKETS), where)
     return [one for one in found.findings if one.kind == "retransmission"]
 
 

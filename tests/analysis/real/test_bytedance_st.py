@@ -120,7 +120,7 @@ def found_in(form: str, collectives: pa.Table, totals: pa.Table | None = None) -
         reduce_step(Step(step), totals, collectives, tables["links"], where)
         for step in sorted(pc.unique(tables["steps"]["step"]).to_pylist())
     ]
-    evidence = merge_steps(steps, where, tables["operators"], tables["packets"])
+    evidence = merge_steps(steps, tables["operators"], tables["packets"])
     return detect(evidence, where)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from importlib.resources import files
+from itertools import permutations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import get_args
@@ -12,16 +13,19 @@ from typing import get_args
 import jinja2
 import pytest
 
-from cluster_analysis.reports import html, prometheus
+from cluster_analysis.reports import html, markdown, prometheus, terminal
 from cluster_analysis.reports.page import cube, traffic
 from cluster_analysis.reports.templates import KeptTemplates, compile_all
 from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.sentences.checks import BASE_VARIABLE, page_of
 from cluster_analysis.sentences.notes import BOUNDS, TO_MEND, TOLD, reasons
+from cluster_analysis.sentences.results.costs import Cost
+from cluster_analysis.sentences.results.wording import unknown_reason
 from cluster_analysis.sentences.results.words import load_dictionary
 from cluster_hook.telling.metrics import labelled
 from cluster_run.facts import NoteFact, fact
 from cluster_run.kinds import FaultKind, WorkloadKind
+from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 from tests.analysis.reports.pages import Elements
 
@@ -67,9 +71,46 @@ def test_words_of_the_trade_are_used(key, word):
 def test_what_can_be_put_right_stands_apart_from_what_cannot():
     notes = [fact("few_steps", n_steps=2), fact("unpaired_messages"), fact("no_operators")]
     several, alone = reasons(notes, 8), reasons(notes, 1)
-    assert [one.kind for one in several.to_mend] == ["few_steps", "no_operators"]
+    assert [one.kind for one in several.to_mend] == ["no_operators", "few_steps"]
     assert [one.kind for one in several.bounds] == ["unpaired_messages"]
     assert [one.kind for one in alone.bounds] == ["unpaired_messages", "no_operators"]
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_what_is_only_to_be_fetched_is_told_before_what_another_capture_or_nothing_would_put_right(order):
+    notes = [
+        fact("waiting_copied", share=0.9, step_share=0.25),
+        fact("costly_unexplained", findings=("slow_rank-1",), step_share=0.06),
+        fact("waits_for_absent", step_share=0.17, wait_us=1e5, step=12, ranks=(15,)),
+    ]
+    whole = builder.unknown()
+    run = replace(whole.document.run, ranks=8, expected_ranks=64)
+    document = replace(whole.document, run=run, notes=tuple(notes[at] for at in order))
+
+    assert unknown_reason(document).en == (
+        "only 8 of 64 ranks could be read; 17 % of the step went into waiting for ranks without files, or "
+        "for the network"
+    )
+    apart = reasons(document.notes, 64)
+    assert [one.kind for one in apart.to_mend] == ["waits_for_absent", "costly_unexplained"]
+
+
+@pytest.mark.parametrize("render", [lambda one: terminal.render(one, 80, colour=False), markdown.render])
+def test_what_could_not_be_judged_stands_before_the_findings_only_where_nothing_else_is_known(render):
+    lacking = fact("ranks_missing", n_read=62, n_ranks=64, n_missing=2)
+    degraded = builder.degraded()
+    degraded = replace(degraded, document=replace(degraded.document, notes=(lacking,)))
+    said, finding = "62 of 64 ranks", "Rank 5"
+    for result, is_first in ((degraded, False), (builder.unknown_of(degraded), True)):
+        text = " ".join(render(result).split())
+        assert (text.index(said) < text.index(finding)) is is_first
+
+
+def test_up_to_nothing_is_nothing():
+    assert Cost(None, 0.0).phrase(700.0).en == "0 ms"
+    assert Cost(None, 0.0).share(700.0).en == "0.0 %"
+    assert Cost(None, 55.3).phrase(700.0).en == "up to 55.3 ms"
+    assert Cost(None, None).phrase(700.0).en == "unknown"
 
 
 def test_each_kind_of_note_has_one_class_by_what_can_be_done_about_it():

@@ -190,7 +190,7 @@ class _Run:
         where = replace(where, hosts={rank: HostId(str(1 + int(rank) // A_HOST)) for rank in where.ranks})
         steps = pa.Table.from_pylist(self.totals, schema=STEPS)
         parts = reduce_all(steps, collectives_table(self.calls), NO_LINKS, where)
-        return detect(merge_steps(parts, where, NO_OPERATORS, NO_PACKETS), where)
+        return detect(merge_steps(parts, NO_OPERATORS, NO_PACKETS), where)
 
 
 def _union(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
