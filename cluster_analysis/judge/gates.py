@@ -214,8 +214,9 @@ def is_no_loss_where_no_peer_does_without(one: Judged, context: Context) -> Judg
     if one.suspect.record.is_repairable or one.cost_us is None:
         return one
     said = one.saying(fact("could_be_covered", cost_us=one.cost_us))
-    unrepaired = replace(one.saving, cumulative_us=None)
-    return replace(one, cost_us=None, low_us=None, facts=said, saving=unrepaired)
+    unrepaired = replace(one, cost_us=None, low_us=None, saving=replace(one.saving, cumulative_us=None))
+    # The replay keeps waiting for what no file shows: what it saves beside that is no bound.
+    return replace(unrepaired, high_us=None) if context.holds_the_step else replace(unrepaired, facts=said)
 
 
 def is_as_severe_as_costly(one: Judged, context: Context) -> Judged:
@@ -294,16 +295,8 @@ def costs_more_than_healthy_ranks(one: Judged, context: Context) -> Judged:
 
 
 def is_a_lower_bound_of_waiting_for_unknown(one: Judged, context: Context) -> Judged:
-    """A cost may be more where a rank waits for what no file shows, whatever is repaired.
-
-    What covering communication would save there is no bound: the replay keeps the waiting.
-    """
-    if not context.holds_the_step:
-        return one
-    if not one.suspect.record.is_repairable:
-        facts = tuple(said for said in one.facts if said.kind != "could_be_covered")
-        return replace(one, high_us=None, facts=facts)
-    if one.cost_us is None:
+    """A cost may be more where a rank waits for what no file shows, whatever is repaired."""
+    if not context.holds_the_step or one.cost_us is None:
         return one
     return _at_most(replace(one, facts=one.saying(fact("cost_at_least"))), "low")
 
