@@ -88,6 +88,12 @@ def begins(ordered: IntArray) -> BoolArray:
     return first
 
 
+def places_in_runs(is_first: BoolArray) -> IntArray:
+    """Return the place of each entry in its run (N,), from 0 on where a run begins."""
+    at = np.arange(len(is_first))
+    return at - np.maximum.accumulate(np.where(is_first, at, 0)) if len(at) else at
+
+
 def first_positions(codes: IntArray) -> IntArray:
     """Return where each code from 0 comes first; every one is there."""
     first = np.empty(int(codes.max(initial=-1)) + 1, np.int64)

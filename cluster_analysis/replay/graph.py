@@ -9,10 +9,9 @@ import numpy as np
 from msgspec.structs import asdict, replace
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.replay.instances import Instances
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.replay.message_times import Messages, message_times
-from cluster_analysis.replay.order import ReplayOrder, replay_order
+from cluster_analysis.replay.order import Instances, ReplayOrder, replay_order
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.replay.voted import with_voted_messages
 from cluster_analysis.trace.evidence import StepOperators

@@ -11,7 +11,6 @@ import numpy as np
 from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
-from cluster_analysis.numeric.sorting import stable_order
 from cluster_analysis.replay.replay import Graph
 
 #: Content of a cell.
@@ -89,15 +88,14 @@ def _path(span: Span) -> tuple[IntArray, FloatArray, FloatArray, IntArray]:
     """Walk back from the last call to end."""
     parts: list[tuple[int, float, float, int]] = []
     if span.begin < span.end:
-        members = _Members(span)
-        at = int(np.argmax(span.end_us))
+        came_last, at = last_to_come(span), int(np.argmax(span.end_us))
         while at >= 0 and len(parts) < _LONGEST_PATH:
-            last = members.last_to_come(at)
+            last = int(came_last[at])
             rank, came_us = int(span.graph.rank[span.begin + last]), float(span.arrive_us[last])
             began_us = came_us - float(span.graph.gap_us[span.begin + last])
             _put(parts, (rank, came_us, float(span.end_us[at]), TRANSFER))
             _put(parts, (rank, began_us, came_us, WORK))
-            before = members.before(last, began_us) if began_us > SAME_US else -1
+            before = _before(span, last, began_us) if began_us > SAME_US else -1
             at = before if before < 0 or span.end_us[before] < span.end_us[at] else -1
     parts.reverse()
     rank_of, begins, ends, kinds = zip(*parts, strict=True) if parts else ((), (), (), ())
@@ -111,39 +109,41 @@ def _put(parts: list[tuple[int, float, float, int]], one: tuple[int, float, floa
         parts.append(one)
 
 
-class _Members:
-    """Members of an operator, and the call before it of each rank."""
+def last_to_come(span: Span) -> IntArray:
+    """Return for each call who of its operator, or of the two ends of its message, came last (n,)."""
+    graph, inside, n = span.graph, slice(span.begin, span.end), span.end - span.begin
+    operator, own = graph.operator[inside], np.arange(n)
+    order = np.lexsort((-own, span.arrive_us, operator))  # of several that come together the first
+    is_last = np.append(operator[order][1:] != operator[order][:-1], True)[:n]
+    last_of = np.zeros(int(operator.max(initial=-1)) + 1, np.int64)
+    last_of[operator[order][is_last]] = order[is_last]
+    found = _in_time(span, own, last_of[operator])
+    for ends, counts in (
+        (graph.sender, np.ones(n, bool)),
+        (graph.receiver, graph.waits_for_receiver[inside]),
+    ):
+        other = ends[inside].astype(np.int64) - span.begin
+        is_here = counts & (other >= 0) & (other < n)
+        later = _in_time(span, own, np.where(is_here, other, own))
+        found = np.where(span.arrive_us[later] > span.arrive_us[found], later, found)
+    return found
 
-    def __init__(self, span: Span) -> None:
-        self._span = span
-        inside = slice(span.begin, span.end)
-        operator = span.graph.operator[inside]
-        self._order = stable_order(operator)
-        self._operator, self._sorted = operator, operator[self._order]
 
-    def last_to_come(self, at: int) -> int:
-        """Return who of an instance's operator, or of the two ends of its message, came last."""
-        span, graph = self._span, self._span.graph
-        first, last = np.searchsorted(self._sorted, self._operator[at] + np.array([0, 1]))
-        found = [int(one) for one in self._order[first:last]]
-        instance = span.begin + at
-        ends = [graph.sender[instance]]
-        if graph.waits_for_receiver[instance]:
-            ends.append(graph.receiver[instance])
-        found += [int(one) - span.begin for one in ends if span.begin <= int(one) < span.end]
-        in_time = [one for one in found if span.arrive_us[one] <= span.end_us[at] + SAME_US]
-        return max(in_time or [at], key=lambda one: (float(span.arrive_us[one]), -one))
+def _in_time(span: Span, own: IntArray, other: IntArray) -> IntArray:
+    """Return the other call where it came before one's own ended, else one's own."""
+    return np.where(span.arrive_us[other] <= span.end_us[own] + SAME_US, other, own)
 
-    def before(self, at: int, began_us: float) -> int:
-        """Return the call of the same rank that ended when the work before `at` began; -1 for none."""
-        span, graph = self._span, self._span.graph
-        after = int(graph.after[span.begin + at]) - span.begin
-        if 0 <= after < len(span.end_us) and abs(float(span.end_us[after]) - began_us) <= SAME_US:
-            return after
-        rank, n_ranks = int(graph.rank[span.begin + at]), len(graph.ranks)
-        cell = int(graph.step[span.begin]) * n_ranks + rank
-        first, last = (int(graph.cell_begin[cell + one]) - span.begin for one in (0, 1))
-        own = span.end_us[first:last]
-        in_time = np.flatnonzero(own <= began_us + SAME_US)
-        in_time = in_time[in_time + first != at]
-        return -1 if not len(in_time) else int(in_time[np.argmax(own[in_time])]) + first
+
+def _before(span: Span, at: int, began_us: float) -> int:
+    """The call of the same rank that ended when the work before `at` began; -1 for none."""
+    graph = span.graph
+    after = int(graph.after[span.begin + at]) - span.begin
+    if 0 <= after < len(span.end_us) and abs(float(span.end_us[after]) - began_us) <= SAME_US:
+        return after
+    rank, n_ranks = int(graph.rank[span.begin + at]), len(graph.ranks)
+    cell = int(graph.step[span.begin]) * n_ranks + rank
+    first, last = (int(graph.cell_begin[cell + one]) - span.begin for one in (0, 1))
+    own = span.end_us[first:last]
+    in_time = np.flatnonzero(own <= began_us + SAME_US)
+    in_time = in_time[in_time + first != at]
+    return -1 if not len(in_time) else int(in_time[np.argmax(own[in_time])]) + first

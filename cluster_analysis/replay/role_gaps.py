@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import stable_order
+from cluster_analysis.numeric.sorting import begins, places_in_runs, stable_order
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.replay import MOST_SHARE
@@ -43,8 +43,7 @@ class RoleGaps:
     def place(self) -> IntArray:
         """Which call of its stream in its step each instance is (V + 1,), -1 for those of other streams."""
         found = np.full(len(self._gap_us) + 1, -1, np.int32)
-        n = np.concatenate([np.arange(one) for one in self._counts]) if len(self._instances) else 0
-        found[self._instances] = n
+        found[self._instances] = places_in_runs(begins(np.repeat(np.arange(len(self._counts)), self._counts)))
         return found
 
     def excess_over_peers(

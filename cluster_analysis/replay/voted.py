@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import BoolArray, IntArray
-from cluster_analysis.numeric.sorting import begins, combined, distinct
+from cluster_analysis.numeric.sorting import begins, combined, distinct, places_in_runs
 from cluster_analysis.trace.evidence import StepOperators
 
 #: The same call in each step has one number: of every point-to-point instance (M,), -1 where steps differ.
@@ -72,7 +72,7 @@ def _slots(steps: Sequence[StepOperators], places: Sequence[IntArray]) -> tuple[
     first = np.flatnonzero(begins(queue[order]) | begins(step_of[order]))
     count = np.diff(np.r_[first, len(order)])
     place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order)) - np.repeat(first, count)
+    place[order] = places_in_runs(begins(queue[order]) | begins(step_of[order]))
     # How often a queue has how many calls: the commonest number is the program's.
     _, alike, times = np.unique(
         np.stack([queue[order[first]], count]), axis=1, return_inverse=True, return_counts=True

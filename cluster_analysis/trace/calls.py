@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import distinct, stable_order
@@ -124,6 +125,28 @@ class Calls(Struct, frozen=True, dict=True):
 
     def _where_type(self, is_wanted: Callable[[str], bool]) -> BoolArray:
         return np.array([is_wanted(name) for name in self.types], bool)[self.kind]
+
+
+def with_more(calls: Calls, source: IntArray, **own: Any) -> tuple[Calls, IntArray]:
+    """Return the calls with some more, and of each which it was: its place before, or behind those (V,).
+
+    Args:
+        calls: those that files record.
+        source: the call that each new one is like (N,).
+        own: columns (N,) in which the new ones differ.
+    """
+    n, times = len(calls), ("start_us", "end_us")
+    rank, start, end = (np.concatenate([getattr(calls, name), own[name]]) for name in ("rank", *times))
+    # Calls that begin at one time stay as they were: which of them overlaps the other hangs on their order.
+    first = np.where(end[n:] > start[n:], n, -1)
+    order = np.lexsort((np.r_[np.arange(n), first], start, rank))
+    columns: dict[str, Any] = {
+        name: np.concatenate([old, np.asarray(own.get(name, old[source])).astype(old.dtype)])[order]
+        for name in ("rank", "group", "kind", "number", "size_bytes", "busy_us", *times)
+        for old in (getattr(calls, name),)
+    }
+    rows = np.concatenate([calls.rows, np.full(len(source), -1)])[order]
+    return replace(calls, elapse_us=columns["end_us"] - columns["start_us"], rows=rows, **columns), order
 
 
 def is_point_to_point(op_type: str) -> bool:

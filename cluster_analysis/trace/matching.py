@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import begins
+from cluster_analysis.numeric.sorting import begins, places_in_runs
 from cluster_analysis.thresholds.trace import MAX_MISSING
 from cluster_analysis.trace.calls import Calls
 
@@ -49,9 +49,8 @@ def _numbered(calls: Calls, key: IntArray) -> IntArray:
     n_messages = np.bincount(calls.group[messages], minlength=n_groups)
     begin = np.r_[0, np.cumsum(longest + n_messages)]
     code = begin[calls.group] + key
-    before = np.cumsum(n_messages) - n_messages
-    within = np.arange(len(messages)) - before[calls.group[messages]]
-    code[messages] = (begin[:-1] + longest)[calls.group[messages]] + within
+    group = calls.group[messages]
+    code[messages] = (begin[:-1] + longest)[group] + places_in_runs(begins(group))
     is_used = np.zeros(int(begin[-1]), bool)  # keys have holes where numbers have
     is_used[code] = True
     return np.asarray((np.cumsum(is_used, dtype=np.int32) - 1)[code])
@@ -62,12 +61,10 @@ def _places(calls: Calls) -> IntArray:
 
     Point-to-point calls are counted apart, so that they do not shift the collectives beside them.
     """
-    places = np.empty(len(calls), np.int32)
+    found = np.empty(len(calls), np.int32)
     for order in (calls.collectives_by_group, calls.messages_by_group):
-        starts = np.flatnonzero(_begins_of_ranks(calls, order))
-        lengths = np.diff(np.r_[starts, len(order)])
-        places[order] = np.arange(len(order), dtype=np.int32) - np.repeat(starts.astype(np.int32), lengths)
-    return places
+        found[order] = places_in_runs(_begins_of_ranks(calls, order))
+    return found
 
 
 def _begins_of_ranks(calls: Calls, order: IntArray) -> BoolArray:
@@ -132,15 +129,15 @@ def _aligned_places(calls: Calls, members: IntArray) -> IntArray:
         return np.asarray(calls.number[members] - calls.number[members].min())
     by_rank = np.split(members, np.flatnonzero(begins(calls.rank[members]))[1:])
     reference = max(by_rank, key=len)
-    places = np.empty(len(members), np.int32)
+    found_places = np.empty(len(members), np.int32)
     extra = len(reference)
     for own in by_rank:
         found = _align_with(calls, reference, own)
         unmatched = found < 0
         found[unmatched] = extra + np.arange(int(unmatched.sum()))
         extra += int(unmatched.sum())
-        places[np.searchsorted(members, own)] = found
-    return places
+        found_places[np.searchsorted(members, own)] = found
+    return found_places
 
 
 def _numbers_agree(calls: Calls, members: IntArray) -> bool:

@@ -24,15 +24,13 @@ from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.arrivals import last_to_arrive
 from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, numbers
 from cluster_analysis.trace.evidence import Queue, StepEvidence, StepOperators
-from cluster_analysis.trace.links import usable_links
+from cluster_analysis.trace.links import sent_by_ranks, usable_links
 from cluster_analysis.trace.matching import match_calls
-from cluster_analysis.trace.missing.durations import Exposed
+from cluster_analysis.trace.missing.durations import Exposed, with_lost_communication
 from cluster_analysis.trace.missing.imputation import moved_to, with_missing_calls
-from cluster_analysis.trace.missing.totals import with_lost_communication
 from cluster_analysis.trace.missing.unseen_waits import unseen_waits, with_unseen_waits
 from cluster_analysis.trace.pairing.ends import Ends, Program, ends_of, programs_of
 from cluster_analysis.trace.pairing.peers import Stated
-from cluster_analysis.trace.sent import sent_by_ranks
 from cluster_analysis.trace.streams.free import is_one_queue, likely_streams, outside_us
 from cluster_analysis.trace.streams.streams import Streams
 from cluster_analysis.trace.streams.waits import most_waited_us, waited_first_us, waited_us, with_issues

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.trace.calls import Calls
+from cluster_analysis.trace.calls import Calls, with_more
 from cluster_analysis.trace.missing.collectives import missing_collectives, purposes
 from cluster_analysis.trace.missing.durations import Exposed, as_totals_say
 from cluster_analysis.trace.missing.messages import missing_messages
@@ -86,32 +86,11 @@ def _filled_in(calls: Calls, found: Sequence[MissingCall]) -> tuple[Calls, IntAr
     """Return the calls with some more, and of each which it was: its place before, or behind those (V,)."""
     if not found:
         return calls, np.arange(len(calls))
-    source = _sources(found)
-    rank = np.concatenate([calls.rank, [one.rank for one in found]])
-    start = np.concatenate([calls.start_us, [one.start_us for one in found]])
-    end = np.concatenate([calls.end_us, [one.end_us for one in found]])
-    group = np.concatenate([calls.group, [one.group for one in found]])
-    # Calls that begin at one time stay as they were: which of them overlaps the other hangs on their order.
-    first = np.where(end[len(calls) :] > start[len(calls) :], len(calls), -1)
-    order = np.lexsort((np.r_[np.arange(len(calls)), first], start, rank))
-    others = {
-        name: np.concatenate([getattr(calls, name), getattr(calls, name)[source]])[order]
-        for name in ("kind", "number", "size_bytes", "busy_us")
+    own = {
+        name: np.array([getattr(one, name) for one in found])
+        for name in ("rank", "group", "start_us", "end_us")
     }
-    whole = replace(
-        calls,
-        rank=rank[order],
-        group=group[order],
-        start_us=start[order],
-        end_us=end[order],
-        elapse_us=(end - start)[order],
-        kind=others["kind"],
-        number=others["number"],
-        size_bytes=others["size_bytes"],
-        busy_us=others["busy_us"],
-        rows=np.concatenate([calls.rows, np.full(len(found), -1)])[order],
-    )
-    return whole, order
+    return with_more(calls, _sources(found), **own)
 
 
 def moved_to(programs: Sequence[Program], order: IntArray, found: Sequence[MissingCall]) -> list[Program]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -31,7 +30,7 @@ from cluster_analysis.thresholds.unseen_waits import (
     N_EXTREMES,
     TOGETHER_US,
 )
-from cluster_analysis.trace.calls import Calls
+from cluster_analysis.trace.calls import Calls, with_more
 from cluster_analysis.trace.streams.streams import Streams
 from cluster_run.ids import Rank
 
@@ -39,16 +38,17 @@ from cluster_run.ids import Rank
 _BY_CHANCE = float(np.log(CHANCE_P_VALUE))
 #: Groups of one purpose that are looked at first; if none of them shows anything, the others do not either.
 _TRIED_FIRST = 8
+_TIMES = ("start_us", "end_us")
 
 
 class Unseen(Struct, frozen=True):
     """One wait: before which call of each member it was, when each came, and when all went on (own clocks).
 
-    (N,) each, in µs; `begin_us` and `end_us` are on each rank's own clock.
+    (N,) each, in µs; `start_us` and `end_us` are on each rank's own clock.
     """
 
     before: IntArray
-    begin_us: FloatArray
+    start_us: FloatArray
     end_us: FloatArray
 
 
@@ -117,23 +117,14 @@ def unseen_waits(
 def with_unseen_waits(calls: Calls, found: Sequence[Unseen]) -> tuple[Calls, IntArray]:
     """Return the calls with one more for each member of each wait, and where they were: new ones behind."""
     before = np.concatenate([one.before for one in found])
-    start, end = (np.concatenate([getattr(one, name) for one in found]) for name in ("begin_us", "end_us"))
+    n, own = len(before), {name: np.concatenate([getattr(one, name) for one in found]) for name in _TIMES}
     group = np.repeat(len(calls.groups) + np.arange(len(found)), [len(one.before) for one in found])
-    rank = np.concatenate([calls.rank, calls.rank[before]])
-    starts, ends = np.concatenate([calls.start_us, start]), np.concatenate([calls.end_us, end])
-    order = np.lexsort((ends, starts, rank))
-    new = {
-        "rank": calls.rank[before], "group": group, "kind": np.full(len(before), len(calls.types)),
-        "number": np.full(len(before), -1), "start_us": start, "end_us": end, "elapse_us": end - start,
-        "size_bytes": np.zeros(len(before)), "busy_us": np.full(len(before), np.nan),
-        "rows": np.full(len(before), -1),
-    }  # fmt: skip
-    changed: dict[str, Any] = {
-        name: np.concatenate([getattr(calls, name), values.astype(getattr(calls, name).dtype)])[order]
-        for name, values in new.items()
-    }
+    more, order = with_more(
+        calls, before, rank=calls.rank[before], group=group, kind=np.full(n, len(calls.types)),
+        number=np.full(n, -1), size_bytes=np.zeros(n), busy_us=np.full(n, np.nan), **own,
+    )  # fmt: skip
     names = tuple(f"unseen wait {number}" for number in range(len(found)))
-    return replace(calls, groups=calls.groups + names, types=(*calls.types, "wait"), **changed), order
+    return replace(more, groups=calls.groups + names, types=(*calls.types, "wait")), order
 
 
 def _candidates(calls: Calls, topology: Topology) -> Iterator[list[IntArray]]:

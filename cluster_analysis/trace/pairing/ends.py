@@ -25,12 +25,12 @@ from cluster_analysis.thresholds.messages import (
 from cluster_analysis.trace.alignment import connected
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.pairing.assignment import assign_to_slots
-from cluster_analysis.trace.pairing.borrowed import borrow_from_peers
 from cluster_analysis.trace.pairing.coincidences import explained, sample_of, some_groups, votes_of
 from cluster_analysis.trace.pairing.hints import completed, hinted, hints
 from cluster_analysis.trace.pairing.peers import Stated, allowed_stages
 from cluster_analysis.trace.pairing.program import NO_EDGES, Edges, edges_of
 from cluster_analysis.trace.pairing.slots import Family, alone, families, without
+from cluster_run.ids import Rank
 
 #: Replicas that are looked at to tell a program.
 _SAMPLED = 8
@@ -177,7 +177,7 @@ def ends_of(programs: Sequence[Program], calls: Calls, topology: Topology) -> En
         both = (send >= 0) & (receive >= 0)
         sender[receive[both]], receiver[send[both]] = send[both], receive[both]
     _pair_by_number(calls, sender, receiver)
-    borrow_from_peers(calls, sender, receiver, topology)
+    _borrow_from_peers(calls, sender, receiver, topology)
     unpaired = calls.is_point_to_point & (sender < 0) & (receiver < 0)
     return Ends(sender, receiver, int(unpaired.sum()))
 
@@ -205,3 +205,39 @@ def _pair_by_number(calls: Calls, sender: IntArray, receiver: IntArray) -> None:
             for source, target in ((one, two), (two, one)):
                 if not calls.is_receive[source] and not calls.is_send[target]:
                     sender[target], receiver[source] = source, target
+
+
+def _borrow_from_peers(calls: Calls, sender: IntArray, receiver: IntArray, topology: Topology) -> None:
+    """Give calls whose partner has no files the partner of a TP/CP peer's call.
+
+    TP/CP peers pass on parts of one tensor at one time: a rank's partner came when its TP/CP peer's
+    partner came. Otherwise its waiting would count as work that no repair takes away.
+    """
+    orphan = calls.is_point_to_point & (sender < 0) & (receiver < 0)
+    if not orphan.any():
+        return
+    messages = np.flatnonzero(calls.is_point_to_point)  # calls are sorted by rank
+    own_calls = np.split(messages, np.searchsorted(calls.rank[messages], np.arange(1, len(calls.ranks))))
+    tp_cp_peers: dict[tuple[int, int], list[int]] = {}
+    for position, rank in enumerate(calls.ranks.tolist()):
+        stage, replica = topology.stages.get(Rank(rank)), topology.dp_index.get(Rank(rank))
+        if stage is not None and replica is not None:
+            tp_cp_peers.setdefault((stage, replica), []).append(position)
+    for together in tp_cp_peers.values():
+        for position in together:
+            own = own_calls[position]
+            if not orphan[own].any():
+                continue
+            for peer in together:
+                theirs = own_calls[peer]
+                if peer == position or not _are_alike(calls, own, theirs) or orphan[theirs].any():
+                    continue
+                lonely = orphan[own]
+                sender[own[lonely]] = sender[theirs[lonely]]
+                receiver[own[lonely]] = receiver[theirs[lonely]]
+                break
+
+
+def _are_alike(calls: Calls, own: IntArray, theirs: IntArray) -> bool:
+    """Whether two ranks make the same kinds of calls in the same order."""
+    return len(own) == len(theirs) and bool((calls.kind[own] == calls.kind[theirs]).all())

@@ -14,7 +14,6 @@ import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.thresholds.messages import LEAST_SECOND_SHARE, LEAST_SHARE, LEAST_STRENGTH, PRICE_STEP
-from cluster_analysis.trace.pairing.chains import heaviest_chain
 from cluster_analysis.trace.pairing.coincidences import Votes
 from cluster_analysis.trace.pairing.slots import BATCH, RECEIVE, SEND, Family
 
@@ -56,7 +55,7 @@ def _one_each(family: Family, votes: Votes, weight: FloatArray) -> Chosen:
     for _ in range(_ROUNDS):
         worth = weight - price[votes.source] - price[votes.target]
         chains = [
-            here[heaviest_chain(votes.source[here], votes.target[here], worth[here])]
+            here[_heaviest_chain(votes.source[here], votes.target[here], worth[here])]
             for here in (one[worth[one] > 0] for one in channels)
         ]
         edges = np.concatenate([np.empty(0, np.int64), *chains])
@@ -115,12 +114,40 @@ def _strengths(family: Family, votes: Votes) -> FloatArray:
     found = np.zeros((family.n_stages, family.n_stages))
     for s, t in votes.clocks:
         here = np.flatnonzero(_is_of(family, votes, s, t))
-        chain = here[heaviest_chain(votes.source[here], votes.target[here], votes.weight[here])]
+        chain = here[_heaviest_chain(votes.source[here], votes.target[here], votes.weight[here])]
         found[s, t] = votes.weight[chain].sum()
     n_calls = np.bincount(family.stage, minlength=family.n_stages)
     found = (found + found.T) / np.maximum(np.minimum.outer(n_calls, n_calls), 1) / votes.n_groups
     strength: FloatArray = found[family.stage[votes.source], family.stage[votes.target]]
     return strength
+
+
+def _heaviest_chain(source: IntArray, target: IntArray, weight: FloatArray) -> IntArray:
+    """Edges (E,) of the heaviest chain in which sources and targets increase, in order.
+
+    The messages between two stages are received in the order in which they are sent.
+    """
+    if not len(source):
+        return np.empty(0, np.int64)
+    order = np.lexsort((-target, source))
+    _, place = np.unique(target, return_inverse=True)
+    place = np.ravel(place)
+    # best[p]: the heaviest chain so far that ends in the p-th target, and its last edge.
+    best = np.zeros(int(place.max()) + 2)
+    last = np.full(len(best), -1, np.int64)
+    before = np.full(len(source), -1, np.int64)
+    for edge in order.tolist():
+        p = int(place[edge])
+        at = int(np.argmax(best[: p + 1]))
+        total = best[at] + weight[edge]
+        before[edge] = last[at]
+        if total > best[p + 1]:
+            best[p + 1], last[p + 1] = total, edge
+    chain, edge = [], int(last[np.argmax(best)])
+    while edge >= 0:
+        chain.append(edge)
+        edge = int(before[edge])
+    return np.array(chain[::-1], np.int64)
 
 
 def _is_of(family: Family, votes: Votes, s: int, t: int) -> BoolArray:

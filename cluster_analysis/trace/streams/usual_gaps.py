@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
-from cluster_analysis.numeric.sorting import combined
+from cluster_analysis.numeric.sorting import begins, combined, places_in_runs
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.streams import MOST_OVERLAPPED, ROUNDED_US, UNUSUAL_FACTOR
 from cluster_analysis.trace.calls import Calls
@@ -107,10 +107,9 @@ def _places(calls: Calls, chosen: BoolArray) -> tuple[IntArray, IntArray]:
     inside = np.flatnonzero(chosen)
     _, run = combined(calls.rank[inside], calls.group[inside], calls.kind[inside])
     order = np.argsort(run, kind="stable")
-    count = np.bincount(run)
     place = np.empty(len(inside), np.int64)
-    place[order] = np.arange(len(inside)) - np.repeat(np.cumsum(count) - count, count)
-    return place, count[run]
+    place[order] = places_in_runs(begins(run[order]))
+    return place, np.bincount(run)[run]
 
 
 def medians_of_known(code: IntArray, values: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
-from cluster_analysis.numeric.sorting import begins, combined
+from cluster_analysis.numeric.sorting import begins, combined, places_in_runs
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.streams.joins import begins_with, running_maxima
 from cluster_analysis.trace.streams.streams import Streams
@@ -150,7 +150,5 @@ def _parts_evenly(around: IntArray, known: FloatArray) -> FloatArray:
 def _places(calls: Calls, chosen: IntArray) -> IntArray:
     """The running place of chosen calls (sorted) among their rank's, for all calls (V,); -1 for others."""
     place = np.full(len(calls), -1)
-    first = np.flatnonzero(begins(calls.rank[chosen]))
-    lengths = np.diff(np.r_[first, len(chosen)])
-    place[chosen] = np.arange(len(chosen)) - np.repeat(first, lengths)
+    place[chosen] = places_in_runs(begins(calls.rank[chosen]))
     return place

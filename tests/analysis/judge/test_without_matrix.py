@@ -12,7 +12,7 @@ from cluster_analysis.judge.detectors import slow_network
 from cluster_analysis.judge.measures.operators import ring_of
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_analysis.trace.sent import sent_by_ranks
+from cluster_analysis.trace.links import sent_by_ranks
 from cluster_run.findings import Finding
 from cluster_run.ids import HostId, Rank
 from cluster_simulate.api import JobSpec, tables
