@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from demo.sshd import SshLab, SshServer, find_sshd, make_key
-from tests.collect.helpers import make_capture
+from tests.collect.helpers import OneHost, make_capture, spec_for
 
 
 @pytest.fixture(scope="session")
@@ -54,3 +54,35 @@ def root(tmp_path: Path) -> Path:
     """The profiler root of a host, with one capture in it."""
     make_capture(tmp_path / "host")
     return tmp_path / "host"
+
+
+@pytest.fixture
+def host(lab: SshLab, server: SshServer, root: Path, tmp_path: Path) -> OneHost:
+    """A host with one capture, behind a server that all tests share."""
+    return OneHost(spec_for(lab, server, root), root, tmp_path / "run", server)
+
+
+#: Starts a server with settings of its own; its host has one capture.
+Start = Callable[..., OneHost]
+
+
+@pytest.fixture
+def start(lab: SshLab, root: Path, tmp_path: Path) -> Iterator[Start]:
+    servers: list[SshServer] = []
+
+    def started(
+        settings: Mapping[str, str] | None = None,
+        address: str = "127.0.0.4",
+        *,
+        known: bool = True,
+        host_key: Path | None = None,
+        inside: Sequence[str] = (),
+        **changes: object,
+    ) -> OneHost:
+        server = lab.start(address, settings=settings, known=known, host_key=host_key, inside=inside)
+        servers.append(server)
+        return OneHost(spec_for(lab, server, root, **changes), root, tmp_path / "run", server)
+
+    yield started
+    for server in servers:
+        lab.stop(server)

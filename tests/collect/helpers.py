@@ -1,4 +1,4 @@
-"""Hosts, trees and watchers that the transfer's tests share."""
+"""Hosts, trees and watchers that the collector's tests share."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ QUICK = CollectOptions(
 )
 FULL = replace(QUICK, what=("full",))
 PLAIN = replace(FULL, compression="none")
-TRUSTING = replace(QUICK, accept_new_host_keys=True)
+TRUSTING = replace(FULL, accept_new_host_keys=True)
 
 BOTH = pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
 
@@ -134,6 +134,51 @@ def outcome_for(
     spec: HostSpec, tmp_path: Path, options: CollectOptions = QUICK, watch: ProgressListener | None = None
 ) -> HostOutcome:
     return only_host(collected(spec, tmp_path / "run", options, watch))
+
+
+@dataclass(frozen=True)
+class OneHost:
+    """A host of a test: what lies below its `root` is collected into `run`."""
+
+    spec: HostSpec
+    root: Path
+    run: Path
+    server: SshServer | None = None
+
+    def having(self, **changes: object) -> OneHost:
+        """The same host with another line in the inventory."""
+        return replace(self, spec=replace(self.spec, **changes))  # type: ignore[arg-type]
+
+    def through(self, proxy: TcpProxy, lab: SshLab) -> OneHost:
+        assert self.server is not None
+        return replace(self, spec=through(self.spec, proxy, lab, self.server))
+
+    def collect(self, options: CollectOptions = FULL, watch: ProgressListener | None = None) -> HostOutcome:
+        return only_host(collected(self.spec, self.run, options, watch))
+
+    def landed(self) -> dict[str, bytes]:
+        return host_tree(self.run, int(self.spec.host))
+
+    def collect_all(
+        self, options: CollectOptions = FULL, watch: ProgressListener | None = None
+    ) -> HostOutcome:
+        """Collect, and check that all of it came, as it is, and that nothing else lies there."""
+        outcome = self.collect(options, watch)
+        assert (outcome.state, outcome.reason) == ("complete", "")
+        assert self.landed() == tree(self.root)
+        assert no_leftovers(self.run)
+        return outcome
+
+    def planned(self, options: CollectOptions = FULL) -> int:
+        """How many files another call would fetch: it fetches them."""
+        watch = Recorder()
+        self.collect(options, watch)
+        return watch.n_planned[-1]
+
+
+def local_host(root: Path, run: Path) -> OneHost:
+    """A directory of a shared file system, as a host."""
+    return OneHost(HostSpec(HostId("1"), ServerId("s"), local=str(root), transport="local"), root, run)
 
 
 def file_of(outcome: HostOutcome, ending: str) -> CollectedFile:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 import tarfile
 from collections.abc import Callable
@@ -12,11 +11,9 @@ from pathlib import Path
 
 import paramiko
 
-from cluster_collect.spec import HostSpec
-from cluster_run.ids import HostId, ServerId
 from cluster_run.manifest import HostOutcome
 from tests.collect.helpers import FULL, collected, only_host
-from tests.collect.paramiko_server import Files, ParamikoServer
+from tests.collect.paramiko_server import Files, ParamikoServer, spec_of
 
 TOOLS = b"tool tar tar (GNU tar) 1.34\0tool find find (GNU findutils) 4.9\0"
 
@@ -87,26 +84,21 @@ def ending(marker: bytes, listing: bytes = LISTING) -> bytes:
     return bytes(1024) + marker + b"\0status 0\0listing\0" + listing + b"end 0\0"
 
 
-def liars_spec(server: ParamikoServer, keys: tuple[Path, Path], tmp_path: Path, number: int = 1) -> HostSpec:
-    """What an inventory would say of the server."""
-    known = tmp_path / "known"
-    known.write_text(f"[{server.address}]:{server.port} {Path(f'{keys[0]}.pub').read_text()}")
-    return HostSpec(
-        HostId(str(number)),
-        ServerId(f"liar-{number}"),
-        address=server.address,
-        port=server.port,
-        user="any",
-        identity_file=str(keys[1]),
-        known_hosts=str(known),
-        profiler_root="/prof",
-        ssh_config=os.devnull,
-    )
+def sending(*files: bytes, listing: bytes = LISTING) -> Callable[[paramiko.Channel, bytes], None]:
+    """A fetch that sends these files and then ends as an honest one does."""
+    return lambda channel, marker: channel.sendall(b"".join(files) + ending(marker, listing))
+
+
+def nothing(channel: paramiko.Channel, marker: bytes) -> None:
+    """Send no file."""
+
+
+GOOD = entry("./a_ascend_pt/good.json", b"good")
 
 
 def met(
-    tmp_path: Path, keys: tuple[Path, Path], liar: Liar | None, files: type = Files, options=FULL
-) -> HostOutcome:  # type: ignore[no-untyped-def, type-arg]
+    tmp_path: Path, keys: tuple[Path, Path], liar: Liar | None, files: type[Files] = Files, options=FULL
+) -> HostOutcome:  # type: ignore[no-untyped-def]
     """The outcome of a collection from a liar; checks that nothing lands outside its folder."""
     (tmp_path / "outside").mkdir(exist_ok=True)
     (tmp_path / "outside" / "victim").write_text("untouched")
@@ -114,8 +106,7 @@ def met(
     with ParamikoServer(
         keys[0], authorized_keys=Path(f"{keys[1]}.pub").read_text(), execute=liar, files=files
     ) as server:
-        spec = liars_spec(server, keys, tmp_path)
-        outcome = only_host(collected(spec, tmp_path / "run", options))
+        outcome = only_host(collected(spec_of(server, keys, "/prof"), tmp_path / "run", options))
     assert (tmp_path / "outside" / "victim").read_text() == "untouched"
     after = {path for path in tmp_path.rglob("*") if "run" not in path.parts}
     assert after - before <= {tmp_path / "known"}

@@ -8,11 +8,15 @@ import subprocess
 import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
 import paramiko
 from paramiko.server import InteractiveQuery
+
+from cluster_collect.spec import HostSpec
+from cluster_run.ids import HostId, ServerId
 
 Exec = Callable[[str, paramiko.Channel], int]
 
@@ -178,3 +182,23 @@ class ParamikoServer:
             transport.start_server(server=_Server(self))
         except (paramiko.SSHException, EOFError, OSError):
             transport.close()
+
+
+def spec_of(
+    server: ParamikoServer, keys: tuple[Path, Path], root: Path | str, number: int = 1, **changes: object
+) -> HostSpec:
+    """What an inventory would say of the server; `keys` are its own and that of the user."""
+    known = keys[0].with_name("known")
+    known.write_text(f"[{server.address}]:{server.port} {Path(f'{keys[0]}.pub').read_text()}")
+    spec = HostSpec(
+        HostId(str(number)),
+        ServerId(f"server-{number}"),
+        address=server.address,
+        port=server.port,
+        user="any",
+        identity_file=str(keys[1]),
+        known_hosts=str(known),
+        profiler_root=str(root),
+        ssh_config=os.devnull,
+    )
+    return replace(spec, **changes)  # type: ignore[arg-type]

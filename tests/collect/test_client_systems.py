@@ -6,13 +6,7 @@ Calls are held by `make lint`, which has mypy look at the collector as on macOS.
 from __future__ import annotations
 
 import ast
-import ctypes
 from pathlib import Path
-from types import SimpleNamespace
-
-import pytest
-
-from cluster_collect.store.writer import RunWriter
 
 REPOSITORY = Path(__file__).parents[2]
 #: Where a path of Linux may stand, and why that does no harm elsewhere.
@@ -42,13 +36,3 @@ def test_paths_of_linux_stand_in_guarded_places_only() -> None:
 
 def test_lint_looks_at_the_collector_as_on_macos() -> None:
     assert "mypy --platform darwin -p cluster_collect -p cluster_run" in (REPOSITORY / "Makefile").read_text()
-
-
-def test_files_are_made_durable_where_one_file_system_alone_cannot_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ctypes, "CDLL", lambda *_args, **_named: SimpleNamespace())
-    called: list[bool] = []
-    monkeypatch.setattr("os.sync", lambda: called.append(True))
-    RunWriter(tmp_path, 0).flush_to_disk()
-    assert called == [True]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import yaml
 
+from cluster_collect.cli import main
 from demo.sshd import SshLab, SshServer, find_sshd
+from tests.commands import ran
 
 CAPTURE = "node_1_20250101_ascend_pt"
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
@@ -51,10 +56,11 @@ class Hosts:
         return self.inventory
 
     def collect(
-        self, *arguments: str, environment: Mapping[str, str] | None = None
+        self, *arguments: str, environment: Mapping[str, str] | None = None, apart: bool = False
     ) -> subprocess.CompletedProcess[str]:
-        """Run cluster-collect as a process of its own in the directory of the test."""
-        return run_collect(["--inventory", str(self.write()), *arguments], self.directory, environment)
+        """Run cluster-collect in the directory of the test; `apart`, as a process of its own."""
+        run = process_of if apart else run_collect
+        return run(["--inventory", str(self.write()), *arguments], self.directory, environment)
 
 
 def write_capture(root: Path, n_files: int = 3, size_bytes: int = 1000) -> None:
@@ -69,15 +75,34 @@ def write_capture(root: Path, n_files: int = 3, size_bytes: int = 1000) -> None:
 def run_collect(
     arguments: Sequence[str], directory: Path, environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run cluster-collect and wait for its end."""
-    return subprocess.run(
+    """Run cluster-collect in this process, as if it had one of its own in a directory."""
+    before = Path.cwd()
+    streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2)]
+    os.chdir(directory)
+    try:
+        with (
+            mock.patch.dict(os.environ, {"COLUMNS": "100", **(environment or {})}),
+            redirect_stdout(streams[0]),
+            redirect_stderr(streams[1]),
+        ):
+            code = main(arguments)
+    except SystemExit as end:
+        code = int(end.code or 0)
+    finally:
+        os.chdir(before)
+    stdout, stderr = (stream.buffer.getvalue().decode() for stream in streams)  # type: ignore[attr-defined]
+    return subprocess.CompletedProcess(arguments, int(code), stdout, stderr)
+
+
+def process_of(
+    arguments: Sequence[str], directory: Path, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run cluster-collect as a process of its own, where that is what counts."""
+    return ran(
         [sys.executable, "-m", "cluster_collect", *arguments],
         cwd=directory,
         env={**os.environ, "COLUMNS": "100", **(environment or {})},
         stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -15,16 +14,12 @@ import pytest
 from cluster_collect.remote.reader import reader
 from cluster_collect.store.lock import locked
 from cluster_run.manifest import read_manifest
+from tests.collect.helpers import tree
+from tests.commands import ran
 
 from .conftest import CAPTURE, OUTPUT, Hosts, run_collect, write_capture
 
 _BINARIES = ("trace_0.bin", "trace_1.bin")
-
-
-def tree(directory: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()
-    }
 
 
 def rank_table(path: Path, *servers: str) -> Path:
@@ -53,7 +48,7 @@ def test_all_hosts_are_collected_and_the_table_on_stdout_says_so(hosts: Hosts) -
 
 def test_progress_goes_to_stderr_in_plain_lines_without_a_terminal(hosts: Hosts) -> None:
     hosts.add("alpha")
-    result = hosts.collect("--output", "run")
+    result = hosts.collect("--output", "run", apart=True)
     assert "alpha: complete, 1 file" in result.stderr
     assert result.stderr.endswith("next: cluster-analyse run\n")
     assert "\x1b" not in result.stderr + result.stdout
@@ -227,9 +222,7 @@ def test_a_reader_that_stops_reading_is_no_error(hosts: Hosts) -> None:
     inventory = hosts.write()
     collect = f"{sys.executable} -m cluster_collect --inventory {inventory} --output run --json"
     command = f"{collect} | true; echo ${{PIPESTATUS[0]}}"
-    result = subprocess.run(
-        ["bash", "-c", command], cwd=hosts.directory, capture_output=True, text=True, check=True
-    )
+    result = ran(["bash", "-c", command], cwd=hosts.directory, check=True)
     assert result.stdout == "0\n"
     assert "Traceback" not in result.stderr
 
@@ -238,7 +231,7 @@ def test_a_reader_that_stops_reading_is_no_error(hosts: Hosts) -> None:
 def test_a_terminal_without_utf8_still_gets_its_result(hosts: Hosts, encoding: str) -> None:
     hosts.add("alpha")
     environment = {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
-    result = hosts.collect("--output", "run", environment=environment)
+    result = hosts.collect("--output", "run", environment=environment, apart=True)
     assert result.returncode == 0, result.stderr
     assert "alpha" in result.stdout
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +14,7 @@ from cluster_collect.arguments import parse_arguments
 from cluster_collect.cli import main
 from cluster_collect.sizes import parse_size
 from cluster_collect.spec import CollectOptions
+from tests.commands import ran
 
 from .conftest import run_collect
 
@@ -111,7 +111,7 @@ def test_help_and_version_import_nothing_heavy(arguments: str) -> None:
         "heavy = {'asyncssh', 'paramiko', 'yaml', 'rich', 'ClusterShell', 'zstandard', 'dask', 'pandas'}\n"
         "print(code, sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
     )
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    result = ran([sys.executable, "-c", script], check=True)
     assert result.stderr == "0 []\n"
     assert result.stdout
 
@@ -127,9 +127,7 @@ def test_a_plain_collection_loads_nothing_for_x509_node_sets_or_a_terminal(tmp_p
         "useless = {'cryptography.x509', 'ClusterShell', 'rich', 'paramiko'}\n"
         "print('asyncssh' in sys.modules, sorted(useless & set(sys.modules)))\n"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    result = ran([sys.executable, "-c", script], cwd=tmp_path, check=True)
     assert result.stdout.endswith("True []\n"), result.stdout
 
 

@@ -278,11 +278,6 @@ def test_a_host_with_its_own_place_does_not_inherit_the_other_one(tmp_path: Path
     assert [(spec.address, spec.local) for spec in specs] == [("a", None), ("", "/mnt/b")]
 
 
-def test_one_machine_may_hold_several_hosts_on_different_ports(tmp_path: Path) -> None:
-    text = native("- {address: a, port: 1, server_id: x}\n- {address: a, port: 2, server_id: y}")
-    assert [spec.port for spec in load(tmp_path, text).specs] == [1, 2]
-
-
 GROUPED = (
     native("- address: n[1-4]\n- address: m\n  server_id: 10.0.0.9") + "groups:\n  left: n[1-2]\n  m: m\n"
 )

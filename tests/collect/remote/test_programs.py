@@ -21,6 +21,7 @@ from cluster_collect.remote.programs import (
     probe_program,
     quoted,
 )
+from tests.commands import program
 
 SHELLS = [
     path
@@ -202,9 +203,7 @@ def test_tar_and_compressor_on_the_host_give_way_to_its_own_work(
     (tmp_path / "prof" / "x").write_text("content")
     (tmp_path / "bin").mkdir()
     for tool in ("tar", "gzip"):
-        fake = tmp_path / "bin" / tool
-        fake.write_text(f'#!/bin/sh\nnice >{tmp_path}/{tool}.nice\nexec {shutil.which(tool)} "$@"\n')
-        fake.chmod(0o755)
+        program(tmp_path / "bin" / tool, f'nice >{tmp_path}/{tool}.nice\nexec {shutil.which(tool)} "$@"')
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     before = int(subprocess.run(["nice"], capture_output=True, check=True).stdout)
     ran(fetch_program(os.fsencode(tmp_path / "prof"), [b"x"], "gzip", 7))
@@ -218,12 +217,11 @@ def test_a_zstd_of_before_1_3_4_is_called_without_the_option_it_lacks_and_no_oth
     (tmp_path / "prof").mkdir()
     (tmp_path / "prof" / "x").write_text("content")
     (tmp_path / "bin").mkdir()
-    fake = tmp_path / "bin" / "zstd"
-    fake.write_text(
-        f"#!/bin/sh\necho >>{tmp_path}/calls\n"
-        f'case "$*" in *--single-thread*) exit {status};; esac\nexec {shutil.which("cat")}\n'
+    program(
+        tmp_path / "bin" / "zstd",
+        f"echo >>{tmp_path}/calls\n"
+        f'case "$*" in *--single-thread*) exit {status};; esac\nexec {shutil.which("cat")}',
     )
-    fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     answer = ran(fetch_program(os.fsencode(tmp_path / "prof"), [b"x"], "zstd", 0))
     assert (tmp_path / "calls").read_text().count("\n") == n_calls

@@ -12,32 +12,27 @@ from cluster_collect.progress_events import SilentListener
 from cluster_run.ids import HostId
 from demo.sshd import SshLab, SshServer
 from demo.tcp_proxy import TcpProxy
-from tests.collect.helpers import PLAIN, collected, host_tree, make_capture, spec_for, through, tree
+from tests.collect.helpers import BOTH, PLAIN, OneHost, collected, make_capture, spec_for
 
 pytestmark = pytest.mark.slow  # a few seconds each: that is what a cap is for
 
 KB = 1000
-SIZE = 1600 * KB
+SIZE = 1200 * KB
 RATE = 800 * KB
 #: What may come at once: a quarter of a second's worth, and what was on its way when the pause began.
 BURST = RATE // 4 + 300 * KB
 
 
-@pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
+@BOTH
 @pytest.mark.parametrize("cap", ["of the host", "of all"])
-def test_a_cap_is_kept_over_ssh(
-    lab: SshLab, server: SshServer, tmp_path: Path, transport: str, cap: str
-) -> None:
-    make_capture(tmp_path / "host", size_bytes=SIZE)
+def test_a_cap_is_kept_over_ssh(host: OneHost, transport: str, cap: str) -> None:
+    make_capture(host.root, 1, size_bytes=SIZE)
     rate = RATE if cap == "of the host" else None
-    spec = spec_for(lab, server, tmp_path / "host", transport=transport, bandwidth_bytes_per_s=rate)
     options = PLAIN if rate else replace(PLAIN, bandwidth_bytes_per_s=RATE)
     began_s = time.monotonic()
-    manifest = collected(spec, tmp_path / "run", options)
+    outcome = host.having(transport=transport, bandwidth_bytes_per_s=rate).collect_all(options)
     took_s = time.monotonic() - began_s
-    assert [host.state for host in manifest.hosts] == ["complete"]
-    assert manifest.hosts[0].wire_bytes - BURST <= RATE * took_s
-    assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
+    assert outcome.wire_bytes - BURST <= RATE * took_s
 
 
 def test_hosts_share_the_cap_of_all(lab: SshLab, server: SshServer, tmp_path: Path) -> None:
@@ -50,13 +45,12 @@ def test_hosts_share_the_cap_of_all(lab: SshLab, server: SshServer, tmp_path: Pa
     assert sum(host.wire_bytes for host in manifest.hosts) - BURST <= RATE * took_s
 
 
-@pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
+@BOTH
 def test_a_host_sends_no_further_ahead_than_the_cap_lets_pass(
-    own_lab: SshLab, tmp_path: Path, transport: str
+    host: OneHost, lab: SshLab, server: SshServer, transport: str
 ) -> None:
     """What crosses the network and is not taken yet lies in memory: a large file must not pile up there."""
-    make_capture(tmp_path / "host", size_bytes=30_000 * KB)
-    server = own_lab.start("127.0.0.2")
+    make_capture(host.root, 1, size_bytes=20_000 * KB)
     ahead: list[int] = []
     with TcpProxy(server.address, server.port) as proxy:
 
@@ -67,11 +61,8 @@ def test_a_host_sends_no_further_ahead_than_the_cap_lets_pass(
                 self.n_bytes += n_bytes
                 ahead.append(proxy.n_bytes - self.n_bytes)
 
-        spec = through(
-            spec_for(own_lab, server, tmp_path / "host", transport=transport), proxy, own_lab, server
-        )
         rate = 10_000 * KB
-        manifest = collected(spec, tmp_path / "run", replace(PLAIN, bandwidth_bytes_per_s=rate), Watch())
-    assert manifest.hosts[0].state == "complete"
+        capped = host.having(transport=transport).through(proxy, lab)
+        capped.collect_all(replace(PLAIN, bandwidth_bytes_per_s=rate), Watch())
     # Sockets of the proxy and of the client hold megabytes; without the cap all of the file is ahead.
     assert max(ahead) < rate // 4 + 6000 * KB

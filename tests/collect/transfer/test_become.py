@@ -17,19 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_collect.spec import HostSpec
-from demo.sshd import SshLab
-from tests.collect.helpers import (
-    BOTH,
-    FULL,
-    Recorder,
-    collected,
-    host_tree,
-    make_capture,
-    only_host,
-    spec_for,
-    tree,
-)
+from tests.collect.conftest import Start
+from tests.collect.helpers import BOTH, FULL, OneHost, Recorder, make_capture
 
 _SUDO = shutil.which("sudo")
 _NAMESPACE = ("unshare", "--mount", "true")
@@ -56,7 +45,7 @@ WITH_PASSWORD = "nobody ALL=(daemon) ALL"
 WITH_TERMINAL = f"Defaults requiretty\n{FREE}"
 FOR_ANOTHER = "nobody ALL=(games) NOPASSWD: ALL"
 
-Site = Callable[[str], HostSpec]
+Site = Callable[[str], OneHost]
 
 
 @pytest.fixture
@@ -71,10 +60,10 @@ def owned() -> Iterator[Path]:
 
 
 @pytest.fixture
-def site(own_lab: SshLab, owned: Path, tmp_path: Path) -> Site:
+def site(start: Start, owned: Path, tmp_path: Path) -> Site:
     """Make a host whose sudo has the given rules."""
 
-    def made(rules: str) -> HostSpec:
+    def made(rules: str) -> OneHost:
         sudoers = tmp_path / "sudoers"
         sudoers.write_text(f"Defaults env_reset,use_pty\n{rules}\n")
         sudoers.chmod(0o440)
@@ -84,29 +73,27 @@ def site(own_lab: SshLab, owned: Path, tmp_path: Path) -> Site:
             "exec setpriv --reuid=nobody --regid=nogroup --clear-groups"
             ' sh -c "${SSH_ORIGINAL_COMMAND:-/usr/lib/openssh/sftp-server}"\n'
         )
-        server = own_lab.start("127.0.0.4", settings={"ForceCommand": f"exec unshare --mount sh {login}"})
-        return spec_for(own_lab, server, owned, become="sudo", become_user="daemon")
+        host = start(
+            {"ForceCommand": f"exec unshare --mount sh {login}"}, become="sudo", become_user="daemon"
+        )
+        return replace(host.having(profiler_root=str(owned)), root=owned)
 
     return made
 
 
 @BOTH
-def test_another_users_data_are_collected_whole(
-    site: Site, owned: Path, tmp_path: Path, transport: str
-) -> None:
-    spec = replace(site(FREE), transport=transport)
-    as_login_user = only_host(collected(replace(spec, become=None), tmp_path / "without", FULL))
+def test_another_users_data_are_collected_whole(site: Site, tmp_path: Path, transport: str) -> None:
+    host = site(FREE).having(transport=transport)
+    as_login_user = replace(host.having(become=None), run=tmp_path / "without").collect()
     assert as_login_user.failure == "no-profiler-root"
-    outcome = only_host(collected(spec, tmp_path / "run", replace(FULL, verify=True)))
-    assert outcome.state == "complete", outcome.reason
-    assert host_tree(tmp_path / "run") == tree(owned)
+    host.collect_all(replace(FULL, verify=True))
 
 
-def test_the_home_directory_is_that_of_the_other_user(site: Site, tmp_path: Path) -> None:
-    spec = replace(site(FREE), profiler_root="~/no such directory", prepare='echo "I am $(id -un) in $HOME"')
-    outcome = only_host(collected(spec, tmp_path / "run", FULL))
-    assert outcome.failure == "no-profiler-root"
-    assert (tmp_path / "run/cluster_profiler/1/prepare.log").read_text() == "I am daemon in /usr/sbin\n"
+def test_the_home_directory_is_that_of_the_other_user(site: Site) -> None:
+    host = site(FREE).having(profiler_root="~/no such directory", prepare='echo "I am $(id -un) in $HOME"')
+    assert host.collect().failure == "no-profiler-root"
+    log = host.run / "cluster_profiler/1/prepare.log"
+    assert log.read_text() == "I am daemon in /usr/sbin\n"
 
 
 @BOTH
@@ -121,15 +108,14 @@ def test_captures_that_only_root_may_read_are_told_as_that_and_become_sudo_bring
         make_capture(root)
         Path(folder).chmod(0o755)
         (root / closed).chmod(0o750)
-        spec = replace(site("nobody ALL=(root) NOPASSWD: ALL"), profiler_root=str(root), transport=transport)
-        as_login_user = only_host(
-            collected(replace(spec, become=None, become_user=None), tmp_path / "a", FULL)
+        rules = "nobody ALL=(root) NOPASSWD: ALL"
+        host = replace(
+            site(rules).having(transport=transport, become_user=None, profiler_root=str(root)), root=root
         )
+        as_login_user = replace(host.having(become=None), run=tmp_path / "a").collect()
         assert (as_login_user.state, as_login_user.failure) == ("failed", failure), as_login_user.reason
         assert "become: sudo" in as_login_user.advice
-        outcome = only_host(collected(replace(spec, become_user=None), tmp_path / "run", FULL))
-        assert outcome.state == "complete", outcome.reason
-        assert host_tree(tmp_path / "run") == tree(root)
+        host.collect_all()
 
 
 @pytest.mark.parametrize(
@@ -143,10 +129,10 @@ def test_captures_that_only_root_may_read_are_told_as_that_and_become_sudo_bring
     ],
 )
 def test_a_sudo_that_refuses_is_told_once_with_what_to_do(
-    site: Site, tmp_path: Path, rules: str, user: str | None, why: str
+    site: Site, rules: str, user: str | None, why: str
 ) -> None:
     watch = Recorder()
-    outcome = only_host(collected(replace(site(rules), become_user=user), tmp_path / "run", FULL, watch))
+    outcome = site(rules).having(become_user=user).collect(watch=watch)
     assert (outcome.state, outcome.failure) == ("failed", "become")
     assert re.match(f"{why}.*: nothing can be run as {user or 'root'}", outcome.reason)
     assert "NOPASSWD" in outcome.advice

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from cluster_collect.watchdog import Watchdog
-from demo.sshd import SshLab
-from tests.collect.helpers import FULL, collected, make_capture, spec_for
+from cluster_run.ids import HostId, ServerId
+from tests.collect.conftest import Start
+from tests.collect.helpers import FULL, OneHost, collected, make_capture
 
 
 def test_time_in_which_this_process_reads_nothing_is_no_silence_of_a_host() -> None:
@@ -60,7 +61,7 @@ def one_by_one(seconds: float) -> Iterator[int]:
 
 
 @pytest.mark.slow
-def test_hosts_that_one_machine_serves_one_by_one_are_all_collected(own_lab: SshLab, tmp_path: Path) -> None:
+def test_hosts_that_one_machine_serves_one_by_one_are_all_collected(start: Start, tmp_path: Path) -> None:
     """Asked all at once, the last shell starts long after the time that a silent host is given."""
     roots = [tmp_path / f"root{number}" for number in range(50)]
     for number, root in enumerate(roots):
@@ -69,22 +70,21 @@ def test_hosts_that_one_machine_serves_one_by_one_are_all_collected(own_lab: Ssh
         waiting = f"exec 3<>/dev/tcp/127.0.0.1/{port}; printf h >&3; cat <&3"
         shell = f"bash -c '{waiting}; exec 3<&-; eval \"$SSH_ORIGINAL_COMMAND\"'"
         # A shell inside of another one reads no start-up files: those of this login may take long.
-        settings = {"ForceCommand": shell, "MaxStartups": "100", "SetEnv": "SHLVL=1"}
-        server = own_lab.start("127.0.0.2", settings=settings)
-        specs = [spec_for(own_lab, server, root, number) for number, root in enumerate(roots, 1)]
+        host = start({"ForceCommand": shell, "MaxStartups": "100", "SetEnv": "SHLVL=1"})
+        specs = [
+            host.having(host=HostId(str(n)), server_id=ServerId(str(n)), profiler_root=str(root)).spec
+            for n, root in enumerate(roots, 1)
+        ]
         options = replace(FULL, listing_deadline_s=8.0, n_attempts=1, n_jobs=50)
-        manifest = collected(specs, tmp_path / "run", options)
-    assert {(host.state, host.reason) for host in manifest.hosts} == {("complete", "")}
+        manifest = collected(specs, host.run, options)
+    assert {(one.state, one.reason) for one in manifest.hosts} == {("complete", "")}
 
 
 @pytest.mark.slow
-def test_hosts_that_hang_hold_up_nobody(own_lab: SshLab, tmp_path: Path) -> None:
-    make_capture(tmp_path / "host")
-    good = own_lab.start("127.0.0.2")
-    hung = own_lab.start("127.0.0.3", settings={"ForceCommand": "sleep 600"})
-    specs = [spec_for(own_lab, hung, tmp_path / "host", number) for number in range(1, 13)]
-    specs.append(spec_for(own_lab, good, tmp_path / "host", 13))
+def test_hosts_that_hang_hold_up_nobody(host: OneHost, start: Start) -> None:
+    hung = start({"ForceCommand": "sleep 600"})
+    specs = [hung.having(host=HostId(str(n)), server_id=ServerId(f"hung-{n}")).spec for n in range(2, 14)]
     options = replace(FULL, listing_deadline_s=60.0, deadline_s=15.0, n_attempts=1)
-    *others, last = collected(specs, tmp_path / "run", options).hosts
-    assert {host.failure for host in others} == {"deadline"}
-    assert last.state == "complete", last.reason
+    first, *others = collected([host.spec, *specs], host.run, options).hosts
+    assert {one.failure for one in others} == {"deadline"}
+    assert first.state == "complete", first.reason

@@ -5,25 +5,26 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
-from cluster_collect.spec import HostSpec
 from demo.sshd import SshLab, SshServer
 from demo.tcp_proxy import Mischief, TcpProxy
-from tests.collect.helpers import PLAIN, Recorder, collected, host_tree, only_host, spec_for, through, tree
+from tests.collect.conftest import Start
+from tests.collect.helpers import PLAIN, OneHost, Recorder, spec_for
 
 pytestmark = pytest.mark.slow  # tens of MB each
 
 MIB = 1 << 20
-LARGE = 40 * MIB
+LARGE = 30 * MIB
 #: What a cut costs: what was on its way, in the buffers of both ends and of the proxy.
 ON_ITS_WAY = 14 * MIB
 REPOSITORY = Path(__file__).parents[3]
@@ -41,6 +42,11 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.fixture
+def host(lab: SshLab, server: SshServer, root: Path, tmp_path: Path) -> OneHost:
+    return OneHost(spec_for(lab, server, root), root, tmp_path / "run", server)
+
+
 def trace_of(root: Path) -> Path:
     return next(root.rglob("trace_view.json"))
 
@@ -49,40 +55,30 @@ def cuts_in(run: Path) -> list[Path]:
     return [path for path in run.rglob(".*") if path.name.startswith((".cut-", ".part-"))]
 
 
-def with_one_cut(
-    lab: SshLab, server: SshServer, spec: HostSpec, run: Path, share: float
-) -> tuple[Recorder, int]:
-    """Collect through a link that is cut once; return what was said and the bytes that the server sent."""
+def with_one_cut(host: OneHost, lab: SshLab, share: float) -> Recorder:
+    """Collect through a link that is cut once: what has come before is not sent again."""
     watch = Recorder()
+    server = host.server
     mischief = (Mischief(cut_after_bytes=int(LARGE * share)),)
     with TcpProxy(server.address, server.port, mischief=mischief) as proxy:
-        outcome = only_host(collected(through(spec, proxy, lab, server), run, PLAIN, watch))
-        assert outcome.state == "complete", outcome.reason
+        host.through(proxy, lab).collect_all(PLAIN, watch)
         assert proxy.n_connections == 2
-        return watch, proxy.n_bytes
+        assert proxy.n_bytes < LARGE + ON_ITS_WAY
+    assert cuts_in(host.run) == []
+    return watch
 
 
-@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+@pytest.mark.parametrize("share", [0.3, 0.9])
 def test_a_file_cut_in_the_middle_is_gone_on_with_and_not_begun_anew(
-    lab: SshLab, server: SshServer, root: Path, tmp_path: Path, share: float
+    host: OneHost, lab: SshLab, share: float
 ) -> None:
-    watch, n_sent = with_one_cut(lab, server, spec_for(lab, server, root), tmp_path / "run", share)
-    assert n_sent < LARGE + ON_ITS_WAY
-    assert host_tree(tmp_path / "run") == tree(root)
-    assert cuts_in(tmp_path / "run") == []
+    watch = with_one_cut(host, lab, share)
     assert len(watch.stored) == len(set(watch.stored)) == 6
 
 
 @pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
-def test_it_is_gone_on_with_over_sftp_too(
-    own_lab: SshLab, root: Path, tmp_path: Path, transport: str
-) -> None:
-    server = own_lab.start("127.0.0.4", settings={"ForceCommand": "internal-sftp"})
-    spec = spec_for(own_lab, server, root, transport=transport)
-    _, n_sent = with_one_cut(own_lab, server, spec, tmp_path / "run", 0.8)
-    assert n_sent < LARGE + ON_ITS_WAY
-    assert host_tree(tmp_path / "run") == tree(root)
-    assert cuts_in(tmp_path / "run") == []
+def test_it_is_gone_on_with_over_sftp_too(start: Start, lab: SshLab, transport: str) -> None:
+    with_one_cut(start({"ForceCommand": "internal-sftp"}, transport=transport), lab, 0.8)
 
 
 def _size_bytes(part: Path) -> int:
@@ -93,10 +89,11 @@ def _size_bytes(part: Path) -> int:
         return 0
 
 
-def killed_within_the_file(spec: HostSpec, run: Path, at_least: int) -> Path:
-    """Collect in another process, and kill it when so much of the large file is here; return that part."""
+def killed_within_the_file(host: OneHost) -> Path:
+    """Collect in another process, and kill it when 9 MiB of the large file are here; return that part."""
+    run, at_least = host.run, 9 * MIB
     specs = run.with_suffix(".json")
-    specs.write_text(json.dumps([asdict(spec)]))
+    specs.write_text(json.dumps([asdict(host.spec)]))
     command = [sys.executable, "-m", "tests.collect.transfer.child", str(specs), str(run), str(5 * MIB)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=REPOSITORY)
     try:
@@ -109,22 +106,18 @@ def killed_within_the_file(spec: HostSpec, run: Path, at_least: int) -> Path:
     return parts[0]
 
 
-def bytes_fetched(lab: SshLab, server: SshServer, spec: HostSpec, run: Path) -> int:
-    with TcpProxy(server.address, server.port) as proxy:
-        outcome = only_host(collected(through(spec, proxy, lab, server), run, PLAIN))
-        assert outcome.state == "complete", outcome.reason
-        assert cuts_in(run) == []
+def bytes_fetched(host: OneHost, lab: SshLab) -> int:
+    with TcpProxy(host.server.address, host.server.port) as proxy:
+        host.through(proxy, lab).collect_all(PLAIN)
+        assert cuts_in(host.run) == []
         return proxy.n_bytes
 
 
 def test_after_kill_9_in_the_middle_of_a_file_the_next_call_goes_on_with_it(
-    lab: SshLab, server: SshServer, root: Path, tmp_path: Path
+    host: OneHost, lab: SshLab
 ) -> None:
-    spec = spec_for(lab, server, root)
-    part = killed_within_the_file(spec, tmp_path / "run", 9 * MIB)
-    n_here = part.stat().st_size
-    assert bytes_fetched(lab, server, spec, tmp_path / "run") < LARGE - n_here + MIB
-    assert host_tree(tmp_path / "run") == tree(root)
+    n_here = killed_within_the_file(host).stat().st_size
+    assert bytes_fetched(host, lab) < LARGE - n_here + MIB
 
 
 def touched(part: Path, root: Path) -> None:
@@ -142,25 +135,19 @@ def longer_than_the_file(part: Path, root: Path) -> None:
 
 @pytest.mark.parametrize("trouble", [touched, from_before_a_reboot, longer_than_the_file])
 def test_the_beginning_of_another_version_is_not_believed(
-    lab: SshLab, server: SshServer, root: Path, tmp_path: Path, trouble: Callable[[Path, Path], None]
+    host: OneHost, lab: SshLab, trouble: Callable[[Path, Path], None]
 ) -> None:
-    spec = spec_for(lab, server, root)
-    part = killed_within_the_file(spec, tmp_path / "run", 9 * MIB)
+    part = killed_within_the_file(host)
     part.write_bytes(b"not what the host has".ljust(part.stat().st_size, b"!"))
-    trouble(part, root)
-    assert bytes_fetched(lab, server, spec, tmp_path / "run") >= LARGE
-    assert host_tree(tmp_path / "run") == tree(root)
+    trouble(part, host.root)
+    assert bytes_fetched(host, lab) >= LARGE
 
 
 def test_a_file_that_became_shorter_meanwhile_is_fetched_as_it_is_now(
-    lab: SshLab, server: SshServer, root: Path, tmp_path: Path
+    host: OneHost, lab: SshLab, tmp_path: Path
 ) -> None:
-    copy = tmp_path / "host"
-    trace = copy / trace_of(root).relative_to(root)
-    trace.parent.mkdir(parents=True)
-    trace.write_bytes(trace_of(root).read_bytes())
-    spec = spec_for(lab, server, copy)
-    killed_within_the_file(spec, tmp_path / "run", 9 * MIB)
-    trace.write_bytes(b"short")
-    assert bytes_fetched(lab, server, spec, tmp_path / "run") < MIB
-    assert host_tree(tmp_path / "run") == tree(copy)
+    copy = shutil.copytree(host.root, tmp_path / "host")
+    changing = replace(host.having(profiler_root=str(copy)), root=copy)
+    killed_within_the_file(changing)
+    trace_of(copy).write_bytes(b"short")
+    assert bytes_fetched(changing, lab) < MIB

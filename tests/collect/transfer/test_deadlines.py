@@ -11,17 +11,8 @@ import paramiko
 import pytest
 
 from cluster_collect.spec import CollectOptions
-from demo.sshd import SshLab
-from tests.collect.helpers import (
-    FULL,
-    Recorder,
-    collected,
-    host_tree,
-    make_capture,
-    outcome_for,
-    spec_for,
-    tree,
-)
+from tests.collect.conftest import Start
+from tests.collect.helpers import FULL, OneHost, Recorder, collected, tree
 from tests.collect.liar import LISTING, TOOLS, Liar, met
 
 pytestmark = pytest.mark.slow  # many servers are started
@@ -51,12 +42,11 @@ def test_a_host_that_drips_is_given_up(tmp_path: Path, keys: tuple[Path, Path], 
 
 
 def test_a_shell_that_hangs_after_the_login_is_not_tried_as_often_as_one_that_answers(
-    own_lab: SshLab, tmp_path: Path
+    start: Start,
 ) -> None:
-    server = own_lab.start("127.0.0.2", settings={"ForceCommand": "sleep 600"})
     watch = Recorder()
     options = replace(FULL, n_attempts=5, listing_deadline_s=4.0, give_up_s=8.0)
-    outcome = outcome_for(spec_for(own_lab, server, tmp_path), tmp_path, options, watch)
+    outcome = start({"ForceCommand": "sleep 600"}).collect(options, watch)
     assert (outcome.state, outcome.failure) == ("failed", "stalled")
     assert len(watch.retries) == 1
 
@@ -75,14 +65,11 @@ def test_a_host_that_hangs_is_given_up_within_a_minute_by_default() -> None:
 
 
 @pytest.mark.parametrize("kind", ["deadline_s", "host_deadline_s"])
-def test_a_deadline_ends_what_hangs_and_keeps_what_came(own_lab: SshLab, tmp_path: Path, kind: str) -> None:
-    make_capture(tmp_path / "host")
-    good = own_lab.start("127.0.0.2")
-    hung = own_lab.start("127.0.0.3", settings={"ForceCommand": "sleep 600"})
-    specs = [spec_for(own_lab, good, tmp_path / "host"), spec_for(own_lab, hung, tmp_path / "host", 2)]
+def test_a_deadline_ends_what_hangs_and_keeps_what_came(host: OneHost, start: Start, kind: str) -> None:
+    hung = start({"ForceCommand": "sleep 600"}, number=2)
     options = replace(FULL, listing_deadline_s=500.0, progress_deadline_s=500.0, **{kind: 12.0})
-    first, second = collected(specs, tmp_path / "run", options).hosts
+    first, second = collected([host.spec, hung.spec], host.run, options).hosts
     assert first.state == "complete", first.reason
-    assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
+    assert host.landed() == tree(host.root)
     assert (second.state, second.failure) == ("failed", "deadline")
     assert "not finished within the 12 s" in second.reason

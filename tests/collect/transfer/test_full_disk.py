@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import paramiko
 import pytest
 
 from cluster_collect.faults import DiskFullError
@@ -16,17 +15,17 @@ from cluster_run.ids import HostId
 from demo.sshd import SshLab, SshServer
 from tests.collect.helpers import (
     FULL,
+    OneHost,
     Recorder,
     collected,
     file_of,
     host_tree,
     make_capture,
     no_leftovers,
-    only_host,
     spec_for,
     tree,
 )
-from tests.collect.liar import Liar, ending, entry, met
+from tests.collect.liar import Liar, entry, met, sending
 
 pytestmark = pytest.mark.slow  # many servers are started
 
@@ -44,6 +43,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(disk)], check=True)
 
 
+@pytest.fixture
+def onto(host: OneHost, small_disk: Path) -> OneHost:
+    """The host whose run directory is on the small disk."""
+    return replace(host, run=small_disk / "run")
+
+
 def test_a_host_that_does_not_fit_is_named_and_the_others_are_collected(
     lab: SshLab, two_servers: tuple[SshServer, SshServer], small_disk: Path, tmp_path: Path
 ) -> None:
@@ -51,8 +56,8 @@ def test_a_host_that_does_not_fit_is_named_and_the_others_are_collected(
         make_capture(tmp_path / "large", rank, size_bytes=4_000_000)
     make_capture(tmp_path / "small")
     specs = [
-        spec_for(lab, two_servers[0], tmp_path / "large"),
-        spec_for(lab, two_servers[1], tmp_path / "small", 2),
+        spec_for(lab, server, tmp_path / name, number)
+        for number, (server, name) in enumerate(zip(two_servers, ("large", "small"), strict=True), 1)
     ]
     large, small = collected(specs, small_disk / "run", FULL).hosts
     assert (large.state, large.failure) == ("failed", "no-room")
@@ -62,59 +67,41 @@ def test_a_host_that_does_not_fit_is_named_and_the_others_are_collected(
     assert host_tree(small_disk / "run", 2) == tree(tmp_path / "small")
 
 
-def test_a_disk_that_keeps_no_room_is_told_of_the_host_and_with_what_stays_free(
-    lab: SshLab, server: SshServer, small_disk: Path, tmp_path: Path
-) -> None:
-    make_capture(tmp_path / "host")
-    options = replace(FULL, min_free_bytes=1 << 30)
-    outcome = only_host(collected(spec_for(lab, server, tmp_path / "host"), small_disk / "run", options))
+def test_a_disk_that_keeps_no_room_is_told_of_the_host_and_with_what_stays_free(onto: OneHost) -> None:
+    outcome = onto.collect(replace(FULL, min_free_bytes=1 << 30))
     assert (outcome.state, outcome.failure) == ("failed", "no-room")
     assert outcome.reason.endswith("has room for 0 B more (1.1 GB stay free: --min-free)")
 
 
-def test_a_file_larger_than_the_disk_costs_only_itself(
-    lab: SshLab, server: SshServer, small_disk: Path, tmp_path: Path
-) -> None:
+def test_a_file_larger_than_the_disk_costs_only_itself(onto: OneHost) -> None:
     """Five terabytes in name, one block on the disk: what a broken preallocation leaves."""
-    capture = make_capture(tmp_path / "host")
-    with (capture / "PROF_000001_1_A" / "device_0" / "huge.bin").open("wb") as stream:
+    with (next(onto.root.rglob("device_0")) / "huge.bin").open("wb") as stream:
         stream.truncate(5 << 40)
-    outcome = only_host(collected(spec_for(lab, server, tmp_path / "host"), small_disk / "run", FULL))
+    outcome = onto.collect()
     assert (outcome.state, outcome.failure) == ("partial", "files-missing")
     assert "5.5 TB do not fit" in file_of(outcome, "huge.bin").reason
     assert {file.state for file in outcome.files if not file.source.endswith("huge.bin")} == {"stored"}
 
 
-def test_a_file_with_holes_needs_the_room_of_its_blocks(
-    lab: SshLab, server: SshServer, small_disk: Path, tmp_path: Path
-) -> None:
-    capture = make_capture(tmp_path / "host")
+def test_a_file_with_holes_needs_the_room_of_its_blocks(onto: OneHost) -> None:
     for number in range(3):
-        with (capture / f"profiler_info_{number + 5}.json").open("wb") as stream:
+        with (next(onto.root.iterdir()) / f"profiler_info_{number + 5}.json").open("wb") as stream:
             stream.write(b"begin")
             stream.truncate(5 << 20)
             stream.seek(3 << 20)
             stream.write(b"middle")
-    outcome = only_host(collected(spec_for(lab, server, tmp_path / "host"), small_disk / "run", FULL))
-    assert outcome.state == "complete", outcome.reason
-    assert host_tree(small_disk / "run") == tree(tmp_path / "host")
-    with_holes = small_disk / "run" / file_of(outcome, "profiler_info_5.json").path
+    with_holes = onto.run / file_of(onto.collect_all(), "profiler_info_5.json").path
     assert with_holes.stat().st_blocks * 512 < 2 << 20
 
 
 def test_a_host_that_sends_more_than_there_is_room_for_costs_only_itself(
-    small_disk: Path, tmp_path: Path, keys: tuple[Path, Path]
+    small_disk: Path, keys: tuple[Path, Path]
 ) -> None:
     """Its listing says that the file has holes; what it sends has none."""
     listing = b"f 7000000/8 1.0 a_ascend_pt/good.json\0f 7000000/8 1.0 a_ascend_pt/bad.json\0"
-
-    def fetch(channel: paramiko.Channel, marker: bytes) -> None:
-        for name in ("good", "bad"):
-            channel.sendall(entry(f"./a_ascend_pt/{name}.json", b"x" * 7_000_000))
-        channel.sendall(ending(marker, listing))
-
+    files = (entry(f"./a_ascend_pt/{name}.json", b"x" * 7_000_000) for name in ("good", "bad"))
     (small_disk / "in").mkdir()
-    outcome = met(small_disk / "in", keys, Liar(listing, fetch))
+    outcome = met(small_disk / "in", keys, Liar(listing, sending(*files, listing=listing)))
     assert (outcome.state, outcome.failure) == ("partial", "no-room")
     assert {os.path.basename(file.source): file.state for file in outcome.files} == {
         "good.json": "stored",
@@ -124,9 +111,9 @@ def test_a_host_that_sends_more_than_there_is_room_for_costs_only_itself(
 
 
 def test_a_disk_that_fills_up_stops_everything_and_a_second_call_goes_on(
-    lab: SshLab, server: SshServer, small_disk: Path, tmp_path: Path
+    onto: OneHost, small_disk: Path
 ) -> None:
-    make_capture(tmp_path / "host", size_bytes=4_000_000, n_more=10)
+    make_capture(onto.root, 1, size_bytes=4_000_000, n_more=10)
     ballast = small_disk / "ballast"
 
     class Filler(Recorder):
@@ -134,12 +121,10 @@ def test_a_disk_that_fills_up_stops_everything_and_a_second_call_goes_on(
             if not ballast.exists():
                 ballast.write_bytes(bytes(6_000_000))
 
-    spec = spec_for(lab, server, tmp_path / "host")
     with pytest.raises(DiskFullError, match="no space left") as caught:
-        collected(spec, small_disk / "run", FULL, Filler())
+        onto.collect(watch=Filler())
     assert "goes on" in caught.value.advice
-    assert not (small_disk / "run" / "manifest.json").exists()
-    assert no_leftovers(small_disk / "run")
+    assert not (onto.run / "manifest.json").exists()
+    assert no_leftovers(onto.run)
     ballast.unlink()
-    assert only_host(collected(spec, small_disk / "run", FULL)).state == "complete"
-    assert host_tree(small_disk / "run") == tree(tmp_path / "host")
+    onto.collect_all()

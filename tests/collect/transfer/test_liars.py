@@ -10,32 +10,26 @@ import shlex
 import tarfile
 import time
 import zlib
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import paramiko
 import pytest
 
-from cluster_collect.spec import CollectOptions
+from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transports.bounds import HostTime
+from cluster_run.ids import HostId, ServerId
 from cluster_run.manifest import read_manifest
-from demo.sshd import SshLab
+from demo.sshd import SshLab, SshServer
 from demo.tcp_proxy import Mischief, TcpProxy
-from tests.collect.helpers import (
-    FULL,
-    PLAIN,
-    collected,
-    host_tree,
-    make_capture,
-    spec_for,
-    through,
-    tree,
-)
-from tests.collect.liar import LISTING, TOOLS, Liar, ending, entry, liars_spec, met
-from tests.collect.paramiko_server import ParamikoServer
+from tests.collect.helpers import FULL, PLAIN, OneHost, collected, make_capture, spec_for, through, tree
+from tests.collect.liar import GOOD, LISTING, TOOLS, Liar, entry, met, nothing, sending
+from tests.collect.paramiko_server import ParamikoServer, spec_of
 
 pytestmark = pytest.mark.slow  # many servers are started
+Keys = tuple[Path, Path]
 
 #: A host that brings nothing for two seconds is given up, and the time of one is over after ten.
 SHORT = replace(
@@ -78,34 +72,22 @@ class Lists(Liar):
                 time.sleep(self.pause_s)
 
 
-def nothing(channel: paramiko.Channel, marker: bytes) -> None:
-    """Send no file."""
-
-
 @pytest.mark.parametrize("record", [b"tool tar tar (GNU tar) 1.34\0", b"clock 1\0", b"status 0\0"])
-def test_a_host_that_repeats_its_report_is_ended(
-    tmp_path: Path, keys: tuple[Path, Path], record: bytes
-) -> None:
+def test_a_host_that_repeats_its_report_is_ended(tmp_path: Path, keys: Keys, record: bytes) -> None:
     outcome = met(tmp_path, keys, Reports(b"", nothing, record=record), options=SHORT)
     assert outcome.failure == "hostile-data"
     assert "twice" in outcome.reason
 
 
-@pytest.mark.parametrize("record", [b"link + l%%d_%b//t%b\0", b"f 1 1.0 a_ascend_pt/%%d%b/%b\0"])
-def test_all_that_is_listed_is_bounded_by_bytes(
-    tmp_path: Path, keys: tuple[Path, Path], record: bytes
-) -> None:
-    """No record is too long and their number is small: together they would be eight gigabytes."""
-    long = record % (b"y" * 200, b"/".join([b"z" * 250] * (60 if record.startswith(b"link") else 10)))
-    outcome = met(
-        tmp_path, keys, Lists(b"", nothing, record=long), options=replace(SHORT, host_deadline_s=120.0)
-    )
+def test_all_that_is_listed_is_bounded_by_bytes(tmp_path: Path, keys: Keys) -> None:
+    """No link is too long and their number is small: together they would be eight gigabytes."""
+    long = b"link + l%%d_%b//t%b\0" % (b"y" * 200, b"/".join([b"z" * 250] * 60))
+    patient = replace(SHORT, host_deadline_s=120.0)
+    outcome = met(tmp_path, keys, Lists(b"", nothing, record=long), options=patient)
     assert (outcome.failure, outcome.reason) == ("hostile-data", "the listing holds more than 96 MiB")
 
 
-def test_one_name_now_and_then_is_listed_no_longer_than_a_host_may_take(
-    tmp_path: Path, keys: tuple[Path, Path]
-) -> None:
+def test_one_name_now_and_then_is_listed_no_longer_than_a_host_may_take(tmp_path: Path, keys: Keys) -> None:
     liar = Lists(b"", nothing, record=b"f 1 1.0 a_ascend_pt/%d" + b"y" * 150 + b"\0", pause_s=0.3)
     outcome = met(tmp_path, keys, liar, options=SHORT)
     assert outcome.failure == "deadline"
@@ -135,7 +117,7 @@ def pax_headers(channel: paramiko.Channel, marker: bytes) -> None:
 
 
 def a_tail_without_end(channel: paramiko.Channel, marker: bytes) -> None:
-    channel.sendall(entry("./a_ascend_pt/good.json", b"good") + bytes(1024) + marker + b"\0")
+    channel.sendall(GOOD + bytes(1024) + marker + b"\0")
     now_and_then(channel, b"status 0\0" * 300)
 
 
@@ -155,7 +137,7 @@ def a_file_that_drips(channel: paramiko.Channel, marker: bytes) -> None:
     ],
 )
 def test_bytes_that_are_no_content_are_no_progress(  # type: ignore[no-untyped-def]
-    tmp_path: Path, keys: tuple[Path, Path], lie, tool: bytes, failure: str
+    tmp_path: Path, keys: Keys, lie, tool: bytes, failure: str
 ) -> None:
     @dataclass
     class Liarly(Liar):
@@ -167,12 +149,8 @@ def test_bytes_that_are_no_content_are_no_progress(  # type: ignore[no-untyped-d
     assert outcome.failure == failure, outcome.reason
 
 
-def test_the_manifest_of_the_others_is_there_while_one_still_drips(
-    own_lab: SshLab, keys: tuple[Path, Path], tmp_path: Path
-) -> None:
-    make_capture(tmp_path / "host")
-    good = own_lab.start("127.0.0.2")
-    manifest = tmp_path / "run" / "manifest.json"
+def test_the_manifest_of_the_others_is_there_while_one_still_drips(host: OneHost, keys: Keys) -> None:
+    manifest = host.run / "manifest.json"
     seen: list[dict[str, str]] = []
 
     def drips_until_the_manifest_is_there(channel: paramiko.Channel, marker: bytes) -> None:
@@ -184,14 +162,20 @@ def test_the_manifest_of_the_others_is_there_while_one_still_drips(
 
     liar = Liar(LISTING, drips_until_the_manifest_is_there)
     options = replace(FULL, n_attempts=1, interim_s=0.2)
-    public_key = Path(f"{keys[1]}.pub").read_text()
-    with ParamikoServer(keys[0], authorized_keys=public_key, execute=liar) as server:
-        specs = [spec_for(own_lab, good, tmp_path / "host"), liars_spec(server, keys, tmp_path, 2)]
-        first, second = collected(specs, tmp_path / "run", options).hosts
+    with beside(liar, keys) as lying:
+        first, second = collected([host.spec, lying], host.run, options).hosts
     assert seen == [{"1": "complete", "2": "failed"}]
     assert first.state == "complete"
     assert second.failure == "lost-connection"
-    assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
+    assert host.landed() == tree(host.root)
+
+
+@contextmanager
+def beside(liar: Liar, keys: Keys, number: int = 2) -> Iterator[HostSpec]:
+    """Run the liar as another host of the same inventory."""
+    public_key = Path(f"{keys[1]}.pub").read_text()
+    with ParamikoServer(keys[0], authorized_keys=public_key, execute=liar) as server:
+        yield spec_of(server, keys, "/prof", number)
 
 
 def listed(root: Path) -> bytes:
@@ -208,31 +192,19 @@ def listed(root: Path) -> bytes:
 
 @pytest.mark.parametrize("order", [(1, 2), (2, 1)], ids=["the liar second", "the liar first"])
 def test_a_host_that_lists_what_another_lists_has_to_show_the_content(
-    own_lab: SshLab, keys: tuple[Path, Path], tmp_path: Path, order: tuple[int, int]
+    host: OneHost, keys: Keys, order: tuple[int, int]
 ) -> None:
-    root = tmp_path / "host"
-    make_capture(root)
-    good = own_lab.start("127.0.0.2")
     own_number, liars_number = order
-
-    def serves_something_else(channel: paramiko.Channel, marker: bytes) -> None:
-        for name, content in tree(root).items():
-            channel.sendall(entry(f"./{name}", b"E" * len(content)))
-        channel.sendall(ending(marker, listed(root)))
-
-    liar = Liar(listed(root), serves_something_else)
-    public_key = Path(f"{keys[1]}.pub").read_text()
-    with ParamikoServer(keys[0], authorized_keys=public_key, execute=liar) as server:
-        specs = [
-            spec_for(own_lab, good, root, own_number),
-            liars_spec(server, keys, tmp_path, liars_number),
-        ]
-        specs.sort(key=lambda spec: int(spec.host))
-        outcomes = {outcome.host: outcome for outcome in collected(specs, tmp_path / "run", FULL).hosts}
-    honest = outcomes[specs[own_number - 1].host]
+    others = [entry(f"./{name}", b"E" * len(content)) for name, content in tree(host.root).items()]
+    liar = Liar(listed(host.root), sending(*others, listing=listed(host.root)))
+    with beside(liar, keys, liars_number) as lying:
+        own = host.having(host=HostId(str(own_number)), server_id=ServerId("own"))
+        specs = sorted([own.spec, lying], key=lambda spec: int(spec.host))
+        outcomes = {outcome.host: outcome for outcome in collected(specs, host.run, FULL).hosts}
+    honest = outcomes[own.spec.host]
     assert (honest.state, honest.same_files_as) == ("complete", "")
-    assert outcomes[specs[liars_number - 1].host].same_files_as == ""
-    assert host_tree(tmp_path / "run", own_number) == tree(root)
+    assert outcomes[lying.host].same_files_as == ""
+    assert own.landed() == tree(host.root)
 
 
 def content_without_end(channel: paramiko.Channel, marker: bytes) -> None:
@@ -246,51 +218,38 @@ VAST = LISTING.replace(b"f 4", b"f %d" % VAST_BYTES, 1)
 
 
 def test_a_host_that_brings_content_without_end_ends_and_the_others_are_whole(
-    own_lab: SshLab, keys: tuple[Path, Path], tmp_path: Path
+    host: OneHost, keys: Keys
 ) -> None:
-    make_capture(tmp_path / "host")
-    good = own_lab.start("127.0.0.2")
-    public_key = Path(f"{keys[1]}.pub").read_text()
-    with ParamikoServer(
-        keys[0], authorized_keys=public_key, execute=Liar(VAST, content_without_end)
-    ) as server:
-        specs = [spec_for(own_lab, good, tmp_path / "host"), liars_spec(server, keys, tmp_path, 2)]
-        manifest = collected(specs, tmp_path / "run", replace(FULL, host_deadline_s=15.0))
+    with beside(Liar(VAST, content_without_end), keys) as lying:
+        manifest = collected([host.spec, lying], host.run, replace(FULL, host_deadline_s=15.0))
     first, second = manifest.hosts
     assert (first.state, second.failure) == ("complete", "deadline")
-    assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
+    assert host.landed() == tree(host.root)
     assert {file.state for file in second.files} == {"failed"}
-    assert read_manifest(tmp_path / "run" / "manifest.json").hosts[0].state == "complete"
-    (kept,) = (tmp_path / "run").rglob(".cut-*")
+    assert read_manifest(host.run / "manifest.json").hosts[0].state == "complete"
+    (kept,) = host.run.rglob(".cut-*")
     assert kept.stat().st_size > 0
 
 
 def test_who_waits_for_the_files_of_a_host_whose_time_is_over_ends_with_it_and_the_next_call_brings_them(
-    own_lab: SshLab, tmp_path: Path
+    host: OneHost, lab: SshLab, server: SshServer
 ) -> None:
-    root = tmp_path / "host"
-    make_capture(root, size_bytes=9_000_000)
-    good = own_lab.start("127.0.0.2")
-    run = tmp_path / "run"
-    begun = run / "cluster_profiler/1/profiler/worker_0_20240101000000_ascend_pt/profiler_info_0.json"
-    specs = [spec_for(own_lab, good, root)]
-    for number in (2, 3):
-        wait = f"while [ ! -e {shlex.quote(str(begun))} ]; do sleep 0.1; done"
-        specs.append(spec_for(own_lab, good, root, number, prepare=wait))
-    with TcpProxy(good.address, good.port, mischief=(Mischief(stop_after_bytes=3_000_000),)) as proxy:
-        slow = through(specs[0], proxy, own_lab, good)
+    make_capture(host.root, 1, size_bytes=9_000_000)
+    begun = host.run / "cluster_profiler/1/profiler/worker_0_20240101000000_ascend_pt/profiler_info_0.json"
+    wait = f"while [ ! -e {shlex.quote(str(begun))} ]; do sleep 0.1; done"
+    specs = [host.spec, *(spec_for(lab, server, host.root, number, prepare=wait) for number in (2, 3))]
+    with TcpProxy(server.address, server.port, mischief=(Mischief(stop_after_bytes=3_000_000),)) as proxy:
+        slow = through(host.spec, proxy, lab, server)
         options = replace(PLAIN, n_attempts=1, progress_deadline_s=60.0, host_deadline_s=15.0)
-        hosts = collected([slow, *specs[1:]], run, options).hosts
-    assert {host.failure for host in hosts} == {"deadline"}, [host.reason for host in hosts]
-    assert [host.same_files_as for host in hosts] == ["", "1", "1"]
+        hosts = collected([slow, *specs[1:]], host.run, options).hosts
+    assert {one.failure for one in hosts} == {"deadline"}, [one.reason for one in hosts]
+    assert [one.same_files_as for one in hosts] == ["", "1", "1"]
     assert hosts[1].reason == "it sees the files of host 1, which was not finished in time"
-    again = collected(specs, run, PLAIN).hosts
-    assert [(host.state, host.same_files_as) for host in again] == [
-        ("complete", ""),
-        ("complete", "1"),
-        ("complete", "1"),
+    again = collected(specs, host.run, PLAIN).hosts
+    assert [(one.state, one.same_files_as) for one in again] == [
+        *(("complete", ""), ("complete", "1"), ("complete", "1")),
     ]
-    assert host_tree(run) == tree(root)
+    assert host.landed() == tree(host.root)
 
 
 def test_queues_and_pauses_that_we_ask_for_are_no_time_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:

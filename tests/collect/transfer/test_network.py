@@ -11,104 +11,91 @@ from pathlib import Path
 
 import pytest
 
+from cluster_collect.spec import HostSpec
 from cluster_run.ids import HostId, ServerId
 from demo.sshd import SshLab, SshServer
 from demo.tcp_proxy import Mischief, TcpProxy
-from tests.collect.helpers import (
-    PLAIN,
-    QUICK,
-    Recorder,
-    collected,
-    host_tree,
-    make_capture,
-    no_leftovers,
-    only_host,
-    spec_for,
-    through,
-    tree,
-)
+from tests.collect.conftest import Start
+from tests.collect.helpers import PLAIN, QUICK, OneHost, Recorder, collected, make_capture, through
 
 pytestmark = pytest.mark.slow  # many servers are started
 
 
-def own_disk(host: Path, number: int) -> Path:
-    """The same files with times of their own, as another host's disk has them."""
-    return Path(shutil.copytree(host, host.with_name(f"host{number}"), copy_function=shutil.copyfile))
+def filled(root: Path, size_bytes: int, n_more: int = 0) -> None:
+    """Give a host another capture of this size."""
+    make_capture(root, 1, size_bytes, n_more)
 
 
-def test_a_connection_cut_at_20_points_loses_nothing_and_fetches_nothing_twice(
-    lab: SshLab, server: SshServer, tmp_path: Path
+def on_own_disks(host: OneHost, n: int) -> list[HostSpec]:
+    """Hosts with the same files, which have times of their own, as other hosts' disks have them."""
+    specs = []
+    for number in range(1, n + 1):
+        disk = shutil.copytree(host.root, host.root.with_name(f"disk{number}"), copy_function=shutil.copyfile)
+        changes = {"server_id": ServerId(f"server-{number}"), "profiler_root": str(disk)}
+        specs.append(replace(host.spec, host=HostId(str(number)), **changes))  # type: ignore[arg-type]
+    return specs
+
+
+def test_a_connection_cut_at_8_points_loses_nothing_and_fetches_nothing_twice(
+    host: OneHost, lab: SshLab, server: SshServer, tmp_path: Path
 ) -> None:
-    make_capture(tmp_path / "host", size_bytes=400_000, n_more=40)
-    spec = spec_for(lab, server, tmp_path / "host")
+    filled(host.root, 300_000, n_more=40)
     with TcpProxy(server.address, server.port) as proxy:
-        collected(through(spec, proxy, lab, server), tmp_path / "whole", PLAIN)
+        host.through(proxy, lab).collect_all(PLAIN)
         n_bytes = proxy.n_bytes
-    assert n_bytes > 450_000
-    for point in range(20):
-        cut = Mischief(cut_after_bytes=n_bytes * point // 20)
+    assert n_bytes > 350_000
+    for point in range(8):
+        cut = Mischief(cut_after_bytes=n_bytes * (2 * point + 1) // 17)
         watch = Recorder()
-        run = tmp_path / f"run{point}"
         with TcpProxy(server.address, server.port, mischief=(cut,)) as proxy:
-            outcome = only_host(collected(through(spec, proxy, lab, server), run, PLAIN, watch))
+            through_it = replace(host, run=tmp_path / f"run{point}").through(proxy, lab)
+            outcome = through_it.collect_all(PLAIN, watch)
             assert proxy.n_connections == 2, point
-        assert outcome.state == "complete", (point, outcome.reason)
-        assert host_tree(run) == tree(tmp_path / "host")
         assert len(watch.stored) == len(set(watch.stored)) == outcome.n_stored
         assert len(watch.retries) == 1
-        assert no_leftovers(run)
 
 
 def test_a_link_that_breaks_again_and_again_gets_on_as_long_as_files_arrive(
-    lab: SshLab, server: SshServer, tmp_path: Path
+    host: OneHost, lab: SshLab, server: SshServer
 ) -> None:
-    make_capture(tmp_path / "host", size_bytes=100_000, n_more=400)
+    filled(host.root, 100_000, n_more=400)
     cuts = tuple(Mischief(cut_after_bytes=220_000) for _ in range(5))
-    options = replace(PLAIN, n_attempts=2)
     with TcpProxy(server.address, server.port, mischief=cuts) as proxy:
-        spec = through(spec_for(lab, server, tmp_path / "host"), proxy, lab, server)
-        outcome = only_host(collected(spec, tmp_path / "run", options))
-    assert outcome.state == "complete", outcome.reason
-    assert proxy.n_connections > options.n_attempts
-    assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
+        host.through(proxy, lab).collect_all(replace(PLAIN, n_attempts=2))
+    assert proxy.n_connections > 2
 
 
 def test_a_host_that_never_gets_through_is_partial_with_the_files_that_came(
-    lab: SshLab, server: SshServer, tmp_path: Path
+    host: OneHost, lab: SshLab, server: SshServer
 ) -> None:
-    make_capture(tmp_path / "host", size_bytes=2_000_000)
+    filled(host.root, 2_000_000)
     cuts = tuple(Mischief(cut_after_bytes=300_000) for _ in range(20))
     with TcpProxy(server.address, server.port, mischief=cuts) as proxy:
-        spec = through(spec_for(lab, server, tmp_path / "host"), proxy, lab, server)
-        outcome = only_host(collected(spec, tmp_path / "run", PLAIN))
+        outcome = host.through(proxy, lab).collect(PLAIN)
     assert outcome.state == "partial"
     assert "connection was lost" in outcome.reason
     assert {file.state for file in outcome.files} == {"stored", "failed"}
     watch = Recorder()
-    second = only_host(collected(spec_for(lab, server, tmp_path / "host"), tmp_path / "run", PLAIN, watch))
-    assert second.state == "complete", second.reason
+    host.collect_all(PLAIN, watch)
     assert len(watch.stored) == len(outcome.files) - outcome.n_stored
 
 
 def test_a_byte_flipped_on_the_wire_breaks_the_connection_and_never_a_file(
-    lab: SshLab, server: SshServer, tmp_path: Path
+    host: OneHost, lab: SshLab, server: SshServer
 ) -> None:
-    make_capture(tmp_path / "host", size_bytes=600_000)
+    filled(host.root, 600_000)
+    watch = Recorder()
     with TcpProxy(server.address, server.port, mischief=(Mischief(flip_byte_at=300_000),)) as proxy:
-        spec = through(spec_for(lab, server, tmp_path / "host"), proxy, lab, server)
-        watch = Recorder()
-        outcome = only_host(collected(spec, tmp_path / "run", PLAIN, watch))
+        host.through(proxy, lab).collect_all(PLAIN, watch)
     assert len(watch.retries) == 1
-    assert outcome.state == "complete", outcome.reason
-    assert host_tree(tmp_path / "run") == tree(tmp_path / "host")
 
 
 def test_two_of_six_hosts_hang_and_four_are_collected_before_they_are_named(
-    lab: SshLab, server: SshServer, tmp_path: Path
+    host: OneHost, lab: SshLab, server: SshServer
 ) -> None:
-    make_capture(tmp_path / "host", size_bytes=200_000)
+    filled(host.root, 200_000)
     options = replace(PLAIN, n_attempts=1, login_deadline_s=12.0, progress_deadline_s=12.0, n_jobs=1)
-    specs = [spec_for(lab, server, own_disk(tmp_path / "host", number), number) for number in range(1, 7)]
+    specs = on_own_disks(host, 6)
     watch = Recorder()
     stop = Mischief(stop_after_bytes=100_000)
     with (
@@ -117,9 +104,8 @@ def test_two_of_six_hosts_hang_and_four_are_collected_before_they_are_named(
     ):
         specs[1] = replace(specs[1], address="127.0.0.1", port=silent.getsockname()[1])
         specs[3] = through(specs[3], proxy, lab, server)
-        manifest = collected(specs, tmp_path / "run", options, watch)
-    states = {host.host: host.state for host in manifest.hosts}
-    assert [host for host, state in states.items() if state == "complete"] == ["1", "3", "5", "6"]
+        manifest = collected(specs, host.run, options, watch)
+    assert [one.host for one in manifest.hosts if one.state == "complete"] == ["1", "3", "5", "6"]
     assert {outcome.host for outcome in watch.finished[-2:]} == {"2", "4"}
     hung, stopped = manifest.hosts[1], manifest.hosts[3]
     assert hung.reason == "no answer for 12 s while logging in to 127.0.0.1"
@@ -127,18 +113,15 @@ def test_two_of_six_hosts_hang_and_four_are_collected_before_they_are_named(
     assert stopped.advice != ""
 
 
-def test_an_unreachable_host_and_an_unknown_name_are_named_with_advice(
-    lab: SshLab, server: SshServer, tmp_path: Path
-) -> None:
-    make_capture(tmp_path / "host")
-    good = spec_for(lab, server, tmp_path / "host", 1)
+def test_an_unreachable_host_and_an_unknown_name_are_named_with_advice(host: OneHost) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
+        good = host.spec
         refused = replace(good, host=HostId("2"), server_id=ServerId("b"), port=unused.getsockname()[1])
         unknown = replace(good, host=HostId("3"), server_id=ServerId("c"), address="no-such-host.invalid")
         watch = Recorder()
-        hosts = collected([good, refused, unknown], tmp_path / "run", QUICK, watch).hosts
-    assert [host.state for host in hosts] == ["complete", "failed", "failed"]
+        hosts = collected([good, refused, unknown], host.run, QUICK, watch).hosts
+    assert [one.state for one in hosts] == ["complete", "failed", "failed"]
     assert "Connect call failed" in hosts[1].reason or "refused" in hosts[1].reason
     assert "does not resolve" in hosts[2].reason
     assert hosts[1].advice == "is the host up, and its SSH port right?"
@@ -146,58 +129,45 @@ def test_an_unreachable_host_and_an_unknown_name_are_named_with_advice(
     assert len(watch.retries) == QUICK.n_attempts - 1  # the refused one; a wrong name stays wrong
 
 
-def test_a_server_that_drops_handshakes_at_random_still_gives_every_host(
-    own_lab: SshLab, tmp_path: Path
+MANY = replace(QUICK, n_handshakes_per_gateway=15, n_attempts=12, backoff_most_s=1.0)
+
+
+@pytest.mark.parametrize(
+    ("limit", "n_hosts", "options", "is_met"),
+    [("3:60:20", 30, MANY, True), ("7:100:7", 15, QUICK, False)],
+    ids=["a server that drops at random", "five at a time are below every limit"],
+)
+def test_a_server_that_limits_handshakes_gives_every_host(
+    start: Start, limit: str, n_hosts: int, options: object, is_met: bool
 ) -> None:
-    server = own_lab.start("127.0.0.4", settings={"MaxStartups": "3:60:20"})
-    make_capture(tmp_path / "host")
-    specs = [
-        spec_for(own_lab, server, own_disk(tmp_path / "host", number), number) for number in range(1, 31)
-    ]
-    options = replace(QUICK, n_handshakes_per_gateway=15, n_attempts=12, backoff_most_s=1.0)
+    host = start({"MaxStartups": limit})
     watch = Recorder()
-    manifest = collected(specs, tmp_path / "run", options, watch)
-    assert [host.reason for host in manifest.hosts if host.state != "complete"] == []
-    assert watch.retries != []
+    manifest = collected(on_own_disks(host, n_hosts), host.run, options, watch)  # type: ignore[arg-type]
+    assert [one.reason for one in manifest.hosts if one.state != "complete"] == []
+    assert (watch.retries != []) == is_met
 
 
-def test_five_handshakes_at_a_time_never_meet_the_servers_limit(own_lab: SshLab, tmp_path: Path) -> None:
-    server = own_lab.start("127.0.0.4", settings={"MaxStartups": "7:100:7"})
-    make_capture(tmp_path / "host")
-    specs = [
-        spec_for(own_lab, server, own_disk(tmp_path / "host", number), number) for number in range(1, 16)
-    ]
-    watch = Recorder()
-    manifest = collected(specs, tmp_path / "run", QUICK, watch)
-    assert {host.state for host in manifest.hosts} == {"complete"}
-    assert watch.retries == []
-
-
-def kill_sessions_of(server: SshServer) -> None:
+def kill_sessions_of(process_id: int) -> None:
     """Kill the processes that serve a server's connections."""
-    children = Path(f"/proc/{server.process_id}/task/{server.process_id}/children").read_text()
+    children = Path(f"/proc/{process_id}/task/{process_id}/children").read_text()
     for child in children.split():
         os.kill(int(child), signal.SIGKILL)
 
 
 def test_a_server_process_killed_in_the_middle_of_a_file_is_a_lost_connection_and_no_whole_file(
-    own_lab: SshLab, tmp_path: Path
+    start: Start,
 ) -> None:
-    server = own_lab.start("127.0.0.4")
-    make_capture(tmp_path / "host", size_bytes=3_000_000)
+    host = start()
+    server = host.server
+    filled(host.root, 3_000_000)
 
     class Killer(Recorder):
         def bytes_received(self, host: HostId, n_bytes: int) -> None:
             if n_bytes > 200_000 and not self.notes.count("killed"):
                 self.notes.append("killed")
-                kill_sessions_of(server)
+                kill_sessions_of(server.process_id)
 
     watch = Killer()
-    options = replace(PLAIN, bandwidth_bytes_per_s=2_000_000)
-    outcome = only_host(
-        collected(spec_for(own_lab, server, tmp_path / "host"), tmp_path / "run", options, watch)
-    )
+    outcome = host.collect_all(replace(PLAIN, bandwidth_bytes_per_s=2_000_000), watch)
     assert len(watch.retries) == watch.notes.count("killed") == 1
-    assert outcome.state == "complete", outcome.reason
     assert len(watch.stored) == len(set(watch.stored)) == outcome.n_stored
-    assert host_tree(tmp_path / "run") == tree(tmp_path / "host")

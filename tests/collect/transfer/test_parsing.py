@@ -11,12 +11,11 @@ import pytest
 
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.selection.parsing import being_parsed
-from cluster_collect.spec import HostSpec
-from cluster_run.ids import HostId, ServerId
+from cluster_run.ids import HostId
 from cluster_run.layout import PARSED_MARK_NAME, PARSER_RESTS_S
-from tests.collect.helpers import QUICK, Recorder, collected, host_tree, make_capture, only_host, spec_for
+from tests.collect.helpers import FULL, Recorder, local_host, make_capture, spec_for
 
-WATCHFUL = replace(QUICK, parsing_look_s=0.05)
+WATCHFUL = replace(FULL, parsing_look_s=0.05)
 NOW_NS = 1_800_000_000 * 10**9
 JUST_NOW_NS = NOW_NS - 10**9
 LONG_AGO_NS = NOW_NS - int((PARSER_RESTS_S + 1) * 1e9)
@@ -55,28 +54,24 @@ def test_a_capture_that_is_being_parsed_is_waited_for_and_taken_whole(
         if n_looks == 15:
             (one_is_parsed / PARSED_MARK_NAME).touch()
 
-    root = tmp_path / "host"
-    spec = HostSpec(HostId("1"), ServerId("s"), local=str(root), transport="local")
+    host = local_host(tmp_path / "host", tmp_path / "run")
     if method == "tar":
-        spec = spec_for(request.getfixturevalue("lab"), request.getfixturevalue("server"), root)
+        host = replace(host, spec=spec_for(*map(request.getfixturevalue, ("lab", "server")), host.root))
     watch = Parser(parse)
-    outcome = only_host(collected(spec, tmp_path / "run", WATCHFUL, watch))
-    assert outcome.state == "complete", outcome.reason
+    host.collect_all(WATCHFUL, watch)
     assert one_is_parsed.parent.name in watch.notes[-2]
-    brought = host_tree(tmp_path / "run")
+    brought = host.landed()
     output = f"{one_is_parsed.parent.name}/{one_is_parsed.name}"
     assert brought[f"{output}/step_trace_time.csv"].count(b"1,2") == 15
     assert f"{output}/{PARSED_MARK_NAME}" in brought
 
 
 def test_what_is_never_parsed_to_its_end_is_taken_as_it_is(one_is_parsed: Path, tmp_path: Path) -> None:
-    spec = HostSpec(HostId("1"), ServerId("s"), local=str(tmp_path / "host"), transport="local")
+    host = local_host(tmp_path / "host", tmp_path / "run")
     watch = Parser(lambda _: os.utime(one_is_parsed))
-    options = replace(WATCHFUL, parsing_deadline_s=0.2)
-    outcome = only_host(collected(spec, tmp_path / "run", options, watch))
-    assert outcome.state == "complete", outcome.reason
+    assert host.collect(replace(WATCHFUL, parsing_deadline_s=0.2), watch).reason == ""
     assert any(PARSED_MARK_NAME in note for note in watch.notes)
-    assert any("_1_2024" in name for name in host_tree(tmp_path / "run"))
+    assert any("_1_2024" in name for name in host.landed())
 
 
 def listed(*captures: tuple[str, int, bool]) -> list[RemoteEntry]:

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from cluster_run.layout import host_directory
 from demo.sshd import SshLab, SshServer
-from tests.collect.helpers import (
-    FULL,
-    QUICK,
-    Recorder,
-    collected,
-    file_of,
-    host_tree,
-    only_host,
-    spec_for,
-    tree,
-)
+from tests.collect.helpers import QUICK, OneHost, collected, file_of, local_host, spec_for, tree
 
 FILES = {
     "step_trace_raw_{}_detail_time.csv": "step_num,start_point\n1,{}\n",
@@ -29,6 +17,7 @@ FILES = {
     "minddata_pipeline_raw_{}.csv": "op_id,{}\n",
     "step_trace_point_info.json": '{{"fp": "{}"}}',
 }
+POINTS = "step_trace_point_info.json"
 
 
 def write_device(directory: Path, device: int, shared: str | None = None) -> None:
@@ -37,6 +26,17 @@ def write_device(directory: Path, device: int, shared: str | None = None) -> Non
         value = device if shared is None or "{}" in name else shared
         (directory / name.format(device)).write_text(text.format(value))
     (directory / "NODOT").write_text("the script copies *.* only")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """No capture is here: each test writes what devices left."""
+    return tmp_path / "host"
+
+
+@pytest.fixture
+def devices(host: OneHost) -> OneHost:
+    return host.having(device_regex="device")
 
 
 def test_flat_directories_give_the_scripts_tree_and_mapping(
@@ -50,7 +50,6 @@ def test_flat_directories_give_the_scripts_tree_and_mapping(
     table.write_text(f'{{"version": "1.0", "server_list": [{{"server_id": "s", "device": [{device}]}}]}}')
     collected(specs, tmp_path / "run", rank_table=table)
     (tmp_path / "run" / "manifest.json").unlink()
-
     expected = {"hccl.json": table.read_bytes(), "host_ips_mapping.txt": b"server-1 1\nserver-2 2\n"}
     for number in (0, 1):
         for name, content in tree(tmp_path / f"host{number}" / "profiler").items():
@@ -60,72 +59,46 @@ def test_flat_directories_give_the_scripts_tree_and_mapping(
 
 
 @pytest.mark.parametrize("is_local", [False, True])
-def test_device_folders_are_laid_flat_and_equal_files_stored_once(
-    lab: SshLab, server: SshServer, tmp_path: Path, is_local: bool
-) -> None:
+def test_device_folders_are_laid_flat_and_equal_files_stored_once(host: OneHost, is_local: bool) -> None:
     for device in range(3):
-        directory = tmp_path / "host" / f"device{device}" / "data-2021" / "profiler-1"
-        write_device(directory, device, shared="same")
-    spec = spec_for(lab, server, tmp_path / "host", device_regex="device", output_dir="data")
-    if is_local:
-        spec = spec_for(
-            lab,
-            server,
-            "",
-            local=str(tmp_path / "host"),
-            transport="local",
-            device_regex="device",
-            output_dir="data",
-        )
-    outcome = only_host(collected(spec, tmp_path / "run"))
+        write_device(host.root / f"device{device}" / "data-2021" / "profiler-1", device, shared="same")
+    host = (local_host(host.root, host.run) if is_local else host).having(
+        device_regex="device", output_dir="data"
+    )
+    outcome = host.collect(QUICK)
     assert outcome.reason == ""
-    landed = host_tree(tmp_path / "run")
+    landed = host.landed()
     assert sorted(landed) == sorted({name.format(device) for name in FILES for device in range(3)})
-    shared = [file for file in outcome.files if file.source.endswith("step_trace_point_info.json")]
-    assert [file.reason for file in shared] == [
-        "same content as device2/data-2021/profiler-1/step_trace_point_info.json, stored once",
-        "same content as device2/data-2021/profiler-1/step_trace_point_info.json, stored once",
-        "",
-    ]
+    shared = [file for file in outcome.files if file.source.endswith(POINTS)]
+    twice = f"same content as device2/data-2021/profiler-1/{POINTS}, stored once"
+    assert [file.reason for file in shared] == [twice, twice, ""]
     assert len({file.path for file in shared}) == 1
-
-    again = Recorder()
-    collected(spec, tmp_path / "run", QUICK, again)
-    assert again.n_planned == [0]
-    assert host_tree(tmp_path / "run") == landed
+    assert host.planned(QUICK) == 0
+    assert host.landed() == landed
 
 
-def test_files_for_one_place_with_other_content_are_both_kept_and_told(
-    lab: SshLab, server: SshServer, tmp_path: Path
-) -> None:
+def test_files_for_one_place_with_other_content_are_both_kept_and_told(devices: OneHost) -> None:
     for device in range(2):
-        write_device(tmp_path / "host" / f"device{device}" / "profiler", device)
-    spec = spec_for(lab, server, tmp_path / "host", device_regex="device")
-    outcome = only_host(collected(spec, tmp_path / "run"))
+        write_device(devices.root / f"device{device}" / "profiler", device)
+    outcome = devices.collect(QUICK)
     assert outcome.state == "complete"
-    first = file_of(outcome, "device0/profiler/step_trace_point_info.json")
-    second = file_of(outcome, "device1/profiler/step_trace_point_info.json")
-    profiler = os.path.relpath(host_directory(tmp_path / "run", spec.host), tmp_path / "run")
-    assert second.path == f"{profiler}/step_trace_point_info.json"
-    assert first.path == f"{profiler}/collided/device0/profiler/step_trace_point_info.json"
+    first, second = (file_of(outcome, f"device{device}/profiler/{POINTS}") for device in range(2))
+    assert second.path == f"cluster_profiler/1/profiler/{POINTS}"
+    assert first.path == f"cluster_profiler/1/profiler/collided/device0/profiler/{POINTS}"
     assert first.reason == (
-        "has the name of device1/profiler/step_trace_point_info.json, which has its place, and other content"
+        f"has the name of device1/profiler/{POINTS}, which has its place, and other content"
     )
     for file, device in ((first, 0), (second, 1)):
-        assert (tmp_path / "run" / file.path).read_text() == f'{{"fp": "{device}"}}'
+        assert (devices.run / file.path).read_text() == f'{{"fp": "{device}"}}'
 
 
-def test_a_copy_that_was_stored_once_comes_back_when_its_twin_changes(
-    lab: SshLab, server: SshServer, tmp_path: Path
-) -> None:
+def test_a_copy_that_was_stored_once_comes_back_when_its_twin_changes(devices: OneHost) -> None:
     for device in range(2):
-        write_device(tmp_path / "host" / f"device{device}" / "profiler", device, shared="same")
-    spec = spec_for(lab, server, tmp_path / "host", device_regex="device")
-    collected(spec, tmp_path / "run")
-    twin = tmp_path / "host" / "device1" / "profiler" / "step_trace_point_info.json"
-    twin.write_text("changed since")
-    outcome = only_host(collected(spec, tmp_path / "run", FULL))
+        write_device(devices.root / f"device{device}" / "profiler", device, shared="same")
+    devices.collect(QUICK)
+    (devices.root / "device1" / "profiler" / POINTS).write_text("changed since")
+    outcome = devices.collect()
     for device in range(2):
-        source = f"device{device}/profiler/step_trace_point_info.json"
-        stored = tmp_path / "run" / file_of(outcome, source).path
-        assert stored.read_bytes() == (tmp_path / "host" / source).read_bytes()
+        source = f"device{device}/profiler/{POINTS}"
+        stored = devices.run / file_of(outcome, source).path
+        assert stored.read_bytes() == (devices.root / source).read_bytes()

@@ -7,9 +7,12 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pytest
+
+from cluster_collect.spec import HostSpec
 from cluster_run.manifest import read_manifest
 from demo.sshd import SshLab, SshServer
-from tests.collect.helpers import FULL, Recorder, collected, host_tree, make_capture, spec_for, tree
+from tests.collect.helpers import FULL, OneHost, Recorder, collected, host_tree, make_capture, spec_for, tree
 
 
 def rank_table(path: Path, ranks: Mapping[str, Sequence[int]]) -> Path:
@@ -27,81 +30,65 @@ def rank_table(path: Path, ranks: Mapping[str, Sequence[int]]) -> Path:
     return path
 
 
-def test_a_host_that_lacks_ranks_of_the_rank_table_is_not_complete(
-    lab: SshLab, two_servers: tuple[SshServer, SshServer], tmp_path: Path
-) -> None:
-    for rank in range(3):
-        make_capture(tmp_path / "one", rank)
-    for rank in range(8, 10):
-        make_capture(tmp_path / "two", rank)
-    table = rank_table(tmp_path / "hccl.json", {"server-1": range(8), "server-2": [8, 9]})
-    specs = [
-        spec_for(lab, two_servers[0], tmp_path / "one"),
-        spec_for(lab, two_servers[1], tmp_path / "two", 2),
+@pytest.fixture
+def two(lab: SshLab, two_servers: tuple[SshServer, SshServer], tmp_path: Path) -> list[HostSpec]:
+    """Two hosts, whose roots are the directories `one` and `two`."""
+    return [
+        spec_for(lab, server, tmp_path / name, number)
+        for number, (server, name) in enumerate(zip(two_servers, ("one", "two"), strict=True), 1)
     ]
-    one, two = collected(specs, tmp_path / "run", FULL, rank_table=table).hosts
-    assert (one.state, one.failure) == ("partial", "ranks-missing")
-    assert one.reason == "holds 3 of its 8 ranks: 3-7 missing"
-    assert two.state == "complete", two.reason
 
 
-def test_hosts_that_the_rank_table_swaps_are_told(
-    lab: SshLab, two_servers: tuple[SshServer, SshServer], tmp_path: Path
+def test_a_host_that_lacks_ranks_of_the_rank_table_is_not_complete(
+    two: list[HostSpec], tmp_path: Path
 ) -> None:
+    for rank in (0, 1, 2, 8, 9):
+        make_capture(tmp_path / ("one" if rank < 8 else "two"), rank)
+    table = rank_table(tmp_path / "hccl.json", {"server-1": range(8), "server-2": [8, 9]})
+    first, second = collected(two, tmp_path / "run", FULL, rank_table=table).hosts
+    assert (first.state, first.failure) == ("partial", "ranks-missing")
+    assert first.reason == "holds 3 of its 8 ranks: 3-7 missing"
+    assert second.state == "complete", second.reason
+
+
+def test_hosts_that_the_rank_table_swaps_are_told(two: list[HostSpec], tmp_path: Path) -> None:
     make_capture(tmp_path / "one", 1)
     make_capture(tmp_path / "two", 0)
     table = rank_table(tmp_path / "hccl.json", {"server-1": [0], "server-2": [1]})
-    specs = [
-        spec_for(lab, two_servers[0], tmp_path / "one"),
-        spec_for(lab, two_servers[1], tmp_path / "two", 2),
-    ]
-    for outcome, other in zip(
-        collected(specs, tmp_path / "run", FULL, rank_table=table).hosts, ("2", "1"), strict=True
-    ):
+    hosts = collected(two, tmp_path / "run", FULL, rank_table=table).hosts
+    for outcome, other in zip(hosts, ("2", "1"), strict=True):
         assert outcome.failure == "ranks-missing"
         assert f"those of server-{other} in the rank table: are the two swapped?" in outcome.reason
 
 
-def test_names_without_ranks_are_no_reason_to_call_a_host_incomplete(
-    lab: SshLab, server: SshServer, tmp_path: Path
-) -> None:
-    capture = make_capture(tmp_path / "host")
-    (capture / "profiler_info_0.json").rename(capture / "profiler_info.json")
+def test_names_without_ranks_are_no_reason_to_call_a_host_incomplete(host: OneHost, tmp_path: Path) -> None:
+    info = next(host.root.rglob("profiler_info_0.json"))
+    info.rename(info.with_name("profiler_info.json"))
     table = rank_table(tmp_path / "hccl.json", {"server-1": [0, 1]})
-    spec = spec_for(lab, server, tmp_path / "host")
-    assert collected(spec, tmp_path / "run", FULL, rank_table=table).hosts[0].state == "complete"
+    assert collected(host.spec, host.run, FULL, rank_table=table).hosts[0].state == "complete"
 
 
-def test_hosts_that_see_one_file_system_are_fetched_once(
-    lab: SshLab, two_servers: tuple[SshServer, SshServer], tmp_path: Path
-) -> None:
-    make_capture(tmp_path / "shared", n_more=20)
+def test_hosts_that_see_one_file_system_are_fetched_once(two: list[HostSpec], tmp_path: Path) -> None:
+    make_capture(tmp_path / "one", n_more=20)
+    (tmp_path / "two").symlink_to(tmp_path / "one")
     table = rank_table(tmp_path / "hccl.json", {"server-1": [], "server-2": [0]})
-    specs = [spec_for(lab, server, tmp_path / "shared", n + 1) for n, server in enumerate(two_servers)]
     watch = Recorder()
-    hosts = collected(specs, tmp_path / "run", FULL, watch, rank_table=table).hosts
+    hosts = collected(two, tmp_path / "run", FULL, watch, rank_table=table).hosts
     assert [host.state for host in hosts] == ["complete", "complete"]
-    assert len(watch.stored) == len(tree(tmp_path / "shared"))
+    assert len(watch.stored) == len(tree(tmp_path / "one"))
     first = next(host for host in hosts if host.files)
     second = next(host for host in hosts if not host.files)
     assert second.same_files_as == first.host
-    assert host_tree(tmp_path / "run", int(first.host)) == tree(tmp_path / "shared")
+    assert host_tree(tmp_path / "run", int(first.host)) == tree(tmp_path / "one")
     assert host_tree(tmp_path / "run", int(second.host)) == {}
     assert read_manifest(tmp_path / "run" / "manifest.json").hosts == hosts
     again = Recorder()
-    hosts = collected(specs, tmp_path / "run", FULL, again, rank_table=table).hosts
-    assert [host.state for host in hosts] == ["complete", "complete"]
-    assert again.stored == []
+    hosts = collected(two, tmp_path / "run", FULL, again, rank_table=table).hosts
+    assert ([host.state for host in hosts], again.stored) == (["complete", "complete"], [])
 
 
-def test_equal_names_on_two_disks_are_fetched_twice(
-    lab: SshLab, two_servers: tuple[SshServer, SshServer], tmp_path: Path
-) -> None:
+def test_equal_names_on_two_disks_are_fetched_twice(two: list[HostSpec], tmp_path: Path) -> None:
     make_capture(tmp_path / "one")
     shutil.copytree(tmp_path / "one", tmp_path / "two", copy_function=shutil.copyfile)
-    specs = [
-        spec_for(lab, two_servers[0], tmp_path / "one"),
-        spec_for(lab, two_servers[1], tmp_path / "two", 2),
-    ]
-    collected(specs, tmp_path / "run", FULL)
+    collected(two, tmp_path / "run", FULL)
     assert host_tree(tmp_path / "run", 1) == host_tree(tmp_path / "run", 2) == tree(tmp_path / "one")

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import logging
-import os
 import traceback
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from cluster_collect.spec import HostSpec
-from cluster_run.ids import HostId, ServerId
-from demo.sshd import SshLab, make_key
-from tests.collect.helpers import FULL, QUICK, Recorder, collected, make_capture, only_host, spec_for
-from tests.collect.paramiko_server import ParamikoServer
+from cluster_run.ids import HostId
+from demo.sshd import make_key
+from tests.collect.helpers import BOTH, FULL, QUICK, OneHost, Recorder, collected, only_host
+from tests.collect.paramiko_server import ParamikoServer, spec_of
 
 pytestmark = pytest.mark.slow  # many servers are started
 
@@ -50,9 +47,11 @@ class Spy(Recorder):
         self.seen += every_command_line()
 
 
-@pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
+@BOTH
 @pytest.mark.parametrize("given", [PASSWORD, PASSWORD + "-wrong"], ids=["right", "wrong"])
 def test_a_password_never_shows(
+    root: Path,
+    keys: tuple[Path, Path],
     tmp_path: Path,
     transport: str,
     given: str,
@@ -60,25 +59,10 @@ def test_a_password_never_shows(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    make_capture(tmp_path / "host")
-    key = make_key(tmp_path / "host_key")
     spy = Spy()
-    with ParamikoServer(key, password=PASSWORD) as server:
-        known = tmp_path / "known"
-        known.write_text(f"[{server.address}]:{server.port} {Path(f'{key}.pub').read_text()}")
-        spec = HostSpec(
-            host=HostId("1"),
-            server_id=ServerId("s"),
-            address=server.address,
-            port=server.port,
-            user="somebody",
-            known_hosts=str(known),
-            profiler_root=str(tmp_path / "host"),
-            password=given,
-            transport=transport,
-            ssh_config=os.devnull,
-            prepare="env; echo prepared",
-        )
+    with ParamikoServer(keys[0], password=PASSWORD) as server:
+        asked = {"identity_file": None, "password": given, "transport": transport}
+        spec = spec_of(server, keys, root, prepare="env; echo prepared", **asked)
         outcome = only_host(collected(spec, tmp_path / "run", FULL, spy))
     assert (outcome.state == "complete") == (given == PASSWORD)
     assert server.n_password_tries == 1
@@ -89,32 +73,29 @@ def test_a_password_never_shows(
         assert "pa55" not in place
 
 
-@pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
+@BOTH
 def test_a_passphrase_never_shows_not_even_when_it_is_wrong(
-    own_lab: SshLab, tmp_path: Path, transport: str, caplog: pytest.LogCaptureFixture
+    host: OneHost, tmp_path: Path, transport: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    server = own_lab.start("127.0.0.4")
     key = make_key(tmp_path / "user", passphrase=PASSPHRASE)
-    spec = spec_for(own_lab, server, "/nowhere", transport=transport, identity_file=str(key))
-    spec = replace(spec, passphrase=PASSPHRASE)
-    for one in (spec, replace(spec, passphrase=PASSPHRASE + "-wrong")):
-        outcome = only_host(collected(one, tmp_path / "run", QUICK))
+    for given in (PASSPHRASE, PASSPHRASE + "-wrong"):
+        one = host.having(transport=transport, identity_file=str(key), passphrase=given)
+        outcome = one.collect(QUICK)
         assert outcome.state == "failed"
         assert "pa55" not in repr(one) + repr(outcome) + caplog.text
 
 
-def test_a_traceback_from_anywhere_in_a_login_holds_no_secret(own_lab: SshLab, tmp_path: Path) -> None:
+def test_a_traceback_from_anywhere_in_a_login_holds_no_secret(host: OneHost) -> None:
     """A bug of ours in the middle of a login prints a traceback, and that must be harmless too."""
-    server = own_lab.start("127.0.0.4")
-    spec = spec_for(own_lab, server, "/nowhere", password=PASSWORD)
+    spec = host.having(password=PASSWORD).spec
 
     class Broken(Recorder):
         def host_started(self, host: HostId) -> None:
             raise RuntimeError(f"a bug, with the host at hand: {spec!r}")
 
     with pytest.raises(RuntimeError) as caught:
-        collected(spec, tmp_path / "run", QUICK, Broken())
+        collected(spec, host.run, QUICK, Broken())
     text = "".join(traceback.format_exception(caught.value))
     assert "a bug" in text
     assert "pa55" not in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,13 +13,12 @@ from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
 from cluster_collect.show.context import Surroundings
 from cluster_collect.show.summary import collection_text
-from cluster_collect.spec import UNREAD, CollectOptions, HostSpec
+from cluster_collect.spec import UNREAD, CollectOptions
 from cluster_reduce.form import SUFFIX
-from cluster_run.ids import HostId, ServerId
 from cluster_run.manifest import CollectedFile, HostOutcome
 from tests.analysis.runs import write_small_run
 from tests.analysis.sources.test_trace_view import EVENTS
-from tests.collect.helpers import QUICK, Recorder, collected, only_host
+from tests.collect.helpers import QUICK, Recorder, local_host
 
 COLUMNS = replace(QUICK, what=("columns",), columns_as_root=True)
 TIMELINE = "trace_view.json"
@@ -34,14 +34,16 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def host(root: Path) -> HostSpec:
-    return HostSpec(HostId("1"), ServerId("a"), local=str(root), transport="local")
-
-
-def outcome_of(root: Path, run: Path, options: CollectOptions = COLUMNS) -> HostOutcome:
-    outcome = only_host(collected(host(root), run, options))
+def outcome_of(
+    root: Path, run: Path, options: CollectOptions = COLUMNS, watch: Recorder | None = None
+) -> HostOutcome:
+    outcome = local_host(root, run).collect(options, watch)
     assert (outcome.state, outcome.reason) == ("complete", "")
     return outcome
+
+
+def problems_of(run: Path) -> list[Any]:
+    return [one for source in discover(run).sources for one in read_rank(source).problems]
 
 
 def timelines(outcome: HostOutcome) -> list[CollectedFile]:
@@ -78,7 +80,7 @@ def test_a_damaged_timeline_costs_itself_and_is_a_problem_of_the_analysis(root: 
     outcome = outcome_of(root, tmp_path / "run")
     assert len(timelines(outcome)) == 4
     assert all(file.path.endswith(TIMELINE + SUFFIX) for file in timelines(outcome))
-    problems = [one for source in discover(tmp_path / "run").sources for one in read_rank(source).problems]
+    problems = problems_of(tmp_path / "run")
     assert [(one.file, one.why.kind) for one in problems] == [(TIMELINE, "not_read_on_host")]
 
 
@@ -92,7 +94,7 @@ def test_what_a_host_has_no_time_or_memory_for_is_told(
     for path in root.rglob(TIMELINE):
         path.write_text(json.dumps(EVENTS * 800))
     outcome_of(root, tmp_path / "run", replace(COLUMNS, **changes))  # type: ignore[arg-type]
-    problems = [one for source in discover(tmp_path / "run").sources for one in read_rank(source).problems]
+    problems = problems_of(tmp_path / "run")
     assert {one.file for one in problems} == {TIMELINE}
     assert all(why in str(one.why["detail"]) for one in problems)
 
@@ -112,14 +114,14 @@ def test_a_later_call_with_more_memory_reads_those_for_which_there_was_none(
         (1 << 31, 0, 0),
     ):
         told = Recorder()
-        options = replace(COLUMNS, columns_memory_bytes=memory_bytes)
-        outcome = only_host(collected(host(root), tmp_path / "run", options, told))
-        assert (outcome.state, outcome.reason) == ("complete", "")
+        outcome = outcome_of(
+            root, tmp_path / "run", replace(COLUMNS, columns_memory_bytes=memory_bytes), told
+        )
         assert sum(file.reason == UNREAD for file in timelines(outcome)) == n_unread
         assert n_asked is None or told.n_planned == [n_asked]
         text = collection_text([outcome], Surroundings(tmp_path / "run"))
         assert ("had no time or memory to read 4 timelines" in text) == bool(n_unread)
-    problems = [one for source in discover(tmp_path / "run").sources for one in read_rank(source).problems]
+    problems = problems_of(tmp_path / "run")
     assert [one.why["detail"] for one in problems] == ["cut off, or damaged"]
 
 
@@ -153,9 +155,7 @@ def test_a_rank_that_is_kept_raw_has_its_timeline_whole(root: Path, tmp_path: Pa
 
 def test_a_second_call_reads_none_again_and_whole_files_take_their_place(root: Path, tmp_path: Path) -> None:
     outcome_of(root, tmp_path / "run")
-    again = Recorder()
-    collected(host(root), tmp_path / "run", replace(COLUMNS, verify=True), again)
-    assert again.n_planned == [0]
+    assert local_host(root, tmp_path / "run").planned(replace(COLUMNS, verify=True)) == 0
     outcome = outcome_of(root, tmp_path / "run", replace(QUICK, what=("full",)))
     assert {file.reduced_from_bytes for file in timelines(outcome)} == {None}
     assert not list((tmp_path / "run").rglob(TIMELINE + SUFFIX))

@@ -2,52 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from cluster_collect.spec import HostSpec
-from cluster_run.ids import HostId, ServerId
-from demo.sshd import SshLab
-from tests.collect.helpers import (
-    FULL,
-    Recorder,
-    collected,
-    host_tree,
-    make_capture,
-    only_host,
-    spec_for,
-    tree,
-)
+from tests.collect.conftest import Start
+from tests.collect.helpers import FULL, OneHost, local_host, make_capture, tree
 
 
-@pytest.mark.parametrize("way", ["tar", "sftp", "local"])
-@pytest.mark.parametrize("compression", ["zstd", "none"])
+@pytest.mark.parametrize("way", ["tar+zstd", "tar", "sftp", "local"])
 def test_a_root_with_wildcards_takes_what_matches_and_nothing_beside_it(
-    own_lab: SshLab, tmp_path: Path, way: str, compression: str
+    start: Start, tmp_path: Path, way: str
 ) -> None:
     base = tmp_path / "it's $(here)"
     for rank, place in enumerate(("job-1/out put", "job-2/out put", "job-2/other", "test-1/out put")):
         make_capture(base / place, rank)
-    root = str(base / "job-?" / "out*")
-    spec = HostSpec(HostId("1"), ServerId("s"), local=root, transport="local")
+    pattern = base / "job-?" / "out*"
+    host = local_host(pattern, tmp_path / "run")
     if way != "local":
         settings = {"ForceCommand": "internal-sftp"} if way == "sftp" else {}
-        spec = spec_for(own_lab, own_lab.start("127.0.0.2", settings=settings), root)
-    options = FULL if compression == "zstd" else type(FULL)(**{**vars(FULL), "compression": "none"})
-    outcome = only_host(collected(spec, tmp_path / "run", options))
-    assert outcome.state == "complete", outcome.reason
+        host = start(settings).having(profiler_root=str(pattern))
+    options = replace(FULL, compression="none") if way == "tar" else FULL
+    assert host.collect(options).reason == ""
     wanted = {path: text for path, text in tree(base).items() if path.startswith(("job-1/", "job-2/out put"))}
-    assert host_tree(tmp_path / "run") == wanted
-    again = Recorder()
-    collected(spec, tmp_path / "run", options, again)
-    assert again.stored == []
+    assert host.landed() == wanted
+    assert host.planned(options) == 0
 
 
-def test_a_root_that_matches_nothing_is_named(own_lab: SshLab, tmp_path: Path) -> None:
+def test_a_root_that_matches_nothing_is_named(host: OneHost, tmp_path: Path) -> None:
     root = str(tmp_path / "job-*" / "prof")
-    outcome = only_host(
-        collected(spec_for(own_lab, own_lab.start("127.0.0.2"), root), tmp_path / "run", FULL)
-    )
+    outcome = host.having(profiler_root=root).collect()
     assert (outcome.state, outcome.failure) == ("failed", "no-data")
     assert root in outcome.reason

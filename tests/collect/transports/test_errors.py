@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
-import pickle
 import socket
 from pathlib import Path
 
@@ -17,7 +16,6 @@ import cluster_collect.transports.ssh.by_asyncssh.errors
 import cluster_collect.transports.ssh.by_paramiko.errors
 from cluster_collect import faults
 from cluster_collect.faults import HostError
-from cluster_run.errors import ClusterError
 
 PACKAGE = Path(faults.__file__).parent
 
@@ -114,11 +112,3 @@ def test_a_foreign_library_is_imported_in_one_package(library: str, home: str) -
             if any(name.split(".")[0] == library for name in names):
                 users.add(path.parent.name)
     assert users == {home}
-
-
-def test_our_errors_survive_pickling() -> None:
-    for kind in classes_of(faults):
-        if issubclass(kind, ClusterError):
-            error = kind("what", "advice")
-            copy = pickle.loads(pickle.dumps(error))
-            assert (type(copy), copy.message, copy.advice) == (kind, "what", "advice")

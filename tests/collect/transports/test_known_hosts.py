@@ -17,6 +17,7 @@ from cluster_collect.transports.ssh.known_hosts import (
     remember_host,
 )
 from demo.sshd import make_key
+from tests.commands import ran
 
 KEY, OTHER = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5", "ssh-rsa AAAAB3NzaC1yc2E="
 
@@ -93,7 +94,7 @@ def test_authorities_and_revoked_keys_are_kept_apart() -> None:
 
 def test_the_fingerprint_is_that_of_ssh_keygen(tmp_path: Path) -> None:
     key = make_key(tmp_path / "key").with_suffix(".pub")
-    listed = subprocess.run(["ssh-keygen", "-lf", str(key)], capture_output=True, text=True, check=True)
+    listed = ran(["ssh-keygen", "-lf", str(key)], check=True)
     assert fingerprint(key.read_text()) == listed.stdout.split()[1]
 
 
