@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import ran
+
 NOBODY = 65534
 _REPOSITORY = Path(__file__).parents[2]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can work in another user's name")
@@ -43,14 +45,10 @@ def make_public_python(root: Path) -> Path:
     (packages / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     python = root / "bin" / "python"
     as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    tried = subprocess.run(
+    tried = ran(
         [*(as_nobody if os.geteuid() == 0 else []), python, "-I", "-c", "import numpy, pyarrow, msgspec"],
         cwd="/",
         env={"PATH": os.defpath},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
     )
     if tried.returncode != 0:
         pytest.skip(f"other users cannot run what is installed for {sys.executable}: {tried.stderr[-200:]}")

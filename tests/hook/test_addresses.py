@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import pytest
 
 from cluster_hook.knownjob import job_to_text
 from demo.sshd import SshLab, SshServer, find_sshd, free_port, make_key
+from tests.commands import ran
 from tests.hook.http_server import mailbox
 from tests.hook.jobs import a_job
 
@@ -113,9 +113,7 @@ def said(simulated: Path, tmp_path_factory: pytest.TempPathFactory) -> Said:
         ]
         argv += [f"--prometheus-dir={root}/textfile", "--tell=always"]
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-        ended = subprocess.run(
-            argv, capture_output=True, text=True, timeout=170, env=environment, check=False, cwd="/"
-        )
+        ended = ran(argv, env=environment, cwd="/")
         ((_, message),) = chat.received
     results = root / "work" / "cluster-run-12" / "cluster_analysis_output"
     outputs = {path.name: path.read_text() for path in results.iterdir() if path.is_file()}

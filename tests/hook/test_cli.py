@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import argparse
 import ast
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -19,9 +17,9 @@ from cluster_hook.options import (
     tell_options,
 )
 from cluster_run.errors import UsageError
+from tests.commands import program, ran
 
 REPOSITORY = Path(__file__).parents[2]
-_ECHO = "#!/bin/sh\nprintf '%s\\n' \"$@\" >&2; exit 1\n"
 
 
 @pytest.mark.parametrize(
@@ -42,8 +40,7 @@ def test_sbatch_gets_its_options_and_the_script_its_arguments(
     given: list[str],
     passed_on: list[str],
 ) -> None:
-    (tmp_path / "sbatch").write_text(_ECHO)
-    (tmp_path / "sbatch").chmod(0o755)
+    program(tmp_path / "sbatch", "printf '%s\\n' \"$@\" >&2; exit 1")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     assert main(["slurm-submit", *given]) == 1
     assert capsys.readouterr().err.splitlines()[:-1] == ["--parsable", *passed_on]
@@ -126,24 +123,24 @@ def test_a_sweep_keeps_raw_files_of_suspects_only_and_says_so(capsys: pytest.Cap
     ],
 )
 def test_slurm_submit_refuses_a_mistake_before_it_submits_anything(
-    tmp_path: Path, options: list[str], why: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    why: str,
 ) -> None:
     (tmp_path / "site.yaml").write_text("defaults: {usr: ada}")
-    sbatch = tmp_path / "sbatch"
-    sbatch.write_text("#!/bin/sh\ntouch submitted\n")
-    sbatch.chmod(0o755)
-    ended = subprocess.run(
-        [sys.executable, "-m", "cluster_hook", "slurm-submit", *options, "train.sbatch"],
-        cwd=tmp_path,
-        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert why in ended.stderr
-    assert len(ended.stderr.splitlines()) <= 2, "what is wrong and what to do, without a page of usage"
+    program(tmp_path / "sbatch", "touch submitted")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    try:
+        code: object = main(["slurm-submit", *options, "train.sbatch"])
+    except SystemExit as end:
+        code = end.code
+    said = capsys.readouterr()
+    assert (code, said.out) == (2, "")
+    assert why in said.err
+    assert len(said.err.splitlines()) <= 2, "what is wrong and what to do, without a page of usage"
     assert not (tmp_path / "submitted").exists()
 
 
@@ -178,8 +175,7 @@ def test_every_option_that_a_message_of_the_hook_tells_people_to_use_exists() ->
 
 
 def test_a_mistake_is_one_line_and_no_traceback(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "cluster_hook", "drain", f"--spool={tmp_path}/none"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    ended = ran([sys.executable, "-m", "cluster_hook", "drain", f"--spool={tmp_path}/none"])
     assert ended.returncode == 1
     assert len(ended.stderr.splitlines()) == 1
     assert "docs/hooks-reference.md" in ended.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from cluster_hook.identity import Identity
 from cluster_hook.isolation import child_environment, our_command
 from cluster_hook.knownjob import job_to_text
 from cluster_hook.processes import run_command
+from tests.commands import ran
 from tests.hook.jobs import a_job
 
 #: Modules of ours, of the standard library and of others, as a user's work directory may hold them.
@@ -40,9 +40,7 @@ def expect_untouched(poisoned: Path) -> None:
 
 @pytest.mark.parametrize("module", ["cluster_hook", "cluster_analysis", "cluster_collect"])
 def test_no_command_imports_from_the_directory_it_is_started_in(poisoned: Path, module: str) -> None:
-    ended = subprocess.run(
-        our_command(module, "--help"), cwd=poisoned, capture_output=True, text=True, timeout=120, check=False
-    )
+    ended = ran(our_command(module, "--help"), cwd=poisoned)
     assert ended.returncode == 0, ended.stderr
     assert "usage: cluster-" in ended.stdout
     expect_untouched(poisoned)
@@ -63,23 +61,15 @@ def test_a_job_whose_work_directory_is_full_of_modules_is_analysed_all_the_same(
     (poisoned / "prof").symlink_to(simulated)
     comment = "profile_dir=prof,profile_results=out"
     job = a_job(work_dir=poisoned, comment=comment, nodes=("n1",), began_s=1.0)
-    ended = subprocess.run(
-        our_command("cluster_hook", "slurm-post", "--job-file=-"),
-        input=job_to_text(job),
-        cwd=poisoned,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+    ended = ran(
+        our_command("cluster_hook", "slurm-post", "--job-file=-"), input=job_to_text(job), cwd=poisoned
     )
     assert "job 12 train (COMPLETED): degraded" in ended.stdout, ended.stderr
     expect_untouched(poisoned)
 
 
 def test_a_module_that_is_run_has_its_own_name_and_arguments() -> None:
-    ended = subprocess.run(
-        our_command("json.tool", "--no-such-option"), capture_output=True, text=True, timeout=120, check=False
-    )
+    ended = ran(our_command("json.tool", "--no-such-option"))
     assert ended.returncode == 2
     assert "--no-such-option" in ended.stderr
 

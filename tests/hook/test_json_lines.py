@@ -13,6 +13,7 @@ import pytest
 
 from cluster_hook.cli import main
 from cluster_hook.spool.spool import Spool
+from tests.commands import program, ran
 from tests.hook.kubernetes.sweep_site import Site
 from tests.hook.spool.spool_site import STAND_IN
 
@@ -27,8 +28,7 @@ def _read(stdout: str, schema: str, *names: str) -> list[dict[str, Any]]:
 
 
 def _put_on_path(directory: Path, monkeypatch: pytest.MonkeyPatch, command: str, says: str) -> None:
-    (directory / command).write_text(f"#!/bin/sh\necho '{says}'\n")
-    (directory / command).chmod(0o755)
+    program(directory / command, f"echo '{says}'")
     monkeypatch.setenv("PATH", str(directory), prepend=":")
 
 
@@ -44,9 +44,7 @@ def test_json_of_a_submission_is_one_line_with_its_schema(
 def test_json_of_a_check_is_one_line_an_answer_with_its_schema(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    epilog = tmp_path / "epilog.sh"
-    epilog.write_text("#!/bin/sh\n# cluster-hook\n")
-    epilog.chmod(0o755)
+    epilog = program(tmp_path / "epilog.sh", "# cluster-hook")
     _put_on_path(tmp_path, monkeypatch, "scontrol", f"EpilogSlurmctld = {epilog}")
     assert main(["check", f"--spool={tmp_path}/none", "--json"]) == 1
     answers = _read(capsys.readouterr().out, "cluster-hook-check/1", "state", "text", "advice")
@@ -89,9 +87,7 @@ def test_a_drain_whose_log_is_on_a_full_disk_works_off_all_requests(
 def test_json_of_a_drain_is_one_line_a_request_with_its_schema(tmp_path: Path) -> None:
     spool = _waiting(tmp_path)
     command = [sys.executable, "-m", "cluster_hook", "drain", f"--spool={spool.root}", "--json"]
-    ended = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False, env=_ENVIRONMENT
-    )
+    ended = ran(command, env=_ENVIRONMENT)
     requests = _read(ended.stdout, "cluster-hook-request/1", "key", "state", "text", "outcome")
     assert sorted((one["key"], one["state"]) for one in requests) == [("1-0", "done"), ("2-0", "failed")]
     assert {one["outcome"]["schema"] for one in requests if one["outcome"]} == {"cluster-hook/1"}

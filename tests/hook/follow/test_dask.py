@@ -17,6 +17,7 @@ import pytest
 
 from cluster_hook.follow import dask_allocation
 from cluster_hook.follow.dask_allocation import AllocationError, dask_in_allocation
+from tests.commands import ran
 
 _NAMES = ("scheduler.worker-ttl", "scheduler.allowed-failures", "comm.require-encryption")
 
@@ -24,9 +25,7 @@ _NAMES = ("scheduler.worker-ttl", "scheduler.allowed-failures", "comm.require-en
 def test_the_settings_have_the_names_that_dask_reads() -> None:
     code = f"import dask, distributed; print([dask.config.get('distributed.' + one) for one in {_NAMES!r}])"
     environment = {**os.environ, **dask_allocation._SETTINGS}
-    ended = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120, check=True
-    )
+    ended = ran([sys.executable, "-c", code], env=environment, check=True)
     assert ended.stdout.strip() == "['30s', 2, True]"
 
 
@@ -118,14 +117,7 @@ def test_certificates_of_dasks_own_configuration_open_a_tls_cluster_and_nothing_
             "--no-report",
             "-q",
         ]
-        known = subprocess.run(
-            analyse,
-            env={**os.environ, **certificates},
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
+        known = ran(analyse, env={**os.environ, **certificates})
         assert is_turned_away(address)
     assert known.returncode == 0, known.stderr
     assert json.loads((run / "cluster_analysis_output" / "findings.json").read_text())["run"]["ranks"] == 2

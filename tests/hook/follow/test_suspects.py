@@ -15,6 +15,7 @@ from cluster_reduce.form import SUFFIX
 from cluster_run.errors import ExitCode
 from demo.sshd import SshLab, find_sshd
 from tests.analysis.runs import write_small_run
+from tests.commands import program
 from tests.hook.jobs import a_job
 
 pytestmark = [
@@ -23,7 +24,6 @@ pytestmark = [
 ]
 #: Lets so many commands in, and no more.
 _ONLY = """\
-#!/bin/sh
 touch "{folder}/$$"
 [ "$(ls "{folder}" | wc -l)" -le {n} ] || exit 1
 exec sh -c "$SSH_ORIGINAL_COMMAND"
@@ -40,9 +40,8 @@ def followed(work: Path, options: FollowOptions, n_commands: int = 1000) -> Outc
                 simulated / "cluster_profiler" / str(number) / "profiler", work / f"disk-n{number}"
             )
             (work / f"asked-{number}").mkdir()
-            script = work / f"only-{number}"
-            script.write_text(_ONLY.format(folder=work / f"asked-{number}", n=n_commands))
-            script.chmod(0o755)
+            only = _ONLY.format(folder=work / f"asked-{number}", n=n_commands)
+            script = program(work / f"only-{number}", only)
             server = lab.start(f"127.0.0.{number + 1}", settings={"ForceCommand": str(script)})
             lines += [f"Host n{number}", f"  HostName {server.address}", f"  Port {server.port}"]
         lines += ["Host *", f"  IdentityFile {lab.identity_file}", f"  UserKnownHostsFile {lab.known_hosts}"]

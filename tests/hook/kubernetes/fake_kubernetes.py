@@ -16,8 +16,10 @@ import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.hook.http_server import serving
 
 _PATH = re.compile(r"(/apis/[^/]+/[^/]+|/api/v1)/namespaces/([^/]+)/([^/]+)(?:/([^/]+))?")
 
@@ -176,16 +178,6 @@ def fake_kubernetes(tls: ssl.SSLContext | None = None) -> Iterator[FakeKubernete
         def log_message(self, *_args: object) -> None:
             return
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    if tls is not None:
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
-    cluster.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with serving(Handler, tls) as port:
+        cluster.url = f"{'https' if tls else 'http'}://127.0.0.1:{port}"
         yield cluster
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

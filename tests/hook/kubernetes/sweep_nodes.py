@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from cluster_hook.cli import main
 from cluster_hook.kubernetes.trainingjob import PREFIX
 from tests.hook.kubernetes.sweep_site import Site
 
@@ -54,10 +56,10 @@ class Nodes:
         return [sys.executable, "-m", "cluster_hook", "node-collect", *where, *options]
 
     def collect(self, node: str) -> str:
-        ended = subprocess.run(
-            self.command(node, "--once"), capture_output=True, text=True, timeout=120, check=True
-        )
-        return ended.stdout
+        """Have the collector of a node look once; return what it says."""
+        with redirect_stdout(io.StringIO()) as said:
+            main(self.command(node, "--once")[3:])
+        return said.getvalue()
 
     def sweep(self, **changes: Any) -> list[tuple[str, str]]:
         return self.site.sweep(node_exchange=self.exchange, **changes)

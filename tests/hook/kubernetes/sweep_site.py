@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from dataclasses import dataclass, replace
@@ -61,3 +62,9 @@ class Site:
     def said(self, name: str, key: str) -> str:
         """Return what the sweep wrote on a job."""
         return self.cluster.annotations(name).get(PREFIX + key, "")
+
+    def findings(self, name: str = "train") -> dict[str, Any]:
+        """Return the findings of a job."""
+        path = self.options.results / self.said(name, "results") / "findings.json"
+        document: dict[str, Any] = json.loads(path.read_text())
+        return document

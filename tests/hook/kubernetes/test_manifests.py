@@ -6,7 +6,6 @@ import functools
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import yaml
 from cluster_hook.cli import build_parser
 from cluster_hook.kubernetes import trainingjob
 from cluster_run.version import VERSION
+from tests.commands import ran
 from tests.hook.kubernetes.pod_security import pod_specs, violations
 
 REPOSITORY = Path(__file__).parents[3]
@@ -42,7 +42,7 @@ def built(overlay: str) -> list[dict[str, Any]]:
 def skip_without_kustomize() -> None:
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl, which has kustomize inside, is not installed here")
-    asked = subprocess.run(["kubectl", "version", "--client"], capture_output=True, text=True, check=False)
+    asked = ran(["kubectl", "version", "--client"])
     if not re.search(r"Kustomize Version: v[4-9]", asked.stdout):
         pytest.skip("the kubectl here is older than 1.21: its kustomize does not know `patches`")
 
@@ -51,7 +51,7 @@ def built_in(directory: Path) -> list[dict[str, Any]]:
     """Return what kustomize makes of a directory."""
     skip_without_kustomize()
     argv = ["kubectl", "kustomize", "--load-restrictor=LoadRestrictionsNone", str(directory)]
-    ended = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+    ended = ran(argv)
     assert ended.returncode == 0, ended.stderr
     return [one for one in yaml.safe_load_all(ended.stdout) if one]
 
@@ -266,17 +266,13 @@ def test_the_wheel_that_the_image_is_built_from_runs_by_itself(tmp_path: Path) -
     ignored = shutil.ignore_patterns("__pycache__", ".*", "build", "*.egg-info", "tests", "docs", "demo-out")
     shutil.copytree(REPOSITORY, source, ignore=ignored, symlinks=True)
     build = "import sys, setuptools.build_meta as b; print(b.build_wheel(sys.argv[1]))"
-    made = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", build, tmp_path / "dist"],
-        cwd=source, capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
+    made = ran([sys.executable, "-W", "ignore", "-c", build, tmp_path / "dist"], cwd=source, check=True)
     wheel = tmp_path / "dist" / made.stdout.split()[-1]
     assert wheel.match("cluster_profiler-*.whl")
     shutil.unpack_archive(wheel, tmp_path / "site", "zip")
-    ended = subprocess.run(
-        [sys.executable, "-S", "-m", "cluster_hook", "sweep", "--help"],
-        cwd=tmp_path / "site", capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
+    ended = ran(
+        [sys.executable, "-S", "-m", "cluster_hook", "sweep", "--help"], cwd=tmp_path / "site", check=True
+    )
     assert "--profiles" in ended.stdout
 
 
@@ -291,10 +287,7 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
         str(tmp_path / name)
         for name in ("cluster-hook-drain.service", "cluster-hook-drain.timer", "cluster-live.service")
     ]
-    ended = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *units],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    ended = ran(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *units])
     ours = [line for line in ended.stderr.splitlines() if re.search("cluster-(hook|live)", line)]
     assert (ended.returncode, ours) == (0, []), ended.stderr
 

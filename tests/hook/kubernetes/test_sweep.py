@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -22,32 +21,32 @@ from tests.hook.kubernetes.sweep_site import ASCEND, BATCH, ENDED, RUNNING, VOLC
 
 
 @pytest.mark.slow
-def test_a_job_that_ended_is_analysed_once_and_carries_the_verdict(site: Site, simulated: Path) -> None:
-    site.add_data(simulated, "train")
+def test_a_job_that_ended_is_analysed_once_carries_the_verdict_and_its_profile_stays_as_it_was(
+    site: Site, simulated: Path
+) -> None:
+    data = site.add_data(simulated, "train")
+    before = sorted(data.rglob("*"))
     site.add_job("train")
     assert site.sweep() == [("jobs/train", "done")]
     assert (site.said("train", "state"), site.said("train", "verdict")) == ("done", "degraded")
     assert "Rank 7 " in site.said("train", "summary")
-    findings = site.options.results / site.said("train", "results") / "findings.json"
-    assert json.loads(findings.read_text())["findings"][0]["ranks"] == [7]
+    assert site.findings()["findings"][0]["ranks"] == [7]
     assert site.said("train", "claim") == ""
     assert site.sweep() == []
-
-
-@pytest.mark.slow
-def test_nothing_is_written_to_the_profile_volume(site: Site, simulated: Path) -> None:
-    data = site.add_data(simulated, "train")
-    before = sorted(data.rglob("*"))
-    site.add_job("train")
-    site.sweep()
     assert sorted(data.rglob("*")) == before
 
 
-@pytest.mark.parametrize("status", [RUNNING, {}, {"conditions": [{"type": "Complete", "status": "False"}]}])
-def test_a_job_that_runs_is_left_alone(site: Site, status: dict[str, Any]) -> None:
-    site.add_job("train", status=status)
+NOT_COMPLETE = {"conditions": [{"type": "Complete", "status": "False"}]}
+ON_ITS_WAY = [
+    *(((BATCH, "jobs"), status) for status in (RUNNING, {}, NOT_COMPLETE)),
+    *(((VOLCANO, "jobs"), {"state": {"phase": one}}) for one in ("Running", "Pending", "Completing")),
+]
+
+
+@pytest.mark.parametrize(("kind", "status"), ON_ITS_WAY)
+def test_a_job_on_its_way_is_left_alone(site: Site, kind: tuple[str, str], status: dict[str, Any]) -> None:
+    site.add_job("train", kind=kind, status=status)
     assert site.sweep() == []
-    assert site.said("train", "state") == ""
 
 
 def test_a_job_without_the_label_is_left_alone(site: Site) -> None:
@@ -68,12 +67,6 @@ def test_jobs_of_all_three_kinds_are_found_when_they_ended(
 ) -> None:
     site.add_job("train", kind=kind, status=status)
     assert site.sweep() == [(f"{kind[1]}/train", "retried")]
-
-
-@pytest.mark.parametrize("phase", ["Running", "Pending", "Restarting", "Completing"])
-def test_a_volcano_job_on_its_way_is_left_alone(site: Site, phase: str) -> None:
-    site.add_job("train", kind=(VOLCANO, "jobs"), status={"state": {"phase": phase}})
-    assert site.sweep() == []
 
 
 def test_a_job_without_data_ends_as_a_named_failure_after_its_attempts(site: Site) -> None:
@@ -137,9 +130,7 @@ def test_half_written_data_are_analysed_as_far_as_they_go_and_the_rest_is_a_prob
     os.utime(victim, (1_700_000_000, 1_700_000_000))
     site.add_job("train")
     assert site.sweep() == [("jobs/train", "done")]
-    findings = json.loads(
-        (site.options.results / site.said("train", "results") / "findings.json").read_text()
-    )
+    findings = site.findings()
     assert findings["problems"]
     assert "problem" in site.said("train", "summary")
 
@@ -267,9 +258,7 @@ def test_the_rank_table_is_kept_while_the_job_runs_and_used_when_its_config_map_
     del site.cluster.objects["/api/v1", "training", "configmaps", config_map["metadata"]["name"]]
     site.cluster.objects[BATCH, "training", "jobs", "train"]["status"] = ENDED
     assert site.sweep() == [("jobs/train", "done")]
-    findings = json.loads(
-        (site.options.results / site.said("train", "results") / "findings.json").read_text()
-    )
+    findings = site.findings()
     assert findings["run"]["hosts"] == 2
     assert findings["findings"][0]["hosts"] == ["2"]
 

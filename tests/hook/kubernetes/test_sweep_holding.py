@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import shutil
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +14,7 @@ import pytest
 from cluster_hook.kubernetes.readable import why_unreadable
 from cluster_hook.kubernetes.trainingjob import FINALIZER
 from tests.hook.kubernetes.sweep_site import BATCH, ENDED, RUNNING, Site
-
-_NOBODY = 65534
+from tests.hook.public_python import NOBODY, public_directory
 
 
 def job_of(site: Site) -> dict[str, Any]:
@@ -77,39 +73,27 @@ def test_captures_of_another_job_on_the_volume_are_not_this_jobs(site: Site, sim
     assert "this job wrote no profile" in site.said("train", "summary")
 
 
-@pytest.fixture
-def public_directory() -> Iterator[Path]:
-    """A directory that every user can reach; those of pytest are its own user's."""
-    root = Path(tempfile.mkdtemp(prefix="cluster-hook-test-"))
-    root.chmod(0o755)
-    try:
-        yield root
-    finally:
-        shutil.rmtree(root)
-
-
 def as_nobody(top: Path, said: Any) -> None:
     os.setgroups([])
-    os.setresgid(_NOBODY, _NOBODY, _NOBODY)
-    os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+    os.setresgid(NOBODY, NOBODY, NOBODY)
+    os.setresuid(NOBODY, NOBODY, NOBODY)
     said.put(why_unreadable(top))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can look as another user")
 @pytest.mark.parametrize(("mode", "closed"), [(0o750, True), (0o700, True), (0o755, False)])
-def test_what_root_wrote_for_itself_is_told_with_what_to_do(
-    public_directory: Path, mode: int, closed: bool
-) -> None:
-    capture = public_directory / "job" / "x_ascend_pt"
-    capture.mkdir(parents=True)
-    (capture / "profiler_info_0.json").touch()
-    capture.chmod(mode)
-    fork = multiprocessing.get_context("fork")
-    said = fork.Queue()
-    child = fork.Process(target=as_nobody, args=(public_directory / "job", said))
-    child.start()
-    why = said.get(timeout=120)
-    child.join(20)
+def test_what_root_wrote_for_itself_is_told_with_what_to_do(mode: int, closed: bool) -> None:
+    with public_directory() as public:
+        capture = public / "job" / "x_ascend_pt"
+        capture.mkdir(parents=True)
+        (capture / "profiler_info_0.json").touch()
+        capture.chmod(mode)
+        fork = multiprocessing.get_context("fork")
+        said = fork.Queue()
+        child = fork.Process(target=as_nobody, args=(public / "job", said))
+        child.start()
+        why = said.get(timeout=120)
+        child.join(20)
     if closed:
         assert "job/x_ascend_pt first (user 0, group 0, mode 07" in why
         assert "umask 022" in why

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.commands import program, ran
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 _SCRIPT = DEPLOY / "slurm" / "drain_by_cron.sh"
@@ -16,17 +17,11 @@ _SCRIPT = DEPLOY / "slurm" / "drain_by_cron.sh"
 
 def run(tmp_path: Path, settings: str) -> dict[str, str]:
     """Run the script with something that tells what it is given in place of the hook."""
-    program = tmp_path / "program"
     told = 'env; echo "ARGUMENTS=$*"; echo "NICE=$(nice)"; echo "DATA=$(ulimit -d)"'
-    program.write_text(f"#!/bin/sh\n{told}\n")
-    program.chmod(0o755)
     (tmp_path / "env").write_text(settings)
-    ended = subprocess.run(
-        [_SCRIPT, tmp_path / "env", program],
+    ended = ran(
+        [_SCRIPT, tmp_path / "env", program(tmp_path / "program", told)],
         env={"PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=120,
         check=True,
     )
     return dict(line.partition("=")[::2] for line in ended.stdout.splitlines())
@@ -62,5 +57,5 @@ def test_logrotate_takes_its_file(tmp_path: Path) -> None:
     copy.write_text((DEPLOY / "systemd" / "cluster-hook.logrotate").read_text())
     copy.chmod(0o644)
     command = ["logrotate", "--debug", f"--state={tmp_path / 'state'}", copy]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    ended = ran(command)
     assert (ended.returncode, "error" in ended.stderr) == (0, False), ended.stderr

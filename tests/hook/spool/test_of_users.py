@@ -17,6 +17,7 @@ from cluster_hook.follow.pipeline import FollowOptions, follow
 from cluster_hook.identity import identity_of
 from cluster_hook.job import ProfileRequest
 from cluster_run.errors import InputError
+from tests.commands import ran
 from tests.hook.jobs import a_job
 from tests.hook.public_python import NOBODY, make_public_python, needs_root, public_directory
 from tests.hook.spool.spool_site import STAND_IN, Site
@@ -50,9 +51,7 @@ def drain_as_root(
         "--attempts=1",
         "--tell=never",
     ]
-    return subprocess.run(
-        [*argv, *options], capture_output=True, text=True, timeout=90, env=environment, check=False
-    )
+    return ran([*argv, *options], env=environment)
 
 
 def test_a_request_is_worked_on_in_the_name_of_its_user(site: Site, tmp_path: Path, python: Path) -> None:

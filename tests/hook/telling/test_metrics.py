@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +23,7 @@ from cluster_hook.telling.outcome import Outcome
 from cluster_hook.telling.tell import TellOptions
 from cluster_hook.telling.teller import Teller
 from cluster_run.errors import ExitCode, InputError
+from tests.commands import ran
 
 _METRICS = """\
 # HELP cluster_analysis_verdict 1 for the verdict that holds, 0 for the others.
@@ -81,14 +81,7 @@ def test_help_and_type_name_the_metric_and_nothing_else() -> None:
 )
 @pytest.mark.parametrize("text", [_METRICS, metrics_of_a_failure(1_700_000_000.0)])
 def test_promtool_finds_nothing_to_complain_about(text: str) -> None:
-    ended = subprocess.run(
-        ["promtool", "check", "metrics"],
-        input=labelled(text, "4711", 1_700_000_000.0),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    ended = ran(["promtool", "check", "metrics"], input=labelled(text, "4711", 1_700_000_000.0))
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
