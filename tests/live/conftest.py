@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from demo.sshd import SshLab
-from tests.live.hosts import Cluster, need_namespaces
+from tests.live.hosts import Cluster, LiveHost, need_namespaces
 from tests.live.profiler_wheel import profiler_package
 
 
@@ -23,3 +23,10 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
             yield made
         finally:
             made.end()
+
+
+@pytest.fixture
+def host(cluster: Cluster) -> LiveHost:
+    """The only host of the cluster."""
+    cluster.add(1)
+    return cluster.hosts[0]

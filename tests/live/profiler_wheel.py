@@ -9,13 +9,14 @@ import fcntl
 import os
 import platform
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from tests.commands import ran
 
 VERSION = "2.14.0"
 _PARTS = ("torch_npu/profiler/", "torch_npu/utils/", "torch_npu/_init/")
@@ -42,7 +43,7 @@ def _fetch(place: Path) -> None:
             *("--only-binary=:all:", *_OF_PYTHON, f"--platform=manylinux_2_28_{platform.machine()}"),
             *(f"torch-npu=={VERSION}", "--dest", folder),
         ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = ran(command)
         if done.returncode:
             pytest.skip(f"torch-npu {VERSION} cannot be downloaded here: {done.stderr.strip()[-300:]}")
         with zipfile.ZipFile(next(Path(folder).glob("*.whl"))) as wheel:

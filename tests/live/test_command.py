@@ -18,6 +18,7 @@ import yaml
 from cluster_collect.arguments import parse_arguments
 from cluster_live.options import LiveOptions
 from cluster_live.outcome import LOST
+from tests.commands import ran
 from tests.live.hosts import ROOT, Cluster
 
 
@@ -63,9 +64,7 @@ def test_one_command_names_the_slow_rank_of_a_running_job_and_looks_closer_at_it
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     run = tmp_path / "run"
     words = command(cluster, "--live", "3", "--zoom", "--output", str(run))
-    done = subprocess.run(
-        words, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment, timeout=420
-    )
+    done = ran(words, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
     assert "rank 5" in done.stdout
     assert re.search(r"capturing steps \d+–\d+ on 2 of 2 hosts", done.stderr)

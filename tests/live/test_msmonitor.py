@@ -47,23 +47,8 @@ def make_certificates(directory: Path) -> Path:
     def openssl(*words: str) -> None:
         subprocess.run(["openssl", *words], cwd=directory, check=True, capture_output=True)
 
-    openssl(
-        *[
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:3072",
-            "-nodes",
-            "-keyout",
-            "ca.key",
-            "-out",
-            "ca.crt",
-            "-subj",
-            "/CN=ca",
-            "-days",
-            "2",
-        ]
-    )
+    request = "req -x509 -newkey rsa:3072 -nodes -keyout ca.key -out ca.crt -subj /CN=ca -days 2"
+    openssl(*request.split())
     for name in ("client", "server"):
         openssl(*f"req -newkey rsa:3072 -nodes -keyout {name}.key -out {name}.csr -subj /CN={name}".split())
         signed = f"x509 -req -in {name}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out {name}.crt -days 2"
@@ -87,10 +72,8 @@ def test_the_daemon_brings_the_same_steps_and_is_idle_afterwards(
 
 
 def test_a_text_that_the_daemon_would_drop_is_not_taken_for_sent(
-    cluster: Cluster, tmp_path: Path, port: int
+    cluster: Cluster, host: LiveHost, tmp_path: Path, port: int
 ) -> None:
-    cluster.add(1)
-    host = cluster.hosts[0]
     start_daemon(cluster, host, port)
     cluster.job(environment=BY_DAEMON).start()
     wait_for_job(cluster.hosts[0])

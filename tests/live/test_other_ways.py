@@ -42,10 +42,8 @@ def start_mindspore(cluster: Cluster, host: LiveHost, n_ranks: int = 2, step_s: 
 
 
 def test_mindspores_range_holds_both_ends_and_the_file_asks_for_nothing_afterwards(
-    cluster: Cluster, tmp_path: Path
+    cluster: Cluster, host: LiveHost, tmp_path: Path
 ) -> None:
-    cluster.add(1)
-    host = cluster.hosts[0]
     job = start_mindspore(cluster, host)
     live = replace(LIVE, step_log=str(job / "train.log"), step_pattern=PATTERN, job=str(host.configuration))
     with pytest.raises(NotCapturedError, match="--step-log"):
@@ -61,10 +59,8 @@ def test_mindspores_range_holds_both_ends_and_the_file_asks_for_nothing_afterwar
 
 
 def test_a_range_that_was_left_over_in_mindspores_file_stops_us_until_it_is_past(
-    cluster: Cluster, tmp_path: Path
+    cluster: Cluster, host: LiveHost, tmp_path: Path
 ) -> None:
-    cluster.add(1)
-    host = cluster.hosts[0]
     left = {"start_step": 900_000, "stop_step": 900_001, "prof_path": str(host.directory / "theirs")}
     (host.configuration / "profiler_config.json").write_text(json.dumps(left))
     job = start_mindspore(cluster, host)

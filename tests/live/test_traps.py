@@ -26,6 +26,13 @@ from tests.live.test_file import LIVE, captured
 pytestmark = pytest.mark.slow
 
 
+def elsewhere(host: LiveHost) -> Path:
+    """Another directory of configuration."""
+    made = host.directory / "cfg-other"
+    made.mkdir()
+    return made
+
+
 def captures(host: LiveHost) -> list[Path]:
     """All that was ever captured on a host, by whatever job."""
     return list(host.directory.rglob("*_ascend_pt"))
@@ -69,14 +76,10 @@ def wait_until_taken(host: LiveHost, start: int) -> None:
 
 
 def test_two_jobs_that_started_in_one_hour_share_memory_and_neither_is_captured(
-    cluster: Cluster, tmp_path: Path
+    cluster: Cluster, host: LiveHost, tmp_path: Path
 ) -> None:
-    cluster.add(1)
-    host = cluster.hosts[0]
     first = cluster.job("41").start()
-    other = host.directory / "cfg-other"
-    other.mkdir()
-    cluster.job("42", configurations={0: other}).start()
+    cluster.job("42", configurations={0: elsewhere(host)}).start()
     for live in (LIVE, replace(LIVE, job="41"), replace(LIVE, job=str(host.configuration))):
         with pytest.raises(NotCapturedError, match="share one memory file"):
             captured(cluster, tmp_path / "run", live)
@@ -85,10 +88,8 @@ def test_two_jobs_that_started_in_one_hour_share_memory_and_neither_is_captured(
 
 
 def test_the_monitor_of_a_killed_job_is_named_and_the_next_job_is_not_captured(
-    cluster: Cluster, tmp_path: Path
+    cluster: Cluster, host: LiveHost, tmp_path: Path
 ) -> None:
-    cluster.add(1)
-    host = cluster.hosts[0]
     first = cluster.job("41").start()
     monitor(host)
     for pid in {*processes(host, Path(sys.executable).resolve().name), *processes(host, "python")}:
@@ -97,19 +98,15 @@ def test_the_monitor_of_a_killed_job_is_named_and_the_next_job_is_not_captured(
     for process in first.processes.values():
         process.wait(60)
     assert processes(host, "DynMonitorProc"), "the monitor outlives its job: that is the trap"
-    other = host.directory / "cfg-other"
-    other.mkdir()
-    cluster.job("42", configurations={0: other}).start()
+    cluster.job("42", configurations={0: elsewhere(host)}).start()
     with pytest.raises(NotCapturedError, match="monitor of a job that was killed"):
         captured(cluster, tmp_path / "run", replace(LIVE, job="42"))
     assert captures(host) == []
 
 
 def test_what_somebody_else_asked_for_is_neither_lost_nor_taken_for_ours(
-    cluster: Cluster, tmp_path: Path
+    cluster: Cluster, host: LiveHost, tmp_path: Path
 ) -> None:
-    cluster.add(1)
-    host = cluster.hosts[0]
     cluster.job().start()
     time.sleep(2)  # a rank takes nothing of the second in which it began
     ask(host, start_step=100_000)
@@ -126,10 +123,8 @@ def test_what_somebody_else_asked_for_is_neither_lost_nor_taken_for_ours(
 
 
 def test_a_configuration_from_the_future_is_refused_as_ranks_would_take_nothing(
-    cluster: Cluster, tmp_path: Path
+    cluster: Cluster, host: LiveHost, tmp_path: Path
 ) -> None:
-    cluster.add(1)
-    host = cluster.hosts[0]
     cluster.job().start()
     ask(host, at_s=time.time() + 500, start_step=0)
     with pytest.raises(NotCapturedError, match="ahead of this host's clock"):
@@ -219,18 +214,14 @@ def test_hosts_that_share_a_directory_of_configuration_are_asked_by_one_of_them(
 
 
 def test_a_job_in_a_container_is_captured_there_and_of_two_containers_one_is_named(
-    cluster: Cluster, tmp_path: Path
+    cluster: Cluster, host: LiveHost, tmp_path: Path
 ) -> None:
-    cluster.add(1)
-    host = cluster.hosts[0]
     inside = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs tmpfs /dev/shm && exec "$@"', "sh")
     cluster.job("41", n_ranks=1, inside=inside).start()
     alone = captured(cluster, tmp_path / "one").captured
     assert alone.lost == {}
     assert next(iter(alone.directories.values())).startswith("/proc/")
-    other = host.directory / "cfg-other"
-    other.mkdir()
-    cluster.job("42", n_ranks=1, inside=inside, configurations={0: other}).start()
+    cluster.job("42", n_ranks=1, inside=inside, configurations={0: elsewhere(host)}).start()
     with pytest.raises(NotCapturedError, match="several jobs wait for captures here"):
         captured(cluster, tmp_path / "both")
     before = set(captures(host))
@@ -239,9 +230,7 @@ def test_a_job_in_a_container_is_captured_there_and_of_two_containers_one_is_nam
     assert (new / "profiler_info_0.json").exists()
 
 
-def test_a_dry_run_sends_nothing_and_tells_the_time(cluster: Cluster) -> None:
-    cluster.add(1)
-    host = cluster.hosts[0]
+def test_a_dry_run_sends_nothing_and_tells_the_time(cluster: Cluster, host: LiveHost) -> None:
     cluster.job().start()
     time.sleep(1.5)
     before = (host.configuration / "profiler_config.json").stat()
