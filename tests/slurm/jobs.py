@@ -36,6 +36,11 @@ class SimulatedJob:
     run: Path
     slow_rank: int
 
+    @property
+    def profiler_root(self) -> Path:
+        """What its first host has."""
+        return self.run / "cluster_profiler" / "1" / "profiler"
+
 
 def simulate(run: Path) -> SimulatedJob:
     """Simulate a job with one slow rank on two hosts."""
@@ -83,8 +88,7 @@ def submit(
     environment: Mapping[str, str] | None = None,
 ) -> Pair:
     """Submit a job as a user does."""
-    command = [sys.executable, "-m", "cluster_hook", "slurm-submit", *hook, script.name, *sbatch]
-    ended = lab.run(*command, cwd=script.parent, environment=environment)
+    ended = lab.hook("slurm-submit", *hook, script.name, *sbatch, cwd=script.parent, environment=environment)
     said = re.search(r"^post-job (\d+) ", ended.stderr, re.MULTILINE)
     assert said, ended.stderr
     return Pair(script.parent, ended.stdout.split()[-1], said[1])

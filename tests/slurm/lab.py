@@ -7,10 +7,14 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from tests.commands import program, ran
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "scancel", "sinfo")
 _SEARCH_PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
@@ -82,18 +86,24 @@ class SlurmLab:
         environment: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run a command against this cluster."""
-        ended = subprocess.run(
-            argv,
-            cwd=cwd,
-            env={**self.environment, **(environment or {})},
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=_JOB_DEADLINE_S,
-            stdin=subprocess.DEVNULL,
-        )
+        ended = ran(argv, cwd=cwd, env={**self.environment, **(environment or {})}, stdin=subprocess.DEVNULL)
         assert not check or ended.returncode == 0, f"{argv}: {ended.stderr}"
         return ended
+
+    def sbatch(self, *argv: str, cwd: Path | None = None) -> str:
+        """Submit a job; return its number."""
+        return self.run("sbatch", "--parsable", *argv, cwd=cwd).stdout.strip()
+
+    def hook(
+        self, *argv: str, python: Path | None = None, **options: Any
+    ) -> subprocess.CompletedProcess[str]:
+        """Run cluster-hook, with `python` as somebody whose own modules do not count."""
+        interpreter = [sys.executable] if python is None else [str(python), "-I"]
+        return self.run(*interpreter, "-m", "cluster_hook", *argv, **options)
+
+    def drain(self, *options: str, python: Path | None = None) -> str:
+        """Drain the spool; return what it says."""
+        return self.hook("drain", f"--spool={self.spool}", *options, python=python).stdout
 
     def job_fields(self, job: str) -> dict[str, str]:
         """Return what scontrol says of a job."""
@@ -152,10 +162,7 @@ def start_lab(root: Path, epilog: Path, n_nodes: int, *, has_epilog: bool = True
     ports = _free_ports(n_nodes + 1)
     for name in ("state", "hook-spool", "hook-spool/pending"):
         (root / name).mkdir(mode=0o700)
-    (root / "epilog.sh").write_text(
-        f"#!/bin/sh\nCLUSTER_HOOK_SPOOL={root}/hook-spool exec {epilog}\n", encoding="utf-8"
-    )
-    (root / "epilog.sh").chmod(0o755)
+    program(root / "epilog.sh", f"CLUSTER_HOOK_SPOOL={root}/hook-spool exec {epilog}")
     (root / "slurm.conf").write_text(
         _CONFIGURATION.format(
             root=root,
@@ -271,4 +278,4 @@ def _free_ports(number: int) -> list[int]:
 
 
 def _user_name() -> str:
-    return subprocess.run(["id", "-un"], check=True, capture_output=True, text=True).stdout.strip()
+    return ran(["id", "-un"], check=True).stdout.strip()

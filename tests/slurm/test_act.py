@@ -78,9 +78,7 @@ def test_no_job_is_disturbed_and_nobody_else_s_drain_is_undone(
     lab.wait_until(lambda: state(lab) == "IDLE", f"{NODE} is not idle")
     script = tmp_path / "job.sh"
     script.write_text("#!/bin/sh\nsleep 300\n")
-    job = lab.run(
-        "sbatch", "--parsable", "-w", NODE, "-o", "/dev/null", str(script), cwd=tmp_path
-    ).stdout.strip()
+    job = lab.sbatch("-w", NODE, "-o", "/dev/null", str(script), cwd=tmp_path)
     try:
         lab.wait_until(lambda: lab.job_fields(job)["JobState"] == "RUNNING", "the job does not start")
         code, said = act(lab, db, "--fleet", "--apply")

@@ -28,7 +28,7 @@ def findings_of_one_process(
     """The job's captures in one directory, as the training job leaves them, analysed in one process."""
     work = tmp_path_factory.mktemp("one-process")
     script = write_script(work, simulated)
-    job = lab.run("sbatch", "--parsable", "--comment=none", script.name, cwd=work).stdout.strip()
+    job = lab.sbatch("--comment=none", script.name, cwd=work)
     assert lab.wait_for(job) == "COMPLETED"
     lab.run(
         sys.executable, "-m", "cluster_analysis", "prof", "--scheduler=threads", "--workers=1", "-q", cwd=work

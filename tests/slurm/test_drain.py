@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
 
 def submit_alone(lab: SlurmLab, script: Path, *sbatch: str) -> str:
     """Submit a job without a post-job; return its number."""
-    return lab.run("sbatch", "--parsable", *sbatch, script.name, cwd=script.parent).stdout.strip()
+    return lab.sbatch(*sbatch, script.name, cwd=script.parent)
 
 
 def wait_for_request(lab: SlurmLab, job: str) -> None:
@@ -28,58 +28,7 @@ def wait_for_request(lab: SlurmLab, job: str) -> None:
     lab.wait_for_file(lab.spool / "pending" / f"{job}-0.job")
 
 
-def drain_command(lab: SlurmLab, *options: str) -> list[str]:
-    return [sys.executable, "-m", "cluster_hook", "drain", f"--spool={lab.spool}", *options]
-
-
-@pytest.mark.parametrize(("end", "state"), [("true", "COMPLETED"), ("exit 3", "FAILED")])
-def test_a_job_that_asks_by_its_comment_is_analysed_once_by_the_drain(
-    lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path, end: str, state: str
-) -> None:
-    job = submit_alone(lab, write_script(tmp_path, simulated, end=end))
-    wait_for_request(lab, job)
-    first = lab.run(*drain_command(lab))
-    assert f"{job}-0 done: job {job} train ({state}): degraded:" in first.stdout
-    findings = tmp_path / "prof" / "cluster_analysis_output" / "findings.json"
-    assert slow_ranks(findings) == [simulated.slow_rank]
-    written = findings.stat()
-    second = lab.run(*drain_command(lab))
-    assert second.stdout == ""
-    assert (findings.stat().st_mtime_ns, findings.stat().st_ino) == (written.st_mtime_ns, written.st_ino)
-
-
-def test_a_cancelled_job_is_analysed_by_the_drain(
-    lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
-) -> None:
-    job = submit_alone(lab, write_script(tmp_path, simulated, end="sleep 300"))
-    lab.wait_for_file(tmp_path / f"written-{job}")
-    lab.run("scancel", job)
-    wait_for_request(lab, job)
-    assert f"{job}-0 done: job {job} train (CANCELLED): degraded:" in lab.run(*drain_command(lab)).stdout
-
-
-def test_a_drain_that_is_killed_in_the_middle_of_an_analysis_loses_no_request(
-    lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
-) -> None:
-    job = submit_alone(lab, write_script(tmp_path, simulated))
-    wait_for_request(lab, job)
-    first = subprocess.Popen(
-        drain_command(lab), env=dict(lab.environment), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    lab.wait_for_file(lab.spool / "active" / f"{job}-0.job")
-    first.kill()
-    first.wait()
-    end_s = time.monotonic() + 120
-    said = ""
-    while f"{job}-0 done" not in said:
-        assert time.monotonic() < end_s, "the request was lost"
-        said = lab.run(*drain_command(lab, "--retry-after=0.1")).stdout
-    assert slow_ranks(tmp_path / "prof" / "cluster_analysis_output" / "findings.json") == [
-        simulated.slow_rank
-    ]
-
-
-def test_a_finding_reaches_the_chat_tool_and_prometheus(
+def test_a_job_that_asks_by_its_comment_is_analysed_once_and_the_chat_tool_and_prometheus_hear_of_it(
     lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
 ) -> None:
     job = submit_alone(lab, write_script(tmp_path, simulated))
@@ -90,11 +39,51 @@ def test_a_finding_reaches_the_chat_tool_and_prometheus(
         secret = tmp_path / "webhook"
         secret.write_text(box.url)
         telling = (f"--webhook-file={secret}", "--webhook-format=slack", f"--prometheus-dir={metrics}")
-        lab.run(*drain_command(lab, *telling))
+        first = lab.drain(*telling)
         ((_, body),) = box.received
+    assert f"{job}-0 done: job {job} train (COMPLETED): degraded:" in first
     assert f"Rank {simulated.slow_rank} " in json.loads(body)["text"]
     text = (metrics / f"cluster_analysis_{job}.prom").read_text()
     assert f'cluster_analysis_verdict{{job_id="{job}",verdict="degraded"}} 1' in text
+    findings = tmp_path / "prof" / "cluster_analysis_output" / "findings.json"
+    assert slow_ranks(findings) == [simulated.slow_rank]
+    written = findings.stat()
+    assert lab.drain() == ""
+    assert (findings.stat().st_mtime_ns, findings.stat().st_ino) == (written.st_mtime_ns, written.st_ino)
+
+
+@pytest.mark.parametrize(("end", "state"), [("exit 3", "FAILED"), ("sleep 300", "CANCELLED")])
+def test_a_job_that_ends_badly_is_analysed_by_the_drain(
+    lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path, end: str, state: str
+) -> None:
+    job = submit_alone(lab, write_script(tmp_path, simulated, end=end))
+    lab.wait_for_file(tmp_path / f"written-{job}")
+    if state == "CANCELLED":
+        lab.run("scancel", job)
+    wait_for_request(lab, job)
+    assert f"{job}-0 done: job {job} train ({state}): degraded:" in lab.drain()
+
+
+def test_a_drain_that_is_killed_in_the_middle_of_an_analysis_loses_no_request(
+    lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
+) -> None:
+    job = submit_alone(lab, write_script(tmp_path, simulated))
+    wait_for_request(lab, job)
+    first = subprocess.Popen(
+        [sys.executable, "-m", "cluster_hook", "drain", f"--spool={lab.spool}"],
+        env=dict(lab.environment), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    lab.wait_for_file(lab.spool / "active" / f"{job}-0.job")
+    first.kill()
+    first.wait()
+    end_s = time.monotonic() + 120
+    said = ""
+    while f"{job}-0 done" not in said:
+        assert time.monotonic() < end_s, "the request was lost"
+        said = lab.drain("--retry-after=0.1")
+    assert slow_ranks(tmp_path / "prof" / "cluster_analysis_output" / "findings.json") == [
+        simulated.slow_rank
+    ]
 
 
 def test_a_job_that_has_a_post_job_and_the_post_job_itself_are_left_to_each_other(

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from cluster_run.errors import ExitCode
+from tests.commands import program
 from tests.hook.http_server import mailbox
 from tests.hook.public_python import NOBODY, make_public_python, needs_root
 from tests.slurm.conftest import REPOSITORY, why_not_here
@@ -26,37 +27,46 @@ SLURM_COMMANDS = ("scontrol", "squeue", "sacct", "scancel", "sbatch", "srun", "s
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(170)]
 
 
-@pytest.fixture
-def running(tmp_path_factory: pytest.TempPathFactory, public: Path) -> Iterator[SlurmLab]:
-    """A Slurm of its own, which nobody has told of the epilog yet."""
+@contextmanager
+def slurm_of_its_own(public: Path) -> Iterator[SlurmLab]:
+    """Run a Slurm which nobody has told of the epilog yet."""
     if why_not_here():
         pytest.skip(why_not_here())
     root = public / f"site-{len(list(public.iterdir()))}"
     root.mkdir()
     cluster = start_lab(root, REPOSITORY / "deploy" / "slurm" / "epilog_slurmctld.sh", 1, has_epilog=False)
+    home = root / "home-of-user"  # where the probe's user writes
+    home.mkdir()
+    if os.geteuid() == 0:
+        os.chown(home, NOBODY, NOBODY)
     try:
         yield cluster
     finally:
         cluster.stop()
 
 
-@pytest.fixture
-def work(public: Path, running: SlurmLab) -> Path:
-    """Where the probe's user writes."""
-    work = running.root / "home-of-user"
-    work.mkdir()
-    if os.geteuid() == 0:
-        os.chown(work, NOBODY, NOBODY)
-    return work
+@pytest.fixture(scope="module")
+def running(public: Path) -> Iterator[SlurmLab]:
+    """One for all tests that do not install the epilog, and for the one that does, which is the last."""
+    with slurm_of_its_own(public) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def installed(public: Path) -> Iterator[SlurmLab]:
+    """One whose controller knows the epilog."""
+    with slurm_of_its_own(public) as cluster:
+        end_with_epilog(cluster)
+        cluster.restart_controller()
+        yield cluster
 
 
 def check(lab: SlurmLab, python: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = (str(python), "-I", "-m", "cluster_hook", "check", f"--spool={lab.spool}", *options)
-    return lab.run(*command, check=False)
+    return lab.hook("check", f"--spool={lab.spool}", *options, python=python, check=False)
 
 
-def probe(lab: SlurmLab, python: Path, work: Path) -> subprocess.CompletedProcess[str]:
-    return check(lab, python, "--probe", "--probe-user=nobody", f"--probe-dir={work}")
+def probe(lab: SlurmLab, python: Path) -> subprocess.CompletedProcess[str]:
+    return check(lab, python, "--probe", "--probe-user=nobody", f"--probe-dir={lab.root / 'home-of-user'}")
 
 
 def end_with_epilog(lab: SlurmLab) -> None:
@@ -68,9 +78,7 @@ def end_with_epilog(lab: SlurmLab) -> None:
 
 def run_job(lab: SlurmLab) -> Path:
     """Run a job that asks for the hook; return where its request belongs."""
-    job = lab.run(
-        "sbatch", "--parsable", "--comment=profile_dir=p", "--output=/dev/null", "--wrap", "true"
-    ).stdout.strip()
+    job = lab.sbatch("--comment=profile_dir=p", "--output=/dev/null", "--wrap", "true")
     assert lab.wait_for(job) == "COMPLETED"
     return lab.spool / "pending" / f"{job}-0.job"
 
@@ -93,88 +101,6 @@ def drained(lab: SlurmLab, python: Path, *options: str, path: str = "") -> Itera
     finally:
         os.killpg(timer.pid, signal.SIGKILL)
         timer.wait()
-
-
-def test_the_epilog_runs_when_check_says_so_and_not_before(
-    running: SlurmLab, python: Path, work: Path
-) -> None:
-    said = check(running, python)
-    assert said.returncode == ExitCode.FAILED
-    assert "problem: slurm.conf names no EpilogSlurmctld" in said.stdout
-
-    end_with_epilog(running)
-    running.run("scontrol", "reconfigure")
-    request = run_job(running)
-    said = check(running, python)
-    if "ok: the epilog runs" in said.stdout:  # a Slurm where this is enough
-        running.wait_for_file(request)
-    else:
-        assert "restart slurmctld" in said.stdout
-        assert "the epilog did not run" in probe(running, python, work).stdout
-        assert not request.exists()
-
-    running.restart_controller()
-    assert "unknown: no job has ended since slurmctld started" in check(running, python).stdout
-    running.wait_for_file(run_job(running))
-    assert "ok: the epilog runs: last" in check(running, python).stdout
-
-
-def test_the_probe_goes_through_the_whole_chain(running: SlurmLab, python: Path, work: Path) -> None:
-    end_with_epilog(running)
-    running.restart_controller()
-    with mailbox() as box:
-        webhook = running.root / "webhook"
-        webhook.write_text(box.url)
-        with drained(running, python, f"--webhook-file={webhook}"):
-            said = probe(running, python, work)
-    assert said.returncode == ExitCode.DONE, said.stdout + said.stderr
-    assert "ok: the epilog ran for job" in said.stdout
-    assert "and found its slow rank" in said.stdout
-    assert "ok: the webhook took the message" in said.stdout
-    assert len(box.received) == 1
-    assert list(work.iterdir()) == [], "the probe leaves nothing behind"
-
-
-def test_the_drain_and_its_workers_find_slurm_wherever_the_site_has_it(
-    running: SlurmLab, python: Path, work: Path
-) -> None:
-    """Nothing is on the path but Slurm's own commands, in a directory that no list of ours holds."""
-    end_with_epilog(running)
-    running.restart_controller()
-    prefix, called = running.root / "the site's" / "slurm 22" / "bin", running.root / "called"
-    prefix.mkdir(parents=True)
-    called.touch()
-    called.chmod(0o666)
-    for name in SLURM_COMMANDS:
-        found = shutil.which(name, path=running.environment["PATH"])
-        (prefix / name).write_text(f"#!/bin/sh\n/usr/bin/id -u >> '{called}'\nexec {found} \"$@\"\n")
-        (prefix / name).chmod(0o755)
-    with drained(running, python, path=str(prefix)):
-        said = probe(running, python, work)
-    assert said.returncode == ExitCode.DONE, said.stdout + said.stderr
-    assert "and found its slow rank" in said.stdout
-    assert {str(os.geteuid()), str(NOBODY if os.geteuid() == 0 else os.geteuid())} <= set(
-        called.read_text().split()
-    )
-
-
-@needs_root
-def test_the_probe_says_where_the_chain_breaks(running: SlurmLab, python: Path, work: Path) -> None:
-    end_with_epilog(running)
-    running.restart_controller()
-    with drained(running, python, path="/nowhere"):
-        running.wait_until((running.spool / "drain.lock").exists)
-        said = probe(running, python, work)
-    assert said.returncode == ExitCode.FAILED
-    assert "problem: the drain does not reach Slurm with PATH=/nowhere" in said.stdout
-    assert "problem: the drain could not do the request" in said.stdout
-
-    with mailbox(status=404) as box:
-        webhook = running.root / "webhook"
-        webhook.write_text(box.url)
-        with drained(running, python, f"--webhook-file={webhook}"):
-            said = probe(running, python, work)
-    assert "did not arrive: nobody was told: the webhook answered 404" in said.stdout
 
 
 @needs_root
@@ -205,7 +131,82 @@ def test_check_sees_a_spool_that_nothing_can_be_written_to(
 
 def test_check_says_whether_a_drain_works(running: SlurmLab, python: Path) -> None:
     assert "problem: no drain has ever run" in check(running, python).stdout
-    running.run(str(python), "-I", "-m", "cluster_hook", "drain", f"--spool={running.spool}")
+    running.drain(python=python)
     assert "ok: the drain runs: last" in check(running, python).stdout
     (running.spool / "pending").chmod(0o777)
     assert "can be written by others" in check(running, python).stdout
+    (running.spool / "pending").chmod(0o700)
+
+
+def test_the_epilog_runs_when_check_says_so_and_not_before(running: SlurmLab, python: Path) -> None:
+    said = check(running, python)
+    assert said.returncode == ExitCode.FAILED
+    assert "problem: slurm.conf names no EpilogSlurmctld" in said.stdout
+
+    end_with_epilog(running)
+    running.run("scontrol", "reconfigure")
+    request = run_job(running)
+    said = check(running, python)
+    if "ok: the epilog runs" in said.stdout:  # a Slurm where this is enough
+        running.wait_for_file(request)
+    else:
+        assert "restart slurmctld" in said.stdout
+        assert "the epilog did not run" in probe(running, python).stdout
+        assert not request.exists()
+
+    running.restart_controller()
+    assert "unknown: no job has ended since slurmctld started" in check(running, python).stdout
+    running.wait_for_file(run_job(running))
+    assert "ok: the epilog runs: last" in check(running, python).stdout
+
+
+def test_the_probe_goes_through_the_whole_chain(installed: SlurmLab, python: Path) -> None:
+    with mailbox() as box:
+        webhook = installed.root / "webhook"
+        webhook.write_text(box.url)
+        with drained(installed, python, f"--webhook-file={webhook}"):
+            said = probe(installed, python)
+    assert said.returncode == ExitCode.DONE, said.stdout + said.stderr
+    assert "ok: the epilog ran for job" in said.stdout
+    assert "and found its slow rank" in said.stdout
+    assert "ok: the webhook took the message" in said.stdout
+    assert len(box.received) == 1
+    assert list((installed.root / "home-of-user").iterdir()) == [], "the probe leaves nothing behind"
+
+
+def test_the_drain_and_its_workers_find_slurm_wherever_the_site_has_it(
+    installed: SlurmLab, python: Path
+) -> None:
+    """Nothing is on the path but Slurm's own commands, in a directory that no list of ours holds."""
+    prefix, called = installed.root / "the site's" / "slurm 22" / "bin", installed.root / "called"
+    prefix.mkdir(parents=True)
+    called.touch()
+    called.chmod(0o666)
+    for name in SLURM_COMMANDS:
+        found = shutil.which(name, path=installed.environment["PATH"])
+        program(prefix / name, f"/usr/bin/id -u >> '{called}'\nexec {found} \"$@\"")
+    with drained(installed, python, path=str(prefix)):
+        said = probe(installed, python)
+    assert said.returncode == ExitCode.DONE, said.stdout + said.stderr
+    assert "and found its slow rank" in said.stdout
+    assert {str(os.geteuid()), str(NOBODY if os.geteuid() == 0 else os.geteuid())} <= set(
+        called.read_text().split()
+    )
+
+
+@needs_root
+def test_the_probe_says_where_the_chain_breaks(installed: SlurmLab, python: Path) -> None:
+    (installed.spool / "drain.lock").unlink(missing_ok=True)
+    with drained(installed, python, path="/nowhere"):
+        installed.wait_until((installed.spool / "drain.lock").exists)
+        said = probe(installed, python)
+    assert said.returncode == ExitCode.FAILED
+    assert "problem: the drain does not reach Slurm with PATH=/nowhere" in said.stdout
+    assert "problem: the drain could not do the request" in said.stdout
+
+    with mailbox(status=404) as box:
+        webhook = installed.root / "webhook"
+        webhook.write_text(box.url)
+        with drained(installed, python, f"--webhook-file={webhook}"):
+            said = probe(installed, python)
+    assert "did not arrive: nobody was told: the webhook answered 404" in said.stdout

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -128,8 +127,7 @@ def test_a_job_that_names_no_profile_runs_and_the_user_is_told_what_is_missing(
     lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
 ) -> None:
     script = write_script(tmp_path, simulated, comment="other=1")
-    command = [sys.executable, "-m", "cluster_hook", "slurm-submit", "--parsable", script.name]
-    ended = lab.run(*command, cwd=tmp_path, check=False)
+    ended = lab.hook("slurm-submit", "--parsable", script.name, cwd=tmp_path, check=False)
     assert ended.returncode == 3
     assert "--profile-dir" in ended.stderr
     assert lab.wait_for(ended.stdout.strip()) == "COMPLETED"
@@ -139,15 +137,14 @@ def test_what_sbatch_refuses_is_said_in_its_words_and_nothing_is_submitted(
     lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
 ) -> None:
     script = write_script(tmp_path, simulated)
-    command = [sys.executable, "-m", "cluster_hook", "slurm-submit", script.name, "--partition=none-such"]
-    ended = lab.run(*command, cwd=tmp_path, check=False)
+    ended = lab.hook("slurm-submit", script.name, "--partition=none-such", cwd=tmp_path, check=False)
     assert ended.returncode == 1
     assert "invalid partition" in ended.stderr
     assert ended.stdout == ""
 
 
 def test_a_job_that_slurm_does_not_know_is_named(lab: SlurmLab) -> None:
-    ended = lab.run(sys.executable, "-m", "cluster_hook", "slurm-post", "--slurm-job=99999", check=False)
+    ended = lab.hook("slurm-post", "--slurm-job=99999", check=False)
     assert ended.returncode == 1
     assert "99999" in ended.stderr
     assert "Traceback" not in ended.stderr
@@ -159,8 +156,7 @@ def test_a_job_that_slurm_has_forgotten_is_followed_with_what_was_known_at_its_s
     shutil.copytree(simulated.run / "cluster_profiler", tmp_path / "prof")
     known = FinishedJob("99998", "train", "ada", "PENDING", (), tmp_path, "profile_dir=prof")
     known = replace(known, uid=os.geteuid(), began_s=1.0)
-    command = (sys.executable, "-m", "cluster_hook", "slurm-post", "--slurm-job=99998")
-    ended = lab.run(*command, f"--known-job={job_to_text(known)}")
+    ended = lab.hook("slurm-post", "--slurm-job=99998", f"--known-job={job_to_text(known)}")
     assert ended.stdout.splitlines()[-1].startswith("job 99998 train: degraded:")
 
 

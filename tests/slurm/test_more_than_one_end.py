@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -51,26 +50,21 @@ def requeue(lab: SlurmLab, work: Path, job: str) -> None:
     lab.run("scontrol", "update", f"JobId={job}", "StartTime=now+1")
 
 
-def drain(lab: SlurmLab) -> str:
-    command = (sys.executable, "-m", "cluster_hook", "drain", f"--spool={lab.spool}")
-    return lab.run(*command).stdout
-
-
 def test_a_requeued_job_is_analysed_by_the_drain_when_its_last_run_ended_and_only_then(
     lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
 ) -> None:
     script = write_script_of_two_runs(tmp_path, simulated, _WAIT_FOR_THE_TEST)
-    job = lab.run("sbatch", "--parsable", "--requeue", script.name, cwd=tmp_path).stdout.strip()
+    job = lab.sbatch("--requeue", script.name, cwd=tmp_path)
     requeue(lab, tmp_path, job)
     lab.wait_for_file(tmp_path / "second-run")
-    said = drain(lab)
+    said = lab.drain()
     assert f"{job}-1 waits: job {job} train (RUNNING): it has not ended" in said
     (tmp_path / "go-on").touch()
     assert lab.wait_for(job) == "COMPLETED"
-    assert f"{job}-1 done: job {job} train (COMPLETED): degraded:" in drain(lab)
+    assert f"{job}-1 done: job {job} train (COMPLETED): degraded:" in lab.drain()
     findings = tmp_path / "prof" / "cluster_analysis_output" / "findings.json"
     assert slow_ranks(findings) == [simulated.slow_rank]
-    assert job not in drain(lab)
+    assert job not in lab.drain()
 
 
 def test_the_post_job_of_a_requeued_job_waits_for_its_last_run(
@@ -83,10 +77,9 @@ def test_the_post_job_of_a_requeued_job_waits_for_its_last_run(
 
 def test_a_job_that_runs_is_not_analysed(lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path) -> None:
     script = write_script(tmp_path, simulated, end="sleep 300")
-    job = lab.run("sbatch", "--parsable", script.name, cwd=tmp_path).stdout.strip()
+    job = lab.sbatch(script.name, cwd=tmp_path)
     lab.wait_for_file(tmp_path / f"written-{job}")
-    command = (sys.executable, "-m", "cluster_hook", "slurm-post", f"--slurm-job={job}")
-    ended = lab.run(*command, check=False)
+    ended = lab.hook("slurm-post", f"--slurm-job={job}", check=False)
     lab.run("scancel", job)
     assert ended.returncode == 1
     assert ended.stdout == f"job {job} train (RUNNING): it has not ended, so it is not analysed yet\n"
@@ -124,10 +117,12 @@ def test_a_heterogeneous_job_is_analysed_once_by_the_drain(
     lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
 ) -> None:
     script = write_heterogeneous_script(tmp_path, simulated)
-    job = lab.run("sbatch", "--parsable", script.name, cwd=tmp_path).stdout.strip()
+    job = lab.sbatch(script.name, cwd=tmp_path)
     assert lab.wait_for(job) == "COMPLETED"
     lab.wait_for_file(lab.spool / "pending" / f"{job}-0.job")
-    said = [line for line in drain(lab).splitlines() if f" {int(job)} " in line or f"{int(job) + 1}-" in line]
+    said = [
+        line for line in lab.drain().splitlines() if f" {int(job)} " in line or f"{int(job) + 1}-" in line
+    ]
     assert [line.partition(": degraded")[0] for line in said] == [
         f"{job}-0 done: job {job} train (COMPLETED)"
     ]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import ran
 from tests.hook.public_python import NOBODY, needs_root
 from tests.slurm.conftest import REPOSITORY, why_not_here
 from tests.slurm.lab import SlurmLab, start_lab
@@ -42,24 +43,15 @@ def work(public: Path, site: SlurmLab) -> Path:
 
 
 def submit_as_user(site: SlurmLab, work: Path, script: str, comment: str, name: str = "train") -> str:
-    ended = subprocess.run(
-        [
-            "sbatch",
-            "--parsable",
-            f"--comment={comment}",
-            f"--job-name={name}",
-            f"--chdir={work}",
-            "--output=job.out",
-        ],
+    named = (f"--comment={comment}", f"--job-name={name}", f"--chdir={work}", "--output=job.out")
+    ended = ran(
+        ["sbatch", "--parsable", *named],
         input=f"#!/bin/sh\n{script}\n",
         user=NOBODY,
         group=NOBODY,
         extra_groups=(),
         env={**site.environment, "HOME": str(work), "USER": "nobody"},
         cwd=work,
-        capture_output=True,
-        text=True,
-        timeout=120,
         check=True,
     )
     job = ended.stdout.strip()
@@ -68,16 +60,7 @@ def submit_as_user(site: SlurmLab, work: Path, script: str, comment: str, name: 
 
 
 def post_as_root(site: SlurmLab, python: Path, job: str) -> subprocess.CompletedProcess[str]:
-    return site.run(
-        str(python),
-        "-I",
-        "-m",
-        "cluster_hook",
-        "slurm-post",
-        f"--slurm-job={job}",
-        cwd=Path("/"),
-        check=False,
-    )
+    return site.hook("slurm-post", f"--slurm-job={job}", python=python, cwd=Path("/"), check=False)
 
 
 def simulated_by(python: Path) -> str:
