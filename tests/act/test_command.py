@@ -9,6 +9,7 @@ import pytest
 from cluster_act.cli import main
 from cluster_fleet.store import Fleet
 from cluster_run.errors import ExitCode
+from tests.commands import program
 from tests.fleet.test_store import runs_of
 
 
@@ -23,9 +24,7 @@ def db(tmp_path: Path) -> str:
 
 @pytest.fixture
 def by_command(tmp_path: Path) -> list[str]:
-    script = tmp_path / "act.sh"
-    script.write_text(f'#!/bin/sh\necho "$1 $CLUSTER_ACT_NODE" >> {tmp_path}/acted\n')
-    script.chmod(0o755)
+    script = program(tmp_path / "act.sh", f'echo "$1 $CLUSTER_ACT_NODE" >> {tmp_path}/acted')
     return ["--way", "command", "--command", str(script)]
 
 
@@ -63,9 +62,7 @@ def test_a_probe_is_remembered_and_decides_the_case(
     state: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    reach = tmp_path / "reach"
-    reach.write_text(f"#!/bin/sh\n[ $1 = node001 ] && echo {slower} || echo 10\n")
-    reach.chmod(0o755)
+    reach = program(tmp_path / "reach", f"[ $1 = node001 ] && echo {slower} || echo 10")
     argv = ["--probe", "node001:1", "node002:1", "--ssh", str(reach), "--probe-command", "x"]
     assert main([*argv, "--seconds", "1", "--db", db]) in (ExitCode.FINDINGS, ExitCode.DONE)
     assert main(["--log", "--db", db]) == ExitCode.DONE

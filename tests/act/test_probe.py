@@ -11,6 +11,7 @@ from cluster_act.cli import main
 from cluster_act.probe import compared, place, probed
 from cluster_act.values import RefusedError
 from cluster_run.errors import ExitCode
+from tests.commands import program
 
 
 @pytest.mark.parametrize(("slower", "is_slow"), [(1.06, True), (1.0, False)])
@@ -37,9 +38,7 @@ def test_what_is_no_device_is_refused(text: str) -> None:
 
 
 def test_the_command_runs_the_site_s_work_on_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    reach = tmp_path / "reach"
-    reach.write_text('#!/bin/sh\nnode=$1; shift\nNODE=$node exec sh -c "$*"\n')
-    reach.chmod(0o755)
+    reach = program(tmp_path / "reach", 'node=$1; shift\nNODE=$node exec sh -c "$*"')
     work = "[ $NODE = node1 ] && echo device {device}: 10.6 || echo 10.0"
     argv = ["--probe", "node1:5", "node2:3", "--ssh", str(reach), "--probe-command", work, "--seconds", "1"]
     assert main(argv) == ExitCode.FINDINGS

@@ -18,6 +18,7 @@ from cluster_act.ways.mindcluster import MindCluster, public_fault
 from cluster_act.ways.slurm import Slurm
 from cluster_analysis.sentences.phrase import Phrase
 from tests.act.test_plan import CASE
+from tests.commands import program
 
 HERE = Path(__file__).parent
 SCHEMA = json.loads((HERE.parents[1] / "cluster_act/schemas/public_fault.schema.json").read_text())
@@ -130,9 +131,8 @@ def test_a_sender_that_clusterd_does_not_know_is_refused_before_anything_is_sent
 
 
 def test_the_site_s_command_is_told_what_to_do_and_its_failure_is_a_refusal(tmp_path: Path) -> None:
-    script = tmp_path / "act.sh"
-    script.write_text('#!/bin/sh\necho "$1 $CLUSTER_ACT_NODE $CLUSTER_ACT_DEVICE"\n[ "$1" = apply ]\n')
-    script.chmod(0o755)
+    says = 'echo "$1 $CLUSTER_ACT_NODE $CLUSTER_ACT_DEVICE"\n[ "$1" = apply ]'
+    script = program(tmp_path / "act.sh", says)
     assert Command(str(script)).apply(CASE) == "node001: apply: apply node001 1"
     with pytest.raises(RefusedError, match="ended with 1"):
         Command(str(script)).undo(CASE)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from cluster_fleet.metrics import MEANINGS, PREFIX
 from cluster_fleet.store import Fleet
 from cluster_hook.follow.fleet import remember
 from cluster_hook.isolation import child_environment
+from tests.commands import ran
 from tests.hook.jobs import a_job
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "prometheus"
@@ -34,7 +34,7 @@ def test_dashboard_and_rules_ask_for_metrics_that_are_written() -> None:
 )
 def test_a_slow_device_fires_its_alert() -> None:
     argv = ["promtool", "test", "rules", "cluster_fleet.rules.test.yml"]
-    ended = subprocess.run(argv, cwd=DEPLOY, capture_output=True, text=True, timeout=100, check=False)
+    ended = ran(argv, cwd=DEPLOY)
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 

@@ -24,6 +24,7 @@ from tests.analysis.sources.builders import OUTPUT
 from tests.analysis.sources.test_kernel_columns import HEADER, ROWS
 from tests.analysis.sources.test_trace_view import EVENTS
 from tests.analysis.sources.twins import columns_of_file
+from tests.commands import ran
 from tests.layers import ROOT, imports_of
 
 SOURCES = sorted((ROOT / "cluster_reduce").rglob("*.py"))
@@ -50,7 +51,7 @@ def interpreters() -> list[str]:
 
 def version_of(python: str) -> tuple[int, int]:
     code = "import sys; print(*sys.version_info[:2])"
-    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
+    done = ran([python, "-c", code])
     if done.returncode:
         return NOT_THERE  # a wrapper without its Python
     major, minor = done.stdout.split()

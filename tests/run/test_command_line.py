@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.commands import ran
 
 
 @pytest.mark.parametrize(
@@ -24,9 +25,7 @@ import pytest
 def test_an_empty_path_is_wrong_usage_and_never_the_directory_one_is_in(
     module: str, argv: list[str], tmp_path: Path
 ) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", module, *argv], cwd=tmp_path, check=False, capture_output=True, text=True
-    )
+    ended = ran([sys.executable, "-m", module, *argv], cwd=tmp_path)
     assert ended.returncode == 2
     assert ended.stderr.endswith("an empty path: is a variable not set?\n")
     assert not list(tmp_path.iterdir())

@@ -1,9 +1,8 @@
 """Completions of shells: as the parsers are now, and understood by bash."""
 
-import subprocess
-
 import pytest
 
+from tests.commands import ran
 from tools.renew_completions import PARSERS, completions
 
 
@@ -20,6 +19,6 @@ def test_bash_completes_an_option(command):
         COMP_WORDS=({command} --vers) COMP_CWORD=1 COMP_LINE='{command} --vers' COMP_POINT=99
         $(complete -p {command} | sed 's/.*-F \\([^ ]*\\).*/\\1/') {command} --vers {command}
         echo "${{COMPREPLY[@]}}" """
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=150, check=True)
+    done = ran(["bash", "-c", script], check=True)
 
     assert "--version" in done.stdout.split()

@@ -28,62 +28,68 @@ def table(*servers: dict[str, Any], **more: object) -> str:
     return json.dumps({"version": "1.0", "server_list": list(servers), "status": "completed", **more})
 
 
-def places(text: str) -> list[tuple[int, str, int, str]]:
-    return [
-        (place.rank, place.server_id, place.device, place.super_pod)
-        for place in parse_rank_table(text, "hccl.json").places
-    ]
+def instance(rank: int | None, host: str, *devices: int, name: str = "server_id") -> dict[str, object]:
+    """An instance of a group list."""
+    found = {name: host, "devices": [{"device_id": str(device)} for device in devices]}
+    return found if rank is None else {**found, "rank_id": str(rank)}
 
 
-def test_version_1_0_with_numbers_as_text_or_numbers() -> None:
-    text = table(server("10.0.0.2", ("0", "2"), ("1", "3")), server("10.0.0.1", (0, 0), (1, 1)))
-    assert places(text) == [
-        (0, "10.0.0.1", 0, ""),
-        (1, "10.0.0.1", 1, ""),
-        (2, "10.0.0.2", 0, ""),
-        (3, "10.0.0.2", 1, ""),
-    ]
+def a5(rank: int, **more: object) -> dict[str, object]:
+    """A rank of version 2.0, as MindCluster writes it for A5."""
+    address = {"addr_type": "EID", "addr": "0" * 32, "ports": ["0/0"], "plane_id": "plane0"}
+    layer = {"net_layer": 0, "net_instance_id": "rack_0", "net_type": "TOPO_FILE_DESC", "net_attr": ""}
+    layers = [{**layer, "rank_addr_list": [address]}]
+    return {"rank_id": rank, "device_id": rank % 8, "local_id": rank % 8, "level_list": layers, **more}
 
 
-def test_version_1_2_knows_super_pods() -> None:
-    pods = [
-        {"super_pod_id": "0", "server_list": [{"server_id": "a"}]},
-        {"super_pod_id": 1, "server_list": []},
-    ]
-    text = table(server("a", ("0", "0")), server("b", ("0", "1")), version="1.2", super_pod_list=pods)
-    assert places(text) == [(0, "a", 0, "0"), (1, "b", 0, "")]
+def version_2(*ranks: dict[str, object]) -> str:
+    return json.dumps({"version": "2.0", "status": "completed", "rank_list": ranks})
 
 
-def test_an_empty_or_null_list_of_super_pods_is_no_error() -> None:
-    nothing: object
-    for nothing in ([], None):
-        assert places(table(server("a", (0, 0)), super_pod_list=nothing)) == [(0, "a", 0, "")]
+def groups(*instances: dict[str, object]) -> str:
+    return json.dumps({"group_list": [{"instance_list": instances}]})
 
 
-def test_group_list_with_one_rank_an_instance() -> None:
-    instances = [
-        {"devices": [{"device_id": str(device)}], "rank_id": str(rank), "server_id": "10.0.0.1"}
-        for rank, device in ((1, 5), (0, 4))
-    ]
-    text = json.dumps({"group_list": [{"instance_list": instances}], "status": "completed"})
-    assert places(text) == [(0, "10.0.0.1", 4, ""), (1, "10.0.0.1", 5, "")]
+A, B = server("a", (0, 0)), server("b", (0, 1))
+PODS = [{"super_pod_id": "0", "server_list": [{"server_id": "a"}]}, {"super_pod_id": 1, "server_list": []}]
+WHOLE_POD = {"super_pod_id": "7", "server_list": [A, B]}
+FORMS = {
+    "1.0 with numbers as text or numbers": (
+        table(server("10.0.0.2", ("0", "2"), ("1", "3")), server("10.0.0.1", (0, 0), (1, 1))),
+        [(0, "10.0.0.1", 0, ""), (1, "10.0.0.1", 1, ""), (2, "10.0.0.2", 0, ""), (3, "10.0.0.2", 1, "")],
+    ),
+    "1.2 with super pods": (
+        table(A, server("b", ("0", "1")), version="1.2", super_pod_list=PODS),
+        [(0, "a", 0, "0"), (1, "b", 0, "")],
+    ),
+    "an empty list of super pods": (table(A, super_pod_list=[]), [(0, "a", 0, "")]),
+    "null in place of super pods": (table(A, super_pod_list=None), [(0, "a", 0, "")]),
+    "servers within super pods alone": (
+        json.dumps({"version": "1.2", "super_pod_list": [WHOLE_POD]}),
+        [(0, "a", 0, "7"), (1, "b", 0, "7")],
+    ),
+    "a group list with one rank an instance": (
+        groups(instance(1, "a", 5), instance(0, "a", 4)),
+        [(0, "a", 4, ""), (1, "a", 5, "")],
+    ),
+    "a group list that counts devices in order": (
+        groups(*(instance(None, one, 0, 1, name="pod_name") for one in ("p", "q"))),
+        [(0, "p", 0, ""), (1, "p", 1, ""), (2, "q", 0, ""), (3, "q", 1, "")],
+    ),
+    "a byte order mark": ("\ufeff" + table(A), [(0, "a", 0, "")]),
+    "2.0 without hosts": (version_2(a5(9), a5(1)), [(1, "", 1, ""), (9, "", 1, "")]),
+    "2.0 with addresses of hosts": (
+        version_2(a5(0, host_ip="10.0.0.1"), a5(8, host_ip="10.0.0.2")),
+        [(0, "10.0.0.1", 0, ""), (8, "10.0.0.2", 0, "")],
+    ),
+}  # fmt: skip
 
 
-def test_group_list_without_rank_ids_counts_the_devices_in_order() -> None:
-    instances = [
-        {"pod_name": pod, "devices": [{"device_id": "0"}, {"device_id": "1"}]} for pod in ("job-0", "job-1")
-    ]
-    text = json.dumps({"group_list": [{"instance_list": instances}]})
-    assert places(text) == [
-        (0, "job-0", 0, ""),
-        (1, "job-0", 1, ""),
-        (2, "job-1", 0, ""),
-        (3, "job-1", 1, ""),
-    ]
-
-
-def test_a_byte_order_mark_is_passed_over() -> None:
-    assert len(places("\ufeff" + table(server("a", (0, 0))))) == 1
+@pytest.mark.parametrize(("text", "wanted"), FORMS.values(), ids=FORMS)
+def test_each_form_of_rank_table_is_read(text: str, wanted: list[tuple[int, str, int, str]]) -> None:
+    found = parse_rank_table(text, "hccl.json")
+    assert [(one.rank, one.server_id, one.device, one.super_pod) for one in found.places] == wanted
+    assert found.server_ids == tuple(dict.fromkeys(server for _, server, _, _ in wanted if server))
 
 
 def test_servers_stand_in_the_order_of_their_first_rank() -> None:
@@ -168,35 +174,6 @@ def test_the_first_line_of_a_host_wins_and_broken_lines_are_passed_over() -> Non
 def test_the_hosts_of_a_table_are_worked_out_once_however_many_ranks_ask() -> None:
     found = parse_rank_table(table(server("a", (0, 0)), server("b", (0, 1))), "hccl.json")
     assert found.server_ids is found.server_ids
-
-
-def a5(rank: int, **more: object) -> dict[str, object]:
-    """A rank of version 2.0, as MindCluster writes it for A5."""
-    layer = {
-        "net_layer": 0,
-        "net_instance_id": "rack_0",
-        "net_type": "TOPO_FILE_DESC",
-        "net_attr": "",
-        "rank_addr_list": [{"addr_type": "EID", "addr": "0" * 32, "ports": ["0/0"], "plane_id": "plane0"}],
-    }
-    return {"rank_id": rank, "device_id": rank % 8, "local_id": rank % 8, "level_list": [layer], **more}
-
-
-def test_version_2_0_names_ranks_and_devices_and_no_host() -> None:
-    text = json.dumps({"version": "2.0", "status": "completed", "rank_list": [a5(9), a5(1)]})
-    assert places(text) == [(1, "", 1, ""), (9, "", 1, "")]
-    assert parse_rank_table(text, "hccl.json").server_ids == ()
-
-
-def test_version_2_0_with_addresses_of_hosts_has_hosts() -> None:
-    text = json.dumps({"version": "2.0", "rank_list": [a5(0, host_ip="10.0.0.1"), a5(8, host_ip="10.0.0.2")]})
-    assert places(text) == [(0, "10.0.0.1", 0, ""), (8, "10.0.0.2", 0, "")]
-
-
-def test_servers_within_super_pods_are_read_where_no_list_of_servers_is_beside_them() -> None:
-    pods = [{"super_pod_id": "7", "server_list": [server("a", (0, 0)), server("b", (0, 1))]}]
-    text = json.dumps({"version": "1.2", "super_pod_list": pods})
-    assert places(text) == [(0, "a", 0, "7"), (1, "b", 0, "7")]
 
 
 def test_groups_of_servers_are_jobs_that_each_count_from_rank_0() -> None:

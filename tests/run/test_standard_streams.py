@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import ran
+
 COMMANDS = {
     "cluster_analysis": ["--json", "--output", "out", "run"],
     "cluster_collect": ["--inventory", "hosts.yaml", "--output", "collected"],
@@ -35,7 +37,7 @@ def place(simulated: Path, tmp_path: Path) -> Path:
 
 def _run(name: str, place: Path, redirected: str) -> subprocess.CompletedProcess[str]:
     command = ["sh", "-c", f'"$@" {redirected}', "sh", sys.executable, "-m", name, *COMMANDS[name]]
-    return subprocess.run(command, cwd=place, check=False, capture_output=True, text=True)
+    return ran(command, cwd=place)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
