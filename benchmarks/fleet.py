@@ -1,7 +1,7 @@
 """How long a large fleet takes to add a run and to be asked: `python -m benchmarks.fleet`.
 
 Each run measures how fast all devices compute; a hundredth of them turns slow half way. Of `add` it is the
-part of the database, of `status` the whole command.
+part of the database, of `status` the whole command; with `--run` the whole `add` of an analysed run as well.
 """
 
 from __future__ import annotations
@@ -63,17 +63,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--devices", type=int, default=10_000)
+    parser.add_argument("--run", type=Path, help="a run directory that cluster-analyse has read")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         where = Path(scratch) / "fleet.db"
         took_s = fill(where, options.runs, options.devices)
         print(f"add: median {np.median(took_s):.2f} s, most {max(took_s):.2f} s of {len(took_s)} runs")
         print(f"the database: {where.stat().st_size / 1e6:.0f} MB")
-        command = [sys.executable, "-m", "cluster_fleet", "status", "--db", str(where)]
-        for _ in range(3):
-            begin_s = time.perf_counter()
-            subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
-            print(f"status: {time.perf_counter() - begin_s:.2f} s")
+        commands = {"status": (["status"], where)}
+        if options.run is not None:
+            commands["add RUN"] = (["add", str(options.run)], Path(scratch) / "one.db")
+        for name, (argv, database) in commands.items():
+            for _ in range(3):
+                if name != "status":
+                    database.unlink(missing_ok=True)
+                begin_s = time.perf_counter()
+                command = [sys.executable, "-m", "cluster_fleet", *argv, "--db", str(database)]
+                subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
+                print(f"{name}: {time.perf_counter() - begin_s:.2f} s")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Sequence
@@ -18,7 +19,6 @@ from cluster_run.files import write_text_whole
 from cluster_run.standard_streams import write_result
 
 if TYPE_CHECKING:
-    from cluster_fleet.identity import Known
     from cluster_fleet.store import Fleet
 
 _PROGRAM = "cluster-act"
@@ -116,7 +116,7 @@ def _apply(case: Case, way: Way, fleet: Fleet, language: Language) -> bool:
     """Write down what is intended, do it, write down how it went; a kill leaves the intention."""
     number = fleet.note_action(
         at_s=time.time(), way=way.name, node=case.node, unit=case.unit, reason=case.evidence.en,
-        token=case.token, state="intended",
+        token=case.token, state="intended", devices=json.dumps(case.devices),
     )  # fmt: skip
     try:
         said = way.apply(case)
@@ -147,31 +147,28 @@ def _undo(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
         write_result("".join(f"{_line(one)}\n" for one in standing) + f"{said}\n")
         return ExitCode.FINDINGS
     way.check()
-    units = [one.known for one in fleet.units().values()]
     for one in standing:
-        case = _case_of(one, units)
         try:
-            said = way.undo(case)
+            said = way.undo(_case_of(one))
         except RefusedError as error:
             n_failed += 1
-            refused = of_act("refused", said=str(error)).of(language)
-            write_result(f"{one['node']}: {refused}\n")
+            write_result(f"{one['node']}: {of_act('refused', said=str(error)).of(language)}\n")
             continue
         fleet.change_action(one["number"], state="undone", undone_s=time.time())
-        write_result(f"{one['node']}: {said}\n")
+        write_result(f"{one['node']}: {of_act('undone', said=said).of(language)}\n")
     _exclude(arguments, fleet)
     return ExitCode.INCOMPLETE if n_failed else ExitCode.DONE
 
 
-def _case_of(action: dict[str, Any], units: list[Known]) -> Case:
-    from cluster_act.cases import devices_of  # noqa: PLC0415
+def _case_of(action: dict[str, Any]) -> Case:
+    """Return what was acted on, as the log tells: the fleet may know its devices no more."""
     from cluster_fleet.judging.probes import device_number  # noqa: PLC0415
 
     reason = str(action["reason"])
     return Case(
         action["unit"], reason.partition(":")[0], action["node"], device_number(reason), "",
         Phrase(reason, reason), Phrase("", ""),
-        is_confirmed=True, devices=devices_of(action["unit"], units),
+        is_confirmed=True, devices=tuple(json.loads(action["devices"] or "[]")),
     )  # fmt: skip
 
 

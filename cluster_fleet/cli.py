@@ -126,7 +126,7 @@ def _tell(status: Status, arguments: argparse.Namespace) -> None:
         lines.append("  " + of_fleet("nobody_known" if status.n_unknown else "nobody").of(language))
     lines += ["  " + of_fleet("repeat", host=name, n=n).of(language) for name, n in status.repeat_hosts]
     if status.n_unknown:
-        lines.append("  " + of_fleet("unknown", n=status.n_unknown).of(language))
+        lines.append("  " + of_fleet("unknown", **status.unknown).of(language))
     write_result("".join(f"{line}\n" for line in lines))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cluster_fleet.identity import Known, Places, places_of
-from cluster_fleet.measure import measured
 from cluster_fleet.records import NamedFinding, RunRecord, Series
 from cluster_run.errors import InputError
 from cluster_run.ids import HostId
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, TABLES_NAME
 
-_TABLES = ("ranks", "kernels", "operators", "steps", "links", "counters")
 _ADVICE = "cluster-analyse RUN writes it"
 _SCHEMA = "cluster-findings/1"
 
@@ -41,20 +39,14 @@ def record_of(
     """
     folder = results or run / ANALYSIS_OUTPUT_NAME
     document = _findings(folder / FINDINGS_NAME)
-    tables = {name: _table(folder / TABLES_NAME / f"{name}.parquet") for name in _TABLES}
+    ranks, steps, beside = (
+        _table(folder / TABLES_NAME / f"{name}.parquet") for name in ("ranks", "steps", "beside_peers")
+    )
     places = places_of(run, show_addresses=show_addresses)
-    by_rank, hosts = units_of(tables["ranks"], places)
-    number = {key: at for at, key in enumerate(hosts)}
-    host_of = {rank: number[one.host_key] for rank, one in by_rank.items()}
-    host_keys = list(hosts)
-    series = []
-    for one in measured(tables, host_of):
-        keys = [host_keys[at] if one.is_of_hosts else _key(by_rank, at) for at in one.of.tolist()]
-        kept = [at for at, key in enumerate(keys) if key]
-        series.append(Series(one.metric, [keys[at] for at in kept], one.values[kept], one.errors[kept]))
+    by_rank, hosts = units_of(ranks, places)
     info = document["run"]
     return RunRecord(
-        fingerprint=fingerprint(info.get("captured"), by_rank, tables["steps"]),
+        fingerprint=fingerprint(info.get("captured"), by_rank, steps),
         name=str(info.get("name") or run.resolve().name),
         captured_s=_captured_s(info.get("captured"), folder / FINDINGS_NAME),
         hours=hours,
@@ -62,9 +54,24 @@ def record_of(
         verdict=str(document["verdict"]),
         versions=_versions(places),
         units=[*hosts.values(), *by_rank.values()],
-        series=series,
+        series=list(_series(beside, by_rank, places)),
         findings=[_named(one, by_rank, places) for one in document["findings"]],
     )
+
+
+def _series(beside: pa.Table, by_rank: Mapping[int, Known], places: Places) -> Iterator[Series]:
+    """Give each metric of those ranks and hosts that are known."""
+    known = {rank: one.key for rank, one in by_rank.items()}
+    known_hosts = {str(host): one.key for host, one in places.hosts.items()}
+    of = zip(beside["rank"].to_pylist(), beside["host"].to_pylist(), strict=True)
+    keys = [known.get(rank, "") if host is None else known_hosts.get(host, "") for rank, host in of]
+    values, errors = (beside[name].to_numpy() for name in ("value", "error"))
+    rows: dict[str, list[int]] = {}
+    for at, metric in enumerate(beside["metric"].to_pylist()):
+        if keys[at]:
+            rows.setdefault(metric, []).append(at)
+    for metric, own in rows.items():
+        yield Series(metric, [keys[at] for at in own], values[own], errors[own])
 
 
 def _findings(path: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from cluster_analysis.sentences.findings import story as told_story
 from cluster_analysis.sentences.phrase import Language
-from cluster_fleet.judging.judge import Judged, State, effect_of, judge
+from cluster_fleet.judging.judge import FEWEST_RUNS, Judged, State, effect_of, judge
 from cluster_fleet.judging.probes import CLEARED, CONFIRMED, Probe, place_of, probes_of
 from cluster_fleet.records import History, RunLine, Unit
 from cluster_fleet.store import Fleet
@@ -69,16 +69,25 @@ class Story:
 
 @dataclass(frozen=True)
 class Status:
-    """The fleet: those that are not simply healthy, the worst first, and how many there are at all."""
+    """The fleet: those that are not simply healthy, the worst first, and how many there are at all.
+
+    `n_unknown` are neither healthy nor slow as far as can be told, `n_few` of them in too few runs.
+    """
 
     stories: tuple[Story, ...]
     n_devices: int
     n_hosts: int
     n_runs: int
     n_unknown: int
+    n_few: int
     begin_s: float
     end_s: float
     repeat_hosts: tuple[tuple[str, int], ...]
+
+    @property
+    def unknown(self) -> dict[str, int]:
+        """What is told of those that cannot be judged yet."""
+        return {"n": self.n_unknown, "n_few": self.n_few, "n_between": self.n_unknown - self.n_few}
 
     def plain(self) -> dict[str, object]:
         """Return it for JSON."""
@@ -98,7 +107,7 @@ def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None, withou
         one.partition(":")[2]: _most_of(_means(fleet, one)) for one in metrics if one.startswith("counter:")
     }
     stories: list[Story] = []
-    unknown: set[int] = set()
+    unknown: dict[int, bool] = {}
     for metric in metrics:
         effect = effect_of(metric)
         if effect is None:
@@ -113,7 +122,7 @@ def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None, withou
             for at, number in enumerate(numbers.tolist()):
                 state = judged.state(at)
                 if state == "unknown" and judged is devices:
-                    unknown.add(number)
+                    unknown[number] = bool(judged.course.n_runs[at] < FEWEST_RUNS)
                 is_told = state not in ("healthy", "unknown")
                 if metric == "compute" and probes:
                     is_told |= _found(probes, units, number) == CONFIRMED and judged.course.n_runs[at] > 0
@@ -138,6 +147,7 @@ def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None, withou
         len(units) - devices_in_all,
         len(runs),
         len(unknown),
+        sum(unknown.values()),
         runs[0].captured_s if runs else 0.0,
         runs[-1].captured_s if runs else 0.0,
         tuple(sorted(((name, n) for name, n in slow_hosts.items() if n > 1), key=lambda one: -one[1])),

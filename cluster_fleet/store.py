@@ -99,7 +99,8 @@ class Fleet:
 
     def _numbers(self, connection: sa.Connection, run: RunRecord) -> dict[str, int]:
         """Return the number of each of the run's units; those that are new get one."""
-        known = self._known(connection, [one.key for one in run.units])
+        before = self._known(connection, [one.key for one in run.units])
+        known = {key: row[0] for key, row in before.items()}
         hosts = [one for one in run.units if not one.host_key]
         for group in (hosts, [one for one in run.units if one.host_key]):
             new = [
@@ -117,34 +118,27 @@ class Fleet:
             ]
             if new:
                 connection.execute(sa.insert(UNIT), new)
-                known |= self._known(connection, [str(one["key"]) for one in new])
+                found = self._known(connection, [str(one["key"]) for one in new])
+                known |= {key: row[0] for key, row in found.items()}
         # What was there before may have moved, or been renamed; only the newest run says where it is.
-        moved = [
-            {"b_number": known[one.key], "b_name": one.name, "b_place": one.place,
-             "b_host": known.get(one.host_key), "b_last_s": run.captured_s, "b_physical": one.physical}
-            for one in run.units
-        ]  # fmt: skip
-        if moved:
-            connection.execute(
-                sa.update(UNIT)
-                .where(UNIT.c.number == sa.bindparam("b_number"), UNIT.c.last_s < sa.bindparam("b_last_s"))
-                .values(
-                    name=sa.bindparam("b_name"), place=sa.bindparam("b_place"),
-                    host=sa.bindparam("b_host"), last_s=sa.bindparam("b_last_s"),
-                    physical=sa.bindparam("b_physical"),
-                ),
-                moved,
-            )  # fmt: skip
+        for one in run.units:
+            number, last_s, *was = before.get(one.key, (-1, run.captured_s))
+            now = [one.name, one.place, known.get(one.host_key), one.physical]
+            if last_s < run.captured_s and was != now:
+                moved = dict(zip(("name", "place", "host", "physical"), now, strict=True))
+                connection.execute(sa.update(UNIT).where(UNIT.c.number == number).values(moved))
+        for some in _in_parts([row[0] for row in before.values()]):
+            older = (UNIT.c.number.in_(some), UNIT.c.last_s < run.captured_s)
+            connection.execute(sa.update(UNIT).where(*older).values(last_s=run.captured_s))
         return known
 
     @staticmethod
-    def _known(connection: sa.Connection, keys: Sequence[str]) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for begin in range(0, len(keys), _AT_ONCE):
-            wanted = UNIT.c.key.in_(keys[begin : begin + _AT_ONCE])
-            rows = connection.execute(sa.select(UNIT.c.key, UNIT.c.number).where(wanted))
-            found.update({row.key: row.number for row in rows})
-        return found
+    def _known(connection: sa.Connection, keys: Sequence[str]) -> dict[str, Sequence[Any]]:
+        """Return number, last seen, name, place, host and physical number of those units that there are."""
+        one = UNIT.c
+        columns = (one.number, one.last_s, one.name, one.place, one.host, one.physical, one.key)
+        parts = (sa.select(*columns).where(one.key.in_(some)) for some in _in_parts(keys))
+        return {row[-1]: row[:-1] for part in parts for row in connection.execute(part).all()}
 
     def units(self) -> dict[int, Unit]:
         """Return all devices and hosts by number."""
@@ -233,8 +227,7 @@ class Fleet:
             old = (
                 connection.execute(sa.select(RUN.c.number).where(RUN.c.captured_s < before_s)).scalars().all()
             )
-            for begin in range(0, len(old), _AT_ONCE):
-                numbers = old[begin : begin + _AT_ONCE]
+            for numbers in _in_parts(old):
                 for table, column in ((SERIES, SERIES.c.run), (FINDING, FINDING.c.run), (RUN, RUN.c.number)):
                     connection.execute(sa.delete(table).where(column.in_(numbers)))
             connection.execute(sa.delete(UNIT).where(UNIT.c.last_s < before_s))
@@ -325,6 +318,10 @@ class Fleet:
                 )
             if found < newest:
                 migrate(connection, found)
+
+
+def _in_parts(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    return (values[begin : begin + _AT_ONCE] for begin in range(0, len(values), _AT_ONCE))
 
 
 def _begin_by_us(connection: Any, _record: Any) -> None:

@@ -54,6 +54,7 @@ FINDING = sa.Table(
     sa.Column("unit", sa.Integer, primary_key=True),
 )
 #: Since version 2: what was done about units, by cluster-act, and undone. `undone_s` null: it stands.
+#: `devices`: numbers of the driver, as they were named.
 ACTION = sa.Table(
     "action",
     META,
@@ -66,12 +67,14 @@ ACTION = sa.Table(
     sa.Column("token", sa.Text, nullable=False),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("undone_s", sa.Float),
+    sa.Column("devices", sa.Text),
 )
 
 #: What makes each version of the one before it; the first makes an empty database version 1.
-MIGRATIONS: tuple[tuple[sa.Table, ...], ...] = ((UNIT, RUN, SERIES, FINDING), (ACTION,), ())
-#: Columns that tables got later: `physical`, the number of a device that its driver has for it, in version 3.
-ADDED = (UNIT.c.physical,)
+MIGRATIONS: tuple[tuple[sa.Table, ...], ...] = ((UNIT, RUN, SERIES, FINDING), (ACTION,), (), ())
+#: Columns that tables got later: `physical`, the number of a device that its driver has for it, in version 3;
+#: `devices` in version 4.
+ADDED = (UNIT.c.physical, ACTION.c.devices)
 
 
 def migrate(connection: sa.Connection, found: int) -> None:

@@ -285,10 +285,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         # What runs say of devices, over the years. Of an analysis it reads the tables, as anybody may.
         "cluster_fleet.judging": "",
         "cluster_fleet": (
-            "cluster_fleet.judging "
-            "cluster_analysis.numeric cluster_analysis.tables.fused cluster_analysis.reports.templates "
-            "cluster_analysis.sentences "
-            "cluster_run"
+            "cluster_fleet.judging cluster_analysis.reports.templates cluster_analysis.sentences cluster_run"
         ),
         # What is done about it: of the fleet it knows what is told, and where actions are written down.
         "cluster_act.values": "cluster_analysis.sentences.phrase cluster_run",

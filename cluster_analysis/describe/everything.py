@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from cluster_analysis.describe import places
+from cluster_analysis.describe.beside import beside_peers
 from cluster_analysis.describe.communication import by_group_and_type
 from cluster_analysis.describe.figures import figures_between_ranks
 from cluster_analysis.describe.kernels import between_ranks, flops_of_ranks
@@ -30,6 +31,7 @@ def described(tables: Mapping[str, pa.Table], topology: Topology) -> dict[str, p
         "flops": flops_of_ranks(tables["kernels"], tables["counters"]),
         "memory_peaks": peaks(tables["memory"], tables["counters"], topology),
         "stages": by_stage(tables["steps"], topology),
+        "beside_peers": beside_peers(tables, topology),
     }
     made |= {
         "devices": places.devices({**tables, **made}, topology),

@@ -33,9 +33,9 @@ _HOW_MUCH: Template = (
 )
 _AND_MORE: Template = (
     "{n_episodes:|; slow # times so far}{by_clock:; its clock is lower as well|}{counters:counted}"
-    "{n_named:; named by # job of the last 30 days|; named by # jobs of the last 30 days}",
+    "{n_named:|; named by # job of the last 30 days|; named by # jobs of the last 30 days}",
     "{n_episodes:|；迄今变慢 # 次}{by_clock:；其频率也较低|}{counters:counted}"
-    "{n_named:；最近 30 天有 # 个作业点名|；最近 30 天有 # 个作业点名}",
+    "{n_named:|；最近 30 天有 # 个作业点名|；最近 30 天有 # 个作业点名}",
 )
 _PROBED: Template = (
     "{is_confirmed:; a probe within the last week found it slow|}"
@@ -57,8 +57,8 @@ _STORIES: Mapping[FleetFact, Template] = {
     ),
     "fleet_healthy": (f"{{unit}}: healthy, {_HOW_MUCH[0]}", f"{{unit}}：正常，{_HOW_MUCH[1]}"),
     "fleet_unknown": (
-        f"{{unit}}: too few jobs to tell, {_HOW_MUCH[0]}",
-        f"{{unit}}：作业太少，无法判断，{_HOW_MUCH[1]}",
+        f"{{unit}}: not clear yet, {_HOW_MUCH[0]}",
+        f"{{unit}}：尚不明确，{_HOW_MUCH[1]}",
     ),
 }
 #: Sentences of the fleet's memory on a device or host, one a state.

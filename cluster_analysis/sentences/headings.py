@@ -180,7 +180,8 @@ def open_question(notes: Sequence[Fact]) -> Phrase | None:
 OF_FLEET: Mapping[str, Template] = {
     "title": ("Fleet", "机群"),
     "fleet": (
-        "{n_devices} devices on {n_hosts} hosts in {n_runs} runs, {begin} to {end}",
+        "{n_devices} {n_devices:device|devices} on {n_hosts} {n_hosts:host|hosts} in {n_runs} "
+        "{n_runs:run|runs}, {begin} to {end}",
         "{n_hosts} 台主机、{n_devices} 个设备、{n_runs} 次运行，{begin} 至 {end}",
     ),
     "cost": (
@@ -191,8 +192,9 @@ OF_FLEET: Mapping[str, Template] = {
     "nobody_known": ("nobody is slow as far as can be told", "就现有数据而言，没有变慢的设备或主机"),
     "repeat": ("{host}: slow {n} times by its devices or itself", "{host}：本机或其设备变慢 {n} 次"),
     "unknown": (
-        "{n} {n:device or host|devices or hosts}: too few runs to tell",
-        "{n} 个设备或主机：运行太少，无法判断",
+        "{n} {n:device or host|devices or hosts} cannot be told yet: {n_few} in too few runs, {n_between} "
+        "between healthy and slow",
+        "{n} 个设备或主机尚无法判断：{n_few} 个运行太少，{n_between} 个介于正常与变慢之间",
     ),
     "maintenance": ("Next maintenance", "下次维护"),
     "known": ("what is known", "已知情况"),
@@ -219,7 +221,7 @@ def of_fleet(name: str, **values: object) -> Phrase:
     return fill(OF_FLEET[name], values)
 
 
-#: What cluster-act says. What is written down, and what ways of acting did, is in English.
+#: What cluster-act says. What is written down is in English.
 OF_ACT: Mapping[str, Template] = {
     "cost": ("{hours:.1f} device-hours so far", "迄今损失 {hours:.1f} 设备小时"),
     "cost_unknown": ("no finding has a cost yet", "尚无发现给出损失"),
@@ -256,8 +258,9 @@ OF_ACT: Mapping[str, Template] = {
     ),
     "not_undone": ("nothing was undone: --apply does it", "尚未撤销：加 --apply 才会撤销"),
     "nothing_stands": ("nothing of ours stands there", "那里没有本工具所做的处理"),
-    "done": ("done: {said}", "已执行：{said}"),
-    "refused": ("refused: {said}", "被拒绝：{said}"),
+    "done": ("done: {said}", "已执行：{said:said}"),
+    "undone": ("undone: {said}", "已撤销：{said:said}"),
+    "refused": ("refused: {said}", "被拒绝：{said:said}"),
     # What a probe found.
     "probed": (
         "{suspect} takes {share:change} of the time of {control} more ({low:change} to {high:change}, "

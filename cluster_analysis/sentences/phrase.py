@@ -41,7 +41,7 @@ def fill(template: Template, values: Mapping[str, Any]) -> Phrase:
     figures, `names`, `some`, `and`, `or`, `to`, `shares`, `say_rank` and `part_options` of names, `n` for how
     many, `term` of a word that both languages have, `said` of another program's words, `role` of who does the
     same work, `metric` of what the fleet compares, `counted` of what cards count, `capital` of a phrase, and
-    `one|many` for the words that fit the number, which `#` stands for.
+    `one|many` or `none|one|many` for the words that fit the number, which `#` stands for.
 
     Raises:
         KeyError: a placeholder has no value.
@@ -67,8 +67,11 @@ class _Filler(Formatter):
             text = value.of(self._language)
             return text[:1].upper() + text[1:] if format_spec == "capital" else text
         if "|" in format_spec:
-            one, _, many = format_spec.partition("|")
-            return (one if _number(value) == 1 else many).replace("#", str(_number(value)))
+            *none, one, many = format_spec.split("|")
+            number = _number(value)
+            return (none[0] if none and number == 0 else one if number == 1 else many).replace(
+                "#", str(number)
+            )
         form = _FORMS.get(format_spec)
         return super().format_field(value, format_spec) if form is None else form(value, self._language)
 

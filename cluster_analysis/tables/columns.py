@@ -10,6 +10,7 @@ from typing import Literal
 
 from cluster_analysis.tables.columns_described import (
     Advice,
+    BesidePeers,
     Communication,
     ComputingApart,
     CriticalPath,
@@ -75,12 +76,14 @@ TableName = Literal[
     "groups",
     "packet_sizes",
     "host_times",
+    "beside_peers",
     "advice",
 ]
 
 __all__ = [
     "Advice",
     "Apis",
+    "BesidePeers",
     "Communication",
     "CommunicationCosts",
     "ComputingApart",

@@ -190,6 +190,18 @@ class HostTimes:
     host_cpu_busy_share: Final = "host_cpu_busy_share"
 
 
+class BesidePeers:
+    """`run.frame("beside_peers")`: one row a metric and rank, or host: how much slower it is than its
+    peers in the same steps (logarithm of a ratio of times, or share of the step), with its standard
+    error. `cluster-fleet add` remembers it."""
+
+    metric: Final = "metric"  # string
+    rank: Final = "rank"  # int32
+    host: Final = "host"  # string
+    value: Final = "value"
+    error: Final = "error"
+
+
 class Advice:
     """`run.frame("advice")`: one row a rule that holds: `advice` names it in `describe.rules`."""
 

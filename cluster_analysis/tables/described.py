@@ -162,6 +162,18 @@ HOST_TIMES = pa.schema(
     ]
 )
 
+#: One row a metric and rank, or host: how much slower it is than its peers in the same steps (logarithm of a
+#: ratio of times, or share of the step), with its standard error. `cluster-fleet add` remembers it.
+BESIDE_PEERS = pa.schema(
+    [
+        ("metric", pa.string()),
+        ("rank", pa.int32()),
+        ("host", pa.string()),
+        ("value", pa.float64()),
+        ("error", pa.float64()),
+    ]
+)
+
 #: One row a rule that holds: `advice` names it in `describe.rules`.
 ADVICE = pa.schema(
     [

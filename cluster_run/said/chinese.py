@@ -12,6 +12,7 @@ from functools import cache
 from string import Formatter
 from typing import Literal
 
+from cluster_run.said.acting import ACTING
 from cluster_run.said.files import FILES
 from cluster_run.said.hosts import HOSTS
 from cluster_run.said.inventories import INVENTORIES, KINDS
@@ -29,6 +30,7 @@ _NAME = r"(?:(?!; |: ).)*?"
 _FORMS = {
     **dict.fromkeys(("n", "m", "hosts"), r"[\d,]+"),
     **dict.fromkeys(("size", "all", "room", "free"), r"[\d.,]+(?: \w+)?"),
+    "node": r"[A-Za-z0-9.-]+",
     "time": r"[\dhmins.: ]+",
 }
 #: What a line may begin with that is no part of what is said.
@@ -77,7 +79,7 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str], str], ...]:
 
     Each has its longest piece beside it: to look for that costs little.
     """
-    every = [*FILES.items(), *HOSTS.items(), *INVENTORIES.items(), *PROGRESS.items()]
+    every = [*ACTING.items(), *FILES.items(), *HOSTS.items(), *INVENTORIES.items(), *PROGRESS.items()]
     every.sort(key=lambda one: -sum(map(len, _words(one[0]))))
     return tuple(
         (max(_words(english), key=len), re.compile(_pattern(english)), chinese) for english, chinese in every

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,25 @@ def test_it_speaks_chinese_and_writes_down_english(
     assert "尚未撤销" in capsys.readouterr().out
     assert main(["--log", "--db", db, "--lang", "zh"]) == ExitCode.DONE
     assert "done: device 1 of node001: slow since" in capsys.readouterr().out
+
+
+def test_clusterd_is_told_of_the_devices_of_the_log_though_the_fleet_has_forgotten_them(
+    db: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KUBECTL_STATE", str(tmp_path / "cluster.json"))
+    monkeypatch.setenv("PATH", f"{Path(__file__).parent}:/usr/bin:/bin")
+    way = ["--db", db, "--way", "mindcluster", "--sender", "CCAE", "--apply", "--lang", "zh"]
+    assert main(["--fleet", *way]) == ExitCode.DONE
+    with Fleet(db) as fleet:
+        fleet.forget(1e9)
+        assert fleet.units() == {}
+    assert main(["--undo", "node001", *way]) == ExitCode.DONE
+    (config_map,) = json.loads((tmp_path / "cluster.json").read_text())["maps"].values()
+    (fault,) = json.loads(config_map["data"]["PublicFault"])["faults"]
+    assert (fault["assertion"], fault["influence"][0]["deviceIds"]) == ("recover", [1])
+    said = capsys.readouterr().out
+    assert "已执行：已上报故障 cact-" in said
+    assert "已撤销：已上报 cact-" in said
 
 
 def test_what_fails_is_told_logged_and_tried_again(db: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,13 +66,28 @@ def test_page_and_metrics_name_the_slow_device_and_load_nothing(db: str, tmp_pat
     assert 'metric="compute", state="slow"} 0.0' in metrics.read_text()
 
 
+def test_old_runs_are_forgotten_by_their_date(
+    db: str, runs: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    day = "2025-11-28"  # that after the simulated captures
+    with pytest.raises(SystemExit):
+        main(["forget", "--before", "28.11.2025", "--db", db])
+    assert main(["forget", "--before", "2020-01-01", "--db", db]) == ExitCode.DONE
+    assert main(["forget", "--before", day, "--db", db]) == ExitCode.DONE
+    assert capsys.readouterr().out == f"0 runs forgotten\n{len(runs)} runs forgotten\n"
+    assert main(["status", "--db", db]) == ExitCode.DONE
+    assert "0 devices on 0 hosts in 0 runs" in capsys.readouterr().out
+
+
 def test_nothing_named_and_nothing_known_are_told_apart(
     runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = str(tmp_path / "one.db")
     main(["add", str(runs[0]), "--db", where, "-q"])
     assert main(["status", "--db", where]) == ExitCode.DONE
-    assert "nobody is slow as far as can be told" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "nobody is slow as far as can be told" in said
+    assert "20 devices or hosts cannot be told yet: 20 in too few runs, 0 between healthy and slow" in said
 
 
 @pytest.mark.parametrize(

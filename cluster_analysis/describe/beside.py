@@ -1,7 +1,6 @@
-"""What one analysed run says of its ranks and hosts, beside their peers in the same steps.
+"""What a run says of its ranks and hosts, beside their peers in the same steps: what a fleet remembers of it.
 
-Read from the tables that `cluster-analyse` writes; no finding is asked: who was named, and how often, depends
-on what else was wrong in a run.
+No finding is asked: who was named, and how often, depends on what else was wrong in a run.
 """
 
 from __future__ import annotations
@@ -11,12 +10,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined
 from cluster_analysis.numeric.stats import group_medians
+from cluster_analysis.tables.described import BESIDE_PEERS
 from cluster_analysis.tables.fused import is_fused
+from cluster_analysis.tables.model import Topology
+from cluster_analysis.trace.calls import codes, numbers
 
 #: Kernels are the same work only where they are called as often, give or take lost records.
 _TOLERANCE = 0.02
@@ -49,18 +52,31 @@ class Measured:
     is_of_hosts: bool = False
 
 
-def measured(tables: Mapping[str, pa.Table], host: Mapping[int, int]) -> Iterator[Measured]:
-    """Give each metric of a run that its tables can tell.
+def beside_peers(tables: Mapping[str, pa.Table], topology: Topology) -> pa.Table:
+    """Return BESIDE_PEERS of kernels, operators, steps, links and counters."""
+    hosts = sorted(set(topology.hosts.values()))
+    position = {host: at for at, host in enumerate(hosts)}
+    host_of = {int(rank): position[host] for rank, host in topology.hosts.items()}
+    stage_of = {int(rank): stage for rank, stage in topology.stages.items()}
+    found = []
+    for one in _measured(tables, stage_of, host_of):
+        of = pa.array(one.of, pa.int32())
+        none = pa.nulls(len(of), pa.int32())
+        named = pa.array([str(hosts[at]) for at in one.of.tolist()] if one.is_of_hosts else [None] * len(of))
+        columns = [
+            pa.array([one.metric] * len(of), pa.string()),
+            none if one.is_of_hosts else of,
+            named,
+            pa.array(one.values),
+            pa.array(one.errors, from_pandas=True),
+        ]
+        found.append(pa.table(columns, names=BESIDE_PEERS.names).cast(BESIDE_PEERS))
+    return pa.concat_tables([BESIDE_PEERS.empty_table(), *found])
 
-    Args:
-        tables: those of `cluster-analyse` by name: ranks, kernels, operators, steps, links, counters.
-        host: position of each rank's host.
-    """
-    ranks = tables["ranks"]
-    stage_of = {
-        rank: -1 if stage is None else stage
-        for rank, stage in zip(ranks["rank"].to_pylist(), ranks["stage"].to_pylist(), strict=True)
-    }
+
+def _measured(
+    tables: Mapping[str, pa.Table], stage_of: Mapping[int, int], host: Mapping[int, int]
+) -> Iterator[Measured]:
     for name in ("kernels", "operators"):
         found = same_kernels(tables[name], stage_of) if tables[name].num_rows else None
         if found is not None:
@@ -70,9 +86,9 @@ def measured(tables: Mapping[str, pa.Table], host: Mapping[int, int]) -> Iterato
         yield from _computing(tables["steps"], stage_of)
     yield from _idle(tables["steps"], stage_of, host)
     yield from links(tables["links"])
-    counters = tables["counters"].filter(_is(tables["counters"], "metric", _CLOCK))
+    counters = _of_metric(tables["counters"], _CLOCK)
     if counters.num_rows >= _FEWEST:
-        clock = _numbers(counters, "value")
+        clock = numbers(counters["value"])
         with np.errstate(divide="ignore", invalid="ignore"):
             lower = np.log(np.median(clock)) - np.log(clock)
         yield _of_ranks("clock", _whole(counters, "rank"), lower)
@@ -82,10 +98,10 @@ def measured(tables: Mapping[str, pa.Table], host: Mapping[int, int]) -> Iterato
 def counted(counters: pa.Table) -> Iterator[Measured]:
     """Give what the network card of each rank counts, of all its ports."""
     for name in _COUNTED:
-        rows = counters.filter(_is(counters, "metric", name))
+        rows = _of_metric(counters, name)
         of, at = np.unique(_whole(rows, "rank"), return_inverse=True)
         if len(of) >= _FEWEST:
-            total = np.asarray(np.bincount(at, np.nan_to_num(_numbers(rows, "value"))), float)
+            total = np.asarray(np.bincount(at, np.nan_to_num(numbers(rows["value"]))), float)
             yield _of_ranks(f"counter:{name}", of, total)
 
 
@@ -95,18 +111,16 @@ def same_kernels(table: pa.Table, stage_of: Mapping[int, int]) -> Measured | Non
     A call's mean time against the median of all ranks of the stage that call it as often, averaged over the
     kernels by the time that they take; the error is that of this average, by how far the kernels differ.
     """
-    names = table["op_type"].cast(pa.string()).to_pylist()
-    computes = {one: not (is_fused(one) or one.lower().startswith(_PURE)) for one in set(names) if one}
-    table = table.filter(pa.array([computes.get(one, False) for one in names], pa.bool_()))
+    types, of_type = codes(table["op_type"])
+    computes = [bool(one) and not (is_fused(one) or one.lower().startswith(_PURE)) for one in types]
+    table = table.filter(pa.array(np.array(computes, bool)[of_type]))
     keys = [name for name in ("op_type", "core_type", "name", "input_shapes") if name in table.column_names]
-    rank = _whole(table, "rank")
-    stage = np.array([stage_of.get(int(one), -1) for one in rank], np.int64) + 1
-    n_kinds, kind = combined(stage, *(_codes(table, name) for name in keys))
-    own, row = np.unique(rank, return_inverse=True)
+    own, row = np.unique(_whole(table, "rank"), return_inverse=True)
+    n_kinds, kind = combined(_stages(own, stage_of)[row], *(codes(table[name])[1] for name in keys))
     _, cell = combined(np.asarray(row, np.int64), np.asarray(kind, np.int64))
     n_cells = int(cell.max(initial=-1)) + 1
     spent, calls = (
-        np.asarray(np.bincount(cell, np.nan_to_num(_numbers(table, one)), n_cells), float)
+        np.asarray(np.bincount(cell, np.nan_to_num(numbers(table[one])), n_cells), float)
         for one in ("total_us", "n_calls")
     )
     first = np.zeros(n_cells, np.int64)
@@ -133,11 +147,10 @@ def same_kernels(table: pa.Table, stage_of: Mapping[int, int]) -> Measured | Non
 def _computing(steps: pa.Table, stage_of: Mapping[int, int]) -> Iterator[Measured]:
     """Without kernels: what a rank computes in each step, beside its stage; samples make errors wide."""
     ranks, series = _by_step(steps, "computing_us")
-    stage = np.array([stage_of.get(int(one), -1) for one in ranks], np.int64) + 1
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(np.where(series > 0, series, np.nan))
     if len(ranks) >= _FEWEST and np.isfinite(logs).any():
-        beside = logs - group_medians(logs, stage)
+        beside = logs - group_medians(logs, _stages(ranks, stage_of))
         yield _of_ranks("compute", ranks, *_mean_and_error(beside))
 
 
@@ -147,7 +160,7 @@ def _idle(steps: pa.Table, stage_of: Mapping[int, int], host: Mapping[int, int])
     parts = {name: _by_step(steps, f"{name}_us")[1] for name in ("free", "preparing")}
     whole = computing + _by_step(steps, "communication_not_overlapped_us")[1]
     whole = whole + np.nan_to_num(parts["free"]) + np.nan_to_num(parts["preparing"])
-    stage = np.array([stage_of.get(int(one), -1) for one in ranks], np.int64) + 1
+    stage = _stages(ranks, stage_of)
     place = np.array([host.get(int(one), -1) for one in ranks], np.int64)
     known = np.flatnonzero(place >= 0)
     hosts, host_of = np.unique(place[known], return_inverse=True)
@@ -173,7 +186,7 @@ def links(table: pa.Table) -> Iterator[Measured]:
         return
     names = table["transport"].cast(pa.string()).to_pylist()
     src, dst = (_whole(table, name) for name in ("src_rank", "dst_rank"))
-    slower = np.log1p(np.maximum(_numbers(table, "excess_share"), -0.9))
+    slower = np.log1p(np.maximum(numbers(table["excess_share"]), -0.9))
     for transport in sorted({one for one in names if one and one.upper() != "LOCAL"}):
         rows = np.flatnonzero((np.array(names) == transport) & np.isfinite(slower))
         if not len(rows):
@@ -196,9 +209,9 @@ def _of_ranks(metric: str, ranks: IntArray, values: FloatArray, errors: FloatArr
 
 def _by_step(steps: pa.Table, name: str) -> tuple[IntArray, FloatArray]:
     ranks, row = np.unique(_whole(steps, "rank"), return_inverse=True)
-    numbers, column = np.unique(_whole(steps, "step"), return_inverse=True)
-    values = np.full((len(ranks), len(numbers)), np.nan)
-    values[row, column] = _numbers(steps, name)
+    in_order, column = np.unique(_whole(steps, "step"), return_inverse=True)
+    values = np.full((len(ranks), len(in_order)), np.nan)
+    values[row, column] = numbers(steps[name])
     return ranks, values
 
 
@@ -223,14 +236,10 @@ def _whole(table: pa.Table, name: str) -> IntArray:
     return np.asarray(table[name].to_numpy(), np.int64)
 
 
-def _numbers(table: pa.Table, name: str) -> FloatArray:
-    return np.asarray(table[name].cast(pa.float64()).to_numpy(), float)
+def _stages(ranks: IntArray, stage_of: Mapping[int, int]) -> IntArray:
+    """Return the stage of each rank, from 1; 0 where it is not known."""
+    return np.array([stage_of.get(int(one), -1) for one in ranks], np.int64) + 1
 
 
-def _codes(table: pa.Table, name: str) -> IntArray:
-    coded = table[name].cast(pa.string()).combine_chunks().dictionary_encode()
-    return np.asarray(coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64) + 1
-
-
-def _is(table: pa.Table, name: str, value: str) -> pa.Array:
-    return pa.array([one == value for one in table[name].to_pylist()], pa.bool_())
+def _of_metric(counters: pa.Table, metric: str) -> pa.Table:
+    return counters.filter(pc.equal(counters["metric"].cast(pa.string()), metric))
