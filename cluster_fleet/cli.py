@@ -75,7 +75,7 @@ def _add(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
     if not arguments.quiet:
         n_devices = sum(bool(one.host_key) for one in record.units)
         metrics = ", ".join(one.metric for one in record.series) or "nothing that can be compared"
-        known = "" if is_new else " (it was there already: nothing changed)"
+        known = "" if is_new else " (it was there already: it counts once)"
         write_result(f"{record.name}: {n_devices} devices; {metrics}{known}\n")
     return ExitCode.DONE if is_new else ExitCode.INCOMPLETE
 
@@ -101,7 +101,9 @@ def _show(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
 
     status = status_of(fleet, named(arguments.unit))
     if not status.stories:
-        raise InputError(f"{arguments.unit}: no run knows it", "names are those of cluster-fleet status")
+        names = sorted(one.known.name for one in fleet.units().values() if one.host >= 0)
+        known = f"known are {', '.join(names[:3])} and others" if names else "cluster-fleet add RUN first"
+        raise InputError(f"{arguments.unit}: no run knows it", known)
     _tell(status, arguments)
     return ExitCode.FINDINGS if any(one.is_slow for one in status.stories) else ExitCode.DONE
 
@@ -119,8 +121,12 @@ def _tell(status: Status, arguments: argparse.Namespace) -> None:
         of_fleet("fleet", n_devices=status.n_devices, n_hosts=status.n_hosts, n_runs=status.n_runs,
                 begin=begin, end=end).of(language)
     ]  # fmt: skip
+    told = set()
     for story in status.stories:
-        lost = of_fleet("cost", hours=story.hours_lost).of(language) if story.hours_lost else ""
+        # What a unit cost is told once, whatever is told of it.
+        is_first = story.hours_lost and story.key not in told
+        told.add(story.key)
+        lost = of_fleet("cost", hours=story.hours_lost).of(language) if is_first else ""
         lines.append(f"  {sentence(story, language)}{lost}")
     if not any(one.is_slow for one in status.stories):
         lines.append("  " + of_fleet("nobody_known" if status.n_unknown else "nobody").of(language))

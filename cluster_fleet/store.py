@@ -63,16 +63,16 @@ class Fleet:
             self._bring_up_to_date()
 
     def add(self, run: RunRecord) -> bool:
-        """Remember a run; return whether it was new.
+        """Remember a run; return whether it was new. Of one that was not, what units are called is renewed.
 
         Raises:
             InputError: the database cannot be written.
         """
         with self._writing() as connection:
+            numbers = self._numbers(connection, run)
             known = sa.select(RUN.c.number).where(RUN.c.fingerprint == run.fingerprint)
             if connection.execute(known).first() is not None:
                 return False
-            numbers = self._numbers(connection, run)
             row = connection.execute(
                 sa.insert(RUN).values(
                     fingerprint=run.fingerprint,
@@ -122,9 +122,9 @@ class Fleet:
                 known |= {key: row[0] for key, row in found.items()}
         # What was there before may have moved, or been renamed; only the newest run says where it is.
         for one in run.units:
-            number, last_s, *was = before.get(one.key, (-1, run.captured_s))
+            number, last_s, *was = before.get(one.key, (-1, float("inf")))
             now = [one.name, one.place, known.get(one.host_key), one.physical]
-            if last_s < run.captured_s and was != now:
+            if last_s <= run.captured_s and was != now:
                 moved = dict(zip(("name", "place", "host", "physical"), now, strict=True))
                 connection.execute(sa.update(UNIT).where(UNIT.c.number == number).values(moved))
         for some in _in_parts([row[0] for row in before.values()]):

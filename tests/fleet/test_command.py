@@ -56,6 +56,22 @@ def test_a_run_that_is_there_already_changes_nothing(
     assert "there already" in capsys.readouterr().out
 
 
+def test_hosts_of_runs_that_are_there_get_the_names_of_their_rank_table_when_they_are_asked_for(
+    db: str, runs: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", "device 1 of node17", "--db", db]) == ExitCode.FAILED
+    assert "known are device 0 of host-" in capsys.readouterr().err
+    for run in runs:
+        main(["add", str(run), "--db", db, "-q", "--show-addresses"])
+    assert main(["show", "device 1 of 10.20.0.2", "--db", db]) == ExitCode.FINDINGS
+    said = capsys.readouterr().out
+    assert "device 1 of 10.20.0.2: slow since" in said
+    assert "over 6 jobs" in said
+    # What it cost is told once, though its links are told of, too.
+    assert said.count("findings that name it cost") == 1
+    assert said.count("10.20.0.2") > 1
+
+
 def test_page_and_metrics_name_the_slow_device_and_load_nothing(db: str, tmp_path: Path) -> None:
     page, metrics = tmp_path / "fleet.html", tmp_path / "fleet.prom"
     assert main(["status", "--db", db, "--page", str(page), "--metrics", str(metrics)]) == ExitCode.FINDINGS
