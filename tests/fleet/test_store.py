@@ -63,6 +63,61 @@ def test_a_device_that_turned_slow_is_told_with_its_date_and_what_it_cost(tmp_pa
     assert story.hours_lost == pytest.approx(30 * 0.05 * 2 * 40)
 
 
+def test_a_slow_device_whose_clock_is_lower_is_told_with_that_and_another_without(tmp_path: Path) -> None:
+    lower = np.zeros(40)
+    lower[5] = 0.07
+    for name, clock in (("low.db", lower), ("as_others.db", np.zeros(40))):
+        with Fleet(tmp_path / name) as fleet:
+            for one in runs_of(30):
+                (compute,) = one.series
+                more = Series("clock", compute.keys, clock, np.full(40, np.nan))
+                fleet.add(replace(one, series=[compute, more]))
+            # The clock explains and accuses nobody: there is one story.
+            (story,) = status_of(fleet).stories
+        assert story.by_clock is (name == "low.db")
+        assert ("its clock is lower as well" in sentence(story, "en")) is story.by_clock
+
+
+def test_a_host_that_launches_late_is_told_as_a_host(tmp_path: Path) -> None:
+    chance = np.random.default_rng(4)
+    with Fleet(tmp_path / "fleet.db") as fleet:
+        for one in runs_of(30):
+            late = chance.normal(0, 0.003, 10)
+            late[7] += 0.05
+            keys = [f"host:{at}" for at in range(10)]
+            fleet.add(replace(one, series=[Series("dispatch", keys, late, np.full(10, 0.002))]))
+        (story,) = status_of(fleet).stories
+    assert (story.name, story.host, story.metric, story.state) == ("node007", "node007", "dispatch", "slow")
+    assert story.low < 0.05 < story.high
+
+
+def test_a_host_whose_devices_are_slow_again_and_again_is_told_as_such(tmp_path: Path) -> None:
+    chance = np.random.default_rng(6)
+    with Fleet(tmp_path / "fleet.db") as fleet:
+        for day in range(60):
+            values = chance.normal(0, 0.004, 40)
+            # One of node001 until it is repaired, then its neighbour; one of node004 all the time.
+            values[5 if day < 25 else 6] += 0.08
+            values[16] += 0.08
+            fleet.add(record(day, values, day=float(day)))
+        status = status_of(fleet)
+    assert dict(status.repeat_hosts) == {"node001": 2}
+    states = {one.name: one.state for one in status.stories}
+    assert states["device 1 of node001"] == "repaired"
+    assert states["device 2 of node001"] == states["device 0 of node004"] == "slow"
+
+
+def test_a_device_that_no_finding_names_is_told_without_a_count_of_none(tmp_path: Path) -> None:
+    with Fleet(tmp_path / "fleet.db") as fleet:
+        for one in runs_of(30):
+            fleet.add(replace(one, findings=[]))
+        (story,) = status_of(fleet).stories
+    assert story.n_named == 0
+    for language, word in (("en", "named by"), ("zh", "点名")):
+        assert word not in sentence(story, language)
+        assert word in sentence(replace(story, n_named=2), language)
+
+
 def test_a_link_that_is_slow_over_many_runs_is_told_with_what_its_card_counts(tmp_path: Path) -> None:
     resent = np.r_[np.zeros(39), 300.0]
     with Fleet(tmp_path / "fleet.db") as fleet:
