@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test types suite test-fast lint format bench bench-collect bench-columns bench-decode bench-detection bench-large bench-report bench-scale docs fuzz gold bundle release picture clean
+.PHONY: help setup demo test types suite test-fast lint format bench bench-collect bench-columns bench-detection bench-large bench-report bench-scale docs fuzz gold bundle release picture clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  +##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 20
@@ -85,9 +85,6 @@ bench-scale: setup ## cost a rank, from 64 to 10 240 ranks
 bench-large: setup ## captures that are large another way: 3076 steps, 100 MB of kernel_details.csv a rank, files too large to move
 	@bash tools/system_packages.sh ssh bench
 	@$(BIN)/python -m benchmarks.large
-
-bench-decode: setup ## communication.json to columns: MB/s a core, and memory
-	@$(BIN)/python -m benchmarks.decode
 
 bench-report: setup ## size and load time of report.html, against other ways to draw the same
 	@bash tools/system_packages.sh browser

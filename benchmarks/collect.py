@@ -10,7 +10,6 @@ Rivals take turns.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import shutil
@@ -21,10 +20,11 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.collecting.rivals import (
+from benchmarks.measure import MIB, measure
+from benchmarks.rivals import (
     OURS,
     PARAMIKO,
     RIVALS,
@@ -186,7 +186,6 @@ def main() -> None:
     parser.add_argument("--small-files", type=int, default=2000, help="files of 10 KB a host")
     parser.add_argument("--delayed-files", type=int, default=300, help="files of 10 KB over the slow link")
     parser.add_argument("--delay-ms", type=float, default=20.0, help="round trip of the slow link")
-    parser.add_argument("--held", type=int, default=500, help="connections held at once")
     parser.add_argument("--many", type=int, default=200, help="hosts of 1000 files that send at once")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument(
@@ -303,19 +302,6 @@ def _start_up_s(place: Path) -> float:
     return min(times_s)
 
 
-def _held(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServer], place: Path) -> None:
-    path = place / "held.json"
-    path.write_text(json.dumps([asdict(spec) for spec in _specs(lab, servers, place / "few")]))
-    command = [sys.executable, "-m", "benchmarks.collecting.driver", "hold", str(path), str(arguments.held)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    result: dict[str, float] = json.loads(done.stdout)
-    print(
-        f"\n{result['n']} connections held by one process: {result['rss_mib']:.0f} MiB resident, "
-        f"{result['kib_each']:.0f} KiB each, logged in within {result['seconds']:.1f} s"
-    )
-    verdict("MiB of memory", result["rss_mib"], 150, at_least=False)
-
-
 def _many(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServer], place: Path) -> None:
     n_hosts, n_files = arguments.many, 1000
     for number in range(1, n_hosts + 1):
@@ -323,24 +309,17 @@ def _many(arguments: argparse.Namespace, lab: SshLab, servers: Sequence[SshServe
     roots = [place / "many" / str(number) for number in range(1, n_hosts + 1)]
     specs = [spec_of(lab, servers[n % len(servers)], root, n) for n, root in enumerate(roots, 1)]
     (command,) = RIVALS[0].commands(specs, place / "target", place)
-    measured = [
-        sys.executable,
-        "-m",
-        "benchmarks.collecting.driver",
-        "peak",
-        *command[3:],
-        "--jobs",
-        str(n_hosts),
-    ]
-    done = subprocess.run(measured, stdout=subprocess.PIPE, text=True, check=True, env=environment(place))
-    peak_mib = float(done.stdout.split()[-1])
+    done = measure([*command, "--jobs", str(n_hosts)], place / "many.log", **environment(place))
+    if done.exit_code:
+        raise SystemExit(done.output[-2000:])
+    peak_mib = done.peak_bytes / MIB
     shutil.rmtree(place / "target")
     shutil.rmtree(place / "many")
     print(f"\n{n_hosts} hosts × {n_files} files, all at once: {peak_mib:.0f} MiB at the most")
     verdict("MiB of memory", peak_mib, 150, at_least=False)
 
 
-_RUN = {"big": _big, "one": _one, "small": _small, "slow": _slow, "wire": _wire, "held": _held, "many": _many}
+_RUN = {"big": _big, "one": _one, "small": _small, "slow": _slow, "wire": _wire, "many": _many}
 _PARTS = list(_RUN)
 
 

@@ -21,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from cluster_collect.progress_events import SilentListener
+from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions
 from cluster_live.collected import Hosts, taken
 from cluster_live.options import LiveOptions
@@ -68,10 +68,10 @@ def _ours(cluster: Cluster, n: int) -> None:
             os.kill(monitor, signal.SIGSTOP)
         began_s = time.monotonic()
         try:
-            live = LiveOptions(n_steps=_STEPS, quorum=n_hosts - 1, judges=False)
+            live = LiveOptions(n_steps=_STEPS, quorum=n_hosts - 1)
             hosts = Hosts(cluster.specs(), CollectOptions(min_free_bytes=0))
             run = cluster.directory / f"run{number}"
-            result = asyncio.run(taken(hosts, live, run, SilentListener(), lambda _: None)).captured
+            result = asyncio.run(taken(hosts, live, run, ProgressListener(), lambda _: None)).captured
         except ClusterError as error:
             print(number, error, flush=True)
             continue

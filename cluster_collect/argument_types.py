@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from cluster_collect.sizes import parse_size
+from cluster_collect.wording import parse_size
 
 
 def key_value(text: str) -> tuple[str, str | int]:

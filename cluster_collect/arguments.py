@@ -28,6 +28,7 @@ from cluster_collect.spec import LIVE_HOST_DEADLINE_S, CollectOptions, Compressi
 from cluster_live.options import LiveOptions, add_live_options, live_options
 from cluster_run.command_line import (
     add_print_completion,
+    add_valued,
     exit_codes_help,
     language_of,
     named_path,
@@ -291,31 +292,14 @@ def _add_columns_options(group: argparse._ArgumentGroup) -> None:
         help="memory of each of its processes; a file that needs more travels as it is "
         f"(default: {_DEFAULTS.columns_memory_bytes // 2**30}Gi)",
     )
-    group.add_argument(
-        "--columns-deadline",
-        type=seconds,
-        default=_DEFAULTS.columns_deadline_s,
-        metavar="SECONDS",
-        help="longest time for reducing on a host; what is not done then travels as it is "
-        f"(default: {_DEFAULTS.columns_deadline_s:g})",
-    )
+    longest = "longest time for reducing on a host; what is not done then travels as it is"
+    add_valued(group, "--columns-deadline", seconds, _DEFAULTS.columns_deadline_s, "SECONDS", longest)
 
 
 def _add_limits(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--jobs",
-        type=positive_number,
-        default=_DEFAULTS.n_jobs,
-        metavar="N",
-        help="hosts that send at a time (default: %(default)s)",
-    )
-    group.add_argument(
-        "--attempts",
-        type=positive_number,
-        default=_DEFAULTS.n_attempts,
-        metavar="N",
-        help="tries a host, where trying again may help (default: %(default)s)",
-    )
+    add_valued(group, "--jobs", positive_number, _DEFAULTS.n_jobs, "N", "hosts that send at a time")
+    tries = "tries a host, where trying again may help"
+    add_valued(group, "--attempts", positive_number, _DEFAULTS.n_attempts, "N", tries)
     group.add_argument("--bandwidth", type=size, metavar="SIZE", help="bytes a second in all, like 200M")
     group.add_argument("--host-bandwidth", type=size, metavar="SIZE", help="bytes a second of each host")
     group.add_argument(
@@ -325,13 +309,8 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
         metavar="SIZE",
         help=f"space to leave free on this disk (default: {_DEFAULTS.min_free_bytes // 2**20}Mi)",
     )
-    group.add_argument(
-        "--least-rate",
-        type=size,
-        default=int(_DEFAULTS.least_bytes_per_s),
-        metavar="SIZE",
-        help="a host that sends less in a second is taken for one that hangs (default: %(default)s)",
-    )
+    hangs = "a host that sends less in a second is taken for one that hangs"
+    add_valued(group, "--least-rate", size, int(_DEFAULTS.least_bytes_per_s), "SIZE", hangs)
     by_default = f"(default: {_DEFAULTS.host_deadline_s:g}, with --live {LIVE_HOST_DEADLINE_S:g})"
     for name, text in (
         ("host-deadline", f"longest time for each host, without queues; 0: without end {by_default}"),
@@ -346,5 +325,4 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
         ("listing-deadline", _DEFAULTS.listing_deadline_s, "longest wait for a name of a listing"),
         ("progress-deadline", _DEFAULTS.progress_deadline_s, "longest wait for content"),
     ):
-        text = f"{what} (default: {longest_s:g})"
-        group.add_argument(f"--{name}", type=seconds, default=longest_s, metavar="SECONDS", help=text)
+        add_valued(group, f"--{name}", seconds, longest_s, "SECONDS", what)

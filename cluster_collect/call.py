@@ -15,8 +15,7 @@ from pathlib import Path
 from cluster_collect.arguments import Arguments
 from cluster_collect.inventory.build import Inventory
 from cluster_collect.inventory.like import origin_of, read_like
-from cluster_collect.inventory.limit import limit
-from cluster_collect.inventory.load import InventoryRequest, load_inventory
+from cluster_collect.inventory.load import InventoryRequest, limit, load_inventory
 from cluster_collect.inventory.ranks import compare_hosts, with_device_ranks
 from cluster_collect.runner import run_interruptibly
 from cluster_collect.selection.ranks import ranks_of
@@ -26,10 +25,9 @@ from cluster_collect.show.json_result import check_json, collection_json, plan_j
 from cluster_collect.show.progress import COLLECTING, Display, display
 from cluster_collect.show.summary import check_text, collection_text, plan_text
 from cluster_collect.show.tracker import Verbosity
-from cluster_collect.store.run_files import rank_table_name
-from cluster_collect.store.strangers import strangers_warning
-from cluster_collect.transfer.plan import HostCheck, HostPlan
-from cluster_collect.transfer.pool import check, collect, plan
+from cluster_collect.store.run_files import rank_table_name, strangers_warning
+from cluster_collect.transfer.plan import HostLook
+from cluster_collect.transfer.pool import collect, look
 from cluster_collect.transports.ignored_settings import ignored_settings
 from cluster_run.errors import ExitCode, InputError, InterruptedRunError
 from cluster_run.ids import HostId, format_number_ranges
@@ -90,7 +88,7 @@ def carry_out(argv: Sequence[str], arguments: Arguments) -> Result:
     for warning in job.warnings:
         print(told(f"warning: {warning}", arguments.language), file=sys.stderr)
     verbosity = Verbosity(min(arguments.verbosity, max(Verbosity)))
-    work = {"check": _check, "dry-run": _plan, "collect": _collect, "live": _live}[arguments.mode]
+    work = {"check": _look, "dry-run": _look, "collect": _collect, "live": _live}[arguments.mode]
     with display(
         job.inventory.specs, verbosity, sys.stderr, _VERBS[arguments.mode], arguments.language
     ) as shown:
@@ -198,22 +196,15 @@ def _live(job: _Job, shown: Display) -> Result:
     return Result(text, code)
 
 
-def _plan(job: _Job, shown: Display) -> Result:
-    work = plan(job.inventory.specs, job.arguments.options, shown.tracker)
-    plans = run_interruptibly(work, shown.tick)
-    around = _surroundings(job, ((one.host, (file.source for file in one.files)) for one in plans))
-    code = _code_of_answers(job, plans, around)
-    return Result(plan_json(plans, around, code) if job.arguments.json else plan_text(plans, around), code)
-
-
-def _check(job: _Job, shown: Display) -> Result:
-    work = check(job.inventory.specs, job.arguments.options, shown.tracker)
-    checks = run_interruptibly(work, shown.tick)
-    around = _surroundings(job)
-    code = _code_of_answers(job, checks, around)
-    return Result(
-        check_json(checks, around, code) if job.arguments.json else check_text(checks, around), code
-    )
+def _look(job: _Job, shown: Display) -> Result:
+    looks = run_interruptibly(look(job.inventory.specs, job.arguments.options, shown.tracker), shown.tick)
+    is_check = job.arguments.options.check
+    found = ((one.host, (file.source for file in one.files)) for one in looks)
+    around = _surroundings(job, None if is_check else found)
+    code = _code_of_looks(looks, around)
+    if job.arguments.json:
+        return Result((check_json if is_check else plan_json)(looks, around, code), code)
+    return Result((check_text if is_check else plan_text)(looks, around), code)
 
 
 def _stored(outcome: HostOutcome) -> Iterator[str]:
@@ -269,11 +260,9 @@ def _code_of_outcomes(job: _Job, outcomes: Sequence[HostOutcome], around: Surrou
     return ExitCode.DONE if whole and not around.lacks_something else ExitCode.INCOMPLETE
 
 
-def _code_of_answers(
-    job: _Job, answers: Sequence[HostPlan] | Sequence[HostCheck], around: Surroundings
-) -> ExitCode:
-    n_failed = sum(bool(answer.reason) for answer in answers)
-    if n_failed == len(answers):
+def _code_of_looks(looks: Sequence[HostLook], around: Surroundings) -> ExitCode:
+    n_failed = sum(bool(one.reason) for one in looks)
+    if n_failed == len(looks):
         return ExitCode.FAILED
     return ExitCode.INCOMPLETE if n_failed or around.lacks_something else ExitCode.DONE
 

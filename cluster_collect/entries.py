@@ -27,27 +27,12 @@ _SAFE = re.compile(rb"%b(?:/%b)*" % (_SAFE_PART, _SAFE_PART))
 
 @dataclass(frozen=True, slots=True)  # a host may list half a million
 class RemoteEntry:
-    """One thing below the profiler root. `kind` is `f`, `d`, `l` or another letter of find's `%y`.
-
-    `disk_bytes` is the space that it takes on the host: less than its size where it has holes, None where
-    nobody told.
-    """
+    """One thing below the profiler root. `kind` is `f`, `d`, `l` or another letter of find's `%y`."""
 
     path: bytes
     kind: str
     size_bytes: int
     mtime_ns: int
-    disk_bytes: int | None = None
-
-    @property
-    def has_holes(self) -> bool:
-        """Whether it takes less space than its size says."""
-        return self.disk_bytes is not None and self.disk_bytes < self.size_bytes
-
-    @property
-    def needed_bytes(self) -> int:
-        """The room that it is expected to take here."""
-        return self.size_bytes if self.disk_bytes is None else min(self.size_bytes, self.disk_bytes)
 
 
 def is_capture(name: bytes) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from cluster_run.ids import HostId
 from cluster_run.manifest import HostOutcome
 
 
-class ProgressListener(Protocol):
-    """Watches a collection. Implementations must return quickly: the transfer waits for them."""
+class ProgressListener:
+    """Watches a collection; this one passes over all of it.
+
+    Those that do more must return quickly: the transfer waits for them.
+    """
 
     def host_started(self, host: HostId) -> None:
         """Connecting to `host` begins."""
@@ -31,28 +32,3 @@ class ProgressListener(Protocol):
 
     def host_finished(self, outcome: HostOutcome) -> None:
         """`outcome.host` is done, one way or the other."""
-
-
-class SilentListener:
-    """Watches nothing."""
-
-    def host_started(self, host: HostId) -> None:
-        """Ignore it."""
-
-    def plan_known(self, host: HostId, n_files: int, n_bytes: int) -> None:
-        """Ignore it."""
-
-    def bytes_received(self, host: HostId, n_bytes: int) -> None:
-        """Ignore it."""
-
-    def file_stored(self, host: HostId, path: str, size_bytes: int) -> None:
-        """Ignore it."""
-
-    def retrying(self, host: HostId, reason: str, wait_s: float) -> None:
-        """Ignore it."""
-
-    def noted(self, host: HostId, text: str) -> None:
-        """Ignore it."""
-
-    def host_finished(self, outcome: HostOutcome) -> None:
-        """Ignore it."""

@@ -1,17 +1,18 @@
-"""A job that ended, and what it asked of the hook with its comment."""
+"""A job that ended, what it asked of the hook with its comment, and both as text that travels."""
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
-from cluster_run.errors import UsageError
+from cluster_run.errors import InputError, UsageError
 
 #: How the data of a job are reached: `auto` decides by the file system of the job's work directory.
 Via = Literal["auto", "shared", "ssh", "srun"]
-VIAS: tuple[Via, ...] = ("auto", "shared", "ssh", "srun")
+VIAS: tuple[Via, ...] = get_args(Via)
 
 #: Names of our own jobs begin with one of these: neither the epilog nor the drain follows them.
 OWN_JOB_PREFIXES = ("cluster-hook", "cluster-collect")
@@ -160,3 +161,28 @@ def fill_pattern(text: str, job: FinishedJob, *, keep_node: bool = False) -> str
 def is_own_job(name: str) -> bool:
     """Whether a job is one of the hook's own, which nothing must follow."""
     return name.startswith(OWN_JOB_PREFIXES)
+
+
+SCHEMA = "cluster-hook-job/1"
+
+
+def job_to_text(job: FinishedJob) -> str:
+    """Return the job as one line of JSON."""
+    return json.dumps({"schema": SCHEMA, **asdict(job), "work_dir": str(job.work_dir)})
+
+
+def job_from_text(text: str) -> FinishedJob:
+    """Return the job that `job_to_text` wrote.
+
+    Raises:
+        InputError: not such a text.
+    """
+    try:
+        document = json.loads(text)
+        if document.pop("schema") != SCHEMA:
+            raise InputError(f"not a job of schema {SCHEMA}: {text[:80]!r}")
+        nodes = document.pop("nodes")
+        work_dir = Path(document.pop("work_dir"))
+        return FinishedJob(**document, work_dir=work_dir, nodes=None if nodes is None else tuple(nodes))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"not a job: {text[:80]!r}: {error!r}") from error

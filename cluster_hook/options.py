@@ -8,9 +8,9 @@ from pathlib import Path
 from cluster_hook.checks import check_follow_options
 from cluster_hook.follow.inventory import read_defaults
 from cluster_hook.follow.pipeline import FollowOptions
-from cluster_hook.telling.tell import TELL_WHEN, TellOptions
+from cluster_hook.telling.teller import TELL_WHEN, TellOptions
 from cluster_hook.telling.webhook import FORMATS, URL_VARIABLE, find_webhook
-from cluster_run.command_line import language_of, named_path
+from cluster_run.command_line import add_valued, language_of, named_path
 
 _FOLLOW = FollowOptions()
 _TELL = TellOptions()
@@ -20,13 +20,8 @@ _HOUR_S = 3600.0
 def add_analyse_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how a job is analysed."""
     group = parser.add_argument_group("analysing")
-    group.add_argument(
-        "--scheduler",
-        default=_FOLLOW.scheduler,
-        metavar="WHERE",
-        help="where the analysis runs, as cluster-analyse takes it: auto, processes, slurm, tls://… "
-        "(default: %(default)s)",
-    )
+    where = "where the analysis runs, as cluster-analyse takes it: auto, processes, slurm, tls://…"
+    add_valued(group, "--scheduler", str, _FOLLOW.scheduler, "WHERE", where)
     group.add_argument(
         "--show-addresses", action="store_true", help="real host names in the results, not only their numbers"
     )
@@ -36,14 +31,8 @@ def add_analyse_arguments(parser: argparse.ArgumentParser) -> None:
         default=_FOLLOW.fail_on,
         help="end with code 4 when there is such a finding",
     )
-    group.add_argument(
-        "--deadline",
-        type=seconds,
-        default=_FOLLOW.deadline_s,
-        metavar="S",
-        help="seconds that one job may take to analyse, and as many to collect and to fetch raw files "
-        "(default: %(default)g)",
-    )
+    longest = "seconds that one job may take to analyse, and as many to collect and to fetch raw files"
+    add_valued(group, "--deadline", seconds, _FOLLOW.deadline_s, "S", longest)
     parser.set_defaults(
         what=[],
         host_defaults=None,
@@ -120,13 +109,8 @@ def add_tell_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="also put the metrics there: the directory of node_exporter's textfile collector",
     )
-    group.add_argument(
-        "--keep-metrics",
-        type=seconds,
-        default=_TELL.keep_metrics_s / _HOUR_S,
-        metavar="HOURS",
-        help="a job's metrics, and the alerts on them, end after this long (default: %(default)g)",
-    )
+    kept = "a job's metrics, and the alerts on them, end after this long"
+    add_valued(group, "--keep-metrics", seconds, _TELL.keep_metrics_s / _HOUR_S, "HOURS", kept)
 
 
 def follow_options(arguments: argparse.Namespace, *, has_nodes: bool = False) -> FollowOptions:

@@ -46,7 +46,7 @@ def called(
         text = json.dumps(document(result, hosts.names), indent=1) + "\n"
     is_whole = result.is_whole and (result.zoomed is None or result.zoomed.is_whole)
     code = ExitCode.DONE if is_whole else ExitCode.INCOMPLETE
-    if not live.judges or as_json:
+    if as_json:
         return text, code
     print(text, end="", file=sys.stderr)
     if result.zoomed is not None:

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypeVar
 
 from cluster_collect.faults import HostError, as_host_error
-from cluster_collect.progress_events import SilentListener
+from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.registry import Dialers
@@ -91,7 +91,7 @@ async def opened_fleet(
 ) -> AsyncIterator[Fleet]:
     """Open a session on every host that can be reached while the block runs."""
     bounds = Bounds(options.n_connecting, options.n_handshakes_per_gateway, options.n_jobs)
-    dialers = Dialers(options, bounds, SilentListener())
+    dialers = Dialers(options, bounds, ProgressListener())
     names = {spec.host: str(spec.server_id or spec.address) for spec in specs}
     stacks: list[AsyncExitStack] = []
     fleet = Fleet(names, quorum, say)

@@ -40,7 +40,6 @@ class LiveOptions:
     certificates: str = ""
     step_log: str = ""
     step_pattern: str = ""
-    judges: bool = True
     every_s: float | None = None
     keep: int = 48
     webhook_file: Path | None = None
@@ -98,7 +97,6 @@ def add_live_options(group: argparse._ArgumentGroup) -> None:
         help="training log on the hosts that tells steps (mindspore)",
     )
     add("--step-pattern", default="", metavar="REGEX", help="what stands before and around the number in it")
-    add("--no-judge", action="store_true", help="capture and collect, and leave the findings to others")
     add("--every", type=_duration_s, metavar="TIME", help="do so again and again: 30m, 2h")
     add(
         "--keep",
@@ -157,7 +155,6 @@ def live_options(parser: argparse.ArgumentParser, given: argparse.Namespace) -> 
         certificates=given.msmonitor_certs,
         step_log=_on_host(parser, "--step-log", given.step_log),
         step_pattern=given.step_pattern,
-        judges=not given.no_judge,
         every_s=given.every,
         keep=given.keep,
         webhook_file=given.webhook_file,

@@ -11,7 +11,6 @@ from cluster_run.ids import HostId
 
 #: How a capture is asked for; one module in `ways` each.
 WayName = Literal["msmonitor", "file", "mindspore", "vllm"]
-WAYS: tuple[WayName, ...] = ("msmonitor", "file", "mindspore", "vllm")
 
 _TORCH_MEMORY, _MINDSPORE_MEMORY = "DynamicProfileNpuShm", "DynamicProfileShm"
 #: torch_npu's name for the process that reads the configuration for all ranks of a host.

@@ -16,8 +16,7 @@ from cluster_collect.runner import run_interruptibly
 from cluster_collect.wording import format_seconds
 from cluster_hook.telling.metrics import write_metrics
 from cluster_hook.telling.outcome import Outcome
-from cluster_hook.telling.tell import TellOptions
-from cluster_hook.telling.teller import Teller
+from cluster_hook.telling.teller import Teller, TellOptions
 from cluster_hook.telling.verdict import Verdict, read_verdict
 from cluster_hook.telling.webhook import FORMATS, WebhookFormat, find_webhook
 from cluster_live.collected import Hosts, Shown, Taken, findings_of, judged, taken

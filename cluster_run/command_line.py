@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -91,6 +91,20 @@ def add_print_completion(parser: argparse.ArgumentParser | argparse._ArgumentGro
         choices=("bash", "zsh", "fish"),
         help="print completions for this shell, and end",
     )
+
+
+def add_valued(
+    group: argparse.ArgumentParser | argparse._ArgumentGroup,
+    name: str,
+    kind: Callable[[str], object],
+    default: object,
+    metavar: str,
+    meaning: str = "",
+) -> None:
+    """Add an option with a value whose help ends with its default."""
+    shown = "default: %(default)g" if isinstance(default, float) else "default: %(default)s"
+    text = f"{meaning} ({shown})" if meaning else shown
+    group.add_argument(name, type=kind, default=default, metavar=metavar, help=text)
 
 
 def positive_number(text: str) -> int:

@@ -10,7 +10,6 @@ from cluster_run.ids import parse_number_ranges
 from cluster_run.version import VERSION
 from cluster_simulate.job import spec as choices
 from cluster_simulate.job.spec import Healthy, JobSpec, Noise
-from cluster_simulate.scenarios import SCENARIO_HELP
 
 _EPILOG = """\
 OUT becomes a run directory like those of cluster-collect: rank table, host mapping, manifest and
@@ -27,30 +26,16 @@ _JOB_NUMBERS = {
     "vpp": "model chunks a stage (interleaved pipeline)",
     "microbatches": "micro-batches a step",
     "steps": "profiled steps",
-    "first_step": "number of the first one",
     "ranks_per_host": "ranks of one host",
     "segments": "compute segments of a forward pass",
     "forward_ms": "forward pass of one micro-batch through a stage",
-    "tp_mb": "buffer of a tensor-parallel operator",
-    "pp_mb": "activations between stages",
-    "dp_mb": "gradients of a rank",
     "dp_buckets": "pieces in which gradients are reduced",
-    "small_messages": "tiny all-reduces a step",
 }
 #: Numbers of Healthy that are options.
 _VARIATION_NUMBERS = {
     "sequence_sigma": "spread of micro-batches",
     "expert_sigma": "spread of experts' loads",
-    "expert_step_sigma": "the same, anew in each step",
-    "silicon_sigma": "spread of devices",
-    "clock_sigma_ms": "spread of host clocks",
-    "drift_ppm": "drift of host clocks",
-    "congestion_share": "share of transfers that meet congestion",
-    "gc_every": "every rank pauses for garbage collection every so many steps, 0 never",
-    "checkpoint_every": "all ranks write a checkpoint every so many steps, 0 never",
-    "uneven_counts": "so many ranks lack one operator",
 }
-_REALISTIC_SEGMENTS = 20
 
 
 def build_parser(program: str) -> argparse.ArgumentParser:
@@ -89,21 +74,15 @@ def spec_of(arguments: argparse.Namespace) -> JobSpec:
     """
     healthy = Healthy(
         stage_work=arguments.stage_work,
-        inner_halves=arguments.inner_halves,
-        hiccup_share=arguments.hiccup_share,
         missing_records=arguments.missing_records,
         missing_ranks=_numbers(arguments.missing_ranks),
         missing_steps=_numbers(arguments.missing_steps),
         **{name: getattr(arguments, name) for name in _VARIATION_NUMBERS},
     )
-    numbers = {name: getattr(arguments, name) for name in _JOB_NUMBERS}
-    if arguments.realistic_size:
-        numbers["segments"] = _REALISTIC_SEGMENTS
     return JobSpec(
-        **numbers,
+        **{name: getattr(arguments, name) for name in _JOB_NUMBERS},
         p2p=arguments.p2p,
         dp_mode=arguments.dp_mode,
-        sequence_parallel=arguments.sequence_parallel,
         wait_fields=arguments.wait_fields,
         detail=arguments.detail,
         declares_groups=not arguments.no_metadata,
@@ -116,10 +95,8 @@ def _add_job(group: argparse._ArgumentGroup) -> None:
     job = JobSpec()
     _add_numbers(group, job, _JOB_NUMBERS)
     add = group.add_argument
-    add("--realistic-size", action="store_true", help="some 360 operators a rank and step, as real jobs")
     add("--p2p", choices=get_args(choices.P2pMode), default=job.p2p, help="how stages send")
     add("--dp-mode", choices=get_args(choices.DpMode), default=job.dp_mode, help="how gradients move")
-    add("--sequence-parallel", action="store_true", help="gather and scatter instead of all-reduce")
 
 
 def _add_variations(group: argparse._ArgumentGroup) -> None:
@@ -133,11 +110,9 @@ def _add_variations(group: argparse._ArgumentGroup) -> None:
     add("--noise", choices=families, default=job.noise.family, help="family of the noise")
     add("--stage-work", type=_weights, default=(), metavar="X,X,…", help="work of each stage, 1 is normal")
     _add_numbers(group, job.healthy, _VARIATION_NUMBERS)
-    add("--hiccup-share", type=float, metavar="X", help="share of steps in which a rank pauses (0.004)")
     add(
         "--missing-records", type=float, metavar="X", help="share of operators that files lack (0; ar1: 0.05)"
     )
-    add("--inner-halves", action="store_true", help="PCIe between the halves of a host, HCCS inside them")
     add("--missing-ranks", metavar="RANKS", help="ranks without files, like 3,8-15")
     add("--missing-steps", metavar="STEPS", help="steps that the files lack")
 
@@ -160,3 +135,27 @@ def _numbers(text: str | None) -> tuple[int, ...]:
 
 def _weights(text: str) -> tuple[float, ...]:
     return tuple(float(part) for part in text.split(","))
+
+
+SCENARIO_HELP = """\
+A scenario is KIND:SEVERITY@PLACE,KEY=VALUE,...; severity, place and keys may be left out.
+Without a place the simulator draws one. Several scenarios make a job with several faults.
+
+  slow_rank:1.25@5            rank 5 computes 1.25 times as long
+  slow_rank:1.05@5,cause=dispatch   rank 5 idles 5 % of a step more (cause=input: starts late by that)
+  slow_rank:1.3@5,op=vector   only its vector operators (or op=cube)
+  slow_rank:1.3@5,pattern=intermittent,duty=0.3   in 3 of 10 steps (pattern=trend: grows; transient: one)
+  slow_host:1.05@2            host 2 (counted from 1) idles 5 % of a step more; cause=dispatch|input|compute
+  slow_link:2@7-11            the link between ranks 7 and 11 takes twice as long; dir=one: only 7 to 11
+  slow_nic:3@5                all RDMA of rank 5; dir=tx|rx: one way; via=hccs: its links inside the host
+  slow_host_pair:2@1-2        all RDMA between hosts 1 and 2
+  slow_uplink:2@1             all RDMA of host 1 (of hosts 1 and 3: @1+3)
+  retransmission:4000@7-11    one operator over that link lasts 4000 ms more, once
+  periodic_pause:80@5,every=2 rank 5 pauses 80 ms every 2 steps (@all: every rank)
+  stage_imbalance:1.4         the last stage has 1.4 times the work
+  data_imbalance:0.2          micro-batches differ by sigma 0.2
+  expert_imbalance:0.2        experts' loads differ by sigma 0.2 (needs --ep)
+  small_packets:400           gradients are reduced in 400 pieces
+  input_bound:80              every rank waits about 80 ms for its data at each step
+  host_bound:0.35             every rank idles 0.35 of its computing time between operators
+"""

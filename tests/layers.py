@@ -26,16 +26,16 @@ PACKAGES = (
 _COLLECTOR = (
     "cluster_collect.argument_types cluster_collect.entries "
     "cluster_collect.failures cluster_collect.faults cluster_collect.progress_events "
-    "cluster_collect.sizes cluster_collect.spec cluster_collect.threads cluster_collect.watchdog "
+    "cluster_collect.wording cluster_collect.spec cluster_collect.threads cluster_collect.watchdog "
     "cluster_collect.wording"
 )
 _CONNECTIONS = (
     "cluster_collect.transports.become "
-    "cluster_collect.transports.bounds cluster_collect.transports.command_output "
-    "cluster_collect.transports.protocol cluster_collect.transports.read_ahead"
+    "cluster_collect.transports.bounds cluster_collect.transports.ssh.by_asyncssh.connection "
+    "cluster_collect.transports.protocol cluster_collect.transports.ssh.by_asyncssh.files"
 )
 _HOOK = (
-    "cluster_hook.job cluster_hook.knownjob cluster_hook.processes cluster_hook.identity "
+    "cluster_hook.job cluster_hook.job cluster_hook.processes cluster_hook.identity "
     "cluster_hook.isolation cluster_hook.locks"
 )
 _STEP = (
@@ -307,7 +307,6 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "benchmarks.models.queues": "benchmarks.models.truth benchmarks.models.hashes cluster_run.findings",
         "benchmarks.models.flows": "benchmarks.models.truth benchmarks.models.hashes cluster_run.findings",
         "benchmarks.detection": "benchmarks.models cluster_run cluster_analysis cluster_simulate",
-        "benchmarks.collecting": "cluster_collect",
         "benchmarks.executed": "benchmarks.models.hashes cluster_analysis",
         "benchmarks.fleet": "cluster_fleet",
         "benchmarks": (
@@ -324,8 +323,7 @@ _DOTTED = re.compile(r"(?:cluster_\w+|demo|benchmarks)(?:\.\w+)+")
 #: Foreign libraries and the modules that may import them.
 OWNERS: Mapping[str, tuple[str, ...]] = {
     "asyncssh": ("cluster_collect.transports.ssh.by_asyncssh", "demo"),
-    # In the benchmark it is a rival of the collector.
-    "paramiko": ("cluster_collect.transports.ssh.by_paramiko", "benchmarks.collecting.driver"),
+    "paramiko": ("cluster_collect.transports.ssh.by_paramiko",),
     "dask": ("cluster_analysis.engine",),
     # The hook only makes certificates with it, for the cluster that it starts.
     "distributed": ("cluster_analysis.engine", "cluster_hook.follow.dask_allocation"),
@@ -342,7 +340,7 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
 DECODING = ("cluster_analysis.sources", "cluster_analysis.discovery")
 OF_VALUES = ("msgspec.Struct", "msgspec.field", "msgspec.structs")
 #: Libraries that one module alone may import: their errors are made ours there.
-IN_ONE_MODULE = ("asyncssh", "jinja2", "dask_jobqueue", "ClusterShell", "scipy")
+IN_ONE_MODULE = ("jinja2", "dask_jobqueue", "ClusterShell", "scipy")
 
 
 def modules() -> dict[str, Path]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cluster_collect.inventory.filled_in import filled_in, variables_in
 from cluster_collect.inventory.keys import Draft, Entry, directories_of, size_of
 from cluster_collect.inventory.located import Located
 from cluster_collect.inventory.nodesets import MAX_NODES, expand, is_ip6
@@ -263,3 +262,29 @@ def _path(text: str | None, base: Path) -> Path | None:
 
 def _text_path(text: str | None, base: Path) -> str | None:
     return None if text is None else str(_path(text, base))
+
+
+_PLACE = re.compile(r"%[%h]|\$(?:([A-Z_][A-Z0-9_]*)|\{([A-Z_][A-Z0-9_]*)\})")
+
+
+def variables_in(text: str) -> set[str]:
+    """Return the names of the variables that stand in `text`."""
+    return {match[1] or match[2] for match in _PLACE.finditer(text)} - {None}
+
+
+def filled_in(where: Located, text: str, host: str, environment: Mapping[str, str]) -> str:
+    """Return `text` with its places filled in.
+
+    Raises:
+        InputError: a variable is not set here.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        if match[0] in ("%%", "%h"):
+            return "%" if match[0] == "%%" else host
+        name = match[1] or match[2]
+        if not environment.get(name):
+            raise where.wrong(f"{text!r} names the environment variable {name}, which is not set")
+        return environment[name]
+
+    return _PLACE.sub(value, text)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cluster_collect.inventory.located import Located, unknown_key
-from cluster_collect.sizes import parse_size
 from cluster_collect.transports.local import LOCAL
 from cluster_collect.transports.registry import TRANSPORTS
+from cluster_collect.wording import parse_size
 
 KeyType = Literal["text", "number", "size", "transport", "directories", "become"]
 

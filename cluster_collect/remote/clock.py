@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 import time
 from collections.abc import Iterable
@@ -38,50 +37,32 @@ def best(offsets: Iterable[ClockOffset]) -> ClockOffset | None:
     return min(offsets, key=lambda one: one.uncertainty_ms, default=None)
 
 
-class Exchange:
-    """One question for the host's time, which is sent now; what comes is given to `feed` until it is told."""
-
-    #: What asks a shell that waits for a program.
-    QUESTION = b"clock\n"
-
-    def __init__(self) -> None:
-        self._sent_s = time.time()
-        self._answer = bytearray()
-        self.offset: ClockOffset | None = None
-        self._is_told = False
-
-    def feed(self, data: bytes) -> bool:
-        """Take what the host sends; return whether that ends the answer, be it a time or nonsense."""
-        arrived_s = time.time()
-        self._answer.extend(data[:_MAX_ANSWER_BYTES])
-        found = _ANSWER.search(self._answer)
-        ends = bool(found) and not self._is_told
-        if found and ends:
-            self._is_told = True
-            if _TIME.fullmatch(found[1]):
-                self.offset = offset_of(float(found[1]), self._sent_s, arrived_s)
-        del self._answer[:-_MAX_ANSWER_BYTES]
-        return ends
-
-
 async def ask_clock(shell: RunningCommand) -> list[ClockOffset]:
-    """Ask a shell that waits for a program for its time, some times."""
+    """Ask a shell that waits for a program for its time, some times; nonsense ends it."""
     offsets: list[ClockOffset] = []
     for _ in range(_N_EXCHANGES):
-        answered = asyncio.Event()
-        exchange = Exchange()
+        answer = bytearray()
+        answered: asyncio.Future[float] = asyncio.get_running_loop().create_future()
 
-        def receive(data: bytes, exchange: Exchange = exchange, answered: asyncio.Event = answered) -> float:
-            if exchange.feed(data):
-                answered.set()
+        def receive(
+            data: bytes, answer: bytearray = answer, answered: asyncio.Future[float] = answered
+        ) -> float:
+            answer.extend(data[:_MAX_ANSWER_BYTES])
+            if _ANSWER.search(answer) and not answered.done():
+                answered.set_result(time.time())
+            del answer[:-_MAX_ANSWER_BYTES]
             return 0.0
 
         shell.redirect(receive)
-        shell.send(Exchange.QUESTION)
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(answered.wait(), _LONGEST_S)
-        if exchange.offset is None:
+        sent_s = time.time()
+        shell.send(b"clock\n")
+        try:
+            arrived_s = await asyncio.wait_for(answered, _LONGEST_S)
+        except asyncio.TimeoutError:
             break
-        offsets.append(exchange.offset)
+        found = _ANSWER.search(answer)
+        if found is None or not _TIME.fullmatch(found[1]):
+            break
+        offsets.append(offset_of(float(found[1]), sent_s, arrived_s))
     shell.redirect(lambda _data: 0.0)
     return offsets

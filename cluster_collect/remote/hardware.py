@@ -7,9 +7,14 @@ read from /sys, and a host without NPUs tells its name.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 
+from cluster_collect.faults import HostError
+from cluster_collect.remote.listing import MarkerFilter
 from cluster_collect.remote.programs import RemoteProgram, asking_program
+from cluster_collect.transports.protocol import HostConnection, run
+from cluster_collect.watchdog import until
 from cluster_run.ranktable import Chip, Hardware
 
 _SCRIPT = rb"""
@@ -117,3 +122,27 @@ def _fields(text: str) -> Iterator[tuple[str, str]]:
         clean = "".join(letter for letter in value.strip() if letter.isprintable())
         if colon and clean and clean.upper() not in ("NA", "N/A"):
             yield name.strip(), clean[:_LONGEST]
+
+
+#: All chips of a host answer within some seconds, or are not known this time.
+_HARDWARE_DEADLINE_S = 20.0
+_MAX_HARDWARE_BYTES = 1 << 18
+
+
+async def ask_hardware(connection: HostConnection) -> Hardware | None:
+    """Return what a host tells of itself; None where it tells nothing, whatever the reason."""
+    program = hardware_program()
+    noise = MarkerFilter(program.marker)
+    printed = bytearray()
+
+    def receive(data: bytes) -> float:
+        printed.extend(noise.feed(data)[: _MAX_HARDWARE_BYTES - len(printed)])
+        return 0.0
+
+    try:
+        asked = run(connection, program.command, program.stdin, receive)
+        end_s = time.monotonic() + _HARDWARE_DEADLINE_S
+        await until(asked, lambda: end_s - time.monotonic(), "asking for its hardware")
+    except HostError:
+        return None
+    return hardware_of(bytes(printed))

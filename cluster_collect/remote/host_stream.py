@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from cluster_collect.entries import Allowance, RemoteEntry
 from cluster_collect.faults import HostileDataError, LostConnectionError, NoShellError
-from cluster_collect.remote.clock import ClockOffset, Exchange
 from cluster_collect.remote.decompress import Codec, Sink, unpacking
 from cluster_collect.remote.listing import ListingReader, MarkerFilter
 from cluster_collect.remote.programs import RemoteProgram
@@ -19,8 +18,7 @@ class HostSource:
     """Where files come from: a connection, and how it is used.
 
     `book` is told the size of what arrives and returns the pause that the bandwidth caps ask for, `brought`
-    how much of it is content, which alone is progress; `tell_clock` how far its clock is off, as it answers
-    while it begins to send.
+    how much of it is content, which alone is progress.
     """
 
     connection: HostConnection
@@ -32,7 +30,6 @@ class HostSource:
     pattern: bytes
     book: Callable[[int], float]
     brought: Callable[[int], None]
-    tell_clock: Callable[[ClockOffset | None], None]
 
 
 class Trailer:
@@ -80,13 +77,10 @@ async def stream_from(
         HostError: the stream broke, or did not begin.
     """
     noise = MarkerFilter(program.marker)
-    exchange = Exchange() if shell is not None else None
     unpack = unpacking(source.codec, sink)
 
     def receive(data: bytes) -> float:
         pause_s = source.book(len(data))
-        if exchange is not None and not noise.found and exchange.feed(data):
-            source.tell_clock(exchange.offset)
         answer = noise.feed(data)
         if answer and not trailer.listing.complete:
             unpack(answer)
@@ -97,9 +91,7 @@ async def stream_from(
         result = await run(source.connection, program.command, program.stdin, receive, hold_input=hold_input)
     else:
         shell.redirect(receive)
-        # No answer is waited for: one more trip there and back would cost every host its time.
-        asked = Exchange.QUESTION + program.follow_up
-        result = await finish(shell, asked, hold_input=hold_input)
+        result = await finish(shell, program.follow_up, hold_input=hold_input)
     if not noise.found:
         if shell is not None:
             raise LostConnectionError("the shell on the host ended while it waited for its turn")

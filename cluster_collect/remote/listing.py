@@ -15,9 +15,8 @@ _MAX_NOISE_BYTES = 4 << 20
 _MAX_RECORD_BYTES = 16 * 1024
 #: Characters that are told of what lies there instead of a root.
 _MOST_SAID = 400
-#: Type, size and blocks of 512 bytes, time, path.
-_ENTRY = re.compile(rb"(.) (\d{1,20})(?:/(\d{1,20}))? (-?\d{1,20})(?:\.(\d{1,9})\d*)? (.*)", re.DOTALL)
-_BLOCK_BYTES = 512
+#: Type, size, time, path.
+_ENTRY = re.compile(rb"(.) (\d{1,20}) (-?\d{1,20})(?:\.(\d{1,9})\d*)? (.*)", re.DOTALL)
 #: How a link fares, its path, and where it leads: no path of a listing holds `//`.
 _LINK = re.compile(rb"link ([-+?>]) (.*?)//(.*)", re.DOTALL)
 _CLOCK = re.compile(r"\d{1,12}(?:\.\d{1,9})?")
@@ -176,15 +175,14 @@ class ListingReader:
         match = _ENTRY.fullmatch(record)
         if match:
             self._allowance.take_entry()
-            kind, size, blocks, seconds, fraction, path = match.groups()
+            kind, size, seconds, fraction, path = match.groups()
             path = path.removeprefix(b"./")
             known = None if self._known is None else self._known.get(path)
             if self._known is not None and known is None:
                 return  # a file that nobody asks for
             mtime_ns = int(seconds) * 1_000_000_000 + int((fraction or b"").ljust(9, b"0"))
-            disk_bytes = None if blocks is None else int(blocks) * _BLOCK_BYTES
-            told = (kind.decode("latin-1"), int(size), mtime_ns, disk_bytes)
-            if known is None or told != (known.kind, known.size_bytes, known.mtime_ns, known.disk_bytes):
+            told = (kind.decode("latin-1"), int(size), mtime_ns)
+            if known is None or told != (known.kind, known.size_bytes, known.mtime_ns):
                 known = RemoteEntry(path, *told)
             self.entries.append(known)
         elif record.startswith(b"end ") and _STATUS.fullmatch(record[4:].decode("latin-1")):

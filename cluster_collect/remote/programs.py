@@ -27,7 +27,7 @@ list() {
   export follow newline
   # All in one walk: on a file server each one takes long. GNU find writes what it has before it starts look.
   eval "find $tops -type l -exec sh -c \"\$look\" look {} + , \
-    ! -type d -printf '%y %s/%b %T@ %p\\0'" </dev/null
+    ! -type d -printf '%y %s %T@ %p\\0'" </dev/null
   say "end $?"
 }
 """
@@ -56,7 +56,7 @@ for link do
   # A link to a file that is not followed is in the list of files already.
   [ "$holds" = - ] && [ ! -d "$link" ] && continue
   printf 'link %s %s//%s\0' "$holds" "${link#./}" "$real"
-  [ "$holds" != '>' ] || find -H "$link" ! -type d -printf '%y %s/%b %T@ %p\0'
+  [ "$holds" != '>' ] || find -H "$link" ! -type d -printf '%y %s %T@ %p\0'
 done
 exit 0
 """
@@ -113,7 +113,7 @@ _REST = rb"""
 pack() {
   $low tail -c "+$first" -- "$name" </dev/null | head -c "$length"
   say "$marker"; say "status 0"; say listing
-  find -H "$name" -maxdepth 0 -printf '%y %s/%b %T@ %p\0'; say "end $?"
+  find -H "$name" -maxdepth 0 -printf '%y %s %T@ %p\0'; say "end $?"
 }
 """
 

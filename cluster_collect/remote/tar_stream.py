@@ -19,18 +19,11 @@ _MAX_EXTENSION_BYTES = 1 << 20
 #: A file that is still written may grow between listing and reading: by its size, or by this.
 _GROWTH_BYTES = 64 << 20
 
-#: A file that is cut by the pieces in which bytes arrive is put together again up to this size: as one that
-#: is here as a whole it costs half as much.
-_SMALL_BYTES = 64 << 10
-
 _REGULAR = frozenset((b"0", b"\0", b"7"))
 
 
 class TarReceiver(Protocol):
-    """Takes the files out of the stream, one after the other: whole, or in pieces as they arrive."""
-
-    def whole_file(self, name: bytes, content: memoryview) -> None:
-        """The file `name`, all of it; the view is valid during the call only."""
+    """Takes the files out of the stream, one after the other, in pieces as they arrive."""
 
     def begin_file(self, name: bytes, size_bytes: int) -> None:
         """The file `name` begins; `size_bytes` of content follow."""
@@ -58,8 +51,6 @@ class TarParser:
         self._padding = 0
         self._extension = bytearray()
         self._extension_kind = b""
-        self._small = bytearray()
-        self._small_name: bytes | None = None
         self._long_name: bytes | None = None
         self._long_size: int | None = None
         self.finished = False
@@ -93,20 +84,10 @@ class TarParser:
                 self._end_extension()
             return view[n_bytes:]
         self.n_content_bytes += n_bytes
-        if self._small_name is not None:
-            self._small += view[:n_bytes]
-            if not self._remaining:
-                self._end_small(self._small_name)
-        else:
-            self._receiver.file_data(view[:n_bytes])
-            if not self._remaining:
-                self._receiver.end_file()
+        self._receiver.file_data(view[:n_bytes])
+        if not self._remaining:
+            self._receiver.end_file()
         return view[n_bytes:]
-
-    def _end_small(self, name: bytes) -> None:
-        with memoryview(self._small) as content:
-            self._receiver.whole_file(name, content)
-        self._small, self._small_name = bytearray(), None
 
     def _header_block(self, view: memoryview) -> memoryview:
         if not self._partial and len(view) >= _BLOCK:
@@ -140,9 +121,10 @@ class TarParser:
         if self._long_size is not None:
             size_bytes = self._long_size
         self._long_name = self._long_size = None
-        return self._regular(name.removeprefix(b"./"), size_bytes, view)
+        self._regular(name.removeprefix(b"./"), size_bytes)
+        return view
 
-    def _regular(self, name: bytes, size_bytes: int, view: memoryview) -> memoryview:
+    def _regular(self, name: bytes, size_bytes: int) -> None:
         announced = self._requested.get(name)
         if announced is None:
             raise HostileDataError(f"the archive holds {name[:200]!r}, which was not asked for")
@@ -153,19 +135,11 @@ class TarParser:
                 f"{name[:200]!r} was announced with {announced} bytes and comes with {size_bytes}"
             )
         self._seen.add(name)
-        if size_bytes > len(view):
-            if size_bytes <= _SMALL_BYTES:
-                self._small_name = name
-            else:
-                self._receiver.begin_file(name, size_bytes)
-            self._begin_content(size_bytes)
-            return view
-        # Most files are small and lie in one piece with their header. One without content is something, too.
-        self.n_content_bytes += size_bytes + 1
-        self._receiver.whole_file(name, view[:size_bytes])
-        end = size_bytes + -size_bytes % _BLOCK
-        self._padding = max(0, end - len(view))
-        return view[end:]
+        self.n_content_bytes += 1  # one without content is something, too
+        self._receiver.begin_file(name, size_bytes)
+        self._begin_content(size_bytes)
+        if not size_bytes:
+            self._receiver.end_file()
 
     def _begin_content(self, size_bytes: int) -> None:
         self._remaining = size_bytes

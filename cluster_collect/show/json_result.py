@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cluster_collect.show.context import Surroundings
-from cluster_collect.transfer.plan import HostCheck, HostPlan
+from cluster_collect.transfer.plan import HostLook
 from cluster_run.errors import ClusterError, ExitCode
 from cluster_run.manifest import HostOutcome
 from cluster_run.version import VERSION
@@ -60,7 +60,7 @@ def collection_json(outcomes: Sequence[HostOutcome], around: Surroundings, code:
     )
 
 
-def plan_json(plans: Sequence[HostPlan], around: Surroundings, code: ExitCode) -> str:
+def plan_json(plans: Sequence[HostLook], around: Surroundings, code: ExitCode) -> str:
     """Return the result of a dry run, with every file."""
     hosts = [
         {
@@ -81,14 +81,14 @@ def plan_json(plans: Sequence[HostPlan], around: Surroundings, code: ExitCode) -
     return _document("dry-run", code, around.warnings, document)
 
 
-def check_json(checks: Sequence[HostCheck], around: Surroundings, code: ExitCode) -> str:
+def check_json(checks: Sequence[HostLook], around: Surroundings, code: ExitCode) -> str:
     """Return the result of a check."""
     hosts = [
         {
             "host": check.host,
             "server_id": check.server_id,
             "login_seconds": check.login_s,
-            "n_files": check.n_files,
+            "n_files": len(check.files),
             "n_bytes": check.n_bytes,
             "n_free_bytes": check.free_bytes,
             "clock_offset_ms": check.clock_offset_ms,
@@ -109,7 +109,7 @@ def error_json(mode: str, error: ClusterError) -> str:
     )
 
 
-def _failure(host: HostOutcome | HostPlan | HostCheck, around: Surroundings) -> Mapping[str, str]:
+def _failure(host: HostOutcome | HostLook, around: Surroundings) -> Mapping[str, str]:
     return {
         "failure": host.failure,
         "reason": host.reason,

@@ -11,7 +11,7 @@ from cluster_collect.show.advice import Trouble, fold_troubles
 from cluster_collect.show.context import Surroundings
 from cluster_collect.show.table import format_table
 from cluster_collect.spec import UNREAD
-from cluster_collect.transfer.plan import HostCheck, HostPlan
+from cluster_collect.transfer.plan import HostLook
 from cluster_collect.wording import count, format_bytes, format_seconds, printable
 from cluster_run.manifest import CollectedFile, HostOutcome
 from cluster_run.said.chinese import told, word
@@ -63,7 +63,7 @@ def collection_text(outcomes: Sequence[HostOutcome], around: Surroundings) -> st
     return table + told(text, around.language)
 
 
-def plan_text(plans: Sequence[HostPlan], around: Surroundings) -> str:
+def plan_text(plans: Sequence[HostLook], around: Surroundings) -> str:
     """Return the table of a dry run."""
     rows = [
         (
@@ -90,7 +90,7 @@ def plan_text(plans: Sequence[HostPlan], around: Surroundings) -> str:
     return table + told(f"{text}{_sizes_text(around)}; nothing was copied\n", around.language)
 
 
-def check_text(checks: Sequence[HostCheck], around: Surroundings) -> str:
+def check_text(checks: Sequence[HostLook], around: Surroundings) -> str:
     """Return the table of a check."""
     rows = [_check_row(check) for check in checks]
     head = ("", "", "host", "login", "files", "size", "free", "clock", "method", "tools")
@@ -142,14 +142,14 @@ def _folded_row(outcomes: Sequence[HostOutcome], around: Surroundings) -> tuple[
     )
 
 
-def _check_row(check: HostCheck) -> tuple[str, ...]:
+def _check_row(check: HostLook) -> tuple[str, ...]:
     answered = check.login_s is not None
     return (
         "✗" if check.reason else "✓",
         check.host,
         printable(check.server_id),
         "" if check.login_s is None else format_seconds(check.login_s),
-        f"{check.n_files:,}" if answered else "",
+        f"{len(check.files):,}" if answered else "",
         format_bytes(check.n_bytes) if answered else "",
         "" if check.free_bytes is None else format_bytes(check.free_bytes),
         "" if check.clock_offset_ms is None else f"{check.clock_offset_ms:+.0f} ms",
@@ -161,7 +161,7 @@ def _check_row(check: HostCheck) -> tuple[str, ...]:
 _CLOCK_REASON = f"its clock is more than {MAX_CLOCK_OFFSET_MS / 1000:g} s off"
 
 
-def _is_clock_off(told: HostCheck | HostOutcome) -> bool:
+def _is_clock_off(told: HostLook | HostOutcome) -> bool:
     """Whether a clock is off for certain: a slow answer makes none wrong."""
     if told.clock_offset_ms is None:
         return False
@@ -188,13 +188,11 @@ def _outcome_troubles(outcome: HostOutcome, around: Surroundings) -> list[Troubl
     return troubles
 
 
-def _answer_troubles(answers: Sequence[HostPlan | HostCheck], around: Surroundings) -> list[Trouble]:
+def _answer_troubles(answers: Sequence[HostLook], around: Surroundings) -> list[Trouble]:
     return [_trouble(one, around) for one in answers if one.reason]
 
 
-def _trouble(
-    host: HostOutcome | HostPlan | HostCheck, around: Surroundings, details: tuple[str, ...] = ()
-) -> Trouble:
+def _trouble(host: HostOutcome | HostLook, around: Surroundings, details: tuple[str, ...] = ()) -> Trouble:
     spec = around.specs.get(host.host)
     command = around.command_to_try(host.host, host.failure)
     address = "" if spec is None else spec.address

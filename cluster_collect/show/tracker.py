@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from cluster_collect.inventory.nodesets import fold
+from cluster_collect.progress_events import ProgressListener
 from cluster_collect.show.advice import without_prefix
 from cluster_collect.spec import HostSpec
 from cluster_collect.wording import count, format_bytes, format_seconds, printable
@@ -38,8 +39,8 @@ class Tally:
     n_bytes_done: int = 0
 
 
-class Tracker:
-    """A ProgressListener that keeps sums and outcomes and says what is worth a line.
+class Tracker(ProgressListener):
+    """Keeps sums and outcomes, and says what is worth a line.
 
     `lines_for` are the states of hosts that get one when they end: a progress bar shows the complete ones
     already, and a mere look ends with a table of all.

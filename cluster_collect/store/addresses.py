@@ -56,7 +56,7 @@ def _cleaned(text: str, names: dict[str, str]) -> str:
     return _NUMERIC.sub("an address", text)
 
 
-class DiscreetListener:
+class DiscreetListener(ProgressListener):
     """Passes all progress on in the same way (`--hide-addresses`).
 
     `names` returns what else the servers on the way to a host are called.
@@ -71,10 +71,22 @@ class DiscreetListener:
         self._specs = specs
         self._names = names
         self._listener = listener
-        self.host_started = listener.host_started
-        self.plan_known = listener.plan_known
-        self.bytes_received = listener.bytes_received
-        self.file_stored = listener.file_stored
+
+    def host_started(self, host: HostId) -> None:
+        """Pass it on."""
+        self._listener.host_started(host)
+
+    def plan_known(self, host: HostId, n_files: int, n_bytes: int) -> None:
+        """Pass it on."""
+        self._listener.plan_known(host, n_files, n_bytes)
+
+    def bytes_received(self, host: HostId, n_bytes: int) -> None:
+        """Pass it on."""
+        self._listener.bytes_received(host, n_bytes)
+
+    def file_stored(self, host: HostId, path: str, size_bytes: int) -> None:
+        """Pass it on."""
+        self._listener.file_stored(host, path, size_bytes)
 
     def retrying(self, host: HostId, reason: str, wait_s: float) -> None:
         """Pass it on."""

@@ -46,6 +46,10 @@ class Place:
         """Open the directory, which is made when missing."""
         return self.places.opened(self.directory)
 
+    def kept_open(self) -> int:
+        """Return a descriptor of the directory, as `Places.kept_open`."""
+        return self.places.kept_open(self.directory)
+
     @property
     def temporary_path(self) -> bytes:
         """Its temporary name below the run directory."""
@@ -60,38 +64,29 @@ class Place:
 class IncomingFile:
     """A file that is being received."""
 
-    def __init__(self, disk: Disk, descriptor: int, place: Place, has_holes: bool) -> None:
+    def __init__(self, disk: Disk, descriptor: int, place: Place) -> None:
         self._disk = disk
         self._descriptor = descriptor
         self._place = place
         self._hash = hashlib.sha256()
         self._n_bytes_before = 0
-        self._has_holes = has_holes
         self._is_held = False
         self.n_bytes = 0
 
-    def write(self, data: bytes | memoryview) -> int:
-        """Append content; return how much of it takes room on the disk.
+    def write(self, data: bytes | memoryview) -> None:
+        """Append content.
 
         Raises:
             FileRefusedError: this file grows larger than the file system allows.
             ClusterError: the disk is full or broken.
         """
-        n_bytes = len(data)
         self._hash.update(data)
-        self.n_bytes += n_bytes
-        is_hole = self._has_holes and bytes(data).count(0) == n_bytes
+        self.n_bytes += len(data)
         try:
-            if is_hole:
-                os.lseek(self._descriptor, n_bytes, os.SEEK_CUR)
-            else:
-                write_all(self._descriptor, data)
+            write_all(self._descriptor, data)
         except OSError as error:
             raise refused(error, self._place.name) from None
-        if is_hole:
-            return 0
-        self._disk.written(n_bytes)
-        return n_bytes
+        self._disk.written(len(data))
 
     def commit(self, mtime_ns: int) -> str:
         """Give the file its final name and its time on the host; return its SHA-256."""
@@ -102,7 +97,6 @@ class IncomingFile:
     def hold(self, mtime_ns: int) -> str:
         """End the file under its temporary name, until `settle` or `abandon`; return its SHA-256."""
         try:
-            self._end_with_hole()
             os.utime(self._descriptor, ns=(mtime_ns, mtime_ns))
             os.close(self._descriptor)
             self._descriptor = -1
@@ -122,11 +116,6 @@ class IncomingFile:
             self.abandon()
             raise refused(error, self._place.name) from None
         self._is_held = False
-
-    def _end_with_hole(self) -> None:
-        """Give the file its size where it ends with zeros that were not written."""
-        if self._has_holes:
-            os.ftruncate(self._descriptor, self.n_bytes)
 
     def abandon(self) -> None:
         """Remove what has been received; safe to call again, and after a commit."""
@@ -151,7 +140,6 @@ class IncomingFile:
             return 0
         if self._descriptor < 0:
             return 0
-        self._end_with_hole()
         os.close(self._descriptor)
         self._descriptor = -1
         self._disk.put_aside(self._place.temporary_path)

@@ -1,4 +1,4 @@
-"""The files of the run directory that are not the hosts' own: mapping, rank table, manifest."""
+"""The files of the run directory that are no host's: mapping, rank table, manifest; and other people's."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from pathlib import Path
 
 from cluster_collect.faults import UnwritableError, local_error
 from cluster_collect.spec import HostSpec
-from cluster_collect.store.journal import Journal, refuse_other_hosts
+from cluster_collect.store.journal import JOURNAL_NAME, PREVIOUS_NAME, Journal, refuse_other_hosts
+from cluster_collect.store.lock import LOCK_NAME
 from cluster_collect.store.writer import RunWriter
+from cluster_collect.wording import printable
 from cluster_run.errors import InputError
 from cluster_run.files import write_bytes_whole, write_text_whole, written_whole
 from cluster_run.ids import HostId, ServerId
-from cluster_run.layout import MANIFEST_NAME, MAPPING_NAME, RANK_TABLE_NAME
+from cluster_run.layout import MANIFEST_NAME, MAPPING_NAME, PROFILER_TREE_NAME, RANK_TABLE_NAME
 from cluster_run.manifest import Manifest, manifest_pieces
 from cluster_run.ranktable import format_host_mapping, parse_host_mapping
 
@@ -69,3 +71,24 @@ def rank_table_name(name: str) -> str:
     if name == MANIFEST_NAME or name.startswith("."):
         return RANK_TABLE_NAME
     return name if name.endswith(".json") else f"{name}.json"
+
+
+#: What only a run directory has: with one of them the rest belongs to it.
+_MARKS = {MANIFEST_NAME, MAPPING_NAME, PROFILER_TREE_NAME, JOURNAL_NAME, PREVIOUS_NAME}
+_N_NAMED = 3
+
+
+def strangers_warning(run: Path) -> str:
+    """Return what to say of a directory that holds something, but nothing that a collection left."""
+    try:
+        names = sorted(path.name for path in run.iterdir())
+    except OSError:
+        return ""  # not there yet, or told when it is written
+    others = [name for name in names if name != LOCK_NAME]
+    if not others or _MARKS & set(others):
+        return ""
+    named = ", ".join(others[:_N_NAMED]) + (", …" if len(others) > _N_NAMED else "")
+    return (
+        f"{run} is no run directory and holds other files ({printable(named)}): "
+        "what is collected is put beside them; an empty directory, or a new one, keeps them apart"
+    )

@@ -8,7 +8,6 @@ booted again: what a process wrote outlives the process, but not always the mach
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
 import re
 import secrets
@@ -18,7 +17,7 @@ from itertools import count
 from pathlib import Path
 
 from cluster_collect.faults import DiskFullError, NoRoomError, UnwritableError
-from cluster_collect.store.incoming import CUT_PREFIX, IncomingFile, Place, refused, write_all
+from cluster_collect.store.incoming import CUT_PREFIX, IncomingFile, Place, refused
 from cluster_collect.store.places import Places
 from cluster_collect.wording import format_bytes
 
@@ -78,11 +77,10 @@ class RunWriter:
         """Take back a promise that was kept or will not be needed."""
         self._promised_bytes -= n_bytes
 
-    def begin(self, path: str, version: str = "", *, has_holes: bool = False) -> IncomingFile:
+    def begin(self, path: str, version: str = "") -> IncomingFile:
         """Start the file `path` (relative to the run directory).
 
         With a `version` (of a large file: its name, size and time on the host) it can be resumed.
-        With `has_holes` zeros become holes here too.
 
         Raises:
             FileRefusedError: the name cannot be used here.
@@ -92,39 +90,10 @@ class RunWriter:
         try:
             if version:
                 self._remove(place.temporary_path)
-            with place.opened() as directory:
-                descriptor = os.open(place.temporary, _FLAGS, _MODE, dir_fd=directory)
-            return IncomingFile(self, descriptor, place, has_holes)
+            descriptor = os.open(place.temporary, _FLAGS, _MODE, dir_fd=place.kept_open())
+            return IncomingFile(self, descriptor, place)
         except OSError as error:
             raise refused(error, path) from None
-
-    def store(self, path: str, content: bytes | memoryview, mtime_ns: int) -> str:
-        """Write the file `path`, all of which is here, as an IncomingFile does; return its SHA-256.
-
-        Raises:
-            FileRefusedError: the name or the time cannot be used here.
-            ClusterError: the disk is full or the directory cannot be written.
-        """
-        sha256 = hashlib.sha256(content).hexdigest()
-        self.written(len(content))
-        directory, _, name = os.fsencode(path).rpartition(b"/")
-        try:
-            place = self._places.kept_open(directory)
-            temporary = b"%b%d" % (self._part_stem, next(self._numbers))
-            descriptor = os.open(temporary, _FLAGS, _MODE, dir_fd=place)
-            try:
-                try:
-                    write_all(descriptor, content)
-                    os.utime(descriptor, ns=(mtime_ns, mtime_ns))
-                finally:
-                    os.close(descriptor)
-                os.replace(temporary, name, src_dir_fd=place, dst_dir_fd=place)
-            except BaseException:
-                os.unlink(temporary, dir_fd=place)
-                raise
-        except (OSError, OverflowError) as error:
-            raise refused(error, path) from None
-        return sha256
 
     def cut_bytes(self, path: str, version: str) -> int:
         """Return how much of this version of a large file is here, 0 when there is nothing of it."""
@@ -137,9 +106,7 @@ class RunWriter:
         except OSError as error:
             raise refused(error, path) from None
 
-    def resume(
-        self, path: str, version: str, alive: Callable[[], object], *, has_holes: bool = False
-    ) -> IncomingFile:
+    def resume(self, path: str, version: str, alive: Callable[[], object]) -> IncomingFile:
         """Go on with a file that `cut_bytes` knows.
 
         What is there is read, to hash it, which may take long; `alive` is called meanwhile.
@@ -153,7 +120,7 @@ class RunWriter:
                 descriptor = os.open(place.temporary, _FLAGS_AGAIN, dir_fd=directory)
             # When a stream ends early, what came last may be something else.
             os.ftruncate(descriptor, max(0, os.fstat(descriptor).st_size - _DOUBTFUL_BYTES))
-            incoming = IncomingFile(self, descriptor, place, has_holes)
+            incoming = IncomingFile(self, descriptor, place)
             incoming.take_in_what_is_there(alive)
         except OSError as error:
             raise refused(error, path) from None
@@ -238,3 +205,39 @@ def _boot_mark() -> bytes:
     except OSError:
         text = secrets.token_hex(16)
     return text.replace("-", "")[:8].encode()
+
+
+_STEP_BYTES = 64 << 20
+
+
+class Budget:
+    """What one host may write. A host that lies about its sizes, or has grown, asks for more on the way."""
+
+    def __init__(self, writer: RunWriter) -> None:
+        self._writer = writer
+        self._left_bytes = 0
+
+    def promise(self, n_bytes: int) -> None:
+        """Announce that the host will write `n_bytes`.
+
+        Raises:
+            NoRoomError: they would not fit beside what is promised to others.
+        """
+        self._writer.promise(n_bytes)
+        self._left_bytes += n_bytes
+
+    def spend(self, n_bytes: int) -> None:
+        """Count what has been written.
+
+        Raises:
+            NoRoomError: it is more than was promised, and there is no room for more.
+        """
+        if n_bytes > self._left_bytes:
+            self.promise(max(n_bytes - self._left_bytes, min(_STEP_BYTES, self._writer.room_bytes() // 2)))
+        self._left_bytes -= n_bytes
+        self._writer.release(n_bytes)
+
+    def release(self) -> None:
+        """Give back what was not needed."""
+        self._writer.release(self._left_bytes)
+        self._left_bytes = 0

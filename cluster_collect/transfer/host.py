@@ -16,25 +16,23 @@ from typing import TypeVar
 from cluster_collect.entries import group_of
 from cluster_collect.faults import DeadlineError, HostError, NoShellError, as_host_error
 from cluster_collect.progress_events import ProgressListener
+from cluster_collect.remote.hardware import ask_hardware
+from cluster_collect.selection.captures import being_parsed
 from cluster_collect.selection.collisions import merge_identical
-from cluster_collect.selection.parsing import being_parsed
 from cluster_collect.selection.select import PlacedFile, Selection
 from cluster_collect.spec import UNREAD, CollectOptions, HostSpec
-from cluster_collect.store.budget import Budget
 from cluster_collect.store.incoming import FileRefusedError
 from cluster_collect.store.journal import Journal
-from cluster_collect.store.writer import RunWriter
+from cluster_collect.store.writer import Budget, RunWriter
 from cluster_collect.threads import in_thread
-from cluster_collect.transfer.bandwidth import BandwidthCap
-from cluster_collect.transfer.hardware import ask_hardware
 from cluster_collect.transfer.outcome import PREPARE_LOG_NAME, Findings, outcome_of
 from cluster_collect.transfer.retry import Retries
 from cluster_collect.transfer.rounds import Rounds
 from cluster_collect.transfer.same_files import SameFiles
-from cluster_collect.transfer.samples import samples_of
 from cluster_collect.transfer.survey import Survey, chosen, clocks_of, run_prepare, survey_host
+from cluster_collect.transfer.verify import samples_of
 from cluster_collect.transfer.ways.intake import Intake
-from cluster_collect.transports.bounds import HOST_TIME, Bounds, HostTime, queueing
+from cluster_collect.transports.bounds import HOST_TIME, BandwidthCap, Bounds, HostTime, queueing
 from cluster_collect.transports.protocol import Dialer, HostConnection
 from cluster_collect.watchdog import until
 from cluster_collect.wording import format_bytes
@@ -197,9 +195,9 @@ class HostCollection:
                 caps=self._caps,
                 watch=self._shared.watch,
             )
-            is_brought = await self._is_brought_by_another(rounds, selection)
-            if is_brought or not await self._fetch_missing(rounds, selection):
-                self._findings.clocks += await clocks_of(survey)  # the program that sends files tells it, too
+            self._findings.clocks += await clocks_of(survey)
+            if not await self._is_brought_by_another(rounds, selection):
+                await self._fetch_missing(rounds, selection)
             if survey.shell is not None:
                 # Behind the hosts that wait to be listed: one machine may serve them all.
                 with await self._shared.bounds.asking() as turn:
@@ -263,12 +261,14 @@ class HostCollection:
         self._findings.prepare_problem = problem
         log = f"{self._prefix.rpartition('/')[0]}/{PREPARE_LOG_NAME}"
         try:
-            self._shared.writer.store(log, printed, time.time_ns())
+            file = self._shared.writer.begin(log)
+            file.write(printed)
+            file.commit(time.time_ns())
         except FileRefusedError as error:
             self._findings.prepare_problem = problem or f"its output cannot be kept: {error}"
 
-    async def _fetch_missing(self, rounds: Rounds, selection: Selection) -> bool:
-        """Fetch what is not here; return whether that was anything."""
+    async def _fetch_missing(self, rounds: Rounds, selection: Selection) -> None:
+        """Fetch what is not here."""
         # After a killed call content is hashed again here: not in the loop, where it would stop the others.
         present, missing = await in_thread(self._divided, selection)
         self._present = present
@@ -282,7 +282,7 @@ class HostCollection:
                 try:
                     fitting = self._fitting(missing)
                     # How much columns are shows when they come: they ask for room then.
-                    n_bytes = 0 if self._options.columns else sum(file.entry.needed_bytes for file in fitting)
+                    n_bytes = 0 if self._options.columns else sum(file.entry.size_bytes for file in fitting)
                     self._budget.promise(n_bytes)
                     await rounds.fetch(fitting, slot)
                 finally:
@@ -297,13 +297,9 @@ class HostCollection:
             selection,
             self._intake.path_of,
         )
-        return bool(missing)
 
     def _fitting(self, missing: Sequence[PlacedFile]) -> list[PlacedFile]:
-        """Return the files that could each lie on this disk; one that never could costs only itself.
-
-        A file with holes is one too: most programs that read or copy it would need its whole size.
-        """
+        """Return the files that could each lie on this disk; one that never could costs only itself."""
         room_bytes = self._shared.writer.room_bytes()
         fitting = [placed for placed in missing if placed.most_bytes <= room_bytes]
         if not fitting:

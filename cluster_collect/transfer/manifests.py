@@ -13,10 +13,9 @@ from cluster_collect.store.addresses import without_addresses
 from cluster_collect.store.journal import Journal
 from cluster_collect.store.run_files import finish_run
 from cluster_collect.store.writer import RunWriter
-from cluster_collect.transfer.some_ranks import with_all_ranks
 from cluster_collect.transports.registry import Dialers
 from cluster_run.ids import HostId
-from cluster_run.manifest import HostOutcome, HostState, Manifest, Origin
+from cluster_run.manifest import CollectedFile, FileList, HostOutcome, HostState, Manifest, Origin
 from cluster_run.version import VERSION
 
 _LOOK_S = 1.0
@@ -114,3 +113,23 @@ def _with_earlier(
 
 def _number(host: str) -> tuple[int, str]:
     return (int(host), "") if host.isdecimal() else (1 << 62, host)
+
+
+def with_all_ranks(outcome: HostOutcome, journal: Journal) -> HostOutcome:
+    """Return how the call before left the host, with the files that are there now.
+
+    A file that could not be fetched in another form is still there in the form that it had. A host of
+    which nothing was there is told as it is now.
+    """
+    earlier = journal.earlier.get(outcome.server_id)
+    if earlier is None or earlier.state == "failed":
+        return outcome
+    there = {file.source for file in journal.kept(outcome.server_id, ())}
+    before = {file.source: file for file in earlier.files}
+
+    def as_it_is(file: CollectedFile) -> CollectedFile:
+        return before.get(file.source, file) if file.state == "failed" and file.source in there else file
+
+    asked = {file.source for file in outcome.files}
+    others = [file for file in earlier.files if file.source not in asked and file.state != "stored"]
+    return replace(earlier, files=FileList([*map(as_it_is, outcome.files), *others]))

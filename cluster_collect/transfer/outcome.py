@@ -49,13 +49,7 @@ class Findings:
     def look(self, survey: Survey, selection: Selection) -> None:
         """Note a listing."""
         self.survey = survey
-        self.hear_clock(survey.clock)
         self.refused = selection.refused
-
-    def hear_clock(self, told: ClockOffset | None) -> None:
-        """Note what one exchange told of the host's clock."""
-        if told is not None:
-            self.clocks.append(told)
 
     def take(self, intake: Intake, present: dict[bytes, CollectedFile], selection: Selection) -> None:
         """Note how each selected file fares, in the order of the selection."""

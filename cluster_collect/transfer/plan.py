@@ -1,4 +1,4 @@
-"""What a collection would do: the values behind `--dry-run` and `--check`."""
+"""What a look at the hosts tells: the values behind `--dry-run` and `--check`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,13 @@ class PlannedFile:
 
 
 @dataclass(frozen=True)
-class HostPlan:
-    """What would be fetched from one host; `reason` says what is in the way, empty when nothing is."""
+class HostLook:
+    """How one host answered, and what would be fetched from it.
+
+    `reason` says what is in the way, empty when nothing is. `method` is how files would travel; `tools` are
+    name and version pairs. `free_bytes` is the free space on the host's profiler root, `clock_offset_ms` its
+    clock minus ours.
+    """
 
     host: HostId
     server_id: ServerId
@@ -29,30 +34,13 @@ class HostPlan:
     reason: str = ""
     advice: str = ""
     failure: str = ""
+    login_s: float | None = None
+    free_bytes: int | None = None
+    clock_offset_ms: float | None = None
+    clock_uncertainty_ms: float | None = None
+    tools: tuple[tuple[str, str], ...] = ()
 
     @property
     def n_bytes(self) -> int:
         """Size of all planned files."""
         return sum(file.size_bytes for file in self.files)
-
-
-@dataclass(frozen=True)
-class HostCheck:
-    """How one host answered. `method` is how files would travel; `tools` are name and version pairs.
-
-    `free_bytes` is the free space on the host's profiler root, `clock_offset_ms` its clock minus ours.
-    """
-
-    host: HostId
-    server_id: ServerId
-    login_s: float | None = None
-    n_files: int = 0
-    n_bytes: int = 0
-    free_bytes: int | None = None
-    clock_offset_ms: float | None = None
-    method: str = ""
-    tools: tuple[tuple[str, str], ...] = ()
-    reason: str = ""
-    advice: str = ""
-    failure: str = ""
-    clock_uncertainty_ms: float | None = None

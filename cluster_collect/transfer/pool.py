@@ -18,14 +18,12 @@ from cluster_collect.store.journal import Journal
 from cluster_collect.store.lock import locked
 from cluster_collect.store.run_files import prepare_run
 from cluster_collect.store.writer import RunWriter
-from cluster_collect.transfer.bandwidth import BandwidthCap
 from cluster_collect.transfer.host import HostCollection, Shared, in_time
 from cluster_collect.transfer.manifests import Manifests
-from cluster_collect.transfer.plan import HostCheck, HostPlan
-from cluster_collect.transfer.preview import check_host, plan_host
+from cluster_collect.transfer.plan import HostLook
+from cluster_collect.transfer.preview import look_at_host
 from cluster_collect.transfer.same_files import SameFiles
-from cluster_collect.transports.bounds import Bounds
-from cluster_collect.transports.protocol import Dialer
+from cluster_collect.transports.bounds import BandwidthCap, Bounds
 from cluster_collect.transports.registry import Dialers
 from cluster_collect.watchdog import cancelled
 from cluster_run.ids import HostId
@@ -33,7 +31,6 @@ from cluster_run.manifest import HostOutcome, HostState, Manifest, Origin
 from cluster_run.ranktable import read_rank_table
 
 _T = TypeVar("_T")
-_Answer = TypeVar("_Answer", HostPlan, HostCheck)
 
 
 async def collect(
@@ -96,51 +93,34 @@ async def collect(
         return manifest
 
 
-async def plan(
+async def look(
     specs: Sequence[HostSpec], options: CollectOptions, watch: ProgressListener
-) -> tuple[HostPlan, ...]:
-    """List every host and return what `collect` would fetch, in the order of `specs`; nothing is copied."""
-    return await _look(specs, options, watch, plan_host, HostPlan)
+) -> tuple[HostLook, ...]:
+    """Log in to every host and return what `collect` would fetch, in the order of `specs`.
 
-
-async def check(
-    specs: Sequence[HostSpec], options: CollectOptions, watch: ProgressListener
-) -> tuple[HostCheck, ...]:
-    """Log in to every host and report paths, free space, clock offset and tools, in the order of `specs`."""
-    return await _look(specs, options, watch, check_host, HostCheck)
-
-
-async def _look(
-    specs: Sequence[HostSpec],
-    options: CollectOptions,
-    watch: ProgressListener,
-    question: Callable[[Dialer, HostSpec, CollectOptions, Bounds], Awaitable[_Answer]],
-    answer: type[_Answer],
-) -> tuple[_Answer, ...]:
-    """Ask every host one question; where it cannot be asked, the answer is the reason."""
+    Nothing is copied. Where a host cannot be looked at, its answer is the reason.
+    """
     end_s = time.monotonic() + options.deadline_s
     bounds = _bounds(options)
     async with _dialers(options, bounds, watch) as dialers:
 
-        async def one(spec: HostSpec) -> _Answer:
+        async def one(spec: HostSpec) -> HostLook:
             watch.host_started(spec.host)
             try:
-                told = await in_time(question(dialers.of(spec), spec, options, bounds), options, end_s)
+                looking = look_at_host(dialers.of(spec), spec, options, bounds)
+                found = await in_time(looking, options, end_s)
             except Exception as error:
                 why = as_host_error(error)
-                told = answer(
+                found = HostLook(
                     spec.host, spec.server_id, reason=why.message, advice=why.advice, failure=why.failure
                 )
-            watch.host_finished(_looked_at(told))
-            return told
+            state: HostState = "failed" if found.reason else "complete"
+            watch.host_finished(
+                HostOutcome(spec.host, spec.server_id, state, reason=found.reason, failure=found.failure)
+            )
+            return found
 
         return await _each(specs, one)
-
-
-def _looked_at(answer: HostPlan | HostCheck) -> HostOutcome:
-    """Return what a watcher hears of a host that nothing was copied from."""
-    state: HostState = "failed" if answer.reason else "complete"
-    return HostOutcome(answer.host, answer.server_id, state, reason=answer.reason, failure=answer.failure)
 
 
 def _brought_before(specs: Sequence[HostSpec], journal: Journal) -> dict[HostId, HostId]:

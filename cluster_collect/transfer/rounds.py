@@ -13,16 +13,15 @@ from cluster_collect.remote.decompress import Codec
 from cluster_collect.remote.host_stream import HostSource
 from cluster_collect.selection.select import PlacedFile
 from cluster_collect.spec import CollectOptions, HostSpec
-from cluster_collect.transfer.bandwidth import BandwidthCap
 from cluster_collect.transfer.outcome import Findings
-from cluster_collect.transfer.samples import Sample, has_by_files, has_by_shell
 from cluster_collect.transfer.survey import Survey, profiler_pattern, profiler_root
-from cluster_collect.transfer.verify import differing
+from cluster_collect.transfer.verify import Sample, differing, has_by_files, has_by_shell
+from cluster_collect.transfer.ways.columns_fetch import fetch_columns
 from cluster_collect.transfer.ways.intake import Intake
 from cluster_collect.transfer.ways.rest_fetch import fetch_rest
 from cluster_collect.transfer.ways.tar_fetch import fetch_by_tar
 from cluster_collect.transfer.ways.walker import fetch_by_walker
-from cluster_collect.transports.bounds import HOST_TIME, TransferSlot
+from cluster_collect.transports.bounds import HOST_TIME, BandwidthCap, TransferSlot
 from cluster_collect.transports.protocol import HostConnection, RunningCommand
 from cluster_collect.watchdog import Watchdog
 from cluster_run.manifest import CollectedFile
@@ -150,9 +149,6 @@ class Rounds:
         Raises:
             HostError: the connection broke, and all else has to begin anew.
         """
-        # Imported here: it brings what only columns need.
-        from cluster_collect.transfer.ways.columns_fetch import fetch_columns  # noqa: PLC0415
-
         options = self._options
         watchdog = Watchdog(options.progress_deadline_s, slot.patience_s, slot.give_back)
         source = self._source(self._survey.codec or "none", watchdog)
@@ -205,7 +201,6 @@ class Rounds:
             pattern=profiler_pattern(self._spec),
             book=book,
             brought=brought,
-            tell_clock=self._findings.hear_clock,
         )
 
     async def _by_tar(

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from cluster_collect.selection.select import PlacedFile
-from cluster_collect.transfer.samples import to_sample
+from cluster_collect.transfer.verify import to_sample
 from cluster_collect.transports.bounds import HOST_TIME, HostTime, queueing
 from cluster_run.ids import HostId
 from cluster_run.manifest import CollectedFile

@@ -173,9 +173,7 @@ def _scan(directory: bytes, allowance: Allowance) -> list[RemoteEntry]:
 
 
 def _entry(path: bytes, status: os.stat_result) -> RemoteEntry:
-    # st_blocks counts 512 bytes each, whatever the file system's own blocks are.
-    kind, blocks_bytes = kind_letter(status.st_mode), status.st_blocks * 512
-    return RemoteEntry(path, kind, status.st_size, status.st_mtime_ns, blocks_bytes)
+    return RemoteEntry(path, kind_letter(status.st_mode), status.st_size, status.st_mtime_ns)
 
 
 LOCAL = Transport("local", lambda _options, _bounds, _watch: LocalDialer())

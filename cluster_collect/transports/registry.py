@@ -14,8 +14,7 @@ from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.local import LOCAL
 from cluster_collect.transports.protocol import Dialer, Transport
 from cluster_collect.transports.srun import SRUN
-from cluster_collect.transports.ssh.by_asyncssh.transport import ASYNCSSH
-from cluster_collect.transports.ssh.by_paramiko.transport import PARAMIKO
+from cluster_collect.transports.ssh.transports import ASYNCSSH, PARAMIKO
 
 #: Every transport by its name in inventories; the first one is the default.
 TRANSPORTS: Mapping[str, Transport] = {

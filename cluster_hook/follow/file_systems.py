@@ -8,26 +8,11 @@ from pathlib import Path
 
 _MOUNTS = Path("/proc/self/mountinfo")
 #: File systems of one host's own disks and memory. Those of networks have many names, sites have their own.
-_LOCAL = frozenset(
-    {
-        *(
-            "ext2",
-            "ext3",
-            "ext4",
-            "xfs",
-            "btrfs",
-            "zfs",
-            "f2fs",
-            "bcachefs",
-            "jfs",
-            "reiserfs",
-            "vfat",
-            "exfat",
-        ),
-        *("tmpfs", "ramfs", "devtmpfs", "overlay", "squashfs", "iso9660", "rootfs", "autofs"),
-        *("proc", "sysfs", "cgroup", "cgroup2", "devpts", "mqueue", "hugetlbfs", "securityfs", "debugfs"),
-    }
-)
+_LOCAL = frozenset((
+    "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs", "reiserfs", "vfat", "exfat",
+    "tmpfs", "ramfs", "devtmpfs", "overlay", "squashfs", "iso9660", "rootfs", "autofs",
+    "proc", "sysfs", "cgroup", "cgroup2", "devpts", "mqueue", "hugetlbfs", "securityfs", "debugfs",
+))  # fmt: skip
 
 
 def is_shared_between_hosts(path: Path) -> bool:

@@ -8,6 +8,8 @@ import socket
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 
+import yaml
+
 from cluster_run.errors import InputError, UsageError
 from cluster_run.ranktable import RankTable, parse_rank_table
 
@@ -97,8 +99,6 @@ def read_defaults(path: Path | None) -> HostDefaults:
     """
     if path is None:
         return {}
-    import yaml  # noqa: PLC0415  only for sites that give such a file
-
     try:
         document = yaml.safe_load(path.read_text())
     except (OSError, ValueError, yaml.YAMLError) as error:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cluster_hook.follow.captures import NoProfileError, captures_of
+from cluster_hook.follow.captures import NoProfileError, captures_of, wait_until_parsed
 from cluster_hook.follow.dask_allocation import AllocationError, dask_in_allocation
 from cluster_hook.follow.file_systems import is_shared_between_hosts
 from cluster_hook.follow.fleet import remember
@@ -20,7 +20,6 @@ from cluster_hook.follow.inventory import (
     server_ids_of,
 )
 from cluster_hook.follow.modes import no_wider_than
-from cluster_hook.follow.parsing import wait_until_parsed
 from cluster_hook.follow.view import View, view_of_nodes, view_of_one, write_view
 from cluster_hook.identity import refuse_as_root
 from cluster_hook.isolation import our_command

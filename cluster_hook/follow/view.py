@@ -6,7 +6,7 @@ of them left nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,11 +58,7 @@ def write_view(view: View, run: Path) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    run.mkdir(parents=True, exist_ok=True)
     hosts = {server_id: HostId(str(number)) for number, server_id in enumerate(view.hosts, start=1)}
-    if view.rank_table is not None:
-        write_text_whole(run / RANK_TABLE_NAME, view.rank_table.read_text(encoding="utf-8-sig"))
-    write_text_whole(run / MAPPING_NAME, format_host_mapping(hosts))
     if view.data is not None:
         link_directory(run / _DATA_NAME, view.data)
     outcomes = []
@@ -74,8 +70,26 @@ def write_view(view: View, run: Path) -> None:
             # With the pattern: the findings tell this reason, and name hosts by their numbers only.
             reason = f"there is no directory {view.pattern}"
             outcomes.append(HostOutcome(host, server_id, "failed", reason=reason))
+    write_run_files(run, "view", hosts, outcomes, view.rank_table)
+
+
+def write_run_files(
+    run: Path,
+    what: str,
+    hosts: Mapping[ServerId, HostId],
+    outcomes: Sequence[HostOutcome],
+    rank_table: Path | None,
+) -> None:
+    """Write what says what a run directory of links holds; its manifest last, if there are `outcomes`.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if rank_table is not None:
+        write_text_whole(run / RANK_TABLE_NAME, rank_table.read_text(encoding="utf-8-sig"))
+    write_text_whole(run / MAPPING_NAME, format_host_mapping(hosts))
     if outcomes:
-        manifest = Manifest(what=("view",), hosts=tuple(outcomes), tool_version=VERSION)
+        manifest = Manifest(what=(what,), hosts=tuple(outcomes), tool_version=VERSION)
         write_text_whole(run / MANIFEST_NAME, manifest_to_json(manifest))
 
 

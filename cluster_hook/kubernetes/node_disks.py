@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cluster_hook.follow.inventory import server_ids_of
-from cluster_hook.follow.view import link_directory
+from cluster_hook.follow.view import link_directory, write_run_files
 from cluster_hook.kubernetes.api import ApiClient
 from cluster_hook.kubernetes.node_exchange import (
     NodeRequest,
@@ -26,10 +26,9 @@ from cluster_hook.kubernetes.trainingjob import NODE_DIR, PROFILE_DIR, TrainingJ
 from cluster_run.errors import ClusterError, InputError
 from cluster_run.files import write_text_whole
 from cluster_run.ids import HostId, ServerId
-from cluster_run.layout import MANIFEST_NAME, MAPPING_NAME, RANK_TABLE_NAME, host_directory
-from cluster_run.manifest import FileList, HostOutcome, Manifest, manifest_to_json, read_manifest
-from cluster_run.ranktable import format_host_mapping, parse_rank_table
-from cluster_run.version import VERSION
+from cluster_run.layout import MANIFEST_NAME, RANK_TABLE_NAME, host_directory
+from cluster_run.manifest import FileList, HostOutcome, read_manifest
+from cluster_run.ranktable import parse_rank_table
 
 NODES_NAME = "nodes.json"
 RUN_NAME = "run"
@@ -145,18 +144,15 @@ def assemble(job: TrainingJob, asked: Path | None, work_dir: Path, patience_s: f
             "finalizer",
         )
     run = asked / RUN_NAME
-    hosts = numbered_nodes(request, work_dir)
+    numbered = numbered_nodes(request, work_dir)
+    hosts = {server_id: HostId(str(number)) for number, server_id in enumerate(numbered.values(), start=1)}
     outcomes = []
-    for number, (node, server_id) in enumerate(hosts.items(), start=1):
-        host = HostId(str(number))
+    for node, server_id in numbered.items():
+        host = hosts[server_id]
         link_directory(host_directory(run, host), host_directory((asked / node).absolute(), _ONLY))
         outcomes.append(_outcome(asked / node, host, server_id, patience_s))
-    if (work_dir / RANK_TABLE_NAME).is_file():
-        write_text_whole(run / RANK_TABLE_NAME, (work_dir / RANK_TABLE_NAME).read_text())
-    mapping = {server_id: HostId(str(number)) for number, server_id in enumerate(hosts.values(), start=1)}
-    write_text_whole(run / MAPPING_NAME, format_host_mapping(mapping))
-    manifest = Manifest(what=("node-collect",), hosts=tuple(outcomes), tool_version=VERSION)
-    write_text_whole(run / MANIFEST_NAME, manifest_to_json(manifest))
+    table = work_dir / RANK_TABLE_NAME
+    write_run_files(run, "node-collect", hosts, outcomes, table if table.is_file() else None)
     partial = [f"host {one.host}: {one.reason}" for one in outcomes if one.state == "partial" and one.reason]
     return Assembled(run, "; ".join(partial))
 

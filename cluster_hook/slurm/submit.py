@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cluster_hook.isolation import our_command
-from cluster_hook.job import parse_request
-from cluster_hook.knownjob import job_to_text
+from cluster_hook.job import job_to_text, parse_request
 from cluster_hook.slurm.commands import SubmittedJob, mark_as_followed, read_submitted, submit
 from cluster_run.errors import ClusterError
 

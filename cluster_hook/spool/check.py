@@ -19,8 +19,7 @@ from cluster_hook.identity import Identity, identity_of
 from cluster_hook.isolation import our_command
 from cluster_hook.processes import run_command
 from cluster_hook.slurm.commands import read_configuration
-from cluster_hook.spool.answer import Answer
-from cluster_hook.spool.probe import Probe, probe
+from cluster_hook.spool.probe import Answer, Probe, probe
 from cluster_hook.spool.spool import Spool
 from cluster_run.errors import InputError
 

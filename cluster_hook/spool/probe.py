@@ -12,31 +12,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from cluster_hook.identity import Identity
 from cluster_hook.isolation import our_command
 from cluster_hook.processes import run_command
 from cluster_hook.slurm.commands import cancel, read_jobs, submit
-from cluster_hook.spool.answer import Answer
 from cluster_hook.spool.spool import Spool
 from cluster_run.errors import InputError
 
 #: Neither the epilog nor the drain may take it for one of the hook's own jobs.
 PROBE_NAME = "check-of-cluster-hook"
 _JOB = (
-    "--scenario",
-    "slow_rank:2",
-    "--tp",
-    "1",
-    "--pp",
-    "1",
-    "--dp",
-    "4",
-    "--steps",
-    "3",
-    "--dp-buckets",
-    "1",
-)
+    "--scenario", "slow_rank:2", "--tp", "1", "--pp", "1", "--dp", "4", "--steps", "3", "--dp-buckets", "1",
+)  # fmt: skip
 _SHORT_S = 60.0
 _AREAS = ("pending", "active", "done", "failed")
 
@@ -194,3 +183,21 @@ def _comes_true(holds: Callable[[], bool], deadline_s: float) -> bool:
             return False
         time.sleep(0.5)
     return True
+
+
+#: `unknown`: nothing here tells, and the advice says what would.
+AnswerState = Literal["ok", "problem", "unknown"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to one question."""
+
+    state: AnswerState
+    text: str
+    advice: str = ""
+
+    @property
+    def line(self) -> str:
+        """The answer in one line."""
+        return f"{self.state}: {self.text}" + (f"\n  {self.advice}" if self.advice else "")

@@ -14,7 +14,7 @@ from cluster_hook.spool.probe import Probe
 from cluster_hook.spool.spool import Spool
 from cluster_hook.subcommands.drain import DEFAULT_SPOOL
 from cluster_hook.subcommands.json_lines import add_json, print_json
-from cluster_run.command_line import named_path
+from cluster_run.command_line import add_valued, named_path
 from cluster_run.errors import ExitCode, UsageError
 from cluster_run.standard_streams import write_result
 
@@ -31,9 +31,7 @@ def add_check(commands: Commands) -> None:
         "epilog, whether it can drop requests, and whether a drain works them off.",
         allow_abbrev=False,
     )
-    parser.add_argument(
-        "--spool", type=named_path, default=DEFAULT_SPOOL, metavar="DIR", help="default: %(default)s"
-    )
+    add_valued(parser, "--spool", named_path, DEFAULT_SPOOL, "DIR")
     parser.add_argument(
         "--probe",
         action="store_true",

@@ -26,7 +26,7 @@ from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_hook.telling.metrics import place_drain_metrics, prune_metrics
 from cluster_hook.telling.outcome import outcome_document
 from cluster_hook.telling.teller import Teller
-from cluster_run.command_line import named_path, positive_number
+from cluster_run.command_line import add_valued, named_path, positive_number
 from cluster_run.errors import ExitCode, InputError
 from cluster_run.standard_streams import as_log, write_result
 
@@ -51,44 +51,17 @@ def add_drain(commands: Commands) -> None:
         "at any time: a second drain ends at once, a finished request is not done again.",
         allow_abbrev=False,
     )
-    parser.add_argument(
-        "--spool", type=named_path, default=DEFAULT_SPOOL, metavar="DIR", help="default: %(default)s"
+    add_valued(parser, "--spool", named_path, DEFAULT_SPOOL, "DIR")
+    add_valued(parser, "--at-once", positive_number, _DEFAULT.n_at_once, "N")
+    tries = "how often a request is tried before it is given up"
+    add_valued(parser, "--attempts", positive_number, _DEFAULT.n_attempts, "N", tries)
+    again = "seconds before it is tried again"
+    add_valued(parser, "--retry-after", seconds, _DEFAULT.retry_after_s, "S", again)
+    add_valued(
+        parser, "--max-age", seconds, _DEFAULT.max_age_s / _DAY_S, "DAYS", "older requests are given up"
     )
-    parser.add_argument(
-        "--at-once",
-        type=positive_number,
-        default=_DEFAULT.n_at_once,
-        metavar="N",
-        help="default: %(default)s",
-    )
-    parser.add_argument(
-        "--attempts",
-        type=positive_number,
-        default=_DEFAULT.n_attempts,
-        metavar="N",
-        help="how often a request is tried before it is given up (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--retry-after",
-        type=seconds,
-        default=_DEFAULT.retry_after_s,
-        metavar="S",
-        help="seconds before it is tried again (default: %(default)g)",
-    )
-    parser.add_argument(
-        "--max-age",
-        type=seconds,
-        default=_DEFAULT.max_age_s / _DAY_S,
-        metavar="DAYS",
-        help="older requests are given up (default: %(default)g)",
-    )
-    parser.add_argument(
-        "--keep",
-        type=seconds,
-        default=_DEFAULT.keep_s / _DAY_S,
-        metavar="DAYS",
-        help="how long the records of finished requests are kept (default: %(default)g)",
-    )
+    kept = "how long the records of finished requests are kept"
+    add_valued(parser, "--keep", seconds, _DEFAULT.keep_s / _DAY_S, "DAYS", kept)
     add_analyse_arguments(parser)
     add_collect_arguments(parser)
     add_tell_arguments(parser)

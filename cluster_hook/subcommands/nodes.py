@@ -12,7 +12,7 @@ from cluster_hook.kubernetes.node_collector import CollectorOptions, collect_ask
 from cluster_hook.kubernetes.node_exchange import is_node_name
 from cluster_hook.options import seconds
 from cluster_hook.subcommands.json_lines import add_json, print_json
-from cluster_run.command_line import named_path
+from cluster_run.command_line import add_valued, named_path
 from cluster_run.errors import ExitCode, UsageError
 from cluster_run.standard_streams import as_log, write_result
 
@@ -50,20 +50,8 @@ def add_node_collect(commands: Commands) -> None:
         default="columns",
         help="what to collect, as cluster-collect takes it (default: %(default)s)",
     )
-    parser.add_argument(
-        "--every",
-        type=seconds,
-        default=10.0,
-        metavar="S",
-        help="seconds between two looks for requests (default: %(default)g)",
-    )
-    parser.add_argument(
-        "--deadline",
-        type=seconds,
-        default=600.0,
-        metavar="S",
-        help="seconds that one job may take (default: %(default)g)",
-    )
+    add_valued(parser, "--every", seconds, 10.0, "S", "seconds between two looks for requests")
+    add_valued(parser, "--deadline", seconds, 600.0, "S", "seconds that one job may take")
     parser.add_argument("--once", action="store_true", help="look once, and end")
     add_json(parser, "a job")
     parser.set_defaults(run=_node_collect)

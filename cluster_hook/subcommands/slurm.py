@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_hook.checks import check_profile_dir
-from cluster_hook.job import FinishedJob
-from cluster_hook.knownjob import job_from_text
+from cluster_hook.job import FinishedJob, job_from_text
 from cluster_hook.options import (
     add_analyse_arguments,
     add_collect_arguments,
@@ -22,9 +21,8 @@ from cluster_hook.options import (
     tell_options,
 )
 from cluster_hook.slurm.commands import check_submission
-from cluster_hook.slurm.post import find_jobs, follow_one
+from cluster_hook.slurm.post import find_jobs, follow_as_its_user, follow_one
 from cluster_hook.slurm.submit import SubmitOptions, submit_with_post_job
-from cluster_hook.slurm.worker import follow_as_its_user
 from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_hook.telling.outcome import outcome_to_line
 from cluster_hook.telling.teller import Teller

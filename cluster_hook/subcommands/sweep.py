@@ -22,7 +22,7 @@ from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_hook.telling.metrics import prune_metrics
 from cluster_hook.telling.outcome import outcome_document
 from cluster_hook.telling.teller import Teller
-from cluster_run.command_line import named_path, positive_number
+from cluster_run.command_line import add_valued, named_path, positive_number
 from cluster_run.errors import ExitCode, UsageError
 from cluster_run.ids import SUSPECTS
 from cluster_run.standard_streams import as_log, write_result
@@ -51,30 +51,11 @@ def add_sweep(commands: Commands) -> None:
         "--results", type=named_path, required=True, metavar="DIR", help="the volume for the results"
     )
     parser.add_argument("--namespace", default="", help="default: the pod's own")
-    parser.add_argument(
-        "--selector", default=DEFAULT_SELECTOR, metavar="LABELS", help="which jobs (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--attempts",
-        type=positive_number,
-        default=3,
-        metavar="N",
-        help="how often a job is tried (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--settle",
-        type=seconds,
-        default=60.0,
-        metavar="S",
-        help="seconds without a change before data are read (default: %(default)g)",
-    )
-    parser.add_argument(
-        "--time-limit",
-        type=seconds,
-        default=480.0,
-        metavar="S",
-        help="begin no job that might not end by then (default: %(default)g)",
-    )
+    add_valued(parser, "--selector", str, DEFAULT_SELECTOR, "LABELS", "which jobs")
+    add_valued(parser, "--attempts", positive_number, 3, "N", "how often a job is tried")
+    settled = "seconds without a change before data are read"
+    add_valued(parser, "--settle", seconds, 60.0, "S", settled)
+    add_valued(parser, "--time-limit", seconds, 480.0, "S", "begin no job that might not end by then")
     parser.add_argument(
         "--results-url",
         default="",
@@ -87,13 +68,8 @@ def add_sweep(commands: Commands) -> None:
         metavar="DIR",
         help="the directory shared with the collectors on the nodes, for data on the nodes' own disks",
     )
-    parser.add_argument(
-        "--node-patience",
-        type=seconds,
-        default=900.0,
-        metavar="S",
-        help="go on without a node whose collector is silent for so long (default: %(default)g)",
-    )
+    silent = "go on without a node whose collector is silent for so long"
+    add_valued(parser, "--node-patience", seconds, 900.0, "S", silent)
     parser.add_argument(
         "--keep-raw",
         choices=(SUSPECTS,),

@@ -12,14 +12,16 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Literal, get_args
 
+from cluster_analysis.sentences.phrase import Language
 from cluster_hook.locks import locked
-from cluster_hook.telling.metrics import metrics_of_a_failure, place_metrics, prune_metrics, safe_name
+from cluster_hook.telling.metrics import KEEP_S, metrics_of_a_failure, place_metrics, prune_metrics, safe_name
 from cluster_hook.telling.outcome import Outcome, outcome_document, outcome_from_text, outcome_text
-from cluster_hook.telling.tell import TellOptions, is_worth_telling, message_text
-from cluster_hook.telling.webhook import Trouble, post
+from cluster_hook.telling.webhook import Trouble, Webhook, post
 from cluster_run.errors import ClusterError, InputError
 from cluster_run.files import write_text_whole
 
@@ -147,3 +149,40 @@ class Teller:
             self._told(path.stem, f"nobody was told: {trouble.text}{further}")
             return is_kept
         return False
+
+
+#: Outcomes worth a message: `findings` a warning or worse; `problems` also what could not be read or done.
+TellWhen = Literal["findings", "problems", "always", "never"]
+TELL_WHEN: tuple[TellWhen, ...] = get_args(TellWhen)
+#: A message names this many findings; the report has them all.
+_N_TOLD_FINDINGS = 4
+
+
+@dataclass(frozen=True)
+class TellOptions:
+    """Where messages go. `prometheus_dir` is the directory of node_exporter's textfile collector; the metrics
+    of a job end there after `keep_metrics_s`.
+    """
+
+    when: TellWhen = "problems"
+    webhook: Webhook | None = None
+    prometheus_dir: Path | None = None
+    keep_metrics_s: float = KEEP_S
+    language: Language = "en"
+
+
+def is_worth_telling(outcome: Outcome, when: TellWhen) -> bool:
+    """Whether a message is sent for this outcome."""
+    if when in ("always", "never"):
+        return when == "always"
+    verdict = outcome.verdict
+    if verdict is None:
+        return when == "problems" and outcome.state == "failed"
+    has_problems = bool(verdict.problems) or verdict.verdict == "unknown"
+    return bool(verdict.faults) or (when == "problems" and has_problems)
+
+
+def message_text(outcome: Outcome, language: Language = "en") -> str:
+    """Return the message for people: the one line, and the findings after the first."""
+    further = outcome.verdict.faults[1:_N_TOLD_FINDINGS] if outcome.verdict is not None else ()
+    return "\n".join([outcome.told(language), *(f"• {finding.text(language)}" for finding in further)])

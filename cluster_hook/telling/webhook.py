@@ -15,22 +15,13 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from cluster_run.errors import InputError
 
 #: Reader of the message. `json` is for programs; the others are what each chat tool takes.
 WebhookFormat = Literal["json", "slack", "mattermost", "teams", "discord", "feishu", "dingtalk", "wecom"]
-FORMATS: tuple[WebhookFormat, ...] = (
-    "json",
-    "slack",
-    "mattermost",
-    "teams",
-    "discord",
-    "feishu",
-    "dingtalk",
-    "wecom",
-)
+FORMATS: tuple[WebhookFormat, ...] = get_args(WebhookFormat)
 #: The environment variable that holds the address where no file is named.
 URL_VARIABLE = "CLUSTER_HOOK_WEBHOOK_URL"
 DEADLINE_S = 10.0

@@ -105,7 +105,7 @@ def metadata(captured: CapturedJob, rank: int) -> dict[str, object]:
         "data_parallel_size": spec.dp,
         "context_parallel_size": spec.cp,
         "expert_model_parallel_size": spec.ep,
-        "sequence_parallel": spec.sequence_parallel,
+        "sequence_parallel": False,
         "rank": rank,
         "world_size": spec.n_ranks,
     }

@@ -145,14 +145,11 @@ class _Run:
             self.streams.collective(layout.ep, kinds.ALL_TO_ALL, spec.ep_mb * _MB, stage, load=load)
         if layout.cp is not None and segment % 2 == 0:
             self.streams.collective(layout.cp, kinds.ALL_GATHER, spec.cp_mb * _MB, stage)
-        if layout.tp is not None and spec.sequence_parallel:
-            self.streams.collective(layout.tp, kinds.ALL_GATHER, spec.tp_mb * _MB, stage)
         self.streams.advance(here, compute, free)
         if has_experts and layout.ep is not None:
             self.streams.collective(layout.ep, kinds.ALL_TO_ALL, spec.ep_mb * _MB, stage)
         if layout.tp is not None:
-            kind = kinds.REDUCE_SCATTER if spec.sequence_parallel else kinds.ALL_REDUCE
-            self.streams.collective(layout.tp, kind, spec.tp_mb * _MB, stage)
+            self.streams.collective(layout.tp, kinds.ALL_REDUCE, spec.tp_mb * _MB, stage)
 
     def _gather_parameters(self, action: Action, segment: int, here: slice) -> None:
         """ZeRO-3: fetch the next segment's parameters while this one computes; wait for this one's."""
@@ -183,12 +180,10 @@ class _Run:
         """Reduce gradients, take the norm, step the optimizer, spread the parameters."""
         spec, layout, streams = self._spec, self._plant.layout, self.streams
         streams.wait_until(slice(None), streams.side)
-        if layout.embedding is not None:
-            streams.collective(layout.embedding, kinds.ALL_REDUCE, spec.tied_embeddings_mb * _MB, -1)
         if layout.dp is not None and spec.dp_mode == "flat":
             for _ in range(spec.dp_buckets):
                 streams.collective(layout.dp, kinds.REDUCE_SCATTER, spec.dp_mb * _MB / spec.dp_buckets, -1)
-        for _ in range(1 + spec.small_messages if layout.world.size > 1 else 0):
+        if layout.world.size > 1:  # the norm of the gradients
             streams.collective(layout.world, kinds.ALL_REDUCE, 8.0, -1)
         everyone = slice(0, spec.n_ranks)
         streams.advance(everyone, spec.optimizer_ms * 1e3 * work.speed, OPTIMIZER_SPANS * work.free_us)

@@ -1,6 +1,6 @@
 """Faults: their kinds, their form on a command line, and their effects on a job.
 
-A scenario is written `kind:severity@place,key=value,…`; `scenarios.SCENARIO_HELP` says it all.
+A scenario is written `kind:severity@place,key=value,…`; `options.SCENARIO_HELP` says it all.
 """
 
 from __future__ import annotations

@@ -63,7 +63,6 @@ class Layout:
     dp: GroupSet | None
     cp: GroupSet | None
     ep: GroupSet | None
-    embedding: GroupSet | None
 
 
 def double_hash(name: str) -> int:
@@ -88,8 +87,6 @@ def build_layout(spec: JobSpec) -> Layout:
         ("dp", "dp", "dp_cp" if spec.cp > 1 else "dp", replicas, width > 1),
         ("cp", "cp", "cp", ranks.transpose(0, 1, 3, 2).reshape(-1, spec.cp), spec.cp > 1),
         ("ep", "ep", "exp", experts.transpose(0, 1, 3, 4, 2).reshape(-1, spec.ep), spec.ep > 1),
-        ("embedding", "unknown", "embd", np.stack([ranks[0].ravel(), ranks[-1].ravel()], axis=1),
-         spec.pp > 1 and spec.tied_embeddings_mb > 0),
     ]  # fmt: skip
     sets: dict[str, GroupSet | None] = {}
     roles: list[GroupRole] = []

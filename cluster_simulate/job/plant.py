@@ -42,7 +42,7 @@ class Plant:
 def build_plant(spec: JobSpec, seed: int) -> Plant:
     """Return the plant of a job; `seed` gives links their quality."""
     layout = build_layout(spec)
-    sets = [layout.tp, layout.dp, layout.cp, layout.ep, layout.embedding, layout.world]
+    sets = [layout.tp, layout.dp, layout.cp, layout.ep, layout.world]
     wires = {
         one.first: wires_of_groups(spec, one, seed, is_mesh=one is layout.ep)
         for one in sets

@@ -61,7 +61,6 @@ class Healthy:
     stage_work: tuple[float, ...] = ()
     sequence_sigma: float = 0.0
     expert_sigma: float = 0.0
-    expert_step_sigma: float = 0.0
     silicon_sigma: float = 0.003
     silicon_tail: float = 0.01
     hiccup_share: float | None = None
@@ -83,7 +82,7 @@ class Healthy:
 
     def __post_init__(self) -> None:
         """Refuse spreads and shares that are none."""
-        spreads = ("sequence_sigma", "expert_sigma", "expert_step_sigma", "silicon_sigma")
+        spreads = ("sequence_sigma", "expert_sigma", "silicon_sigma")
         _refuse_outside(self, spreads, 0.0, 2.0)
         _refuse_outside(self, ("hiccup_share", "missing_records", "congestion_share"), 0.0, 1.0)
         counts = ("gc_every", "checkpoint_every", "uneven_counts", "clock_sigma_ms", "drift_ppm")
@@ -98,7 +97,6 @@ class JobSpec:
 
     `segments` is the number of (compute, tensor-parallel collective) pairs in a forward pass of one
     model chunk; a backward pass has as many, each twice as long. `dp_buckets` splits the gradients.
-    `small_messages` are all-reduces of 8 bytes over all ranks, beyond the one of the gradient norm.
     Without `declares_groups` the metadata says nothing of parallelism, as in many real captures.
     """
 
@@ -122,9 +120,6 @@ class JobSpec:
     cp_mb: float = 8.0
     ep_mb: float = 12.0
     dp_buckets: int = 1
-    tied_embeddings_mb: float = 0.0
-    small_messages: int = 0
-    sequence_parallel: bool = False
     p2p: P2pMode = "eager"
     dp_mode: DpMode = "flat"
     wait_fields: WaitFields = "full"
@@ -138,7 +133,7 @@ class JobSpec:
         degrees = ("tp", "pp", "dp", "cp", "ep", "vpp", "ranks_per_host")
         _refuse_outside(self, degrees, 1, 1e6)
         _refuse_outside(self, ("microbatches", "steps", "segments", "dp_buckets"), 1, 1e5)
-        _refuse_outside(self, ("first_step", "small_messages", "optimizer_ms", "free_share"), 0, 1e9)
+        _refuse_outside(self, ("first_step", "optimizer_ms", "free_share"), 0, 1e9)
         _refuse_outside(self, ("forward_ms", "tp_mb", "pp_mb", "dp_mb", "cp_mb", "ep_mb"), 1e-3, 1e7)
         if self.dp % self.ep:
             raise UsageError(

@@ -59,10 +59,6 @@ def step_work(spec: JobSpec, effects: Effects, seed: int, run: int) -> list[Step
             * 1e3
             * (0.7 * rng.gamma(9.0, 1.0 / 9.0) + 0.3 * rng.gamma(4.0, 0.25, spec.n_ranks))
         )
-        expert_now = np.exp(
-            spec.healthy.expert_step_sigma
-            * hashed_normal(noise + step + 1, "expert-step", _expert(spec, ranks))
-        )
         pause_us, pause_at = _pauses(spec, rng, step, n_passes)
         steps.append(
             StepWork(
@@ -70,7 +66,7 @@ def step_work(spec: JobSpec, effects: Effects, seed: int, run: int) -> list[Step
                 np.maximum(free + effects.dispatch_us[step] / n_idle_spans, 0.0),
                 preparing + effects.input_us[step],
                 data,
-                expert * expert_now,
+                expert,
                 pause_us + effects.pause_us[step],
                 np.where((pause_at < 0) & (effects.pause_us[step] > 0), n_passes // 2, pause_at),
             )

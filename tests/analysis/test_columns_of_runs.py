@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.cli import main
-from cluster_collect.progress_events import SilentListener
+from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.pool import collect
 from cluster_reduce.form import SUFFIX
@@ -33,7 +33,7 @@ def collected(source: Path, numbers: str, run: Path, options: CollectOptions) ->
         )
         for number in numbers
     ]
-    asyncio.run(collect(specs, run, options, None, SilentListener()))
+    asyncio.run(collect(specs, run, options, None, ProgressListener()))
 
 
 def said_of(run: Path) -> dict[str, object]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_collect.progress_events import ProgressListener, SilentListener
+from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.pool import collect
 from cluster_run.ids import HostId, ServerId
@@ -56,7 +56,7 @@ def spec_for(
 
 
 @dataclass
-class Recorder(SilentListener):
+class Recorder(ProgressListener):
     """Keeps what it is told."""
 
     n_planned: list[int] = field(default_factory=list)
@@ -89,7 +89,7 @@ def collected(
     rank_table: Path | None = None,
 ) -> Manifest:
     hosts = [specs] if isinstance(specs, HostSpec) else specs
-    return asyncio.run(collect(hosts, run, options, rank_table, watch or SilentListener()))
+    return asyncio.run(collect(hosts, run, options, rank_table, watch or ProgressListener()))
 
 
 def make_capture(root: Path, rank: int = 0, size_bytes: int = 20_000, n_more: int = 0) -> Path:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_hook.knownjob import job_to_text
+from cluster_hook.job import job_to_text
 from demo.sshd import SshLab, SshServer, find_sshd, free_port, make_key
 from tests.commands import ran
 from tests.hook.http_server import mailbox

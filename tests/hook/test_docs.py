@@ -15,7 +15,7 @@ from cluster_hook.kubernetes import trainingjob
 from cluster_hook.spool.drain import DrainOptions
 from cluster_hook.subcommands.drain import DEFAULT_SPOOL
 from cluster_hook.telling.outcome import SCHEMA
-from cluster_hook.telling.tell import TELL_WHEN
+from cluster_hook.telling.teller import TELL_WHEN
 from cluster_hook.telling.webhook import FORMATS, URL_VARIABLE
 from tests.hook.jobs import a_job
 

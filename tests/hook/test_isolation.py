@@ -10,7 +10,7 @@ import pytest
 
 from cluster_hook.identity import Identity
 from cluster_hook.isolation import child_environment, our_command
-from cluster_hook.knownjob import job_to_text
+from cluster_hook.job import job_to_text
 from cluster_hook.processes import run_command
 from tests.commands import ran
 from tests.hook.jobs import a_job

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_hook.job import fill_pattern, is_own_job, parse_request
-from cluster_hook.knownjob import job_from_text, job_to_text
+from cluster_hook.job import fill_pattern, is_own_job, job_from_text, job_to_text, parse_request
 from cluster_run.errors import InputError, UsageError
 from tests.hook.jobs import a_job
 

@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from cluster_collect.progress_events import SilentListener
+from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions
 from cluster_live.collected import Hosts, Taken, taken
 from cluster_live.options import LiveOptions
 from tests.live.hosts import Cluster
 
 pytestmark = pytest.mark.slow
-LIVE = LiveOptions(n_steps=3, judges=False)
+LIVE = LiveOptions(n_steps=3)
 
 
 def captured(cluster: Cluster, run: Path, live: LiveOptions = LIVE, said: list[str] | None = None) -> Taken:
     hosts = Hosts(cluster.specs(), CollectOptions(min_free_bytes=0))
     say = (said if said is not None else []).append
-    return asyncio.run(taken(hosts, live, run, SilentListener(), say))
+    return asyncio.run(taken(hosts, live, run, ProgressListener(), say))
 
 
 def test_the_same_steps_of_two_hosts_come_and_the_file_is_as_it_was(cluster: Cluster, tmp_path: Path) -> None:

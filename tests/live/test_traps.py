@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_collect.progress_events import SilentListener
+from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions
 from cluster_live.collected import Hosts, taken
 from cluster_live.command import previewed
@@ -166,7 +166,7 @@ def test_one_who_is_interrupted_leaves_nothing_pending_in_the_job(cluster: Clust
 
     async def interrupted() -> None:
         hosts = Hosts(cluster.specs(), CollectOptions(min_free_bytes=0))
-        work = asyncio.ensure_future(taken(hosts, LIVE, tmp_path / "run", SilentListener(), lambda _: None))
+        work = asyncio.ensure_future(taken(hosts, LIVE, tmp_path / "run", ProgressListener(), lambda _: None))
         while not all(json.loads(path.read_text())["start_step"] > 0 for path in paths):
             await asyncio.sleep(0.05)
             assert not work.done()

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_collect.progress_events import SilentListener
+from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions
 from cluster_live.collected import Hosts
 from cluster_live.watch import MOST_SHARE, RECORD_NAME, Budget, watch
@@ -23,7 +23,7 @@ from tests.live.test_file import LIVE
 
 @dataclass(frozen=True)
 class Silent:
-    tracker = SilentListener()
+    tracker = ProgressListener()
 
     def tick(self) -> None:
         """Show nothing."""

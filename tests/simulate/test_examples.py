@@ -7,8 +7,7 @@ import pytest
 from cluster_simulate.job.events import simulate
 from cluster_simulate.job.faults import parse_scenario
 from cluster_simulate.job.truth import truth
-from cluster_simulate.options import build_parser, spec_of
-from cluster_simulate.scenarios import SCENARIO_HELP
+from cluster_simulate.options import SCENARIO_HELP, build_parser, spec_of
 
 EXAMPLES = re.findall(r"^  ([a-z_]+:\S+)  ? *", SCENARIO_HELP, re.MULTILINE)
 

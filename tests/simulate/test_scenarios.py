@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cluster_run.errors import UsageError
 from cluster_simulate.api import Fault, JobSpec, parse_scenario, simulate
-from cluster_simulate.scenarios import SCENARIO_HELP
+from cluster_simulate.options import SCENARIO_HELP
 
 
 def test_every_example_of_the_help_can_be_parsed() -> None:

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from cluster_collect.selection.suspects import read_suspects
-from cluster_hook.job import FinishedJob
-from cluster_hook.knownjob import job_to_text
+from cluster_hook.job import FinishedJob, job_to_text
 from demo.sshd import SshLab, find_sshd
 from tests.slurm.jobs import Pair, SimulatedJob, expect_findings, slow_ranks, submit, write_script
 from tests.slurm.lab import SlurmLab

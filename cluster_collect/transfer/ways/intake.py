@@ -12,10 +12,9 @@ from cluster_collect.faults import HostileDataError
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.selection.select import PlacedFile
 from cluster_collect.spec import UNREAD
-from cluster_collect.store.budget import Budget
 from cluster_collect.store.incoming import LARGE_BYTES, FileRefusedError, IncomingFile
 from cluster_collect.store.journal import Journal
-from cluster_collect.store.writer import RunWriter
+from cluster_collect.store.writer import Budget, RunWriter
 from cluster_collect.threads import in_thread
 from cluster_reduce.form import MOST_HEAD_BYTES, SUFFIX, UNREAD_SUFFIX, why_not_of
 from cluster_run.ids import HostId, ServerId
@@ -88,9 +87,7 @@ class Intake:
         """Open a file, or note why it cannot be kept here and return None."""
         self.forget(placed)
         try:
-            return self._writer.begin(
-                self.path_of(placed), self._version(placed), has_holes=placed.entry.has_holes
-            )
+            return self._writer.begin(self.path_of(placed), self._version(placed))
         except FileRefusedError as error:
             self.failed[placed.entry.path] = self.described(placed, reason=str(error))
             return None
@@ -107,13 +104,7 @@ class Intake:
         loop = asyncio.get_running_loop()
         path, version = self.path_of(placed), self._version(placed)
         self.forget(placed)
-        return await in_thread(
-            self._writer.resume,
-            path,
-            version,
-            lambda: loop.call_soon_threadsafe(alive),
-            has_holes=placed.entry.has_holes,
-        )
+        return await in_thread(self._writer.resume, path, version, lambda: loop.call_soon_threadsafe(alive))
 
     def write(self, incoming: IncomingFile, data: bytes | memoryview) -> None:
         """Append content to a file.
@@ -123,7 +114,8 @@ class Intake:
             NoRoomError: the host writes more than there is room for.
             ClusterError: the disk is full or broken.
         """
-        self._budget.spend(incoming.write(data))
+        incoming.write(data)
+        self._budget.spend(len(data))
 
     def put_aside(self, incoming: IncomingFile) -> None:
         """Keep the beginning of a large file, to go on from there; remove that of a small one."""
@@ -198,27 +190,6 @@ class Intake:
                 self._watch.file_stored(self._host, file.path, file.size_bytes)
             self._unannounced.clear()
 
-    def take(self, placed: PlacedFile, content: memoryview) -> None:
-        """Keep a file all of which is here."""
-        self.received(len(content))
-        if why := _why_no_columns(placed, content):
-            self.refuse(placed, why)
-            return
-        if len(content) != placed.entry.size_bytes or placed.entry.has_holes:
-            incoming = self.begin(placed)
-            if incoming is not None:
-                self.write(incoming, content)
-                self.finish(placed, incoming)
-            return
-        self.forget(placed)
-        self._budget.spend(len(content))
-        try:
-            sha256 = self._writer.store(self.path_of(placed), content, placed.entry.mtime_ns)
-        except FileRefusedError as error:
-            self.failed[placed.entry.path] = self.described(placed, reason=str(error))
-        else:
-            self._note(placed, sha256)
-
     def finish(self, placed: PlacedFile, incoming: IncomingFile) -> None:
         """Keep a file that has been received to its end; one of another size than announced only waits."""
         entry = placed.entry
@@ -267,10 +238,6 @@ class TarIntake:
         self._incoming: IncomingFile | None = None
         self._is_as_listed = False
         self._begin = bytearray()
-
-    def whole_file(self, name: bytes, content: memoryview) -> None:
-        """Keep the file."""
-        self._intake.take(self._wanted(name, len(content)), content)
 
     def begin_file(self, name: bytes, size_bytes: int) -> None:
         """Open the file; a name that this machine cannot hold is read past."""

@@ -1,13 +1,18 @@
-"""What a handshake needs that no SSH library gives: two deadlines, and where the settings come from."""
+"""What SSH needs beside its libraries: deadlines, settings, jump hosts, windows, the rule for private keys.
+
+Private keys are held to the rule of OpenSSH: nobody else may read them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from cluster_collect.faults import UnreachableError
+from cluster_collect.faults import SshSetupError, UnreachableError
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.watchdog import cancelled, first_of, within
 
@@ -49,3 +54,61 @@ def certificate_path(spec: HostSpec) -> Path | None:
         return Path(spec.certificate_file).expanduser()
     beside = Path(f"{spec.identity_file}-cert.pub").expanduser()
     return beside if beside.is_file() else None
+
+
+#: Half of it halves the speed over 20 ms; twice as much is slower again.
+_WINDOW_BYTES = 8 << 20
+#: With a cap on the rate no more is sent ahead than may pass in this time.
+_AHEAD_S = 0.25
+_LEAST_WINDOW_BYTES = 64 << 10
+
+
+def window_bytes(spec: HostSpec, options: CollectOptions) -> int:
+    """Return the window of a host's channels: what crosses the network before it may lies in memory here."""
+    caps = [cap for cap in (spec.bandwidth_bytes_per_s, options.bandwidth_bytes_per_s) if cap is not None]
+    if not caps:
+        return _WINDOW_BYTES
+    return min(_WINDOW_BYTES, max(_LEAST_WINDOW_BYTES, int(min(caps) * _AHEAD_S)))
+
+
+@dataclass(frozen=True)
+class Jump:
+    """One jump host; unset values come from the client's configuration."""
+
+    user: str | None
+    name: str
+    port: int | None
+
+
+def parse_jump(text: str) -> Jump:
+    """Read one jump host; IPv6 addresses stand in brackets when a port follows."""
+    user, _, place = text.strip().removeprefix("ssh://").rpartition("@")
+    name, colon, port = place.rpartition(":")
+    if colon and port.isdecimal() and (":" not in name or name.startswith("[")):
+        return Jump(user or None, name.strip("[]"), int(port))
+    return Jump(user or None, place.strip("[]"), None)
+
+
+_DEFAULT_NAMES = ("id_ed25519", "id_ecdsa", "id_rsa")
+
+
+def default_keys() -> list[Path]:
+    """Return the key files that are tried where none is named."""
+    return [Path("~/.ssh").expanduser() / name for name in _DEFAULT_NAMES]
+
+
+def refuse_open_keys(paths: Iterable[str | Path]) -> None:
+    """Refuse keys that others can read; a file that is not there, or is somebody else's, is passed over.
+
+    Raises:
+        SshSetupError: with the command that makes the key private.
+    """
+    for path in (Path(path).expanduser() for path in paths):
+        try:
+            status = path.stat()
+        except OSError:
+            continue
+        if status.st_uid == os.getuid() and status.st_mode & 0o077:
+            mode = f"{status.st_mode & 0o777:04o}"
+            advice = f"chmod 600 {path}; ssh refuses it too"
+            raise SshSetupError(f"the private key {path} is open to others (mode {mode})", advice)

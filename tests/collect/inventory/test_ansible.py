@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_collect.inventory.limit import limit
+from cluster_collect.inventory.load import limit
 from cluster_run.errors import InputError
 from tests.collect.inventory.helpers import load
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cluster_collect.inventory.hostlist import read_hosts
 from cluster_collect.inventory.keys import HOST_KEYS
-from cluster_collect.inventory.limit import limit
+from cluster_collect.inventory.load import limit
 from cluster_collect.inventory.native import TOP_KEYS
 from cluster_run.errors import ClusterError
 from tests.collect.inventory.helpers import load, native

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster_collect.inventory.keys import HOST_KEYS
-from cluster_collect.inventory.limit import limit
-from cluster_collect.inventory.load import InventoryRequest, load_inventory
+from cluster_collect.inventory.load import InventoryRequest, limit, load_inventory
 from cluster_collect.spec import HostSpec
 from cluster_run.errors import ClusterError, InputError, UsageError
 from tests.collect.inventory.helpers import load, native

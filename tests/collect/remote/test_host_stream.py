@@ -72,7 +72,6 @@ def test_nothing_is_taken_from_a_stream_that_was_cancelled(has_shell: bool) -> N
         pattern=b"",
         book=lambda _: 0.0,
         brought=lambda _: None,
-        tell_clock=lambda _: None,
     )
     taken: list[bytes] = []
 
@@ -95,6 +94,6 @@ def test_nothing_is_taken_from_a_stream_that_was_cancelled(has_shell: bool) -> N
         command.packet(b"after")
 
     asyncio.run(cancelled_in_the_middle())
-    assert command.given == [b"clock\n" + PROGRAM.follow_up if has_shell else PROGRAM.stdin]
+    assert command.given == [PROGRAM.follow_up if has_shell else PROGRAM.stdin]
     assert b"before" in b"".join(taken)
     assert b"after" not in b"".join(taken)

@@ -229,10 +229,10 @@ def test_a_zstd_of_before_1_3_4_is_called_without_the_option_it_lacks_and_no_oth
 
 
 def test_a_second_listing_keeps_what_was_asked_for_and_what_is_as_before_once() -> None:
-    before = RemoteEntry(b"a", "f", 3, 1_500_000_000, 512)
-    changed = RemoteEntry(b"b", "f", 3, 1_500_000_000, 512)
+    before = RemoteEntry(b"a", "f", 3, 1_500_000_000)
+    changed = RemoteEntry(b"b", "f", 3, 1_500_000_000)
     reader = ListingReader(Allowance(5), known={entry.path: entry for entry in (before, changed)})
-    reader.feed(b"listing\0f 3/1 1.5 ./a\0f 4/1 1.5 ./b\0f 1/1 1.5 ./c\0end 0\0")
+    reader.feed(b"listing\0f 3 1.5 ./a\0f 4 1.5 ./b\0f 1 1.5 ./c\0end 0\0")
     first, second = reader.entries  # nobody asked for the third
     assert first is before
     assert (second.path, second.size_bytes) == (b"b", 4)

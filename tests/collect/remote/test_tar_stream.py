@@ -23,9 +23,6 @@ class Kept:
         self._content = b""
         self._size = -1
 
-    def whole_file(self, name: bytes, content: memoryview) -> None:
-        self.files[name] = bytes(content)
-
     def begin_file(self, name: bytes, size_bytes: int) -> None:
         self.unfinished, self._content, self._size = name, b"", size_bytes
 

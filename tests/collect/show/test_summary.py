@@ -13,7 +13,7 @@ from cluster_collect.show.context import Surroundings
 from cluster_collect.show.json_result import check_json, collection_json, error_json, plan_json
 from cluster_collect.show.summary import check_text, collection_text, plan_text
 from cluster_collect.spec import HostSpec
-from cluster_collect.transfer.plan import HostCheck, HostPlan, PlannedFile
+from cluster_collect.transfer.plan import HostLook, PlannedFile
 from cluster_run.errors import ExitCode, InputError
 from cluster_run.ids import HostId, ServerId
 from cluster_run.manifest import CollectedFile, FileList, FileState, HostOutcome, HostState
@@ -109,9 +109,9 @@ def test_ranks_without_a_host_are_part_of_the_result() -> None:
         assert "\nmissing: 10.0.0.7 of hccl.json (8 ranks) is no host of hosts.yaml\n  → " in text
 
 
-def plan(*sizes: int, reason: str = "") -> HostPlan:
+def plan(*sizes: int, reason: str = "") -> HostLook:
     planned = tuple(PlannedFile(f"f{size}", f"p/{size}", size) for size in sizes)
-    return HostPlan(HostId("1"), ServerId("a"), planned, files("skipped"), "tar+zstd", reason)
+    return HostLook(HostId("1"), ServerId("a"), planned, files("skipped"), "tar+zstd", reason)
 
 
 @pytest.mark.parametrize(("free", "enough"), [(3000, False), (3001, False), (4000, True), (None, True)])
@@ -142,10 +142,15 @@ def test_files_that_a_host_had_no_time_or_memory_to_read_are_told_and_counted() 
 
 
 def test_a_check_leaves_out_what_nobody_knows() -> None:
-    known = HostCheck(
-        HostId("1"), ServerId("a"), 0.1, 3, 5000, 10**12, 12.4, "tar", (("tar", "tar (GNU tar) 1.34"),)
+    known = replace(
+        plan(1000, 2000, 2000),
+        method="tar",
+        login_s=0.1,
+        free_bytes=10**12,
+        clock_offset_ms=12.4,
+        tools=(("tar", "tar (GNU tar) 1.34"),),
     )
-    unknown = HostCheck(HostId("2"), ServerId("b"), reason="b: refused", advice="try")
+    unknown = HostLook(HostId("2"), ServerId("b"), reason="b: refused", advice="try")
     head, first, second, *_ = check_text([known, unknown], Surroundings(RUN)).splitlines()
     assert head.split() == ["host", "login", "files", "size", "free", "clock", "method", "tools"]
     assert " ".join(first.split()) == "✓ 1 a 0.1 s 3 5.0 kB 1.0 TB +12 ms tar tar 1.34"
@@ -182,7 +187,7 @@ def test_every_json_result_has_schema_tool_mode_and_code() -> None:
     texts = {
         "collect": collection_json([], Surroundings(RUN), ExitCode.DONE),
         "dry-run": plan_json([plan(1)], Surroundings(RUN), ExitCode.DONE),
-        "check": check_json([HostCheck(HostId("1"), ServerId("a"))], Surroundings(RUN), ExitCode.DONE),
+        "check": check_json([HostLook(HostId("1"), ServerId("a"))], Surroundings(RUN), ExitCode.DONE),
     }
     for mode, text in texts.items():
         document = json.loads(text)

@@ -15,6 +15,12 @@ from cluster_run.errors import ClusterError
 NAME = "cluster_profiler/1/profiler/a_ascend_pt/deep/b.csv"
 
 
+def stored(writer: RunWriter, name: str, content: bytes, mtime_ns: int) -> str:
+    file = writer.begin(name)
+    file.write(content)
+    return file.commit(mtime_ns)
+
+
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
     """A directory outside with a file whose name the collection will use."""
@@ -47,7 +53,7 @@ def test_no_file_is_written_through_a_link(run: Path, victim: Path, depth: int, 
     before = {path.name: path.read_text() for path in victim.iterdir()}
     with closing(RunWriter(run, min_free_bytes=0)) as writer:
         with pytest.raises(FileRefusedError, match="symbolic link"):
-            writer.store(NAME, b"evil", 10**9)
+            stored(writer, NAME, b"evil", 10**9)
         with pytest.raises(FileRefusedError, match="symbolic link"):
             writer.begin(NAME, version)
         writer.remove(NAME)
@@ -70,7 +76,7 @@ def test_a_link_in_the_place_of_a_file_is_replaced(run: Path, victim: Path) -> N
     (run / NAME).parent.mkdir(parents=True)
     (run / NAME).symlink_to(victim / "b.csv")
     with closing(RunWriter(run, min_free_bytes=0)) as writer:
-        writer.store(NAME, b"mine", 10**9)
+        stored(writer, NAME, b"mine", 10**9)
     assert (run / NAME).read_text() == "mine"
     assert not (run / NAME).is_symlink()
     assert (victim / "b.csv").read_text() == "untouched"
@@ -92,9 +98,9 @@ def test_leftovers_behind_a_link_are_left_alone(run: Path, victim: Path) -> None
 
 def test_directories_that_are_empty_go_with_their_last_file(run: Path) -> None:
     with closing(RunWriter(run, min_free_bytes=0)) as writer:
-        writer.store(NAME, b"mine", 10**9)
-        writer.store("cluster_profiler/1/other.csv", b"mine", 10**9)
+        stored(writer, NAME, b"mine", 10**9)
+        stored(writer, "cluster_profiler/1/other.csv", b"mine", 10**9)
         writer.remove(NAME, with_empty=True)
         assert [path.name for path in (run / "cluster_profiler" / "1").iterdir()] == ["other.csv"]
-        writer.store(NAME, b"again", 10**9)
+        stored(writer, NAME, b"again", 10**9)
     assert (run / NAME).read_text() == "again"

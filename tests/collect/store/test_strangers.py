@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cluster_collect.cli import main
-from cluster_collect.store.strangers import strangers_warning
+from cluster_collect.store.run_files import strangers_warning
 
 
 def made(root: Path, *names: str) -> Path:

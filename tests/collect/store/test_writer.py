@@ -14,6 +14,12 @@ from cluster_collect.store.incoming import FileRefusedError
 from cluster_collect.store.writer import RunWriter
 
 
+def stored(writer: RunWriter, name: str, content: bytes, mtime_ns: int) -> str:
+    file = writer.begin(name)
+    file.write(content)
+    return file.commit(mtime_ns)
+
+
 def test_a_system_that_cannot_flush_one_disk_flushes_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -30,10 +36,10 @@ def test_files_of_many_directories_land_in_their_places_and_few_directories_stay
     n_before = len(os.listdir("/proc/self/fd"))
     with closing(RunWriter(tmp_path, min_free_bytes=0)) as writer:
         for name in (*names, *reversed(names)):
-            assert writer.store(name, name.encode(), 5 * 10**9) == hashlib.sha256(name.encode()).hexdigest()
+            assert stored(writer, name, name.encode(), 5 * 10**9) == hashlib.sha256(name.encode()).hexdigest()
         assert len(os.listdir("/proc/self/fd")) <= n_before + 64
         writer.close()
-        writer.store(names[0], b"again", 10**9)
+        stored(writer, names[0], b"again", 10**9)
     assert len(os.listdir("/proc/self/fd")) == n_before
     found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert found == set(names)
@@ -43,5 +49,5 @@ def test_files_of_many_directories_land_in_their_places_and_few_directories_stay
 
 def test_a_file_that_cannot_have_its_time_leaves_nothing(tmp_path: Path) -> None:
     with closing(RunWriter(tmp_path, min_free_bytes=0)) as writer, pytest.raises(FileRefusedError):
-        writer.store("deep/a.csv", b"content", 1 << 100)
+        stored(writer, "deep/a.csv", b"content", 1 << 100)
     assert list((tmp_path / "deep").iterdir()) == []

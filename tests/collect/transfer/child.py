@@ -8,14 +8,14 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from cluster_collect.progress_events import SilentListener
+from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import HostSpec
 from cluster_collect.transfer.pool import collect
 from cluster_run.ids import HostId
 from tests.collect.helpers import FULL
 
 
-class Printer(SilentListener):
+class Printer(ProgressListener):
     def file_stored(self, host: HostId, path: str, size_bytes: int) -> None:
         print(path, flush=True)
 

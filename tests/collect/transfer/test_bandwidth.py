@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_collect.progress_events import SilentListener
+from cluster_collect.progress_events import ProgressListener
 from cluster_run.ids import HostId
 from demo.sshd import SshLab, SshServer
 from demo.tcp_proxy import TcpProxy
@@ -54,7 +54,7 @@ def test_a_host_sends_no_further_ahead_than_the_cap_lets_pass(
     ahead: list[int] = []
     with TcpProxy(server.address, server.port) as proxy:
 
-        class Watch(SilentListener):
+        class Watch(ProgressListener):
             n_bytes = 0
 
             def bytes_received(self, host: HostId, n_bytes: int) -> None:

@@ -29,7 +29,7 @@ from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.store.journal import Journal
 from cluster_collect.store.writer import RunWriter
 from cluster_collect.transfer.host import HostCollection, Shared
-from cluster_collect.transfer.pool import collect, plan
+from cluster_collect.transfer.pool import collect, look
 from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.protocol import Receive, RunningCommand
 from cluster_collect.transports.registry import Dialers
@@ -187,7 +187,7 @@ def test_other_hosts_are_collected_and_asked_beside_one_with_an_unforeseen_error
     dialers = {"1": FakeDialer(refusals=[KeyError("a"), KeyError("b")]), "2": FakeDialer()}
     monkeypatch.setattr(Dialers, "of", lambda _, spec: dialers[spec.host])
     specs = [HostSpec(HostId(n), ServerId(f"s{n}"), address="fake", profiler_root="/root") for n in dialers]
-    plans = asyncio.run(plan(specs, OPTIONS, Recorder()))
+    plans = asyncio.run(look(specs, OPTIONS, Recorder()))
     assert [(one.failure, len(one.files)) for one in plans] == [("unexpected", 0), ("", 2)]
     manifest = asyncio.run(collect(specs, tmp_path / "run", OPTIONS, None, Recorder()))
     assert [(one.failure, one.n_stored) for one in manifest.hosts] == [("unexpected", 0), ("", 2)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -83,30 +82,16 @@ def test_a_file_larger_than_the_disk_costs_only_itself(onto: OneHost) -> None:
     assert {file.state for file in outcome.files if not file.source.endswith("huge.bin")} == {"stored"}
 
 
-def test_a_file_with_holes_needs_the_room_of_its_blocks(onto: OneHost) -> None:
-    for number in range(3):
-        with (next(onto.root.iterdir()) / f"profiler_info_{number + 5}.json").open("wb") as stream:
-            stream.write(b"begin")
-            stream.truncate(5 << 20)
-            stream.seek(3 << 20)
-            stream.write(b"middle")
-    with_holes = onto.run / file_of(onto.collect_all(), "profiler_info_5.json").path
-    assert with_holes.stat().st_blocks * 512 < 2 << 20
-
-
 def test_a_host_that_sends_more_than_there_is_room_for_costs_only_itself(
     small_disk: Path, keys: tuple[Path, Path]
 ) -> None:
-    """Its listing says that the file has holes; what it sends has none."""
-    listing = b"f 7000000/8 1.0 a_ascend_pt/good.json\0f 7000000/8 1.0 a_ascend_pt/bad.json\0"
-    files = (entry(f"./a_ascend_pt/{name}.json", b"x" * 7_000_000) for name in ("good", "bad"))
+    """Its listing says that the files are small; what it sends is not."""
+    listing = b"f 1000 1.0 a_ascend_pt/one.json\0f 1000 1.0 a_ascend_pt/two.json\0"
+    files = (entry(f"./a_ascend_pt/{name}.json", b"x" * 7_000_000) for name in ("one", "two"))
     (small_disk / "in").mkdir()
     outcome = met(small_disk / "in", keys, Liar(listing, sending(*files, listing=listing)))
-    assert (outcome.state, outcome.failure) == ("partial", "no-room")
-    assert {os.path.basename(file.source): file.state for file in outcome.files} == {
-        "good.json": "stored",
-        "bad.json": "failed",
-    }
+    assert (outcome.state, outcome.failure) == ("failed", "no-room")
+    assert {file.state for file in outcome.files} == {"failed"}
     assert no_leftovers(small_disk / "in" / "run")
 
 

@@ -186,7 +186,7 @@ def listed(root: Path) -> bytes:
             status = path.stat()
             seconds = f"{status.st_mtime_ns // 10**9}.{status.st_mtime_ns % 10**9:09d}"
             name = f"./{path.relative_to(root)}"
-            lines.append(f"f {status.st_size}/{status.st_blocks} {seconds} {name}\0")
+            lines.append(f"f {status.st_size} {seconds} {name}\0")
     return "".join(lines).encode()
 
 

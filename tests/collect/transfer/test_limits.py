@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 from cluster_collect.entries import same_mtime, unsafe_because
 from cluster_collect.faults import RunLockedError, StalledError, UnwritableError
 from cluster_collect.store.lock import LOCK_NAME, locked
-from cluster_collect.transfer.bandwidth import BandwidthCap
 from cluster_collect.transfer.retry import backoff_s
-from cluster_collect.transports.bounds import Bounds
-from cluster_collect.transports.ssh.jumps import Jump, parse_jump
+from cluster_collect.transports.bounds import BandwidthCap, Bounds
+from cluster_collect.transports.ssh.handshake import Jump, parse_jump
 from cluster_collect.watchdog import Watchdog
 
 

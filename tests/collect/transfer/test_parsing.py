@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cluster_collect.entries import RemoteEntry
-from cluster_collect.selection.parsing import being_parsed
+from cluster_collect.selection.captures import being_parsed
 from cluster_run.ids import HostId
 from cluster_run.layout import PARSED_MARK_NAME, PARSER_RESTS_S
 from tests.collect.helpers import FULL, Recorder, local_host, make_capture, spec_for

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster_hook.follow import parsing
-from cluster_hook.follow.parsing import wait_until_parsed
+from cluster_hook.follow import captures
+from cluster_hook.follow.captures import wait_until_parsed
 from cluster_run.layout import PARSED_MARK_NAME
 
 
@@ -28,7 +28,7 @@ def a_capture(root: Path, rank: int, *, done: bool, age_s: float = 0.0) -> Path:
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How often it was waited."""
     slept: list[float] = []
-    monkeypatch.setattr(parsing.time, "sleep", slept.append)
+    monkeypatch.setattr(captures.time, "sleep", slept.append)
     return slept
 
 
@@ -37,7 +37,7 @@ def test_a_capture_that_is_being_parsed_is_waited_for(
 ) -> None:
     a_capture(tmp_path, 0, done=True)
     late = a_capture(tmp_path, 1, done=False)
-    monkeypatch.setattr(parsing, "_LOOK_S", 0.01)
+    monkeypatch.setattr(captures, "_LOOK_S", 0.01)
     waiting = threading.Thread(target=wait_until_parsed, args=(tmp_path,))
     waiting.start()
     waiting.join(0.3)

@@ -20,8 +20,7 @@ from cluster_hook.telling.metrics import (
     write_metrics,
 )
 from cluster_hook.telling.outcome import Outcome
-from cluster_hook.telling.tell import TellOptions
-from cluster_hook.telling.teller import Teller
+from cluster_hook.telling.teller import Teller, TellOptions
 from cluster_run.errors import ExitCode, InputError
 from tests.commands import ran
 

@@ -10,7 +10,7 @@ from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.sentences.phrase import placeholders
 from cluster_hook.telling.outcome import Outcome, outcome_from_text, outcome_text, outcome_to_line
 from cluster_hook.telling.sentences import SENTENCES
-from cluster_hook.telling.tell import TellWhen, is_worth_telling, message_text
+from cluster_hook.telling.teller import TellWhen, is_worth_telling, message_text
 from cluster_hook.telling.verdict import FindingLine, Verdict, read_verdict
 from cluster_run.errors import ExitCode, InputError, SchemaError
 from tests.analysis.reports import builder

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from cluster_hook.telling.outcome import Outcome
-from cluster_hook.telling.tell import TellOptions
-from cluster_hook.telling.teller import N_FAILURES, Teller
+from cluster_hook.telling.teller import N_FAILURES, Teller, TellOptions
 from cluster_hook.telling.webhook import Webhook
 from cluster_run.errors import ExitCode
 from tests.hook.http_server import Mailbox, mailbox

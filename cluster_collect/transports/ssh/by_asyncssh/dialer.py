@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import asyncssh
 
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
@@ -14,19 +16,22 @@ from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.protocol import THE_HOST, THE_JUMP_HOST
 from cluster_collect.transports.ssh.by_asyncssh.connection import AsyncsshConnection, close
 from cluster_collect.transports.ssh.by_asyncssh.errors import setup_error, translated
-from cluster_collect.transports.ssh.by_asyncssh.identities import Identities
-from cluster_collect.transports.ssh.by_asyncssh.library import asyncssh
-from cluster_collect.transports.ssh.gateways import SharedConnections
-from cluster_collect.transports.ssh.handshake import client_configuration, in_time
+from cluster_collect.transports.ssh.handshake import (
+    certificate_path,
+    client_configuration,
+    default_keys,
+    in_time,
+    parse_jump,
+    refuse_open_keys,
+    window_bytes,
+)
 from cluster_collect.transports.ssh.host_keys import (
     SYSTEM_KNOWN_HOSTS,
     HostKeyJudge,
     KnownHostsCache,
     user_known_hosts,
 )
-from cluster_collect.transports.ssh.jumps import parse_jump
-from cluster_collect.transports.ssh.private_keys import default_keys, refuse_open_keys
-from cluster_collect.transports.ssh.window import window_bytes
+from cluster_collect.watchdog import cancelled
 from cluster_run.ids import HostId
 
 # AES-GCM costs a third less than the libraries' first choice where the CPU has AES instructions.
@@ -45,9 +50,7 @@ class AsyncsshDialer:
         self._identities = Identities()
         self._names: dict[HostId, dict[str, str]] = {}
         self._gateway_names: dict[str, str] = {}
-        self._gateways: SharedConnections[asyncssh.SSHClientConnection] = SharedConnections(
-            lambda connection: not connection.is_closed()
-        )
+        self._gateways = _Gateways()
 
     async def dial(self, spec: HostSpec) -> AsyncsshConnection:
         """Connect and log in."""
@@ -65,7 +68,7 @@ class AsyncsshDialer:
 
     async def close(self) -> None:
         """Close the jump connections."""
-        await self._gateways.close(close)
+        await self._gateways.close()
 
     async def _gateway(self, spec: HostSpec, chain: tuple[str, ...]) -> asyncssh.SSHClientConnection:
         """Return the connection to the last jump host of a chain, through those before it."""
@@ -209,3 +212,65 @@ def _imported(keys: Sequence[str]) -> list[asyncssh.SSHKey]:
         except asyncssh.KeyImportError:
             continue  # a kind of key that this library does not know cannot be offered to it either
     return imported
+
+
+class Identities:
+    """Reads, and decrypts, each key once for all hosts."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, asyncssh.SSHKey] = {}
+
+    def options(self, spec: HostSpec) -> dict[str, Any]:
+        """Return the options for the host's own key; one that we cannot open may still be in the agent.
+
+        The agent's other keys are not offered: asyncssh would offer them first, and servers hang up
+        after the sixth.
+        """
+        try:
+            return {"client_keys": [self._key(spec)], "agent_path": ""}
+        except (asyncssh.KeyImportError, FileNotFoundError):
+            public = Path(f"{spec.identity_file}.pub").expanduser()
+            if spec.passphrase is None and os.environ.get("SSH_AUTH_SOCK") and public.is_file():
+                return {"agent_identities": [str(public)]}
+            raise
+
+    def _key(self, spec: HostSpec) -> Any:
+        path = str(Path(spec.identity_file or "").expanduser())
+        refuse_open_keys([path])
+        if path not in self._keys:
+            self._keys[path] = asyncssh.read_private_key(path, spec.passphrase)
+        certificate = certificate_path(spec)
+        if certificate is None:
+            return self._keys[path]
+        return self._keys[path], asyncssh.read_certificate(str(certificate))
+
+
+class _Gateways:
+    """Opens a connection to each jump host once, however many targets lie behind it; a dead one again."""
+
+    def __init__(self) -> None:
+        self._opening: dict[Hashable, asyncio.Future[asyncssh.SSHClientConnection]] = {}
+
+    async def get(
+        self, key: Hashable, connect: Callable[[], Awaitable[asyncssh.SSHClientConnection]]
+    ) -> asyncssh.SSHClientConnection:
+        """Return the gateway `key`, connecting when nobody has, or when the connection has died."""
+        known = self._opening.get(key)
+        if known is None or (known.done() and not _is_usable(known)):
+            known = asyncio.ensure_future(connect())
+            self._opening[key] = known
+        # Shielded: a host that gives up must not take the gateway from the others.
+        return await asyncio.shield(known)
+
+    async def close(self) -> None:
+        """Close all gateways."""
+        for known in self._opening.values():
+            if _is_usable(known):
+                await close(known.result())
+            await cancelled(known)
+        self._opening.clear()
+
+
+def _is_usable(known: asyncio.Future[asyncssh.SSHClientConnection]) -> bool:
+    is_there = known.done() and not known.cancelled() and known.exception() is None
+    return is_there and not known.result().is_closed()

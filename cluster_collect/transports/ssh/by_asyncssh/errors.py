@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import asyncssh
+
 from cluster_collect.faults import (
     HostError,
     HostileDataError,
@@ -14,7 +16,6 @@ from cluster_collect.faults import (
     SshSetupError,
 )
 from cluster_collect.spec import HostSpec
-from cluster_collect.transports.ssh.by_asyncssh.library import asyncssh
 from cluster_collect.transports.ssh.errors import (
     behind_jump_host,
     login_refused,

@@ -1,12 +1,17 @@
-"""SFTP by asyncssh."""
+"""SFTP by asyncssh: many requests on the way, the pieces handed on in order."""
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+import asyncssh
+
 from cluster_collect.entries import Allowance, RemoteEntry, kind_letter
 from cluster_collect.transports.protocol import Receive
-from cluster_collect.transports.read_ahead import read_in_order
 from cluster_collect.transports.ssh.by_asyncssh.errors import our_errors
-from cluster_collect.transports.ssh.by_asyncssh.library import asyncssh
+from cluster_collect.watchdog import cancelled
 
 
 class AsyncsshFiles:
@@ -55,3 +60,43 @@ def _entry(path: bytes, attributes: asyncssh.SFTPAttrs) -> RemoteEntry:
     kind = "?" if mode is None else kind_letter(mode)
     mtime_ns = int(attributes.mtime or 0) * 1_000_000_000 + int(attributes.mtime_ns or 0)
     return RemoteEntry(path, kind, attributes.size or 0, mtime_ns)
+
+
+PIECE_BYTES = 255 * 1024
+_N_AHEAD = 16
+
+
+async def read_in_order(
+    read: Callable[[int, int], Awaitable[bytes]], size_bytes: int, receive: Receive, begin: int = 0
+) -> None:
+    """Give a file's content from `begin` on to `receive`.
+
+    `read(n_bytes, offset)` may return less than asked for. One byte more than `size_bytes` is asked for,
+    so that a file that has grown shows.
+    """
+    offsets = iter(range(begin, size_bytes + 1, PIECE_BYTES))
+    ahead: deque[tuple[int, asyncio.Future[bytes]]] = deque()
+    try:
+        while True:
+            while len(ahead) < _N_AHEAD and (offset := next(offsets, None)) is not None:
+                ahead.append((offset, asyncio.ensure_future(read(PIECE_BYTES, offset))))
+            if not ahead:
+                return
+            start, coming = ahead.popleft()
+            data = await coming
+            end = start
+            while data:
+                pause_s = receive(data)
+                if pause_s > 0:
+                    await asyncio.sleep(pause_s)
+                end += len(data)
+                if end - start >= PIECE_BYTES:
+                    break
+                if end > size_bytes:
+                    return
+                data = await read(PIECE_BYTES - (end - start), end)
+            else:
+                return  # the end of the file
+    finally:
+        for _, coming in ahead:
+            await cancelled(coming)

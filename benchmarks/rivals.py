@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_collect.spec import HostSpec
@@ -86,7 +86,11 @@ def _tar(pack: str = "", unpack: str = "") -> Callable[[Sequence[HostSpec], Path
     return commands
 
 
-def _ours(specs: Sequence[HostSpec], target: Path, scratch: Path) -> Commands:
+def _ours(*options: str) -> Callable[[Sequence[HostSpec], Path, Path], Commands]:
+    return lambda specs, target, scratch: _collecting(specs, target, scratch, options)
+
+
+def _collecting(specs: Sequence[HostSpec], target: Path, scratch: Path, options: Sequence[str]) -> Commands:
     inventory = scratch / "inventory.json"  # JSON is YAML
     hosts = [
         {
@@ -97,37 +101,24 @@ def _ours(specs: Sequence[HostSpec], target: Path, scratch: Path) -> Commands:
     ]  # fmt: skip
     inventory.write_text(json.dumps({"version": 1, "hosts": hosts}))
     command = [sys.executable, "-m", "cluster_collect", "--inventory", str(inventory), "--what", "full"]
-    return [[*command, "--output", str(target), "-q"]]
-
-
-def _driver(mode: str) -> Callable[[Sequence[HostSpec], Path, Path], Commands]:
-    def commands(specs: Sequence[HostSpec], target: Path, scratch: Path) -> Commands:
-        path = scratch / "specs.json"
-        path.write_text(json.dumps([asdict(spec) for spec in specs]))
-        return [[sys.executable, "-m", "benchmarks.collecting.driver", mode, str(path), str(target)]]
-
-    return commands
+    return [[*command, "--output", str(target), "-q", *options]]
 
 
 OURS = "cluster-collect"
 SSH_TAR = "ssh tar | tar, aes128-gcm"
 SSH_TAR_ZSTD = "ssh tar | zstd | tar"
 SCP = "scp -r"
-BARE = "  bare asyncssh, nothing checked"
 PARAMIKO = "  same, transport: paramiko"
 RIVALS = (
-    Rival(OURS, _ours),
-    Rival("  same, hosts not niced", _driver("plain-priority")),
-    Rival("  same, no compression", _driver("uncompressed")),
-    Rival(PARAMIKO, _driver("paramiko")),
-    Rival(BARE, _driver("bare")),
+    Rival(OURS, _ours()),
+    Rival("  same, no compression", _ours("--compression", "none")),
+    Rival(PARAMIKO, _ours("--set", "transport=paramiko")),
     Rival(SSH_TAR, _tar()),
     Rival(SSH_TAR_ZSTD, _tar(" | zstd -1 -q -c", " | zstd -d -q -c")),
     Rival("rsync -a", _rsync("-a")),
     Rival("rsync -az", _rsync("-az")),
     Rival(SCP, _scp),
     Rival("sftp -r", _sftp),
-    Rival("paramiko SFTP, thread a host", _driver("paramiko-sftp")),
 )
 
 
