@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -110,6 +111,15 @@ class Cluster:
         """Make a job; it begins with `start`."""
         on = list(self.hosts if hosts is None else hosts)
         return Job(self, name, on, **settings)  # type: ignore[arg-type]
+
+    def leaves(self, *faults: str, dp: int = 4) -> dict[str, str]:
+        """Have captures from now on be those of a simulated job; return the environment of its ranks."""
+        spec = {"tp": 2, "pp": 1, "dp": dp, "ranks_per_host": 4, "forward_ms": 20.0}
+        simulated = self.directory / "simulated.json"
+        new = simulated.with_suffix(".part")
+        new.write_text(json.dumps({"spec": spec, "faults": faults}))
+        new.rename(simulated)
+        return {"SIMULATED": str(simulated)}
 
     def end(self) -> None:
         """End all that was started, but for the servers, which the lab ends."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -79,11 +78,9 @@ def test_where_there_are_no_collectives_it_is_said_that_nothing_could_be_told(tm
 def test_a_host_that_began_late_and_names_its_steps_as_asked_is_lost_and_not_compared(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    simulated = tmp_path / "job.json"
-    simulated.write_text(json.dumps({"spec": SPEC, "faults": []}))
     cluster.add(3)
     late = {1: {"LATE_STEPS": "3"}}
-    cluster.job(n_ranks=4, environment={"SIMULATED": str(simulated)}, of_hosts=late).start()
+    cluster.job(n_ranks=4, environment=cluster.leaves(dp=6), of_hosts=late).start()
     result = captured(cluster, tmp_path / "run", replace(LIVE, quorum=2))
     assert {host: why.word for host, why in result.captured.lost.items()} == {"2": "other_iterations"}
     assert result.ranks == "0-3,8-11"

@@ -56,15 +56,12 @@ def command(cluster: Cluster, *arguments: str) -> list[str]:
 def test_one_command_names_the_slow_rank_of_a_running_job_and_looks_closer_at_it(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    simulated = tmp_path / "job.json"
-    spec = {"tp": 2, "pp": 1, "dp": 4, "ranks_per_host": 4, "forward_ms": 20.0}
-    simulated.write_text(json.dumps({"spec": spec, "faults": ["slow_rank:1.5@5"]}))
     cluster.add(2)
-    cluster.job(n_ranks=4, step_s=0.1, environment={"SIMULATED": str(simulated)}).start()
+    cluster.job(n_ranks=4, step_s=0.1, environment=cluster.leaves("slow_rank:1.5@5")).start()
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     run = tmp_path / "run"
     words = command(cluster, "--live", "3", "--zoom", "--output", str(run))
-    done = ran(words, cwd=tmp_path, env=environment)
+    done = ran(words, cwd=tmp_path, env=environment, timeout=420)
     assert done.returncode == 0, done.stderr
     assert "rank 5" in done.stdout
     assert re.search(r"capturing steps \d+–\d+ on 2 of 2 hosts", done.stderr)

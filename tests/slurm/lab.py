@@ -101,9 +101,9 @@ class SlurmLab:
         interpreter = [sys.executable] if python is None else [str(python), "-I"]
         return self.run(*interpreter, "-m", "cluster_hook", *argv, **options)
 
-    def drain(self, *options: str, python: Path | None = None) -> str:
+    def drain(self, *options: str, python: Path | None = None, **how: Any) -> str:
         """Drain the spool; return what it says."""
-        return self.hook("drain", f"--spool={self.spool}", *options, python=python).stdout
+        return self.hook("drain", f"--spool={self.spool}", *options, python=python, **how).stdout
 
     def job_fields(self, job: str) -> dict[str, str]:
         """Return what scontrol says of a job."""

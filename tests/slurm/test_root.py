@@ -126,12 +126,8 @@ def test_a_users_job_of_the_spool_is_told_how_it_ended_and_whose_it_was(
     request = site.spool / "pending" / f"{job}-0.job"
     site.wait_for_file(request)
     content = request.read_bytes()
-    ended = site.run(
-        *(str(python), "-I", "-m", "cluster_hook", "drain", f"--spool={site.spool}", "--json"),
-        cwd=Path("/"),
-        check=False,
-    )
-    said = {one["key"]: one for one in map(json.loads, ended.stdout.splitlines())}[f"{job}-0"]
+    lines = site.drain("--json", python=python, cwd=Path("/"), check=False).splitlines()
+    said = {one["key"]: one for one in map(json.loads, lines)}[f"{job}-0"]
     assert said["state"] == "done", (said, content)
     assert said["outcome"]["job"] == {"id": job, "name": "na = me", "state": "FAILED"}
     assert said["outcome"]["verdict"]["verdict"] == "degraded"
@@ -142,9 +138,5 @@ def test_a_name_that_cannot_be_told_from_slurms_words_ends_as_a_named_failure(
 ) -> None:
     job = submit_as_user(site, work, "true", "profile_dir=prof", "x\nJobId=1 UserId=root(0)")
     site.wait_for_file(site.spool / "pending" / f"{job}-0.job")
-    site.run(
-        *(str(python), "-I", "-m", "cluster_hook", "drain", f"--spool={site.spool}"),
-        cwd=Path("/"),
-        check=False,
-    )
+    site.drain(python=python, cwd=Path("/"), check=False)
     assert f"job {job}" in (site.spool / "failed" / f"{job}-0.json").read_text()

@@ -28,36 +28,31 @@ def known(text: str) -> KnownHosts:
     return hosts
 
 
-@pytest.mark.parametrize(
-    ("line", "name", "port"),
-    [
-        (f"node1 {KEY}", "node1", 22),
-        (f"node1,10.0.0.1 {KEY} comment", "10.0.0.1", 22),
-        (f"NODE1 {KEY}", "node1", 22),
-        (f"[node1]:2222 {KEY}", "node1", 2222),
-        (f"node* {KEY}", "node1", 22),
-        (f"*.cluster,!bad.cluster {KEY}", "good.cluster", 22),
-        (f"[*.cluster]:2222 {KEY}", "good.cluster", 2222),
-    ],
-)
-def test_a_host_is_found(line: str, name: str, port: int) -> None:
-    assert known(line).lookup([name], port).trusted == (KEY,)
+NODES = f"*.cluster,!bad.cluster {KEY}"
 
 
 @pytest.mark.parametrize(
-    ("line", "name", "port"),
+    ("line", "known_as", "not_as"),
     [
-        (f"node1 {KEY}", "node10", 22),
-        (f"node1 {KEY}", "node1", 2222),
-        (f"[node1]:2222 {KEY}", "node1", 22),
-        (f"*.cluster,!bad.cluster {KEY}", "bad.cluster", 22),
-        (f"# node1 {KEY}", "node1", 22),
-        ("node1 ssh-ed25519", "node1", 22),
-        ("|1|!!!|x ssh-ed25519 AAAA", "node1", 22),
+        (f"node1 {KEY}", ("node1", 22), ("node10", 22)),
+        (f"node1 {KEY}", ("node1", 22), ("node1", 2222)),
+        (f"node1,10.0.0.1 {KEY} comment", ("10.0.0.1", 22), ("10.0.0.2", 22)),
+        (f"NODE1 {KEY}", ("node1", 22), ("node2", 22)),
+        (f"[node1]:2222 {KEY}", ("node1", 2222), ("node1", 22)),
+        (f"node* {KEY}", ("node1", 22), ("gate", 22)),
+        (NODES, ("good.cluster", 22), ("bad.cluster", 22)),
+        (f"[*.cluster]:2222 {KEY}", ("good.cluster", 2222), ("good.cluster", 22)),
+        (f"# node1 {KEY}", None, ("node1", 22)),
+        ("node1 ssh-ed25519", None, ("node1", 22)),
+        ("|1|!!!|x ssh-ed25519 AAAA", None, ("node1", 22)),
     ],
 )
-def test_another_host_is_not(line: str, name: str, port: int) -> None:
-    assert not known(line).lookup([name], port).knows_host
+def test_a_host_is_found_by_its_names_and_port_and_no_other(
+    line: str, known_as: tuple[str, int] | None, not_as: tuple[str, int]
+) -> None:
+    if known_as:
+        assert known(line).lookup([known_as[0]], known_as[1]).trusted == (KEY,)
+    assert not known(line).lookup([not_as[0]], not_as[1]).knows_host
 
 
 def test_hashed_names_are_those_of_ssh_keygen(tmp_path: Path) -> None:

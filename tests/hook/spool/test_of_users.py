@@ -41,17 +41,8 @@ def drain_as_root(
         "PATH": path or f"{STAND_IN}:{os.environ['PATH']}",
         "CLUSTER_HOOK_WEBHOOK_URL": "http://127.0.0.1:9/not-for-users",
     }
-    argv = [
-        python,
-        "-I",
-        "-m",
-        "cluster_hook",
-        "drain",
-        f"--spool={site.spool.root}",
-        "--attempts=1",
-        "--tell=never",
-    ]
-    return ran([*argv, *options], env=environment)
+    how = (f"--spool={site.spool.root}", "--attempts=1", "--tell=never")
+    return ran([python, "-I", "-m", "cluster_hook", "drain", *how, *options], env=environment)
 
 
 def test_a_request_is_worked_on_in_the_name_of_its_user(site: Site, tmp_path: Path, python: Path) -> None:

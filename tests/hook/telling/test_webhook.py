@@ -4,6 +4,8 @@ import html
 import json
 import socket
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -128,44 +130,45 @@ def test_a_webhook_that_hangs_is_given_up_at_the_deadline() -> None:
         assert "in time" in str(post(Webhook(box.url), "text", {}, deadline_s=0.2))
 
 
-@pytest.mark.parametrize("answer", [b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 banana\r\n\r\n", b""])
-def test_what_answers_something_else_is_a_trouble_and_no_failure(answer: bytes) -> None:
+@contextmanager
+def answering(serve: Callable[[socket.socket], object]) -> Iterator[str]:
+    """Run a server of one connection, which it does not greet by itself; yields its address."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
 
-        def serve() -> None:
+        def accept() -> None:
             connection, _ = listener.accept()
             with connection:
-                connection.recv(1000)
-                connection.sendall(answer)
+                serve(connection)
 
-        server = threading.Thread(target=serve)
+        server = threading.Thread(target=accept, daemon=True)
         server.start()
-        trouble = post(Webhook(f"http://127.0.0.1:{listener.getsockname()[1]}/s3cret"), "text", {})
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/s3cret"
         server.join()
-    assert "cannot be reached" in str(trouble)
+
+
+@pytest.mark.parametrize("answer", [b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 banana\r\n\r\n", b""])
+def test_what_answers_something_else_is_a_trouble_and_no_failure(answer: bytes) -> None:
+    def serve(connection: socket.socket) -> None:
+        connection.recv(1000)
+        connection.sendall(answer)
+
+    with answering(serve) as url:
+        assert "cannot be reached" in str(post(Webhook(url), "text", {}))
 
 
 def test_an_answer_that_never_ends_is_given_up_at_the_deadline() -> None:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        given_up = threading.Event()
+    given_up = threading.Event()
 
-        def serve() -> None:
-            connection, _ = listener.accept()
-            with connection:
-                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-                while not given_up.wait(0.05):
-                    connection.sendall(b"x")
+    def serve(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        while not given_up.wait(0.05):
+            connection.sendall(b"x")
 
-        server = threading.Thread(target=serve)
-        server.start()
-        trouble = post(Webhook(f"http://127.0.0.1:{listener.getsockname()[1]}/"), "text", {}, deadline_s=0.5)
+    with answering(serve) as url:
+        assert "in time" in str(post(Webhook(url), "text", {}, deadline_s=0.5))
         given_up.set()
-        server.join()
-    assert "in time" in str(trouble)
 
 
 def test_a_webhook_that_is_not_there_is_a_trouble() -> None:
