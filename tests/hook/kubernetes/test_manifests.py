@@ -93,7 +93,8 @@ def validate(objects: list[dict[str, Any]]) -> None:
     )
     newest = int(validator.latest_version().split(".")[1])
     assert newest > _OLDEST_MINOR
-    for minor in range(_OLDEST_MINOR, newest + 1):
+    # Kubernetes takes no field back: what the oldest and the newest version know, all between them know.
+    for minor in (_OLDEST_MINOR, newest):
         for one in objects:
             validator.validate(one, f"1.{minor}", strict=True)
 
