@@ -50,7 +50,7 @@ def test_a_new_key_is_accepted_when_told_so_and_written_down_once(
 
 
 @BOTH
-@pytest.mark.parametrize(("kind", "is_hashed"), [("ed25519", False), ("rsa", False), ("ed25519", True)])
+@pytest.mark.parametrize(("kind", "is_hashed"), [("ed25519", False), ("ecdsa", False), ("ed25519", True)])
 @pytest.mark.parametrize("options", [FULL, TRUSTING], ids=["distrustful", "trusting"])
 def test_a_changed_host_key_is_always_refused(
     start: Start, lab: SshLab, tmp_path: Path, transport: str, kind: str, is_hashed: bool,
