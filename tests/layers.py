@@ -353,22 +353,21 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def imports_of(path: Path) -> set[str]:
+@cache
+def imports_of(path: Path) -> frozenset[str]:
     """Return the dotted names a module imports when it runs, those inside its functions too.
 
     A text that is the name of a module counts: registries name modules that are imported late.
     """
     running = [node for node in ast.walk(_tree(path)) if node not in _for_types(path)]
-    return _named(path, running) | {
-        node.value
-        for node in running
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _DOTTED.fullmatch(node.value)
-    }
+    texts = (node.value for node in running if isinstance(node, ast.Constant))
+    named = {one for one in texts if isinstance(one, str) and _DOTTED.fullmatch(one)}
+    return frozenset(_named(path, running) | named)
 
 
-def imports_for_types(path: Path) -> set[str]:
+def imports_for_types(path: Path) -> frozenset[str]:
     """Return the dotted names a module imports under TYPE_CHECKING only."""
-    return _named(path, _for_types(path))
+    return frozenset(_named(path, _for_types(path)))
 
 
 @cache
@@ -403,7 +402,7 @@ def edges(*, for_types: bool = False) -> dict[str, set[str]]:
     # A package itself is empty: who names it imports a module of it.
     there = {name for name, path in known.items() if path.name != "__init__.py"}
     read = imports_for_types if for_types else imports_of
-    return {name: {one for one in read(path) if one in there and one != name} for name, path in known.items()}
+    return {name: {*read(path)} & there - {name} for name, path in known.items()}
 
 
 def room_of(name: str) -> str:

@@ -132,10 +132,7 @@ def test_faults_are_counted_before_a_class_is_taken_of_them(capsys: pytest.Captu
 
 
 # A job that is judged from the store gets the findings that it got when it was read.
-#: Whole analyses of whole jobs: half a second to four each.
-pytestmark = pytest.mark.slow
-
-
+@pytest.mark.slow
 def test_a_stored_job_is_judged_as_when_it_was_read(tmp_path: Path) -> None:
     work = ("simulator", "plain", 1_002, "slow_rank:1.2")
     at_first, from_store = judge_stored(tmp_path, work), judge_stored(tmp_path, work)
@@ -145,12 +142,14 @@ def test_a_stored_job_is_judged_as_when_it_was_read(tmp_path: Path) -> None:
     assert "slow_rank" in at_first[1]
 
 
+@pytest.mark.slow
 def test_the_store_has_one_file_a_job(tmp_path: Path) -> None:
     for seed in (1_002, 1_003):
         judge_stored(tmp_path, ("simulator", "plain", seed, None))
     assert len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_a_mode_without_matrix_has_the_same_job_and_no_links(tmp_path: Path) -> None:
     for source, fault_class in (("simulator", "slow_nic:10"), ("paths", "network card")):
         whole, bare = (
