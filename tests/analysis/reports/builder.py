@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,9 +61,8 @@ def unknown() -> AnalysisResult:
     """A job of which two of 32 ranks could be read."""
     job = Job(tp=2, dp=1, pp=1, n_steps=1, is_faulty=False)
     result = _result(job, "unknown", ())
-    document = replace(
-        result.document,
-        run=replace(result.document.run, expected_ranks=32, hosts=1),
+    return with_document(
+        with_run(result, expected_ranks=32, hosts=1),
         problems=(
             Problem(
                 fact("truncated", byte=1048576), "communication.json", Rank(7), HostId("1"), "collect_again"
@@ -80,52 +79,36 @@ def unknown() -> AnalysisResult:
             fact("no_communication_matrix"),
         ),
     )
-    return replace(result, document=document)
+
+
+def with_document(result: AnalysisResult, **values: object) -> AnalysisResult:
+    """The same result, but for these values of its document."""
+    return replace(result, document=replace(result.document, **values))
+
+
+def with_run(result: AnalysisResult, **values: object) -> AnalysisResult:
+    """The same result, but for these values of its run."""
+    return with_document(result, run=replace(result.document.run, **values))
 
 
 def unknown_of(result: AnalysisResult) -> AnalysisResult:
     """The same result, of which nobody can say that it is healthy."""
-    return replace(result, document=replace(result.document, verdict="unknown"))
+    return with_document(result, verdict="unknown")
 
 
 def comparison() -> Comparison:
     """What an older run and `degraded` differ in: a slower rank and link, a faster operator, and noise."""
-    return Comparison(
-        changes=(
-            Change("step", "step", "step_us", 268_100.0, 282_700.0, 0.0545, 0.042, 0.067, True),
-            Change(
-                "rank", "rank 5", "computing_beside_peers_ratio", 1.0, 1.219, 0.219, 0.205, 0.233, True, (5,)
-            ),
-            Change(
-                "link",
-                "RDMA 2 to 10",
-                "time_beside_class_ratio",
-                1.0,
-                3.0,
-                2.0,
-                1.9,
-                2.1,
-                True,
-                (2, 10),
-                "RDMA",
-            ),
-            Change(
-                "operator",
-                "MatMulV2",
-                "mean_call_us",
-                1210.0,
-                1150.0,
-                -0.049,
-                -0.07,
-                -0.03,
-                True,
-                more_ms_per_step=-1.4,
-            ),
-            Change("component", "computing", "computing_us", 165e3, 166e3, 0.006, -0.003, 0.015, False),
-            Change("component", "free", "free_us", 9_000.0, 9_010.0, 0.001, -0.02, 0.022, False),
-        ),
-        refusals=(fact("other_number_of_ranks", before=64, after=32),),
-    )
+    changes = (
+        Change("step", "step", "step_us", 268_100.0, 282_700.0, 0.0545, 0.042, 0.067, True),
+        Change("rank", "rank 5", "computing_beside_peers_ratio", 1.0, 1.219, 0.219, 0.205, 0.233, True, (5,)),
+        Change("link", "RDMA 2 to 10", "time_beside_class_ratio", 1.0, 3.0, 2.0, 1.9, 2.1, True,
+               (2, 10), "RDMA"),
+        Change("operator", "MatMulV2", "mean_call_us", 1210.0, 1150.0, -0.049, -0.07, -0.03, True,
+               more_ms_per_step=-1.4),
+        Change("component", "computing", "computing_us", 165e3, 166e3, 0.006, -0.003, 0.015, False),
+        Change("component", "free", "free_us", 9_000.0, 9_010.0, 0.001, -0.02, 0.022, False),
+    )  # fmt: skip
+    return Comparison(changes, refusals=(fact("other_number_of_ranks", before=64, after=32),))
 
 
 def with_hostile_names(result: AnalysisResult) -> AnalysisResult:
@@ -134,11 +117,7 @@ def with_hostile_names(result: AnalysisResult) -> AnalysisResult:
     why = fact("not_json", detail="<img src=x onerror=alert(1)>")
     problem = Problem(why, "</script><b>x", Rank(1), HostId("1"))
     note = fact("capture_lacks_ranks", capture="<i>note</i>", ranks=(1,))
-    return replace(
-        result,
-        addresses=addresses,
-        document=replace(result.document, problems=(problem,), notes=(note,)),
-    )
+    return replace(with_document(result, problems=(problem,), notes=(note,)), addresses=addresses)
 
 
 def with_tables(result: AnalysisResult, tables: Mapping[str, pa.Table]) -> AnalysisResult:
@@ -158,7 +137,7 @@ def with_findings(result: AnalysisResult, number: int) -> AnalysisResult:
         replace(first, id=f"slow_host-{i}", kind="slow_host", hosts=(HostId(str(i + 1)),), places=())
         for i in range(number)
     )
-    return replace(result, addresses={}, document=replace(result.document, findings=findings))
+    return replace(with_document(result, findings=findings), addresses={})
 
 
 def _lost() -> tuple[LostPart, ...]:
@@ -339,7 +318,7 @@ def _tables(job: Job, topology: Topology) -> dict[str, pa.Table]:
 
 
 def _links(job: Job, topology: Topology, random: np.random.Generator) -> pa.Table:
-    rows: dict[str, list[object]] = {name: [] for name in schema.LINK_SUMMARY.names}
+    rows = []
     for group in topology.groups.values():
         ring = [(a, group.ranks[(i + 1) % len(group.ranks)]) for i, a in enumerate(group.ranks)]
         both = [*ring, *((dst, src) for src, dst in ring)] if len(group.ranks) > 2 else ring
@@ -350,24 +329,13 @@ def _links(job: Job, topology: Topology, random: np.random.Generator) -> pa.Tabl
             slow = job.is_faulty and {src, dst} == set(SLOW_LINK)
             gbps = float(normal_gbps * random.normal(1, 0.012) / (3.0 if slow else 1.0))
             size = 3.2e8 if group.role == "tp" else 1.1e8
-            values = (
-                src,
-                dst,
-                "HCCS" if near else "RDMA",
-                op_type,
-                12,
-                size,
-                size / gbps / 1000,
-                gbps,
-                normal_gbps,
-            )
-            for name, value in zip(rows, (*values, normal_gbps / gbps - 1), strict=True):
-                rows[name].append(value)
-    return _table(rows, schema.LINK_SUMMARY)
+            kind, lost = "HCCS" if near else "RDMA", normal_gbps / gbps - 1
+            rows.append((src, dst, kind, op_type, 12, size, size / gbps / 1000, gbps, normal_gbps, lost))
+    return _of_rows(rows, schema.LINK_SUMMARY)
 
 
 def _matched(job: Job, topology: Topology, random: np.random.Generator) -> pa.Table:
-    rows: dict[str, list[object]] = {name: [] for name in schema.MATCHED.names}
+    rows = []
     op_types = {"tp": "allreduce", "dp": "reducescatter", "pp": "batchsendrecv"}
     for group in topology.groups.values():
         for step in range(job.n_steps):
@@ -377,14 +345,12 @@ def _matched(job: Job, topology: Topology, random: np.random.Generator) -> pa.Ta
                 op_type = op_types[group.role]
                 last = SLOW_RANK if slow else group.ranks[int(random.integers(len(group.ranks)))]
                 name = f"hcom_{op_type}__{group.group[-3:]}_{ordinal}_1"
-                values = (
+                rows.append((
                     10 + step, group.group, group.role, op_type, name, ordinal,
                     len(group.ranks), len(group.ranks), 8e7, float(random.normal(4200, 60)),
                     wait, wait * 0.8 * len(group.ranks), None, last,
-                )  # fmt: skip
-                for column, value in zip(rows, values, strict=True):
-                    rows[column].append(value)
-    return _table(rows, schema.MATCHED)
+                ))  # fmt: skip
+    return _of_rows(rows, schema.MATCHED)
 
 
 def _memory_peaks(job: Job) -> pa.Table:
@@ -405,15 +371,17 @@ def _memory_peaks(job: Job) -> pa.Table:
 
 def _operators(job: Job, random: np.random.Generator) -> pa.Table:
     kinds = ("MatMulV2", "FlashAttentionScore", "RmsNorm", "SwiGlu", "Cast")
-    rows: dict[str, list[object]] = {name: [] for name in schema.OPERATORS.names}
+    rows = []
     for rank in range(job.n_ranks):
         factor = 1.22 if job.is_faulty and rank == SLOW_RANK else 1.0
         for weight, kind in enumerate(reversed(kinds), start=1):
             average = float(random.normal(40 * weight**2, weight)) * factor
-            values = (rank, kind, "AI_CORE", 960, average * 960, average * 0.9, average, average * 1.4)
-            for name, value in zip(rows, values, strict=True):
-                rows[name].append(value)
-    return _table(rows, schema.OPERATORS)
+            rows.append((rank, kind, "AI_CORE", 960, average * 960, average * 0.9, average, average * 1.4))
+    return _of_rows(rows, schema.OPERATORS)
+
+
+def _of_rows(rows: Iterable[tuple[object, ...]], wanted: pa.Schema) -> pa.Table:
+    return _table(dict(zip(wanted.names, zip(*rows, strict=True), strict=True)), wanted)
 
 
 def _table(columns: Mapping[str, object], wanted: pa.Schema) -> pa.Table:

@@ -26,6 +26,11 @@ def payload(page: bytes) -> str:
     return re.search(rb'id="payload">([^<]*)<', page).group(1).decode()
 
 
+def shown(result) -> str:
+    """What a reader of the page sees."""
+    return Elements(html.render(result).decode()).text
+
+
 @pytest.fixture(scope="module")
 def page() -> bytes:
     return html.render(builder.degraded())
@@ -65,8 +70,7 @@ def test_a_finding_behind_a_costlier_one_shows_what_it_costs_after_that_one():
         second, cost_ms_per_step=0.0, cost_share=0.0, cost_high_ms=7.7, cumulative_saving_ms=20.0
     )
     first = replace(first, cumulative_saving_ms=12.3)
-    hidden = replace(result, document=replace(result.document, findings=(first, second)))
-    text = Elements(html.render(hidden).decode()).text
+    text = shown(builder.with_document(result, findings=(first, second)))
     assert "up to 7.7 ms a step · up to 2.7 %" in text
     assert "20.0 ms together with those above" in text
     assert "costs nothing measurable" not in text
@@ -78,8 +82,7 @@ def test_a_finding_that_saves_nothing_even_then_costs_nothing_measurable():
     second = replace(
         second, cost_ms_per_step=0.0, cost_share=0.0, cumulative_saving_ms=first.cumulative_saving_ms
     )
-    free = replace(result, document=replace(result.document, findings=(first, second)))
-    assert "costs nothing measurable" in Elements(html.render(free).decode()).text
+    assert "costs nothing measurable" in shown(builder.with_document(result, findings=(first, second)))
 
 
 def test_below_the_mean_step_stands_the_blamed_rank_or_the_one_with_most():
@@ -94,8 +97,8 @@ def test_below_the_mean_step_stands_the_blamed_rank_or_the_one_with_most():
 
 def test_the_first_screen_says_which_device_of_which_host_to_go_to():
     result = builder.degraded()
-    unnamed = Elements(html.render(result).decode()).text
-    named = Elements(html.render(builder.with_addresses(result, {"1": "node01"})).decode()).text
+    unnamed = shown(result)
+    named = shown(builder.with_addresses(result, {"1": "node01"}))
     assert "rank 5 = host 1 / device 5" in unnamed
     assert "npu-smi info -t common -i 5" in unnamed
     assert "rank 5 = node01 / device 5" in named
@@ -141,8 +144,7 @@ def test_a_healthy_page_that_lists_a_rank_does_not_say_that_no_rank_is_at_fault(
     work = replace(rank, kind="host_bound", ranks=())
 
     def page_of(*findings):
-        page = html.render(replace(result, document=replace(result.document, findings=findings)))
-        return Elements(page.decode()).text
+        return shown(builder.with_document(result, findings=findings))
 
     assert "What may cost time is below." in page_of(rank, work)
     assert "rank 5 may cost 12.3 ms of it: see below." in page_of(rank, work)
@@ -154,7 +156,7 @@ def test_addresses_stay_out_unless_they_may_be_shown():
     result = builder.degraded()
     named = builder.with_addresses(result, {"1": "node-secret-1"})
     assert b"node-secret" not in html.render(result)
-    assert "rank 5 = node-secret-1 / device 5" in Elements(html.render(named).decode()).text
+    assert "rank 5 = node-secret-1 / device 5" in shown(named)
 
 
 def test_the_same_result_gives_the_same_bytes(page):
@@ -163,11 +165,11 @@ def test_the_same_result_gives_the_same_bytes(page):
 
 def test_a_result_without_tables_still_makes_a_page():
     result = builder.with_tables(builder.unknown(), {})
-    assert "No step times were measured." in Elements(html.render(result).decode()).text
+    assert "No step times were measured." in shown(result)
 
 
 def test_a_rank_of_one_step_makes_a_page():
-    assert "1 rank" in Elements(html.render(builder.healthy(builder.Job(1, 1, 1, 1))).decode()).text
+    assert "1 rank" in shown(builder.healthy(builder.Job(1, 1, 1, 1)))
 
 
 def test_a_thousand_ranks_stay_under_six_megabytes():

@@ -29,7 +29,7 @@ def with_costs(*costs):
         replace(one, cost_ms_per_step=alone, cost_low_ms=low, cost_high_ms=high)
         for one, (alone, low, high) in pairs
     )
-    return replace(result, document=replace(result.document, findings=findings))
+    return builder.with_document(result, findings=findings)
 
 
 CASES = {
@@ -102,9 +102,7 @@ def test_the_headline_says_why_nothing_could_be_told():
 
 
 def test_the_command_that_names_a_host_is_told_where_a_file_knows_it():
-    result = builder.degraded()
-    run = replace(result.document.run, mapping="run1/host_ips_mapping.txt")
-    known = replace(result, document=replace(result.document, run=run))
+    known = builder.with_run(builder.degraded(), mapping="run1/host_ips_mapping.txt")
     command = "grep ' 1$' run1/host_ips_mapping.txt"
     assert command in terminal.render(known, 100, False)
     assert command in Elements(html.render(known).decode()).text
@@ -112,11 +110,6 @@ def test_the_command_that_names_a_host_is_told_where_a_file_knows_it():
 
 
 # What unevenness costs, as terminal, ticket and page tell it.
-
-
-def with_run(result, **values):
-    run = replace(result.document.run, **values)
-    return replace(result, document=replace(result.document, run=run))
 
 
 def told(result):
@@ -167,9 +160,9 @@ def test_a_healthy_job_blames_nobody_for_the_difference():
 @pytest.mark.parametrize(
     "result",
     [
-        with_run(builder.degraded(), ideal_step_ms=None, slowdown=None, lost=()),
-        with_run(builder.degraded(), slowdown=1.001, lost=(LostPart("other", 0.3, 1.0),)),
-        with_run(builder.degraded(), step_ms=None),
+        builder.with_run(builder.degraded(), ideal_step_ms=None, slowdown=None, lost=()),
+        builder.with_run(builder.degraded(), slowdown=1.001, lost=(LostPart("other", 0.3, 1.0),)),
+        builder.with_run(builder.degraded(), step_ms=None),
         builder.unknown(),
     ],
     ids=["not-known", "nothing", "no-step", "could-not-tell"],

@@ -47,7 +47,7 @@ def test_values_are_those_of_the_findings_in_seconds():
 def test_a_quote_in_a_label_is_escaped():
     result = builder.degraded()
     named = replace(result.document.findings[0], hosts=('a"b\\c' + "\n" + "d",))
-    changed = replace(result, document=replace(result.document, findings=(named,)))
+    changed = builder.with_document(result, findings=(named,))
     assert r'hosts="a\"b\\c\nd"' in prometheus.render(changed, FINISHED_AT_S)
 
 

@@ -74,11 +74,13 @@ def test_every_kind_has_a_sentence_and_no_sentence_is_of_no_kind(name: str) -> N
     assert set(table) == set(kinds)
 
 
-@pytest.mark.parametrize(("name", "key", "pair"), PAIRS, ids=[f"{name}-{key}" for name, key, _ in PAIRS])
-def test_both_languages_speak_of_the_same_values(name: str, key: str, pair: Template) -> None:
-    english, chinese = pair
-    assert placeholders(english) == placeholders(chinese)
-    assert (english == chinese) == (key == "as_told")
+def test_both_languages_speak_of_the_same_values() -> None:
+    unlike = [
+        f"{name}: {key}"
+        for name, key, (english, chinese) in PAIRS
+        if placeholders(english) != placeholders(chinese) or (english == chinese) != (key == "as_told")
+    ]
+    assert unlike == []
 
 
 def test_every_kind_of_finding_has_a_name_and_something_to_look_at() -> None:

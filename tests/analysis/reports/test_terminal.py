@@ -109,8 +109,7 @@ def test_with_addresses_the_hosts_of_the_findings_are_named():
     ("language", "said"), [("en", "of all waiting is taken as it was"), ("zh", "的等待按原值计")]
 )
 def test_verbose_says_how_well_the_replay_fits(language, said):
-    document = replace(builder.degraded().document, replay={"copied_waiting_share": 0.25})
-    given = Reported(replace(builder.degraded(), document=document))
+    given = Reported(builder.with_document(builder.degraded(), replay={"copied_waiting_share": 0.25}))
     assert f"25.0 % {said}" in terminal.text(given, Shown(language, 100, is_verbose=True))
     assert said not in terminal.text(given, Shown(language, 100))
     assert said in html.render(given.result).decode()
@@ -125,8 +124,7 @@ def test_ticket_is_as_agreed_in_both_languages(name):
 def test_a_cost_that_is_not_known_is_told_in_the_readers_language():
     result = builder.degraded()
     first = replace(result.document.findings[0], cost_ms_per_step=None, cumulative_saving_ms=None)
-    document = replace(result.document, findings=(first, *result.document.findings[1:]))
-    uncosted = replace(result, document=document)
+    uncosted = builder.with_document(result, findings=(first, *result.document.findings[1:]))
     for render in (
         lambda language: markdown.render(uncosted, language=language),
         lambda language: terminal.render(uncosted, 100, False, language=language),
@@ -167,8 +165,7 @@ def lacking(ranks: range) -> AnalysisResult:
         Problem(fact("matrix_not_there"), MATRIX, Rank(rank), HostId(str(rank // 8 + 1))) for rank in ranks
     ]
     lost = Problem(fact("truncated", byte=9), "communication.json", Rank(7), HostId("1"))
-    document = replace(result.document, problems=(*rows, lost))
-    return replace(result, document=document)
+    return builder.with_document(result, problems=(*rows, lost))
 
 
 @pytest.mark.parametrize(
