@@ -8,26 +8,32 @@ from pathlib import Path
 
 import pytest
 
-from cluster_simulate.api import JobSpec, parse_scenario, simulate, write_run
+from cluster_simulate.api import JobSpec, SimulatedJob, parse_scenario, simulate, write_run
 
 REAL_DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
-def write_small_run(
-    path: Path,
-    *,
-    form: str = "text",
-    framework: str = "pt",
-    steps: int = 3,
-    dp: int = 2,
-    faults: tuple[str, ...] = ("slow_rank:1.3@3",),
-    seed: int = 5,
+def simulated(
+    path: Path, *faults: str, seed: int = 1, form: str = "text", framework: str = "pt", **sizes: int
 ) -> Path:
-    """Write a run of eight ranks (TP 2 × PP 2 × DP 2) on two hosts, one of them slow."""
-    spec = JobSpec(tp=2, pp=2, dp=dp, steps=steps, microbatches=2, ranks_per_host=4)
-    job = simulate(spec, [parse_scenario(one) for one in faults], seed=seed)
-    write_run(job, path, form=form, framework=framework)  # type: ignore[arg-type]
+    """Write a run of a job of these sizes as it lies on its hosts: nobody collected it."""
+    write_run(_job(faults, seed, sizes), path, form=form, framework=framework)  # type: ignore[arg-type]
+    (path / "manifest.json").unlink()
     return path
+
+
+def write_small_run(
+    path: Path, *, form: str = "text", framework: str = "pt", steps: int = 3, dp: int = 2,
+    faults: tuple[str, ...] = ("slow_rank:1.3@3",), seed: int = 5,
+) -> Path:  # fmt: skip
+    """Write a collected run of eight ranks (TP 2 × PP 2 × DP 2) on two hosts, one of them slow."""
+    sizes = {"tp": 2, "pp": 2, "dp": dp, "steps": steps, "microbatches": 2, "ranks_per_host": 4}
+    write_run(_job(faults, seed, sizes), path, form=form, framework=framework)  # type: ignore[arg-type]
+    return path
+
+
+def _job(faults: tuple[str, ...], seed: int, sizes: dict[str, int]) -> SimulatedJob:
+    return simulate(JobSpec(**sizes), [parse_scenario(one) for one in faults], seed=seed)
 
 
 def captures(run: Path) -> list[Path]:

@@ -14,8 +14,8 @@ from cluster_analysis.discovery.discover import discover, part_names
 from cluster_analysis.sources.together.windows import read_windows
 from cluster_analysis.tables.model import Selection
 from cluster_run.ids import Step
-from cluster_simulate.cli import main as simulate
 from tests.analysis.discovery.test_discover import rank_table, run_directory
+from tests.analysis.runs import simulated
 from tests.analysis.said import notes_of, reason
 from tests.analysis.sources.builders import Op, step_csv, write_capture, write_info
 
@@ -208,9 +208,8 @@ def two_windows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A job of 8 ranks captured twice an hour apart; rank 3 computes slowly in both."""
     root = tmp_path_factory.mktemp("windows")
     for seed, hour in ((1, 12), (2, 13)):
-        run = root / f"run-{seed}"
-        sizes = ["--tp", "2", "--pp", "1", "--dp", "4", "--steps", str(N_STEPS), "--seed", str(seed)]
-        assert simulate(["-q", *sizes, "--scenario", "slow_rank:1.3@3", str(run)]) == 0
+        sizes = {"tp": 2, "pp": 1, "dp": 4, "steps": N_STEPS}
+        run = simulated(root / f"run-{seed}", "slow_rank:1.3@3", seed=seed, **sizes)
         for capture in run.rglob("*_ascend_pt"):
             process, _, stamp = capture.name.removesuffix("_ascend_pt").rpartition("_")
             shutil.move(capture, root / "prof" / f"{process}_{stamp[:8]}{hour}{stamp[10:]}_ascend_pt")

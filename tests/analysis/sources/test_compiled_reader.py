@@ -28,7 +28,7 @@ from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.communication_json import read_communication
 from cluster_analysis.sources.text.matrix_json import read_matrix
 from cluster_run.facts import Fact
-from tests.analysis.runs import REAL_DATA
+from tests.analysis.runs import REAL_DATA, simulated
 from tests.analysis.sources.builders import LINKS, OPS, communication_json, matrix_json
 
 if reader.compiled() is None:
@@ -91,11 +91,9 @@ def captured(name: str) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("job") / "run"
-    job = ("--tp", "2", "--pp", "2", "--dp", "2", "--steps", "3", "--scenario", "slow_rank:1.25", "--quiet")
-    subprocess.run([sys.executable, "-m", "cluster_simulate", path, *job], cwd=ROOT, check=True, timeout=150)
-    return path
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    sizes = {"tp": 2, "pp": 2, "dp": 2, "steps": 3}
+    return simulated(tmp_path_factory.mktemp("job") / "run", "slow_rank:1.25", **sizes)
 
 
 def test_every_real_communication_file_is_read_by_the_compiled_reader_and_as_python_reads_it() -> None:
@@ -110,13 +108,13 @@ def test_every_real_matrix_file_is_read_by_the_compiled_reader_and_as_python_rea
         assert_the_same(read_matrix, path)
 
 
-def test_simulated_files_are_read_by_the_compiled_reader_and_as_python_reads_them(simulated: Path) -> None:
-    files = sorted(simulated.rglob("communication.json"))
+def test_simulated_files_are_read_by_the_compiled_reader_and_as_python_reads_them(run: Path) -> None:
+    files = sorted(run.rglob("communication.json"))
     assert len(files) == 8
     for path in files:
         assert operators_of_files([str(path)], [0], with_places=True) is not None
         assert_the_same(read_communication, path)
-    for path in sorted(simulated.rglob("communication_matrix.json")):
+    for path in sorted(run.rglob("communication_matrix.json")):
         assert links_of_files([str(path)], [0]) is not None
         assert_the_same(read_matrix, path)
 

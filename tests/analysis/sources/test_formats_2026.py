@@ -17,8 +17,8 @@ from cluster_analysis.sources.errors import unheard
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.hccl_names import link_name
 from cluster_analysis.topology.hosts import seated
-from cluster_simulate.cli import main as simulate
 from tests.analysis.real.captures import DATA, needs_captures
+from tests.analysis.runs import simulated
 from tests.analysis.said import reason
 from tests.analysis.sources.builders import (
     GROUP,
@@ -32,6 +32,7 @@ from tests.analysis.sources.builders import (
 )
 from tests.analysis.sources.twins import assert_twins
 
+TWO_RANKS = {"tp": 2, "pp": 1, "dp": 1}
 NOTHING = {
     "Transit Size(MB)": 0,
     "Transit Time(ms)": 0,
@@ -75,10 +76,8 @@ def test_columns_tell_of_such_links_too(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def slow_port(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A job of 16 ranks on two hosts; the links of rank 5 inside its host take three times as long."""
-    run = tmp_path_factory.mktemp("slow") / "run"
-    sizes = ["--tp", "1", "--pp", "1", "--dp", "16", "--steps", "3"]
-    assert simulate(["-q", *sizes, "--scenario", "slow_nic:3@5,via=hccs", str(run)]) == 0
-    (run / "manifest.json").unlink()
+    fault, path = "slow_nic:3@5,via=hccs", tmp_path_factory.mktemp("slow") / "run"
+    run = simulated(path, fault, tp=1, pp=1, dp=16, steps=3)
     for path in run.rglob("communication.json"):
         under_sdma_alone(path)
     return run
@@ -115,11 +114,7 @@ def test_every_kind_of_link_has_a_name(number: int, name: str) -> None:
 
 
 def test_links_of_new_kinds_in_a_database_are_read_and_named(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    assert (
-        simulate(["-q", "--tp", "2", "--pp", "1", "--dp", "1", "--steps", "1", "--form", "db", str(run)]) == 0
-    )
-    (run / "manifest.json").unlink()
+    run = simulated(tmp_path / "run", form="db", **TWO_RANKS, steps=1)
     names = {}
     for number in (1, 7, 8, 42):
         for path in run.rglob("ascend_pytorch_profiler_*.db"):
@@ -200,10 +195,7 @@ def test_kernels_are_read_whatever_the_last_columns_are_called(tmp_path: Path, c
 
 
 def test_ranges_of_mstx_on_the_device_are_steps_where_no_table_has_any(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    sizes = ["--tp", "2", "--pp", "1", "--dp", "1", "--steps", "3"]
-    assert simulate(["-q", *sizes, "--form", "db", str(run)]) == 0
-    (run / "manifest.json").unlink()
+    run = simulated(tmp_path / "run", form="db", **TWO_RANKS, steps=3)
     for path in run.rglob("analysis.db"):
         path.unlink()
     before = [read_rank(one).steps for one in discover(run).sources]
@@ -239,10 +231,7 @@ def marked_by_mstx(path: Path) -> None:
 
 
 def test_columns_that_cann_9_added_or_gave_another_meaning_change_nothing(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    sizes = ["--tp", "2", "--pp", "1", "--dp", "1", "--steps", "2"]
-    assert simulate(["-q", *sizes, "--form", "db", str(run)]) == 0
-    (run / "manifest.json").unlink()
+    run = simulated(tmp_path / "run", form="db", **TWO_RANKS, steps=2)
     source = discover(run).sources[0]
     before = read_rank(source)
     added = {
@@ -294,9 +283,7 @@ def with_unions_for_tasks(path: Path) -> None:
 
 
 def test_unions_of_tasks_give_the_step_times_that_the_tasks_give(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    sizes = ["--tp", "2", "--pp", "1", "--dp", "1", "--steps", "3", "--form", "db"]
-    assert simulate(["-q", *sizes, str(run)]) == 0
+    run = simulated(tmp_path / "run", form="db", **TWO_RANKS, steps=3)
     for path in run.rglob("ascend_pytorch_profiler_*.db"):
         by_tasks = read_task_steps(path, 0, False, unheard)
         with_unions_for_tasks(path)
@@ -368,10 +355,7 @@ def test_counters_of_cards_are_summed_and_those_of_ports_give_their_best(tmp_pat
 
 
 def test_a_host_sends_hardware_tables_as_columns_too(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    sizes = ["--tp", "2", "--pp", "1", "--dp", "1", "--steps", "1", "--form", "db"]
-    assert simulate(["-q", *sizes, str(run)]) == 0
-    (run / "manifest.json").unlink()
+    run = simulated(tmp_path / "run", form="db", **TWO_RANKS, steps=1)
     source = discover(run).sources[0]
     path = Path(source.files["profiler_db"])
     with_hardware_tables(path)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -38,26 +36,22 @@ from cluster_reduce.form import SUFFIX
 from cluster_reduce.reduction import reduced
 from cluster_run.facts import Fact
 from tests.analysis.copies import replace
+from tests.analysis.runs import simulated
 from tests.analysis.sources.test_compiled_reader import MATRIX, OPERATORS, SPOILERS
 
-ROOT = Path(__file__).parents[3]
 LARGE = ("communication.json", "communication_matrix.json")
 TABLES = ("steps", "operators", "packets", "iterations", "uses", "totals")
 
 
 @pytest.fixture(scope="module")
 def text_job(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("job") / "run"
-    job = ("--quiet", "--tp", "2", "--pp", "2", "--dp", "1", "--steps", "2")
-    subprocess.run([sys.executable, "-m", "cluster_simulate", path, *job], cwd=ROOT, check=True, timeout=150)
-    return path
+    return simulated(tmp_path_factory.mktemp("job") / "run", tp=2, pp=2, dp=1, steps=2)
 
 
 @pytest.fixture
 def job(text_job: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     path = tmp_path / "run"
     shutil.copytree(text_job, path)
-    (path / "manifest.json").unlink(missing_ok=True)
     if request.param == "columns":
         for file in [file for name in LARGE for file in path.rglob(name)]:
             file.with_name(file.name + SUFFIX).write_bytes(reduced(os.fsencode(file)))

@@ -14,17 +14,9 @@ from cluster_analysis.topology.versions import unlike_versions
 from cluster_analysis.trace.pairing import ends
 from cluster_analysis.trace.pairing.coincidences import Sample, Votes
 from cluster_run.ids import Rank
-from cluster_simulate.cli import main as simulate
+from tests.analysis.runs import simulated
 
 LATER_US = 400.0
-
-
-def job(root: Path, form: str) -> Path:
-    run = root / "run"
-    sizes = ["--tp", "2", "--pp", "2", "--dp", "2", "--steps", "3", "--form", form]
-    assert simulate(["-q", *sizes, "--scenario", "slow_rank:1.3@3", str(run)]) == 0
-    (run / "manifest.json").unlink()
-    return run
 
 
 def recorded_by_another_version(run: Path) -> None:
@@ -62,7 +54,7 @@ def test_a_job_of_two_versions_keeps_its_finding_and_says_that_starts_are_not_co
         return made(sample, allowed)
 
     monkeypatch.setattr(ends, "votes_of", noting)
-    run = job(tmp_path, form)
+    run = simulated(tmp_path / "run", "slow_rank:1.3@3", form=form, tp=2, pp=2, dp=2, steps=3)
     findings, notes = told(analyse(run, scheduler="threads"))
     assert (findings, "unlike_versions" in notes) == ([("slow_rank", (3,))], False)
     recorded_by_another_version(run)
