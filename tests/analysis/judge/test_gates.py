@@ -11,6 +11,7 @@ from cluster_analysis.judge.detection import Detection, _without_doubles, detect
 from cluster_analysis.judge.detectors.slow_rank import rank_suspects
 from cluster_analysis.judge.gates import Context, finding_of
 from cluster_analysis.judge.open_questions import open_questions
+from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.tables.model import Topology
@@ -38,6 +39,15 @@ def severity_of_rank(found: Detection) -> Severity:
     """Severity of the one finding on the slow rank."""
     (finding,) = [one for one in found.findings if one.kind == "slow_rank" and one.ranks == (SLOW,)]
     return finding.severity
+
+
+def suspected(computing: FloatArray, where: Topology = ONE_HOST) -> tuple[Suspect, Context]:
+    """The one rank that these computing times (ranks, steps) make a suspect, and what decides on it."""
+    limits = Thresholds()
+    case = build_case(evidence_of_computing(computing, where), where, limits)
+    metric = next(one for one in case.metrics if one.is_log)
+    (suspect,) = rank_suspects(case, metric, metric, *np.zeros((2, len(where.ranks)), bool))
+    return suspect, Context(case.view, limits, STEP_US)
 
 
 @pytest.mark.parametrize(
@@ -237,12 +247,8 @@ def test_a_device_that_costs_nothing_by_a_replay_is_an_alarm_where_nothing_excus
     where = replace(ONE_HOST, stages={rank: int(rank) % n_stages for rank in ONE_HOST.ranks})
     computing = peers_agree(16, 6)
     computing[SLOW] *= slower
-    limits = Thresholds()
-    case = build_case(evidence_of_computing(computing, where), where, limits)
-    view, metric = case.view, next(one for one in case.metrics if one.is_log)
-    (suspect,) = rank_suspects(case, metric, metric, *np.zeros((2, 16), bool))
-    copied = Saving(0.0, 0.0, 0.0, bound_us=0.05 * STEP_US)
-    finding = finding_of(suspect, copied, Context(view, limits, STEP_US))
+    suspect, context = suspected(computing, where)
+    finding = finding_of(suspect, Saving(0.0, 0.0, 0.0, bound_us=0.05 * STEP_US), context)
     assert finding.is_alarm == is_alarm
     assert (finding.cost_ms_per_step, finding.cost_high_ms) == (0.0, 50.0 if is_alarm else 0.0)
 
@@ -250,13 +256,9 @@ def test_a_device_that_costs_nothing_by_a_replay_is_an_alarm_where_nothing_excus
 def test_a_device_that_is_slow_now_and_then_is_judged_by_its_lead_where_a_replay_shows_no_cost() -> None:
     computing = peers_agree(16, 8)
     computing[SLOW, [1, 4, 6]] *= 1.3
-    limits = Thresholds()
-    case = build_case(evidence_of_computing(computing, ONE_HOST), ONE_HOST, limits)
-    metric = next(one for one in case.metrics if one.is_log)
-    (suspect,) = rank_suspects(case, metric, metric, *np.zeros((2, 16), bool))
+    suspect, context = suspected(computing)
     assert suspect.pattern == "intermittent"
-    copied = Saving(0.0, 0.0, 0.0, bound_us=0.05 * STEP_US)
-    assert finding_of(suspect, copied, Context(case.view, limits, STEP_US)).is_alarm
+    assert finding_of(suspect, Saving(0.0, 0.0, 0.0, bound_us=0.05 * STEP_US), context).is_alarm
 
 
 @pytest.mark.parametrize(("cost_share", "is_alarm"), [(0.008, False), (0.012, True)])
@@ -265,15 +267,11 @@ def test_a_single_slow_step_of_a_device_is_an_alarm_once_it_costs_a_hundredth(
 ) -> None:
     computing = peers_agree(16, 8)
     computing[SLOW, 3] *= 1.3
-    limits = Thresholds()
-    case = build_case(evidence_of_computing(computing, ONE_HOST), ONE_HOST, limits)
-    metric = next(one for one in case.metrics if one.is_log)
-    (suspect,) = rank_suspects(case, metric, metric, *np.zeros((2, 16), bool))
+    suspect, context = suspected(computing)
     assert suspect.pattern == "transient"
     cost_us = cost_share * STEP_US
     saving = Saving(cost_us, cost_us, cost_us, bound_us=3.0 * cost_us)
-    finding = finding_of(suspect, saving, Context(case.view, limits, STEP_US))
-    assert finding.is_alarm == is_alarm
+    assert finding_of(suspect, saving, context).is_alarm == is_alarm
 
 
 @pytest.mark.parametrize(
@@ -286,14 +284,10 @@ def test_a_cost_that_is_far_higher_once_others_are_repaired_is_less_sure(
 ) -> None:
     computing = peers_agree(16, 6)
     computing[SLOW] *= 1.12
-    limits = Thresholds()
-    case = build_case(evidence_of_computing(computing, ONE_HOST), ONE_HOST, limits)
-    view, metric = case.view, next(one for one in case.metrics if one.is_log)
-    (suspect,) = rank_suspects(case, metric, metric, *np.zeros((2, 16), bool))
+    suspect, context = suspected(computing)
     alone = 0.03 * STEP_US
     saving = Saving(alone, alone, times_alone * alone, bound_us=alone)
-    finding = finding_of(replace(suspect, confidence="high"), saving, Context(view, limits, STEP_US))
-    assert finding.confidence == confidence
+    assert finding_of(replace(suspect, confidence="high"), saving, context).confidence == confidence
 
 
 @pytest.mark.parametrize(("high_ms", "is_open"), [(14.0, False), (16.0, True)])

@@ -140,13 +140,6 @@ def test_a_host_that_holds_up_one_rank_or_another_in_a_third_of_the_steps_is_nam
     assert (host.ranks, host.pattern) == (tuple(range(8, 16)), "intermittent")
 
 
-def test_a_rank_that_has_most_of_its_host_s_long_pauses_is_no_slow_host() -> None:
-    idle_us = held_up(range(0))
-    idle_us[9, [1, 3, 4, 7]] += 50e3
-    idle_us[[12, 14], [2, 6]] += 50e3
-    assert found_in(idle_us) == []
-
-
 @pytest.mark.parametrize(("late_us", "is_listed"), [(250e3, True), (40e3, False)])
 def test_a_host_all_of_whose_ranks_are_late_in_a_third_of_the_steps_is_listed_where_that_is_costly(
     late_us: float, *, is_listed: bool
@@ -160,18 +153,26 @@ def test_a_host_all_of_whose_ranks_are_late_in_a_third_of_the_steps_is_listed_wh
     )
 
 
-def test_where_the_ranks_of_all_hosts_are_held_up_no_host_is_named() -> None:
-    assert found_in(held_up(range(N_RANKS))) == []
+Longer = list[tuple[object, object, float]]
 
 
-def test_a_host_of_which_two_ranks_pause_is_none_that_holds_up_its_ranks() -> None:
-    idle_us = held_up(range(0))
-    idle_us[[3, 5], 1::2] += 60e3
-    assert found_in(idle_us) == []
-
-
-def test_a_host_that_held_up_its_ranks_in_few_steps_is_not_named() -> None:
-    idle_us = held_up(range(0))
-    idle_us[:8, 3] += 60e3
-    idle_us[:8, 5] += 40e3
+@pytest.mark.parametrize(
+    ("ranks", "longer"),
+    [
+        pytest.param(range(N_RANKS), [], id="the ranks of all hosts are held up"),
+        pytest.param(
+            range(0),
+            [(9, [1, 3, 4, 7], 50e3), ([12, 14], [2, 6], 50e3)],
+            id="a rank has most pauses",
+        ),
+        pytest.param(range(0), [(np.ix_([3, 5], range(1, 8, 2)), ..., 60e3)], id="two ranks pause"),
+        pytest.param(range(0), [(slice(8), 3, 60e3), (slice(8), 5, 40e3)], id="in few steps"),
+    ],
+)
+def test_a_host_that_does_not_hold_up_one_rank_after_the_other_is_not_named(
+    ranks: range, longer: Longer
+) -> None:
+    idle_us = held_up(ranks)
+    for who, steps, more_us in longer:
+        idle_us[who if steps is ... else (who, steps)] += more_us  # type: ignore[index]
     assert found_in(idle_us) == []

@@ -118,16 +118,21 @@ def test_a_kind_that_takes_next_to_no_time_is_not_named_however_slow_it_is() -> 
     assert "Fill" not in told(statistics({"MatMulV2": 1.3, "Fill": 2.0}))
 
 
-def test_kernels_that_are_not_slower_explain_nothing() -> None:
-    assert told(statistics({})) == ""
-    assert told(statistics({"Cast": 1.02})) == ""
+ALL_SLOWER = statistics(dict.fromkeys(KERNELS, 1.2))
 
 
-def test_a_host_a_late_start_and_a_run_without_statistics_keep_their_words() -> None:
-    slower = statistics(dict.fromkeys(KERNELS, 1.2))
-    assert told(slower, suspect(kind="slow_host")) == ""
-    assert told(slower, suspect(cause="input")) == ""
-    assert told(OPERATORS.empty_table()) == ""
+@pytest.mark.parametrize(
+    ("table", "one"),
+    [
+        pytest.param(statistics({}), suspect(), id="kernels that are not slower"),
+        pytest.param(statistics({"Cast": 1.02}), suspect(), id="kernels that are hardly slower"),
+        pytest.param(ALL_SLOWER, suspect(kind="slow_host"), id="a host"),
+        pytest.param(ALL_SLOWER, suspect(cause="input"), id="a late start"),
+        pytest.param(OPERATORS.empty_table(), suspect(), id="a run without statistics"),
+    ],
+)
+def test_where_kernels_explain_nothing_no_word_is_added(table: pa.Table, one: Suspect) -> None:
+    assert told(table, one) == ""
 
 
 def test_kernels_explain_and_change_neither_cost_nor_alarm() -> None:

@@ -1,4 +1,6 @@
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow.compute as pc
@@ -17,6 +19,7 @@ from tests.analysis.said import summary
 
 HOSTS = {rank: rank // 2 for rank in range(8)}
 Pairs = frozenset[tuple[int, int]]
+Parts = list[tuple[str, tuple[int, ...]]]
 
 
 def both_ways(*pairs: tuple[int, int]) -> Pairs:
@@ -44,45 +47,46 @@ def broken(
     return cover(units, host_of)
 
 
-def explained(slow: Pairs, seen: Pairs = ALL) -> list[tuple[str, tuple[int, ...]]]:
+def explained(slow: Pairs, seen: Pairs = ALL) -> Parts:
     found = broken(slow, dict.fromkeys(seen, "RDMA"))
     return [(one.name, one.ranks or one.hosts) for one in found]
 
 
-def test_one_slow_link_is_a_link_in_both_directions_or_one() -> None:
-    assert explained(both_ways((0, 2))) == [("link", (0, 2))]
+def those(is_slow: Callable[[int, int], bool]) -> Pairs:
+    return frozenset(pair for pair in ALL if is_slow(*pair))
+
+
+EXPLAINED: dict[str, tuple[Pairs, Parts]] = {
+    "a slow link, both ways": (both_ways((0, 2)), [("link", (0, 2))]),
+    "all remote links of a rank are its card": (those(lambda a, b: 3 in (a, b)), [("nic", (3,))]),
+    "all that it sends": (those(lambda a, _: a == 3), [("nic_tx", (3,))]),
+    "all that it receives": (those(lambda _, b: b == 3), [("nic_rx", (3,))]),
+    "all links between two hosts": (
+        those(lambda a, b: {HOSTS[a], HOSTS[b]} == {1, 2}),
+        [("host_pair", (1, 2))],
+    ),
+    "one direction of these": (
+        those(lambda a, b: (HOSTS[a], HOSTS[b]) == (2, 1)),
+        [("host_pair_tx", (2, 1))],
+    ),
+    "all links of a host are its uplink": (those(lambda a, b: 2 in (HOSTS[a], HOSTS[b])), [("uplink", (2,))]),
+    "all that it sends to others": (those(lambda a, _: HOSTS[a] == 2), [("uplink_tx", (2,))]),
+    "all that it receives from them": (those(lambda _, b: HOSTS[b] == 2), [("uplink_rx", (2,))]),
+    "two broken parts are two findings": (
+        those(lambda a, b: 7 in (a, b)) | both_ways((0, 2)),
+        [("link", (0, 2)), ("nic", (7,))],
+    ),
+}
+
+
+@pytest.mark.parametrize(("slow", "parts"), EXPLAINED.values(), ids=EXPLAINED)
+def test_slow_links_are_the_part_that_they_share(slow: Pairs, parts: Parts) -> None:
+    assert sorted(explained(slow)) == parts
+
+
+def test_a_link_that_is_slow_one_way_explains_that_way_alone() -> None:
     (found,) = broken(frozenset({(0, 2)}), dict.fromkeys(ALL, "RDMA"))
     assert [sorted(ALL)[at] for at in found.explained] == [(0, 2)]
-
-
-def test_all_remote_links_of_a_rank_are_its_nic() -> None:
-    assert explained(frozenset(pair for pair in ALL if 3 in pair)) == [("nic", (3,))]
-
-
-def test_one_direction_of_all_links_of_a_rank_is_half_of_its_nic() -> None:
-    assert explained(frozenset(pair for pair in ALL if pair[0] == 3)) == [("nic_tx", (3,))]
-    assert explained(frozenset(pair for pair in ALL if pair[1] == 3)) == [("nic_rx", (3,))]
-
-
-def test_all_links_between_two_hosts_are_a_host_pair() -> None:
-    slow = frozenset(pair for pair in ALL if {HOSTS[pair[0]], HOSTS[pair[1]]} == {1, 2})
-    assert explained(slow) == [("host_pair", (1, 2))]
-
-
-def test_all_links_of_a_host_are_its_uplink() -> None:
-    assert explained(frozenset(pair for pair in ALL if 2 in (HOSTS[pair[0]], HOSTS[pair[1]]))) == [
-        ("uplink", (2,))
-    ]
-
-
-@pytest.mark.parametrize(("end", "name"), [(0, "uplink_tx"), (1, "uplink_rx")])
-def test_one_direction_of_all_links_of_a_host_is_half_of_its_uplink(end: int, name: str) -> None:
-    assert explained(frozenset(pair for pair in ALL if HOSTS[pair[end]] == 2)) == [(name, (2,))]
-
-
-def test_one_direction_between_two_hosts_is_half_of_their_connection() -> None:
-    slow = frozenset(pair for pair in ALL if [HOSTS[rank] for rank in pair] == [2, 1])
-    assert explained(slow) == [("host_pair_tx", (2, 1))]
 
 
 #: Three racks of two hosts, every rank to every rank of other hosts.
@@ -139,48 +143,40 @@ def test_only_a_link_faster_than_all_slow_links_together_acquits_the_port_that_t
     assert part in [(one.name, one.ranks) for one in found]
 
 
-def of_teams(slow: tuple[int, ...], *members: tuple[int, ...]) -> list[tuple[str, tuple[int, ...]]]:
+def of_teams(slow: tuple[int, ...], *members: tuple[int, ...]) -> Parts:
     """Explain which groups are slow (positions); those of several hosts send by cards, two ranks a host."""
     n, is_slow = len(members), np.isin(np.arange(len(members)), slow)
     transport = tuple("RDMA" if len({HOSTS[rank] for rank in one}) > 1 else "HCCS" for one in members)
     units = Units(
-        members,
-        np.ones(n, bool),
-        transport,
-        is_slow * 1.0,
-        np.ones(n, np.int32),
-        is_slow,
-        np.ones(n),
+        members, np.ones(n, bool), transport, is_slow * 1.0, np.ones(n, np.int32), is_slow, np.ones(n),
         np.full(n, np.inf),
-    )
+    )  # fmt: skip
     return [(one.name, one.ranks or one.hosts) for one in cover(units, HOSTS)]
 
 
-def test_a_slow_group_that_holds_both_ends_of_a_slow_link_is_slow_because_of_it() -> None:
-    assert of_teams((0, 1), (0, 2, 4), (0, 2), (1, 3, 5), (1, 3)) == [("link", (0, 2))]
+@pytest.mark.parametrize(
+    ("members", "parts"),
+    [
+        pytest.param([(0, 2, 4), (0, 2), (1, 3, 5), (1, 3)], [("link", (0, 2))], id="both ends of a link"),
+        pytest.param([(0, 2, 4), (0, 6), (1, 3, 5), (2, 4)], [("nic", (0,))], id="one rank: its card"),
+        pytest.param([(0, 1), (0, 1, 2, 3), (2, 3), (4, 5)], [("link", (0, 1))], id="two ranks of a host"),
+        pytest.param([(0, 2), (0, 6), (0, 1, 4, 5)], [("nic", (0,))], id="a third may leave by a neighbour"),
+        pytest.param(
+            [(0, 2, 4), (1, 3, 5), (0, 6), (1, 7)], [("groups", (0, 1, 2, 3, 4, 5))], id="the same hosts"
+        ),
+        pytest.param(
+            [(0, 2, 4), (1, 3, 7), (1, 2, 7)], [("group", (1, 3, 7)), ("group", (0, 2, 4))], id="nothing"
+        ),
+    ],
+)
+def test_the_first_two_groups_are_slow_for_what_they_have_in_common(
+    members: list[tuple[int, ...]], parts: Parts
+) -> None:
+    assert of_teams((0, 1), *members) == parts
 
 
-def test_slow_groups_that_share_one_rank_are_its_card_or_its_port() -> None:
-    assert of_teams((0, 1), (0, 2, 4), (0, 6), (1, 3, 5), (2, 4)) == [("nic", (0,))]
-    assert of_teams((0, 1), (0, 1), (0, 1, 2, 3), (2, 3), (4, 5)) == [("link", (0, 1))]
-
-
-def test_a_healthy_group_whose_traffic_may_leave_by_a_neighbour_acquits_no_card() -> None:
-    assert of_teams((0, 1), (0, 2), (0, 6), (0, 1, 4, 5)) == [("nic", (0,))]
+def test_a_healthy_group_whose_traffic_leaves_by_the_card_acquits_it() -> None:
     assert ("nic", (0,)) not in of_teams((0, 1), (0, 2), (0, 6), (0, 3, 4))
-
-
-def test_groups_over_the_same_hosts_that_are_all_slow_are_one_finding() -> None:
-    assert of_teams((0, 1), (0, 2, 4), (1, 3, 5), (0, 6), (1, 7)) == [("groups", (0, 1, 2, 3, 4, 5))]
-
-
-def test_slow_groups_with_nothing_in_common_are_named_one_by_one() -> None:
-    assert of_teams((0, 1), (0, 2, 4), (1, 3, 7), (1, 2, 7)) == [("group", (1, 3, 7)), ("group", (0, 2, 4))]
-
-
-def test_two_broken_parts_are_two_findings() -> None:
-    slow = frozenset(pair for pair in ALL if 7 in pair) | both_ways((0, 2))
-    assert sorted(explained(slow)) == [("link", (0, 2)), ("nic", (7,))]
 
 
 def test_all_links_of_a_rank_inside_its_host_are_its_port() -> None:
