@@ -183,10 +183,6 @@ def test_the_newest_window_with_most_ranks_is_taken_and_the_other_noted(two_wind
     assert notes_of(capture)[1] == "capture 20250101130000000 lacks rank 3"
 
 
-def test_another_window_is_chosen_by_a_part_of_its_name(two_windows: Path) -> None:
-    assert first_steps(discover(two_windows, "2025010113")) == {0: 13, 1: 13, 2: 13}
-
-
 @pytest.mark.parametrize("wanted", ["start7", "2025"])
 def test_a_window_that_is_not_there_or_not_the_only_one_is_an_error_that_lists_them(
     two_windows: Path, wanted: str
@@ -255,12 +251,6 @@ def test_a_host_directory_of_a_run_can_be_named(tmp_path: Path) -> None:
     write_capture(tmp_path / "cluster_profiler/3/profiler", 5)
     capture = discover(tmp_path / "cluster_profiler/3")
     assert capture.hosts == {Rank(5): HostId("3")}
-
-
-def test_links_that_lead_in_a_circle_end(tmp_path: Path) -> None:
-    write_capture(tmp_path / "a", 0)
-    (tmp_path / "a" / "back").symlink_to(tmp_path)
-    assert ranks_of(discover(tmp_path)) == [0]
 
 
 def test_the_analysis_itself_is_not_searched(tmp_path: Path) -> None:
