@@ -20,7 +20,7 @@ from tests.simulate.jobs import VARIETY, specs
 WRITTEN_US = 0.6
 
 
-@pytest.fixture(params=VARIETY.values(), ids=VARIETY.keys())
+@pytest.fixture(scope="module", params=VARIETY.values(), ids=VARIETY.keys())
 def job(request: pytest.FixtureRequest) -> SimulatedJob:
     return simulate(request.param, (), seed=7)
 

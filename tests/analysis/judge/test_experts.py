@@ -18,6 +18,7 @@ from cluster_run.ids import Rank
 from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.copies import replace
 from tests.analysis.jobs import judged, small_topology
+from tests.analysis.seeds import seeds
 from tests.analysis.totals import judged_by_computing, peers_agree
 
 #: Two stages of four hosts, busy experts everywhere.
@@ -40,7 +41,7 @@ def view_of(*scenarios: str, spec: JobSpec = BUSY) -> JobView:
     return build_view(case.evidence, case.topology)
 
 
-@pytest.mark.parametrize("seed", [11, 12, 13])
+@pytest.mark.parametrize("seed", seeds(11, 12, 13))
 def test_a_slow_host_is_named_among_busy_experts(seed: int) -> None:
     case = judged(BUSY, "slow_host:1.1,cause=compute", seed=seed)
     assert [(one.kind, one.cause) for one in case.alarms] == [("slow_host", "compute")]
@@ -59,7 +60,7 @@ def test_gaps_that_exceed_what_a_rank_did_hold_waiting_and_say_nothing_on_its_co
     assert np.argwhere(lost).tolist() == [[SLOW, 2]]
 
 
-@pytest.mark.parametrize("seed", [11, 12, 13])
+@pytest.mark.parametrize("seed", seeds(11, 12, 13))
 def test_busy_experts_alone_blame_nobody(seed: int) -> None:
     assert judged(BUSY, seed=seed).alarms == ()
 

@@ -22,6 +22,7 @@ from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, tab
 from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, evidence_of_tables, judged
 from tests.analysis.said import notes_of, summary
+from tests.analysis.seeds import seeds
 from tests.analysis.totals import evidence_of_idle, on_hosts, peers_agree
 
 # Ranks with one peer or none, as in deep pipelines: all ranks are peers in what knows no stage.
@@ -142,7 +143,7 @@ def test_a_dear_moment_in_the_only_step_leaves_the_verdict_open_and_not_healthy(
 
 
 @pytest.mark.parametrize("steps", [1, 2])
-@pytest.mark.parametrize("seed", [11, 12, 13, 14])
+@pytest.mark.parametrize("seed", seeds(11, 12, 13, 14))
 def test_a_healthy_job_of_few_steps_has_no_alarm(steps: int, seed: int) -> None:
     assert judged(replace(SMALL, steps=steps), seed=seed).alarms == ()
 
@@ -250,7 +251,7 @@ def test_lost_records_do_not_hide_what_a_fault_costs(share: float) -> None:
     assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.1)
 
 
-@pytest.mark.parametrize("seed", [11, 12, 13])
+@pytest.mark.parametrize("seed", seeds(11, 12, 13))
 def test_a_slow_link_of_a_group_that_lacks_a_member_is_not_taken_for_waiting(seed: int) -> None:
     spec = JobSpec(tp=4, pp=2, dp=4, cp=2, steps=5, microbatches=4, healthy=Healthy(missing_ranks=(7, 46)))
     case = judged(spec, "slow_nic:3@3", seed=seed)
