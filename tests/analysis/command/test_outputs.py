@@ -128,10 +128,13 @@ def test_a_regression_ends_with_4_and_an_improvement_does_not(
     assert main([str(slow_run), "--no-output", "--fail-on", "regression"]) == 2
 
 
-def test_a_job_that_cannot_be_compared_is_no_sign_of_health(slow_output: Path, tmp_path: Path) -> None:
+def test_a_job_that_cannot_be_compared_is_no_sign_of_health(
+    slow_run: Path, slow_output: Path, tmp_path: Path
+) -> None:
     other = write_small_run(tmp_path / "other", dp=4, faults=())
-    argv = [str(other), "--baseline", str(slow_output), "--no-output", "-q", "--fail-on", "regression"]
-    assert main(argv) == 3
+    for baseline in (slow_run, slow_output):
+        argv = [str(other), "--baseline", str(baseline), "--no-output", "-q", "--fail-on", "regression"]
+        assert main(argv) == 3, baseline
 
 
 def packed(run: Path, path: Path) -> Path:
