@@ -1,0 +1,12 @@
+"""Jobs that differ by chance alone: the fast suite tries the first one, the whole suite all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+def seeds(first: int, *others: int) -> list[Any]:
+    """Return the values of a parameter, of which all but the first are slow."""
+    return [first, *(pytest.param(one, marks=pytest.mark.slow) for one in others)]
