@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -185,7 +186,12 @@ for one in problems:
     os.geteuid() == 0 and shutil.which("setpriv") is None,
     reason="root may read everything, and setpriv is missing",
 )
-def test_ranks_without_read_permission_are_told_by_host_and_never_by_its_real_name(tmp_path: Path) -> None:
+def test_ranks_without_read_permission_are_told_by_host_and_never_by_its_real_name(
+    request: pytest.FixtureRequest,
+) -> None:
+    # Not below pytest's own directory: each session that begins closes that one to others again.
+    tmp_path = Path(tempfile.mkdtemp())
+    request.addfinalizer(lambda: shutil.rmtree(tmp_path))
     write_run(tmp_path / "run", 1, [0, 1, 2, 3])
     captures = sorted((tmp_path / "run").rglob("*_ascend_pt"))
     locked = [captures[1], captures[2] / OUTPUT, captures[3] / OUTPUT / "communication.json"]
