@@ -195,6 +195,7 @@ def test_what_a_fault_costs_is_the_job_without_it(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault_class", CLASSES)
 def test_each_class_of_faults_has_a_place_in_the_jobs_it_is_drawn_for(fault_class: str) -> None:
     picks, layouts = CLASSES[fault_class]

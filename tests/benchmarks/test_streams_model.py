@@ -100,6 +100,7 @@ def test_the_same_seed_writes_the_same_bytes(tmp_path: Path) -> None:
     assert_written_alike(write, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault_class", [None, "host is a stage"])
 def test_files_are_read_without_a_problem_and_the_step_is_what_was_run(
     tmp_path: Path, fault_class: str | None

@@ -46,6 +46,10 @@ SORTED_BY = {
 US_APART = 2e-3
 
 
+#: Both write the same files but for some names: the second one is for the whole suite.
+FRAMEWORKS = ["pt", pytest.param("ms", marks=pytest.mark.slow)]
+
+
 def frame(tables_of_ranks: Mapping[Rank, RankTables], name: str) -> pd.DataFrame:
     """Return one table of all ranks with plain text columns, in order, without what only a topology knows.
 
@@ -75,7 +79,7 @@ def assert_same(found: Mapping[Rank, RankTables], wanted: Mapping[Rank, RankTabl
         )
 
 
-@pytest.mark.parametrize("framework", ["pt", "ms"])
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize("name", VARIETY)
 def test_the_text_form_reads_back_as_the_tables_of_the_job(tmp_path: Path, name: str, framework: str) -> None:
     job = simulate(VARIETY[name], (), 3)
@@ -88,7 +92,7 @@ def test_the_text_form_reads_back_as_the_tables_of_the_job(tmp_path: Path, name:
         assert one.metadata.parallel == wanted[rank].metadata.parallel
 
 
-@pytest.mark.parametrize("framework", ["pt", "ms"])
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize("name", VARIETY)
 def test_the_database_form_holds_the_same_job(tmp_path: Path, name: str, framework: str) -> None:
     job = simulate(VARIETY[name], (), 3)
