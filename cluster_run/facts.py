@@ -112,6 +112,7 @@ NoteFact = Literal[
     "few_steps",
     "few_peers",
     "costly_unexplained",
+    "host_may_cost",
     "waits_for_absent",
     "waited_for_others",
     "unread_communication",

@@ -132,6 +132,10 @@ OPEN_QUESTIONS: Mapping[NoteFact, Template] = {
         "{step_share:percent} of the step may be waiting for ranks that are not here",
         "每步有 {step_share:percent} 可能用于等待没有文件的卡",
     ),
+    "host_may_cost": (
+        "{ranks:rank|ranks} {ranks:ranges} may cost {step_share:percent} of the step, in no pattern",
+        "卡 {ranks:ranges} 可能占每步的 {step_share:percent}，但没有规律足以指认",
+    ),
     "unread_communication": (
         "the communication of {n_ranks} {n_ranks:rank|ranks} could not be read",
         "{n_ranks} 张卡的通信数据无法读取",

@@ -67,6 +67,13 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "本作业不判为正常；"
         "请一并采集其他卡",
     ),
+    "host_may_cost": (
+        "{ranks:rank|ranks} {ranks:ranges} may cost {step_share:percent} of the step: it would be so much "
+        "shorter if they worked and idled as others do, but no pattern names them, and this job is not "
+        "called healthy; capture more steps",
+        "卡 {ranks:ranges} 可能占每步的 {step_share:percent}：若其计算与空闲同其他卡一样，每步可缩短这么多，"
+        "但没有规律足以指认，不能判定为健康；请采集更多步",
+    ),
     "unread_communication": (
         "the communication of {n_ranks} {n_ranks:rank|ranks} could not be read, and takes "
         "{step_share:percent} of the step where all are counted: the network there is not judged, and "
@@ -269,6 +276,7 @@ TO_MEND: tuple[NoteFact, ...] = (
     "timeline_too_large",
     "few_steps",
     "costly_unexplained",
+    "host_may_cost",
     "long_step",
     "uncompared_network",
     "few_peers",

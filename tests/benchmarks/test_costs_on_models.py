@@ -11,8 +11,13 @@ from benchmarks.detection import modelled, simulated
 from benchmarks.models.flows.faults import Fault
 from benchmarks.models.flows.run import Trouble
 from benchmarks.models.flows.shape import Shape
+from benchmarks.models.queues import model as queues
+from benchmarks.models.queues.events import Trouble as Stumble
+from benchmarks.models.queues.job import Job
+from benchmarks.models.queues.shape import Shape as QueueShape
 from cluster_run.findings import Finding
 from tests.benchmarks.test_conservation import DATA, SLOW, judged
+from tests.benchmarks.written import read
 
 #: Whole analyses of whole jobs: half a second to four each.
 pytestmark = pytest.mark.slow
@@ -219,3 +224,23 @@ def test_samples_of_which_ranks_wait_inside_fused_kernels_leave_a_question(tmp_p
     assert job.cost_ms > 0.05 * job.step_ms
     assert found.verdict == "unknown"
     assert "waiting_copied" in {note.kind for note in found.notes}
+
+
+@pytest.mark.parametrize(("seed", "late", "is_asked"), [(2, 1.31, True), (5, 1.31, True), (2, 0.0, False)])
+def test_a_host_that_holds_up_its_ranks_in_no_pattern_is_not_called_healthy(
+    seed: int, late: float, *, is_asked: bool, tmp_path: Path
+) -> None:
+    """None of its ranks stands out, and neither does their middle; what they would cost together does."""
+    shape = QueueShape(
+        tensor=4, data=8, layers=(3,), steps=4, input_ms=6, kernel_sigma=0.015, device_sigma=0.006,
+        device_tail=0.004, hiccups=0.01, late_launches=0.01, microbatches=1, form="database",
+    )  # fmt: skip
+    ranks = frozenset(range(8, 16))
+    fault = queues.Fault(Stumble("launches", late, ranks=ranks), "slow_host", 12.0, host=1)
+    job = queues.made(Job(shape, seed), [fault] if is_asked else [], tmp_path)
+    document = read(tmp_path)
+    asked = [one for one in document.notes if one.kind == "host_may_cost"]
+    assert [set(dict(one.values)["ranks"]) for one in asked] == ([ranks] if is_asked else [])
+    if is_asked:
+        assert document.verdict == "unknown"
+        assert dict(asked[0].values)["step_share"] == pytest.approx(job.cost_ms / job.step_ms, abs=0.03)

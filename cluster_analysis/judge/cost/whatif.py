@@ -16,15 +16,17 @@ from msgspec import Struct
 from cluster_analysis.judge.cost.attribution import waits_for
 from cluster_analysis.judge.cost.copied import Copied, copied_waiting
 from cluster_analysis.judge.cost.ideal import Ideal, beyond_peers, evened
-from cluster_analysis.judge.cost.placement import repair_of
+from cluster_analysis.judge.cost.placement import OF_WORK, repair_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph, Repair
 from cluster_analysis.thresholds.common import HALFWAY, TOLERANCE_SHARE
 from cluster_analysis.thresholds.cost import GOOD_ERROR, N_GREEDY, N_LINKS_OF_CHAIN
 from cluster_run.findings import Wait
+from cluster_run.ids import Rank
 
 #: Scenarios replayed at once; more need more memory and are no faster.
 _BATCH = 8
@@ -107,6 +109,38 @@ class WhatIf:
         measured = self._view.mean_step_us
         ideal = measured - max(0.0, real - ideal, most)
         return Ideal(measured, ideal) if ideal > 0 else None
+
+    def most_of_one_host(
+        self, suspects: Sequence[Suspect], least_us: float
+    ) -> tuple[float, tuple[Rank, ...]]:
+        """Return the most that the mean step may lose to one host, however irregularly, and its ranks.
+
+        Each of their gaps becomes the mean of other hosts' ranks, once samples and experts are even. In a
+        job of one host each rank stands for itself. 0 where that is less than `least_us`, or not known.
+        """
+        replay, view, most = self.replay, self._view, (0.0, tuple[Rank, ...]())
+        if replay is None or replay.error_share > GOOD_ERROR:
+            return most
+        even = repair_of(view, replay.graph, [one for one in suspects if one.record.part in OF_WORK])
+        gap = replay.graph.gap_us.copy()
+        gap[even.instances] = even.gap_us
+        graph = replay.graph.with_gaps(gap)
+        host = rows_at(graph.ranks, view.ranks, view.host, -1)
+        host = host if len(view.hosts) > 1 else np.arange(len(host))
+        longer_us = graph.sum_by_cell(np.maximum(gap - evened(graph, view).gap_us, 0.0))
+        bound_us = {one: longer_us[host == one].max(axis=0).mean() for one in np.unique(host[host >= 0])}
+        chosen = [
+            one for one in sorted(bound_us, key=lambda one: -bound_us[one]) if bound_us[one] >= least_us
+        ]
+        repairs = [Repair()]
+        for one in chosen[:N_GREEDY]:
+            at = graph.instances_of(host == one)
+            repairs.append(Repair(at, evened(graph, view, host == one).gap_us[at]))
+        step_us = np.asarray(graph.replay(repairs, replay.lead))[:, replay.is_good].mean(axis=1)
+        for one, us in zip(chosen, step_us[1:].tolist(), strict=False):
+            if step_us[0] - us >= max(most[0], least_us):
+                most = step_us[0] - us, tuple(Rank(int(rank)) for rank in graph.ranks[host == one])
+        return most
 
     def placebo_us(self, metric_excess_us: FloatArray, healthy: IntArray) -> float:
         """Return the most that "repairing" healthy ranks one by one saves: what a cost must exceed.
