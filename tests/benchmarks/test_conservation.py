@@ -91,3 +91,14 @@ def test_samples_of_unequal_length_cost_what_each_micro_batch_waits_for_the_long
     (true,) = job.faults
     (told,) = [one for one in found.findings if one.kind == "data_imbalance"]
     assert told.cost_ms_per_step == pytest.approx(true.cost_ms, abs=0.02 * job.step_ms)
+
+
+def test_micro_batches_of_unequal_length_are_told_where_they_fill_steps_of_equal_length(
+    tmp_path: Path,
+) -> None:
+    uneven = replace(PIPELINE, tensor=2, micros=8, length_sigma=0.15, steps=5)
+    everyone = tuple(range(uneven.n_ranks))
+    fault = Fault(Trouble("samples", 1.0), "data_imbalance", 0.0, ranks=everyone, is_of_many=True)
+    job, _, found = judged(uneven, tmp_path, fault, seed=7)
+    (told,) = [one for one in found.findings if one.kind == "data_imbalance"]
+    assert told.cost_ms_per_step == pytest.approx(job.faults[0].cost_ms, abs=0.01 * job.step_ms)

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from cluster_analysis.judge.cost.samples import of_work_us, profile_of, real_part
+from cluster_analysis.judge.cost.samples import profile_of, real_part
+from cluster_analysis.judge.measures.work import of_work_us
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray

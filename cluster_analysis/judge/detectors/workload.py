@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.deviation import beside_peers, deviation_of
+from cluster_analysis.judge.measures.work import of_work_us
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
@@ -111,10 +112,22 @@ def _data_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> Iter
         return
     shared = group_medians(work, view.replica)
     shared = shared - median(shared, 1)[:, None]  # what stays from step to step is not the data's
-    spread = float(np.nan_to_num(sigma(shared)))
+    spread = max(float(np.nan_to_num(sigma(shared))), _spread_of_places(view))
     if spread < limits.device_effect:
         return
     typical = float(median(view.computing_us))
     said = fact("replicas_uneven", n_replicas=n_replicas, spread_share=spread)
     row = Evidence("computing_us", typical * (1 + spread), typical, typical * spread, n_replicas)
     yield replace(_uneven("data_imbalance", view, shared, row, said), pattern="intermittent")
+
+
+def _spread_of_places(view: JobView) -> float:
+    """Share by which gaps are longer or shorter for their samples; 0 where a rank has its samples alone.
+
+    Micro-batches of unequal length may fill steps of equal length. TP/CP peers tell them from chance.
+    """
+    if view.graph is None or view.gaps is None or len(np.unique(view.sample)) * 2 > len(view.ranks):
+        return 0.0
+    more = of_work_us(view, view.graph, lasts=False)
+    told = np.isfinite(more) & ~view.graph.is_side
+    return float(np.abs(more[told]).sum() / max(float(view.graph.gap_us[told].sum()), 1.0))
