@@ -18,7 +18,7 @@ from cluster_analysis.judge.cost.whatif import Saving
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.stats import median
-from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TWICE
+from cluster_analysis.thresholds.common import HALFWAY, TWICE
 from cluster_analysis.thresholds.cost import WIDE_INTERVAL
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
@@ -171,22 +171,6 @@ def lies_between_alone_and_last(one: Judged, context: Context) -> Judged:
     return replace(one, low_us=min(known), high_us=max(known))
 
 
-def costs_at_most_what_long_steps_show(one: Judged, context: Context) -> Judged:
-    """Pauses cost at most the excess of their steps over the quiet quarter of the steps.
-
-    A replay finds their gaps by peers, who pause as well, or lacks the call for which all others waited.
-    """
-    suspect, view = one.suspect, context.view
-    if suspect.where != "pauses" or not suspect.ranks or suspect.lost_us is None:
-        return one
-    by_step = np.nan_to_num(median(view.step_us, 0))
-    quiet_us = float(np.quantile(by_step, 1.0 - MOSTLY))  # such steps may be half of all
-    seen = float(np.clip(np.minimum(by_step - quiet_us, suspect.lost_us), 0.0, None).mean())
-    if seen < max(context.limits.open_cost_share * context.step_us, one.high_us or 0.0):
-        return one
-    return replace(one, high_us=seen)
-
-
 def weighs_its_lead(one: Judged, context: Context) -> Judged:
     """A device weighs by how much it is later than all that nobody suspects, where nothing excuses that.
 
@@ -335,7 +319,6 @@ RULES: Sequence[Rule] = (
     weighs_what_its_steps_show,
     weighs_what_others_hide,
     lies_between_alone_and_last,
-    costs_at_most_what_long_steps_show,
     weighs_its_lead,
     is_no_loss_where_no_peer_does_without,
     is_as_severe_as_costly,

@@ -105,15 +105,11 @@ def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds)
 
 
 def _may_be_costly(finding: Finding, limits: Thresholds, step_ms: float) -> bool:
-    """Whether its upper cost is high; where confidence is low the limit is higher.
-
-    Where the upper cost is far above the lower one, nobody knows whether it is high.
-    """
+    """Whether its upper cost is high, or so far above the lower one that nobody knows."""
     low, high = finding.cost_low_ms, finding.cost_high_ms
     if low is not None and high is not None and lie_apart(low, high, step_ms):
         return True
-    doubt = limits.sure_cost_share if finding.confidence == "low" else 0.0
-    return _at_most_ms(finding) >= (limits.open_cost_share - doubt) * step_ms
+    return _at_most_ms(finding) >= limits.open_cost_share * step_ms
 
 
 def _may_be_a_fault(view: JobView, finding: Finding) -> bool:
