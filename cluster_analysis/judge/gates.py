@@ -286,11 +286,15 @@ def is_a_lower_bound_of_waiting_for_unknown(one: Judged, context: Context) -> Ju
 
 
 def is_as_sure_as_the_replay(one: Judged, context: Context) -> Judged:
-    """No cost is sure where its interval is wide, the replay is off, or most waiting is copied."""
+    """No cost is sure where its interval is wide, the replay is off, or for whom ranks waited is unknown."""
     if one.low_us is not None and one.high_us is not None:
         is_wide = lie_apart(one.low_us, one.high_us, context.step_us)
         one = _at_most(one, "medium") if is_wide else one
-    if context.is_far_off or context.copied_share > HALFWAY:
+    inside_us = context.view.waited_inside_us
+    is_inside = (
+        inside_us is not None and np.nanmean(inside_us) >= context.limits.open_cost_share * context.step_us
+    )
+    if context.is_far_off or context.copied_share > HALFWAY or is_inside:
         one = _at_most(one, "low")
     return _at_most(one, "medium") if context.mean_error_share > context.limits.replay_mean_doubt else one
 

@@ -11,13 +11,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from cluster_analysis.judge.cost.samples import profile_of, real_part
 from cluster_analysis.judge.measures.work import of_work_us
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import rows_at
-from cluster_analysis.numeric.stats import median, sigma
+from cluster_analysis.numeric.stats import beyond_chance, median, sigma
 from cluster_analysis.replay.replay import Graph, Repair
 from cluster_analysis.thresholds.common import FAR_SIGMAS, HALFWAY, TWICE
 from cluster_analysis.thresholds.cost import ENOUGH_TP_CP_PEERS, LEAST_WORK
@@ -120,37 +119,29 @@ def _taken_beside(
 def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatArray:
     """Loss of each rank of a suspect in each step (R, S); `level_us` is its usual loss.
 
-    A rank that launches late idles during calls too. A host does so by chance more or less, before the first
-    operator as behind it. Its ranks wait for the latest of them, so that the usual does not tell what they
-    lose together. Where all ranks pause, who launches late has nothing launched ahead that would hide it, and
-    what one of its ranks loses so much more than its middle one as the host does in a usual step is a pause
-    of its own.
+    A host launches late by chance more or less, before the first operator as behind it. Its ranks wait for
+    the latest of them, so that the usual does not tell what they lose together. Where all ranks pause, who
+    launches late has nothing launched ahead that would hide it, and what one of its ranks loses so much more
+    than its middle one as the host does in a usual step is a pause of its own.
     """
-    is_host = suspect.is_slow_host
-    is_head = is_host and (suspect.cause, suspect.where) == ("input", "head")
+    is_head = (suspect.cause, suspect.where) == ("input", "head")
     is_spread = (suspect.cause, suspect.where) == ("dispatch", "spread")
-    if view.gaps is None or not (is_head or is_spread):
+    if view.gaps is None or not suspect.is_slow_host or not (is_head or is_spread):
         return level_us
     preparing = np.nan_to_num(view.preparing_us)
-    likely = view.likely_idle_us
-    beside = np.nan_to_num(likely - view.idled_us)
-    idle = preparing if is_head else np.nan_to_num(likely) + preparing
+    idle = preparing if is_head else np.nan_to_num(view.likely_idle_us) + preparing
     is_hit = np.asarray((level_us > 0).any(axis=1))
     excess = level_us.copy()
     for role in np.unique(view.role[is_hit]):
         of_role = view.role == role
         own, peers = np.flatnonzero(of_role & is_hit), np.flatnonzero(of_role & ~is_hit)
         peers = peers if len(peers) else np.flatnonzero(~is_hit)  # a host that is a whole stage
-        if not is_host:
-            more = np.maximum(beside[own] - median(beside[peers], 0), 0.0)
-            excess[own] += np.where(level_us[own] > 0, more, 0.0)
-            continue
         usual = median(idle[peers], 0)
         all_pause = _all_pause(view, peers)
         measured = np.clip(idle[own] - usual, 0.0, idle[own])
         level = np.maximum(level_us[own], median(measured, 1)[:, None])
         middle, quiet = float(median(measured.ravel())), ~all_pause
-        real = real_part(
+        real = _real_part(
             sigma((measured - middle)[:, quiet].ravel()), sigma((idle[peers] - usual)[:, quiet].ravel())
         )
         measured = np.where(quiet, np.maximum(middle + real * (measured - middle), 0.0), measured)
@@ -295,5 +286,27 @@ def _rates(lost: FloatArray, gap: FloatArray) -> FloatArray:
     works = usual > LEAST_WORK * usual.mean()
     rate = np.full(len(usual), lost.sum() / max(float(gap.sum()), _LEAST_US))
     if works.any():
-        rate[works] = profile_of(lost[..., works] / usual[works])
+        rate[works] = _profile_of(lost[..., works] / usual[works])
     return rate
+
+
+def _real_part(values: FloatArray, chance: FloatArray) -> float:
+    """Which part of values' variance is no chance, by the mean squares of both."""
+    return beyond_chance(float(np.mean(np.square(values))), float(np.mean(np.square(chance))))
+
+
+def _profile_of(lost: FloatArray) -> FloatArray:
+    """Loss at each place (places,), from (steps, suspects, places): as far as places really differ.
+
+    Between the mean over steps and the mean of all places as the scatter from step to step allows (empirical
+    Bayes): with samples of unequal length the differences of places are chance.
+    """
+    by_step: FloatArray = lost.mean(axis=1)
+    mean: FloatArray = by_step.mean(axis=0)
+    n_steps = len(by_step)
+    if n_steps < 2:
+        return mean
+    noise = float(by_step.var(axis=0, ddof=1).mean()) / n_steps
+    real = beyond_chance(float(mean.var()), noise)
+    profile: FloatArray = mean.mean() + real * (mean - mean.mean())
+    return profile

@@ -13,8 +13,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
+from cluster_analysis.judge.measures.deviation import every_so_many, rhythm_of
 from cluster_analysis.judge.measures.metrics import Metric
-from cluster_analysis.judge.measures.rhythm import every_so_many, rhythm_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray

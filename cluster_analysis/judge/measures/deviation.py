@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from math import comb
+
 import numpy as np
 from msgspec import Struct
 
-from cluster_analysis.judge.measures.rhythm import chance_of_rhythm
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import combined, first_positions
@@ -175,3 +176,27 @@ def chance_of_as_many(n_own: int, series: FloatArray, rank: int, size: float) ->
     as_large, known = series >= HALFWAY * size, np.isfinite(series)
     n_large, n_known = (int(one.sum()) - int(one[rank].sum()) for one in (as_large, known))
     return binomial_tail(n_own, series.shape[1], (n_large + 0.5) / max(n_known, 1))
+
+
+def every_so_many(events: BoolArray) -> int:
+    """How many steps apart events (S,) are, at equal distances from the first step to the last; 0 if not."""
+    steps = np.flatnonzero(events)
+    distances = set(np.diff(steps).tolist())
+    every = min(distances, default=0)
+    covers = every >= 2 and int(steps[0]) < every and int(steps[-1]) + every >= len(events)
+    return every if len(distances) == 1 and covers else 0
+
+
+def rhythm_of(events: BoolArray) -> int:
+    """How many steps apart events (S,) are, if near enough for one more in the profile; 0 if not."""
+    every = every_so_many(events)
+    return every if 2 * every <= len(events) else 0
+
+
+def chance_of_rhythm(events: BoolArray) -> float:
+    """P that as many steps (S,) come in any rhythm by chance, if they come in one; else 1."""
+    n_steps, n_events = len(events), int(events.sum())
+    if not rhythm_of(events):
+        return 1.0
+    rhythms = [len(range(at, n_steps, every)) for every in range(2, n_steps // 2 + 1) for at in range(every)]
+    return rhythms.count(n_events) / comb(n_steps, n_events)

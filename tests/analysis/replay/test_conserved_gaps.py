@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cluster_analysis.judge.measures.rhythm import rhythm_of
+from cluster_analysis.judge.measures.deviation import rhythm_of
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.replay.graph import build_graph
 from cluster_analysis.replay.lanes import WAIT, lanes_of, span_of
