@@ -112,9 +112,10 @@ def _data_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> Iter
         return
     shared = group_medians(work, view.replica)
     shared = shared - median(shared, 1)[:, None]  # what stays from step to step is not the data's
-    spread = max(float(np.nan_to_num(sigma(shared))), _spread_of_places(view))
-    if spread < limits.device_effect:
+    spread, by_places = float(np.nan_to_num(sigma(shared))), _spread_of_places(view)
+    if spread < limits.device_effect and by_places < limits.stage_effect:
         return
+    spread = max(spread, by_places)
     typical = float(median(view.computing_us))
     said = fact("replicas_uneven", n_replicas=n_replicas, spread_share=spread)
     row = Evidence("computing_us", typical * (1 + spread), typical, typical * spread, n_replicas)
@@ -124,7 +125,8 @@ def _data_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> Iter
 def _spread_of_places(view: JobView) -> float:
     """Share by which gaps are longer or shorter for their samples; 0 where a rank has its samples alone.
 
-    Micro-batches of unequal length may fill steps of equal length. TP/CP peers tell them from chance.
+    Micro-batches of unequal length may fill steps of equal length. TP/CP peers tell them from chance, but for
+    pauses of one of them, so that it takes more than from step to step.
     """
     if view.graph is None or view.gaps is None or len(np.unique(view.sample)) * 2 > len(view.ranks):
         return 0.0
