@@ -92,8 +92,6 @@ KINDS: list[tuple[re.Pattern[bytes], str]] = [
     (re.compile(rb"kernel_details\.csv"), "kernels"),
     (re.compile(rb"trace_view\.json"), "timeline"),
     (re.compile(rb".+\.db"), "database"),
-    (re.compile(rb"step_trace_raw_[0-9]+_detail_time\.csv"), "r1_trace"),
-    (re.compile(rb"hccl_raw_[0-9]+\.csv"), "r1_hccl"),
 ]
 #: The head of a columns file ends within this many bytes.
 MOST_HEAD_BYTES = 4 << 20

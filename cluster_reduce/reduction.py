@@ -9,8 +9,6 @@ from collections.abc import Callable
 from cluster_reduce.communication import reduce_communication
 from cluster_reduce.form import UnfitError
 from cluster_reduce.matrix import reduce_matrix
-from cluster_reduce.r1_hccl import reduce_r1_hccl
-from cluster_reduce.r1_trace import reduce_r1_trace
 from cluster_reduce.sums.kernel_details import reduce_kernel_details
 from cluster_reduce.sums.trace_view import reduce_trace_view
 
@@ -46,14 +44,6 @@ def _database(path: bytes) -> bytes:
     return reduce_database(os.path.abspath(path), os.stat(path).st_size)
 
 
-def _r1_trace(path: bytes) -> bytes:
-    return reduce_r1_trace(_content(path))
-
-
-def _r1_hccl(path: bytes) -> bytes:
-    return reduce_r1_hccl(_content(path))
-
-
 _REDUCERS: list[tuple[re.Pattern[bytes], Callable[[bytes], bytes]]] = [
     (re.compile(rb"communication\.json"), _communication),
     (re.compile(rb"communication_matrix\.json"), _matrix),
@@ -64,18 +54,12 @@ _REDUCERS: list[tuple[re.Pattern[bytes], Callable[[bytes], bytes]]] = [
 ]
 
 
-#: Files of r1.x lie in any directory.
-_R1_REDUCERS: list[tuple[re.Pattern[bytes], Callable[[bytes], bytes]]] = [
-    (re.compile(rb"step_trace_raw_[0-9]{1,6}_detail_time\.csv"), _r1_trace),
-    (re.compile(rb"hccl_raw_[0-9]{1,6}\.csv"), _r1_hccl),
-]
-
-
 def reducer_of(path: bytes) -> Callable[[bytes], bytes] | None:
     """Return what reduces a file with this path, None for one that travels as it is."""
     directory, _, name = path.rpartition(b"/")
-    reducers = _REDUCERS if directory.rpartition(b"/")[2] == _OUTPUT else _R1_REDUCERS
-    return next((reduce for pattern, reduce in reducers if pattern.fullmatch(name)), None)
+    if directory.rpartition(b"/")[2] != _OUTPUT:
+        return None
+    return next((reduce for pattern, reduce in _REDUCERS if pattern.fullmatch(name)), None)
 
 
 def comes_reduced_only(path: bytes) -> bool:

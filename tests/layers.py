@@ -49,7 +49,8 @@ _JUDGED = (
 )
 _SOURCES = "cluster_analysis.sources"
 _NAMES_OF_SHARED = (
-    "communication_tables errors host_times kernel_groups link_names measured names numbers reading"
+    "communication_tables errors host_times kernel_groups link_names measured names numbers packet_sums "
+    "reading"
 )
 _SHARED_BY_FORMATS = " ".join(f"{_SOURCES}.{name}" for name in _NAMES_OF_SHARED.split())
 _SHARED = f"{_SHARED_BY_FORMATS} cluster_analysis.tables cluster_run"
@@ -82,7 +83,6 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_reduce.form": "cluster_reduce.packing",
         # Files of which sums are enough.
         "cluster_reduce.sums": "cluster_reduce.form",
-        "cluster_reduce.r1_trace": "cluster_reduce.form cluster_reduce.packing",
         # Values and small helpers of all its packages: they import nothing of these.
         **dict.fromkeys(_COLLECTOR.split(), f"{_COLLECTOR} cluster_run"),
         "cluster_collect.transports": f"{_COLLECTOR} cluster_run",
@@ -145,13 +145,13 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         # What hosts made of files, as tables again: of the reader that runs there it knows the form alone.
         "cluster_analysis.sources.columns": (
             "cluster_analysis.sources.compiled cluster_reduce.form cluster_reduce.packing "
-            f"cluster_reduce.json_walk cluster_reduce.r1_trace {_SHARED}"
+            f"cluster_reduce.json_walk {_SHARED}"
         ),
         "cluster_analysis.sources.iterations.place": "",
         "cluster_analysis.sources.text": (
             "cluster_analysis.sources.columns cluster_analysis.sources.compiled "
             "cluster_analysis.sources.iterations.place cluster_reduce.communication cluster_reduce.matrix "
-            f"cluster_reduce.sums.kernel_details {_SHARED}"
+            f"cluster_reduce.sums {_SHARED}"
         ),
         **dict.fromkeys(_TEXT_BESIDE.split(), f"cluster_analysis.sources.text {_SHARED}"),
         "cluster_analysis.sources.db": f"{_FORMATS} {_SHARED}",

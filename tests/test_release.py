@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cluster_run.version import VERSION
-from tools.release import SUMS, build_sdist, checksums, names_in, requirements, sbom
+from tools.release import SUMS, build_sdist, checksums, requirements, sbom
 
 ROOT = Path(__file__).parents[1]
 
@@ -24,6 +24,12 @@ ROOT = Path(__file__).parents[1]
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The source distribution, built from a copy: a build leaves traces."""
     return build_sdist(tmp_path_factory.mktemp("sdist"))
+
+
+def names_in(sdist: Path) -> set[str]:
+    """The files of a source distribution, below its own directory."""
+    with tarfile.open(sdist) as archive:
+        return {one.name.partition("/")[2] for one in archive.getmembers() if one.isfile()}
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ import hashlib
 import json
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, metadata
@@ -93,12 +92,6 @@ def make_release(directory: Path) -> list[Path]:
     (directory / SBOM).write_text(sbom(requirements()), "utf-8")
     (directory / SUMS).write_text(checksums(directory), "utf-8")
     return sorted(directory.iterdir())
-
-
-def names_in(sdist: Path) -> set[str]:
-    """Return the files of a source distribution, below its own directory."""
-    with tarfile.open(sdist) as archive:
-        return {one.name.partition("/")[2] for one in archive.getmembers() if one.isfile()}
 
 
 def main() -> None:

@@ -70,8 +70,8 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
     One that does not say its rank can be used where it is the only one.
     """
     output = directory / layout.PROFILER_OUTPUT_NAME
-    beside = {entry.name: is_file(entry) for entry in os.scandir(directory)}
-    info = max((name for name in beside if _INFO.match(name)), default=None)
+    entries = {entry.name: is_file(entry) for entry in os.scandir(directory)}
+    info = max((name for name in entries if _INFO.match(name)), default=None)
     said = _ranks_of_names(directory, info)
     if not output.is_dir():
         return None, Problem(
@@ -94,7 +94,7 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
         if database.group(2):
             said[database.string] = Rank(int(database.group(2)))
     for role, name in (("metadata", "profiler_metadata.json"), ("profiler_info", info)):
-        if name and beside.get(name):
+        if name and entries.get(name):
             files[role] = directory / name
     rank = next(iter(said.values()), None)
     if not files.keys() - _ABOUT:
@@ -162,7 +162,7 @@ def _found(
         window=window.group("window") if window else "",
         stamp=int(stamp.group(1).ljust(17, "0")) if stamp else 0,
         ended_ns=_ended_ns(files.get("profiler_info")),
-        beside=str(directory.parent),
+        folder=str(directory.parent),
         worker=worker.group("worker") if worker else "",
     )
 

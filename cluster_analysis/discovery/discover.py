@@ -132,7 +132,7 @@ def _inspect(root: Path, tree: Tree) -> Run:
             name = public_name(directory)
             one, problem = None, Problem(fact("unlistable", detail=str(error.strerror or error)), file=name)
         if one is not None:
-            found.append(structs.replace(one, host=host, beside=_beside(directory, root)))
+            found.append(structs.replace(one, host=host, folder=_folder(directory, root)))
         if problem is not None:
             problems.append(replace(problem, host=host))
     for directories, inspect in ((tree.prof, inspect_prof), (tree.legacy, inspect_legacy)):
@@ -194,7 +194,7 @@ def _host_of(directory: Path, root: Path) -> HostId | None:
     return HostId(parts[1]) if len(parts) > 1 and parts[0] == layout.PROFILER_TREE_NAME else None
 
 
-def _beside(directory: Path, root: Path) -> str:
+def _folder(directory: Path, root: Path) -> str:
     """Return the directory a capture lies in, relative to the run directory and without the host's part."""
     parts = directory.relative_to(root).parts[:-1]
     return "/".join(parts[2:] if parts[:1] == (layout.PROFILER_TREE_NAME,) else parts)

@@ -93,7 +93,7 @@ class Found(Struct, frozen=True):
     """One capture of one rank.
 
     `window` names the session where the path does; `stamp` is when it began, as 17 digits (20231119…), 0
-    where its name does not say; `ended_ns` when it ended, where it says so itself; `beside` is the
+    where its name does not say; `ended_ns` when it ended, where it says so itself; `folder` is the
     directory it lies in, without the host; `worker` the process that wrote it, where its name says so.
     """
 
@@ -107,7 +107,7 @@ class Found(Struct, frozen=True):
     window: str = ""
     stamp: int = 0
     ended_ns: int = 0
-    beside: str = ""
+    folder: str = ""
     worker: str = ""
 
     @property

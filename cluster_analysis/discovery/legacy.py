@@ -90,7 +90,7 @@ def inspect_legacy(
                 host=host,
                 device=device,
                 stamp=int(stamp.group(1)) if stamp else 0,
-                beside=directory.name if host is not None else str(directory),
+                folder=directory.name if host is not None else str(directory),
             )
         )
     return found, problems

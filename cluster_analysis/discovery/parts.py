@@ -176,7 +176,7 @@ def _best(found: Sequence[Found], session: _Labels) -> tuple[_Labels, tuple[_Sig
 
 
 def _by_folder(found: Sequence[Found]) -> _Labels:
-    return [one.beside for one in found]
+    return [one.folder for one in found]
 
 
 def _by_time(found: Sequence[Found]) -> _Labels:
@@ -224,8 +224,8 @@ def _aliases(found: Sequence[Found]) -> frozenset[str]:
     """Return names of all of these captures: folders above them, and their host with or without number."""
     each = [
         {
-            one.beside,
-            *Path(one.beside).parts,
+            one.folder,
+            *Path(one.folder).parts,
             one.host_name,
             _NUMBER_AT_END.sub("", one.host_name),
         }

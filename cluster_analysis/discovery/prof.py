@@ -91,7 +91,7 @@ def inspect_prof(
             device=device,
             host_name=info.hostname,
             stamp=int(stamp.group(1).ljust(17, "0")) if stamp else 0,
-            beside=str(directory.parent),
+            folder=str(directory.parent),
         )
         found.append((one, str(info.host_uid)))
     return _counted(found, problems)

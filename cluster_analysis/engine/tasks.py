@@ -11,11 +11,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct, field
 
-from cluster_analysis.engine.bulk import bulk_of
-from cluster_analysis.engine.joined import canonical, joined
+from cluster_analysis.engine.joined import canonical, cut_by_step, joined
 from cluster_analysis.engine.step_files import StepFiles, StepTables, file_sink, filed
+from cluster_analysis.engine.totals import totals_of
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.reading import has_databases
 from cluster_analysis.sources.together.read_together import read_together
@@ -26,6 +27,7 @@ from cluster_analysis.tables.ranks_tables import Pieces, RanksTables, side_by_si
 from cluster_analysis.tables.schema import (
     COLLECTIVES,
     FIGURES,
+    HOST_SUMS,
     ITERATIONS,
     LINKS,
     OPERATOR_SPANS,
@@ -34,6 +36,7 @@ from cluster_analysis.tables.schema import (
     STEPS,
 )
 from cluster_analysis.topology.build import map_links
+from cluster_analysis.topology.use import group_use
 from cluster_analysis.trace.evidence import StepEvidence
 from cluster_analysis.trace.reduction import CALLS, reduce_step
 from cluster_run.facts import Fact, fact
@@ -181,31 +184,38 @@ def read_batch(batch: Batch, wanted: Wanted, file_stem: str = "") -> tuple[Batch
     def all_of(pieces: Iterable[Pieces], schema: pa.Schema) -> pa.Table:
         return joined([one for own in pieces for one in own], schema)
 
-    bulk = bulk_of(tables)
+    collectives = all_of((one.collectives for one in tables), COLLECTIVES)
+    links = all_of((one.links for one in tables), LINKS)
+    steps = sorted(_steps_of(collectives) | _steps_of(links))
+    cut = zip(cut_by_step(collectives, steps), cut_by_step(links, steps), strict=True)
     summary = BatchSummary(
         ranks=tuple(rank for one in tables for rank in one.ranks),
         steps=all_of((one.steps for one in tables), STEPS),
         operators=all_of((one.operators for one in tables), OPERATORS),
         packets=all_of((one.packets for one in tables), PACKETS),
         iterations=all_of((one.iterations for one in tables), ITERATIONS),
-        uses=bulk.uses,
-        totals=bulk.totals,
+        uses=group_use(collectives, links),
+        totals=totals_of(collectives, all_of((one.sums for one in tables), HOST_SUMS)),
         figures={
             name: all_of((one.figures.get(name, ()) for one in tables), schema)
             for name, schema in FIGURES.items()
         },
         metadata={rank: metadata for one in tables for rank, metadata in one.metadata.items()},
-        bulk_steps=tuple(bulk.by_step),
+        bulk_steps=tuple(steps),
         problems=tuple(problem for one in tables for problem in one.problems),
         notes=tuple(dict.fromkeys(note for one in tables for note in one.notes)),
     )
-    by_step = {int(step): StepTables(*own) for step, own in bulk.by_step.items()}
+    by_step = {int(step): StepTables(*own) for step, own in zip(steps, cut, strict=True)}
     spans = SpanTable(all_of((one.spans for one in tables), OPERATOR_SPANS))
     if not file_stem:
         return summary, BatchBulk({step: _alone(own) for step, own in by_step.items()}, spans)
     stem = f"{file_stem}{batch.number}"
     files = filed(by_step, stem, CALLS if wanted.calls_alone else COLLECTIVES)
     return summary, BatchBulk(files, _filed_spans(spans, stem) if wanted.spans else spans)
+
+
+def _steps_of(table: pa.Table) -> set[Step]:
+    return set(map(Step, pc.unique(table["step"]).drop_null().to_pylist()))
 
 
 def reduce_parts(
@@ -233,11 +243,10 @@ def spans_of_parts(parts: Sequence[SpanTable | SpanFile]) -> pa.Table:
 
 def _read_some(sources: Sequence[RankSource], wanted: Wanted) -> list[RanksTables | RankTables]:
     """Read ranks together, and each half of them where that is refused; one alone is read by its reader."""
-    if len(sources) == 1 or wanted.selection.steps is not None:
-        # Of selected steps a file may have to be read another way.
-        return [_read(one, wanted) for one in sources]
+    if len(sources) == 1:
+        return [_read(sources[0], wanted)]
     try:
-        return [read_together(sources, with_spans=wanted.spans)]
+        return [read_together(sources, wanted.selection.steps, with_spans=wanted.spans)]
     except Exception:  # one file is at fault; reading rank by rank reports it, and costs no other rank
         middle = len(sources) // 2
         return [*_read_some(sources[:middle], wanted), *_read_some(sources[middle:], wanted)]

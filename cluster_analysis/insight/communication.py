@@ -24,7 +24,6 @@ from cluster_analysis.insight.naming import TOTAL, op_key, op_keys, step_key
 from cluster_analysis.insight.op_copy import OpenFiles
 from cluster_analysis.insight.totals import distributions_of, total_texts
 from cluster_analysis.sources import names
-from cluster_analysis.sources.compiled.reader import compiled
 from cluster_run.ids import Rank
 
 #: Operators are copied in pieces of about this size.
@@ -109,7 +108,6 @@ class _Operators:
         keys = keys.chunk(0) if isinstance(keys, pa.ChunkedArray) else keys
         op_names, groups = names.split_keys(keys.dictionary)
         self._keys = op_keys(keys.dictionary, op_names, groups.cast(pa.string()))
-        self._key_texts = _laid_texts(self._keys)
         code = keys.indices.to_numpy(zero_copy_only=False)
         set_numbers = sets.numbers_of(groups.dictionary.to_pylist())
         number = set_numbers.astype(np.int32)[groups.indices.to_numpy()][code]
@@ -148,29 +146,6 @@ class _Operators:
                 begin, filled = right, 0
 
     def _text(self, first: int, last: int, files: OpenFiles) -> bytes:
-        return self._text_compiled(first, last, files) or self._text_by_python(first, last, files)
-
-    def _text_compiled(self, first: int, last: int, files: OpenFiles) -> bytes | None:
-        """Return the text; None where there is no compiled module, or where Python must say what is wrong."""
-        module = compiled()
-        if module is None:
-            return None
-        ranks, file_of = np.unique(self._rank[first:last], return_inverse=True)
-        descriptors = files.descriptors(ranks.tolist())
-        if descriptors is None:
-            return None
-        text: bytes | None = module.regroup(
-            self._code[first:last],
-            file_of.astype(np.int32),
-            self._offset[first:last],
-            self._length[first:last],
-            self._key_texts,
-            ranks,
-            np.array(descriptors, np.int32),
-        )
-        return text
-
-    def _text_by_python(self, first: int, last: int, files: OpenFiles) -> bytes:
         ranks, codes = self._rank[first:last], self._code[first:last]
         begins = np.flatnonzero(np.diff(codes, prepend=-1))
         labels = list(map(self._labels.__getitem__, ranks.tolist()))
@@ -179,13 +154,6 @@ class _Operators:
             labels[begin] = b'%b"%b": {%b' % (b"}, " if begin else b"", key, labels[begin][2:])
         contents = files.read_many(ranks, self._offset[first:last], self._length[first:last])
         return b"".join([*chain.from_iterable(zip(labels, contents, strict=True)), b"}"])
-
-
-def _laid_texts(keys: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-    """Return offsets and letters of binary texts; the first text begins with the first letter."""
-    _, offsets, letters = pa.concat_arrays([keys, keys[:0]]).buffers()
-    laid = np.frombuffer(offsets, np.int32, len(keys) + 1)
-    return laid, np.frombuffer(letters or b"", np.uint8)
 
 
 def _output_places(

@@ -29,7 +29,8 @@ class OpenFiles:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._close()
+        while self._open:
+            os.close(self._open.popitem()[1])
 
     def read(self, rank: int, length: int, offset: int) -> bytes:
         """Return bytes of a rank's file.
@@ -73,22 +74,6 @@ class OpenFiles:
             else view[begin : begin + length]
             for number, begin, length in zip(which.tolist(), begins, lengths.tolist(), strict=True)
         ]
-
-    def descriptors(self, ranks: Sequence[int]) -> list[int] | None:
-        """Return where the files of these ranks are open, all at once; None for more than may be open."""
-        if len(ranks) > self._n_open:
-            return None
-        missing = [rank for rank in ranks if rank not in self._open]
-        if len(self._open) + len(missing) > self._n_open:
-            self._close()
-            missing = list(ranks)
-        for rank in missing:
-            self._opened(rank)
-        return [self._open[rank] for rank in ranks]
-
-    def _close(self) -> None:
-        while self._open:
-            os.close(self._open.popitem()[1])
 
     def _opened(self, rank: int) -> int:
         if len(self._open) >= self._n_open:

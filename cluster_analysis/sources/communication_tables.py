@@ -30,13 +30,15 @@ class PacketEntries(Struct, frozen=True):
     """One packet size of one operator each, in columns of equal length.
 
     Attributes:
-        steps: the operator's step.
+        ranks: the operator's rank.
+        steps: its step.
         groups: its communication group (dictionary).
         transports: index into TRANSPORTS.
         sizes: packet size in MB, as text (dictionary).
         figures: number of packets and their time in ms, (n, 2).
     """
 
+    ranks: npt.NDArray[np.int32]
     steps: npt.NDArray[np.int64]
     groups: pa.DictionaryArray
     transports: npt.NDArray[np.integer]

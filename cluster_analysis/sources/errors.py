@@ -57,6 +57,19 @@ def unheard(why: Fact, *also: Fact) -> None:
     """Tell nobody: another reader of the same file does."""
 
 
+#: A file's path, and whose it is.
+FileOfRank = tuple[str, int]
+
+
+class RefusedError(Exception):
+    """Fewer ranks are to be read at once; of one alone its reader tells what is the matter."""
+
+
+def refuse(why: Fact, *also: Fact) -> None:
+    """Refuse in place of telling."""
+    raise RefusedError(why, *also)
+
+
 class BadFileError(InputError):
     """The whole file cannot be used: why, what to do about it, and further reasons."""
 

@@ -39,7 +39,6 @@ class LinkNames(Struct, frozen=True):
         files: the number of its file of each entry: only entries of one file explain each other.
         operators: which of `known_operators` each entry names itself, -1 where it names none.
         known_operators: names of operators.
-        operations: which operation each of these has, and the operations, where that is known already.
     """
 
     keys: _IntArray
@@ -47,7 +46,6 @@ class LinkNames(Struct, frozen=True):
     files: _IntArray
     operators: _IntArray
     known_operators: pa.Array
-    operations: tuple[npt.NDArray[np.int32], list[str]] | None = None
 
     def described(self) -> Described:
         """Return group, operation, variant and operator name of each entry.
@@ -60,7 +58,8 @@ class LinkNames(Struct, frozen=True):
         op_names = pa.concat_arrays([self.known_operators, own_names])
         base_of = keys.base_codes[self.keys]
         place = np.where(self.operators < 0, len(self.known_operators) + base_of, self.operators)
-        operation_codes, operations = self._operations([kind or base for base, kind in keys.kinds()])
+        values = [*self.known_operators.to_pylist(), *(kind or base for base, kind in keys.kinds())]
+        operation_codes, operations = _coded([names.operation_of(value) for value in values])
         is_named = op_names.is_valid().to_numpy(zero_copy_only=False)
         own = operation_codes[place]
         resolved = np.where(is_named[place], own, self._agreed(keys, own, is_named[place]))
@@ -71,18 +70,6 @@ class LinkNames(Struct, frozen=True):
             _taken(variants[base_of], distinct),
             op_names.take(pa.array(place)),
         )
-
-    def _operations(self, values: Sequence[str]) -> tuple[npt.NDArray[np.int32], list[str]]:
-        """Return the operation of each known operator and of `values` behind them, as numbers, and all."""
-        if self.operations is None:
-            texts = [*self.known_operators.to_pylist(), *values]
-            return _coded([names.operation_of(text) for text in texts])
-        codes, operations = self.operations
-        # There are few kinds of entries, or each is an operator of its own.
-        kinds, distinct = _coded(values)
-        known = {operation: code for code, operation in enumerate(operations)}
-        more = [known.setdefault(names.operation_of(value), len(known)) for value in distinct]
-        return np.concatenate([codes, np.array(more, np.int32)[kinds]]), list(known)
 
     def _agreed(
         self, keys: _Keys, operations: npt.NDArray[np.int32], is_named: npt.NDArray[np.bool_]

@@ -22,16 +22,16 @@ def tell_what_is_missing(
     metadata: RankMetadata,
     steps: Sequence[tuple[int | None, float | None]] | None,
     operators: Set[int | None] | None,
-    n_links: int | None,
+    links: Set[int | None] | None,
 ) -> None:
-    """Add a problem for each thing that is missing and that no other problem explains.
+    """Add a problem for each thing that is missing in the wanted steps, and that no other problem explains.
 
     Args:
         reading: the rank's files, and the problems with them.
         metadata: says the profiling level.
-        steps: each selected step, and how long it communicated, µs; None where no file has any.
+        steps: each step, and how long it communicated, µs; None where no file has any.
         operators: the steps that have operators; None where no file has any.
-        n_links: how many links there are; None where no file has any.
+        links: the steps that have links; None where no file has any.
     """
     told = {problem.file for problem in reading.problems}
     files = reading.source.files
@@ -40,11 +40,15 @@ def tell_what_is_missing(
         return
     if steps is None and "step_trace" not in files:
         reading.problem(fact("no_step_times_of_rank"), "step_trace_time.csv", "parse_again_on_host")
-    _tell_missing_files(reading, metadata, operators is not None, n_links is not None)
+    _tell_missing_files(reading, metadata, operators is not None, links is not None)
+    wanted = reading.steps
+    if wanted is not None:
+        steps = steps and [one for one in steps if one[0] in wanted]
+        operators, links = operators and operators & wanted, links and links & wanted
     if steps is not None and operators is not None:
         _tell_silent_steps(reading, told, steps, operators)
     matrix = name_of(files.get("matrix", ""))
-    if matrix and matrix not in told and n_links == 0 and operators:
+    if matrix and matrix not in told and links is not None and not links and operators:
         reading.problem(fact("no_link_in_it"), matrix, "parse_again")
 
 

@@ -16,10 +16,6 @@ from cluster_analysis.tables import schema
 
 #: How PyTorch names the time in which the loop waits for its next batch.
 DATA_LOADER = "enumerate(DataLoader)"
-#: Begin of the keys of sums; they are no operators.
-TOTAL_PREFIX = "Total"
-#: PyTorch's name for the one step of a capture without steps.
-NO_STEP = "step"
 
 _TEXT = schema.COLLECTIVES.field("group").type
 #: Leftmost match, longest first: `hcom_reduceScatter` is `reducescatter`, not `reduce`.

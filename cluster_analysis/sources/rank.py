@@ -7,7 +7,7 @@ files, the most frequent, starts sooner without them.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
@@ -20,18 +20,29 @@ from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.iterations.place import TIMELINE, is_iteration_export, slice_number
 from cluster_analysis.sources.missing import tell_what_is_missing
 from cluster_analysis.sources.rank_figures import read_figures
-from cluster_analysis.sources.reading import Candidate, NoDatabases, Reading, has_databases, or_empty, path_of
+from cluster_analysis.sources.reading import (
+    Candidate,
+    NoDatabases,
+    Reading,
+    has_databases,
+    of_steps,
+    or_empty,
+    path_of,
+)
 from cluster_analysis.sources.text.communication_json import read_communication
 from cluster_analysis.sources.text.kernel_details_csv import read_kernel_communication, read_kernel_details
 from cluster_analysis.sources.text.matrix_json import read_matrix
 from cluster_analysis.sources.text.metadata_json import read_metadata, read_profiler_info
-from cluster_analysis.sources.text.op_statistic_csv import read_op_statistic
+from cluster_analysis.sources.text.statistics_csv import read_op_statistic
 from cluster_analysis.sources.text.step_trace_csv import read_device_of_steps, read_step_trace
 from cluster_analysis.sources.text.timeline_json import read_timeline_steps
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankMetadata, RankSource, Selection
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_run.ids import DeviceId
+
+#: Tables of a rank, of which rows are of steps.
+BY_STEP = ("steps", "collectives", "links", "packets", "spans", "sums")
 
 
 def read_rank(
@@ -44,10 +55,7 @@ def read_rank(
         selection: which steps; all without it.
         with_spans: whether also where each operator lies in a text.
     """
-    steps = None
-    if selection is not None and selection.steps is not None:
-        steps = frozenset(int(step) for step in selection.steps)
-    reading = Reading(source)
+    reading = Reading(source, None if selection is None else selection.steps)
     with _collector_off(), _databases_kept_open(source):
         if source.kind == "mindspore_r1/text":
             from cluster_analysis.sources.r1.rank import read_r1_rank  # noqa: PLC0415
@@ -58,15 +66,10 @@ def read_rank(
 
             tables = read_iteration_export(reading)
         else:
-            tables = _read_ascend(reading, steps, with_spans)
-        if steps is not None:
-            tables = replace(
-                tables,
-                steps=_selected(tables.steps, steps),
-                collectives=_selected(tables.collectives, steps),
-                links=_selected(tables.links, steps),
-                packets=_selected(tables.packets, steps),
-            )
+            tables = _read_ascend(reading, with_spans)
+    if reading.steps is not None:
+        wanted = {name: of_steps(getattr(tables, name), reading.steps) for name in BY_STEP}
+        tables = replace(tables, **wanted)
     if not reading.problems and not reading.notes:
         return tables
     return replace(tables, problems=tuple(reading.problems), notes=tuple(reading.notes))
@@ -102,7 +105,7 @@ def _collector_off() -> Iterator[None]:
             gc.enable()
 
 
-def _read_ascend(reading: Reading, steps: frozenset[int] | None, with_spans: bool) -> RankTables:
+def _read_ascend(reading: Reading, with_spans: bool) -> RankTables:
     """Read a capture of PyTorch, MindSpore 2.x or CANN: text where there is text, databases otherwise."""
     rank, is_mindspore = reading.source.rank, reading.source.kind.startswith("ascend_ms")
     databases = _databases(reading, is_mindspore=is_mindspore)
@@ -117,13 +120,13 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None, with_spans: boo
     communication = reading.first(
         (
             "communication",
-            lambda path, remark: read_communication(path, rank, steps, remark, with_spans=with_spans),
+            lambda path, remark: read_communication([(str(path), rank)], remark, with_spans=with_spans),
         ),
         *databases.communication(),
         kernel_operators(rank),
     )
     links = reading.first(
-        ("matrix", lambda path, remark: read_matrix(path, rank, steps, remark)),
+        ("matrix", lambda path, remark: read_matrix([(str(path), rank)], remark)),
         *databases.links(),
     )
     peers = reading.first(*databases.peers())
@@ -133,14 +136,8 @@ def _read_ascend(reading: Reading, steps: frozenset[int] | None, with_spans: boo
         *databases.operators(),
     )
     collectives = communication.collectives if communication else None
-    selected = [None if one is None else _selected(one, steps) for one in (step_table, collectives, links)]
-    tell_what_is_missing(
-        reading,
-        metadata,
-        None if selected[0] is None else step_rows(selected[0]),
-        None if selected[1] is None else set(pc.unique(selected[1]["step"]).to_pylist()),
-        None if selected[2] is None else selected[2].num_rows,
-    )
+    step_times = None if step_table is None else step_rows(step_table)
+    tell_what_is_missing(reading, metadata, step_times, steps_in(collectives), steps_in(links))
     return RankTables(
         rank=rank,
         steps=or_empty(step_table, schema.STEPS),
@@ -207,7 +204,15 @@ def _together(links: pa.Table | None, peers: pa.Table | None) -> pa.Table | None
     return pa.concat_tables([links, peers]).unify_dictionaries().combine_chunks()
 
 
-def _selected(table: pa.Table, steps: frozenset[int] | None) -> pa.Table:
-    if steps is None:
-        return table
-    return table.filter(pc.is_in(table["step"], pa.array(sorted(steps), pa.int64())))
+def steps_in(table: pa.Table | None) -> Set[int] | None:
+    """Return the steps of which a table has rows; None without a table."""
+    return None if table is None else set(pc.unique(table["step"]).to_pylist())
+
+
+def steps_of_ranks(table: pa.Table, ranks: Iterable[int]) -> list[Set[int]]:
+    """Return the same of each rank."""
+    found: dict[int, set[int]] = {rank: set() for rank in ranks}
+    pairs = table.group_by(["rank", "step"], use_threads=False).aggregate([])
+    for rank, step in zip(pairs["rank"].to_pylist(), pairs["step"].to_pylist(), strict=True):
+        found[rank].add(step)
+    return list(found.values())

@@ -15,9 +15,9 @@ from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.memory_curve import read_memory_curve
 from cluster_analysis.sources.r1.input_pipeline import read_input_pipeline
 from cluster_analysis.sources.reading import NoDatabases, Reading
-from cluster_analysis.sources.text.api_statistic_csv import read_api_statistic
 from cluster_analysis.sources.text.environment_json import read_environment
 from cluster_analysis.sources.text.kernel_details_csv import read_kernels
+from cluster_analysis.sources.text.statistics_csv import read_api_statistic
 from cluster_analysis.tables.schema import Counter
 from cluster_run.facts import fact
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct, field
 
 from cluster_analysis.sources.communication_tables import CommunicationTables
@@ -46,9 +47,13 @@ def name_of(file: str) -> str:
 
 
 class Reading(Struct):
-    """Problems of one rank, collected while its files are read."""
+    """Problems of one rank, collected while its files are read; all steps of them, whichever are wanted.
+
+    `steps` are the wanted ones; None is all.
+    """
 
     source: RankSource
+    steps: frozenset[int] | None = None
     problems: list[Problem] = field(default_factory=list)
     notes: list[Fact] = field(default_factory=list)
 
@@ -103,6 +108,13 @@ class Reading(Struct):
                 self.problem(why, path.name, None, *also)
 
         return remark
+
+
+def of_steps(table: pa.Table, steps: frozenset[int] | None) -> pa.Table:
+    """Return the rows of some steps; None is all."""
+    if steps is None:
+        return table
+    return table.filter(pc.is_in(table["step"], pa.array(sorted(steps), pa.int64())))
 
 
 def or_empty(table: pa.Table | None, kind: pa.Schema) -> pa.Table:

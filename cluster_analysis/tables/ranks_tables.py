@@ -17,25 +17,8 @@ from cluster_run.problem import Problem
 Pieces = tuple[pa.Table, ...]
 
 
-class LaidOperators(Struct, frozen=True):
-    """The operators of some ranks, laid by step while they were read.
-
-    Attributes:
-        by_step: COLLECTIVES of each step, in the order of the ranks.
-        totals: TOTALS.
-        uses: USES.
-    """
-
-    by_step: Mapping[int, pa.Table]
-    totals: pa.Table
-    uses: pa.Table
-
-
 class RanksTables(Struct, frozen=True):
-    """Several ranks, read: tables of `schema`, each in pieces; see `RankTables`.
-
-    `laid` is there in place of `collectives`, and `links_by_step` in place of `links`.
-    """
+    """Several ranks, read: tables of `schema`, each in pieces; see `RankTables`."""
 
     ranks: tuple[Rank, ...]
     metadata: Mapping[Rank, RankMetadata]
@@ -50,8 +33,6 @@ class RanksTables(Struct, frozen=True):
     collectives: Pieces = ()
     sums: Pieces = ()
     links: Pieces = ()
-    laid: LaidOperators | None = None
-    links_by_step: Mapping[int, pa.Table] | None = None
 
 
 def side_by_side(tables: Sequence[RankTables]) -> RanksTables:

@@ -76,11 +76,6 @@ TOTALS = pa.schema(
     ]
 )
 
-#: How often a rank names operators of one operation in one group, point to point or not: COLLECTIVES counted.
-USES = pa.schema(
-    [("rank", pa.int32()), ("group", _TEXT), ("op_type", _TEXT), ("is_p2p", pa.bool_()), ("n", pa.int64())]
-)
-
 #: Sums by hosts that send columns, as the columns do not hold the values: a part of TOTALS.
 HOST_SUMS = pa.schema(
     [

@@ -22,12 +22,11 @@ def group_use(collectives: pa.Table, links: pa.Table) -> pa.Table:
     """Return which groups ranks use, and how (GROUP_USE).
 
     Args:
-        collectives: COLLECTIVES of some ranks, or USES of them.
+        collectives: COLLECTIVES of some ranks.
         links: LINKS of the same ranks.
     """
     uses, number = _uses(collectives)
-    n = collectives["n"].to_numpy() if "n" in collectives.column_names else None
-    n_calls = np.bincount(number, n, len(uses)).astype(np.int64)
+    n_calls = np.bincount(number, minlength=len(uses))
     counts = dict(zip(uses, n_calls.tolist(), strict=True))
     own, n_local, peers = _ends(links)
     keys = sorted(counts.keys() | peers.keys())

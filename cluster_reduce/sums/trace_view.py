@@ -109,18 +109,25 @@ def _take(event: dict[str, Any], times: HostTimes) -> bool:
         raise UnfitError("an event of another form")
     if phase != "X":
         return True
-    kind = _kind(name, category, task, level)
+    kind = kind_of(name, category, task, level)
     if not kind:
         return True
-    begin_ns, length_ns = _ns(begin), _ns(length)
+    begin_ns, length_ns = nanoseconds(begin), nanoseconds(length)
     if begin_ns is None or length_ns is None:
         return False
     _add(times, kind, begin_ns, begin_ns + length_ns, said.get("connection_id"))
     return True
 
 
-def _kind(name: str, category: str, task: str | None, level: str | None) -> str:
-    """Return what an event is of, "" for one that is not read."""
+def kind_of(name: str, category: str, task: str | None, level: str | None) -> str:
+    """Return what an event is of, "" for one that is not read.
+
+    Args:
+        name: of the event.
+        category: its `cat`.
+        task: its `Task Type`.
+        level: its `level`.
+    """
     if level is not None:
         return "synchronise" if name.startswith(_SYNCHRONISE) else "call"
     if task is not None:
@@ -146,12 +153,19 @@ def _add(times: HostTimes, kind: str, begin: int, end: int, connection: object) 
     elif kind != "kernel":
         spans = {"busy": times.busy, "copy": times.copies, "device_copy": times.device_copies}
         spans.get(kind, times.collecting).add(begin, end)
-    is_connected = kind in ("kernel", "call", "synchronise")
-    if is_connected and isinstance(connection, int) and abs(connection) < _MOST_INT:
-        (times.starts if kind == "kernel" else times.launches).extend((connection, begin))
+    number = connection_of(kind, connection)
+    if number is not None:
+        (times.starts if kind == "kernel" else times.launches).extend((number, begin))
 
 
-def _ns(time_us: Any) -> int | None:
+def connection_of(kind: str, connection: object) -> int | None:
+    """Return the number by which calls and kernels belong together; None where an event has none."""
+    if kind in ("kernel", "call", "synchronise") and isinstance(connection, int):
+        return connection if abs(connection) < _MOST_INT else None
+    return None
+
+
+def nanoseconds(time_us: Any) -> int | None:
     """Return a time in ns, exactly; None for what is no time."""
     try:
         if type(time_us) is int:

@@ -47,7 +47,7 @@ def said_of(run: Path) -> dict[str, object]:
     return {"findings": json.dumps(findings), **tables}
 
 
-@pytest.mark.parametrize("form", ["text", "db", "r1"])
+@pytest.mark.parametrize("form", ["text", "db"])
 def test_columns_files_and_both_mixed_give_the_same(
     tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -58,10 +58,7 @@ def test_columns_files_and_both_mixed_give_the_same(
             statistic.with_name("kernel_details.csv").write_text("\n".join([HEADER, *ROWS * 40, ""]))
             statistic.unlink()
         file_of(source, 5, "kernel_details.csv").write_text("\n".join([HEADER, *ROWS * 40, "13,0", ""]))
-    if form == "r1":
-        damaged = next(source.rglob("hccl_raw_2.csv"))
-    else:
-        damaged = file_of(source, 2, "communication.json" if form == "text" else "analysis.db")
+    damaged = file_of(source, 2, "communication.json" if form == "text" else "analysis.db")
     damaged.write_bytes(damaged.read_bytes()[: damaged.stat().st_size // 2])
     collected(source, "12", tmp_path / "raw", RAW)
     collected(source, "12", tmp_path / "columns", COLUMNS)

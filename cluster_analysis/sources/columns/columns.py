@@ -79,6 +79,10 @@ class _Kept(Sink):
     def texts(self, name: str, values: Sequence[str | None]) -> None:
         self.values[name] = values
 
+    def names(self, name: str, values: Sequence[str]) -> None:
+        # What they share is worth being found where they travel.
+        self.values[name] = values
+
 
 class GivenColumns(Columns):
     """Columns in memory, which were never bytes.
@@ -124,6 +128,11 @@ class GivenColumns(Columns):
         known: dict[str | None, int] = {}
         places = [known.setdefault(text, len(known)) for text in self._values[name]]
         return np.array(places, np.int64), list(known)
+
+    def names(self, name: str) -> Names:
+        """Return texts, none of whose numbers is a column."""
+        places, known = self.coded(name)
+        return Names([[text or ""] for text in known], places, np.zeros((len(places), 0), np.int64))
 
 
 def damaged(detail: str) -> BadFileError:

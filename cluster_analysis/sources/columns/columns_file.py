@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster_analysis.sources.columns.columns import Columns, damaged
-from cluster_analysis.sources.compiled.reader import compiled
 from cluster_analysis.sources.errors import BadFileError
 from cluster_reduce.form import HEAD_WORDS, QUARTERS_NS, SCHEMA
 from cluster_reduce.packing import N_BYTES, RAW_WINDOW
@@ -106,7 +105,6 @@ class ColumnsFile(Columns):
         _require_bounds(head, self._order, len(content))
         self._planes = _planes(head, memoryview(content)[begin:])
         self._ints: dict[str, npt.NDArray[np.int64]] = {}
-        self._compiled = compiled()  # a rank has fifty columns, and the choice lies in the environment
 
     def has(self, name: str) -> bool:
         """Return whether there is such a column."""
@@ -188,16 +186,12 @@ class ColumnsFile(Columns):
         return places
 
     def _whole(self, column: Column) -> npt.NDArray[np.int64]:
-        planes, module = self._planes[column.name], self._compiled
-        if column.n and planes and module is not None and _is_on_grid(column):
-            given = (column.is_delta, column.begin, column.step)
-            return np.frombuffer(module.numbers(b"".join(planes), len(planes), *given), np.int64)
-        values = _unfolded(planes, column.n)
+        values = _unfolded(self._planes[column.name], column.n)
         if column.is_delta:
             values = values.cumsum()
         if column.step == 1 and not column.begin:
             return values
-        if not _is_on_grid(column):
+        if not (1 <= column.step <= _MAX_INT and -_MAX_INT - 1 <= column.begin <= _MAX_INT):
             raise damaged(f"column {column.name[:40]!r}")
         # Wraps where the file lies; it never raises.
         return values * np.int64(column.step) + np.int64(column.begin)
@@ -213,10 +207,6 @@ class ColumnsFile(Columns):
         if found is None or found.form not in forms:
             raise damaged(f"no column {name!r}")
         return found
-
-
-def _is_on_grid(column: Column) -> bool:
-    return 1 <= column.step <= _MAX_INT and -_MAX_INT - 1 <= column.begin <= _MAX_INT
 
 
 def _require_bounds(head: _Head, order: Mapping[str, int], n_bytes: int) -> None:

@@ -1,4 +1,4 @@
-"""Step and level of each row of a columns file, and which rows are of selected steps."""
+"""Step and level of each row of a columns file."""
 
 from __future__ import annotations
 
@@ -12,48 +12,37 @@ from cluster_analysis.sources.columns.name_columns import Names
 from cluster_analysis.sources.errors import BadFileError
 from cluster_run.facts import fact
 
-_Number = TypeVar("_Number", np.int64, np.float64)
+_Rows = TypeVar("_Rows", Names, npt.NDArray[np.int64], npt.NDArray[np.float64])
 
 
 class Levels:
     """The rows of a file.
 
     Attributes:
-        n_all: rows in the file.
-        n_rows: those of selected steps.
-        is_kept: (n_all,); which these are.
+        n_rows: how many.
         steps: (n_rows,).
-        steps_of_all: (n_all,).
         is_p2p: (n_rows,); whether a row was filed under `p2p`.
     """
 
-    def __init__(self, file: Columns, counts_name: str, rows_name: str, steps: frozenset[int] | None) -> None:
+    def __init__(self, file: Columns, counts_name: str, rows_name: str) -> None:
         counts, numbers, are_p2p = (file.ints(name) for name in (counts_name, "step", "is_p2p"))
-        self.n_all = len(file.ints(rows_name))
-        are_counts = not len(counts) or 0 <= int(counts.min()) <= int(counts.max()) <= self.n_all
-        if not len(counts) == len(numbers) == len(are_p2p) or not are_counts or counts.sum() != self.n_all:
+        self.n_rows = len(file.ints(rows_name))
+        are_counts = not len(counts) or 0 <= int(counts.min()) <= int(counts.max()) <= self.n_rows
+        if not len(counts) == len(numbers) == len(are_p2p) or not are_counts or counts.sum() != self.n_rows:
             raise BadFileError(fact("not_of_form", detail="columns: levels"))
-        wanted = np.ones(len(counts), bool) if steps is None else np.isin(numbers, sorted(steps))
-        self.is_kept = np.repeat(wanted, counts)
-        self.steps_of_all = np.repeat(numbers, counts)
-        self.steps = self.steps_of_all if wanted.all() else self.steps_of_all[self.is_kept]
-        self.is_p2p = np.repeat(are_p2p[wanted] != 0, counts[wanted])
-        self.n_rows = len(self.steps)
+        self.steps = np.repeat(numbers, counts)
+        self.is_p2p = np.repeat(are_p2p != 0, counts)
 
-    def kept_names(self, names: Names) -> Names:
-        """Return the names of selected steps."""
-        self._check(len(names))
-        return names if self.n_rows == self.n_all else names.kept(self.is_kept)
+    def of_rows(self, values: _Rows) -> _Rows:
+        """Return what each row has.
 
-    def kept_numbers(self, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
-        """Return the values of selected steps."""
-        self._check(len(values))
-        return values if self.n_rows == self.n_all else values[self.is_kept]
+        Raises:
+            BadFileError: these are not so many.
+        """
+        if len(values) != self.n_rows:
+            raise BadFileError(fact("not_of_form", detail="columns: columns of different lengths"))
+        return values
 
     def are_places(self, rows: npt.NDArray[np.int64]) -> bool:
         """Return whether all these are numbers of rows."""
-        return not len(rows) or 0 <= int(rows.min()) <= int(rows.max()) < self.n_all
-
-    def _check(self, n_values: int) -> None:
-        if n_values != self.n_all:
-            raise BadFileError(fact("not_of_form", detail="columns: columns of different lengths"))
+        return not len(rows) or 0 <= int(rows.min()) <= int(rows.max()) < self.n_rows

@@ -21,49 +21,35 @@ from cluster_run.facts import fact
 
 
 class LinkFile:
-    """The links of selected steps of one file, as arrays.
+    """The links of one file, as arrays.
 
     Raises:
         BadFileError: the columns are damaged.
     """
 
-    def __init__(self, file: Columns, rank: int, steps: frozenset[int] | None) -> None:
-        levels = Levels(file, "n_links", "src_local", steps)
+    def __init__(self, file: Columns, rank: int) -> None:
+        levels = Levels(file, "n_links", "src_local")
         self.rank = rank
         self.n_rows = levels.n_rows
         self.steps = levels.steps
         self.is_p2p = levels.is_p2p
-        self.operators, self.keys = (levels.kept_names(file.names(name)) for name in ("op_name", "key"))
+        self.operators, self.keys = (levels.of_rows(file.names(name)) for name in ("op_name", "key"))
         self.sources, self.destinations = (
-            _local_ranks(levels.kept_numbers(file.ints(name))) for name in ("src_local", "dst_local")
+            _local_ranks(levels.of_rows(file.ints(name))) for name in ("src_local", "dst_local")
         )
         transports, known = file.coded("transport")
-        self.transports: Coded = (levels.kept_numbers(transports), known)
-        self.sizes_mb, self.times_ms = (
-            levels.kept_numbers(file.floats(name)) for name in ("size_mb", "time_ms")
-        )
-
-    def is_whole(self) -> bool:
-        """Return whether there is nothing to report: nothing is missing or below 0."""
-        return bool(((self.sizes_mb >= 0) & (self.times_ms >= 0)).all())
+        self.transports: Coded = (levels.of_rows(transports), known)
+        self.sizes_mb, self.times_ms = (levels.of_rows(file.floats(name)) for name in ("size_mb", "time_ms"))
 
 
-def read_links(columns: Columns, rank: int, steps: frozenset[int] | None, remark: Remark) -> pa.Table:
-    """Return the links (LINKS) of one file; `src_rank` and `dst_rank` stay null.
-
-    Raises:
-        BadFileError: the columns are damaged.
-    """
-    file = LinkFile(columns, rank, steps)
-    table = table_of([file])
-    if file.is_whole():
-        return table
+def links_of(files: Sequence[LinkFile], remark: Remark) -> pa.Table:
+    """Return LINKS of one or more files, one file behind the other; `remark` is told what they lack."""
+    table = _table(files)
     tell_missing(table, NEEDED_LINKS, remark)
     return without_negative(table, MEASURED_LINKS, remark)
 
 
-def table_of(files: Sequence[LinkFile]) -> pa.Table:
-    """Return LINKS of one or more files, one file behind the other."""
+def _table(files: Sequence[LinkFile]) -> pa.Table:
     counts = [one.n_rows for one in files]
     if not sum(counts):
         return schema.empty(schema.LINKS)

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from cluster_analysis.sources import names
 from cluster_analysis.sources.columns.shared_texts import in_order_of_rows
-from cluster_analysis.sources.compiled.reader import compiled
 from cluster_analysis.sources.errors import BadFileError
 from cluster_run.facts import fact
 
@@ -26,7 +25,6 @@ _MOST_LETTERS = (1 << 31) - 1
 #: Numbers of a smaller range need no sorting to be made unique.
 _MOST_RANGE = 1 << 20
 _MOST_CODES = 1 << 62
-_TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
 class Names:
@@ -61,19 +59,12 @@ class Names:
         places = [one._places + begin for one, begin in zip(names, begins, strict=False)]
         return cls([stem for one in names for stem in one._stems], np.concatenate(places), numbers)
 
-    def kept(self, is_kept: npt.NDArray[np.bool_]) -> Names:
-        """Return some of the names; `is_kept` (N,)."""
-        return Names(self._stems, self._places[is_kept], self._numbers[is_kept])
-
     def texts(self) -> pa.Array:
         """Return the names.
 
         Raises:
             BadFileError: together they would be longer than any file.
         """
-        filled = self._filled()
-        if filled is not None:
-            return pa.Array.from_buffers(pa.string(), len(self), [None, *map(pa.py_buffer, filled)])
         n_numbers = np.array([len(stem) - 1 for stem in self._stems], np.int64)[self._places]
         is_number = np.arange(self._numbers.shape[1]) < n_numbers[:, None]
         given = self._numbers[is_number]
@@ -90,23 +81,6 @@ class Names:
         buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(letters.encode())]
         return pa.Array.from_buffers(pa.string(), len(self), buffers)
 
-    def _filled(self) -> tuple[bytes, bytes] | None:
-        """Return offsets and letters of the names; None without compiled reader, or where they cannot be."""
-        module = compiled()
-        if module is None:
-            return None
-        parts = [part.encode() for stem in self._stems for part in stem]
-        part_ends = np.cumsum([len(part) for part in parts], dtype=np.int32)
-        stem_ends = np.cumsum([len(stem) for stem in self._stems], dtype=np.int32)
-        found: tuple[bytes, bytes] | None = module.filled(
-            b"".join(parts),
-            part_ends.tobytes(),
-            stem_ends.tobytes(),
-            self._places.astype(np.int64, copy=False).tobytes(),
-            self._numbers.astype(np.int64, copy=False).tobytes(),
-        )
-        return found
-
     def distinct(self) -> tuple[Names, _IntArray]:
         """Return the names that differ, in the order of their first rows, and which of them each is (N,)."""
         code, n_codes = self._places.astype(np.int64), max(1, len(self._stems))
@@ -121,10 +95,6 @@ class Names:
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
         return Names(self._stems, self._places[rows], self._numbers[rows]), rank[places]
-
-    def stems(self) -> _IntArray:
-        """Return the number of each name's stem (N,)."""
-        return self._places
 
     def operations(self) -> tuple[pa.DictionaryArray, npt.NDArray[np.bool_]]:
         """Return what `names.operations` makes of the names, and which are point to point (N,)."""

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from msgspec.structs import replace
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.columns.columns import Columns, damaged
@@ -31,74 +30,57 @@ from cluster_analysis.tables.sent import TRANSPORTS
 _N = len(TRANSPORTS)
 #: Times of which hosts send sums alone.
 _TIMES = ("transit", "wait", "synchronization", "idle")
-_MEASURED = 3
 _FloatArray = npt.NDArray[np.float64]
 _IntArray = npt.NDArray[np.int64]
 
 
 class OperatorFile:
-    """The operators of selected steps of one file, as arrays.
+    """The operators of one file, as arrays.
 
     Raises:
         BadFileError: the columns are damaged.
     """
 
-    def __init__(self, file: Columns, rank: int, steps: frozenset[int] | None) -> None:
-        levels = Levels(file, "n_operators", "start_ns", steps)
+    def __init__(self, file: Columns, rank: int, n_skipped: int = 0, *, with_spans: bool = True) -> None:
+        """Take the columns; of a text whose columns begin behind so many bytes of the file.
+
+        Args:
+            file: the columns.
+            rank: whose they are.
+            n_skipped: bytes of the text before that which was read.
+            with_spans: whether also where operators lie in the text.
+        """
+        levels = Levels(file, "n_operators", "start_ns")
         groups, known_groups = file.coded("group")
         self.rank = rank
         self.n_rows = levels.n_rows
         self.steps = levels.steps
         self.is_p2p = levels.is_p2p
-        self.groups: Coded = (levels.kept_numbers(groups), known_groups)
-        self.names = levels.kept_names(file.names("name"))
-        self.starts_ns = levels.kept_numbers(file.ints("start_ns"))
+        self.groups: Coded = (levels.of_rows(groups), known_groups)
+        self.names = levels.of_rows(file.names("name"))
+        self.starts_ns = levels.of_rows(file.ints("start_ns"))
         #: (1 + 2 × transports, N); elapsed time in µs, then bytes of each transport, then its µs.
         self.figures = _figures_of(file, levels)
         self.payloads = _payloads_of(file, levels, self.figures[1])
-        self.packets = _Packets(file, steps)
+        self.packets = _Packets(file)
         #: (4, N); the other times in µs, None where their sums came.
         self.times: _FloatArray | None = None
         self.sums: _Sums | None = None
         self.spans: _Spans | None = None
         if file.has(_TIMES[0]):
-            given = (levels.kept_numbers(file.floats(name)) for name in _TIMES)
+            given = (levels.of_rows(file.floats(name)) for name in _TIMES)
             self.times = np.stack([_scaled(values, numbers.US_PER_MS) for values in given])
-            self.spans = _Spans(file, steps)
+            self.spans = _Spans(file, n_skipped) if with_spans else None
         else:
-            self.sums = _Sums(file, levels, groups, known_groups)
-
-    def is_whole(self) -> bool:
-        """Return whether there is nothing to report: no time is missing, nothing is below 0."""
-        elapse = self.figures[0]
-        measured = [self.figures, *([] if self.times is None else [self.times[:_MEASURED]])]
-        return (
-            bool(np.isfinite(elapse).all())
-            and not (self.starts_ns < 0).any()
-            and all(float(np.fmin.reduce(one, axis=None, initial=0.0)) >= 0 for one in measured)
-        )
+            self.sums = _Sums(file, levels.steps, self.groups)
 
 
-def read_operators(
-    columns: Columns, rank: int, steps: frozenset[int] | None, remark: Remark
-) -> CommunicationTables:
-    """Return the operators of one file, their packets and sums, or where they lie in it.
-
-    Raises:
-        BadFileError: the columns are damaged.
-    """
-    file = OperatorFile(columns, rank, steps)
-    tables = tables_of([file])
-    if file.is_whole():
-        return tables
-    tell_missing(tables.collectives, NEEDED_COLLECTIVES, remark)
-    return replace(tables, collectives=without_negative(tables.collectives, MEASURED_COLLECTIVES, remark))
-
-
-def tables_of(files: Sequence[OperatorFile]) -> CommunicationTables:
-    """Return the tables of one or more files, one file behind the other."""
+def operators_of(files: Sequence[OperatorFile], remark: Remark) -> CommunicationTables:
+    """Return the tables of one or more files, one file behind the other; `remark` is told what they lack."""
+    collectives = _collectives(files)
+    tell_missing(collectives, NEEDED_COLLECTIVES, remark)
     return CommunicationTables(
-        _collectives(files),
+        without_negative(collectives, MEASURED_COLLECTIVES, remark),
         _packets(files),
         _spans([(one.rank, one.spans) for one in files if one.spans is not None]),
         _sums([(one.rank, one.sums) for one in files if one.sums is not None]),
@@ -145,19 +127,15 @@ def _ranks(counts: Sequence[tuple[int, int]]) -> pa.Array:
 class _Sums:
     """HOST_SUMS of a file: it has them by step and group, in the order of their first rows."""
 
-    def __init__(self, file: Columns, levels: Levels, groups: _IntArray, known: list[str | None]) -> None:
-        given = [file.floats(f"sum.{name}") for name in _TIMES]
-        if len(groups) != levels.n_all:
-            raise damaged("groups")
-        _, first = np.unique(levels.steps_of_all * len(known) + groups, return_index=True)
+    def __init__(self, file: Columns, steps: _IntArray, groups: Coded) -> None:
+        places, known = groups
+        _, first = np.unique(steps * len(known) + places, return_index=True)
         first.sort()
-        if any(len(values) != len(first) for values in given):
+        self.steps = steps[first]
+        self.groups: Coded = (places[first], known)
+        self.figures = [file.floats(f"sum.{name}") for name in _TIMES]
+        if any(len(values) != len(first) for values in self.figures):
             raise damaged("sums of no group")
-        is_kept = levels.is_kept[first]
-        rows = first[is_kept]
-        self.steps = levels.steps_of_all[rows]
-        self.groups: Coded = (groups[rows], known)
-        self.figures = [values[is_kept] for values in given]
 
 
 def _sums(given: Sequence[tuple[int, _Sums]]) -> pa.Table:
@@ -177,15 +155,12 @@ def _sums(given: Sequence[tuple[int, _Sums]]) -> pa.Table:
 class _Spans:
     """OPERATOR_SPANS of a file that was read where it lies."""
 
-    def __init__(self, file: Columns, steps: frozenset[int] | None) -> None:
-        every_step, counts = file.ints("step"), file.ints("n_places")
-        of_rows = np.repeat(every_step, counts)
-        is_kept = np.ones(len(of_rows), bool) if steps is None else np.isin(of_rows, sorted(steps))
-        keys, known = file.coded("key")
-        begins, ends = file.ints("begin")[is_kept], file.ints("end")[is_kept]
-        self.steps = of_rows[is_kept]
-        self.keys: Coded = (keys[is_kept], known)
-        self.begins, self.lengths = begins, (ends - begins).astype(np.int32)
+    def __init__(self, file: Columns, n_skipped: int) -> None:
+        self.steps = np.repeat(file.ints("step"), file.ints("n_places"))
+        self.keys: Coded = file.coded("key")
+        begins = file.ints("begin")
+        self.lengths = (file.ints("end") - begins).astype(np.int32)
+        self.begins = begins + n_skipped
 
 
 def _spans(given: Sequence[tuple[int, _Spans]]) -> pa.Table:
@@ -205,15 +180,13 @@ def _spans(given: Sequence[tuple[int, _Spans]]) -> pa.Table:
 
 def _figures_of(file: Columns, levels: Levels) -> _FloatArray:
     """Return the figures of an `OperatorFile`; a transport that is not listed carried nothing."""
-    values = np.zeros((1 + 2 * _N, levels.n_all))
+    values = np.zeros((1 + 2 * _N, levels.n_rows))
     absent, entries = file.ints("absent"), file.ints("entry")
     sizes_mb, times_ms = (file.floats(name) for name in ("size_mb", "time_ms"))
-    elapse_ms = file.floats("elapse")
+    elapse_ms = levels.of_rows(file.floats("elapse"))
     are_places = levels.are_places(entries // _N) and levels.are_places(absent // _N)
     if not len(entries) == len(sizes_mb) == len(times_ms) or not are_places:
         raise damaged("entries of no operator")
-    if len(elapse_ms) != levels.n_all:
-        raise damaged("columns of different lengths")
     with np.errstate(over="ignore"):
         values[0] = elapse_ms * numbers.US_PER_MS
         for first, given, factor in (
@@ -222,39 +195,33 @@ def _figures_of(file: Columns, levels: Levels) -> _FloatArray:
         ):
             values[first + absent % _N, absent // _N] = np.nan
             values[first + entries % _N, entries // _N] = given * factor
-    return values if levels.n_rows == levels.n_all else values[:, levels.is_kept]
+    return values
 
 
 def _payloads_of(file: Columns, levels: Levels, hccs_bytes: _FloatArray) -> _FloatArray:
     """Return what operators carried whose links have no entry of their own, NaN for all others."""
-    payloads = np.full(levels.n_all, np.nan)
+    payloads = np.full(levels.n_rows, np.nan)
     if file.has("nameless"):
         rows = file.ints("nameless")
         if not levels.are_places(rows):
             raise damaged("links of no operator")
-        payloads[rows] = 0.0
-    kept = levels.kept_numbers(payloads)
-    return np.where(np.isnan(kept), np.nan, hccs_bytes)
+        payloads[rows] = hccs_bytes[rows]
+    return payloads
 
 
 class _Packets:
     """PACKETS of a file, which the host has summed."""
 
-    def __init__(self, file: Columns, steps: frozenset[int] | None) -> None:
+    def __init__(self, file: Columns) -> None:
         self.steps = file.ints("packet.step")
-        groups, known_groups = file.coded("packet.group")
-        transports, known_transports = file.coded("packet.transport")
-        sizes = file.floats("packet.size_mb") * numbers.BYTES_PER_MB
-        times = file.floats("packet.time_ms") * numbers.US_PER_MS
-        counts = file.ints("packet.count")
-        if any(len(column) != len(self.steps) for column in (groups, transports, sizes, counts, times)):
+        self.groups: Coded = file.coded("packet.group")
+        self.transports: Coded = file.coded("packet.transport")
+        self.sizes = file.floats("packet.size_mb") * numbers.BYTES_PER_MB
+        self.times = file.floats("packet.time_ms") * numbers.US_PER_MS
+        self.counts = file.ints("packet.count")
+        columns = (self.groups[0], self.transports[0], self.sizes, self.counts, self.times)
+        if any(len(column) != len(self.steps) for column in columns):
             raise damaged("packets")
-        is_kept = slice(None) if steps is None else np.isin(self.steps, sorted(steps))
-        self.steps = self.steps[is_kept]
-        self.groups: Coded = (groups[is_kept], known_groups)
-        self.transports: Coded = (transports[is_kept], known_transports)
-        self.sizes, self.times = sizes[is_kept], times[is_kept]
-        self.counts = counts[is_kept]
 
 
 def _packets(files: Sequence[OperatorFile]) -> pa.Table:

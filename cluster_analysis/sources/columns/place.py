@@ -22,11 +22,6 @@ def on_disk(path: Path) -> Path:
     return path if columns is None else columns
 
 
-def is_here(path: str) -> bool:
-    """Return whether the file itself is there."""
-    return os.path.exists(path)
-
-
 def columns_of(path: Path) -> Path | None:
     """Return the path of a file's columns, None where the file itself is there, or neither."""
     if os.path.exists(path):  # asked of each file of each rank, several times

@@ -140,14 +140,12 @@ static int32_t group_number(struct reader *reader, struct text key, struct text 
     return reader->group_number;
 }
 
-/* Add what the key of an operator says, `name@group`, and tell it. */
-static bool add_key(struct reader *reader, struct text key, struct operator_use *use) {
+/* Add what the key of an operator says, `name@group`. */
+static bool add_key(struct reader *reader, struct text key) {
     struct operators *found = reader->found;
     struct text name;
     int32_t number = names_number(&found->key_names, key, found->n_levels);
     int32_t group = group_number(reader, key, &name), stem = stem_number(reader, name);
-    use->group = group;
-    use->stem = stem;
     return number >= 0 && group >= 0 && stem >= 0 && (!found->has_places || column_add_int32(&found->columns[KEYS], number)) &&
            column_add_int32(&found->columns[GROUPS], group) && column_add_int32(&found->columns[STEMS], stem) &&
            column_add_int32(&found->columns[INDICES], operator_index(name)) && texts_add(&found->op_names, name);
@@ -155,7 +153,6 @@ static bool add_key(struct reader *reader, struct text key, struct operator_use 
 
 static bool add_operator(struct reader *reader, struct text key, struct text value, const struct call *call) {
     struct operators *found = reader->found;
-    struct operator_use use = {reader->level->file, 0, 0, reader->level->is_p2p, 0};
     int figure;
     for (figure = 0; figure < N_FIGURES; figure++) {
         double number = call->figures[figure];
@@ -165,8 +162,7 @@ static bool add_operator(struct reader *reader, struct text key, struct text val
             return false;
     }
     found->steps.n_rows++;
-    return call->has_start && add_key(reader, key, &use) &&
-           operator_sums_add(&found->sums, &use, reader->level->step, call->figures) && column_add_int64(&found->columns[STARTS_NS], call->start_ns) &&
+    return call->has_start && add_key(reader, key) && column_add_int64(&found->columns[STARTS_NS], call->start_ns) &&
            (!found->has_places || (column_add_int64(&found->columns[OFFSETS], value.at - reader->begin) &&
                                    column_add_int32(&found->columns[LENGTHS], (int32_t)value.length)));
 }
@@ -178,11 +174,10 @@ void operators_cut_packets(struct operators *found, int32_t n_kept) {
     found->n_packets = n_kept;
 }
 
-static const char *level_at(void *given, const char *at, const struct level *level) {
+static const char *level_at(void *given, const char *at) {
     struct reader *reader = given;
     struct operators *found = reader->found;
     bool is_done;
-    reader->level = level;
     at = json_object(at);
     if (at && *at == '}')
         return at + 1;

@@ -2,8 +2,12 @@
 #ifndef CLUSTER_PROFILER_COMMUNICATION_H
 #define CLUSTER_PROFILER_COMMUNICATION_H
 
-#include "operator_sums.h"
 #include "steps.h"
+
+enum { HCCS, RDMA, PCIE, SIO, N_TRANSPORTS };
+/* In the order of COLLECTIVES: five times, then bytes and time of each transport. */
+enum { ELAPSE, TRANSIT, WAIT, SYNCHRONIZATION, IDLE, N_TIMES };
+#define N_FIGURES (N_TIMES + 2 * N_TRANSPORTS)
 
 /* Columns of operators; what has a place in the text comes last, as it is not always wanted. */
 enum operator_column { GROUPS, STEMS, INDICES, STARTS_NS, KEYS, OFFSETS, LENGTHS, N_OPERATOR_COLUMNS };
@@ -23,7 +27,6 @@ struct operators {
     struct column packets[N_PACKET_COLUMNS]; /* int32; doubles for `PACKET_FIGURES`: number and ms */
     /* What the numbers stand for. */
     struct names key_names, group_names, stem_names, size_names;
-    struct operator_sums sums;
     /* How many figures are missing (NaN) or below 0, each column. */
     int32_t n_missing[N_FIGURES], n_negative[N_FIGURES];
     int32_t n_packets;
@@ -36,8 +39,6 @@ bool operators_read(const char *text, size_t length, struct operators *found);
 /* Make place for so many times what was read, so that columns need not move again and again; without effect where there is
  * no memory. */
 void operators_reserve(struct operators *found, size_t n_times);
-/* Lay the rows by step, when all is read, but for what has a place in the text; false where there is no memory. */
-bool operators_lay(struct operators *found);
 void operators_free(struct operators *operators);
 
 /* The same, but all names still lie in the text. */

@@ -2,7 +2,6 @@
 
 #include <math.h>
 
-#include "laid.h"
 #include "shape.h"
 
 #define US_PER_MS 1e3
@@ -119,10 +118,9 @@ static const char *links_at(struct reader *reader, const char *at, int32_t key) 
     return at;
 }
 
-static const char *level_at(void *given, const char *at, const struct level *level) {
+static const char *level_at(void *given, const char *at) {
     struct reader *reader = given;
     bool is_done;
-    (void)level;
     at = json_object(at);
     if (at && *at == '}')
         return at + 1;
@@ -163,16 +161,6 @@ bool links_read(const char *text, size_t length, struct links *found) {
     for (at = 0; at < N_NAMES; at++)
         is_read = is_read && names_own(names[at]);
     return is_read;
-}
-
-bool links_lay(struct links *found) {
-    struct runs runs;
-    bool is_done = runs_find(&runs, &found->steps);
-    int at;
-    for (at = 0; is_done && at < N_LINK_COLUMNS; at++)
-        is_done = runs_lay(&runs, &found->columns[at], at < SIZES_BYTES ? sizeof(int32_t) : sizeof(double));
-    runs_free(&runs);
-    return is_done;
 }
 
 void links_free(struct links *links) {

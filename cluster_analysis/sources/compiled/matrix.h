@@ -17,8 +17,6 @@ struct links {
 /* Read a text, whose byte behind the end is 0, behind those that were read before; the text may go then. False where
  * Python must read it, and where a link lacks its size or time, or has one below 0: then all that was read is to go. */
 bool links_read(const char *text, size_t length, struct links *found);
-/* Lay the rows by step, when all is read; false where there is no memory. */
-bool links_lay(struct links *found);
 void links_free(struct links *links);
 
 #endif

@@ -3,8 +3,6 @@
 #include "communication.h"
 #include "content.h"
 #include "matrix.h"
-#include "operator_names.h"
-#include "packet_totals.h"
 
 /* All of them together have no more, so that no count of anything in them overflows. */
 #define MAX_BYTES INT32_MAX
@@ -34,23 +32,19 @@ static int read_one(PyObject *given, read_text read, void *found, struct content
     return is_plain;
 }
 
-/* Read all of the files, only one of which is in memory at a time, and note how many rows each has: 1, 0 where Python must read
- * one of them, -1 with an exception set. */
-static int read_all(PyObject *paths, read_text read, reserve reserve, void *found, const int32_t *n_rows,
-                    struct column *counts) {
+/* Read all of the files, only one of which is in memory at a time: 1, 0 where Python must read one of them, -1 with an exception
+ * set. */
+static int read_all(PyObject *paths, read_text read, reserve reserve, void *found) {
     PyObject *each = PyObject_GetIter(paths), *given;
     struct content content = {NULL, 0, 0, MAX_BYTES};
     Py_ssize_t n_files = each ? PyObject_Size(paths) : -1;
     int is_plain = n_files < 0 ? -1 : n_files > 0;
+    bool is_first = true;
     while (is_plain > 0 && (given = PyIter_Next(each))) {
-        int32_t before = *n_rows;
         is_plain = read_one(given, read, found, &content);
-        if (is_plain > 0 && !column_add_int32(counts, *n_rows - before)) {
-            is_plain = -1;
-            PyErr_NoMemory();
-        }
-        if (is_plain > 0 && !before && n_files > 1 && reserve)
+        if (is_plain > 0 && is_first && n_files > 1 && reserve)
             reserve(found, (size_t)n_files - 1);
+        is_first = false;
         Py_DECREF(given);
     }
     content_free(&content);
@@ -91,9 +85,8 @@ static PyObject *figures_of(struct column *columns) {
     return found;
 }
 
-static bool set_steps(PyObject *columns, struct steps *found, const struct column *counts) {
-    return set(columns, "counts", values_bytes_of(counts)) && set(columns, "levels", values_bytes_of(&found->levels)) &&
-           set(columns, "step_names", values_names_of(&found->names));
+static bool set_steps(PyObject *columns, struct steps *found) {
+    return set(columns, "levels", values_bytes_of(&found->levels)) && set(columns, "step_names", values_names_of(&found->names));
 }
 
 static bool set_places(PyObject *columns, struct operators *found) {
@@ -111,37 +104,21 @@ static bool set_operators(PyObject *columns, struct operators *found) {
         !set(columns, "stem_names", values_names_of(&found->stem_names)) ||
         !set(columns, "indices", values_taken(&found->columns[INDICES])) ||
         !set(columns, "starts_ns", values_taken(&found->columns[STARTS_NS])) ||
-        !set(columns, "totals", values_bytes_of(&found->sums.totals)) ||
-        !set(columns, "uses", values_bytes_of(&found->sums.uses)) ||
         !set(columns, "figures", figures_of(found->figures)) ||
         !set(columns, "n_missing", counts_of(found->n_missing, N_FIGURES)) ||
+        !set(columns, "packet_rows", values_taken(&found->packets[PACKET_ROWS])) ||
+        !set(columns, "packet_transports", values_taken(&found->packets[PACKET_TRANSPORTS])) ||
+        !set(columns, "packet_sizes", values_taken(&found->packets[PACKET_SIZES])) ||
+        !set(columns, "packet_figures", values_taken(&found->packets[PACKET_FIGURES])) ||
         !set(columns, "size_names", values_names_of(&found->size_names)))
         return false;
     op_names = Py_BuildValue("(NN)", values_taken(&found->op_names.offsets), values_taken(&found->op_names.letters));
     return set(columns, "op_names", op_names) && (!found->has_places || set_places(columns, found));
 }
 
-/* Which stem each known operator has, and the stems; NULL with an exception set. */
-static PyObject *stems_of(const struct names *operators) {
-    const struct name *known = (const struct name *)operators->known.at;
-    struct names stems;
-    struct column codes = {NULL, 0, 0};
-    PyObject *found = NULL;
-    size_t at;
-    bool is_done = true;
-    memset(&stems, 0, sizeof stems);
-    for (at = 0; is_done && at < operators->n_known; at++)
-        is_done = column_add_int32(&codes, names_number(&stems, operator_stem(known[at].text), -1));
-    found = is_done ? Py_BuildValue("(NN)", values_bytes_of(&codes), values_names_of(&stems)) : PyErr_NoMemory();
-    free(codes.at);
-    names_free(&stems);
-    return found;
-}
-
 static bool set_links(PyObject *columns, struct links *found) {
     struct column *links = found->columns;
-    return set(columns, "operator_stems", stems_of(&found->operator_names)) &&
-           set(columns, "keys", values_taken(&links[KEYS_OF_LINKS])) &&
+    return set(columns, "keys", values_taken(&links[KEYS_OF_LINKS])) &&
            set(columns, "key_names", values_names_of(&found->key_names)) &&
            set(columns, "sources", values_taken(&links[SOURCES])) &&
            set(columns, "destinations", values_taken(&links[DESTINATIONS])) &&
@@ -155,7 +132,6 @@ static bool set_links(PyObject *columns, struct links *found) {
 
 PyObject *module_operators(PyObject *module, PyObject *given) {
     struct operators found;
-    struct column counts = {NULL, 0, 0}, totals = {NULL, 0, 0};
     PyObject *columns = NULL, *paths;
     int has_places, is_plain;
     (void)module;
@@ -163,35 +139,28 @@ PyObject *module_operators(PyObject *module, PyObject *given) {
     if (!PyArg_ParseTuple(given, "OpII", &paths, &has_places, &found.needed, &found.measured))
         return NULL;
     found.has_places = has_places;
-    is_plain = read_all(paths, read_operators, reserve_operators, &found, &found.steps.n_rows, &counts);
-    if (is_plain > 0 && !packet_totals(&found, &totals))
-        is_plain = 0;
+    is_plain = read_all(paths, read_operators, reserve_operators, &found);
     if (is_plain > 0) {
-        columns = operators_lay(&found) ? PyDict_New() : PyErr_NoMemory();
-        if (columns && !(set_steps(columns, &found.steps, &counts) && set_operators(columns, &found) &&
-                         set(columns, "packet_totals", values_bytes_of(&totals))))
+        columns = PyDict_New();
+        if (columns && !(set_steps(columns, &found.steps) && set_operators(columns, &found)))
             Py_CLEAR(columns);
     }
-    free(counts.at);
-    free(totals.at);
     operators_free(&found);
     return is_plain ? columns : Py_NewRef(Py_None);
 }
 
 PyObject *module_links(PyObject *module, PyObject *paths) {
     struct links found;
-    struct column counts = {NULL, 0, 0};
     PyObject *columns = NULL;
     int is_plain;
     (void)module;
     memset(&found, 0, sizeof found);
-    is_plain = read_all(paths, read_links, NULL, &found, &found.steps.n_rows, &counts);
+    is_plain = read_all(paths, read_links, NULL, &found);
     if (is_plain > 0) {
-        columns = links_lay(&found) ? PyDict_New() : PyErr_NoMemory();
-        if (columns && !(set_steps(columns, &found.steps, &counts) && set_links(columns, &found)))
+        columns = PyDict_New();
+        if (columns && !(set_steps(columns, &found.steps) && set_links(columns, &found)))
             Py_CLEAR(columns);
     }
-    free(counts.at);
     links_free(&found);
     return is_plain ? columns : Py_NewRef(Py_None);
 }

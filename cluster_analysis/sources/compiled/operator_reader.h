@@ -25,7 +25,6 @@ struct tail {
 struct reader {
     const char *begin, *end;
     struct operators *found;
-    const struct level *level;
     /* Group and stem of the operator before, empty for none. */
     struct text group, stem;
     int32_t group_number, stem_number;

@@ -1,6 +1,5 @@
 /* Operators of several files, one behind the other. */
 #include "communication.h"
-#include "laid.h"
 
 /* No more than this is set aside for a column. */
 #define MAX_RESERVED (1 << 23)
@@ -58,19 +57,6 @@ void operators_reserve(struct operators *found, size_t n_times) {
     }
 }
 
-bool operators_lay(struct operators *found) {
-    struct runs runs;
-    bool is_done = runs_find(&runs, &found->steps);
-    int at;
-    for (at = 0; is_done && at < KEYS; at++)
-        is_done = runs_lay(&runs, &found->columns[at], at == STARTS_NS ? sizeof(int64_t) : sizeof(int32_t));
-    for (at = 0; is_done && at < N_FIGURES; at++)
-        is_done = runs_lay(&runs, &found->figures[at], sizeof(double));
-    is_done = is_done && runs_lay_texts(&runs, &found->op_names);
-    runs_free(&runs);
-    return is_done;
-}
-
 void operators_free(struct operators *operators) {
     struct column *columns[N_COLUMNS];
     struct names *names[N_NAMES];
@@ -83,6 +69,5 @@ void operators_free(struct operators *operators) {
         free(operators->packets[at].at);
     for (at = 0; at < N_NAMES; at++)
         names_free(names[at]);
-    operator_sums_free(&operators->sums);
     steps_free(&operators->steps);
 }

@@ -28,7 +28,7 @@ static const char *step_at(struct file *file, const char *at, int32_t step) {
             return NULL;
         last = which;
         level.is_p2p = which == P2P;
-        at = file->level(file->reader, at, &level);
+        at = file->level(file->reader, at);
         level.n_rows = file->found->n_rows - before;
         if (!at || !column_add(&file->found->levels, &level, sizeof level))
             return NULL;

@@ -19,8 +19,8 @@ struct level {
     int32_t step, is_p2p, n_rows, file;
 };
 
-/* Reads the object of one level and returns the place behind it, or NULL; `n_rows` of the level is not known yet. */
-typedef const char *(*read_level)(void *reader, const char *at, const struct level *level);
+/* Reads the object of one level and returns the place behind it, or NULL. */
+typedef const char *(*read_level)(void *reader, const char *at);
 
 /* Read a text, whose byte behind the end is 0, behind those before it; false where Python must. */
 bool steps_read(const char *text, size_t length, struct steps *found, read_level level, void *reader);

@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.communication_tables import PacketEntries
-from cluster_analysis.sources.compiled.packet_sums import packet_sums
 from cluster_analysis.sources.db import database_columns
 from cluster_analysis.sources.db.carried_db import BANDWIDTH, PACKET_FIGURES, transport_places
 from cluster_analysis.sources.db.cells import Cells, as_list, chosen
 from cluster_analysis.sources.db.sqlite import Database
 from cluster_analysis.sources.errors import Remark, left_out
+from cluster_analysis.sources.packet_sums import packet_sums
 from cluster_analysis.tables import schema
 
 #: Step of each operator, by its name and group.
@@ -58,13 +58,14 @@ def read_packets(
     repeated, step_of = known
     plain = None
     if step_of is None and not repeated and all(map(database_columns.are_plain, figures)):
-        plain = _plain_packets(keys[2], keys[1], places, figures)
+        plain = _plain_packets(rank, keys, places, figures)
     if plain is None:
-        plain = _any_packets(keys, places, figures, known, remark)
-    return packet_sums(rank, plain, remark)
+        plain = _any_packets(rank, keys, places, figures, known, remark)
+    return packet_sums(plain, remark)
 
 
 def _any_packets(
+    rank: int,
     keys: list[Cells],
     places: npt.NDArray[np.int64],
     figures: list[Cells],
@@ -94,6 +95,7 @@ def _any_packets(
     if n_bad:
         remark(left_out(n_bad, "packet_size", "no_number"))
     return PacketEntries(
+        numbers.ranks_of(rank, len(steps)),
         np.array(steps, np.int64),
         numbers.encoded(groups),
         np.array(transports, np.int64),
@@ -108,9 +110,10 @@ def _is_above_0(count: object) -> bool:
 
 
 def _plain_packets(
-    steps: Cells, groups: Cells, places: npt.NDArray[np.int64], figures: list[pa.Array]
+    rank: int, keys: list[Cells], places: npt.NDArray[np.int64], figures: list[pa.Array]
 ) -> PacketEntries | None:
     """Return the entries where every cell is what it should be: the usual case, column by column."""
+    _, groups, steps = keys
     is_kept = (places >= 0) & (figures[1].to_numpy() > 0)
     numbered = database_columns.plain_steps(chosen(steps, is_kept))
     if numbered.null_count:
@@ -119,6 +122,7 @@ def _plain_packets(
     encoded = sizes.dictionary_encode()
     texts = pa.array([repr(size) for size in encoded.dictionary.to_pylist()], pa.string())
     return PacketEntries(
+        numbers.ranks_of(rank, len(numbered)),
         numbered.to_numpy(),
         database_columns.coded_texts(chosen(groups, is_kept)),
         places[is_kept],

@@ -24,8 +24,6 @@ from typing import Any
 import pyarrow as pa
 
 from cluster_analysis.sources import names, numbers
-from cluster_analysis.sources.columns.place import columns_of
-from cluster_analysis.sources.columns.r1_hccl import hccl_lines
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.link_names import OPERATOR_VARIANT
 from cluster_analysis.sources.r1.step_trace import AVERAGE_ROW, graph_groups
@@ -67,15 +65,11 @@ def read_r1_hccl(path: Path, rank: int, remark: Remark) -> pa.Table:
 
 
 def lines_of(path: Path, remark: Remark) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a file by column: cells as text, or read already where they came as columns.
+    """Yield the rows of a file by column.
 
     Raises:
         BadFileError: it has another header, or is no CSV.
     """
-    columns = columns_of(path)
-    if columns is not None:
-        yield from hccl_lines(columns)
-        return
     content = read_lines(path, remark)
     previous = csv.field_size_limit(_FIELD_LIMIT)
     try:
@@ -89,10 +83,8 @@ def lines_of(path: Path, remark: Remark) -> Iterator[dict[str, Any]]:
         csv.field_size_limit(previous)
 
 
-def literal(text: Any) -> Any:
-    """Return a cell of JSON, or of a Python literal; None where it is neither. Decoded values stay."""
-    if not isinstance(text, str):
-        return text
+def literal(text: str | None) -> Any:
+    """Return a cell of JSON, or of a Python literal; None where it is neither."""
     if not text:
         return None
     try:

@@ -10,42 +10,47 @@ PCIE and SIO hold, so it is not read. "Idle" is spelled "Idel" in the documentat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-
-import pyarrow.compute as pc
-from msgspec.structs import replace
 
 from cluster_analysis.sources.columns.columns import GivenColumns
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
-from cluster_analysis.sources.columns.operators import read_operators
+from cluster_analysis.sources.columns.operators import OperatorFile, operators_of
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.compiled.operator_columns import operators_of_files
-from cluster_analysis.sources.errors import Remark
+from cluster_analysis.sources.compiled.reader import of_plain_files
+from cluster_analysis.sources.errors import FileOfRank, Remark
 from cluster_analysis.sources.text.json_text import read_with_offset
-from cluster_analysis.tables.schema import OPERATOR_SPANS
 from cluster_reduce.communication import write_operators
 
 
 def read_communication(
-    path: Path, rank: int, steps: frozenset[int] | None, remark: Remark, *, with_spans: bool = True
+    files: Sequence[FileOfRank], remark: Remark, *, with_spans: bool = True
 ) -> CommunicationTables:
-    """Return the operators of one file, their packets, and (`with_spans`) where each operator lies.
+    """Return the operators of the files of one or more ranks, their packets, and where each operator lies.
+
+    Args:
+        files: they themselves, or columns in their place.
+        remark: called with what is left out.
+        with_spans: whether also where the operators of a text lie.
 
     Raises:
-        BadFileError: nothing of the file can be used.
+        BadFileError: nothing of a file can be used.
+        RefusedError: one of several files is not of the plain form; alone it is read by Python.
     """
-    sent = columns_of(path)
-    if sent is not None:
-        return read_operators(ColumnsFile(sent, "communication"), rank, steps, remark)
-    plain = operators_of_files([str(path)], [rank], steps, with_places=with_spans)
+    paths = [Path(path) for path, _ in files]
+    sent = [columns_of(path) for path in paths]
+    plain = of_plain_files(files, sent, partial(operators_of_files, with_places=with_spans))
     if plain is not None:
-        tables = CommunicationTables(plain.collectives(), plain.packets)
-        return replace(tables, spans=plain.spans()) if with_spans else tables
-    content, n_skipped = read_with_offset(path)
-    tables = read_operators(GivenColumns(write_operators, content, remark), rank, steps, remark)
-    if n_skipped:
-        offsets = pc.add(tables.spans["offset"], n_skipped)
-        at = OPERATOR_SPANS.get_field_index("offset")
-        tables = replace(tables, spans=tables.spans.set_column(at, OPERATOR_SPANS.field(at), offsets))
-    return tables if with_spans else replace(tables, spans=OPERATOR_SPANS.empty_table())
+        return plain
+    found = []
+    for path, columns, (_, rank) in zip(paths, sent, files, strict=True):
+        if columns is not None:
+            found.append(OperatorFile(ColumnsFile(columns, "communication"), rank))
+            continue
+        content, n_skipped = read_with_offset(path)
+        given = GivenColumns(write_operators, content, remark)
+        found.append(OperatorFile(given, rank, n_skipped, with_spans=with_spans))
+    return operators_of(found, remark)

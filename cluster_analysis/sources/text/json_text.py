@@ -8,7 +8,6 @@ from typing import TypeVar
 
 import msgspec
 
-from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.errors import BadFileError
 from cluster_run.facts import Fact, fact
 
@@ -26,8 +25,6 @@ def read_bytes(path: Path) -> bytes:
 def read_with_offset(path: Path) -> tuple[bytes, int]:
     """Return a file's content, and where in the file it begins: behind the mark of its encoding.
 
-    A file that is here as columns from which it can be made again is made again.
-
     Raises:
         BadFileError: it is missing, unreadable, empty or UTF-16.
     """
@@ -35,12 +32,6 @@ def read_with_offset(path: Path) -> tuple[bytes, int]:
         with open(path, "rb", 0) as file:  # whole at once: nothing to keep in a buffer
             content = file.read()
     except OSError as error:
-        columns = columns_of(path)
-        if columns is not None:
-            # Needs NumPy, which whoever reads nothing but metadata need not wait for.
-            from cluster_analysis.sources.columns.r1_trace import trace_of  # noqa: PLC0415
-
-            return trace_of(columns), 0
         raise BadFileError(fact("unreadable", detail=str(error.strerror or error))) from error
     if content.startswith(_UTF16):
         raise BadFileError(fact("utf16"))

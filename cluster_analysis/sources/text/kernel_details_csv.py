@@ -45,7 +45,7 @@ def read_kernel_details(path: Path, rank: int, remark: Remark) -> pa.Table | Non
     needed = ("Type", "Accelerator Core", _DURATION)
     if not set(needed) <= set(header):
         raise BadFileError(fact("lacks_one_column", columns=needed))
-    return _summed(path, header, ("op_type", "core_type"), remark).operators(rank)
+    return _summed(path, header, remark).operators(rank)
 
 
 def read_kernel_communication(path: Path, rank: int, remark: Remark) -> pa.Table | None:
@@ -117,7 +117,7 @@ def read_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     header = _header(path)
     if not {"Type", "Accelerator Core", "Name", _DURATION} <= set(header):
         return None
-    return _summed(path, header, tuple(COLUMNS_OF_KEYS), remark).table(rank)
+    return _summed(path, header, remark).table(rank)
 
 
 def _sums_of_columns(path: Path) -> KernelSums | None:
@@ -129,12 +129,12 @@ def _sums_of_columns(path: Path) -> KernelSums | None:
     return kernel_sums_of(columns)
 
 
-def _summed(path: Path, header: list[str], keys: tuple[str, ...], remark: Remark) -> KernelSums:
-    """Return the kernels of a file summed by some of KEYS, block by block."""
+def _summed(path: Path, header: list[str], remark: Remark) -> KernelSums:
+    """Return the kernels of a file summed by those of KEYS that it has, block by block."""
     sums = KernelSums()
     n_bad = 0
     skipped: list[int] = []
-    named = {key: COLUMNS_OF_KEYS[key] for key in keys if COLUMNS_OF_KEYS[key] in header}
+    named = {key: column for key, column in COLUMNS_OF_KEYS.items() if column in header}
     wanted = [*named.values(), *(name for name in (_DURATION, _WAIT) if name in header)]
     for text in _blocks(path, wanted, header, skipped, remark):
         durations, bad = numbers.to_float64(text[_DURATION])

@@ -5,30 +5,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
-from cluster_analysis.sources.columns.columns import GivenColumns
+from cluster_analysis.sources.columns.columns import Columns, GivenColumns
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
-from cluster_analysis.sources.columns.links import read_links
+from cluster_analysis.sources.columns.links import LinkFile, links_of
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.compiled.link_columns import links_of_files
-from cluster_analysis.sources.errors import Remark
+from cluster_analysis.sources.compiled.reader import of_plain_files
+from cluster_analysis.sources.errors import FileOfRank, Remark
 from cluster_analysis.sources.text.json_text import read_bytes
 from cluster_reduce.matrix import write_links
 
 
-def read_matrix(path: Path, rank: int, steps: frozenset[int] | None, remark: Remark) -> pa.Table:
-    """Return the links (LINKS) of one file; `src_rank` and `dst_rank` stay null.
+def read_matrix(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
+    """Return the links (LINKS) of the files of one or more ranks; `src_rank` and `dst_rank` stay null.
 
     Raises:
-        BadFileError: nothing of the file can be used.
+        BadFileError: nothing of a file can be used.
+        RefusedError: one of several files is not of the plain form; alone it is read by Python.
     """
-    sent = columns_of(path)
-    if sent is not None:
-        return read_links(ColumnsFile(sent, "matrix"), rank, steps, remark)
-    plain = links_of_files([str(path)], [rank], steps)
+    paths = [Path(path) for path, _ in files]
+    sent = [columns_of(path) for path in paths]
+    plain = of_plain_files(files, sent, links_of_files)
     if plain is not None:
-        return plain.links()
-    return read_links(GivenColumns(write_links, read_bytes(path), remark), rank, steps, remark)
+        return plain
+    found = []
+    for path, columns, (_, rank) in zip(paths, sent, files, strict=True):
+        given: Columns = (
+            GivenColumns(write_links, read_bytes(path), remark)
+            if columns is None
+            else ColumnsFile(columns, "matrix")
+        )
+        found.append(LinkFile(given, rank))
+    return links_of(found, remark)

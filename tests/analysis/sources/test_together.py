@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -19,22 +18,17 @@ from hypothesis import strategies as st
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.tasks import Batch, BatchSummary, Wanted, read_batch
 from cluster_analysis.sources.communication_tables import CommunicationTables
-from cluster_analysis.sources.compiled.reader import CHOICE, compiled
+from cluster_analysis.sources.compiled.reader import CHOICE
+from cluster_analysis.sources.errors import BadFileError, RefusedError, refuse
 from cluster_analysis.sources.text.communication_json import read_communication
 from cluster_analysis.sources.text.matrix_json import read_matrix
-from cluster_analysis.sources.together.plain_text import (
-    PlainLinks,
-    PlainOperators,
-    plain_links,
-    plain_operators,
-)
 from cluster_analysis.sources.together.read_together import read_together
-from cluster_analysis.sources.together.refused import RefusedError
 from cluster_analysis.tables import schema
-from cluster_analysis.tables.model import RankSource
+from cluster_analysis.tables.model import RankSource, Selection
 from cluster_reduce.form import SUFFIX
 from cluster_reduce.reduction import reduced
 from cluster_run.facts import Fact
+from cluster_run.ids import Step
 from tests.analysis.copies import replace
 from tests.analysis.runs import simulated
 from tests.analysis.sources.test_compiled_reader import MATRIX, OPERATORS, SPOILERS
@@ -63,9 +57,10 @@ def of_both_forms(test: object) -> object:
     return pytest.mark.parametrize("job", ["text", "columns"], indirect=True)(test)
 
 
-def said(batches: Sequence[Sequence[RankSource]]) -> tuple[Any, ...]:
-    """All that is read of the ranks, of batch after batch."""
-    read = [read_batch(Batch(0, tuple(sources)), Wanted()) for sources in batches]
+def said(batches: Sequence[Sequence[RankSource]], *steps: int) -> tuple[Any, ...]:
+    """All that is read of the ranks, of batch after batch; of some steps alone."""
+    wanted = Wanted(Selection(steps=frozenset(map(Step, steps)) if steps else None))
+    read = [read_batch(Batch(0, tuple(sources)), wanted) for sources in batches]
     summaries, bulks = zip(*read, strict=True)
     small = {name: [row for one in summaries for row in getattr(one, name).to_pylist()] for name in TABLES}
     figures = {
@@ -85,8 +80,8 @@ def said(batches: Sequence[Sequence[RankSource]]) -> tuple[Any, ...]:
     return small, figures, metadata, problems, notes, large, spans
 
 
-def each_alone(sources: Sequence[RankSource]) -> tuple[Any, ...]:
-    return said([[one] for one in sources])
+def each_alone(sources: Sequence[RankSource], *steps: int) -> tuple[Any, ...]:
+    return said([[one] for one in sources], *steps)
 
 
 def files_of(source: RankSource, role: str) -> Path:
@@ -100,6 +95,15 @@ def test_ranks_that_are_read_together_give_what_each_gives_alone(job: Path) -> N
     read = read_together(sources, with_spans=True)
     assert read.ranks == tuple(one.rank for one in sources)
     assert said([sources]) == each_alone(sources)
+
+
+@of_both_forms
+@pytest.mark.parametrize("steps", [(10,), (10, 11), (99,)])
+def test_chosen_steps_are_read_together_too(job: Path, steps: tuple[int, ...]) -> None:
+    sources = discover(job).sources
+    read = read_together(sources, frozenset(map(Step, steps)), with_spans=True)
+    assert {step for table in read.steps for step in table["step"].to_pylist()} <= set(steps)
+    assert said([sources], *steps) == each_alone(sources, *steps)
 
 
 @pytest.mark.parametrize("job", ["text"], indirect=True)
@@ -181,67 +185,6 @@ def rows_of_rank(summary: BatchSummary, rank: int) -> list[dict[str, object]]:
     return [row for row in summary.totals.to_pylist() if row["rank"] == rank]
 
 
-@given(
-    values=st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=20),
-    is_delta=st.booleans(),
-    begin=st.integers(-(2**40), 2**40),
-    step=st.integers(1, 2**20),
-)
-def test_compiled_numbers_of_planes_are_those_of_numpy(
-    values: list[int], is_delta: bool, begin: int, step: int
-) -> None:
-    module = compiled()
-    if module is None:
-        pytest.skip("there is no compiled reader")
-    whole = np.array(values, np.int64)
-    folded = (whole.astype(np.uint64) << np.uint64(1)) ^ (whole >> 63).astype(np.uint64)
-    planes = folded.astype("<u8").view(np.uint8).reshape(-1, 8).T.tobytes()
-    with np.errstate(over="ignore"):
-        wanted = (whole.cumsum() if is_delta else whole) * np.int64(step) + np.int64(begin)
-    assert (
-        np.frombuffer(module.numbers(planes, 8, is_delta, begin, step), np.int64).tolist() == wanted.tolist()
-    )
-
-
-INT32, INT64 = np.int32, np.int64
-
-
-@pytest.mark.parametrize(
-    ("part_ends", "stem_ends", "places", "numbers"),
-    [
-        ([1, 9], [2], [0], [5]),
-        ([2, 1], [2], [0], [5]),
-        ([-1, 2], [2], [0], [5]),
-        ([1, 2], [3], [0], [5]),
-        ([1, 2], [0], [0], [5]),
-        ([1, 2], [2], [1], [5]),
-        ([1, 2], [2], [-1], [5]),
-        ([1, 2], [2], [0], [-5]),
-        ([1, 2], [2], [0], []),
-    ],
-)
-def test_names_that_cannot_be_are_refused(
-    part_ends: list[int], stem_ends: list[int], places: list[int], numbers: list[int]
-) -> None:
-    module = compiled()
-    if module is None:
-        pytest.skip("there is no compiled reader")
-    given_bytes = (
-        np.array(values, kind).tobytes()
-        for values, kind in ((part_ends, INT32), (stem_ends, INT32), (places, INT64), (numbers, INT64))
-    )
-    assert module.filled(b"ab", *given_bytes) is None
-
-
-def test_planes_that_do_not_fit_are_refused() -> None:
-    module = compiled()
-    if module is None:
-        pytest.skip("there is no compiled reader")
-    for n_planes in (0, 2, 9):
-        assert module.numbers(b"abc", n_planes, False, 0, 1) is None
-    assert pa.py_buffer(module.numbers(b"", 1, False, 0, 1)).size == 0
-
-
 # Files of several ranks that the compiled reader takes at once, and its exact sums.
 def never(*why: Fact) -> None:
     raise AssertionError(f"nothing is to be told of a plain file: {why}")
@@ -253,13 +196,9 @@ def test_files_with_a_spoiled_one_among_them_give_what_each_gives_alone_or_are_r
     tmp_path: Path, with_spans: bool, data: st.DataObject
 ) -> None:
     files = [(str(tmp_path / f"{rank}.json"), rank) for rank in range(3)]
-    for content, plain, read in (
-        (
-            OPERATORS,
-            partial(plain_operators, with_spans=with_spans),
-            partial(read_communication, with_spans=with_spans),
-        ),
-        (MATRIX, plain_links, read_matrix),
+    for content, read in (
+        (OPERATORS, partial(read_communication, with_spans=with_spans)),
+        (MATRIX, read_matrix),
     ):
         spoiled = bytearray(content)
         place = data.draw(st.integers(0, len(spoiled)))
@@ -267,25 +206,16 @@ def test_files_with_a_spoiled_one_among_them_give_what_each_gives_alone_or_are_r
         for (path, _), own in zip(files, (content, spoiled, content), strict=True):
             Path(path).write_bytes(own)
         try:
-            found = plain(files)
-        except RefusedError:
+            found = read(files, refuse)
+        except (RefusedError, BadFileError):
             continue
-        alone = [read(Path(path), rank, None, never) for path, rank in files]
-        assert rows_of(found) == rows_of(*alone)
+        assert rows_of(found) == rows_of(*(read([one], never) for one in files))
 
 
-def rows_of(*read: PlainOperators | PlainLinks | CommunicationTables | pa.Table) -> list[object]:
-    """The rows of all tables, those of the large ones by step."""
-    found: list[tuple[pa.Table, ...]] = []
-    for one in read:
-        if isinstance(one, PlainOperators):
-            (spans,) = one.spans or (schema.empty(schema.OPERATOR_SPANS),)
-            found.append((pa.concat_tables(one.laid.by_step.values()), one.packets, spans))
-        elif isinstance(one, PlainLinks):
-            found.append((pa.concat_tables(one.by_step.values()),))
-        elif isinstance(one, CommunicationTables):
-            found.append((one.collectives, one.packets, one.spans))
-        else:
-            found.append((one,))
-    rows = [[row for table in tables for row in table.to_pylist()] for tables in zip(*found, strict=True)]
-    return [sorted(own, key=lambda row: row.get("step", 0)) for own in rows]
+def rows_of(*read: CommunicationTables | pa.Table) -> list[object]:
+    """The rows of all tables."""
+    found = [
+        (one.collectives, one.packets, one.spans) if isinstance(one, CommunicationTables) else (one,)
+        for one in read
+    ]
+    return [[row for table in tables for row in table.to_pylist()] for tables in zip(*found, strict=True)]

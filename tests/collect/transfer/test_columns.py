@@ -121,18 +121,6 @@ def test_a_damaged_file_travels_as_it_is(host: OneHost) -> None:
     assert sum(one.reduced_from_bytes is not None for one in outcome.files) == 7
 
 
-def test_files_of_r1_come_as_columns(host: OneHost, tmp_path: Path) -> None:
-    run = write_small_run(tmp_path / "source", form="r1", steps=12)
-    root = run / "cluster_profiler" / "1" / "profiler"
-    outcome = reduced(host.having(profiler_root=str(root)))
-    names = {Path(file.source).name for file in outcome.files if file.reduced_from_bytes is not None}
-    assert names == {
-        name.format(rank)
-        for name in ("step_trace_raw_{}_detail_time.csv", "hccl_raw_{}.csv")
-        for rank in range(4)
-    }
-
-
 def real_python() -> str:
     return shutil.which("python3", path=os.defpath) or sys.executable
 
