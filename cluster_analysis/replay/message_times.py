@@ -14,7 +14,6 @@ from cluster_analysis.thresholds.replay import (
     MIN_LONG_SHARE,
     QUICK_QUANTILE,
     QUICK_SENDS_PERCENT,
-    QUICK_SHARE,
     SHORT_MESSAGE_SHARE,
 )
 
@@ -74,7 +73,6 @@ def message_times(
     waits |= exchanging & (bool(waits[one_way].any()) or not one_way.any())
     waits &= may_wait
     # Both ends of a batch with several partners may have waited for others: the shortest is then no transfer.
-    # A receiver that finds its message there takes next to nothing, which is no transfer either.
     if is_batch.any():
         sends = is_batch & has_receiver
         usual = float(np.median(transfer[operator[sends if sends.any() else is_batch]]))
@@ -84,9 +82,7 @@ def message_times(
         )
         is_pair = wait_for_each_other(messages.instances, sender, receiver, n)[is_batch]
         now = np.where((now > HELD_UP_FACTOR * own_usual) & ~is_pair, own_usual, now)
-        transfer[operator[is_batch]] = np.where(now < SHORT_MESSAGE_SHARE * usual, usual, now)
-        quick = is_batch & (lasted < QUICK_SHARE * transfer[operator])
-        own[quick] = lasted[quick]
+        transfer[operator[is_batch]] = now
     eager_sends = (messages.is_send | one_way) & ~waits
     transfer[operator[eager_sends]] = lasted[eager_sends]
     is_eager_instance = np.zeros(n, bool)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -122,14 +121,6 @@ class Topology(Struct, frozen=True, dict=True):
     dp_index: Mapping[Rank, int] = field(default_factory=dict)
     confidence: Confidence = "high"
     starts_agree: bool = True
-
-    @cached_property
-    def rank_sets(self) -> tuple[tuple[tuple[Rank, ...], ...], ...]:
-        """Ranks of the groups in order, those of one role and size together: the largest groups first."""
-        found: dict[tuple[str, int], set[tuple[Rank, ...]]] = defaultdict(set)
-        for group in self.groups.values():
-            found[group.role, len(group.ranks)].add(tuple(sorted(group.ranks)))
-        return tuple(tuple(sorted(found[key])) for key in sorted(found, key=lambda one: (-one[1], one[0])))
 
     @cached_property
     def stages_in_groups(self) -> Mapping[str, Mapping[int, int]]:

@@ -5,22 +5,10 @@ from __future__ import annotations
 # Ends.
 #: Ends of a message that are less apart, µs, are together.
 TOGETHER_US = 1000.0
-#: Groups in which so many messages fewer do than in the best one run something else, if most do there.
-ODD_FACTOR = 1.5
-LEAST_USUAL_SHARE = 0.5
-ENOUGH_GROUPS = 2
 
 # Slots.
 #: Numbers of all replicas together are at most so many times as many as one replica's calls.
 MOST_NUMBERS_FACTOR = 1.15
-
-# Laid beside.
-#: Score of a call for ending about when its replicas do. Ending together with another one scores 1.
-ALIKE_SHARE = 0.5
-#: Cost of assigning a call to a slot of another kind: more than any call can score.
-OTHER_KIND = -10.0
-#: Score a call from which its group is taken to run the program.
-LEAST_SCORE = 0.6
 
 # Coincidences.
 #: Clocks that collectives connect agree to about this, and messages arrive about so much later, µs.

@@ -28,11 +28,10 @@ QUICK_QUANTILE = 0.1
 #: A receive that takes the transfer, give or take this share, met its sender; so do this many, if sends wait.
 MEETING_SPREAD = 0.5
 MEETING_SHARE = 0.5
-#: A batch this many times as long as its pair of ranks usually takes was held up; one shorter than this share
-#: of all has found its message there, which is no transfer; one quicker than this share takes its own time.
+#: A batch this many times as long as its pair of ranks usually takes was held up, if that is this share
+#: of all or more.
 HELD_UP_FACTOR = 3.0
 SHORT_MESSAGE_SHARE = 0.3
-QUICK_SHARE = 0.9
 
 # Role gaps.
 #: Share of the steps of ranks that must be complete to be laid side by side.

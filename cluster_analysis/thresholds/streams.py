@@ -24,6 +24,8 @@ TOLERANCE_US = 5.0
 DRIFT = 1e-4
 #: A side call that begins this soon after another one's end was queued behind it.
 QUEUE_US = 100.0
+#: And so little later that a rank hits it by chance less often than this.
+CHANCE_P_VALUE = 0.03
 #: Peers that it takes to tell a join from a coincidence, and the share of them that must show it.
 ENOUGH_PEERS = 4
 FEW_SHARE = 0.5

@@ -29,12 +29,10 @@ def match_calls(calls: Calls) -> tuple[IntArray, IntArray]:
     """
     key = _places(calls)
     together = calls.collectives_by_group
-    irregular, shifted = _irregular_groups(calls, key)
-    for group in np.flatnonzero(irregular | shifted).tolist():
+    for group in np.flatnonzero(_irregular_groups(calls, key)).tolist():
         begin, end = np.searchsorted(calls.group[together], [group, group + 1])
         members = together[begin:end]
-        if begin < end and (irregular[group] or _numbers_fit_better(calls, members, key[members])):
-            key[members] = _aligned_places(calls, members)
+        key[members] = _aligned_places(calls, members)
     return _numbered(calls, key), key
 
 
@@ -72,16 +70,16 @@ def _begins_of_ranks(calls: Calls, order: IntArray) -> BoolArray:
     return begins(calls.group[order]) | begins(calls.rank[order])
 
 
-def _irregular_groups(calls: Calls, place: IntArray) -> tuple[BoolArray, BoolArray]:
-    """Groups whose ranks differ in the number or the kinds of their calls, and those with other numbers only.
+def _irregular_groups(calls: Calls, place: IntArray) -> BoolArray:
+    """Groups (groups,) whose ranks differ in the number or the kinds of their calls.
 
-    With the first go groups whose running numbers differ, if these have holes: two ranks that lack different
-    calls make as many. So do one that lacks its first call and one that lacks its last, without a hole.
+    So do groups whose running numbers differ, if these have holes: two ranks that lack different calls make
+    as many.
     """
-    irregular, shifted = np.zeros((2, len(calls.groups)), bool)
+    irregular = np.zeros(len(calls.groups), bool)
     order = calls.collectives_by_group
     if not len(order):
-        return irregular, shifted
+        return irregular
     group, kind, number = calls.group[order], calls.kind[order], calls.number[order]
     is_first = _begins_of_ranks(calls, order)
     begin = np.flatnonzero(is_first)
@@ -96,32 +94,8 @@ def _irregular_groups(calls: Calls, place: IntArray) -> tuple[BoolArray, BoolArr
     after_hole = ~is_first[1:] & (number[1:] != number[:-1] + 1) & (number[:-1] >= 0)
     has_hole = np.zeros(len(irregular), bool)
     has_hole[group[1:][after_hole]] = True
-    differs = number != number[beside]
-    irregular[group[differs & has_hole[group]]] = True
-    shifted[group[differs & (number >= 0)]] = True
-    return irregular, shifted & ~irregular
-
-
-def _numbers_fit_better(calls: Calls, members: IntArray, place: IntArray) -> bool:
-    """Whether ends of calls with one number differ by clocks alone, and not those of calls in one place.
-
-    Ranks may count from anywhere: only times tell whether other numbers are other calls. Two calls alone
-    differ by nothing else than the clocks, whatever they are.
-    """
-    if not calls.has_clock:
-        return False
-    by_rank = np.split(np.arange(len(members)), np.flatnonzero(begins(calls.rank[members]))[1:])
-    number, end = calls.number[members], calls.end_us[members]
-
-    def unlikeness(key: IntArray) -> float:
-        lead, total = by_rank[0], 0.0
-        for own in by_rank[1:]:
-            _, one, other = np.intersect1d(key[lead], key[own], return_indices=True)
-            apart = end[lead[one]] - end[own[other]]
-            total += float(np.median(np.abs(apart - np.median(apart)))) if len(apart) > 1 else np.inf
-        return total
-
-    return unlikeness(number) < unlikeness(place)
+    irregular[group[(number != number[beside]) & has_hole[group]]] = True
+    return irregular
 
 
 def _aligned_places(calls: Calls, members: IntArray) -> IntArray:

@@ -21,15 +21,13 @@ from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import COLLECTIVES, MATCHED, RANK_TIMES, empty
 from cluster_analysis.trace.absent_members import moved_us, without_absent
 from cluster_analysis.trace.alignment import clock_offsets
-from cluster_analysis.trace.arrivals import last_to_arrive
 from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, numbers
 from cluster_analysis.trace.evidence import Queue, StepEvidence, StepOperators
 from cluster_analysis.trace.links import sent_by_ranks, usable_links
 from cluster_analysis.trace.matching import match_calls
 from cluster_analysis.trace.missing.durations import Exposed, with_lost_communication
-from cluster_analysis.trace.missing.imputation import moved_to, with_missing_calls
-from cluster_analysis.trace.missing.unseen_waits import unseen_waits, with_unseen_waits
-from cluster_analysis.trace.pairing.ends import Ends, Program, ends_of, programs_of
+from cluster_analysis.trace.missing.imputation import with_missing_calls
+from cluster_analysis.trace.pairing.ends import Ends, Program, ends_of, last_to_arrive, programs_of
 from cluster_analysis.trace.pairing.peers import Stated
 from cluster_analysis.trace.streams.free import is_one_queue, likely_streams, outside_us
 from cluster_analysis.trace.streams.streams import Streams
@@ -76,7 +74,6 @@ def reduce_step(
         if told is not own_steps:
             own_steps = told
             whole = _matched(filled, matches, moved, own_steps, own_links, topology)
-    whole = _with_unseen_waits(whole, moved, offset_us, own_steps, own_links, topology)
     operators = _operators(whole, own_steps) if calls.has_clock else None
     notes = []
     if not calls.has_clock:
@@ -161,27 +158,6 @@ def _matched(
     return _Matched(
         calls, operator, place, members, begin, transfer, moved, wait, ends, local, waited, exposed
     )
-
-
-def _with_unseen_waits(
-    whole: _Matched,
-    programs: Sequence[Program],
-    offset_us: FloatArray,
-    steps: pa.Table,
-    links: pa.Table,
-    topology: Topology,
-) -> _Matched:
-    """Take waits that no record shows as collectives."""
-    calls = whole.calls
-    if not steps.num_rows or not calls.has_clock:
-        return whole
-    idle = _by_rank(steps, calls.ranks, numbers(steps["free_us"]))
-    totals = idle, _step_time(steps, calls.ranks), _head_us(calls, steps)
-    found = unseen_waits(calls, whole.local, offset_us, totals, topology)
-    if not found:
-        return whole
-    more, order = with_unseen_waits(calls, found)
-    return _matched(more, match_calls(more), moved_to(programs, order, ()), steps, links, topology)
 
 
 def _transfer(calls: Calls, operator: IntArray, shortest_us: FloatArray, ends: Ends) -> FloatArray:

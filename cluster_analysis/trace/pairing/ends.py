@@ -10,26 +10,19 @@ from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
-from cluster_analysis.numeric.stats import median
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.messages import (
-    ENOUGH_GROUPS,
     LEAST_EXPLAINED_SHARE,
-    LEAST_USUAL_SHARE,
-    ODD_FACTOR,
-    TOGETHER_US,
 )
 from cluster_analysis.trace.alignment import connected
 from cluster_analysis.trace.calls import Calls
-from cluster_analysis.trace.pairing.assignment import assign_to_slots
 from cluster_analysis.trace.pairing.coincidences import explained, sample_of, some_groups, votes_of
 from cluster_analysis.trace.pairing.hints import completed, hinted, hints
 from cluster_analysis.trace.pairing.peers import Stated, allowed_stages
 from cluster_analysis.trace.pairing.program import NO_EDGES, Edges, edges_of
-from cluster_analysis.trace.pairing.slots import Family, alone, families, without
+from cluster_analysis.trace.pairing.slots import Family, families
 from cluster_run.ids import Rank
 
 #: Replicas that are looked at to tell a program.
@@ -65,50 +58,7 @@ def programs_of(
     if not calls.is_point_to_point.any():
         return []
     part = connected(calls)
-    found: list[Program] = []
-    for family in families(calls, topology):
-        program = _program(calls, family, offset_us, part, stated)
-        odd = _odd_ones(calls, program, offset_us, part)
-        if len(odd):
-            program = _program(calls, without(family, odd), offset_us, part, stated)
-        others = [alone(family, row) for row in odd.tolist()]
-        first = next((at for at, one in enumerate(found) if one.family.n_stages == family.n_stages), None)
-        if first is not None and calls.has_clock:  # what is not like most
-            others = [alone(family, row) for row in range(len(family.table))]
-        else:
-            first = len(found)
-            found.append(program)
-        for other in others:
-            joined = _joined(calls, found[first], other, offset_us)
-            if joined is not None:
-                found[first] = joined
-            else:
-                found.append(_program(calls, other, offset_us, part, stated))
-    return found
-
-
-def _joined(calls: Calls, program: Program, other: Family, offset_us: FloatArray) -> Program | None:
-    """Return the program with one more group, its calls laid beside the others'; None if they do not fit."""
-    family = program.family
-    ended = _ended_us(calls, family, offset_us)
-    row = other.table[0]
-    partner = np.full(len(family.stage), -1, np.int64)
-    for one, two in (program.edges, program.edges[::-1]):
-        partner[two] = one
-    laid = assign_to_slots(
-        family, partner, median(ended, 0), row, other.kind, calls.end_us[row] + offset_us[calls.rank[row]],
-        other.stage, TOGETHER_US,
-    )  # fmt: skip
-    if laid is None:
-        return None
-    table, ranks = np.vstack([family.table, laid]), np.vstack([family.ranks, other.ranks])
-    return replace(program, family=replace(family, table=table, ranks=ranks))
-
-
-def _ended_us(calls: Calls, family: Family, offset_us: FloatArray) -> FloatArray:
-    """When each call ended (groups, slots) on the clock of all; NaN where it is lost."""
-    table = family.table
-    return np.where(table < 0, np.nan, calls.end_us[table] + offset_us[calls.rank[table]])
+    return [_program(calls, family, offset_us, part, stated) for family in families(calls, topology)]
 
 
 def _program(
@@ -129,39 +79,6 @@ def _program(
     return Program(family, edges)
 
 
-def _counts_losses(family: Family) -> bool:
-    """Whether numbers say what is lost, if anything is: they have holes between others of their stage."""
-    is_there = family.table >= 0
-    if is_there.all():
-        return True
-    inside = np.zeros(is_there.shape, bool)
-    for stage in range(family.n_stages):
-        own = family.slots_of(stage)
-        seen = np.maximum.accumulate(is_there[:, own], axis=1)
-        inside[:, own] = seen & np.maximum.accumulate(is_there[:, own[::-1]], axis=1)[:, ::-1]
-    return bool((inside & ~is_there).any())
-
-
-def _odd_ones(calls: Calls, program: Program, offset_us: FloatArray, part: IntArray) -> IntArray:
-    """Groups whose messages do not end together although those of the others do: numbered differently."""
-    table, (source, target) = program.family.table, program.edges
-    nobody = np.empty(0, np.int64)
-    if len(table) < ENOUGH_GROUPS or not len(source) or not calls.has_clock or _counts_losses(program.family):
-        return nobody
-    ended = _ended_us(calls, program.family, offset_us)
-    apart = ended[:, target] - ended[:, source]
-    with np.errstate(invalid="ignore"):
-        share = np.sum(np.abs(apart) < TOGETHER_US, axis=1) / np.maximum(np.isfinite(apart).sum(axis=1), 1)
-    usual = float(share.max())
-    ranks = program.family.ranks
-    is_connected = (part[ranks] == part[ranks.max(axis=1)][:, None]).all(axis=1)
-    return (
-        np.flatnonzero(is_connected & (share < usual - ODD_FACTOR / len(source)))
-        if usual > LEAST_USUAL_SHARE
-        else nobody
-    )
-
-
 def ends_of(programs: Sequence[Program], calls: Calls, topology: Topology) -> Ends:
     """Pair the calls of each group as their programs say.
 
@@ -176,35 +93,9 @@ def ends_of(programs: Sequence[Program], calls: Calls, topology: Topology) -> En
         send, receive = (program.family.table[:, side].ravel() for side in program.edges)
         both = (send >= 0) & (receive >= 0)
         sender[receive[both]], receiver[send[both]] = send[both], receive[both]
-    _pair_by_number(calls, sender, receiver)
     _borrow_from_peers(calls, sender, receiver, topology)
     unpaired = calls.is_point_to_point & (sender < 0) & (receiver < 0)
     return Ends(sender, receiver, int(unpaired.sum()))
-
-
-def _pair_by_number(calls: Calls, sender: IntArray, receiver: IntArray) -> None:
-    """Pair what times left open where a group's numbers say it: each of them belongs to two ranks or fewer.
-
-    Where operators of a group are counted together, the two ends of a message have one number, and some
-    numbers of the group are not a rank's own. Where each rank counts for itself, all ranks have all numbers.
-    """
-    is_open = calls.is_point_to_point & (sender < 0) & (receiver < 0)
-    messages = calls.messages_by_group
-    for group in np.unique(calls.group[is_open]).tolist():
-        inside = messages[slice(*np.searchsorted(calls.group[messages], [group, group + 1]))]
-        numbers, code, count = np.unique(calls.number[inside], return_inverse=True, return_counts=True)
-        n_ranks = len(np.unique(calls.rank[inside]))
-        if n_ranks <= 2 or count.max() > 2 or len(numbers) < 2:
-            continue
-        order = inside[np.argsort(np.ravel(code), kind="stable")]
-        begin = np.cumsum(count) - count
-        for first in begin[count == 2].tolist():
-            one, two = (int(call) for call in order[first : first + 2])
-            if not (is_open[one] and is_open[two]) or calls.rank[one] == calls.rank[two]:
-                continue
-            for source, target in ((one, two), (two, one)):
-                if not calls.is_receive[source] and not calls.is_send[target]:
-                    sender[target], receiver[source] = source, target
 
 
 def _borrow_from_peers(calls: Calls, sender: IntArray, receiver: IntArray, topology: Topology) -> None:
@@ -241,3 +132,38 @@ def _borrow_from_peers(calls: Calls, sender: IntArray, receiver: IntArray, topol
 def _are_alike(calls: Calls, own: IntArray, theirs: IntArray) -> bool:
     """Whether two ranks make the same kinds of calls in the same order."""
     return len(own) == len(theirs) and bool((calls.kind[own] == calls.kind[theirs]).all())
+
+
+def last_to_arrive(calls: Calls, operators: tuple[IntArray, IntArray], ends: Ends) -> IntArray:
+    """Return who waited least in each operator (O,), as a position in `calls.ranks`; -1 where not known.
+
+    A message's row holds one end: the later one is its partner, or itself where the partner waited longer.
+
+    Args:
+        calls: the step's calls (V,).
+        operators: the calls of each operator side by side by rank (V,), and where those of each begin (O,).
+        ends: the two ends of messages.
+    """
+    members, begin = operators
+    first = members[begin]
+    # Of several the lowest rank, so that order does not matter.
+    elapse = calls.elapse_us[members]
+    shortest = np.minimum.reduceat(elapse, begin)
+    is_shortest = elapse == np.repeat(shortest, np.diff(np.r_[begin, len(members)]))
+    n_shortest = np.add.reduceat(is_shortest, begin, dtype=np.intp)
+    waits_least = members[np.flatnonzero(is_shortest)[np.cumsum(n_shortest) - n_shortest]]
+    last: IntArray = calls.rank[waits_least].astype(np.int64)
+    message = np.flatnonzero(calls.is_point_to_point[first])
+    own = first[message]
+    last[message] = -1
+    least = np.full(len(own), np.inf)
+    for end in (ends.sender, ends.receiver):
+        other = end[own]
+        # A partner borrowed from a peer is of another group: who it was in this one is not known.
+        known = (other >= 0) & (calls.group[other] == calls.group[own])
+        shorter = known & (calls.elapse_us[other] < least)
+        least[shorter] = calls.elapse_us[other[shorter]]
+        last[message[shorter]] = calls.rank[other[shorter]]
+    is_later = np.isfinite(least) & (calls.elapse_us[own] <= least)
+    last[message[is_later]] = calls.rank[own[is_later]]
+    return np.asarray(last)

@@ -79,21 +79,6 @@ def families(calls: Calls, topology: Topology) -> Iterator[Family]:
             waiting = waiting[~regular]
 
 
-def alone(family: Family, row: int) -> Family:
-    """Return the family of one group, by the order of its calls: its slots are not those of the others."""
-    kept = family.table[row] >= 0
-    return Family(
-        family.table[row : row + 1, kept], family.stage[kept], family.kind[kept], family.ranks[row : row + 1]
-    )
-
-
-def without(family: Family, rows: IntArray) -> Family:
-    """Return the family without some of its groups."""
-    kept = np.delete(np.arange(len(family.table)), rows)
-    used = (family.table[kept] >= 0).any(axis=0)
-    return Family(family.table[kept][:, used], family.stage[used], family.kind[used], family.ranks[kept])
-
-
 def _runs(calls: Calls, topology: Topology) -> tuple[_Runs, IntArray]:
     """All runs, and how many members each group (numbered from 0) has."""
     order = calls.messages_by_group

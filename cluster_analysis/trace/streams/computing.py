@@ -9,39 +9,34 @@ hides another one may show.
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
 
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import distinct
-from cluster_analysis.numeric.stats import medians_by
-from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TWICE
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray
+from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.streams import (
+    BACKWARD_FACTOR,
     COVERED_SHARE,
     COVERED_TOLERANCE,
-    ENOUGH_PEERS,
     LEAST_COVERED_US,
     MOST_IDLE_SHARE,
     QUEUE_US,
-    ROUNDED_US,
-    TOLERANCE_US,
+    SHARE_HALVINGS,
 )
-from cluster_analysis.trace.streams.hidden import Hidden, Weights
 from cluster_analysis.trace.streams.joins import scatter
 
 
-class PeerRows(Struct, frozen=True, dict=True):
+class PeerRows(Struct, frozen=True):
     """Calls of ranks that run one program, side by side: times in µs by (rows, places), a row a rank's step.
 
-    Calls that are not recorded were filled in: gaps around them show nothing. `rank` (rows,) tells rows of
-    one rank. `gathers` (places,) are calls that fetch weights: what is computed next needs them; `reduces`
+    Calls that are not recorded were filled in: gaps around them show nothing.
+    `gathers` (places,) are calls that fetch weights: what is computed next needs them; `reduces`
     (places,) those that add up what was computed. By row: the communication that computing covers, and what
     is computed and idled.
     """
 
-    rank: IntArray
     start_us: FloatArray
     end_us: FloatArray
     is_recorded: BoolArray
@@ -50,25 +45,6 @@ class PeerRows(Struct, frozen=True, dict=True):
     covered_us: FloatArray
     computing_us: FloatArray
     idle_us: FloatArray
-
-    @cached_property
-    def pace(self) -> FloatArray:
-        """How long each row takes for what the middle one does (rows,).
-
-        Where calls have no record, totals count their waiting as idle time: the rank's other rows tell. They
-        also tell what it idles all along: a step in which it idles for far longer holds a pause.
-        """
-        _, rank = distinct(self.rank)
-        usual = medians_by(self.idle_us, rank)[rank]
-        local = self.computing_us + np.minimum(self.idle_us, TWICE * usual)
-        is_whole = np.asarray(self.is_recorded.all(axis=1))
-        if not is_whole.any():
-            return np.ones(len(local))
-        found: FloatArray = local / np.median(local[is_whole])
-        for row in np.flatnonzero(~is_whole).tolist():
-            same = found[is_whole & (self.rank == self.rank[row])]
-            found[row] = np.median(same) if len(same) else 1.0
-        return found
 
     @property
     def until(self) -> int:
@@ -89,21 +65,93 @@ class PeerRows(Struct, frozen=True, dict=True):
         return np.asarray(self.covered_us * (1.0 + np.clip(self.idle_us / alone, 0.0, MOST_IDLE_SHARE)))
 
 
+class _Weights:
+    """Which weights are there to compute with, where most calls gather some: each is used once, then dropped.
+
+    So there is nothing to compute beside a gathering until another one has ended.
+    """
+
+    def __init__(self, gathers: BoolArray) -> None:
+        self._fetched = np.r_[0, np.cumsum(gathers)]
+        self.are_all = bool(gathers.mean() > HALFWAY)
+        self._n_used = 0
+
+    def are_there(self, place: int) -> bool:
+        """Return whether something can be computed beside the call before a place."""
+        return not self.are_all or self._n_used < self._fetched[place - 1]
+
+    def use(self, place: int) -> None:
+        """Compute with the oldest weights that the calls before the one before a place had fetched."""
+        self._n_used = min(self._n_used + 1, int(self._fetched[place - 1]))
+
+
+class _Place(Struct, frozen=True):
+    """Before which call something is hidden: its room (rows,), and the most that it is.
+
+    `weight` is how much is computed there compared with other places, by the call's role.
+    """
+
+    place: int
+    room_us: FloatArray
+    most_us: float
+    weight: float = 1.0
+
+    def filled_us(self, level_us: float) -> FloatArray:
+        """Computing here (rows,), where places of weight 1 have so much if they have room for it."""
+        return np.minimum(min(level_us * self.weight, self.most_us), self.room_us)
+
+
+class _Hidden:
+    """Places at which computing is hidden; all times are in µs by row."""
+
+    def __init__(self) -> None:
+        self._shown: list[_Place] = []
+        self._possible: list[_Place] = []
+
+    def add_shown(self, place: int, room_us: FloatArray, usual_us: float) -> None:
+        """Note that a few rows show what the others (`room_us` above 0) do at a place, if not more."""
+        self._shown.append(_Place(place, room_us, usual_us))
+
+    def add_possible(self, place: int, room_us: FloatArray, knows: BoolArray, *, is_sum: bool) -> None:
+        """Note that computing may be hidden during calls, of which only rows that know (`knows`) tell."""
+        if knows.any():
+            weight = BACKWARD_FACTOR if is_sum else 1.0
+            self._possible.append(_Place(place, room_us, float(room_us[knows].min()), weight))
+
+    def fill(self, worked_us: FloatArray, left_us: FloatArray) -> None:
+        """Fill in what is hidden in `worked_us` (rows, places).
+
+        First those of which something is shown, all as full as the middle row's total says; then the others,
+        with as much in each as it has room for, twice as much before gradients as beside weights.
+
+        Args:
+            worked_us: what was computed since the call before was issued.
+            left_us: what is covered and no gap shows (rows,).
+        """
+        # A place is measured by its own value.
+        shown = [(one, one.most_us) for one in self._shown]
+        most = max((one.most_us / one.weight for one in self._possible), default=0.0)
+        for places in (shown, [(one, most) for one in self._possible]):
+            share = _share(places, left_us)
+            for one, level_us in places:
+                found = one.filled_us(share * level_us)
+                left_us = left_us - found
+                worked_us[:, one.place] += found
+
+
 class Overlap(Struct, frozen=True):
     """Where computing goes on beside calls. By place (places,) and by (rows, places).
 
     Before a call that `runs_on` computing did not wait for the call before it; it took `worked_us` since it
-    issued that. Before others it waited, having computed for `worked_us` beside what went before; `beyond_us`
-    of that came after the call before had ended.
+    issued that. Before others it waited, having computed for `worked_us` beside what went before.
     """
 
     runs_on: BoolArray
     worked_us: FloatArray
-    beyond_us: FloatArray
 
     def of(self, rows: slice) -> Overlap:
         """Return what holds for some rows."""
-        return Overlap(self.runs_on, self.worked_us[rows], self.beyond_us[rows])
+        return Overlap(self.runs_on, self.worked_us[rows])
 
 
 def overlap_of(laid: PeerRows) -> Overlap | None:
@@ -115,20 +163,15 @@ def overlap_of(laid: PeerRows) -> Overlap | None:
     told, left = _shown_by_gaps(laid)
     if float(np.median(left)) < -COVERED_TOLERANCE * covered:
         # More than the totals have room for: gaps hold something else, so that they tell nothing here.
-        nothing = np.zeros_like(laid.start_us)
-        return Overlap(np.zeros_like(laid.gathers), nothing, nothing)
+        return Overlap(np.zeros_like(laid.gathers), np.zeros_like(laid.start_us))
     return told
 
 
 def _shown_by_gaps(laid: PeerRows) -> tuple[Overlap, FloatArray]:
     """Follow computing from call to call: what it does, and what is covered beyond what gaps show (rows,)."""
     n_rows, n = laid.start_us.shape
-    pace = laid.pace
-    worked = np.zeros((n_rows, n))
-    runs_on = np.zeros(n, bool)
-    hidden = Hidden(pace)
-    weights = Weights(laid.gathers)
-    held = _held_back(laid) if not weights.are_all else runs_on.copy()
+    worked, runs_on = np.zeros((n_rows, n)), np.zeros(n, bool)
+    hidden, weights = _Hidden(), _Weights(laid.gathers)
     issued = laid.start_us[:, 0].copy()  # where computing is, on each row's clock
     left = laid.chain_us
     tolerance = COVERED_TOLERANCE * float(np.median(left))
@@ -139,25 +182,25 @@ def _shown_by_gaps(laid: PeerRows) -> tuple[Overlap, FloatArray]:
         knows = laid.is_recorded[:, place] & laid.is_recorded[:, place - 1]
         shows, room = knows & (start > before + QUEUE_US), np.maximum(before - issued, 0.0)
         has_weights = weights.are_there(place)
-        if held[place] or not shows.any():
-            behind = np.where(shows, start - before, 0.0)
-            _hide(laid, (hidden, weights), held, place, (room, behind, knows))
-            runs_on[place] = not held[place]
-            issued = start.copy() if held[place] else issued
+        if not shows.any():
+            # Issued in one go, as far as is known: weights are computed with, gradients were computed before.
+            is_sum = bool(laid.reduces[place])
+            if (laid.gathers[place - 1] or is_sum) and has_weights:
+                hidden.add_possible(place, room, knows, is_sum=is_sum)
+                weights.use(place)
+            runs_on[place] = True
             continue
         few_show = shows.sum() < HALFWAY * knows.sum()
-        usual = _usual_us(laid, (start - issued) / pace, shows)
-        now = np.where(shows, start, np.clip(issued + usual * pace, issued, np.maximum(issued, start)))
+        usual = float(np.median((start - issued)[shows]))
+        now = np.where(shows, start, np.clip(issued + usual, issued, np.maximum(issued, start)))
         by_gaps = np.maximum(now - issued, 0.0)
         # Where few show it they took longer than the others: for those it is at most so much.
         is_told = shows if few_show else np.ones_like(shows)
         covered = np.where(is_told, np.clip(np.minimum(now, before) - issued, 0.0, None), 0.0)
         has_room = float(np.median(left - covered)) >= -tolerance
-        if not (has_weights and has_room and _runs_on(laid, start - before, start - issued, shows, knows)):
-            # Behind the last gradients nothing is computed before they are there.
-            if has_weights and not (held[place - 1] or hidden.is_behind_alike(place)):
-                behind = np.where(shows, start - before, 0.0)
-                hidden.add_possible(place, room, behind, knows, is_sum=bool(laid.reduces[place]))
+        if not (has_weights and has_room and _runs_on(start - before, start - issued, shows, knows)):
+            if has_weights:
+                hidden.add_possible(place, room, knows, is_sum=bool(laid.reduces[place]))
                 weights.use(place)
             if not few_show:
                 weights.use(place + 1)
@@ -170,70 +213,33 @@ def _shown_by_gaps(laid: PeerRows) -> tuple[Overlap, FloatArray]:
         worked[:, place] = np.where(is_told, by_gaps, 0.0)
         left = left - covered
         issued = now
-    beyond = hidden.fill(worked, left)
-    return Overlap(runs_on, worked, beyond), left
+    hidden.fill(worked, left)
+    return Overlap(runs_on, worked), left
 
 
-def _hide(
-    laid: PeerRows,
-    found: tuple[Hidden, Weights],
-    held: BoolArray,
-    place: int,
-    rows: tuple[FloatArray, FloatArray, BoolArray],
-) -> None:
-    """Note what may be computed before a call behind the one before it: issued in one go, as far as is known.
-
-    Weights are computed with, and gradients were computed before they go. Before the first of those that are
-    held back all was computed.
-    """
-    (hidden, weights), (room, behind, knows), is_sum = found, rows, bool(laid.reduces[place])
-    if held[place]:
-        if not held[place - 1]:
-            hidden.add_held_back(place, room, behind, knows, int(np.argmin(np.r_[held[place:], False])))
-    elif not weights.are_all and is_sum:
-        hidden.add_alike(place, room, knows)
-    elif (laid.gathers[place - 1] or is_sum) and weights.are_there(place):
-        hidden.add_possible(place, room, np.zeros(len(room)), knows, is_sum=is_sum)
-        weights.use(place)
-
-
-def _held_back(laid: PeerRows) -> BoolArray:
-    """Sums of gradients (places,) that were issued when the call before them had ended: behind all computing.
-
-    Queued calls begin just then. Where some did, others that all begin a little later were not queued.
-    """
-    gap = np.full(laid.start_us.shape, np.inf)
-    gap[:, 1:] = laid.start_us[:, 1:] - laid.end_us[:, :-1]
-    knows = laid.is_recorded.copy()
-    knows[:, 1:] &= laid.is_recorded[:, :-1]
-
-    def mostly(found: BoolArray) -> BoolArray:
-        return np.asarray((found & knows).sum(axis=0) >= np.maximum(MOSTLY * knows.sum(axis=0), 1))
-
-    queued = mostly(gap <= ROUNDED_US)
-    later = mostly((gap > TOLERANCE_US) & (gap <= QUEUE_US))
-    return later & laid.reduces & bool((queued & laid.reduces).any())
-
-
-def _runs_on(
-    laid: PeerRows, from_end: FloatArray, from_issue: FloatArray, shows: BoolArray, knows: BoolArray
-) -> bool:
+def _runs_on(from_end: FloatArray, from_issue: FloatArray, shows: BoolArray, knows: BoolArray) -> bool:
     """Whether gaps agree better counted from the issue of the call before than from its end.
 
-    Counted from its issue there is no gap where that call takes longer. Where hardly a rank shows one, the
-    others had issued their calls before that one ended: if the time that it shows had room in theirs.
+    Counted from its issue there is no gap where that call takes longer.
     """
-    pace = laid.pace
-    if len(np.unique(laid.rank[shows])) < ENOUGH_PEERS:
-        usual, hides = _usual_us(laid, from_issue / pace, shows), knows & ~shows
-        fits = usual * pace[hides] <= from_issue[hides] + QUEUE_US
-        return bool(fits.mean() > HALFWAY) if len(fits) else False
-    behind, since = (from_end / pace)[knows], (from_issue / pace)[knows]
-    at_least = np.maximum(np.median((from_issue / pace)[shows]), since - behind)
+    behind, since = from_end[knows], from_issue[knows]
+    at_least = np.maximum(np.median(from_issue[shows]), since - behind)
     return float(np.abs(since - at_least).mean()) < scatter(behind)
 
 
-def _usual_us(laid: PeerRows, taken: FloatArray, shows: BoolArray) -> float:
-    """The usual value, from ranks that show it; the least of a few ranks, as a pause makes it longer."""
-    is_enough = len(np.unique(laid.rank[shows])) >= ENOUGH_PEERS
-    return float(np.median(taken[shows]) if is_enough else taken[shows].min())
+def _share(places: Sequence[tuple[_Place, float]], left_us: FloatArray) -> float:
+    """How full places are, of the most that each may have, so that the middle row has nothing left."""
+    if not places or float(np.median(left_us)) <= LEAST_COVERED_US:
+        return 0.0
+
+    def is_too_much(share: float) -> bool:
+        found = [one.filled_us(share * level_us) for one, level_us in places]
+        return float(np.median(np.sum(found, axis=0) - left_us)) > 0
+
+    if not is_too_much(1.0):
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(SHARE_HALVINGS):
+        half = (low + high) / 2.0
+        low, high = (low, half) if is_too_much(half) else (half, high)
+    return high

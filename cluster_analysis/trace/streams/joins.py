@@ -16,6 +16,7 @@ from cluster_analysis.numeric.sorting import begins, combined, distinct, searchs
 from cluster_analysis.numeric.stats import medians_by
 from cluster_analysis.thresholds.streams import (
     ALIKE_SCATTER_FACTOR,
+    CHANCE_P_VALUE,
     ENOUGH_PEERS,
     FEW_SHARE,
     MOST_OVERLAPPED,
@@ -24,7 +25,6 @@ from cluster_analysis.thresholds.streams import (
     TOLERANCE_US,
     WAIT_SCATTER,
 )
-from cluster_analysis.thresholds.unseen_waits import CHANCE_P_VALUE
 from cluster_analysis.trace.calls import Calls
 
 

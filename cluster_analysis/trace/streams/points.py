@@ -100,11 +100,10 @@ def _of_one_program(steps: Sequence[StepOperators]) -> Iterator[list[_Rows]]:
 
 
 def _laid(steps: Sequence[StepOperators], rows: Sequence[_Rows]) -> PeerRows:
-    ranks, starts, ends, recorded, totals = [], [], [], [], []
+    starts, ends, recorded, totals = [], [], [], []
     for number, at in rows:
         step, row = steps[number], steps[number].instance_rank[at[:, 0]]
         assert step.queue is not None
-        ranks.append(step.ranks[row])
         starts.append(step.queue.start_us[at])
         ends.append(step.queue.start_us[at] + step.instance_elapse_us[at])
         recorded.append(step.queue.is_recorded[at])
@@ -118,7 +117,7 @@ def _laid(steps: Sequence[StepOperators], rows: Sequence[_Rows]) -> PeerRows:
     # A few numbers are no gradients: the norm of these is summed once they are there.
     reduces &= ~(first.operator_bytes[operator] < SMALL_BYTES)
     return PeerRows(
-        np.concatenate(ranks), np.concatenate(starts), np.concatenate(ends), np.concatenate(recorded),
+        np.concatenate(starts), np.concatenate(ends), np.concatenate(recorded),
         gathers, reduces, *np.concatenate(totals, axis=1),
     )  # fmt: skip
 
@@ -162,7 +161,6 @@ def _weave(woven: _Woven, at: IntArray, gathers: BoolArray, told: Overlap, leavi
             first, own = woven.add(call, chain, worked, awaited, waits_last=False), nothing
         elif worked.any():
             first = woven.add(call, chain, worked, ended, waits_last=True)
-            own = np.maximum(own - told.beyond_us[:, place], 0.0)
         else:
             first = woven.add(call, woven.after[call], worked, none, waits_last=False)
         chain = woven.add(call, first, own, beside, waits_last=True)

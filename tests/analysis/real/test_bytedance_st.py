@@ -146,28 +146,3 @@ def test_lost_records_move_the_cost_by_little(lost: float) -> None:
     whole = tables_of("mixed")[0]["collectives"]
     cost = cost_of_the_last_stage_ms("mixed", changed(whole, lost=lost, skew_ms=5.0, seed=3))
     assert cost == pytest.approx(cost_of_the_last_stage_ms("mixed", whole), rel=0.05)
-
-
-def without_record_of(form: str, *suffixes: str) -> tuple[pa.Table, pa.Table]:
-    """Calls and step totals as if all-reduces of some groups had not been recorded: their time is idle."""
-    tables, _ = tables_of(form)
-    calls, steps = tables["collectives"], tables["steps"]
-    name = calls["op_name"].to_pylist()
-    gone = np.array([one.startswith(tuple(f"hcom_allReduce__{it}_" for it in suffixes)) for one in name])
-    lost_us: dict[tuple[int, int], float] = {}
-    for row in calls.filter(pa.array(gone)).select(["rank", "step", "elapse_us"]).to_pylist():
-        key = row["rank"], row["step"]
-        lost_us[key] = lost_us.get(key, 0.0) + row["elapse_us"]
-    keys = zip(steps["rank"].to_pylist(), steps["step"].to_pylist(), strict=True)
-    moved = pa.array([lost_us.get(key, 0.0) for key in keys])
-    for column, change in (("free_us", pc.add), ("communication_not_overlapped_us", pc.subtract)):
-        steps = steps.set_column(steps.schema.get_field_index(column), column, change(steps[column], moved))
-    return calls.filter(pa.array(~gone)), steps
-
-
-@pytest.mark.parametrize("unseen", [("988",), ("097", "691"), ("988", "097", "691")], ids="+".join)
-def test_waits_that_no_record_shows_hide_no_cost(unseen: tuple[str, ...]) -> None:
-    calls, steps = without_record_of("mixed", *unseen)
-    assert cost_of_the_last_stage_ms("mixed", calls, steps) == pytest.approx(
-        cost_of_the_last_stage_ms("mixed", tables_of("mixed")[0]["collectives"]), rel=0.06
-    )

@@ -35,7 +35,7 @@ def sums_during_calls(call_us: FloatArray) -> PeerRows:
     covered = np.minimum(2 * BLOCK_US, end[:, 2] - start[:, 0])
     covered = np.minimum(covered, 2 * call_us)
     return PeerRows(
-        np.tile(np.arange(N_RANKS), rows // N_RANKS), start, end, np.ones(start.shape, bool),
+        start, end, np.ones(start.shape, bool),
         np.zeros(4, bool), np.ones(4, bool), covered, np.full(rows, 3 * BLOCK_US), np.zeros(rows),
     )  # fmt: skip
 
@@ -66,17 +66,6 @@ def test_gaps_around_calls_that_were_filled_in_show_nothing() -> None:
     assert found.worked_us[:, 1:3] == pytest.approx(BLOCK_US, abs=1.0)
 
 
-def test_the_pace_of_a_step_with_lost_records_is_that_of_the_ranks_other_steps() -> None:
-    laid = sums_during_calls(by_step([True, True, True, True]))
-    computing, idle, recorded = laid.computing_us.copy(), laid.idle_us.copy(), laid.is_recorded.copy()
-    computing[laid.rank == 2] *= 1.5
-    idle[2] = 50_000.0
-    recorded[2, 1] = False
-    pace = replace(laid, computing_us=computing, idle_us=idle, is_recorded=recorded).pace
-    assert pace[laid.rank == 2] == pytest.approx(1.5)
-    assert pace[laid.rank != 2] == pytest.approx(1.0)
-
-
 def gathered() -> tuple[PeerRows, float]:
     """Weights of four blocks are gathered one after the other, and each is computed with once it is there.
 
@@ -89,7 +78,7 @@ def gathered() -> tuple[PeerRows, float]:
     start, end = np.hstack([start, last]), np.hstack([end, last + 100.0])
     covered = np.full(rows, (n_blocks - 1) * BLOCK_US)
     laid = PeerRows(
-        np.tile(np.arange(N_RANKS), N_STEPS), start, end, np.ones(start.shape, bool),
+        start, end, np.ones(start.shape, bool),
         np.array([True] * n_blocks + [False]), np.zeros(n_blocks + 1, bool), covered, covered + BLOCK_US,
         np.zeros(rows),
     )  # fmt: skip
@@ -114,7 +103,7 @@ def test_gradients_are_computed_before_they_go_though_slow_calls_hide_it() -> No
     start, end = np.hstack([start, last]), np.hstack([end, last + 100.0])
     covered = np.full(rows, 3 * BLOCK_US)
     laid = PeerRows(
-        np.tile(np.arange(N_RANKS), N_STEPS), start, end, np.ones(start.shape, bool), gathers, reduces,
+        start, end, np.ones(start.shape, bool), gathers, reduces,
         covered, covered + QUICK_US, np.zeros(rows),
     )  # fmt: skip
     worked = told(laid).worked_us
@@ -123,57 +112,16 @@ def test_gradients_are_computed_before_they_go_though_slow_calls_hide_it() -> No
     assert worked[:, 6] == pytest.approx(0.0)  # and nothing beside the last sum
 
 
-@pytest.mark.parametrize(
-    ("later_us", "worked_us"),
-    [
-        pytest.param(
-            20.0, [0.0, 4_000.0, 8_000.0, 0.0], id="the last two begin a little after the one before"
-        ),
-        pytest.param(0.0, [0.0, 4_000.0, 4_000.0, 4_000.0], id="all queue"),
-    ],
-)
-def test_before_gradients_that_were_held_back_all_was_computed(
-    later_us: float, worked_us: list[float]
-) -> None:
-    """Four sums of gradients, of which the last two may be held back until all is computed."""
+def test_before_sums_that_all_queue_as_much_is_computed_before_each() -> None:
     rows = N_RANKS * N_STEPS
-    start = np.tile(SLOW_US * np.arange(4) + later_us * np.array([0, 0, 1, 2]), (rows, 1))
+    start = np.tile(SLOW_US * np.arange(4), (rows, 1))
     laid = PeerRows(
-        np.tile(np.arange(N_RANKS), N_STEPS), start, start + SLOW_US, np.ones(start.shape, bool),
-        np.zeros(4, bool), np.ones(4, bool), np.full(rows, 12_000.0), np.full(rows, 30_000.0), np.zeros(rows),
+        start, start + SLOW_US, np.ones(start.shape, bool), np.zeros(4, bool), np.ones(4, bool),
+        np.full(rows, 12_000.0), np.full(rows, 30_000.0), np.zeros(rows),
     )  # fmt: skip
     found = told(laid)
-    assert found.worked_us.mean(axis=0) == pytest.approx(worked_us, abs=1.0)
-    assert found.runs_on.tolist() == [False, True, later_us == 0.0, later_us == 0.0]
-
-
-def test_a_pause_in_one_step_is_no_slower_pace() -> None:
-    laid = sums_during_calls(by_step([True, True, True, True]))
-    idle = np.full(len(laid.idle_us), 500.0)
-    idle[:N_RANKS] = 400_000.0
-    assert replace(laid, idle_us=idle).pace == pytest.approx(1.0, abs=0.05)
-
-
-def test_who_comes_last_has_computed_beyond_a_call_that_hides_what_others_compute() -> None:
-    """All wait for a call, and go on; only the last one, whose call is short, shows what is beside it."""
-    rows = N_RANKS * N_STEPS
-    rank = np.tile(np.arange(N_RANKS), N_STEPS)
-    is_last = rank == 0
-    lasts = np.where(is_last, 1_000.0, SLOW_US)
-    beside_us, behind_us = 6_000.0, 4_000.0
-    end = np.stack([lasts, np.zeros(rows)], axis=1)
-    start = np.stack([np.zeros(rows), np.maximum(lasts, beside_us) + behind_us], axis=1)
-    end[:, 1] = start[:, 1] + 100.0
-    covered = np.minimum(lasts, beside_us)
-    laid = PeerRows(
-        rank, start, end, np.ones(start.shape, bool), np.zeros(2, bool), np.zeros(2, bool), covered,
-        np.full(rows, beside_us + behind_us), np.zeros(rows),
-    )  # fmt: skip
-    found = told(laid)
-    assert not found.runs_on.any()
-    assert found.worked_us[:, 1] == pytest.approx(beside_us, abs=1.0)
-    assert found.beyond_us[is_last, 1] == pytest.approx(beside_us - 1_000.0, abs=1.0)
-    assert found.beyond_us[~is_last, 1] == pytest.approx(0.0)
+    assert found.worked_us.mean(axis=0) == pytest.approx([0.0, 4_000.0, 4_000.0, 4_000.0], abs=1.0)
+    assert found.runs_on.tolist() == [False, True, True, True]
 
 
 def test_nothing_is_computed_beside_weights_that_are_gathered_behind_the_last_sum() -> None:
@@ -187,7 +135,7 @@ def test_nothing_is_computed_beside_weights_that_are_gathered_behind_the_last_su
     gathers = np.array([False] * 4 + [True] * 2 + [False])
     covered = np.full(rows, 2 * BLOCK_US)
     laid = PeerRows(
-        np.tile(np.arange(N_RANKS), N_STEPS), start, end, np.ones(start.shape, bool), gathers, sums, covered,
+        start, end, np.ones(start.shape, bool), gathers, sums, covered,
         covered + BLOCK_US + QUICK_US, np.zeros(rows),
     )  # fmt: skip
     worked = told(laid).worked_us

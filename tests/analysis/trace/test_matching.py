@@ -59,13 +59,6 @@ def test_ranks_that_lack_different_calls_make_as_many_and_are_matched_by_number(
     )
 
 
-def test_one_that_lacks_its_first_call_and_one_that_lacks_its_last_are_matched_by_number() -> None:
-    calls = [one for one in rounds(6, ranks=2) if (one.rank, one.number) not in {(0, 0), (1, 5)}]
-    assert {frozenset({(0, number), (1, number)}) for number in range(1, 5)} <= partners(
-        collectives_table(calls)
-    )
-
-
 def test_ranks_that_count_from_elsewhere_are_matched_by_their_ends() -> None:
     calls = [
         Call(one.rank, one.op_type, one.start_us, one.elapse_us, number=one.number + one.rank)
