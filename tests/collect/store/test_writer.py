@@ -12,12 +12,7 @@ import pytest
 
 from cluster_collect.store.incoming import FileRefusedError
 from cluster_collect.store.writer import RunWriter
-
-
-def stored(writer: RunWriter, name: str, content: bytes, mtime_ns: int) -> str:
-    file = writer.begin(name)
-    file.write(content)
-    return file.commit(mtime_ns)
+from tests.collect.store.test_links_in_the_way import stored
 
 
 def test_a_system_that_cannot_flush_one_disk_flushes_all(

@@ -23,8 +23,8 @@ from tests.collect.liar import Liar, ending, entry, met
 from tests.collect.transfer.test_fallbacks import found_first, only
 from tests.commands import program
 
-#: Logins of the tests may be those of root.
-COLUMNS = replace(QUICK, what=("columns",), columns_as_root=True)
+#: Logins of the tests may be those of root, and a loaded machine reads for long.
+COLUMNS = replace(QUICK, what=("columns",), columns_as_root=True, progress_deadline_s=90.0)
 RAW = replace(QUICK, what=("analysis",))
 LARGE = ("communication.json", "communication_matrix.json")
 BEHIND_THE_SHELL = ("find", "tar", "gzip", "xargs", "readlink", "sleep", "cat")
