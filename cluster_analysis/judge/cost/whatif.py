@@ -136,10 +136,10 @@ class WhatIf:
         for one in chosen[:N_GREEDY]:
             at = graph.instances_of(host == one)
             repairs.append(Repair(at, evened(graph, view, host == one).gap_us[at]))
-        step_us = np.asarray(graph.replay(repairs, replay.lead))[:, replay.is_good].mean(axis=1)
-        for one, us in zip(chosen, step_us[1:].tolist(), strict=False):
-            if step_us[0] - us >= max(most[0], least_us):
-                most = step_us[0] - us, tuple(Rank(int(rank)) for rank in graph.ranks[host == one])
+        real_us, *repaired_us = graph.replay(repairs, replay.lead)[:, replay.is_good].mean(axis=1).tolist()
+        for one, us in zip(chosen, repaired_us, strict=False):
+            if real_us - us >= max(most[0], least_us):
+                most = real_us - us, tuple(Rank(int(rank)) for rank in graph.ranks[host == one])
         return most
 
     def placebo_us(self, metric_excess_us: FloatArray, healthy: IntArray) -> float:
