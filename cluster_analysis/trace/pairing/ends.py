@@ -93,9 +93,35 @@ def ends_of(programs: Sequence[Program], calls: Calls, topology: Topology) -> En
         send, receive = (program.family.table[:, side].ravel() for side in program.edges)
         both = (send >= 0) & (receive >= 0)
         sender[receive[both]], receiver[send[both]] = send[both], receive[both]
+    _pair_by_number(calls, sender, receiver)
     _borrow_from_peers(calls, sender, receiver, topology)
     unpaired = calls.is_point_to_point & (sender < 0) & (receiver < 0)
     return Ends(sender, receiver, int(unpaired.sum()))
+
+
+def _pair_by_number(calls: Calls, sender: IntArray, receiver: IntArray) -> None:
+    """Pair what times left open where a group's numbers say it: each of them belongs to two ranks or fewer.
+
+    Where operators of a group are counted together, the two ends of a message have one number, and some
+    numbers of the group are not a rank's own. Where each rank counts for itself, all ranks have all numbers.
+    """
+    is_open = calls.is_point_to_point & (sender < 0) & (receiver < 0)
+    messages = calls.messages_by_group
+    for group in np.unique(calls.group[is_open]).tolist():
+        inside = messages[slice(*np.searchsorted(calls.group[messages], [group, group + 1]))]
+        numbers, code, count = np.unique(calls.number[inside], return_inverse=True, return_counts=True)
+        n_ranks = len(np.unique(calls.rank[inside]))
+        if n_ranks <= 2 or count.max() > 2 or len(numbers) < 2:
+            continue
+        order = inside[np.argsort(np.ravel(code), kind="stable")]
+        begin = np.cumsum(count) - count
+        for first in begin[count == 2].tolist():
+            one, two = (int(call) for call in order[first : first + 2])
+            if not (is_open[one] and is_open[two]) or calls.rank[one] == calls.rank[two]:
+                continue
+            for source, target in ((one, two), (two, one)):
+                if not calls.is_receive[source] and not calls.is_send[target]:
+                    sender[target], receiver[source] = source, target
 
 
 def _borrow_from_peers(calls: Calls, sender: IntArray, receiver: IntArray, topology: Topology) -> None:
