@@ -90,7 +90,7 @@ CAPTURES = {
     "resnet-2of8-pt-text": 8,
     "resnet-2of8-pt-db": 4,
     "bytedance-ST/mixed": 16,
-    "mindspore-r1-4ranks": 8,
+    "mindspore-r1-4ranks": 0,
 }
 
 
