@@ -6,7 +6,13 @@ import argparse
 import os
 from pathlib import Path
 
-from cluster_run.command_line import add_print_completion, exit_codes_help, named_path, positive_number
+from cluster_run.command_line import (
+    Parser,
+    add_print_completion,
+    exit_codes_help,
+    named_path,
+    positive_number,
+)
 from cluster_run.errors import ExitCode
 from cluster_run.layout import FLEET_VARIABLE
 from cluster_run.version import VERSION
@@ -21,7 +27,7 @@ _CODES = {
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="cluster-act",
         description="Says what is to be done about slow devices and hosts, and does it with --apply.",
         epilog=exit_codes_help(_CODES),

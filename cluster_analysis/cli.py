@@ -13,6 +13,7 @@ from cluster_analysis.arrow_alone import import_arrow_alone
 from cluster_analysis.options import FailOn, fail_on
 from cluster_analysis.outputs.registry import TEXTS
 from cluster_run.command_line import (
+    Parser,
     add_print_completion,
     exit_codes_help,
     interruptible,
@@ -33,7 +34,7 @@ examples:
 
 without the raw data, from outputs of earlier calls:
   cluster-analyse report OUT       the findings again; --page FILE writes the page
-  cluster-analyse trend DIR...     step, loss and findings by run
+  cluster-analyse trend DIR...     step, loss and findings by run; --page FILE draws them
 """
 _WHAT_IS_LEFT = "the older output is as it was"
 
@@ -78,7 +79,7 @@ def _fail_on(text: str) -> FailOn:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line; the completions of shells are made of it, too."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="cluster-analyse",
         usage="cluster-analyse RUN [options]\n       cluster-analyse report OUT\n"
         "       cluster-analyse trend DIR...",

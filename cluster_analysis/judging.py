@@ -33,6 +33,9 @@ from cluster_run.version import VERSION
 if TYPE_CHECKING:
     from cluster_analysis.judge.baseline import Comparison
 
+#: Problems of hosts and ranks of which nothing is here.
+_NOT_HERE = ("not_collected", "not_collected_whole", "missing_ranks")
+
 
 def compared(
     examined_run: Examined, result: AnalysisResult, progress: Progress | None = None
@@ -218,10 +221,13 @@ def _unnamed_missing(
     return (Problem(why, advice="collect_them_too"),)
 
 
-def _problem_order(problem: Problem) -> tuple[str, int, str, str]:
-    """Sort by place, then by the fields of findings.json: each run gives the same order."""
+def _problem_order(problem: Problem) -> tuple[bool, str, int, str, str]:
+    """Sort by place, then by the fields of findings.json: each run gives the same order.
+
+    Hosts and ranks of which nothing came are first: with them the others may go.
+    """
     rank = -1 if problem.rank is None else problem.rank
-    return (problem.host or "", rank, problem.file, reason(problem).en)
+    return (problem.kind not in _NOT_HERE, problem.host or "", rank, problem.file, reason(problem).en)
 
 
 def _ranks_table(topology: Topology) -> pa.Table:

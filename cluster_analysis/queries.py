@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from msgspec import Struct
 from rich.cells import cell_len
@@ -16,14 +18,15 @@ from cluster_analysis.command import exit_code, shown
 from cluster_analysis.kept.loaded import is_output, load_document, load_result, output_of
 from cluster_analysis.options import FailOn
 from cluster_analysis.outputs.registry import TEXTS, text_reporter
-from cluster_analysis.reports import html
+from cluster_analysis.reports import html, runs_page
+from cluster_analysis.reports.runs_page import Told
 from cluster_analysis.result import Reported
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.headings import say, term
 from cluster_analysis.sentences.phrase import Language
 from cluster_analysis.sentences.results import wording
 from cluster_analysis.sentences.terms import VERDICTS
-from cluster_run.command_line import named_path
+from cluster_run.command_line import Parser, named_path
 from cluster_run.errors import ClusterError, InputError
 from cluster_run.findings import FindingsDocument
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, REPORT_NAME
@@ -48,7 +51,7 @@ def query(argv: Sequence[str]) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the queries."""
-    parser = argparse.ArgumentParser(prog="cluster-analyse", allow_abbrev=False)
+    parser = Parser(prog="cluster-analyse", allow_abbrev=False)
     commands = parser.add_subparsers(title="without raw data", metavar="QUERY", required=True)
     report = commands.add_parser(
         "report", help="the findings of an earlier call again", allow_abbrev=False,
@@ -68,6 +71,7 @@ def make_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     trend.add_argument("directories", metavar="DIR", nargs="+", type=named_path)
     trend.add_argument("--json", action="store_true", help="a list of rows for programs")
+    trend.add_argument("--page", metavar="FILE", type=named_path, help="write a page with a bar a run, too")
     trend.set_defaults(run=_trend)
     for one in (report, trend):
         one.add_argument("--lang", choices=("en", "zh"), help="language of the result on stdout")
@@ -80,14 +84,18 @@ def _report(arguments: argparse.Namespace) -> int:
     page = arguments.page or (folder / REPORT_NAME if arguments.open else None)
     if arguments.page is not None or (page is not None and not page.exists()):
         assert page is not None
-        try:
-            page.write_bytes(html.render(given.result))
-        except OSError as error:
-            raise InputError(f"{page}: cannot be written: {error.strerror or error}") from error
+        _write_page(page, html.render(given.result))
     write_result(text_reporter(arguments.format).text(given, shown(arguments.lang, is_verbose=False)))
     if arguments.open and page is not None:
         webbrowser.open(page.resolve().as_uri())
     return int(exit_code(given, FailOn()))
+
+
+def _write_page(page: Path, content: bytes) -> None:
+    try:
+        page.write_bytes(content)
+    except OSError as error:
+        raise InputError(f"{page}: cannot be written: {error.strerror or error}") from error
 
 
 class Row(Struct, frozen=True):
@@ -106,18 +114,19 @@ class Row(Struct, frozen=True):
         named = ", ".join(self.findings[:_MAX_NAMED]) + (f" +{more}" if more > 0 else "")
         verdict = term(VERDICTS, self.verdict).of(language)
         captured = (self.captured or "–").replace("T", " ")
-        return (self.run, captured, format_ms(self.step_ms), format_ms(self.lost_ms), verdict, named)
+        lost = "–" if self.verdict == "healthy" else format_ms(self.lost_ms)
+        return (self.run, captured, format_ms(self.step_ms), lost, verdict, named)
 
 
-def rows_of(directories: Sequence[Path]) -> list[Row]:
-    """Return a row for each output below `directories`, by the time of the recording.
+def outputs_of(directories: Sequence[Path]) -> list[tuple[Path, Row]]:
+    """Return each output below `directories` and its row, by the time of the recording.
 
     Raises:
         InputError: a directory holds no output, or a damaged one.
     """
     folders = list(dict.fromkeys(one for directory in directories for one in _outputs(directory)))
-    rows = [_row(folder, load_document(folder)) for folder in folders]
-    return sorted(rows, key=lambda row: row.captured or "")
+    found = [(folder, _row(folder, load_document(folder))) for folder in folders]
+    return sorted(found, key=lambda one: one[1].captured or "")
 
 
 def _outputs(directory: Path) -> list[Path]:
@@ -142,8 +151,18 @@ def _row(folder: Path, document: FindingsDocument) -> Row:
     )
 
 
+def _address(folder: Path, page: Path) -> str:
+    """Return where the report of an output is, seen from a page; empty without one."""
+    report = folder / REPORT_NAME
+    return quote(os.path.relpath(report, page.parent)) if report.is_file() else ""
+
+
 def _trend(arguments: argparse.Namespace) -> int:
-    rows = rows_of(arguments.directories)
+    found = outputs_of(arguments.directories)
+    rows = [row for _, row in found]
+    if arguments.page is not None:
+        told = [Told(row.run, _address(folder, arguments.page), load_result(folder)) for folder, row in found]
+        _write_page(arguments.page, runs_page.render(told, runs_page.change(told)))
     if arguments.json:
         plain = [{name: getattr(row, name) for name in Row.__struct_fields__} for row in rows]
         write_result(json.dumps(plain, indent=1, ensure_ascii=False) + "\n")

@@ -27,6 +27,7 @@ from cluster_collect.selection.what import what_arguments
 from cluster_collect.spec import LIVE_HOST_DEADLINE_S, CollectOptions, Compression
 from cluster_live.options import LiveOptions, add_live_options, live_options
 from cluster_run.command_line import (
+    Parser,
     add_print_completion,
     add_valued,
     exit_codes_help,
@@ -148,7 +149,7 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser; the documentation is compared with its help."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="cluster-collect",
         usage="cluster-collect --inventory FILE | --hosts NODESET | --like RUN  [options]",
         description="Collects the profiler data of all hosts of a job over SSH into one run directory.",

@@ -6,7 +6,7 @@ import argparse
 import os
 from datetime import datetime, timezone
 
-from cluster_run.command_line import add_print_completion, exit_codes_help, named_path
+from cluster_run.command_line import Parser, add_print_completion, exit_codes_help, named_path
 from cluster_run.errors import ExitCode
 from cluster_run.layout import FLEET_VARIABLE
 from cluster_run.version import VERSION
@@ -19,7 +19,7 @@ _CODES = {
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = Parser(
         prog="cluster-fleet",
         description="Remembers what runs say of devices, hosts and links: which are slow since when.",
         epilog=exit_codes_help(_CODES),

@@ -11,7 +11,7 @@ from cluster_hook.subcommands.drain import add_drain
 from cluster_hook.subcommands.nodes import add_node_collect
 from cluster_hook.subcommands.slurm import add_slurm_post, add_slurm_submit
 from cluster_hook.subcommands.sweep import add_sweep
-from cluster_run.command_line import add_print_completion, exit_codes_help, interruptible
+from cluster_run.command_line import Parser, add_print_completion, exit_codes_help, interruptible
 from cluster_run.errors import ClusterError, ExitCode
 from cluster_run.version import VERSION
 
@@ -52,7 +52,7 @@ def split_script_arguments(argv: Sequence[str]) -> tuple[Sequence[str], Sequence
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all subcommands."""
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = Parser(
         prog="cluster-hook",
         description="Collects and analyses the profiler data of a job after it ended.",
         epilog=exit_codes_help(_EXIT_CODES),

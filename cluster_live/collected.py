@@ -26,6 +26,7 @@ from cluster_run.errors import ClusterError, ExitCode
 from cluster_run.ids import HostId, format_number_ranges
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME
 from cluster_run.manifest import Manifest, Origin
+from cluster_run.said.chinese import Language
 
 
 class Shown(Protocol):
@@ -157,21 +158,22 @@ def findings_of(run: Path) -> Path:
     return run / ANALYSIS_OUTPUT_NAME / FINDINGS_NAME
 
 
-def judged(result: Taken, *, is_told: bool = False) -> tuple[ExitCode, str]:
+def judged(result: Taken, told_in: Language | None = None) -> tuple[ExitCode, str]:
     """Run cluster-analyse on the collected data; return its exit code, and the last line of its error.
 
-    `is_told` lets it say its findings on our own output.
+    With a language it says its findings on our own output.
     """
     command = [sys.executable, "-m", "cluster_analysis", str(result.run)]
     command += ["--ranks", result.ranks] if result.ranks else []
+    command += ["--lang", told_in] if told_in else []
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(  # noqa: S603 - our own command
         command,
         env=environment,
         check=False,
         stdin=subprocess.DEVNULL,
-        stdout=None if is_told else subprocess.DEVNULL,
-        stderr=None if is_told else subprocess.PIPE,
+        stdout=None if told_in else subprocess.DEVNULL,
+        stderr=None if told_in else subprocess.PIPE,
     )
     last = (done.stderr or b"").decode(errors="replace").strip().splitlines()[-1:]
     try:

@@ -18,6 +18,7 @@ from cluster_live.prepare import earlier_bytes, found, peeked
 from cluster_run.errors import ExitCode, worst
 from cluster_run.ids import HostId
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, REPORT_NAME
+from cluster_run.said.chinese import Language, told, word
 
 SCHEMA = "cluster-live/1"
 #: Time that the job loses by starting and stopping the profiler, in seconds.
@@ -34,14 +35,18 @@ def called(
     Raises:
         ClusterError: it could not be done, or was interrupted; nothing is left pending in the job.
     """
+
+    def say(line: str) -> None:
+        print(told(line, live.language), file=sys.stderr, flush=True)
+
     if hosts.options.dry_run:
-        return run_interruptibly(previewed(hosts, live), shown.tick), ExitCode.DONE
+        return told(run_interruptibly(previewed(hosts, live), shown.tick), live.language), ExitCode.DONE
     if live.every_s is not None:
         from cluster_live.watch import watch  # noqa: PLC0415 - it speaks of findings, and brings what that needs
 
-        return watch(hosts, live, run, shown, _say)
-    result = run_interruptibly(taken(hosts, live, run, shown.tracker, _say), shown.tick)
-    text = told(result.captured, hosts.names)
+        return watch(hosts, live, run, shown, say)
+    result = run_interruptibly(taken(hosts, live, run, shown.tracker, say), shown.tick)
+    text = described(result.captured, hosts.names, live.language)
     if as_json:
         text = json.dumps(document(result, hosts.names), indent=1) + "\n"
     is_whole = result.is_whole and (result.zoomed is None or result.zoomed.is_whole)
@@ -51,12 +56,8 @@ def called(
     print(text, end="", file=sys.stderr)
     if result.zoomed is not None:
         judged(result.zoomed)
-        _say(f"the suspects closer: {result.zoomed.run / ANALYSIS_OUTPUT_NAME / REPORT_NAME}")
-    return "", worst(code, judged(result, is_told=True)[0])
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+        say(f"the suspects closer: {result.zoomed.run / ANALYSIS_OUTPUT_NAME / REPORT_NAME}")
+    return "", worst(code, judged(result, live.language)[0])
 
 
 async def previewed(hosts: Hosts, live: LiveOptions) -> str:
@@ -112,16 +113,19 @@ def document(result: Taken, names: Mapping[HostId, str]) -> Mapping[str, object]
     }
 
 
-def told(captured: Captured, names: Mapping[HostId, str]) -> str:
+def described(captured: Captured, names: Mapping[HostId, str], language: Language) -> str:
     """Return what a capture was, for people: the steps, the hosts, who is missing and why."""
     n_all = len(captured.hosts) + len(captured.lost)
     lines = [
         f"captured steps {captured.steps[0]}–{captured.steps[-1]} on {len(captured.hosts)} of {n_all} hosts: "
         f"{format_bytes(captured.n_bytes)}, the job ran captured for {format_seconds(captured.busy_s)}"
     ]
-    lines += [f"{names[host]}: {why.word}: {why.reason}{_advice(why)}" for host, why in captured.lost.items()]
+    lines += [
+        f"{names[host]}: {word(why.word, language)}: {why.reason}{_advice(why)}"
+        for host, why in captured.lost.items()
+    ]
     lines += [f"note: {note}" for note in captured.notes]
-    return "\n".join(lines) + "\n"
+    return told("\n".join(lines) + "\n", language)
 
 
 def _advice(why: Lost) -> str:

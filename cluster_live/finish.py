@@ -53,10 +53,9 @@ async def waited(
         waiting = [host for host in came if host not in done and host not in fleet.lost]
         if waiting and time.monotonic() > end_s:
             for host in waiting:
-                what = "has begun and did not end" if came[host].has_begun else "did not begin"
-                fleet.lose(
-                    host, Lost("unfinished", f"the capture {what} in time", "does the job still make steps?")
-                )
+                begun = "the capture has begun and did not end in time"
+                what = begun if came[host].has_begun else "the capture did not begin in time"
+                fleet.lose(host, Lost("unfinished", what, "does the job still make steps?"))
             break
         if waiting:
             await asyncio.sleep(_LOOK_S)

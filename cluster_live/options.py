@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
 from cluster_collect.argument_types import seconds
-from cluster_run.command_line import named_path, positive_number
+from cluster_run.command_line import language_of, named_path, positive_number
+from cluster_run.said.chinese import Language
 
 WayChoice = Literal["msmonitor", "file", "mindspore", "vllm"]
 Parse = Literal["host", "job", "never"]
@@ -45,6 +47,7 @@ class LiveOptions:
     webhook_file: Path | None = None
     webhook_format: str = "json"
     prometheus_dir: Path | None = None
+    language: Language = "en"
 
 
 def add_live_options(group: argparse._ArgumentGroup) -> None:
@@ -160,6 +163,7 @@ def live_options(parser: argparse.ArgumentParser, given: argparse.Namespace) -> 
         webhook_file=given.webhook_file,
         webhook_format=given.webhook_format,
         prometheus_dir=given.prometheus_dir,
+        language=language_of(given.lang, sys.stderr),
     )
 
 

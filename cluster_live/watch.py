@@ -23,6 +23,7 @@ from cluster_live.collected import Hosts, Shown, Taken, findings_of, judged, tak
 from cluster_live.options import LiveOptions
 from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError, UsageError
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
+from cluster_run.said.chinese import told
 
 #: The most of a job's time that a watch has it run captured.
 MOST_SHARE = 0.01
@@ -92,7 +93,8 @@ def watch(
         changed = _is_news(before, look)
         _tell(look, options, changed, base, say)
         share = budget.share(time.monotonic())
-        say(f"{look.outcome.line} The job ran captured for {share:.2%} of the time.")
+        captured = told(f"The job ran captured for {share:.2%} of the time.", live.language)
+        say(f"{look.outcome.told(live.language)} {captured}")
         _record(base, look, share)
         _prune(base, live.keep)
         before, n_done = look.key, n_done + 1
@@ -112,6 +114,7 @@ def _told_whom(live: LiveOptions) -> TellOptions:
     return TellOptions(
         webhook=find_webhook(live.webhook_file, chosen[live.webhook_format]),
         prometheus_dir=live.prometheus_dir,
+        language=live.language,
     )
 
 
@@ -164,13 +167,13 @@ def _is_news(before: tuple[str, ...] | None, look: Round) -> bool:
 def _tell(look: Round, options: TellOptions, changed: bool, base: Path, say: Callable[[str], None]) -> None:
     """Write the metrics, which are of now; send a message for a change, or keep it until it is taken."""
 
-    def told(key: str, trouble: str) -> None:
+    def kept(key: str, trouble: str) -> None:
         if trouble:
             say(f"warning: {trouble}")
 
     backlog = base / _BACKLOG
     backlog.mkdir(parents=True, exist_ok=True)
-    with Teller(replace(options, when="always" if changed else "never"), told, backlog) as teller:
+    with Teller(replace(options, when="always" if changed else "never"), kept, backlog) as teller:
         teller.tell(look.outcome.job, look.outcome)
 
 

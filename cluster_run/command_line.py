@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import Any, Literal, NoReturn, TextIO
 
 from cluster_run.errors import ExitCode, InterruptedRunError
 
@@ -28,6 +29,8 @@ _MEANING = {
 }
 #: Where the environment says the language, the first one that is set.
 _LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
+#: Words stay whole; a line of Chinese may end anywhere, but not before a mark.
+_PIECE = re.compile(r"[^\u2e80-\uffef\s]+[，。；：？）、]*|[\u2e80-\uffef][，。；：？）、]*|\s")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: After how many seconds a signal comes again that met code whose errors Python ignores.
 _AGAIN_S = 0.01
@@ -105,6 +108,99 @@ def add_valued(
     shown = "default: %(default)g" if isinstance(default, float) else "default: %(default)s"
     text = f"{meaning} ({shown})" if meaning else shown
     group.add_argument(name, type=kind, default=default, metavar=metavar, help=text)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose help and usage errors are Chinese where that is asked for; so are its subcommands'."""
+
+    is_chinese = False
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse as argparse does."""
+        given = sys.argv[1:] if args is None else list(args)
+        if not self.is_chinese and language_of(_asked_for(given), sys.stdout) == "zh":
+            from cluster_run.said.chinese import help_texts  # noqa: PLC0415 - only where it is asked for
+
+            _translate(self, help_texts())
+        return super().parse_known_args(given, namespace)
+
+    def format_usage(self) -> str:
+        """Return the usage in the language of the parser."""
+        return self._of_usage(super().format_usage())
+
+    def format_help(self) -> str:
+        """Return the help in the language of the parser."""
+        return self._of_usage(super().format_help())
+
+    def error(self, message: str) -> NoReturn:
+        """Say how it is called, and end with 2."""
+        if not self.is_chinese:
+            super().error(message)
+        from cluster_run.said.chinese import told  # noqa: PLC0415 - only where it is asked for
+
+        self.print_usage(sys.stderr)
+        self.exit(2, f"{self.prog}: 错误：{told(message, 'zh')}\n")
+
+    def _of_usage(self, text: str) -> str:
+        return text.replace("usage: ", "用法：", 1) if self.is_chinese else text
+
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        return _Wide(prog=self.prog) if self.is_chinese else super()._get_formatter()
+
+
+class _Wide(argparse.RawDescriptionHelpFormatter):
+    """Breaks lines of Chinese, which has no blanks and is twice as wide."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return list(_wrapped(" ".join(text.split()), width))
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines = (_wrapped(line, width) if line[:1].strip() else iter((line,)) for line in text.split("\n"))
+        return "\n".join(indent + line for broken in lines for line in broken)
+
+
+def _wrapped(text: str, width: int) -> Iterator[str]:
+    line, used = "", 0
+    for piece in _PIECE.findall(text):
+        wide = sum(2 if "\u2e80" <= one <= "\uffef" else 1 for one in piece)
+        if line and used + wide > width:
+            yield line.rstrip()
+            line, used = "", 0
+        if line or piece.strip():
+            line, used = line + piece, used + wide
+    yield line.rstrip()
+
+
+def _asked_for(given: Sequence[str]) -> str | None:
+    """Return the value of `--lang`, None where it is not given; the parser itself checks it later."""
+    for at, one in enumerate(given):
+        if one == "--":
+            break
+        if one == "--lang":
+            return given[at + 1] if at + 1 < len(given) else None
+        if one.startswith("--lang="):
+            return one.partition("=")[2]
+    return None
+
+
+def _translate(parser: Parser, said: Mapping[str, str]) -> None:
+    """Put all texts of a parser, and of those of its subcommands, into Chinese."""
+    parser.is_chinese = True
+    parser.description, parser.epilog = (
+        None if text is None else said.get(text, text) for text in (parser.description, parser.epilog)
+    )
+    for group in parser._action_groups:
+        group.title = None if group.title is None else said.get(group.title, group.title)
+    for action in parser._actions:
+        inner: Sequence[argparse.Action] = ()
+        if isinstance(action, argparse._SubParsersAction):
+            inner = action._choices_actions
+            for one in action.choices.values():
+                _translate(one, said)
+        for each in (action, *inner):
+            each.help = None if each.help is None else said.get(each.help, each.help)
 
 
 def positive_number(text: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import get_args
 
-from cluster_run.command_line import add_print_completion, named_path
+from cluster_run.command_line import Parser, add_print_completion, named_path
 from cluster_run.ids import parse_number_ranges
 from cluster_run.version import VERSION
 from cluster_simulate.job import spec as choices
@@ -40,7 +40,7 @@ _VARIATION_NUMBERS = {
 
 def build_parser(program: str) -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=program,
         description="Write a run directory of a simulated training job with known faults.",
         epilog=f"{SCENARIO_HELP}\n{_EPILOG}",

@@ -199,8 +199,10 @@ def is_no_loss_where_no_peer_does_without(one: Judged, context: Context) -> Judg
         return one
     said = one.saying(fact("could_be_covered", cost_us=one.cost_us))
     unrepaired = replace(one, cost_us=None, low_us=None, saving=replace(one.saving, cumulative_us=None))
-    # The replay keeps waiting for what no file shows: what it saves beside that is no bound.
-    return replace(unrepaired, high_us=None) if context.holds_the_step else replace(unrepaired, facts=said)
+    # What a rank that is not here does, and waiting for what no file shows, may hold the step: no bound then.
+    lacks_ranks = context.view.expected_ranks > len(context.view.ranks)
+    is_bound = not (lacks_ranks or context.holds_the_step)
+    return replace(unrepaired, facts=said) if is_bound else replace(unrepaired, high_us=None)
 
 
 def is_as_severe_as_costly(one: Judged, context: Context) -> Judged:

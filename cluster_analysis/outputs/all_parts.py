@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from html import escape
 from pathlib import Path
+from urllib.parse import quote
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,6 +17,8 @@ from cluster_analysis.output_folder import INSIGHT_NAMES, left_of_earlier, new_o
 from cluster_analysis.outputs.everything import TELL_OF_FINDINGS, write_everything
 from cluster_analysis.outputs.registry import FILES
 from cluster_analysis.pipeline import examined
+from cluster_analysis.reports import runs_page
+from cluster_analysis.reports.runs_page import Told
 from cluster_analysis.result import AnalysisResult, Reported
 from cluster_analysis.sentences.results import wording
 from cluster_run.errors import InputError
@@ -61,7 +63,7 @@ def judge_all(
             raise InputError(f"{options.run}: no part could be analysed: {next(iter(outcomes.values()))}")
         (staging / PARTS_INDEX_NAME).write_text(_index(outcomes, folders), "utf-8")
         if options.write_report:
-            (staging / REPORT_NAME).write_text(_page(options.run, outcomes, folders), "utf-8")
+            (staging / REPORT_NAME).write_bytes(_page(options.run, outcomes, folders))
         older = left_of_earlier(options.output_folder, staging, TELL_OF_FINDINGS)
     return Parts(outcomes, older)
 
@@ -93,16 +95,13 @@ def _says(outcome: Reported | str) -> str:
     return outcome if isinstance(outcome, str) else wording.verdict_sentence(outcome.result.document)
 
 
-def _page(run: Path, outcomes: dict[str, Reported | str], folders: dict[str, str]) -> str:
-    rows = "".join(
-        f'<tr><td><a href="{PARTS_NAME}/{escape(folders[name])}/{REPORT_NAME}">{escape(name or ".")}</a></td>'
-        f"<td>{escape(_says(outcome))}</td></tr>\n"
-        for name, outcome in outcomes.items()
-    )
-    return (
-        '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>'
-        f"{escape(run.resolve().name)}</title>\n<style>body{{font:15px/1.5 sans-serif;margin:2em}}"
-        "td{padding:.3em 1em .3em 0;vertical-align:top}</style>\n"
-        f"<h1>{escape(run.resolve().name)}: {len(outcomes)} parts · {len(outcomes)} 个作业或窗口</h1>\n"
-        f"<table>\n{rows}</table>\n</html>\n"
-    )
+def _page(run: Path, outcomes: dict[str, Reported | str], folders: dict[str, str]) -> bytes:
+    told = [
+        Told(
+            name or ".",
+            f"{PARTS_NAME}/{quote(folders[name])}/{REPORT_NAME}",
+            one if isinstance(one, str) else one.result,
+        )
+        for name, one in outcomes.items()
+    ]
+    return runs_page.render(told, runs_page.parts(run.resolve().name, len(told)))

@@ -6,13 +6,9 @@ a compressed payload. Text reaches the page escaped by the template or as base64
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
-from markupsafe import Markup
 from msgspec.structs import asdict
 
 from cluster_analysis.findings_json import document_to_json
@@ -21,6 +17,7 @@ from cluster_analysis.reports import changes, markdown
 from cluster_analysis.reports.commands import commands, naming_command
 from cluster_analysis.reports.header import moment
 from cluster_analysis.reports.locator import locator
+from cluster_analysis.reports.page.assembly import STYLES, assembled, words_of_scripts
 from cluster_analysis.reports.page.bubbles import build_bubbles
 from cluster_analysis.reports.page.cube import build_cube
 from cluster_analysis.reports.page.described import advice_rows, described_sections
@@ -43,13 +40,9 @@ from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.notes import note, reasons
 from cluster_analysis.sentences.problems import reason
 from cluster_analysis.sentences.results import costs, wording, words
-from cluster_run.errors import InputError
-from cluster_run.files import utf8
 from cluster_run.layout import REPORT_NAME
 
-#: Put together in this order; each file may use what the ones above it define.
 _SCRIPTS = (
-    "uplot/uPlot.iife.min.js",
     "js/data.js",
     "js/page.js",
     "js/drawing.js",
@@ -73,11 +66,9 @@ _SCRIPTS = (
     "js/panel.js",
     "js/rank.js",
     "js/search.js",
+    "js/opening.js",
     "js/main.js",
 )
-_STYLES = ("uplot/uPlot.min.css", "css/page.css", "css/charts.css", "css/panel.css", "css/print.css")
-#: Words under these prefixes are used by the template only and need not be in the payload.
-_TEMPLATE_ONLY = ("headline.", "subject.", "method.", "verdict.", "nav.", "described.", "picture.", "absent.")
 
 
 def files(given: Reported) -> Iterator[tuple[str, bytes]]:
@@ -91,8 +82,6 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
     `analysed` is the time to be told at its head, where the document holds none.
     """
     dictionary = words.load_dictionary()
-    script = "(() => {\n" + "\n".join(map(_asset, _SCRIPTS[1:])) + "\n})();\n"
-    scripts = (_licensed(_SCRIPTS[0]), script)
     environment = templates()
     environment.globals.update(say=dictionary.say, counted=dictionary.count, words=words, wording=wording)
     environment.globals.update(described_sections=described_sections, advice_rows=advice_rows)
@@ -107,30 +96,33 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
     )
     parts = step_parts(result)
     sections = sections_of(result)
-    page = environment.get_template("report.html.j2").render(
-        result=result,
-        shown=sections.shown,
-        absent=sections.absent,
-        is_full=is_nearly_full(result),
-        reasons=reasons(result.document.notes, result.document.run.expected_ranks),
-        document=result.document,
-        dictionary=dictionary,
-        baseline=baseline,
-        since=changes.since(baseline, dictionary) if baseline else (),
-        problems=words.problems_told(result.document),
-        parts=parts,
-        named=blamed(result.document),
-        unusual_steps=unusual_steps(result),
-        price=price_of_unevenness(result.document, dictionary),
-        parts_us=sum(part.mean_us for part in parts),
-        payload=_payload(result, baseline, dictionary, markdown.render(result, baseline, analysed)),
-        analysed=moment(result.document.run.analysed or analysed),
-        captured=moment(result.document.run.captured),
-        scripts=[_trusted(text) for text in scripts],
-        styles=_trusted("\n".join(map(_asset, _STYLES))),
-        policy=_policy(scripts),
+    values = {
+        "result": result,
+        "shown": sections.shown,
+        "absent": sections.absent,
+        "is_full": is_nearly_full(result),
+        "reasons": reasons(result.document.notes, result.document.run.expected_ranks),
+        "document": result.document,
+        "dictionary": dictionary,
+        "baseline": baseline,
+        "since": changes.since(baseline, dictionary) if baseline else (),
+        "problems": words.problems_told(result.document),
+        "parts": parts,
+        "named": blamed(result.document),
+        "unusual_steps": unusual_steps(result),
+        "price": price_of_unevenness(result.document, dictionary),
+        "parts_us": sum(part.mean_us for part in parts),
+        "payload": _payload(result, baseline, dictionary, markdown.render(result, baseline, analysed)),
+        "analysed": moment(result.document.run.analysed or analysed),
+        "captured": moment(result.document.run.captured),
+    }
+    return assembled(
+        environment.get_template("report.html.j2").render,
+        _SCRIPTS,
+        ("uplot/uPlot.min.css", *STYLES),
+        values,
+        vendored=("uplot/uPlot.iife.min.js",),
     )
-    return utf8(page)
 
 
 def _payload(
@@ -166,34 +158,7 @@ def _payload(
         "memory_components": per_rank.memory_components,
         "ticket": ticket,
         "metric_names": dict(words.METRIC_NAMES),
-        "words": {
-            key: texts for key, texts in dictionary.entries.items() if not key.startswith(_TEMPLATE_ONLY)
-        },
+        "words": words_of_scripts(dictionary),
     }
     columns = {name: values for one in drawn for name, values in one.columns.items()}
     return pack(header, {**cube.values, **traffic.columns, **per_rank.columns, **columns})
-
-
-def _asset(name: str) -> str:
-    return Path(__file__).with_name("assets").joinpath(*name.split("/")).read_text("utf-8")
-
-
-def _licensed(name: str) -> str:
-    """Return a vendored script behind the text of its licence."""
-    licence = _asset(f"{name.rpartition('/')[0]}/LICENSE")
-    return f"/*!\n{licence}*/\n{_asset(name)}"
-
-
-def _trusted(text: str) -> Markup:
-    """Mark one of our own files as ready for the page. It must not be able to end its own element."""
-    if "</script" in text.lower() or "</style" in text.lower():
-        raise InputError("a script or style of the report would end its own element")
-    return Markup(text)  # noqa: S704 (our own files, no data)
-
-
-def _policy(scripts: tuple[str, ...]) -> str:
-    """Return a content security policy: only these scripts run, and nothing is loaded from anywhere."""
-    hashes = " ".join(
-        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in scripts
-    )
-    return f"default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; script-src {hashes}"

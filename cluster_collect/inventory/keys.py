@@ -71,6 +71,22 @@ HOST_KEYS: Mapping[str, HostKey] = {
     )
 }
 
+#: What ssh_config, Ansible and other tools call a key, in small letters without `_`, `-` and their prefixes.
+_ELSEWHERE = {
+    **dict.fromkeys(("host", "hostname", "ip", "name", "node", "server", "addr"), "address"),
+    **dict.fromkeys(("username", "login", "loginuser", "remoteuser"), "user"),
+    **dict.fromkeys(("key", "keyfile", "pem", "identity", "privatekey", "privatekeyfile"), "identity_file"),
+    **dict.fromkeys(("userknownhostsfile", "knownhostsfile"), "known_hosts"),
+    **dict.fromkeys(
+        ("path", "dir", "directory", "root", "data", "profiledir", "profilepath"), "profiler_root"
+    ),
+    **dict.fromkeys(("proxy", "proxyjump", "bastion", "gateway", "jumphost"), "jump"),
+    **dict.fromkeys(("sudo", "becomemethod"), "become"),
+    **dict.fromkeys(("connection", "backend", "via"), "transport"),
+    **dict.fromkeys(("rate", "ratelimit", "bwlimit"), "bandwidth"),
+    **dict.fromkeys(("config", "configfile"), "ssh_config"),
+}
+_PREFIXES = ("ansible", "ssh")
 #: Keys that people write for a password; none of them is read.
 _PASSWORD_KEYS = ("password", "passwd", "pass", "pw", "ssh_pass", "ssh_password")
 
@@ -113,9 +129,16 @@ def check_entry(where: Located, values: Mapping[str, Located], of: str) -> Entry
                 "a password does not belong into an inventory: password_env names the environment variable",
             )
         if name not in HOST_KEYS:
-            raise unknown_key(value, name, HOST_KEYS, of)
+            raise unknown_key(value, name, HOST_KEYS, of, _ELSEWHERE.get(_plain(name)))
         _check_type(HOST_KEYS[name], value)
     return Entry(where, values)
+
+
+def _plain(name: str) -> str:
+    plain = name.lower().replace("_", "").replace("-", "")
+    for prefix in _PREFIXES:
+        plain = plain.removeprefix(prefix)
+    return plain
 
 
 def _check_type(key: HostKey, value: Located) -> None:

@@ -95,10 +95,15 @@ class Located:
         return names.get(type(self.value), "text")
 
 
-def unknown_key(where: Located, key: str, known: Iterable[str], of: str) -> ClusterError:
-    """Return the error for a key that nobody reads; the advice is the nearest one that somebody does."""
+def unknown_key(
+    where: Located, key: str, known: Iterable[str], of: str, meant: str | None = None
+) -> ClusterError:
+    """Return the error for a key that nobody reads.
+
+    The advice is the one that was `meant`, where that is known, else the nearest one that is read.
+    """
     known = list(known)
-    near = difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.5)
+    near = [meant] if meant else difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.5)
     advice = f"did you mean {near[0]!r}?" if near else "known keys: " + ", ".join(known)
     return where.wrong(f"unknown key {key!r} {of}", advice)
 

@@ -7,7 +7,7 @@ commands. So what is shown is made Chinese where it is shown, from the English t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from string import Formatter
 from typing import Literal
@@ -16,6 +16,7 @@ from cluster_run.said.acting import ACTING
 from cluster_run.said.files import FILES
 from cluster_run.said.hosts import HOSTS
 from cluster_run.said.inventories import INVENTORIES, KINDS
+from cluster_run.said.live import LIVE, USAGE
 from cluster_run.said.progress import PROGRESS, WORDS
 
 Language = Literal["en", "zh"]
@@ -45,6 +46,19 @@ def told(text: str, language: Language) -> str:
 def word(text: str, language: Language) -> str:
     """Return a single word of a table or a bar in a language."""
     return text if language == "en" else WORDS.get(text, text)
+
+
+def help_texts() -> Mapping[str, str]:
+    """Return what the parsers of all commands say: English → Chinese."""
+    from cluster_run.said.help import analyse, collect, fleet, hook, simulate  # noqa: PLC0415 - for help alone
+
+    return {
+        **analyse.ANALYSE,
+        **collect.COLLECT,
+        **fleet.FLEET,
+        **hook.HOOK,
+        **simulate.SIMULATE,
+    }
 
 
 def in_chinese(text: str) -> str:
@@ -79,7 +93,8 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str], str], ...]:
 
     Each has its longest piece beside it: to look for that costs little.
     """
-    every = [*ACTING.items(), *FILES.items(), *HOSTS.items(), *INVENTORIES.items(), *PROGRESS.items()]
+    catalogues = (ACTING, FILES, HOSTS, INVENTORIES, PROGRESS, LIVE, USAGE)
+    every = [item for one in catalogues for item in one.items()]
     every.sort(key=lambda one: -sum(map(len, _words(one[0]))))
     return tuple(
         (max(_words(english), key=len), re.compile(_pattern(english)), chinese) for english, chinese in every

@@ -56,6 +56,8 @@ HOSTS: Mapping[str, str] = {
     "check identity_file": "请检查 identity_file",
     "check ssh_config": "请检查 ssh_config",
     "{path}: cannot be read: {why}": "{path}：无法读取：{why}",
+    "if it is right, forget the old one: {command}": "如果一致，请删除旧的：{command}",
+    "a second call goes on": "再次调用即可继续",
     # Commands on it.
     "the host runs no commands for us": "主机不允许执行命令",
     "the host runs no commands for us: {why}": "主机不允许执行命令：{why}",

@@ -6,6 +6,20 @@ from collections.abc import Mapping
 
 #: Single words of a table or a bar. They are names as well, so that nothing looks for them within a text.
 WORDS: Mapping[str, str] = {
+    # Of a host that is not in a capture.
+    "unreachable": "无法到达",
+    "refused": "未发送",
+    "held": "被占用",
+    "other": "他人的请求",
+    "busy": "忙",
+    "late": "太晚",
+    "silent": "无应答",
+    "stray": "步不一致",
+    "no_step": "步未知",
+    "unfinished": "未结束",
+    "unparsed": "未解析",
+    "other_steps": "其他步",
+    "other_iterations": "其他迭代",
     "collecting": "采集中",
     "checking": "检查中",
     "listing": "列出文件中",
@@ -28,6 +42,7 @@ WORDS: Mapping[str, str] = {
 PROGRESS: Mapping[str, str] = {
     # While it runs.
     "to fetch: {n} file{s}, {size} from {hosts} host{s}": "待采集：{hosts} 台主机的 {n} 个文件，{size}",
+    "to fetch: {what}": "待采集：{what}",
     "{n} file{s}, {size} to fetch": "待采集 {n} 个文件，{size}",
     "complete, {n} file{s}, {size} in {time}": "完成，{n} 个文件，{size}，用时 {time}",
     "{why}; trying again in {time}": "{why}；{time} 后重试",

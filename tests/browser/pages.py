@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from cluster_analysis.reports import html
+from cluster_analysis.reports import html, runs_page
 from tests.analysis.reports import builder
 
 #: What is promised is held at both sizes.
@@ -15,3 +15,11 @@ JOBS = {32: builder.Job(), 1024: builder.Job(tp=8, dp=32, pp=4, n_steps=10)}
 def degraded(n_ranks: int = 32) -> bytes:
     """Return the page of a job with a slow rank and a slow link."""
     return html.render(builder.degraded(JOBS[n_ranks]))
+
+
+@cache
+def several_runs() -> bytes:
+    """Return the page of four runs; one could not be judged, one not be read."""
+    results = (builder.degraded(), builder.healthy(), builder.unknown(), "no capture is in it")
+    told = [runs_page.Told(f"run{i}", f"run{i}/report.html", one) for i, one in enumerate(results, start=1)]
+    return runs_page.render(told, runs_page.change(told))

@@ -20,6 +20,7 @@ PAGES = {
     "before-and-after": lambda: html.render(builder.degraded(), builder.comparison()),
     # Beyond 64 ranks every page is built alike; axe takes half a minute for 1024.
     "256-ranks": lambda: html.render(builder.degraded(builder.Job(tp=8, dp=8, pp=4, n_steps=10))),
+    "several-runs": pages.several_runs,
 }
 
 

@@ -225,12 +225,16 @@ def unknown_reason(document: FindingsDocument) -> Phrase:
     """
     run = document.run
     apart = reasons(document.notes, run.expected_ranks)
-    question = open_question((*apart.to_mend, *apart.bounds))
+    question = open_question(apart.to_mend) or _lacking(document) or open_question(apart.bounds)
     if run.ranks < run.expected_ranks:
         few = say("too_few", n=run.ranks, expected=run.expected_ranks)
         return few if question is None else say("and_open", first=few, then=question)
-    if question is not None:
-        return question
+    return question or say("one_alone" if run.ranks == 1 else "too_little", n=run.ranks, steps=len(run.steps))
+
+
+def _lacking(document: FindingsDocument) -> Phrase | None:
+    """Return what of the data of the ranks that were read is too little; None where nothing is."""
+    run = document.run
     if not run.steps:
         return say("no_step")
     peers = next((int(one["min_peers"]) for one in document.notes if one.kind == "few_peers"), 0)  # type: ignore[arg-type]
@@ -239,7 +243,7 @@ def unknown_reason(document: FindingsDocument) -> Phrase:
     damaged = {one.rank for one in document.problems if one.rank is not None and one.kind not in _NO_DAMAGE}
     if damaged:
         return say("damaged", n=len(damaged))
-    return say("one_alone" if run.ranks == 1 else "too_little", n=run.ranks, steps=len(run.steps))
+    return None
 
 
 def _listed(names: Sequence[str], limit: int = 3) -> str:

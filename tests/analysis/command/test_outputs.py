@@ -17,6 +17,7 @@ from cluster_analysis.cli import main, make_parser
 from cluster_analysis.kept.loaded import load_result
 from cluster_analysis.options import FailOn, fail_on
 from cluster_analysis.progress import bar
+from cluster_analysis.reports.page.packing import unpack
 from cluster_run.errors import InputError
 from tests.analysis.runs import digests, write_small_run
 from tests.analysis.sources.builders import write_capture
@@ -82,6 +83,33 @@ def test_trend_has_a_row_a_run_in_the_order_of_their_recording(
     head, first, _ = capsys.readouterr().out.splitlines()
     assert head.split("  ")[0] == "run"
     assert "slow_rank-3" in first
+
+
+def test_the_page_of_a_trend_has_each_run_and_leads_to_its_report(
+    slow_output: Path, tmp_path: Path, capsys: Capsys
+) -> None:
+    runs = tmp_path / "runs & more"
+    for name, captured in (("early", "2026-01-01T00:00:00"), ("late", "2026-02-01T00:00:00")):
+        shutil.copytree(slow_output, runs / name)
+        document = json.loads((slow_output / "findings.json").read_text())
+        document["run"] |= {"captured": captured, "name": f"{name} <b>"}
+        (runs / name / "findings.json").write_text(json.dumps(document))
+    (runs / "late" / "report.html").unlink(missing_ok=True)
+    (runs / "early" / "report.html").write_text("its report")
+    assert main(["trend", str(runs), "--page", str(tmp_path / "trend.html"), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    page = (tmp_path / "trend.html").read_text()
+    header, columns = unpack(page.partition('id="payload">')[2].partition("<")[0])
+    assert [(one["name"], one["href"]) for one in header["rows"]] == [
+        ("early <b>", "runs%20%26%20more/early/report.html"),
+        ("late <b>", ""),
+    ]
+    assert sum(columns.values()) / 1e3 == pytest.approx([row["step_ms"] for row in rows], rel=1e-3)
+    assert "early &lt;b&gt;" in page
+    assert "early <b>" not in page
+    rank = rows[0]["findings"][0].removeprefix("slow_rank-")
+    assert f"Slow rank {rank}" in page
+    assert f"慢卡 {rank}" in page
 
 
 def test_a_directory_without_an_output_is_refused_with_what_to_keep(tmp_path: Path, capsys: Capsys) -> None:

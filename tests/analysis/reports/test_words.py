@@ -46,18 +46,12 @@ PREFIXES = (
 
 
 def sources() -> str:
-    texts = [
-        ASSETS.joinpath(name).read_text("utf-8")
-        for name in (
-            "report.html.j2",
-            "baseline.html.j2",
-            "described.html.j2",
-            "pictures.html.j2",
-            "charts.html.j2",
-        )
-    ]
+    texts = [file.read_text("utf-8") for file in ASSETS.iterdir() if file.name.endswith(".j2")]
     texts += [file.read_text("utf-8") for file in ASSETS.joinpath("js").iterdir()]
-    texts.append(files("cluster_analysis.reports").joinpath("page", "sections.py").read_text("utf-8"))
+    reports = files("cluster_analysis.reports")
+    texts += [
+        reports.joinpath(*name).read_text("utf-8") for name in (("page", "sections.py"), ("runs_page.py",))
+    ]
     code = files("cluster_analysis.sentences.results")
     texts += [code.joinpath(name).read_text("utf-8") for name in ("words.py",)]
     return "\n".join(texts)

@@ -2,68 +2,25 @@
 
 from __future__ import annotations
 
-import ast
 import json
-import re
-from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import cluster_collect
+import cluster_live
 from cluster_run.manifest import read_manifest
 from cluster_run.said.chinese import in_chinese, told
+from tests.chinese import CHINESE, english_in, sentences_of
 
 from .conftest import Hosts, run_collect
-
-#: Two English words one after the other are a sentence; options, keys and what a command is given are none.
-_SENTENCE = re.compile(r"(?<![\w/.=-])[A-Za-z][a-z']+,? [a-z']{2,}(?![\w/.=-])")
-#: A command to try, and the names that a host has where the root is not.
-_COMMAND = re.compile(r"(?:cluster-\w+|ssh) [^：，；。\n]*|中有 .*")
-_CHINESE = re.compile(r"[\u4e00-\u9fff]")
-
-
-def english_in(text: str) -> list[str]:
-    """Return the lines with an English sentence."""
-    lines = [
-        _COMMAND.sub("", line.replace("become: sudo", "").replace("rank table", ""))
-        for line in text.splitlines()
-    ]
-    return [line for line in lines if _SENTENCE.search(line)]
-
-
-#: Errors that tell of other people's tricks, of our own mistakes, or of how an option is written.
-_STAY_ENGLISH = {"HostileDataError", "AssertionError", "ArgumentTypeError", "ValueError", "SFTPError"}
-
-
-def _shown(part: ast.expr) -> str:
-    """Return a piece of a sentence: a value as 7, `where(name)` as a place, what may lack as nothing."""
-    if isinstance(part, ast.FormattedValue):
-        name = getattr(getattr(part.value, "func", None), "id", "")
-        return "7: " if name == "where" else "" if isinstance(part.value, ast.IfExp) else "7"
-    return part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else ""
-
-
-def sentences_of_errors() -> Iterator[tuple[str, str]]:
-    """Return where an error or a failure is made, and what it says, with 7 for each value."""
-    for path in sorted(Path(cluster_collect.__file__).parent.rglob("*.py")):
-        for call in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(call, ast.Call):
-                continue
-            name = getattr(call.func, "id", getattr(call.func, "attr", ""))
-            if name in _STAY_ENGLISH or not (name.endswith("Error") or name in ("wrong", "Failure")):
-                continue
-            for said in call.args[name == "Failure" :]:
-                parts = said.values if isinstance(said, ast.JoinedStr) else [said]
-                text = "".join(map(_shown, parts))
-                if _SENTENCE.search(text):
-                    yield f"{path.name}:{call.lineno}", text
 
 
 def chinese(hosts: Hosts, *arguments: str) -> str:
     """Run the command in Chinese; return what it says."""
     result = hosts.collect("--lang", "zh", *arguments)
-    assert _CHINESE.search(result.stdout + result.stderr)
+    assert CHINESE.search(result.stdout + result.stderr)
     return result.stdout + result.stderr
 
 
@@ -90,7 +47,7 @@ def test_a_chinese_run_leaves_manifest_and_json_as_they_are(hosts: Hosts) -> Non
     result = hosts.collect("--lang", "zh", "--output", "run", "--json")
     manifest = read_manifest(hosts.directory / "run/manifest.json")
     assert "the login was refused" in manifest.hosts[1].reason
-    assert not _CHINESE.search(result.stdout)
+    assert not CHINESE.search(result.stdout)
     assert json.loads(result.stdout)
 
 
@@ -117,10 +74,12 @@ def test_a_bad_inventory_is_told_in_chinese(tmp_path: Path, inventory: str, expe
     assert english_in(result.stderr) == []
 
 
-def test_every_error_of_a_collection_has_its_chinese() -> None:
-    found = list(sentences_of_errors())
-    assert len(found) > 100
-    assert [one for one in found if not _CHINESE.search(in_chinese(one[1]))] == []
+@pytest.mark.parametrize("package", [cluster_collect, cluster_live])
+def test_every_error_and_remark_of_a_collection_has_its_chinese(package: ModuleType) -> None:
+    found = list(sentences_of(package))
+    assert len(found) > 40
+    told = [(where, in_chinese(said)) for where, said in found]
+    assert [one for one in told if not CHINESE.search(one[1]) or english_in(one[1])] == []
 
 
 def test_names_stay_as_they_are_even_where_they_are_words() -> None:

@@ -104,6 +104,13 @@ def test_every_key_reaches_the_spec() -> None:
 MISTAKES = [
     ("- adress: a", r"hosts.yaml:4: unknown key 'adress' of a host \(did you mean 'address'\?\)"),
     ("- address: a\n  prot: 22", r"hosts.yaml:5: unknown key 'prot' of a host \(did you mean 'port'\?\)"),
+    (
+        "- address: a\n  key: k",
+        r"hosts.yaml:5: unknown key 'key' of a host \(did you mean 'identity_file'\?\)",
+    ),
+    ("- HostName: a", r"hosts.yaml:4: unknown key 'HostName' of a host \(did you mean 'address'\?\)"),
+    ("- address: a\n  ssh_key: k", r"unknown key 'ssh_key' of a host \(did you mean 'identity_file'\?\)"),
+    ("- address: a\n  ProxyJump: b", r"unknown key 'ProxyJump' of a host \(did you mean 'jump'\?\)"),
     ("- address: a\n  zzz: 22", r"hosts.yaml:5: unknown key 'zzz' of a host \(known keys: address, "),
     (
         "- address: a\n  port: '22'",

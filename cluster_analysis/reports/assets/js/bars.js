@@ -1,6 +1,5 @@
 // Stacked bars of the parts of a step, one bar a rank; sortable, with a true top N.
 
-const PARTS = ["compute_only", "overlapped", "exposed_only", "bubble", "free", "preparing"];
 const TOPS = [16, 32, 64, 128, 256, 512];
 
 function barsWidget(run) {

@@ -45,7 +45,13 @@ function drawRest() {
 function asTable(holder, { title, heads, rows }) {
   const old = holder.parentElement.querySelector("details.as-table");
   const details = el("details", { class: "as-table", open: old?.open }, el("summary", {}, t("chart.astable", { title })));
-  details.addEventListener("toggle", () => { if (details.open && details.children.length === 1) details.append(panelTable(heads, rows())); });
+  details.addEventListener("toggle", () => { if (details.open && details.children.length === 1) details.append(plainTable(heads, rows())); });
   old?.remove();
   holder.after(details);
+}
+
+function plainTable(heads, rows) {
+  return el("div", { class: "table", tabindex: 0, role: "group", "aria-label": heads.filter(Boolean).join(", ") }, el("table", {},
+    el("thead", {}, el("tr", {}, ...heads.map((head, i) => el("th", { class: i ? "n" : null }, head)))),
+    el("tbody", {}, ...rows.map((cells) => el("tr", {}, ...cells.map((cell, i) => el("td", { class: i ? "n" : null }, cell)))))));
 }

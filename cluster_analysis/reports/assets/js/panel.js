@@ -65,12 +65,6 @@ const panelPart = (title, ...children) => el("section", {}, el("h3", {}, title),
 const opens = (text, kind, id) => el("button", { type: "button", class: "link", "data-opens": `${kind}:${id}`, onclick: () => showPanel(kind, id) }, text);
 
 // rows of cells; the first cell is text, the others numbers. What may scroll can be reached by key.
-function panelTable(heads, rows) {
-  return el("div", { class: "table", tabindex: 0, role: "group", "aria-label": heads.filter(Boolean).join(", ") }, el("table", {},
-    el("thead", {}, el("tr", {}, ...heads.map((head, i) => el("th", { class: i ? "n" : null }, head)))),
-    el("tbody", {}, ...rows.map((cells) => el("tr", {}, ...cells.map((cell, i) => el("td", { class: i ? "n" : null }, cell)))))));
-}
-
 function findingsPart(findings) {
   if (!findings.length) return null;
   return panelPart(t("panel.findings"), el("ul", {}, ...findings.map((one) => {
@@ -85,7 +79,7 @@ function hostPanel(run, host) {
   const metric = presetMetric(run) ?? ["computing", "gap"].find((one) => run.metrics[one]);
   const findings = run.document.findings.filter((one) => one.hosts.includes(host) || ranks.some((rank) => run.findingsOf(rank).includes(one)));
   return { title: run.hostName(host), parts: [findingsPart(findings),
-    panelPart(t("panel.members"), panelTable([t("axis.rank"), metric ? metricName(metric) : "", t("panel.beside")],
+    panelPart(t("panel.members"), plainTable([t("axis.rank"), metric ? metricName(metric) : "", t("panel.beside")],
       ranks.map((rank) => [opens(run.locator(rank), "rank", rank), metric ? formatUs(run.value(metric, rank)) : "–", metric ? formatShare(zero(run.deviation(metric, rank))) : "–"])))] };
 }
 
@@ -100,7 +94,7 @@ function linkPanel(run, id) {
   return { title: `${run.locator(src)} → ${run.locator(dst)}`, parts: [
     el("p", { class: "note" }, opens(run.locator(src), "rank", src), " ", opens(run.locator(dst), "rank", dst)),
     findingsPart(findings),
-    panelPart(t("matrix.title"), panelTable(
+    panelPart(t("matrix.title"), plainTable(
       [t("matrix.op"), t("matrix.bandwidth"), t("panel.class"), t("matrix.size"), t("matrix.excess")],
       rows.map((i) => [`${link.src[i]} → ${link.dst[i]} · ${run.transports[link.transport[i]]} · ${run.opTypes[link.op[i]]}`, formatGbps(link.gbps[i]),
         formatGbps(link.class_gbps[i]), formatBytes(link.size[i]), Number.isNaN(link.excess[i]) ? "–" : formatShare(link.excess[i])])))] };
@@ -111,8 +105,8 @@ function groupPanel(run, id) {
   if (!group) return null;
   const waits = run.waits.filter((one) => one.group === id).sort((a, b) => b.us - a.us).slice(0, 12);
   return { title: groupName(group, id), parts: [
-    panelTable([t("groups.title"), ""], [[t("groups.ops"), group.n_ops.toFixed(1)], [t("groups.transfer"), formatUs(group.transfer_us)], [t("groups.wait"), formatUs(group.wait_us)]]),
-    waits.length ? panelPart(t("panel.waitsfor"), panelTable([t("axis.rank"), t("groups.wait")], waits.map((one) => [opens(run.locator(one.rank), "rank", one.rank), formatUs(one.us)]))) : null,
+    plainTable([t("groups.title"), ""], [[t("groups.ops"), group.n_ops.toFixed(1)], [t("groups.transfer"), formatUs(group.transfer_us)], [t("groups.wait"), formatUs(group.wait_us)]]),
+    waits.length ? panelPart(t("panel.waitsfor"), plainTable([t("axis.rank"), t("groups.wait")], waits.map((one) => [opens(run.locator(one.rank), "rank", one.rank), formatUs(one.us)]))) : null,
     panelPart(t("panel.members"), el("p", { class: "members" }, ...group.ranks.slice(0, 128).map((rank) => opens(`${rank}`, "rank", rank)),
       group.ranks.length > 128 ? `… ${group.ranks.length}` : null))] };
 }
@@ -123,9 +117,9 @@ function operatorPanel(run, kind) {
   const { named } = orderedGroups(run);
   const slowest = number < 0 ? [] : run.ranks.map((rank) => [rank, run.kernel(rank, number)]).filter(([, us]) => us > 0).sort((a, b) => b[1] - a[1]).slice(0, 12);
   return { title: kind, parts: [
-    slowest.length ? panelPart(t("panel.slowest"), panelTable([t("axis.rank"), t("panel.astep"), t("panel.beside")],
+    slowest.length ? panelPart(t("panel.slowest"), plainTable([t("axis.rank"), t("panel.astep"), t("panel.beside")],
       slowest.map(([rank, us]) => [opens(run.locator(rank), "rank", rank), formatUs(us), besideKernel(run, rank, number)]))) : null,
-    rows.length ? panelPart(t("ops.title"), panelTable([t("groups.group"), t("axis.step"), t("ops.transfer"), t("ops.spread"), t("ops.last")],
+    rows.length ? panelPart(t("ops.title"), plainTable([t("groups.group"), t("axis.step"), t("ops.transfer"), t("ops.spread"), t("ops.last")],
       rows.slice(0, 40).map((one) => [opens(groupName(run.groupById.get(one.group), one.group), "group", one.group), `${one.step}`,
         formatUs(one.transfer_us ?? NaN), formatUs(one.max_wait_us ?? NaN), waitedFor(run, named, one.group, one.last_rank)]))) : null] };
 }

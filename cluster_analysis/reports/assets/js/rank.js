@@ -32,7 +32,7 @@ function partsTable(run, rank, bin) {
   const metrics = ["total", ...PARTS, "wait", "transfer", "gap"].filter((one) => run.metrics[one] && !Number.isNaN(run.value(one, rank, bin)));
   const beside = (metric) => [formatUs(run.peerMedian(metric, rank, bin)),
     el("span", { class: isFar(run, metric, rank, bin) ? "is-far" : null }, besidePeers(run.value(metric, rank, bin), run.peerMedian(metric, rank, bin)))];
-  return panelTable([bin < 0 ? t("panel.mean") : run.stepsText(bin), t("panel.this"), ...besideHeads(run, rank)],
+  return plainTable([bin < 0 ? t("panel.mean") : run.stepsText(bin), t("panel.this"), ...besideHeads(run, rank)],
     metrics.map((metric) => [metricName(metric), formatUs(run.value(metric, rank, bin)), ...(hasPeers(run, rank) ? beside(metric) : [])]));
 }
 
@@ -64,7 +64,7 @@ function groupsPart(run, rank) {
   if (!groups.length) return null;
   const waits = new Map(run.waits.filter((one) => one.rank === rank).map((one) => [one.group, one.us]));
   groups.sort((a, b) => (waits.get(b.group) ?? 0) - (waits.get(a.group) ?? 0));
-  return panelPart(t("panel.groups"), panelTable([t("groups.group"), t("panel.waitforit"), t("panel.waitsinall")],
+  return panelPart(t("panel.groups"), plainTable([t("groups.group"), t("panel.waitforit"), t("panel.waitsinall")],
     groups.slice(0, MAX_ROWS).map((group) => [opens(groupName(group, group.group), "group", group.group), formatUs(waits.get(group.group) ?? 0), formatUs(group.wait_us)])));
 }
 
@@ -74,7 +74,7 @@ function linksPart(run, rank) {
   if (!rows.length) return null;
   const key = (i) => (Number.isNaN(link.excess[i]) ? -1 : link.excess[i]);
   rows.sort((a, b) => key(b) - key(a));
-  return panelPart(t("panel.links"), panelTable([`${t("matrix.src")} → ${t("matrix.dst")}`, t("matrix.bandwidth"), t("matrix.excess")],
+  return panelPart(t("panel.links"), plainTable([`${t("matrix.src")} → ${t("matrix.dst")}`, t("matrix.bandwidth"), t("matrix.excess")],
     rows.slice(0, MAX_ROWS).map((i) => [opens(`${link.src[i]} → ${link.dst[i]} · ${run.transports[link.transport[i]]} · ${run.opTypes[link.op[i]]}`, "link", `${link.src[i]}>${link.dst[i]}`),
       formatGbps(link.gbps[i]), Number.isNaN(link.excess[i]) ? "–" : formatShare(link.excess[i])])));
 }
@@ -83,7 +83,7 @@ function kernelsPart(run, rank) {
   const kinds = run.kernelKinds.map((kind, number) => [kind, number, run.kernel(rank, number)]).filter(([, , us]) => us > 0);
   if (!kinds.length) return null;
   kinds.sort((a, b) => b[2] - a[2]);
-  return panelPart(t("panel.kernels"), panelTable([t("ops.op"), t("panel.astep"), ...besideHeads(run, rank).slice(1)],
+  return panelPart(t("panel.kernels"), plainTable([t("ops.op"), t("panel.astep"), ...besideHeads(run, rank).slice(1)],
     kinds.slice(0, MAX_ROWS).map(([kind, number, us]) => [opens(kind, "operator", kind), formatUs(us), ...(hasPeers(run, rank) ? [besideKernel(run, rank, number)] : [])])));
 }
 
@@ -101,6 +101,6 @@ function memoryPart(run, rank) {
   const peak = (i) => (Number.isNaN(of("reserved")[i]) ? "allocated" : "reserved");
   rows.sort((a, b) => zero(of(peak(b))[b]) - zero(of(peak(a))[a]));
   const shown = (name, i) => (Number.isNaN(of(name)[i]) ? "–" : formatBytes(of(name)[i]));
-  return panelPart(t("panel.memory"), panelTable([t("panel.component"), t("panel.peak"), ...besideHeads(run, rank).slice(0, 1), t("panel.capacity")],
+  return panelPart(t("panel.memory"), plainTable([t("panel.component"), t("panel.peak"), ...besideHeads(run, rank).slice(0, 1), t("panel.capacity")],
     rows.slice(0, MAX_ROWS).map((i) => [run.memoryComponents[of("component")[i]], shown(peak(i), i), ...(hasPeers(run, rank) ? ["peers_median", "capacity"] : ["capacity"]).map((name) => shown(name, i))])));
 }

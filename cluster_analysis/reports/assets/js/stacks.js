@@ -1,4 +1,6 @@
-// Bars of stacked parts of a step, whatever a bar stands for: a rank, or a step.
+// Bars of stacked parts of a step, whatever a bar stands for: a rank, a step, or a run.
+
+const PARTS = ["compute_only", "overlapped", "exposed_only", "bubble", "free", "preparing"];
 
 const stackTotal = (run, valueOf) => PARTS.filter((part) => run.metrics[part]).reduce((sum, part) => sum + Math.max(0, zero(valueOf(part))), 0);
 
@@ -85,10 +87,10 @@ function labelBars(paint, n, nameOf, left, pitch, y) {
   }
 }
 
-function stackLegend(holder, parts, lineText, isMarked) {
+function stackLegend(holder, parts, lineText, isMarked, marked = t("ranks.marked")) {
   holder.querySelector(".legend")?.remove();
   holder.append(el("div", { class: "legend" },
     ...parts.map((part) => el("span", {}, el("i", { class: `part-${part}` }), t(`part.${part}`))),
     el("span", {}, el("i", { class: "line dashed" }), lineText),
-    isMarked ? el("span", {}, el("i", { class: "triangle" }), t("ranks.marked")) : null));
+    isMarked ? el("span", {}, el("i", { class: "triangle" }), marked) : null));
 }

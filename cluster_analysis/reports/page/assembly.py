@@ -1,0 +1,74 @@
+"""What pages are put together of: our own scripts and styles, and the policy that lets only these run."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from markupsafe import Markup
+
+from cluster_analysis.sentences.results.words import Dictionary
+from cluster_run.errors import InputError
+from cluster_run.files import utf8
+
+_ASSETS = Path(__file__).parents[1] / "assets"
+#: Words under these prefixes are used by templates only and need not be in the payload.
+_TEMPLATE_ONLY = ("headline.", "subject.", "method.", "nav.", "described.", "picture.", "absent.")
+STYLES = ("css/page.css", "css/charts.css", "css/panel.css", "css/print.css")
+
+
+def words_of_scripts(dictionary: Dictionary) -> Mapping[str, tuple[str, str]]:
+    """Return what the scripts of a page say."""
+    return {key: said for key, said in dictionary.entries.items() if not key.startswith(_TEMPLATE_ONLY)}
+
+
+def assembled(
+    fill: Callable[..., str],
+    scripts: Sequence[str],
+    styles: Sequence[str],
+    values: Mapping[str, object],
+    vendored: Sequence[str] = (),
+) -> bytes:
+    """Return a page as UTF-8: what `fill` makes of values, and of files of `assets`.
+
+    Our own scripts are put together in the order given: each may use what the ones before it define.
+
+    Raises:
+        InputError: a file would end its own element.
+    """
+    own = "(() => {\n" + "\n".join(map(_asset, scripts)) + "\n})();\n"
+    every = (*map(_licensed, vendored), own)
+    page = fill(
+        **values,
+        scripts=[_trusted(text) for text in every],
+        styles=_trusted("\n".join(map(_asset, styles))),
+        policy=_policy(every),
+    )
+    return utf8(page)
+
+
+def _asset(name: str) -> str:
+    return _ASSETS.joinpath(*name.split("/")).read_text("utf-8")
+
+
+def _licensed(name: str) -> str:
+    """Return a vendored script behind the text of its licence."""
+    licence = _asset(f"{name.rpartition('/')[0]}/LICENSE")
+    return f"/*!\n{licence}*/\n{_asset(name)}"
+
+
+def _trusted(text: str) -> Markup:
+    """Mark one of our own files as ready for the page. It must not be able to end its own element."""
+    if "</script" in text.lower() or "</style" in text.lower():
+        raise InputError("a script or style of the report would end its own element")
+    return Markup(text)  # noqa: S704 (our own files, no data)
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """Return a content security policy: only these scripts run, and nothing is loaded from anywhere."""
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in scripts
+    )
+    return f"default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; script-src {hashes}"

@@ -1,0 +1,146 @@
+"""Several runs, or parts of one, on a page: a bar a run, and a row that leads to its report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from cluster_analysis.reports.header import moment
+from cluster_analysis.reports.page.assembly import STYLES, assembled, words_of_scripts
+from cluster_analysis.reports.page.packing import pack
+from cluster_analysis.reports.step_time import step_parts
+from cluster_analysis.reports.templates import templates
+from cluster_analysis.result import AnalysisResult
+from cluster_analysis.sentences.amounts import format_ms
+from cluster_analysis.sentences.headings import say
+from cluster_analysis.sentences.phrase import Phrase
+from cluster_analysis.sentences.results import wording, words
+from cluster_run.findings import Verdict
+from cluster_run.version import VERSION
+
+_SCRIPTS = (
+    "js/data.js",
+    "js/page.js",
+    "js/drawing.js",
+    "js/address.js",
+    "js/paint.js",
+    "js/strip.js",
+    "js/stacks.js",
+    "js/trend.js",
+    "js/opening.js",
+    "js/runs.js",
+)
+_SIGNS = {"healthy": "✓", "degraded": "▲", "unknown": "?"}
+#: Findings of one run that stand in its row.
+_MAX_NAMED = 3
+
+
+class Told(Struct, frozen=True):
+    """A run: its name, the address of its report (empty without one), what was found or why nothing."""
+
+    name: str
+    href: str
+    outcome: AnalysisResult | str
+
+
+class _Row(Struct, frozen=True):
+    """What a reader sees of a run."""
+
+    number: int
+    name: str
+    href: str
+    captured: str
+    step: str
+    lost: Phrase
+    verdict: Verdict
+    said: Sequence[Phrase]
+
+
+def change(runs: Sequence[Told]) -> Phrase:
+    """Return how long a step took in the first and the last run whose step is known, as a title."""
+    dictionary = words.load_dictionary()
+    documents = [one.outcome.document for one in runs if not isinstance(one.outcome, str)]
+    timed = [one.run for one in documents if one.run.step_ms is not None]
+    if len(timed) < 2:
+        return dictionary.say("runs.count", n=len(runs))
+    first, last = timed[0], timed[-1]
+    return dictionary.say(
+        "runs.change",
+        n=len(runs),
+        first=format_ms(first.step_ms),
+        last=format_ms(last.step_ms),
+        before=wording.plain(first.name),
+        after=wording.plain(last.name),
+    )
+
+
+def parts(name: str, n_parts: int) -> Phrase:
+    """Return the title of a page of the parts of a tree."""
+    return words.load_dictionary().say("runs.parts", name=wording.plain(name), n=n_parts)
+
+
+def render(runs: Sequence[Told], title: Phrase) -> bytes:
+    """Return the page as UTF-8."""
+    dictionary = words.load_dictionary()
+    rows = [_row(number, one, dictionary) for number, one in enumerate(runs, start=1)]
+    columns = _parts(runs)
+    heads = say("trend_columns")
+    environment = templates()
+    environment.globals.update(say=dictionary.say)
+    values = {
+        "title": title,
+        "version": VERSION,
+        "rows": rows,
+        "heads": [Phrase(*both) for both in zip(heads.en.split("|"), heads.zh.split("|"), strict=True)],
+        "signs": _SIGNS,
+        "is_drawn": bool(columns),
+        "payload": pack(
+            {
+                "rows": [
+                    {"number": one.number, "name": one.name, "href": one.href, "verdict": one.verdict}
+                    for one in rows
+                ],
+                "words": words_of_scripts(dictionary),
+            },
+            columns,
+        ),
+    }
+    return assembled(environment.get_template("runs.html.j2").render, _SCRIPTS, STYLES, values)
+
+
+def _parts(runs: Sequence[Told]) -> dict[str, np.ndarray[tuple[int], np.dtype[np.float32]]]:
+    """Return the parts of the mean step (runs,) in µs, NaN where a run has none; those that any run has."""
+    found = [
+        {} if isinstance(one.outcome, str) else {part.name: part.mean_us for part in step_parts(one.outcome)}
+        for one in runs
+    ]
+    names = dict.fromkeys(name for one in found for name in one)
+    return {name: np.array([one.get(name, np.nan) for one in found], np.float32) for name in names}
+
+
+def _row(number: int, told: Told, dictionary: words.Dictionary) -> _Row:
+    unknown = Phrase("–", "–")
+    name = wording.plain(told.name)
+    if isinstance(told.outcome, str):
+        reason = wording.plain(told.outcome)
+        return _Row(number, name, "", "", "–", unknown, "unknown", (Phrase(reason, reason),))
+    document = told.outcome.document
+    run, lost = document.run, wording.lost_in_all(document)
+    alarms = [one for one in document.findings if one.is_alarm]
+    said = [words.finding_title(one, dictionary) for one in alarms[:_MAX_NAMED]]
+    if len(alarms) > _MAX_NAMED:
+        said.append(say("more_problems", n=len(alarms) - _MAX_NAMED))
+    if document.verdict == "unknown":
+        said.insert(0, wording.unknown_reason(document))
+    return _Row(
+        number,
+        name,
+        told.href,
+        moment(run.captured),
+        format_ms(run.step_ms),
+        unknown if lost is None or document.verdict == "healthy" else lost.phrase(run.step_ms),
+        document.verdict,
+        said,
+    )

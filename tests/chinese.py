@@ -1,0 +1,52 @@
+"""What is left in English of a text, and which sentences a package says."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+#: Two English words one after the other are a sentence; options, keys and what a command is given are none.
+SENTENCE = re.compile(r"(?<![\w/.=-])[A-Za-z][a-z']+,? [a-z']{2,}(?![\w/.=-])")
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+#: Names of things, which stay as they are.
+_NAMES = re.compile(r"become: sudo|rank table|textfile collector|kubectl proxy|systemd timer")
+#: A command to try, and the names that a host has where the root is not.
+_COMMAND = re.compile(r"(?:cluster-\w+|ssh) [^：，；。\n]*|中有 .*")
+#: Errors that tell of other people's tricks, of our own mistakes, or of how an option is written.
+_STAY_ENGLISH = {"HostileDataError", "AssertionError", "ArgumentTypeError", "ValueError", "SFTPError"}
+#: Calls that say something, beside errors; the first argument of some is a word for programs.
+_SAYING = {"wrong": 0, "say": 0, "_say": 0, "Failure": 1, "Lost": 1, "Refusal": 1}
+
+
+def english_in(text: str) -> list[str]:
+    """Return the lines with an English sentence."""
+    lines = (_COMMAND.sub("", _NAMES.sub("", line)) for line in text.splitlines())
+    return [line for line in lines if SENTENCE.search(line)]
+
+
+def sentences_of(package: ModuleType) -> Iterator[tuple[str, str]]:
+    """Return where a package makes an error or a remark, and what that says, with 7 for a value."""
+    (folder,) = package.__path__
+    for path in sorted(Path(folder).rglob("*.py")):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(call, ast.Call):
+                continue
+            name = getattr(call.func, "id", getattr(call.func, "attr", ""))
+            if name in _STAY_ENGLISH or not (name.endswith("Error") or name in _SAYING):
+                continue
+            for said in call.args[_SAYING.get(name, 0) :]:
+                parts = said.values if isinstance(said, ast.JoinedStr) else [said]
+                text = "".join(map(_shown, parts))
+                if SENTENCE.search(text):
+                    yield f"{path.name}:{call.lineno}", text
+
+
+def _shown(part: ast.expr) -> str:
+    """Return a piece of a sentence: a value as 7, `where(name)` as a place, what may lack as nothing."""
+    if isinstance(part, ast.FormattedValue):
+        name = getattr(getattr(part.value, "func", None), "id", "")
+        return "7: " if name == "where" else "" if isinstance(part.value, ast.IfExp) else "7"
+    return part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else ""
