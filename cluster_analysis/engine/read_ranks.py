@@ -17,7 +17,7 @@ from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.problems import reason
 from cluster_analysis.sources.together.read_together import import_readers
 from cluster_analysis.tables.model import RankMetadata, RankSource
-from cluster_analysis.tables.schema import FIGURES, ITERATIONS, OPERATORS, PACKETS, STEPS, TOTALS
+from cluster_analysis.tables.schema import FIGURES, FIRST_CALLS, ITERATIONS, OPERATORS, PACKETS, STEPS, TOTALS
 from cluster_analysis.topology.groups import GROUP_USE
 from cluster_run.errors import InputError
 from cluster_run.facts import fact
@@ -37,6 +37,7 @@ class RanksRead(Struct, frozen=True):
     iterations: pa.Table
     uses: pa.Table
     totals: pa.Table
+    firsts: pa.Table
     figures: Mapping[str, pa.Table]
     summaries: tuple[BatchSummary, ...]
     kept: tuple[Kept, ...]
@@ -139,6 +140,7 @@ def read_all(
         iterations=canonical([one.iterations for one in ordered], ITERATIONS),
         uses=canonical([one.uses for one in ordered], GROUP_USE),
         totals=canonical([one.totals for one in ordered], TOTALS),
+        firsts=canonical([one.firsts for one in ordered], FIRST_CALLS),
         figures={
             name: canonical([one.figures[name] for one in ordered], schema)
             for name, schema in FIGURES.items()

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from cluster_analysis.engine.joined import canonical, cut_by_step, joined
 from cluster_analysis.engine.step_files import StepFiles, StepTables, file_sink, filed
-from cluster_analysis.engine.totals import totals_of
+from cluster_analysis.engine.totals import first_calls, totals_of
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.reading import has_databases
 from cluster_analysis.sources.together.read_together import read_together
@@ -88,6 +88,7 @@ class BatchSummary(Struct, frozen=True):
     iterations: pa.Table
     uses: pa.Table
     totals: pa.Table
+    firsts: pa.Table
     figures: Mapping[str, pa.Table]
     metadata: Mapping[Rank, RankMetadata]
     bulk_steps: tuple[Step, ...]
@@ -196,6 +197,7 @@ def read_batch(batch: Batch, wanted: Wanted, file_stem: str = "") -> tuple[Batch
         iterations=all_of((one.iterations for one in tables), ITERATIONS),
         uses=group_use(collectives, links),
         totals=totals_of(collectives, all_of((one.sums for one in tables), HOST_SUMS)),
+        firsts=first_calls(collectives),
         figures={
             name: all_of((one.figures.get(name, ()) for one in tables), schema)
             for name, schema in FIGURES.items()

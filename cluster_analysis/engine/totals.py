@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.numeric.sorting import combined, distinct, first_positions
-from cluster_analysis.tables.schema import HOST_SUMS, TOTALS
+from cluster_analysis.tables.schema import FIRST_CALLS, HOST_SUMS, TOTALS
 
 _KEYS = ("rank", "step", "group")
 #: Stands for a step that is not known; no step has such a number.
@@ -35,6 +35,13 @@ def totals_of(collectives: pa.Table, reported: pa.Table) -> pa.Table:
     keys = [table[name].take(pa.array(first[order])) for name in _KEYS]
     sums = [_summed(table[name], number, n_sums, order) for name in TOTALS.names[len(_KEYS) :]]
     return _with_reported(pa.Table.from_arrays([*keys, *sums], schema=TOTALS), reported)
+
+
+def first_calls(collectives: pa.Table) -> pa.Table:
+    """Return FIRST_CALLS of COLLECTIVES rows."""
+    first = collectives.select(["rank", "step", "start_ns"]).group_by(["rank", "step"])
+    found = first.aggregate([("start_ns", "min")])
+    return pa.table([found["rank"], found["step"], found["start_ns_min"]], schema=FIRST_CALLS)
 
 
 def _numbered(table: pa.Table) -> tuple[int, IntArray]:

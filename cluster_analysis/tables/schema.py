@@ -76,6 +76,9 @@ TOTALS = pa.schema(
     ]
 )
 
+#: When each rank's first communication operator of a step began, by the rank's own clock.
+FIRST_CALLS = pa.schema([("rank", pa.int32()), ("step", pa.int64()), ("start_ns", pa.int64())])
+
 #: Sums by hosts that send columns, as the columns do not hold the values: a part of TOTALS.
 HOST_SUMS = pa.schema(
     [

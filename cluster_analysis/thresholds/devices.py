@@ -10,6 +10,8 @@ HEALTHY_SIGMA = 0.005
 #: It differs between healthy hosts by this share of itself, before the first operator too (CPU load, NUMA):
 #: no fault below. Two pauses as alike as this have one cause; two different ones rarely agree so well.
 IDLE_SIGMA = 0.15
+#: A healthy rank or host stands still by accident in so many of its steps.
+ACCIDENTS = 0.02
 
 # Kernels.
 #: Kinds of kernels below this share of a device's computing explain nothing.

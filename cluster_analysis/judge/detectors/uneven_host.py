@@ -13,12 +13,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
+from cluster_analysis.judge.measures.deviation import chance_of_events, chance_of_pattern
 from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import group_medians, median, sigma
-from cluster_analysis.numeric.tails import binomial_tail
 from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FAR_SIGMAS, FEWEST_PEERS, HALFWAY, MOSTLY
+from cluster_analysis.thresholds.network import HEALTHY_QUANTILE
 from cluster_run.facts import Fact
 from cluster_run.findings import Evidence
 
@@ -37,7 +38,8 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         usually_us = median(metric.time_us, 1)
         of_role = group_medians(usually_us[:, None], view.role)[:, 0]
         longer_us = metric.time_us - np.fmin(usually_us, of_role)[:, None]
-        beside_all = longer_us - median(longer_us, 0)
+        # Of two hosts one is half of all ranks: the quick ones are the other's.
+        beside_all = longer_us - np.sort(longer_us, axis=0)[int(HEALTHY_QUANTILE * len(longer_us))]
         known = beside_all[np.isfinite(beside_all)]
         # With fewer sigmas than below: where hosts are few, one of them widens what all scatter by.
         with np.errstate(invalid="ignore"):
@@ -76,13 +78,15 @@ def _are_several(series: FloatArray, events: BoolArray) -> bool:
 
 
 def _chance(series: FloatArray, events: BoolArray, others: FloatArray) -> float:
-    """P of as many steps with events (R, S) by chance, by how often ranks of other hosts idle half as long.
+    """P of such steps with events (R, S) by chance, by how often ranks of other hosts idle half as long.
 
     Events of one step count once, as one may hold up several ranks.
     """
     known = int(np.isfinite(others).any(axis=0).sum()) * max(1, len(others) // len(series))
     n_large = int((others >= HALFWAY * series[events].min()).sum())
-    return binomial_tail(int(events.any(axis=0).sum()), events.shape[1], (n_large + 0.5) / max(known, 1))
+    of_host, late = np.nan_to_num(series).mean(axis=0), np.asarray(events.any(axis=0))
+    chance = chance_of_events(int(late.sum()), len(late), n_large, known)
+    return chance * chance_of_pattern(of_host, late)
 
 
 def _mean_loss_us(one: Suspect) -> float:

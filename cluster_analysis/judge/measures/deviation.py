@@ -23,7 +23,7 @@ from cluster_analysis.numeric.stats import (
 )
 from cluster_analysis.numeric.tails import binomial_tail, student_tail
 from cluster_analysis.thresholds.common import FAR_SIGMAS, FEWEST_PEERS, HALFWAY, LEAST_DF
-from cluster_analysis.thresholds.devices import IDLE_SIGMA
+from cluster_analysis.thresholds.devices import ACCIDENTS, IDLE_SIGMA
 
 
 class Deviation(Struct, frozen=True):
@@ -54,10 +54,9 @@ class Deviation(Struct, frozen=True):
         """
         size, chance = np.where(events, self.series, np.inf).min(axis=1), np.ones(len(events))
         for rank in np.flatnonzero(events.any(axis=1)).tolist():
-            own = self.series[rank, events[rank]]
-            unlike = float(np.ptp(own) / own.mean()) if len(own) > 1 else 1.0
-            chance[rank] = chance_of_as_many(len(own), self.series, rank, float(size[rank]))
-            chance[rank] *= (unlike if unlike <= IDLE_SIGMA else 1.0) * chance_of_rhythm(events[rank])
+            n_own = int(events[rank].sum())
+            chance[rank] = chance_of_as_many(n_own, self.series, rank, float(size[rank]))
+            chance[rank] *= chance_of_pattern(self.series[rank], events[rank])
         return size, chance
 
 
@@ -175,7 +174,23 @@ def chance_of_as_many(n_own: int, series: FloatArray, rank: int, size: float) ->
     """P that a rank has so many steps of a size by chance, given how often others (R, S) have half of it."""
     as_large, known = series >= HALFWAY * size, np.isfinite(series)
     n_large, n_known = (int(one.sum()) - int(one[rank].sum()) for one in (as_large, known))
-    return binomial_tail(n_own, series.shape[1], (n_large + 0.5) / max(n_known, 1))
+    return chance_of_events(n_own, series.shape[1], n_large, n_known)
+
+
+def chance_of_events(n_own: int, n_steps: int, n_large: int, n_known: int) -> float:
+    """P of so many events in so many steps by chance, at the rate at which others have them.
+
+    Others had `n_large` in `n_known` steps. Where others are few, it is known how often healthy ones have
+    accidents.
+    """
+    return binomial_tail(n_own, n_steps, (n_large + 0.5) / (n_known + 0.5 / ACCIDENTS))
+
+
+def chance_of_pattern(series: FloatArray, events: BoolArray) -> float:
+    """P that accidents (S,) are as alike as these, where these are alike, and come in such a rhythm."""
+    own = series[events]
+    unlike = float(np.ptp(own) / own.mean()) if len(own) > 1 else 1.0
+    return (unlike if unlike <= IDLE_SIGMA else 1.0) * chance_of_rhythm(events)
 
 
 def every_so_many(events: BoolArray) -> int:
