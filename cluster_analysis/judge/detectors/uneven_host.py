@@ -19,6 +19,7 @@ from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import group_medians, median, sigma
 from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FAR_SIGMAS, FEWEST_PEERS, HALFWAY, MOSTLY
+from cluster_analysis.thresholds.devices import IDLE_SIGMA
 from cluster_analysis.thresholds.network import HEALTHY_QUANTILE
 from cluster_run.facts import Fact
 from cluster_run.findings import Evidence
@@ -37,6 +38,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     for metric in (one for one in case.metrics if not one.is_log):
         usually_us = median(metric.time_us, 1)
         of_role = group_medians(usually_us[:, None], view.role)[:, 0]
+        differ_us = CLEAR_SIGMAS * IDLE_SIGMA * float(median(of_role))  # as healthy hosts do, in all steps
         longer_us = metric.time_us - np.fmin(usually_us, of_role)[:, None]
         # Of two hosts one is half of all ranks: the quick ones are the other's.
         beside_all = longer_us - np.sort(longer_us, axis=0)[int(HEALTHY_QUANTILE * len(longer_us))]
@@ -56,7 +58,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
             series, others = longer_us[own] - usual_us, others - usual_us
             scatter = float(sigma(others[np.isfinite(others)])) if np.isfinite(others).any() else np.inf
             with np.errstate(invalid="ignore"):
-                events = np.asarray(series > max(metric.effect, FAR_SIGMAS * scatter))
+                events = np.asarray(series > max(metric.effect, FAR_SIGMAS * scatter, differ_us))
             if not _are_several(series, events):
                 continue
             one = _suspect(case, metric, own, series, n_hosts=len(hosts) - 1)
@@ -84,7 +86,7 @@ def _chance(series: FloatArray, events: BoolArray, others: FloatArray) -> float:
     """
     known = int(np.isfinite(others).any(axis=0).sum()) * max(1, len(others) // len(series))
     n_large = int((others >= HALFWAY * series[events].min()).sum())
-    of_host, late = np.nan_to_num(series).mean(axis=0), np.asarray(events.any(axis=0))
+    of_host, late = median(series, 0), np.asarray(events.any(axis=0))
     chance = chance_of_events(int(late.sum()), len(late), n_large, known)
     return chance * chance_of_pattern(of_host, late)
 

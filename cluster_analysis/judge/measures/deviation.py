@@ -189,7 +189,8 @@ def chance_of_events(n_own: int, n_steps: int, n_large: int, n_known: int) -> fl
 def chance_of_pattern(series: FloatArray, events: BoolArray) -> float:
     """P that accidents (S,) are as alike as these, where these are alike, and come in such a rhythm."""
     own = series[events]
-    unlike = float(np.ptp(own) / own.mean()) if len(own) > 1 else 1.0
+    is_late = len(own) > 1 and bool(own.min() > 0.0)
+    unlike = float(np.ptp(own) / own.mean()) if is_late else 1.0
     return (unlike if unlike <= IDLE_SIGMA else 1.0) * chance_of_rhythm(events)
 
 
