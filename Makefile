@@ -36,7 +36,7 @@ types:
 suite:
 	$(BIN)/pytest -n auto --reruns 1 -m "slow or not slow"
 
-test-fast: setup ## what a developer runs all the time
+test-fast: setup ## all but the slow tests: minutes, no second try
 	$(BIN)/pytest -n auto
 
 lint: setup      ## style and types only

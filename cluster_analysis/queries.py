@@ -58,9 +58,15 @@ def make_parser() -> argparse.ArgumentParser:
         description="Tells the findings of an output again, from findings.json and tables/. Writes nothing "
         "but the page that --page or --open asks for.",
     )  # fmt: skip
-    report.add_argument("output", metavar="OUT", type=named_path, help="an output, or the run that holds it")
-    report.add_argument("--format", choices=tuple(TEXTS), default=next(iter(TEXTS)))
-    report.add_argument("--json", dest="format", action="store_const", const="json")
+    help_of_output = "an output, or the run that holds it"
+    report.add_argument("output", metavar="OUT", type=named_path, help=help_of_output)
+    report.add_argument(
+        "--format", choices=tuple(TEXTS), default=next(iter(TEXTS)),
+        help="of the result on stdout",
+    )  # fmt: skip
+    report.add_argument(
+        "--json", dest="format", action="store_const", const="json", help="short for --format json"
+    )
     report.add_argument("--page", metavar="FILE", type=named_path, help="write the page, too")
     report.add_argument("--open", action="store_true", help="open the page in a browser")
     report.set_defaults(run=_report)
@@ -69,7 +75,7 @@ def make_parser() -> argparse.ArgumentParser:
         description="One row a run: when it was recorded, the mean step, what is lost of it, the findings. "
         "Each DIR is an output, a run that holds one, or a directory of such runs.",
     )  # fmt: skip
-    trend.add_argument("directories", metavar="DIR", nargs="+", type=named_path)
+    trend.add_argument("directories", metavar="DIR", nargs="+", type=named_path, help=help_of_output)
     trend.add_argument("--json", action="store_true", help="a list of rows for programs")
     trend.add_argument("--page", metavar="FILE", type=named_path, help="write a page with a bar a run, too")
     trend.set_defaults(run=_trend)

@@ -28,6 +28,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"cluster-fleet {VERSION}")
     add_print_completion(parser)
+    _add_language(parser, None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, dest="command")
     add = _command(commands, "add", "remember an analysed run; the same run twice counts once")
     add.add_argument(
@@ -63,8 +64,15 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _add_form(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="for programs")
+    _add_language(parser, argparse.SUPPRESS)  # or it would take the place of what stands before the command
+
+
+def _add_language(parser: argparse.ArgumentParser, default: str | None) -> None:
     parser.add_argument(
-        "--lang", choices=("en", "zh"), help="language, not of JSON (default: that of LC_ALL or LANG)"
+        "--lang",
+        choices=("en", "zh"),
+        default=default,
+        help="language, not of JSON (default: that of LC_ALL or LANG)",
     )
 
 

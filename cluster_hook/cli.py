@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from cluster_hook.options import add_language
 from cluster_hook.subcommands.check import add_check
 from cluster_hook.subcommands.drain import add_drain
 from cluster_hook.subcommands.nodes import add_node_collect
@@ -44,9 +45,9 @@ def split_script_arguments(argv: Sequence[str]) -> tuple[Sequence[str], Sequence
     """Take off what follows `--` for slurm-submit: arguments of the job's script, which argparse would mix
     with those of sbatch.
     """
-    if "--" not in argv or argv[0] != "slurm-submit":
+    split = list(argv).index("--") if "--" in argv else 0
+    if "slurm-submit" not in argv[:split]:
         return argv, ()
-    split = list(argv).index("--")
     return argv[:split], argv[split + 1 :]
 
 
@@ -61,6 +62,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"cluster-hook {VERSION}")
     add_print_completion(parser)
+    add_language(parser, None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for add in (add_slurm_submit, add_slurm_post, add_drain, add_check, add_sweep, add_node_collect):
         add(commands)

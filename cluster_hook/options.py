@@ -98,11 +98,7 @@ def add_tell_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--webhook-format", choices=FORMATS, default=FORMATS[0], help="who reads the message (default: json)"
     )
-    group.add_argument(
-        "--lang",
-        choices=("en", "zh"),
-        help="language of messages and of the line in the job's log (default: that of LC_ALL or LANG)",
-    )
+    add_language(group, argparse.SUPPRESS)  # or it would take the place of what stands before the command
     group.add_argument(
         "--prometheus-dir",
         type=named_path,
@@ -111,6 +107,16 @@ def add_tell_arguments(parser: argparse.ArgumentParser) -> None:
     )
     kept = "a job's metrics, and the alerts on them, end after this long"
     add_valued(group, "--keep-metrics", seconds, _TELL.keep_metrics_s / _HOUR_S, "HOURS", kept)
+
+
+def add_language(parser: argparse.ArgumentParser | argparse._ArgumentGroup, default: str | None) -> None:
+    """Add `--lang`."""
+    parser.add_argument(
+        "--lang",
+        choices=("en", "zh"),
+        default=default,
+        help="language of messages and of the line in the job's log (default: that of LC_ALL or LANG)",
+    )
 
 
 def follow_options(arguments: argparse.Namespace, *, has_nodes: bool = False) -> FollowOptions:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import signal
 import sys
 import threading
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn, TextIO
 
 from cluster_run.errors import ExitCode, InterruptedRunError
+from cluster_run.said.line_breaks import line_breaks
 
 _MEANING = {
     ExitCode.DONE: "done, evidence complete",
@@ -29,8 +29,6 @@ _MEANING = {
 }
 #: Where the environment says the language, the first one that is set.
 _LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
-#: Words stay whole; a line of Chinese may end anywhere, but not before a mark.
-_PIECE = re.compile(r"[^\u2e80-\uffef\s]+[，。；：？）、]*|[\u2e80-\uffef][，。；：？）、]*|\s")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: After how many seconds a signal comes again that met code whose errors Python ignores.
 _AGAIN_S = 0.01
@@ -162,15 +160,9 @@ class _Wide(argparse.RawDescriptionHelpFormatter):
 
 
 def _wrapped(text: str, width: int) -> Iterator[str]:
-    line, used = "", 0
-    for piece in _PIECE.findall(text):
-        wide = sum(2 if "\u2e80" <= one <= "\uffef" else 1 for one in piece)
-        if line and used + wide > width:
-            yield line.rstrip()
-            line, used = "", 0
-        if line or piece.strip():
-            line, used = line + piece, used + wide
-    yield line.rstrip()
+    starts = [0, *line_breaks(text, width)]
+    for start, end in zip(starts, [*starts[1:], None], strict=True):
+        yield text[start:end].strip()
 
 
 def _asked_for(given: Sequence[str]) -> str | None:

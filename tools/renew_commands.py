@@ -16,6 +16,7 @@ from unittest import mock
 
 from argparse_manpage.manpage import Manpage
 
+from cluster_analysis.queries import make_parser as queries
 from cluster_run.version import VERSION
 from tools.renew_completions import PARSERS
 
@@ -63,7 +64,7 @@ def reference() -> str:
     for name in PARSERS:
         parser = _parser(name)
         lines += ["", f"## {name}", "", f"{PURPOSES[name].capitalize()}.", *_described(parser)]
-        for command, inner in _subcommands(parser):
+        for command, inner in (*_subcommands(parser), *_queries(name)):
             lines += ["", f"### {name} {command}", "", *_described(inner, inner.description or "")]
     return "\n".join(lines) + "\n"
 
@@ -72,6 +73,11 @@ def _parser(name: str) -> argparse.ArgumentParser:
     parser = PARSERS[name]()
     parser.prog = name
     return parser
+
+
+def _queries(name: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Return the commands that a parser of their own reads."""
+    return _subcommands(queries()) if name == "cluster-analyse" else iter(())
 
 
 def _subcommands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-import re
 import sys
 from importlib.util import cache_from_source
 from pathlib import Path
 
 import jinja2
 from jinja2.bccache import Bucket
+
+from cluster_run.said.line_breaks import kept_together
 
 
 def templates() -> jinja2.Environment:
@@ -31,13 +32,9 @@ def templates() -> jinja2.Environment:
     )
 
 
-#: A number, a blank, and its unit or the word of Chinese that counts: a line may not end between them.
-_UNIT = re.compile(r"(?<=[0-9]) (?=(?:[µm]?s|[kKMG]i?B|[GM]B/s|GiB|MHz|%|×)(?![A-Za-z])|[张台步个项条])")
-
-
 def _kept_together(value: object) -> object:
     """Keep numbers and their units on one line; what is markup already stays as it is."""
-    return _UNIT.sub("\N{NO-BREAK SPACE}", value) if type(value) is str else value
+    return kept_together(value) if type(value) is str else value
 
 
 def compile_all() -> None:

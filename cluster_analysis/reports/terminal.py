@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 from rich.console import Console
+from rich.containers import Lines
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -22,6 +24,7 @@ from cluster_analysis.sentences.notes import note, reasons
 from cluster_analysis.sentences.phrase import Language
 from cluster_analysis.sentences.results import wording, words
 from cluster_analysis.sentences.results.costs import cost_of
+from cluster_run.said.line_breaks import kept_together, line_breaks
 
 _VERDICT_STYLES = {"healthy": "bold green", "degraded": "bold yellow", "unknown": "bold magenta"}
 #: Healthy, degraded and unknown differ by sign too: colour alone is not enough.
@@ -36,6 +39,23 @@ MAX_NOTES = 4
 MAX_CHECKS = 3
 MAX_PLACES = 2
 _MIN_WIDTH = 40
+
+
+class _Prose(Text):
+    """Text whose lines end where those of both languages may; rich's end between a number and its unit."""
+
+    def wrap(self, console: Console, width: int, **how: Any) -> Lines:
+        """Return its lines."""
+        lines = self.divide(line_breaks(self.plain, width))
+        for line in lines:
+            line.rstrip()
+        return lines
+
+
+def _prose(text: str, style: str = "", *, lead: str = "", indent: int = 0) -> Padding:
+    """Return text to print, after `lead` in bold. In padding, as rich makes its own class of bare text."""
+    joined = _Prose.assemble((lead, "bold"), (kept_together(text), style))
+    return Padding(joined, (0, 0, 0, indent))
 
 
 def text(given: Reported, shown: Shown) -> str:
@@ -72,11 +92,11 @@ def render(
     style = _VERDICT_STYLES[document.verdict]
     dictionary = words.load_dictionary()
     sentence = words.verdict_sentence(document, dictionary).of(language)
-    console.print(Text(f"{_VERDICT_SIGNS[document.verdict]} {sentence}", style=style))
+    console.print(_prose(f"{_VERDICT_SIGNS[document.verdict]} {sentence}", style))
     price = price_of_unevenness(document, dictionary)
     if price is not None and price.lost:
-        console.print(Text(price.sentence().of(language)))
-    console.print(Text(words.run_line(document, dictionary).of(language), style="dim"))
+        console.print(_prose(price.sentence().of(language)))
+    console.print(_prose(words.run_line(document, dictionary).of(language), "dim"))
     if document.verdict == "unknown":  # what could not be judged, and what to do about it, is the news
         _print_problems(result, console, language)
     if document.findings:
@@ -88,7 +108,8 @@ def render(
     if document.verdict != "unknown":
         _print_problems(result, console, language)
     # rich pads cells of a table to its width; trailing blanks are noise in a log.
-    return "\n".join(line.rstrip() for line in stream.getvalue().rstrip("\n").split("\n")) + "\n"
+    lines = stream.getvalue().replace("\N{NO-BREAK SPACE}", " ").rstrip("\n").split("\n")
+    return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def _findings_table(result: AnalysisResult, width: int, language: Language) -> Table:
@@ -110,7 +131,7 @@ def _findings_table(result: AnalysisResult, width: int, language: Language) -> T
         ]
         if wide:
             cells.append(Text(wording.kind_name(finding).of(language), style=style))
-        table.add_row(*cells, Text(wording.plain(summary(finding).of(language))))
+        table.add_row(*cells, _prose(wording.plain(summary(finding).of(language))))
     if len(findings) > MAX_FINDINGS:
         more = say("more_findings", n=len(findings) - MAX_FINDINGS).of(language)
         table.add_row(*[Text("")] * (4 if wide else 3), Text(more, style="dim"))
@@ -135,12 +156,12 @@ def _print_next_checks(result: AnalysisResult, console: Console, language: Langu
     checks = list(dict.fromkeys(next_check(finding).of(language) for finding in (first, *alarms)))
     for number, check in enumerate(checks[:MAX_CHECKS]):
         lead = say("then" if number else "next").of(language)
-        console.print(Text.assemble((lead, "bold"), wording.plain(check)))
+        console.print(_prose(wording.plain(check), lead=lead))
     hosts = list(dict.fromkeys(host for finding in (first, *alarms) for host in finding.hosts))
     locate = locator(result, words.load_dictionary())
     for place in first.places[:MAX_PLACES]:
         where = wording.plain(locate(place).of(language))
-        console.print(Text.assemble((say("where").of(language), "bold"), where))
+        console.print(_prose(where, lead=say("where").of(language)))
     for command in commands(first, result)[:MAX_PLACES]:
         # Not wrapped: it is copied.
         console.print(Text.assemble((say("run").of(language), "bold"), command.text), soft_wrap=True)
@@ -150,7 +171,7 @@ def _print_next_checks(result: AnalysisResult, console: Console, language: Langu
         if host in result.addresses
     ]
     if known:
-        console.print(Text(("；" if language == "zh" else "; ").join(known)))
+        console.print(_prose(("；" if language == "zh" else "; ").join(known)))
     elif hosts:
         naming = naming_command(hosts[0], result)
         hint = say("which_machine", host=hosts[0], command=naming) if naming else say("hosts_hint")
@@ -161,16 +182,16 @@ def _print_changes(baseline: Comparison, console: Console, language: Language) -
     console.print()
     console.print(Text(say("baseline").of(language), style="bold"))
     for _, phrase in changes.since(baseline, words.load_dictionary()):
-        console.print(Padding(Text(wording.plain(phrase.of(language))), (0, 0, 0, 2)))
+        console.print(_prose(wording.plain(phrase.of(language)), indent=2))
     sentences = changes.summary(baseline)
     for sentence in sentences[:MAX_CHANGES]:
-        console.print(Padding(Text(wording.plain(sentence.of(language))), (0, 0, 0, 2)))
+        console.print(_prose(wording.plain(sentence.of(language)), indent=2))
     if not sentences:
         nothing = say("nothing_compared" if baseline.refusals else "nothing_moved").of(language)
-        console.print(Padding(Text(nothing), (0, 0, 0, 2)))
+        console.print(_prose(nothing, indent=2))
     for why in changes.refusals(baseline)[:MAX_CHANGES]:
         refused = wording.plain(say("not_compared", why=why).of(language))
-        console.print(Padding(Text(refused, style="magenta"), (0, 0, 0, 2)))
+        console.print(_prose(refused, "magenta", indent=2))
 
 
 def _print_problems(result: AnalysisResult, console: Console, language: Language) -> None:
@@ -181,9 +202,7 @@ def _print_problems(result: AnalysisResult, console: Console, language: Language
         dictionary = words.load_dictionary()
         console.print(Text(say("problems", n=len(told)).of(language), style="magenta"))
         for one in told[:MAX_PROBLEMS]:
-            console.print(
-                Padding(Text(words.problem_phrase(one, result, dictionary).of(language)), (0, 0, 0, 2))
-            )
+            console.print(_prose(words.problem_phrase(one, result, dictionary).of(language), indent=2))
         if len(told) > MAX_PROBLEMS:
             more = say("more_problems", n=len(told) - MAX_PROBLEMS).of(language)
             console.print(Text(f"  {more}", style="dim"))
@@ -197,4 +216,4 @@ def _print_notes(result: AnalysisResult, console: Console, language: Language) -
     classes = (("to_mend", apart.to_mend), ("bounds", apart.bounds), ("told", apart.told))
     told = [say(f"note.{name}", note=note(fact)) for name, facts in classes for fact in facts]
     for one in told[: MAX_NOTES if document.verdict == "unknown" else 2]:
-        console.print(Text(wording.plain(one.of(language)), style="dim"))
+        console.print(_prose(wording.plain(one.of(language)), "dim"))

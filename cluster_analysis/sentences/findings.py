@@ -226,8 +226,8 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "该步确实长了这么多，但重放无法解释，因此不给出损失。",
     ),
     "cost_at_least": (
-        "This is the least it costs: a rank waits for what no file shows, whatever is repaired.",
-        "这是最低损失：有卡一直在等待文件中没有记录的对象。",
+        "It may cost more: a rank waits for what no file shows, whatever is repaired.",
+        "实际损失可能更高：有卡一直在等待文件中没有记录的对象。",
     ),
     "late_even_so": (
         "The replay does not show what waits for it, yet it is {cost_us:ms} a step later than all whom "

@@ -69,6 +69,7 @@ HEADINGS: Mapping[str, Template] = {
     "problem_section": ("Problems", "问题"),
     "unknown_cost": ("unknown", "未知"),
     "at_most": ("up to {most}", "至多 {most}"),
+    "at_least": ("at least {least}", "至少 {least}"),
     "from_to": ("{low}–{high}", "{low}～{high}"),
     "too_few": ("only {n} of {expected} ranks could be read", "{expected} 张卡中只读取了 {n} 张"),
     "and_open": ("{first}; {then}", "{first}；{then}"),

@@ -189,6 +189,7 @@ def _finding(document: dict[str, Any]) -> FindingLine:
         places_zh=_texts(document.get("places_zh")),
         cost_low_ms=_number(document.get("cost_low_ms")),
         cost_high_ms=_number(document.get("cost_high_ms")),
+        costs_at_least=bool(document.get("costs_at_least", False)),
     )
 
 

@@ -45,6 +45,8 @@ class FindingLine:
     #: Its lower and upper cost, with other repairs too.
     cost_low_ms: float | None = None
     cost_high_ms: float | None = None
+    #: Whether it may be more, which ranks that are not there would tell.
+    costs_at_least: bool = False
 
     @property
     def is_fault(self) -> bool:
@@ -55,7 +57,9 @@ class FindingLine:
         """Return the summary with its cost, and where it is."""
         said = (self.summary_zh if language == "zh" else "") or self.summary
         where = self._where(language) if 0 < len(self.places) <= _MAX_PLACES else ""
-        cost = cost_between(self.cost_ms_per_step, self.cost_low_ms, self.cost_high_ms)
+        cost = cost_between(
+            self.cost_ms_per_step, self.cost_low_ms, self.cost_high_ms, is_least=self.costs_at_least
+        )
         if not cost.is_known:
             return said + where
         # The whole of its share, which findings of an older analysis do not hold themselves.
@@ -173,6 +177,7 @@ def _finding(finding: dict[str, Any], summary_zh: str) -> FindingLine:
         places_zh=tuple(place_text(place, "zh") for place in places),
         cost_low_ms=finding.get("cost_low_ms"),
         cost_high_ms=finding.get("cost_high_ms"),
+        costs_at_least=any(one["kind"] == "cost_at_least" for one in finding.get("facts", ())),
     )
 
 

@@ -279,4 +279,7 @@ USAGE: Mapping[str, str] = {
     "invalid {type} value: {value}": "{value} 不是有效的取值",
     "{value} is not a whole number from 1": "{value} 不是从 1 起的整数",
     "an empty path: is a variable not set?": "路径为空：是否有变量未设置？",
+    "whose job? --slurm-job ID is the number that sbatch printed": (
+        "哪个作业？--slurm-job ID 是 sbatch 打印的编号"
+    ),
 }

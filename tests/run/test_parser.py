@@ -107,6 +107,17 @@ def test_wrong_usage_is_told_in_chinese(
     assert "错误：" in said
 
 
+@pytest.mark.parametrize(
+    ("command", "call"), [("cluster-hook", ("slurm-post",)), ("cluster-fleet", ("status", "--db", "f.db"))]
+)
+def test_the_language_stands_before_or_behind_a_subcommand(command: str, call: tuple[str, ...]) -> None:
+    make = PARSERS[command]
+    assert make().parse_args(("--lang", "zh", *call)).lang == "zh"
+    assert make().parse_args((*call, "--lang", "zh")).lang == "zh"
+    assert make().parse_args(("--lang", "en", *call, "--lang", "zh")).lang == "zh"
+    assert make().parse_args(call).lang is None
+
+
 def test_a_parser_that_is_not_asked_for_chinese_is_as_python_makes_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,10 +21,14 @@ def format_share(share: float | None) -> str:
 
 @dataclass(frozen=True)
 class Cost:
-    """From `low_ms` to `high_ms` a step. Without `low_ms` only the bound is known, without both nothing."""
+    """From `low_ms` to `high_ms` a step. Without `low_ms` only the bound is known, without both nothing.
+
+    Where it `is_least`, what ranks do that are not there may make it more: both ends are the lower one.
+    """
 
     low_ms: float | None
     high_ms: float | None
+    is_least: bool = False
 
     @property
     def is_known(self) -> bool:
@@ -33,22 +37,29 @@ class Cost:
 
     def is_nothing(self, step_ms: float | None) -> bool:
         """Return whether it would be written as 0.0 % of the step."""
-        return self.high_ms is not None and self.high_ms < _NOTHING_SHARE * (step_ms or 0.0)
+        is_small = self.high_ms is not None and self.high_ms < _NOTHING_SHARE * (step_ms or 0.0)
+        return is_small and not self.is_least
 
     def phrase(self, step_ms: float | None = None) -> Phrase:
-        """Return `79.8 ms`, `28.8–31.4 ms`, `up to 55.3 ms`, or that it is not known.
+        """Return `79.8 ms`, `28.8–31.4 ms`, `up to 55.3 ms`, `at least 28.8 ms`, or that it is not known.
 
         A lower end that is nothing of a step of `step_ms` is no news. Up to 0 is 0.
         """
         if self.high_ms is None:
             return say("unknown_cost")
-        return _range(self._told(step_ms), self.high_ms, format_ms)
+        return self._range(step_ms, format_ms)
 
     def share(self, step_ms: float | None) -> Phrase:
         """Return the same as a share of the step; `?` where that is not known."""
         if self.high_ms is None or not step_ms:
             return Phrase("?", "?")
-        return _range(self._told(step_ms), self.high_ms, lambda ms: format_share(ms / step_ms))
+        return self._range(step_ms, lambda ms: format_share(ms / step_ms))
+
+    def _range(self, step_ms: float | None, written: Callable[[float], str]) -> Phrase:
+        assert self.high_ms is not None
+        if self.is_least:
+            return say("at_least", least=written(self.high_ms))
+        return _range(self._told(step_ms), self.high_ms, written)
 
     def _told(self, step_ms: float | None) -> float | None:
         if self.high_ms == 0:
@@ -61,14 +72,24 @@ def cost_of(finding: Finding | None) -> Cost:
     """Return what a finding costs a step: what it saves alone, and once all others are put right."""
     if finding is None:
         return Cost(None, None)
-    return cost_between(finding.cost_ms_per_step, finding.cost_low_ms, finding.cost_high_ms)
+    return cost_between(
+        finding.cost_ms_per_step,
+        finding.cost_low_ms,
+        finding.cost_high_ms,
+        is_least=any(one.kind == "cost_at_least" for one in finding.facts),
+    )
 
 
-def cost_between(alone_ms: float | None, low_ms: float | None, high_ms: float | None) -> Cost:
+def cost_between(
+    alone_ms: float | None, low_ms: float | None, high_ms: float | None, *, is_least: bool = False
+) -> Cost:
     """Return the cost of a finding that saves `alone_ms`, and `low_ms` to `high_ms` with others repaired."""
     if alone_ms is None:
         return Cost(None, high_ms)
-    return Cost(alone_ms if low_ms is None else low_ms, alone_ms if high_ms is None else high_ms)
+    least_ms = alone_ms if low_ms is None else low_ms
+    if is_least:
+        return Cost(least_ms, least_ms, is_least) if least_ms else Cost(None, None)
+    return Cost(least_ms, alone_ms if high_ms is None else high_ms)
 
 
 def costliest_ms(document: FindingsDocument) -> float:

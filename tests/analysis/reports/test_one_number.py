@@ -12,7 +12,8 @@ from cluster_analysis.reports import html, markdown, terminal
 from cluster_analysis.reports.unevenness import price_of_unevenness
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.results import words
-from cluster_analysis.sentences.results.costs import Cost, cost_of
+from cluster_analysis.sentences.results.costs import Cost, cost_between, cost_of
+from cluster_run.facts import fact
 from cluster_run.findings import LostPart
 from tests.analysis.copies import replace
 from tests.analysis.reports import builder
@@ -88,6 +89,26 @@ def test_two_ends_that_are_written_alike_are_one_number():
     assert Cost(0.8, 1.4).phrase(755.0).en == "800 µs–1.4 ms"
     assert Cost(0.0, 31.4).phrase(755.0).en == "up to 31.4 ms"
     assert Cost(None, None).phrase(755.0).en == "unknown"
+
+
+@pytest.mark.parametrize(("language", "written"), [("en", "at least 28.8 ms"), ("zh", "至少 28.8 ms")])
+def test_a_cost_that_may_be_more_is_told_as_the_least_and_never_as_a_range(language, written):
+    result = with_costs(*CASES["ranges"])
+    first, *rest = result.document.findings
+    least = replace(first, facts=(*first.facts, fact("cost_at_least")))
+    result = builder.with_document(result, findings=(least, *rest))
+    page = Elements(html.render(result).decode(), language).text
+    console = terminal.render(result, 200, False, language=language)
+    ticket = markdown.render(result, language=language).replace("\\", "")
+    headline = words.verdict_sentence(result.document, DICTIONARY).of(language)
+    split = price_of_unevenness(result.document, DICTIONARY).sentence().of(language)
+    for text in (page, console, ticket, headline, split):
+        assert written in text
+        assert "31.4" not in text
+
+
+def test_the_least_that_is_nothing_is_not_known():
+    assert cost_between(0.0, 0.0, 4.0, is_least=True).phrase(755.0).en == "unknown"
 
 
 def test_nothing_is_painted_on_a_healthy_page():

@@ -51,6 +51,16 @@ def test_no_line_is_wider_than_the_terminal(name, width):
     assert max(map(len, text.splitlines())) <= width
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("name", list(RESULTS))
+def test_no_line_ends_before_a_unit_or_a_closing_mark_whatever_the_width(name, language):
+    result = RESULTS[name]()
+    texts = [terminal.render(result, width, False, language=language) for width in range(50, 130, 3)]
+    torn = re.compile(r"[0-9]\n *(?:ms|s|µs|%|[张台步个次条])(?![A-Za-z])|\n *[，。；：）]")
+    assert [found[0] for text in texts for found in torn.finditer(text)] == []
+    assert [text for text in texts if "\N{NO-BREAK SPACE}" in text] == []
+
+
 def test_colours_only_where_asked_for():
     result = builder.degraded()
     assert "\x1b[" in terminal.render(result, 80, colour=True)

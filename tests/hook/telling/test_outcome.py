@@ -13,6 +13,7 @@ from cluster_hook.telling.sentences import SENTENCES
 from cluster_hook.telling.teller import TellWhen, is_worth_telling, message_text
 from cluster_hook.telling.verdict import FindingLine, Verdict, read_verdict
 from cluster_run.errors import ExitCode, InputError, SchemaError
+from cluster_run.facts import fact
 from tests.analysis.reports import builder
 
 _SLOW = FindingLine("slow_rank-15", "slow_rank", "warning", "Rank 15 computes 22 % slower.", 12.34, 0.044)
@@ -151,6 +152,16 @@ def test_a_message_tells_the_range_of_a_cost_or_its_bound(costs, told) -> None:
     )
 
     assert line.text() == f"S {told}."
+
+
+def test_a_message_tells_a_cost_that_may_be_more_as_the_least(tmp_path: Path) -> None:
+    document = builder.degraded().document
+    first, *rest = document.findings
+    least = replace(first, cost_low_ms=3.0, facts=(*first.facts, fact("cost_at_least")))
+    path = tmp_path / "findings.json"
+    path.write_text(document_to_json(replace(document, findings=(least, *rest))))
+
+    assert "(at least 3.0 ms a step, at least 1.1 % of the step)" in read_verdict(path).faults[0].text()
 
 
 def test_a_message_in_chinese_is_made_of_the_facts_of_the_findings(tmp_path: Path) -> None:

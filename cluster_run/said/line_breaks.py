@@ -1,0 +1,47 @@
+"""Where a line of a terminal may end: not before a unit, nor before a closing mark of Chinese."""
+
+from __future__ import annotations
+
+import re
+
+_SPACE = "\N{NO-BREAK SPACE}"
+#: A number, a blank, and its unit or the word of Chinese that counts: a line may not end between them.
+_UNIT = re.compile(r"(?<=[0-9]) (?=(?:[µm]?s|[kKMG]i?B|[GM]B/s|GiB|MHz|%|×)(?![A-Za-z])|[张台步个次项条])")
+#: Words stay whole; a line of Chinese may end anywhere else, as each letter is two cells wide.
+_WIDE = "\u2e80-\uffef"
+_UNIT_OF_LINE = rf"(?:[^{_WIDE}\s]+|[{_WIDE}])"
+_PIECE = re.compile(
+    rf"[（「《“]*{_UNIT_OF_LINE}(?:{_SPACE}{_UNIT_OF_LINE})*[，。；：？！）、」》”]*|[^\S{_SPACE}]|{_SPACE}"
+)
+
+
+def kept_together(text: str) -> str:
+    """Put a no-break space between each number and its unit."""
+    return _UNIT.sub(_SPACE, text)
+
+
+def line_breaks(text: str, width: int) -> list[int]:
+    """Return the offsets at which lines of `width` cells begin, but for the first; `text` has no line feeds.
+
+    What is longer than a line by itself is cut.
+    """
+    breaks: list[int] = []
+    used = 0
+    for piece in _PIECE.finditer(text):
+        cells = sum(map(_cells, piece[0]))
+        if used and used + cells > width and piece[0].strip():
+            breaks.append(piece.start())
+            used = 0
+        if cells <= width:
+            used += cells
+            continue
+        for at, letter in enumerate(piece[0], piece.start()):
+            if used + _cells(letter) > width:
+                breaks.append(at)
+                used = 0
+            used += _cells(letter)
+    return breaks
+
+
+def _cells(letter: str) -> int:
+    return 2 if "\u2e80" <= letter <= "\uffef" else 1
