@@ -110,10 +110,16 @@ def _put(parts: list[tuple[int, float, float, int]], one: tuple[int, float, floa
 
 
 def last_to_come(span: Span) -> IntArray:
-    """Return for each call who of its operator, or of the two ends of its message, came last (n,)."""
+    """Return for each call who of its operator, or of the two ends of its message, came last (n,).
+
+    Ranks that one operator releases come to the next together. Whoever came last to the one before is it:
+    the others could not come earlier.
+    """
     graph, inside, n = span.graph, slice(span.begin, span.end), span.end - span.begin
     operator, own = graph.operator[inside], np.arange(n)
-    order = np.lexsort((-own, span.arrive_us, operator))  # of several that come together the first
+    after = graph.after[inside].astype(np.int64) - span.begin
+    came_before_us = np.where((after >= 0) & (after < n), span.arrive_us.take(after, mode="clip"), -np.inf)
+    order = np.lexsort((-own, came_before_us, span.arrive_us, operator))
     is_last = np.append(operator[order][1:] != operator[order][:-1], True)[:n]
     last_of = np.zeros(int(operator.max(initial=-1)) + 1, np.int64)
     last_of[operator[order][is_last]] = order[is_last]

@@ -8,7 +8,7 @@ import pytest
 from cluster_analysis.judge.measures.deviation import rhythm_of
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.replay.graph import build_graph
-from cluster_analysis.replay.lanes import WAIT, lanes_of, span_of
+from cluster_analysis.replay.lanes import WAIT, lanes_of, last_to_come, span_of
 from cluster_analysis.replay.message_times import Messages, message_times
 from cluster_analysis.replay.replay import Repair
 from cluster_analysis.replay.role_gaps import RoleGaps
@@ -155,6 +155,25 @@ def test_the_slow_rank_is_waited_for_longer_than_it_waits(slow: Judged) -> None:
     table = waits_table(*found(slow)).to_pandas()
     waits_us = table[table["rank"] == 5]["wait_us"].sum()
     assert table[table["for_rank"] == 5]["wait_us"].sum() > 3 * waits_us
+
+
+def test_of_ranks_that_one_operator_releases_whoever_came_last_to_it_is_waited_for(slow: Judged) -> None:
+    given = build_view(slow.evidence, slow.topology).graph
+    assert given is not None
+    gap_us = given.gap_us.copy()
+    gap_us[given.cell_begin[1:] - 1] = 0.0  # nobody works between the last two calls of a step
+    span = span_of(given.with_gaps(gap_us), 1)
+    last, released = last_to_come(span), 0
+    operator, after = (all_of[span.begin : span.end] for all_of in (given.operator, given.after - span.begin))
+    for one in np.unique(operator):
+        members = np.flatnonzero(operator == one)
+        tied = members[span.arrive_us[members] == span.arrive_us[members].max()]
+        before = after[tied]
+        if len(tied) > 1 and before.min() >= 0 and len(np.unique(operator[before])) == 1:
+            latest = tied[np.argmax(span.arrive_us[before])]
+            assert set(last[members]) == {latest}
+            released += latest != tied[0]
+    assert released
 
 
 # Who sent what is voted over steps: all of them run one program.
