@@ -258,6 +258,12 @@ def test_what_the_whole_job_loses_alike_is_told_and_is_no_alarm(scenario: str, k
     assert not judged(SMALL).of_kind(kind)
 
 
+def test_what_hosts_cost_that_are_too_slow_for_all_devices_alike_is_told() -> None:
+    result = judged(SMALL, "host_bound:0.35")
+    (finding,) = result.of_kind("host_bound")
+    assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.15)
+
+
 @pytest.mark.parametrize("cause", ["compute", "input", "dispatch"])
 def test_one_slow_rank_of_two_on_a_host_is_no_slow_host(cause: str) -> None:
     spec = JobSpec(tp=2, pp=1, dp=8, steps=5, ranks_per_host=2, microbatches=4)
