@@ -19,7 +19,6 @@ from cluster_run.manifest import HostOutcome
 
 #: Largest offset between clocks of devices and of their hosts: nothing below this is reported.
 _SURE_S = 0.05
-_NOT_TOLD = "whether the same steps are the same iterations was not looked at in them"
 _COLUMNS = ["rank", "step", "group", "op_type", "start_ns", "elapse_us"]
 
 

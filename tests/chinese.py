@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from string import Formatter
 from types import ModuleType
 
 #: Two English words one after the other are a sentence; options, keys and what a command is given are none.
@@ -25,6 +26,12 @@ def english_in(text: str) -> list[str]:
     """Return the lines with an English sentence."""
     lines = (_COMMAND.sub("", _NAMES.sub("", line)) for line in text.splitlines())
     return [line for line in lines if SENTENCE.search(line)]
+
+
+def placeholders(text: str) -> frozenset[str]:
+    """Return the names of the values that a text tells; to choose a word by a number tells nothing."""
+    parts = [(name, form or "") for _, name, form, _ in Formatter().parse(text) if name]
+    return frozenset(name for name, form in parts if "|" not in form or "#" in form)
 
 
 def sentences_of(package: ModuleType) -> Iterator[tuple[str, str]]:

@@ -183,12 +183,3 @@ _FORMS: Mapping[str, Callable[[Any, Language], str]] = {
     "counted": _counted,
 }
 _ENGLISH, _CHINESE = _Filler("en"), _Filler("zh")
-
-
-def placeholders(text: str) -> frozenset[str]:
-    """Return the names of the values that a text tells; to choose a word by a number tells nothing."""
-    told = set()
-    for _, name, form, _ in Formatter().parse(text):
-        if name and not ("|" in (form or "") and "#" not in (form or "")):
-            told.add(name)
-    return frozenset(told)

@@ -100,17 +100,10 @@ def read_submitted(job: str) -> SubmittedJob:
     return SubmittedJob(submitted, fields.get("Partition", ""), fields.get("Account", ""))
 
 
-def parse_jobs(text: str, asked: str) -> tuple[FinishedJob, ...]:
-    """Parse the output of `scontrol -o show job ASKED`, one job a line; array masters without nodes are left
-    out where their tasks are listed. The parts of a heterogeneous job are one job.
-
-    Raises:
-        AmbiguousRecordError: a name, comment or path in it could speak for other fields.
-    """
-    return _jobs(_records(text, asked))
-
-
 def _jobs(records: Sequence[Mapping[str, str]]) -> tuple[FinishedJob, ...]:
+    """Array masters without nodes are left out where their tasks are listed. The parts of a heterogeneous job
+    are one job.
+    """
     parts: dict[str, list[FinishedJob]] = {}
     for fields in records:
         job = _job(fields)

@@ -229,9 +229,6 @@ LIVE: Mapping[str, str] = {
     "the files hold no collectives to tell by whether the same steps are the same iterations": (
         "文件中没有集合通信，无法判断相同的步是否为相同的迭代"
     ),
-    "whether the same steps are the same iterations was not looked at in them": (
-        "没有检查其中相同的步是否为相同的迭代"
-    ),
     "{n} hosts share no collectives with the others: their steps are as they say": (
         "{n} 台主机与其他主机没有共同的集合通信：其步以自报为准"
     ),

@@ -20,7 +20,7 @@ from cluster_analysis.sentences import (
     problems,
     terms,
 )
-from cluster_analysis.sentences.phrase import Template, fill, placeholders
+from cluster_analysis.sentences.phrase import Template, fill
 from cluster_analysis.sources.errors import LeftOutReason, Part
 from cluster_run.facts import (
     AdviceKind,
@@ -38,6 +38,7 @@ from cluster_run.kinds import Part as LostTo
 from cluster_run.problem import Problem
 from cluster_run.said.chinese import in_chinese
 from tests.analysis.copies import replace
+from tests.chinese import placeholders
 from tests.layers import modules
 
 TABLES: Mapping[str, tuple[Mapping[str, Template], tuple[str, ...]]] = {

@@ -9,10 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_hook.isolation import our_command
-from cluster_hook.slurm.commands import SubmittedJob, parse_jobs, read_configuration, read_jobs
+from cluster_hook.job import FinishedJob
+from cluster_hook.slurm import commands
+from cluster_hook.slurm.commands import SubmittedJob, read_configuration, read_jobs
 from cluster_hook.slurm.submit import SubmitOptions, post_job_arguments
 from cluster_run.errors import InputError
 from tests.hook.jobs import a_job
+
+
+def parse_jobs(text: str, asked: str) -> tuple[FinishedJob, ...]:
+    """The jobs of what `scontrol --oneliner show job ASKED` says."""
+    return commands._jobs(commands._records(text, asked))
+
 
 # As Slurm 22.05.8 writes it, shortened in the middle.
 _LINE = (

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.findings_json import document_to_json
-from cluster_analysis.sentences.phrase import placeholders
 from cluster_hook.telling.outcome import Outcome, outcome_from_text, outcome_text, outcome_to_line
 from cluster_hook.telling.sentences import SENTENCES
 from cluster_hook.telling.teller import TellWhen, is_worth_telling, message_text
@@ -15,6 +14,7 @@ from cluster_hook.telling.verdict import FindingLine, Verdict, read_verdict
 from cluster_run.errors import ExitCode, InputError, SchemaError
 from cluster_run.facts import fact
 from tests.analysis.reports import builder
+from tests.chinese import placeholders
 
 _SLOW = FindingLine("slow_rank-15", "slow_rank", "warning", "Rank 15 computes 22 % slower.", 12.34, 0.044)
 _INFO = FindingLine("small_packets-0", "small_packets", "info", "Many small packets.", None, None)
