@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cluster_act.values import Case
-from cluster_analysis.sentences.findings import story as told
+from cluster_analysis.sentences.findings import story as story_phrase
 from cluster_analysis.sentences.headings import of_act
 from cluster_fleet.identity import Known
 from cluster_fleet.judging.probes import device_number
@@ -58,7 +58,8 @@ def _case(story: Story, units: Iterable[Known]) -> Case:
     hours = story.hours_lost
     cost = of_act("cost", hours=hours) if hours else of_act("cost_unknown")
     return Case(
-        story.key, story.name, story.host, device_number(story.name), story.metric, told(story_fact(story)),
+        story.key, story.name, story.host, device_number(story.name), story.metric,
+        story_phrase(story_fact(story)),
         cost, is_confirmed=True, devices=devices_of(story.key, units),
     )  # fmt: skip
 

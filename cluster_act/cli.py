@@ -90,7 +90,7 @@ def _act(arguments: argparse.Namespace, fleet: Fleet | None) -> ExitCode:
     language = language_of(arguments.lang)
     n_failed = 0
     for one in plan:
-        write_result(f"{_told(one, way).of(language)}\n")
+        write_result(f"{_described(one, way).of(language)}\n")
         if one.decision == "do" and arguments.apply and fleet is not None:
             n_failed += not _apply(one.case, way, fleet, language)
     if not plan:
@@ -104,11 +104,11 @@ def _act(arguments: argparse.Namespace, fleet: Fleet | None) -> ExitCode:
     return ExitCode.INCOMPLETE if n_failed else ExitCode.DONE
 
 
-def _told(one: Planned, way: Way) -> Phrase:
+def _described(one: Planned, way: Way) -> Phrase:
     case = one.case
     if one.decision == "skip":
         return of_act("skipped", unit=case.name, why=one.why, evidence=case.evidence)
-    do, undo = way.told(case)
+    do, undo = way.described(case)
     return of_act("due", unit=case.name, evidence=case.evidence, cost=case.cost, do=do, undo=undo)
 
 
@@ -201,8 +201,8 @@ def _probe(arguments: argparse.Namespace) -> ExitCode:
     found = probed(suspect, control, timed_by(arguments.ssh, arguments.probe_command), arguments.seconds)
     state = CONFIRMED if found.is_slow else CLEARED if found.is_settled else OPEN
     said = of_act("probed", suspect=suspect, control=control, **vars(found))
-    told = of_act("probe_" + state.replace(" ", "_"), probed=said)
-    write_result(f"{told.of(language_of(arguments.lang))}\n")
+    described = of_act("probe_" + state.replace(" ", "_"), probed=said)
+    write_result(f"{described.of(language_of(arguments.lang))}\n")
     if fleet is not None:
         with fleet:
             fleet.note_action(

@@ -59,7 +59,7 @@ class Way(Protocol):
     def check(self) -> None:
         """Raise a RefusedError where this way cannot be gone at all here."""
 
-    def told(self, case: Case) -> tuple[str, str]:
+    def described(self, case: Case) -> tuple[str, str]:
         """Return what would be done, and how it is undone, as a person would type it."""
 
     def apply(self, case: Case) -> str:

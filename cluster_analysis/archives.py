@@ -25,7 +25,7 @@ def is_archive(path: Path) -> bool:
     return path.is_file() and path.name.lower().endswith((*_TAR, ".zip"))
 
 
-def output_beside(path: Path) -> Path:
+def output_next_to(path: Path) -> Path:
     """Return where the output of an archive goes: a directory beside it, `run1.tar.zst` → `run1.analysis`."""
     stem = next(path.name[: -len(end)] for end in (*_TAR[::-1], ".zip") if path.name.lower().endswith(end))
     return path.with_name(f"{stem}.analysis")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cluster_analysis.archives import is_archive, output_beside, unpacked
+from cluster_analysis.archives import is_archive, output_next_to, unpacked
 from cluster_analysis.discovery.discover import part_names
 from cluster_analysis.engine.memory import parse_size
 from cluster_analysis.engine.read_ranks import Progress
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     if not is_archive(options.run):
         return _run(arguments, options)
     with unpacked(options.run, options.scratch) as folder:
-        output = options.output or output_beside(options.run)
+        output = options.output or output_next_to(options.run)
         return _run(arguments, replace(options, run=folder, archive=options.run, output=output))
 
 
@@ -112,12 +112,12 @@ def _run_all(arguments: argparse.Namespace, options: AnalyseOptions, names: tupl
 def _importing_meanwhile(tell: Progress) -> Progress:
     """Return `tell` that imports what judges and reports while workers read: SciPy alone takes 0.15 s."""
 
-    def told(what: str, done: int, total: int) -> None:
+    def report_progress(what: str, done: int, total: int) -> None:
         tell(what, done, total)
         if done:
             import_module("cluster_analysis.outputs.everything")
 
-    return told
+    return report_progress
 
 
 def shown(language: str | None, *, is_verbose: bool) -> Shown:

@@ -71,7 +71,7 @@ def compared(
 
 def _with_findings(found: Comparison, before: FindingsDocument, after: FindingsDocument) -> Comparison:
     """Return the comparison with what was put right, is still there, and is new; not of unlike jobs."""
-    from cluster_analysis.judge.told_before import match_findings  # noqa: PLC0415
+    from cluster_analysis.judge.matched_findings import match_findings  # noqa: PLC0415
 
     if found.refusals:
         return found
@@ -165,8 +165,8 @@ def _run_info(
         step_ms=found.step_ms,
         sources=tuple(sorted({source.kind for source in known.capture.sources})),
         parallel=topology.parallel,
-        name=options.told_run.resolve().name,
-        path=str(options.told_run.resolve()),
+        name=options.reported_run.resolve().name,
+        path=str(options.reported_run.resolve()),
         captured=captured,
         analysed=analysed_at(),
         command=run_command(options),

@@ -89,7 +89,7 @@ class AnalyseOptions(Struct, frozen=True):
     archive: Path | None = None
 
     @property
-    def told_run(self) -> Path:
+    def reported_run(self) -> Path:
         """Name of the run in reports: as its user named it."""
         return self.archive or self.run
 

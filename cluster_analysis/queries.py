@@ -19,7 +19,7 @@ from cluster_analysis.kept.loaded import is_output, load_document, load_result, 
 from cluster_analysis.options import FailOn
 from cluster_analysis.outputs.registry import TEXTS, text_reporter
 from cluster_analysis.reports import html, runs_page
-from cluster_analysis.reports.runs_page import Told
+from cluster_analysis.reports.runs_page import ListedRun
 from cluster_analysis.result import Reported
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.headings import say, term
@@ -167,8 +167,10 @@ def _trend(arguments: argparse.Namespace) -> int:
     found = outputs_of(arguments.directories)
     rows = [row for _, row in found]
     if arguments.page is not None:
-        told = [Told(row.run, _address(folder, arguments.page), load_result(folder)) for folder, row in found]
-        _write_page(arguments.page, runs_page.render(told, runs_page.change(told)))
+        listed = [
+            ListedRun(row.run, _address(folder, arguments.page), load_result(folder)) for folder, row in found
+        ]
+        _write_page(arguments.page, runs_page.render(listed, runs_page.change(listed)))
     if arguments.json:
         plain = [{name: getattr(row, name) for name in Row.__struct_fields__} for row in rows]
         write_result(json.dumps(plain, indent=1, ensure_ascii=False) + "\n")

@@ -28,7 +28,7 @@ EPOCH_VARIABLE = "SOURCE_DATE_EPOCH"
 
 def run_command(options: AnalyseOptions) -> str:
     """Return the command line that finds the same findings again."""
-    words = ["cluster-analyse", str(options.told_run)]
+    words = ["cluster-analyse", str(options.reported_run)]
     if options.baseline is not None:
         words += ["--baseline", str(options.baseline)]
     for name, numbers in (("--steps", options.selection.steps), ("--ranks", options.selection.ranks)):

@@ -34,7 +34,7 @@ from cluster_run.ids import HostId, format_number_ranges
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME
 from cluster_run.manifest import HostOutcome, Origin
 from cluster_run.ranktable import read_rank_table
-from cluster_run.said.chinese import told
+from cluster_run.said.chinese import translated
 
 _VERBS = {"check": "checking", "dry-run": "listing", "collect": COLLECTING, "live": COLLECTING}
 
@@ -82,11 +82,11 @@ def carry_out(argv: Sequence[str], arguments: Arguments) -> Result:
         text = (
             collection_json((), around, ExitCode.DONE)
             if arguments.json
-            else f"{told(none.message, arguments.language)}\n"
+            else f"{translated(none.message, arguments.language)}\n"
         )
         return Result(text, ExitCode.DONE)
     for warning in job.warnings:
-        print(told(f"warning: {warning}", arguments.language), file=sys.stderr)
+        print(translated(f"warning: {warning}", arguments.language), file=sys.stderr)
     verbosity = Verbosity(min(arguments.verbosity, max(Verbosity)))
     work = {"check": _look, "dry-run": _look, "collect": _collect, "live": _live}[arguments.mode]
     with display(
@@ -139,7 +139,7 @@ def _with_suspects(arguments: Arguments) -> Arguments:
         raise _NoSuspectsError(f"{findings} names no rank to look at: nothing was fetched")
     peers = f"; peers to compare with: {format_number_ranges(suspects.peers)}" if suspects.peers else ""
     said = f"suspects: {format_number_ranges(suspects.named)}{peers}"
-    print(told(said, arguments.language), file=sys.stderr)
+    print(translated(said, arguments.language), file=sys.stderr)
     return replace(arguments, options=replace(arguments.options, ranks=suspects.ranks))
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from cluster_collect.arguments import Arguments, parse_arguments
 from cluster_run.command_line import interruptible
 from cluster_run.errors import ClusterError, ExitCode, InputError
-from cluster_run.said.chinese import told
+from cluster_run.said.chinese import translated
 from cluster_run.standard_streams import write_result
 
 
@@ -41,7 +41,7 @@ def _run(argv: Sequence[str], arguments: Arguments) -> int:
     result = carry_out(argv, arguments)
     write_result(result.text)
     if result.next_step and arguments.verbosity > 0:
-        print(told(f"next: {result.next_step}", arguments.language), file=sys.stderr)
+        print(translated(f"next: {result.next_step}", arguments.language), file=sys.stderr)
     return result.code
 
 
@@ -49,9 +49,9 @@ def _fail(arguments: Arguments, error: ClusterError) -> int:
     from cluster_collect.show.json_result import error_json  # noqa: PLC0415
     from cluster_collect.wording import printable  # noqa: PLC0415
 
-    print(f"cluster-collect: {told(printable(error.message), arguments.language)}", file=sys.stderr)
+    print(f"cluster-collect: {translated(printable(error.message), arguments.language)}", file=sys.stderr)
     if error.advice:
-        print(f"  → {told(printable(error.advice), arguments.language)}", file=sys.stderr)
+        print(f"  → {translated(printable(error.advice), arguments.language)}", file=sys.stderr)
     if arguments.json:
         with suppress(ClusterError):  # the first error is what counts
             write_result(error_json(arguments.mode, error))

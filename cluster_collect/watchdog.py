@@ -126,7 +126,7 @@ async def until(work: Awaitable[_T], left_s: Callable[[], float], why: str, advi
             left = left_s()
             if left <= 0:
                 raise DeadlineError(why, advice)
-            # It may stand still while the work waits for its turn: then it is looked at now and then.
+            # It may stand still while the work waits for its turn: then it is looked at at intervals.
             await asyncio.wait((task,), timeout=min(max(left, _LOOK_S / _LOOKS), _LONGEST_WAIT_S))
         return task.result()
     finally:

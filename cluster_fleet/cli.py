@@ -121,11 +121,11 @@ def _tell(status: Status, arguments: argparse.Namespace) -> None:
         of_fleet("fleet", n_devices=status.n_devices, n_hosts=status.n_hosts, n_runs=status.n_runs,
                 begin=begin, end=end).of(language)
     ]  # fmt: skip
-    told = set()
+    reported = set()
     for story in status.stories:
         # What a unit cost is told once, whatever is told of it.
-        is_first = story.hours_lost and story.key not in told
-        told.add(story.key)
+        is_first = story.hours_lost and story.key not in reported
+        reported.add(story.key)
         lost = of_fleet("cost", hours=story.hours_lost).of(language) if is_first else ""
         lines.append(f"  {sentence(story, language)}{lost}")
     if not any(one.is_slow for one in status.stories):

@@ -61,8 +61,8 @@ def places_of(run: Path, *, show_addresses: bool = False) -> Places:
         InputError: nothing tells which hosts they are.
     """
     mapping, manifest = run / MAPPING_NAME, run / MANIFEST_NAME
-    told = _hardware(manifest) if manifest.exists() else {}
-    serials = {one.serial: host for host, one in told.items() if _says(one.serial)}
+    hardware_by_host = _hardware(manifest) if manifest.exists() else {}
+    serials = {one.serial: host for host, one in hardware_by_host.items() if _says(one.serial)}
     try:
         # Hosts that told their serial number are known without a mapping.
         numbers = (
@@ -78,12 +78,12 @@ def places_of(run: Path, *, show_addresses: bool = False) -> Places:
         ) from error
     hosts = {}
     for server_id, host in numbers.items():
-        hardware = told.get(host, Hardware())
+        hardware = hardware_by_host.get(host, Hardware())
         hashed = hashlib.sha256(server_id.encode()).hexdigest()[:12]
         key = f"host-serial:{hardware.serial}" if _says(hardware.serial) else f"host:{hashed}"
         name = hardware.name or (server_id if show_addresses else f"host-{hashed[:8]}")
         hosts[host] = Known(key, name, key)
-    return Places(hosts, told)
+    return Places(hosts, hardware_by_host)
 
 
 def _hardware(manifest: Path) -> dict[HostId, Hardware]:

@@ -12,7 +12,7 @@ MEANINGS = {
     "devices": "Devices that the fleet knows.",
     "runs": "Runs that the fleet remembers.",
     "newest_run_timestamp_seconds": "When the newest run was recorded.",
-    "slow_ratio": "How much slower a device or host is that is slow, always or now and then.",
+    "slow_ratio": "How much slower a device or host is that is slow, always or intermittently.",
     "slow_since_timestamp_seconds": "Since when it is.",
     "lost_device_hours": "Device-hours that findings that name it have cost.",
 }

@@ -33,7 +33,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Told:
+class DrawnStory:
     """A unit's story: its sentence, and the points of its runs in a picture of `_WIDTH` by `_HEIGHT`."""
 
     story: Story
@@ -47,14 +47,14 @@ def page(fleet: Fleet, status: Status, language: Language) -> str:
     """Return the page as HTML."""
     units = fleet.units()
     histories = {one: fleet.history(one) for one in {story.metric for story in status.stories}}
-    told = [_told(one, histories[one.metric], units, language) for one in status.stories[:_DRAWN]]
+    drawn = [_drawn(one, histories[one.metric], units, language) for one in status.stories[:_DRAWN]]
     names = list(dict.fromkeys(one.host for one in status.stories))
     compute = histories.get("compute") or (fleet.history("compute") if fleet.runs() else None)
     rows = _map(compute, units, names) if compute is not None and compute.runs else []
     template = templates().from_string(_TEMPLATE.read_text(encoding="utf-8"))
     return template.render(
         status=status,
-        told=told,
+        drawn=drawn,
         rows=rows,
         n_other_hosts=status.n_hosts - len(names),
         begin=day(status.begin_s),
@@ -92,7 +92,7 @@ def _map(history: History, units: dict[int, Unit], names: Sequence[str]) -> list
     return rows
 
 
-def _told(story: Story, history: History, units: dict[int, Unit], language: Language) -> Told:
+def _drawn(story: Story, history: History, units: dict[int, Unit], language: Language) -> DrawnStory:
     """The points of a unit; a host's are the middles of its devices."""
     numbers = history.units.tolist()
     own = [at for at, one in enumerate(numbers) if units[one].known.key == story.key]
@@ -114,4 +114,4 @@ def _told(story: Story, history: History, units: dict[int, Unit], language: Lang
         (round(_WIDTH * (history.runs[run].captured_s - begin) / span, 1), height(float(value)))
         for run, value in zip(seen.tolist(), series.tolist(), strict=True)
     ]
-    return Told(story, sentence(story, language), points, height(0.0), height(slow))
+    return DrawnStory(story, sentence(story, language), points, height(0.0), height(slow))

@@ -17,7 +17,7 @@ from cluster_fleet.remember import fingerprint, units_of
 from cluster_fleet.status import Story, status_of
 
 #: A device that was healthy turns slow in one of so many jobs; one that was slow is repaired, unseen, in one
-#: of twenty; one that is slow now and then, in one of four.
+#: of twenty; one that is slow intermittently, in one of four.
 _TURNS_SLOW, _STAYS_SLOW, _NOW_AND_THEN = 0.001, 0.95, 0.25
 _PROBED = {CONFIRMED: _STAYS_SLOW, CLEARED: _TURNS_SLOW}
 #: Both ends of an interval that holds the truth in 95 % are as many standard errors apart.

@@ -39,8 +39,8 @@ def record_of(
     """
     folder = results or run / ANALYSIS_OUTPUT_NAME
     document = _findings(folder / FINDINGS_NAME)
-    ranks, steps, beside = (
-        _table(folder / TABLES_NAME / f"{name}.parquet") for name in ("ranks", "steps", "beside_peers")
+    ranks, steps, relative = (
+        _table(folder / TABLES_NAME / f"{name}.parquet") for name in ("ranks", "steps", "relative_to_peers")
     )
     places = places_of(run, show_addresses=show_addresses)
     by_rank, hosts = units_of(ranks, places)
@@ -54,20 +54,20 @@ def record_of(
         verdict=str(document["verdict"]),
         versions=_versions(places),
         units=[*hosts.values(), *by_rank.values()],
-        series=list(_series(beside, by_rank, places)),
+        series=list(_series(relative, by_rank, places)),
         findings=[_named(one, by_rank, places) for one in document["findings"]],
     )
 
 
-def _series(beside: pa.Table, by_rank: Mapping[int, Known], places: Places) -> Iterator[Series]:
+def _series(relative: pa.Table, by_rank: Mapping[int, Known], places: Places) -> Iterator[Series]:
     """Give each metric of those ranks and hosts that are known."""
     known = {rank: one.key for rank, one in by_rank.items()}
     known_hosts = {str(host): one.key for host, one in places.hosts.items()}
-    of = zip(beside["rank"].to_pylist(), beside["host"].to_pylist(), strict=True)
+    of = zip(relative["rank"].to_pylist(), relative["host"].to_pylist(), strict=True)
     keys = [known.get(rank, "") if host is None else known_hosts.get(host, "") for rank, host in of]
-    values, errors = (beside[name].to_numpy() for name in ("value", "error"))
+    values, errors = (relative[name].to_numpy() for name in ("value", "error"))
     rows: dict[str, list[int]] = {}
-    for at, metric in enumerate(beside["metric"].to_pylist()):
+    for at, metric in enumerate(relative["metric"].to_pylist()):
         if keys[at]:
             rows.setdefault(metric, []).append(at)
     for metric, own in rows.items():

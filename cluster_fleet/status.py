@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 
 import numpy as np
 
-from cluster_analysis.sentences.findings import story as told_story
+from cluster_analysis.sentences.findings import story as story_phrase
 from cluster_analysis.sentences.phrase import Language
 from cluster_fleet.judging.judge import FEWEST_RUNS, Judged, State, effect_of, judge
 from cluster_fleet.judging.probes import CLEARED, CONFIRMED, Probe, place_of, probes_of
@@ -123,12 +123,12 @@ def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None, withou
                 state = judged.state(at)
                 if state == "unknown" and judged is devices:
                     unknown[number] = bool(judged.course.n_runs[at] < FEWEST_RUNS)
-                is_told = state not in ("healthy", "unknown")
+                is_reported = state not in ("healthy", "unknown")
                 if metric == "compute" and probes:
-                    is_told |= _found(probes, units, number) == CONFIRMED and judged.course.n_runs[at] > 0
+                    is_reported |= _found(probes, units, number) == CONFIRMED and judged.course.n_runs[at] > 0
                 if wanted is not None:
-                    is_told = wanted(units[number]) and judged.course.n_runs[at] > 0
-                if is_told:
+                    is_reported = wanted(units[number]) and judged.course.n_runs[at] > 0
+                if is_reported:
                     story = replace(
                         _story(judged, at, units, number, history, costs, clock),
                         probe=_found(probes, units, number),
@@ -254,7 +254,7 @@ def story_fact(story: Story) -> Fact:
 
 def sentence(story: Story, language: Language) -> str:
     """Return what is said of a unit in a language."""
-    return told_story(story_fact(story)).of(language)
+    return story_phrase(story_fact(story)).of(language)
 
 
 def day(seconds: float) -> str:

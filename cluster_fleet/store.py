@@ -204,21 +204,21 @@ class Fleet:
             for run in connection.execute(sa.select(RUN).order_by(RUN.c.captured_s, RUN.c.fingerprint)).all():
                 series = connection.execute(sa.select(SERIES).where(SERIES.c.run == run.number)).all()
                 found = connection.execute(sa.select(FINDING).where(FINDING.c.run == run.number)).all()
-                told: dict[str, NamedFinding] = {}
+                by_finding: dict[str, NamedFinding] = {}
                 for row in found:
-                    before = told.get(row.finding)
+                    before = by_finding.get(row.finding)
                     keys = (*(before.units if before else ()), units[row.unit].known.key)
-                    told[row.finding] = NamedFinding(row.finding, row.kind, row.share, keys)
+                    by_finding[row.finding] = NamedFinding(row.finding, row.kind, row.share, keys)
                 arrays = [series_of(row, units) for row in series]
                 named = {key for one in arrays for key in one.keys} | {
-                    k for f in told.values() for k in f.units
+                    k for f in by_finding.values() for k in f.units
                 }
                 own = [one.known for one in units.values() if one.known.key in named]
                 hosts = {one.host_key for one in own}
                 own += [one.known for one in units.values() if one.known.key in hosts - named]
                 yield RunRecord(
                     run.fingerprint, run.name, run.captured_s, run.hours, run.step_ms, run.verdict,
-                    json.loads(run.versions), own, arrays, list(told.values()),
+                    json.loads(run.versions), own, arrays, list(by_finding.values()),
                 )  # fmt: skip
 
     def forget(self, before_s: float) -> int:

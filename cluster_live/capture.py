@@ -25,7 +25,7 @@ _MOST_PATIENCE = 4.0
 #: Between two configurations, as torch_npu cuts their times to seconds.
 _APART_S = 2.0
 _LOOK_S = 0.4
-#: A host reports its action at the job's next step, in a log that is read now and then.
+#: A host reports its action at the job's next step, in a log that is read at intervals.
 _LATE_S = 1.0
 
 

@@ -158,22 +158,22 @@ def findings_of(run: Path) -> Path:
     return run / ANALYSIS_OUTPUT_NAME / FINDINGS_NAME
 
 
-def judged(result: Taken, told_in: Language | None = None) -> tuple[ExitCode, str]:
+def judged(result: Taken, shown_in: Language | None = None) -> tuple[ExitCode, str]:
     """Run cluster-analyse on the collected data; return its exit code, and the last line of its error.
 
     With a language it says its findings on our own output.
     """
     command = [sys.executable, "-m", "cluster_analysis", str(result.run)]
     command += ["--ranks", result.ranks] if result.ranks else []
-    command += ["--lang", told_in] if told_in else []
+    command += ["--lang", shown_in] if shown_in else []
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(  # noqa: S603 - our own command
         command,
         env=environment,
         check=False,
         stdin=subprocess.DEVNULL,
-        stdout=None if told_in else subprocess.DEVNULL,
-        stderr=None if told_in else subprocess.PIPE,
+        stdout=None if shown_in else subprocess.DEVNULL,
+        stderr=None if shown_in else subprocess.PIPE,
     )
     last = (done.stderr or b"").decode(errors="replace").strip().splitlines()[-1:]
     try:

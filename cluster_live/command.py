@@ -18,7 +18,7 @@ from cluster_live.prepare import earlier_bytes, found, peeked
 from cluster_run.errors import ExitCode, worst
 from cluster_run.ids import HostId
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, REPORT_NAME
-from cluster_run.said.chinese import Language, told, word
+from cluster_run.said.chinese import Language, translated, word
 
 SCHEMA = "cluster-live/1"
 #: Time that the job loses by starting and stopping the profiler, in seconds.
@@ -37,10 +37,10 @@ def called(
     """
 
     def say(line: str) -> None:
-        print(told(line, live.language), file=sys.stderr, flush=True)
+        print(translated(line, live.language), file=sys.stderr, flush=True)
 
     if hosts.options.dry_run:
-        return told(run_interruptibly(previewed(hosts, live), shown.tick), live.language), ExitCode.DONE
+        return translated(run_interruptibly(previewed(hosts, live), shown.tick), live.language), ExitCode.DONE
     if live.every_s is not None:
         from cluster_live.watch import watch  # noqa: PLC0415 - it speaks of findings, and brings what that needs
 
@@ -125,7 +125,7 @@ def described(captured: Captured, names: Mapping[HostId, str], language: Languag
         for host, why in captured.lost.items()
     ]
     lines += [f"note: {note}" for note in captured.notes]
-    return told("\n".join(lines) + "\n", language)
+    return translated("\n".join(lines) + "\n", language)
 
 
 def _advice(why: Lost) -> str:

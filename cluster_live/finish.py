@@ -85,18 +85,18 @@ async def _found(
     """Return the host's own captures: others lie there where hosts share a file system."""
     session = fleet.sessions[host]
     at_s = 0.0 if since_s is None else since_s + session.clock_offset_s - _CLOCK_S
-    told = map(_one, await session.ask("captures", directory=directory, since_s=at_s))
-    return [one for one in told if not mine or one.rank is None or one.rank in mine]
+    reply = map(_one, await session.ask("captures", directory=directory, since_s=at_s))
+    return [one for one in reply if not mine or one.rank is None or one.rank in mine]
 
 
-def _one(told: Mapping[str, Any]) -> Found:
-    steps = told["steps"]
+def _one(reply: Mapping[str, Any]) -> Found:
+    steps = reply["steps"]
     return Found(
-        path=str(told["path"]),
-        rank=None if told["rank"] is None else int(told["rank"]),
-        is_parsed=bool(told["is_parsed"]),
+        path=str(reply["path"]),
+        rank=None if reply["rank"] is None else int(reply["rank"]),
+        is_parsed=bool(reply["is_parsed"]),
         steps=None if steps is None else tuple(map(int, steps)),
-        n_bytes=int(told["n_bytes"]),
+        n_bytes=int(reply["n_bytes"]),
     )
 
 
@@ -159,16 +159,16 @@ def same_steps(fleet: Fleet, found: Mapping[HostId, Sequence[Found]], wanted: ra
 
     The files are the evidence, not the request or the names of directories.
     """
-    told = {
+    reply = {
         host: {one.steps for one in found[host] if one.steps is not None}
         for host in fleet.hosts
         if host in found
     }
-    all_steps = [steps for of_host in told.values() for steps in of_host]
+    all_steps = [steps for of_host in reply.values() for steps in of_host]
     if not all_steps:
         return ("the files do not say which steps they hold",)
     common = statistics.mode(all_steps)
-    for host, steps in told.items():
+    for host, steps in reply.items():
         others = sorted(steps - {common})
         if others:
             fleet.lose(

@@ -58,7 +58,7 @@ class Fleet:
     ) -> dict[HostId, _T]:
         """Do something on all hosts at once and return what came; one where it fails is lost as `word`.
 
-        Long waits are reported now and then, with their hosts.
+        Long waits are reported at intervals, with their hosts.
         """
         asked = self.hosts if hosts is None else tuple(hosts)
         tasks = {host: asyncio.ensure_future(work(host)) for host in asked}

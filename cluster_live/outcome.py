@@ -69,10 +69,10 @@ def not_captured(
     by_reason: dict[tuple[str, str], list[str]] = {}
     for host, why in lost.items():
         by_reason.setdefault((why.reason, why.advice), []).append(names[host])
-    told = "; ".join(f"{', '.join(hosts)}: {reason}" for (reason, _), hosts in by_reason.items())
+    listed = "; ".join(f"{', '.join(hosts)}: {reason}" for (reason, _), hosts in by_reason.items())
     advices = list(dict.fromkeys(advice for _, advice in by_reason if advice))
     enough = "all hosts are required" if quorum is None else f"{quorum} hosts are required"
     also = (
         "" if quorum is not None or len(lost) == len(names) else "; --require quorum N goes on without some"
     )
-    return NotCapturedError(f"nothing was captured, {enough}: {told}", "; ".join(advices) + also)
+    return NotCapturedError(f"nothing was captured, {enough}: {listed}", "; ".join(advices) + also)

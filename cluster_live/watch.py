@@ -23,7 +23,7 @@ from cluster_live.collected import Hosts, Shown, Taken, findings_of, judged, tak
 from cluster_live.options import LiveOptions
 from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError, UsageError
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
-from cluster_run.said.chinese import told
+from cluster_run.said.chinese import translated
 
 #: The most of a job's time that a watch has it run captured.
 MOST_SHARE = 0.01
@@ -81,7 +81,7 @@ def watch(
         InterruptedRunError: Ctrl-C, or SIGTERM of a service manager.
         UsageError: nobody could be notified as asked for.
     """
-    options = _told_whom(live)
+    options = _tell_options(live)
     every_s = live.every_s or 0.0
     budget = Budget(time.monotonic())
     before = _last_key(base)
@@ -93,8 +93,8 @@ def watch(
         changed = _is_news(before, look)
         _tell(look, options, changed, base, say)
         share = budget.share(time.monotonic())
-        captured = told(f"The job ran captured for {share:.2%} of the time.", live.language)
-        say(f"{look.outcome.told(live.language)} {captured}")
+        captured = translated(f"The job ran captured for {share:.2%} of the time.", live.language)
+        say(f"{look.outcome.line_in(live.language)} {captured}")
         _record(base, look, share)
         _prune(base, live.keep)
         before, n_done = look.key, n_done + 1
@@ -107,7 +107,7 @@ def watch(
         time.sleep(wait_s)
 
 
-def _told_whom(live: LiveOptions) -> TellOptions:
+def _tell_options(live: LiveOptions) -> TellOptions:
     chosen: dict[str, WebhookFormat] = {one: one for one in FORMATS}
     if live.webhook_format not in chosen:
         raise UsageError(f"--webhook-format {live.webhook_format!r} is none of {', '.join(FORMATS)}")

@@ -143,8 +143,10 @@ def _decide_host(
     if not groups:
         return _nobody(sight, wanted, via)
     if len(groups) > 1:
-        told = "; ".join(sorted(_told(group) for group in groups))
-        return Refusal("several_jobs", f"several jobs wait for captures here: {told}", "name one with --job")
+        listed = "; ".join(sorted(_described(group) for group in groups))
+        return Refusal(
+            "several_jobs", f"several jobs wait for captures here: {listed}", "name one with --job"
+        )
     return _decide_group(sight, groups[0], wanted)
 
 
@@ -168,7 +170,7 @@ def _nobody(sight: Sight, wanted: str, via: WayName | None) -> Refusal:
     )
 
 
-def _told(group: Sequence[Process]) -> str:
+def _described(group: Sequence[Process]) -> str:
     ranks = sorted(one.rank for one in group if one.rank is not None and not one.is_monitor)
     return f"{group[0].job.text} (ranks {ranks[0]}–{ranks[-1]})" if ranks else group[0].job.text
 
@@ -195,17 +197,17 @@ def _decide_group(sight: Sight, group: Sequence[Process], wanted: str) -> Target
     monitors = named if named or not ranks or ranks[0].way != "mindspore" else children[:1]
     jobs = {(one.job, one.configuration, one.asks_daemon) for one in ranks}
     if len({one.job for one in ranks}) > 1:
-        told = "; ".join(sorted({one.job.text for one in ranks}))
+        listed = "; ".join(sorted({one.job.text for one in ranks}))
         return Refusal(
             "shared_memory",
-            f"jobs share one memory file ({group[0].memory.name}), each would be captured too: {told}",
+            f"jobs share one memory file ({group[0].memory.name}), each would be captured too: {listed}",
             "jobs that start in the same hour on one host share it: give each its own container or /dev/shm",
         )
     if len(jobs) > 1:
-        told = ", ".join(sorted({one.configuration or "the daemon" for one in ranks}))
+        listed = ", ".join(sorted({one.configuration or "the daemon" for one in ranks}))
         return Refusal(
             "several_settings",
-            f"ranks that share one memory file were started for different configurations: {told}",
+            f"ranks that share one memory file were started for different configurations: {listed}",
             "these may be two jobs: nothing is sent to them",
         )
     return _with_monitor(sight, ranks, monitors, wanted)
@@ -266,8 +268,8 @@ def _one_job(targets: Mapping[HostId, Target], refusals: Mapping[HostId, Refusal
     numbers = [one.rank for target in targets.values() for one in target.ranks if one.rank is not None]
     sizes = {one.n_ranks for target in targets.values() for one in target.ranks if one.n_ranks is not None}
     if len(jobs) > 1:
-        told = "; ".join(sorted(job.text for job in jobs))
-        why = Refusal("several_jobs", f"the hosts run different jobs: {told}", "name one with --job")
+        listed = "; ".join(sorted(job.text for job in jobs))
+        why = Refusal("several_jobs", f"the hosts run different jobs: {listed}", "name one with --job")
     elif len(set(numbers)) < len(numbers) or len(sizes) > 1:
         twice = sorted({one for one in numbers if numbers.count(one) > 1})
         what = f"rank {twice[0]} is on two hosts" if twice else f"jobs of {sizes} ranks"

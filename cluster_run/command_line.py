@@ -136,10 +136,10 @@ class Parser(argparse.ArgumentParser):
         """Say how it is called, and end with 2."""
         if not self.is_chinese:
             super().error(message)
-        from cluster_run.said.chinese import told  # noqa: PLC0415 - only where it is asked for
+        from cluster_run.said.chinese import translated  # noqa: PLC0415 - only where it is asked for
 
         self.print_usage(sys.stderr)
-        self.exit(2, f"{self.prog}: 错误：{told(message, 'zh')}\n")
+        self.exit(2, f"{self.prog}: 错误：{translated(message, 'zh')}\n")
 
     def _of_usage(self, text: str) -> str:
         return text.replace("usage: ", "用法：", 1) if self.is_chinese else text

@@ -13,7 +13,7 @@ from typing import Literal
 FleetFact = Literal["fleet_slow", "fleet_intermittent", "fleet_repaired", "fleet_healthy", "fleet_unknown"]
 #: Facts that make a finding's summary.
 FindingFact = Literal[
-    # A rank or a host beside its peers.
+    # A rank or a host compared with its peers.
     "rank_computing",
     "rank_free",
     "rank_preparing",

@@ -45,5 +45,5 @@ def one_a_file(found: tuple[Problem, ...], read: tuple[Problem, ...]) -> tuple[P
             if other
             else one
         )
-    told = {(one.rank, one.file) for one in read}
-    return (*(one for one in found if (one.rank, one.file) not in told), *problems)
+    known = {(one.rank, one.file) for one in read}
+    return (*(one for one in found if (one.rank, one.file) not in known), *problems)

@@ -53,11 +53,11 @@ def _simulate(arguments: argparse.Namespace) -> ExitCode:
     if arguments.json:
         write_result(truth_to_json(answer))
     elif not arguments.quiet:
-        write_result(_told(answer, arguments.out, truth_path(arguments.out), job.spec.n_ranks))
+        write_result(_summary(answer, arguments.out, truth_path(arguments.out), job.spec.n_ranks))
     return ExitCode.DONE
 
 
-def _told(answer: Truth, out: Path, path: Path, n_ranks: int) -> str:
+def _summary(answer: Truth, out: Path, path: Path, n_ranks: int) -> str:
     lines = [
         f"{out}: {n_ranks} ranks, {answer.step_ms:.1f} ms a step, "
         f"{answer.healthy_step_ms:.1f} ms without the faults"

@@ -77,7 +77,7 @@ def test_what_is_to_be_changed_is_where_the_table_says(path: str, symbol: str) -
 
 
 def test_a_change_needs_two_files_at_most_but_for_a_simulated_fault() -> None:
-    changes = rows(section(CONTRIBUTING, "To change X"))
+    changes = rows(section(CONTRIBUTING, "To change X or to find it"))
     assert len(changes) >= 10
     for what, *files in changes:
         named = re.findall(r"\.py`", " ".join(files))

@@ -162,7 +162,7 @@ def true_saving_share(finding: Finding, job: SimulatedJob) -> float:
     """What making a rank or host as its peers truly saves, as share of the step; 0 for all other findings.
 
     They differ by nature: one device in a hundred computes a few percent longer, one host of a few idles
-    half as long again as the others, and a rank pauses now and then. Some of them cost as much as a fault.
+    half as long again as the others, and a rank pauses in some steps. Some of them cost as much as a fault.
     """
     if finding.kind == "periodic_pause":
         healthy = replace(job.spec.healthy, hiccup_free=tuple(map(int, finding.ranks)))

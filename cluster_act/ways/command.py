@@ -21,7 +21,7 @@ class Command:
         if not self.line:
             raise RefusedError("no command is named", "give --command 'PROGRAM ARGUMENT…'")
 
-    def told(self, case: Case) -> tuple[str, str]:
+    def described(self, case: Case) -> tuple[str, str]:
         """Return both command lines."""
         return f"{self.line} apply  # for {case.node}", f"{self.line} undo  # for {case.node}"
 
@@ -35,12 +35,12 @@ class Command:
 
     def _call(self, case: Case, verb: str) -> str:
         self.check()
-        told = {
+        variables = {
             "CLUSTER_ACT_NODE": case.node,
             "CLUSTER_ACT_DEVICE": "" if case.device is None else str(case.device),
             "CLUSTER_ACT_UNIT": case.unit,
             "CLUSTER_ACT_REASON": reason_of(case),
             "CLUSTER_ACT_TOKEN": case.token,
         }
-        said = run([*shlex.split(self.line), verb], environment=told).strip().splitlines()
+        said = run([*shlex.split(self.line), verb], environment=variables).strip().splitlines()
         return f"{case.node}: {verb}: {said[-1] if said else 'done'}"

@@ -25,7 +25,7 @@ class Condition:
         """Refuse without kubectl."""
         run(["kubectl", "version", "--client"])
 
-    def told(self, case: Case) -> tuple[str, str]:
+    def described(self, case: Case) -> tuple[str, str]:
         """Return what the condition would be."""
         return (
             f"node {case.node}: {CONDITION}=True, {reason_of(case)}",
@@ -61,7 +61,7 @@ class Taint:
         """Refuse without kubectl."""
         run(["kubectl", "version", "--client"])
 
-    def told(self, case: Case) -> tuple[str, str]:
+    def described(self, case: Case) -> tuple[str, str]:
         """Return both command lines."""
         return (
             f"kubectl taint nodes {case.node} {TAINT}={case.token}:NoSchedule",

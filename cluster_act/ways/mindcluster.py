@@ -52,7 +52,7 @@ class MindCluster:
         if _SLOW not in codes:
             raise RefusedError(f"{self.customization}: code {_SLOW} is not in publicFaultCode")
 
-    def told(self, case: Case) -> tuple[str, str]:
+    def described(self, case: Case) -> tuple[str, str]:
         """Return what is told to ClusterD, and what takes it back."""
         return (
             f"PublicFault {case.token}: occur {_SLOW} on {_where(case)}",

@@ -31,7 +31,7 @@ class Slurm:
             )
         run(["scontrol", "--version"])
 
-    def told(self, case: Case) -> tuple[str, str]:
+    def described(self, case: Case) -> tuple[str, str]:
         """Return both command lines."""
         return shlex.join(_drain(case)), shlex.join(_resume(case))
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from cluster_analysis.describe import places
-from cluster_analysis.describe.beside import beside_peers
 from cluster_analysis.describe.communication import by_group_and_type
 from cluster_analysis.describe.figures import figures_between_ranks
 from cluster_analysis.describe.kernels import between_ranks, flops_of_ranks
 from cluster_analysis.describe.memory import peaks
+from cluster_analysis.describe.relative_to_peers import relative_to_peers
 from cluster_analysis.describe.rules import advice
 from cluster_analysis.describe.stages import by_stage
 from cluster_analysis.tables.model import Topology
@@ -31,7 +31,7 @@ def described(tables: Mapping[str, pa.Table], topology: Topology) -> dict[str, p
         "flops": flops_of_ranks(tables["kernels"], tables["counters"]),
         "memory_peaks": peaks(tables["memory"], tables["counters"], topology),
         "stages": by_stage(tables["steps"], topology),
-        "beside_peers": beside_peers(tables, topology),
+        "relative_to_peers": relative_to_peers(tables, topology),
     }
     made |= {
         "devices": places.devices({**tables, **made}, topology),

@@ -34,7 +34,7 @@ class Rule(Struct, frozen=True):
     limit: float
     source: str
     explains: frozenset[str] = frozenset()
-    told_by: str = ""
+    reported_by: str = ""
 
 
 def _share_of_kernels(is_wanted: Callable[[pa.Table], pa.Array]) -> Callable[[Tables], dict[int, float]]:
@@ -294,12 +294,12 @@ def advised(findings: Sequence[Finding], table: pa.Table, n_ranks: int) -> tuple
     for one in findings:
         named = {*one.ranks, *(end for link in one.links for end in (link.src, link.dst))}
         kinds = {one.kind, one.cause} if named else {one.kind}
-        told = {known.kind for known in one.facts}
+        reported = {known.kind for known in one.facts}
         own = []
         for row in table.to_pylist():
             holds = set(row["ranks"])
             rule = by_name[row["rule"]]
-            if not rule.explains & kinds or rule.told_by in told:
+            if not rule.explains & kinds or rule.reported_by in reported:
                 continue
             n_others = n_ranks - len(named)
             is_reason = (

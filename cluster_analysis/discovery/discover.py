@@ -221,7 +221,7 @@ def _capture(job: _Job, part: Part, notes: Iterable[Fact]) -> Capture:
         hosts=hosts.of_rank,
         devices=dict(sorted(devices.items())),
         addresses=hosts.addresses,
-        notes=(*notes, *job.notes, *notes_of(_told(job, part), part)),
+        notes=(*notes, *job.notes, *notes_of(_reported(job, part), part)),
         names={rank: one.host_name for rank, one in captures.items()},
         is_placed=hosts.is_placed,
     )
@@ -293,7 +293,7 @@ def _with_windows(source: RankSource, part: Part) -> RankSource:
     return structs.replace(source, windows=own, size_bytes=sum(one.size_bytes for _, one in own))
 
 
-def _told(job: _Job, part: Part) -> list[Part]:
+def _reported(job: _Job, part: Part) -> list[Part]:
     """Return the parts that there are to choose from, `part` among them."""
     known = shown(job.parts)
     return known if part in known else [*known, part]

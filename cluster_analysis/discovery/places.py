@@ -19,7 +19,7 @@ from cluster_run.ranktable import MARKS, RankPlace, RankTable, parse_host_mappin
 
 _NOT_RANK_TABLES = (layout.MANIFEST_NAME, layout.TRUTH_NAME)
 #: Failures of a host that its files, or the ranks that are missing, tell one by one.
-_TOLD_BELOW = ("files-missing", "files-unstable", "left-out", "ranks-missing")
+_REPORTED_BELOW = ("files-missing", "files-unstable", "left-out", "ranks-missing")
 
 
 class Places(Struct, frozen=True):
@@ -193,7 +193,7 @@ def _problems_of(manifest: Manifest) -> list[Problem]:
             advice="as_told" if outcome.advice else None,
         )
         for outcome in manifest.hosts
-        if outcome.state == "failed" or (outcome.failure and outcome.failure not in _TOLD_BELOW)
+        if outcome.state == "failed" or (outcome.failure and outcome.failure not in _REPORTED_BELOW)
     ]
     problems += [
         Problem(

@@ -63,10 +63,10 @@ def split_by_run(tree: Tree, path: Path) -> dict[Path, Tree]:
     }
 
 
-def _concerning(root: Path, told: Mapping[Path, _T], parts: Iterable[Path], path: Path) -> dict[Path, _T]:
+def _concerning(root: Path, known: Mapping[Path, _T], parts: Iterable[Path], path: Path) -> dict[Path, _T]:
     """Return the problems of places in `root`, and of places outside of all runs, which concern them all."""
     roots = set(parts)
-    return {one: what for one, what in told.items() if _root_of(one, path) not in roots - {root}}
+    return {one: what for one, what in known.items() if _root_of(one, path) not in roots - {root}}
 
 
 def _root_of(directory: Path, path: Path) -> Path:

@@ -106,10 +106,10 @@ def read_all(
         n_before = sum(len(one.ranks) for one in summaries)
         ranks_in = [len(one.sources) for one in some]
 
-        def told(n_done: int) -> None:
+        def report(n_done: int) -> None:
             tell("reading ranks", n_before + sum(ranks_in[:n_done]), len(sources))
 
-        for batch, outcome in zip(some, engine.run_keeping(graph, list(graph), told), strict=True):
+        for batch, outcome in zip(some, engine.run_keeping(graph, list(graph), report), strict=True):
             if outcome.value is not None and outcome.kept is not None:
                 summaries.append(outcome.value)
                 kept.append(outcome.kept)

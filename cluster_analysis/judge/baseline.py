@@ -15,9 +15,9 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cluster_analysis.judge.matched_findings import Matched
 from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.slow_units import Observations
-from cluster_analysis.judge.told_before import Matched
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, sigma

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cluster_analysis.judge.measures.deviation import Deviation, beside_peers, deviation_of
+from cluster_analysis.judge.measures.deviation import Deviation, deviation_of, relative_to_peers
 from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.metrics import Metric, metrics
 from cluster_analysis.judge.measures.operators import observe_operators, observe_sent, slow_senders
@@ -121,7 +121,7 @@ class Case(Struct, frozen=True, dict=True):
         `apart` (R,) are units that do not tell what their own data are.
         """
         values = np.where(excluded[:, None], np.nan, metric.values)
-        return beside_peers(values, self.compared(metric), apart if metric.follows_work else None)
+        return relative_to_peers(values, self.compared(metric), apart if metric.follows_work else None)
 
     def deviation(self, metric: Metric, excluded: BoolArray | None = None) -> Deviation:
         """How far ranks lie from their peers; formed once.

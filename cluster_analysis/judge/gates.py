@@ -241,8 +241,8 @@ def is_no_chance(one: Judged, context: Context) -> Judged:
     is_accident = suspect.cause != "compute" and suspect.pattern == "intermittent"
     if is_accident:
         return one if suspect.p_value <= limits.alarm_p_value else replace(one, severity="info")
-    is_untold = one.cost_us is None and one.seen_us == 0.0 and context.view.graph is not None
-    share = 0.0 if is_untold or not context.step_us > 0 else (one.weight_us or 0.0) / context.step_us
+    has_no_cost = one.cost_us is None and one.seen_us == 0.0 and context.view.graph is not None
+    share = 0.0 if has_no_cost or not context.step_us > 0 else (one.weight_us or 0.0) / context.step_us
     chance = suspect.p_value + _chance_of_nature(suspect, context.view, limits)
     chance *= _surprise(suspect, context)
     return (

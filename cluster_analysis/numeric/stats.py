@@ -155,9 +155,9 @@ def medians_by(values: FloatArray, codes: IntArray) -> FloatArray:
         return np.array([median(values[code == one], 0) for one in range(len(found))])
     order = np.argsort(code, kind="stable")
     member = np.arange(len(code)) - np.repeat(np.cumsum(count) - count, count)
-    beside = np.full((len(found), width, *values.shape[1:]), np.nan)
-    beside[code[order], member] = values[order]
-    return median(beside, 1)
+    by_member = np.full((len(found), width, *values.shape[1:]), np.nan)
+    by_member[code[order], member] = values[order]
+    return median(by_member, 1)
 
 
 def group_medians(values: FloatArray, groups: IntArray) -> FloatArray:

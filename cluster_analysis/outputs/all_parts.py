@@ -18,7 +18,7 @@ from cluster_analysis.outputs.everything import TELL_OF_FINDINGS, write_everythi
 from cluster_analysis.outputs.registry import FILES
 from cluster_analysis.pipeline import examined
 from cluster_analysis.reports import runs_page
-from cluster_analysis.reports.runs_page import Told
+from cluster_analysis.reports.runs_page import ListedRun
 from cluster_analysis.result import AnalysisResult, Reported
 from cluster_analysis.sentences.results import wording
 from cluster_run.errors import InputError
@@ -96,12 +96,12 @@ def _says(outcome: Reported | str) -> str:
 
 
 def _page(run: Path, outcomes: dict[str, Reported | str], folders: dict[str, str]) -> bytes:
-    told = [
-        Told(
+    listed = [
+        ListedRun(
             name or ".",
             f"{PARTS_NAME}/{quote(folders[name])}/{REPORT_NAME}",
             one if isinstance(one, str) else one.result,
         )
         for name, one in outcomes.items()
     ]
-    return runs_page.render(told, runs_page.parts(run.resolve().name, len(told)))
+    return runs_page.render(listed, runs_page.parts(run.resolve().name, len(listed)))

@@ -91,7 +91,7 @@ def _partners(
     steps: Sequence[StepOperators], places: Sequence[IntArray], slots: Sequence[_Slots], n_slots: int
 ) -> IntArray:
     """The slot that sends what each slot receives (slots,); -1 where no majority says it."""
-    sources, targets, told = [], [], []
+    sources, targets, waited_us = [], [], []
     for step, at, own in zip(steps, places, slots, strict=True):
         slot_of = np.full(step.n_instances, -1)
         slot_of[at] = own
@@ -102,8 +102,8 @@ def _partners(
         targets.append(slot_of[here[mutual]])
         # A long wait has a cause; short calls end together by chance.
         elapse = step.instance_elapse_us
-        told.append(np.maximum(elapse[here[mutual]], elapse[there[mutual]]))
-    source, target, weight = np.concatenate(sources), np.concatenate(targets), np.concatenate(told)
+        waited_us.append(np.maximum(elapse[here[mutual]], elapse[there[mutual]]))
+    source, target, weight = np.concatenate(sources), np.concatenate(targets), np.concatenate(waited_us)
     known = (source >= 0) & (target >= 0)
     source, target, weight = source[known], target[known], weight[known]
     pair, code = distinct(source.astype(np.int64) * n_slots + target)

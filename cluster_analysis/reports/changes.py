@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from cluster_analysis.judge.baseline import Change, Comparison
-from cluster_analysis.judge.told_before import Matched
+from cluster_analysis.judge.matched_findings import Matched
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.phrase import Phrase, Template, fill
 from cluster_analysis.sentences.results import words
@@ -14,7 +14,7 @@ from cluster_analysis.sentences.results.words import Dictionary
 from cluster_run.facts import Fact, RefusalKind
 
 #: More lines are not read.
-MAX_TOLD = 12
+MAX_REPORTED = 12
 SENTENCES: Mapping[str, Template] = {
     "step": (
         "The step takes {after_us:ms}, before {before_us:ms}: {share:percent} {longer}.",
@@ -29,11 +29,11 @@ SENTENCES: Mapping[str, Template] = {
         "步的组成部分“{part}”：时间{more} {share:percent}（{noise}）。",
     ),
     "rank": (
-        "Computing of rank {rank}: {share:percent} {more} time beside its peers ({noise}).",
+        "Computing of rank {rank}: {share:percent} {more} time relative to its peers ({noise}).",
         "卡 {rank} 的计算：相对同类{more} {share:percent}（{noise}）。",
     ),
     "link": (
-        "Link {transport} {src} to {dst}: {share:percent} {more} time beside its peers ({noise}).",
+        "Link {transport} {src} to {dst}: {share:percent} {more} time relative to its peers ({noise}).",
         "链路 {transport} {src} → {dst}：相对同类时间{more} {share:percent}（{noise}）。",
     ),
     "operator": (
@@ -111,7 +111,7 @@ def _refusal(fact: Fact) -> Phrase:
 
 def since(comparison: Comparison, dictionary: Dictionary) -> tuple[tuple[str, Phrase], ...]:
     """Return `Fixed: slow rank 5 (was 97 ms).` and the like, each with its state; at most MAX_TOLD."""
-    return tuple((one.state, _became(one, dictionary)) for one in comparison.findings[:MAX_TOLD])
+    return tuple((one.state, _became(one, dictionary)) for one in comparison.findings[:MAX_REPORTED])
 
 
 def _became(one: Matched, dictionary: Dictionary) -> Phrase:

@@ -14,10 +14,10 @@ def header_phrases(
     run = document.run
     path = run.path or run.name
     times = (("run.captured", moment(run.captured)), ("run.analysed", moment(run.analysed or analysed)))
-    told = [(dictionary.say(key), value) for key, value in times if value]
+    shown = [(dictionary.say(key), value) for key, value in times if value]
     return (
         *([Phrase(path, path)] if path else []),
-        *(Phrase(f"{what.en} {value}", f"{what.zh} {value}") for what, value in told),
+        *(Phrase(f"{what.en} {value}", f"{what.zh} {value}") for what, value in shown),
     )
 
 

@@ -106,7 +106,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
         "dictionary": dictionary,
         "baseline": baseline,
         "since": changes.since(baseline, dictionary) if baseline else (),
-        "problems": words.problems_told(result.document),
+        "problems": words.problem_groups(result.document),
         "parts": parts,
         "named": blamed(result.document),
         "unusual_steps": unusual_steps(result),

@@ -94,7 +94,7 @@ class _Ticket(Struct, frozen=True):
         """Return what could not be judged, apart by what can be done about it, as on the page."""
         document, lines = self.result.document, list[str]()
         apart = reasons(document.notes, document.run.expected_ranks)
-        for name, notes in (("tomend", apart.to_mend), ("bounds", apart.bounds), ("told", apart.told)):
+        for name, notes in (("tomend", apart.to_mend), ("bounds", apart.bounds), ("toknow", apart.to_know)):
             if notes:
                 heading = self.said(self.dictionary.say(f"problems.{name}"))
                 lines += [f"### {heading}", "", *(f"- {self.said(note(one))}" for one in notes), ""]
@@ -190,10 +190,10 @@ class _Ticket(Struct, frozen=True):
         return [*lines, ""]
 
     def problems(self) -> list[str]:
-        told = words.problems_told(self.result.document)
-        if not told:
+        groups = words.problem_groups(self.result.document)
+        if not groups:
             return []
-        phrases = (words.problem_phrase(one, self.result, self.dictionary) for one in told)
+        phrases = (words.problem_phrase(one, self.result, self.dictionary) for one in groups)
         return [
             f"### {self.said(say('problem_section'))}",
             "",

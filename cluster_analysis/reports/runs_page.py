@@ -37,7 +37,7 @@ _SIGNS = {"healthy": "✓", "degraded": "▲", "unknown": "?"}
 _MAX_NAMED = 3
 
 
-class Told(Struct, frozen=True):
+class ListedRun(Struct, frozen=True):
     """A run: its name, the address of its report (empty without one), what was found or why nothing."""
 
     name: str
@@ -58,7 +58,7 @@ class _Row(Struct, frozen=True):
     said: Sequence[Phrase]
 
 
-def change(runs: Sequence[Told]) -> Phrase:
+def change(runs: Sequence[ListedRun]) -> Phrase:
     """Return how long a step took in the first and the last run whose step is known, as a title."""
     dictionary = words.load_dictionary()
     documents = [one.outcome.document for one in runs if not isinstance(one.outcome, str)]
@@ -81,7 +81,7 @@ def parts(name: str, n_parts: int) -> Phrase:
     return words.load_dictionary().say("runs.parts", name=wording.plain(name), n=n_parts)
 
 
-def render(runs: Sequence[Told], title: Phrase) -> bytes:
+def render(runs: Sequence[ListedRun], title: Phrase) -> bytes:
     """Return the page as UTF-8."""
     dictionary = words.load_dictionary()
     rows = [_row(number, one, dictionary) for number, one in enumerate(runs, start=1)]
@@ -110,7 +110,7 @@ def render(runs: Sequence[Told], title: Phrase) -> bytes:
     return assembled(environment.get_template("runs.html.j2").render, _SCRIPTS, STYLES, values)
 
 
-def _parts(runs: Sequence[Told]) -> dict[str, np.ndarray[tuple[int], np.dtype[np.float32]]]:
+def _parts(runs: Sequence[ListedRun]) -> dict[str, np.ndarray[tuple[int], np.dtype[np.float32]]]:
     """Return the parts of the mean step (runs,) in µs, NaN where a run has none; those that any run has."""
     found = [
         {} if isinstance(one.outcome, str) else {part.name: part.mean_us for part in step_parts(one.outcome)}
@@ -120,13 +120,13 @@ def _parts(runs: Sequence[Told]) -> dict[str, np.ndarray[tuple[int], np.dtype[np
     return {name: np.array([one.get(name, np.nan) for one in found], np.float32) for name in names}
 
 
-def _row(number: int, told: Told, dictionary: words.Dictionary) -> _Row:
+def _row(number: int, listed: ListedRun, dictionary: words.Dictionary) -> _Row:
     unknown = Phrase("–", "–")
-    name = wording.plain(told.name)
-    if isinstance(told.outcome, str):
-        reason = wording.plain(told.outcome)
+    name = wording.plain(listed.name)
+    if isinstance(listed.outcome, str):
+        reason = wording.plain(listed.outcome)
         return _Row(number, name, "", "", "–", unknown, "unknown", (Phrase(reason, reason),))
-    document = told.outcome.document
+    document = listed.outcome.document
     run, lost = document.run, wording.lost_in_all(document)
     alarms = [one for one in document.findings if one.is_alarm]
     said = [words.finding_title(one, dictionary) for one in alarms[:_MAX_NAMED]]
@@ -137,7 +137,7 @@ def _row(number: int, told: Told, dictionary: words.Dictionary) -> _Row:
     return _Row(
         number,
         name,
-        told.href,
+        listed.href,
         moment(run.captured),
         format_ms(run.step_ms),
         unknown if lost is None or document.verdict == "healthy" else lost.phrase(run.step_ms),

@@ -35,7 +35,7 @@ class StepPart(Struct, frozen=True):
 
     name: str
     mean_us: float
-    beside_us: float
+    compared_us: float
     most_rank: Rank | None
     is_far: bool
 
@@ -65,14 +65,16 @@ def step_parts(result: AnalysisResult) -> tuple[StepPart, ...]:
     for name, (mean_us,) in of_all.items():
         most = None if chosen.any() else int(np.argmax(of_ranks[name]))
         named = chosen if most is None else np.arange(len(ranks)) == most
-        beside_us = float(of_ranks[name][named].mean())
+        compared_us = float(of_ranks[name][named].mean())
         peers_us = float(np.median(of_ranks[name][np.isin(stages, stages[named])]))
-        more_us = beside_us - peers_us
+        more_us = compared_us - peers_us
         is_more = more_us > _FAR_OF_PART * peers_us and more_us > _FAR_OF_STEP * step_us
         if mean_us > 0:
             rank = None if most is None else Rank(int(ranks[most]))
             parts.append(
-                StepPart(name, float(mean_us), beside_us, rank, is_far=may_paint and is_more and name in _OWN)
+                StepPart(
+                    name, float(mean_us), compared_us, rank, is_far=may_paint and is_more and name in _OWN
+                )
             )
     return tuple(parts)
 

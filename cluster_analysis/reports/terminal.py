@@ -196,15 +196,15 @@ def _print_changes(baseline: Comparison, console: Console, language: Language) -
 
 def _print_problems(result: AnalysisResult, console: Console, language: Language) -> None:
     document = result.document
-    told = words.problems_told(document)
-    if told:
+    reported = words.problem_groups(document)
+    if reported:
         console.print()
         dictionary = words.load_dictionary()
-        console.print(Text(say("problems", n=len(told)).of(language), style="magenta"))
-        for one in told[:MAX_PROBLEMS]:
+        console.print(Text(say("problems", n=len(reported)).of(language), style="magenta"))
+        for one in reported[:MAX_PROBLEMS]:
             console.print(_prose(words.problem_phrase(one, result, dictionary).of(language), indent=2))
-        if len(told) > MAX_PROBLEMS:
-            more = say("more_problems", n=len(told) - MAX_PROBLEMS).of(language)
+        if len(reported) > MAX_PROBLEMS:
+            more = say("more_problems", n=len(reported) - MAX_PROBLEMS).of(language)
             console.print(Text(f"  {more}", style="dim"))
     _print_notes(result, console, language)
 
@@ -213,7 +213,7 @@ def _print_notes(result: AnalysisResult, console: Console, language: Language) -
     """What could not be judged, first what can be put right; as the page has it."""
     document = result.document
     apart = reasons(document.notes, document.run.expected_ranks)
-    classes = (("to_mend", apart.to_mend), ("bounds", apart.bounds), ("told", apart.told))
-    told = [say(f"note.{name}", note=note(fact)) for name, facts in classes for fact in facts]
-    for one in told[: MAX_NOTES if document.verdict == "unknown" else 2]:
+    classes = (("to_mend", apart.to_mend), ("bounds", apart.bounds), ("to_know", apart.to_know))
+    reported = [say(f"note.{name}", note=note(fact)) for name, facts in classes for fact in facts]
+    for one in reported[: MAX_NOTES if document.verdict == "unknown" else 2]:
         console.print(_prose(wording.plain(one.of(language)), "dim"))

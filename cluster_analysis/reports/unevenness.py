@@ -59,8 +59,8 @@ def price_of_unevenness(document: FindingsDocument, dictionary: words.Dictionary
         return None
     if 1.0 - 1.0 / run.slowdown < WARNING_COST_SHARE:
         return None
-    told = run.lost if document.verdict == "degraded" else ()
-    lost = [_lost(one, document, dictionary) for one in told if one.share >= _LEAST_SHARE]
+    reported = run.lost if document.verdict == "degraded" else ()
+    lost = [_lost(one, document, dictionary) for one in reported if one.share >= _LEAST_SHARE]
     return Price(run.step_ms, run.ideal_step_ms, tuple(lost))
 
 

@@ -42,7 +42,7 @@ HEADINGS: Mapping[str, Template] = {
     "more_problems": ("and {n} more", "另有 {n} 个"),
     "note.to_mend": ("Can be put right: {note}", "可以解决：{note}"),
     "note.bounds": ("Stays open: {note}", "无法解决：{note}"),
-    "note.told": ("Note: {note}", "说明：{note}"),
+    "note.to_know": ("Note: {note}", "说明：{note}"),
     "if_alike": (
         "{step} a step, {ideal} if all ranks were alike",
         "每步 {step}，若各卡一致则为 {ideal}",
@@ -208,7 +208,7 @@ OF_FLEET: Mapping[str, Template] = {
     "seen": ("last seen", "最近出现"),
     "hosts": ("Hosts over time", "各主机随时间的变化"),
     "map": (
-        "The slowest device of each host, by its computing time beside its peers. Hatched: in no run. "
+        "The slowest device of each host, by its computing time relative to its peers. Hatched: in no run. "
         "{n} {n:host|hosts} of which nothing is told are left out.",
         "每台主机中最慢设备的计算时间（与同类相比）。斜线：没有运行。未列出无异常的 {n} 台主机。",
     ),

@@ -298,7 +298,7 @@ BOUNDS: frozenset[NoteFact] = frozenset(
 )
 
 #: Notes on choices and on normal states: they leave nothing of the verdict open.
-TOLD: frozenset[NoteFact] = frozenset(
+TO_KNOW: frozenset[NoteFact] = frozenset(
     {
         "steps_of_some_ranks",
         "several_runs",
@@ -324,7 +324,7 @@ class Reasons:
 
     to_mend: tuple[Fact, ...]
     bounds: tuple[Fact, ...]
-    told: tuple[Fact, ...]
+    to_know: tuple[Fact, ...]
 
 
 def reasons(notes: Sequence[Fact], n_ranks: int) -> Reasons:
@@ -335,7 +335,7 @@ def reasons(notes: Sequence[Fact], n_ranks: int) -> Reasons:
     alone = _OF_COMMUNICATION if n_ranks == 1 else frozenset()
     to_mend = tuple(one for kind in TO_MEND if kind not in alone for one in notes if one.kind == kind)
     bounds = tuple(one for one in notes if one.kind in BOUNDS | alone)
-    return Reasons(to_mend, bounds, tuple(one for one in notes if one.kind in TOLD))
+    return Reasons(to_mend, bounds, tuple(one for one in notes if one.kind in TO_KNOW))
 
 
 def note(fact: Fact) -> Phrase:

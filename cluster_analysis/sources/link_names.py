@@ -94,7 +94,7 @@ def links_table(described: Described, filed_p2p: pa.Array, columns: Mapping[str,
     """
     groups, op_types, variants, op_names = described
     unknown = pa.nulls(len(op_names), pa.int32())
-    told = {
+    reported = {
         "group": groups,
         "is_p2p": pc.or_(filed_p2p, names.point_to_point(op_types)),
         "op_type": op_types,
@@ -103,7 +103,7 @@ def links_table(described: Described, filed_p2p: pa.Array, columns: Mapping[str,
         "src_rank": unknown,
         "dst_rank": unknown,
     }
-    return pa.table({**columns, **told}, schema=schema.LINKS)
+    return pa.table({**columns, **reported}, schema=schema.LINKS)
 
 
 def _coded(values: Sequence[_T]) -> tuple[npt.NDArray[np.int32], list[_T]]:

@@ -33,9 +33,9 @@ def tell_what_is_missing(
         operators: the steps that have operators; None where no file has any.
         links: the steps that have links; None where no file has any.
     """
-    told = {problem.file for problem in reading.problems}
+    reported = {problem.file for problem in reading.problems}
     files = reading.source.files
-    if any(name_of(files[role]) in told for role in _DATABASES if role in files):
+    if any(name_of(files[role]) in reported for role in _DATABASES if role in files):
         # The damaged database would have held the missing data.
         return
     if steps is None and "step_trace" not in files:
@@ -46,9 +46,9 @@ def tell_what_is_missing(
         steps = steps and [one for one in steps if one[0] in wanted]
         operators, links = operators and operators & wanted, links and links & wanted
     if steps is not None and operators is not None:
-        _tell_silent_steps(reading, told, steps, operators)
+        _tell_silent_steps(reading, reported, steps, operators)
     matrix = name_of(files.get("matrix", ""))
-    if matrix and matrix not in told and links is not None and not links and operators:
+    if matrix and matrix not in reported and links is not None and not links and operators:
         reading.problem(fact("no_link_in_it"), matrix, "parse_again")
 
 
@@ -75,7 +75,7 @@ def _tell_missing_files(
 
 def _tell_silent_steps(
     reading: Reading,
-    told: set[str],
+    reported: set[str],
     steps: Sequence[tuple[int | None, float | None]],
     operators: Set[int | None],
 ) -> None:
@@ -85,7 +85,7 @@ def _tell_silent_steps(
     """
     read = (name_of(path) for role in _COMMUNICATION if (path := reading.source.files.get(role)))
     name = next(read, None)
-    if name is None or name in told:
+    if name is None or name in reported:
         return
     silent = [(step, time_us) for step, time_us in steps if time_us and time_us > 0 and step not in operators]
     if silent:

@@ -72,8 +72,8 @@ def _counters(reading: Reading, databases: NoDatabases) -> list[Counter]:
         ("minddata_summary", counters.read_minddata_summary),
     )
     found += (queues or []) + read_input_pipeline(reading)
-    told = {(metric, label) for metric, label, _ in found}
-    return found + [one for one in _of_timeline(reading) if one[:2] not in told]
+    reported = {(metric, label) for metric, label, _ in found}
+    return found + [one for one in _of_timeline(reading) if one[:2] not in reported]
 
 
 def _of_timeline(reading: Reading) -> list[Counter]:

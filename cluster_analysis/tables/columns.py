@@ -10,7 +10,6 @@ from typing import Literal
 
 from cluster_analysis.tables.columns_described import (
     Advice,
-    BesidePeers,
     Communication,
     ComputingApart,
     CriticalPath,
@@ -24,6 +23,7 @@ from cluster_analysis.tables.columns_described import (
     Lanes,
     MemoryPeaks,
     PacketSizes,
+    RelativeToPeers,
     Stages,
     Waits,
 )
@@ -76,14 +76,13 @@ TableName = Literal[
     "groups",
     "packet_sizes",
     "host_times",
-    "beside_peers",
+    "relative_to_peers",
     "advice",
 ]
 
 __all__ = [
     "Advice",
     "Apis",
-    "BesidePeers",
     "Communication",
     "CommunicationCosts",
     "ComputingApart",
@@ -110,6 +109,7 @@ __all__ = [
     "Packets",
     "RankTimes",
     "Ranks",
+    "RelativeToPeers",
     "Stages",
     "Steps",
     "TableName",

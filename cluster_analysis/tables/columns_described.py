@@ -190,8 +190,8 @@ class HostTimes:
     host_cpu_busy_share: Final = "host_cpu_busy_share"
 
 
-class BesidePeers:
-    """`run.frame("beside_peers")`: one row a metric and rank, or host: how much slower it is than its
+class RelativeToPeers:
+    """`run.frame("relative_to_peers")`: one row a metric and rank, or host: how much slower it is than its
     peers in the same steps (logarithm of a ratio of times, or share of the step), with its standard
     error. `cluster-fleet add` remembers it."""
 

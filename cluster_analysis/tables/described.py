@@ -164,7 +164,7 @@ HOST_TIMES = pa.schema(
 
 #: One row a metric and rank, or host: how much slower it is than its peers in the same steps (logarithm of a
 #: ratio of times, or share of the step), with its standard error. `cluster-fleet add` remembers it.
-BESIDE_PEERS = pa.schema(
+RELATIVE_TO_PEERS = pa.schema(
     [
         ("metric", pa.string()),
         ("rank", pa.int32()),

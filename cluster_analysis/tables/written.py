@@ -33,6 +33,6 @@ WRITTEN: Mapping[str, pa.Schema] = {
     "groups": described.GROUPS,
     "packet_sizes": described.PACKET_SIZES,
     "host_times": described.HOST_TIMES,
-    "beside_peers": described.BESIDE_PEERS,
+    "relative_to_peers": described.RELATIVE_TO_PEERS,
     "advice": described.ADVICE,
 }

@@ -20,7 +20,7 @@ MOST_SIGMA = 5.0
 LEAST_TOLERANCE_US = 100.0
 #: A call that lasts so many times the scatter of ends has half the weight of a longer one.
 LONG_FACTOR = 5.0
-LEAST_TOLD_SHARE = 0.1
+LEAST_EVIDENCE_SHARE = 0.1
 #: Share of messages that hiccups may let seem to be received before they are sent.
 MOST_TOO_EARLY_SHARE = 0.05
 #: Ends tell a little more than begins, so that of two that tell the same the ends are believed.

@@ -88,13 +88,13 @@ def _irregular_groups(calls: Calls, place: IntArray) -> BoolArray:
     lead = np.flatnonzero(begins(of_rank))
     n_ranks = np.diff(np.r_[lead, len(of_rank)])
     irregular[of_rank[count != np.repeat(count[lead], n_ranks)]] = True
-    beside = np.repeat(np.repeat(begin[lead], n_ranks), count) + place[order]
-    beside = np.minimum(beside, len(order) - 1)  # behind the last call where counts differ anyway
-    irregular[group[kind != kind[beside]]] = True
+    partner = np.repeat(np.repeat(begin[lead], n_ranks), count) + place[order]
+    partner = np.minimum(partner, len(order) - 1)  # behind the last call where counts differ anyway
+    irregular[group[kind != kind[partner]]] = True
     after_hole = ~is_first[1:] & (number[1:] != number[:-1] + 1) & (number[:-1] >= 0)
     has_hole = np.zeros(len(irregular), bool)
     has_hole[group[1:][after_hole]] = True
-    irregular[group[(number != number[beside]) & has_hole[group]]] = True
+    irregular[group[(number != number[partner]) & has_hole[group]]] = True
     return irregular
 
 

@@ -70,9 +70,9 @@ def reduce_step(
     if filled is not calls:
         matches = match_calls(filled)
         whole = _matched(filled, matches, moved, own_steps, own_links, topology)
-        told = with_lost_communication(own_steps, filled, whole.exposed, whole.local.is_side)
-        if told is not own_steps:
-            own_steps = told
+        totals = with_lost_communication(own_steps, filled, whole.exposed, whole.local.is_side)
+        if totals is not own_steps:
+            own_steps = totals
             whole = _matched(filled, matches, moved, own_steps, own_links, topology)
     operators = _operators(whole, own_steps) if calls.has_clock else None
     notes = []

@@ -86,18 +86,18 @@ def _chips(text: str) -> Iterator[Chip]:
     numbers = _numbers(text)
     for card, chip, printed in _CHIP.findall(text):
         row = numbers.get((card, chip), {})
-        told, device = dict(_fields(printed)), row.get(_LOGIC, row.get(_PHYSICAL))
+        reported, device = dict(_fields(printed)), row.get(_LOGIC, row.get(_PHYSICAL))
         if device is None:
             continue
-        vdie = told.get("VDie ID", "").upper()
+        vdie = reported.get("VDie ID", "").upper()
         yield Chip(
             device=device,
             card=int(card),
             chip=int(chip),
             vdie=vdie if _VDIE.fullmatch(vdie) else "",
-            serial=told.get("Serial Number", ""),
-            pcie=told.get("PCIe Bus Info", "").lower(),
-            firmware=told.get("Firmware Version", ""),
+            serial=reported.get("Serial Number", ""),
+            pcie=reported.get("PCIe Bus Info", "").lower(),
+            firmware=reported.get("Firmware Version", ""),
             physical=row.get(_PHYSICAL),
         )
 

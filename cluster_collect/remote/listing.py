@@ -91,7 +91,7 @@ class ListingReader:
         self._allowance = allowance
         self._known = known
         self._pending = b""
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._take: Callable[[bytes], None] = self._report
         self._tools: dict[str, str] = {}
         self.entries: list[RemoteEntry] = []
@@ -147,9 +147,9 @@ class ListingReader:
     def _report(self, record: bytes) -> None:
         word, _, rest = record.decode(errors="replace").partition(" ")
         about = f"tool {rest.partition(' ')[0]}" if word == "tool" else word
-        if about in self._told:
+        if about in self._reported:
             raise HostileDataError(f"the host tells its {about[:40]!r} twice")
-        self._told.add(about)
+        self._reported.add(about)
         if word == "root":
             self.real_root = record.partition(b" ")[2]
         elif word in ("listing", "missing"):
@@ -181,9 +181,9 @@ class ListingReader:
             if self._known is not None and known is None:
                 return  # a file that nobody asks for
             mtime_ns = int(seconds) * 1_000_000_000 + int((fraction or b"").ljust(9, b"0"))
-            told = (kind.decode("latin-1"), int(size), mtime_ns)
-            if known is None or told != (known.kind, known.size_bytes, known.mtime_ns):
-                known = RemoteEntry(path, *told)
+            reported = (kind.decode("latin-1"), int(size), mtime_ns)
+            if known is None or reported != (known.kind, known.size_bytes, known.mtime_ns):
+                known = RemoteEntry(path, *reported)
             self.entries.append(known)
         elif record.startswith(b"end ") and _STATUS.fullmatch(record[4:].decode("latin-1")):
             self.find_status = int(record[4:])

@@ -12,7 +12,7 @@ from cluster_collect.show.tracker import Tracker, Verbosity
 from cluster_collect.spec import HostSpec
 from cluster_collect.wording import format_bytes
 from cluster_run.manifest import HostState
-from cluster_run.said.chinese import Language, told, word
+from cluster_run.said.chinese import Language, translated, word
 
 #: Without a terminal, how often a line says how far it is.
 STATUS_INTERVAL_S = 10.0
@@ -67,7 +67,7 @@ class _Lines:
             self._say(f"{self._verb}: {self.tracker.status_line()}")
 
     def _say(self, line: str) -> None:
-        print(told(line, self._language), file=self._stream, flush=True)
+        print(translated(line, self._language), file=self._stream, flush=True)
 
 
 class _Bar:
@@ -123,10 +123,10 @@ class _Bar:
                 parts.append(f"{_clock(left / rate)} left")
         elif names := self.tracker.waiting_for():
             parts.append(f"waiting for {names}")
-        return "  ".join(told(part, self._language) for part in parts)
+        return "  ".join(translated(part, self._language) for part in parts)
 
     def _say(self, line: str) -> None:
-        self._console.print(told(line, self._language), soft_wrap=True)
+        self._console.print(translated(line, self._language), soft_wrap=True)
 
 
 class _Rate:

@@ -14,7 +14,7 @@ from cluster_collect.spec import UNREAD
 from cluster_collect.transfer.plan import HostLook
 from cluster_collect.wording import count, format_bytes, format_seconds, printable
 from cluster_run.manifest import CollectedFile, HostOutcome
-from cluster_run.said.chinese import told, word
+from cluster_run.said.chinese import translated, word
 
 #: With more hosts than this, those that are well share one row.
 MAX_ROWS = 40
@@ -60,7 +60,7 @@ def collection_text(outcomes: Sequence[HostOutcome], around: Surroundings) -> st
     if n_complete < len(outcomes):
         run = shlex.quote(str(around.run))
         text += f"  → call it again with --output {run}: it fetches only what is missing\n"
-    return table + told(text, around.language)
+    return table + translated(text, around.language)
 
 
 def plan_text(plans: Sequence[HostLook], around: Surroundings) -> str:
@@ -87,7 +87,7 @@ def plan_text(plans: Sequence[HostLook], around: Surroundings) -> str:
         text += "  → choose another --output, collect less with --what, or make room\n"
     free = "" if around.free_bytes is None else f" ({format_bytes(around.free_bytes)} free)"
     text += f"\nwould fetch {count(n_files, 'file')}, {format_bytes(n_bytes)} into {around.run}{free}"
-    return table + told(f"{text}{_sizes_text(around)}; nothing was copied\n", around.language)
+    return table + translated(f"{text}{_sizes_text(around)}; nothing was copied\n", around.language)
 
 
 def check_text(checks: Sequence[HostLook], around: Surroundings) -> str:
@@ -106,7 +106,7 @@ def check_text(checks: Sequence[HostLook], around: Surroundings) -> str:
     n_good = sum(not check.reason for check in checks)
     free = "" if around.free_bytes is None else f", {format_bytes(around.free_bytes)} free here"
     text += f"\n{n_good} of {count(len(checks), 'host')} ready{free}"
-    return table + told(f"{text}{_sizes_text(around)}; nothing was copied\n", around.language)
+    return table + translated(f"{text}{_sizes_text(around)}; nothing was copied\n", around.language)
 
 
 def _sizes_text(around: Surroundings) -> str:
@@ -134,7 +134,7 @@ def _folded_row(outcomes: Sequence[HostOutcome], around: Surroundings) -> tuple[
     return (
         _SIGNS["complete"],
         "",
-        told(f"{names} ({count(len(outcomes), 'host')})", around.language),
+        translated(f"{names} ({count(len(outcomes), 'host')})", around.language),
         word("complete", around.language),
         f"{sum(outcome.n_stored for outcome in outcomes):,}",
         format_bytes(sum(outcome.stored_bytes for outcome in outcomes)),
@@ -161,11 +161,11 @@ def _check_row(check: HostLook) -> tuple[str, ...]:
 _CLOCK_REASON = f"its clock is more than {MAX_CLOCK_OFFSET_MS / 1000:g} s off"
 
 
-def _is_clock_off(told: HostLook | HostOutcome) -> bool:
+def _is_clock_off(translated: HostLook | HostOutcome) -> bool:
     """Whether a clock is off for certain: a slow answer makes none wrong."""
-    if told.clock_offset_ms is None:
+    if translated.clock_offset_ms is None:
         return False
-    return abs(told.clock_offset_ms) - (told.clock_uncertainty_ms or 0.0) > MAX_CLOCK_OFFSET_MS
+    return abs(translated.clock_offset_ms) - (translated.clock_uncertainty_ms or 0.0) > MAX_CLOCK_OFFSET_MS
 
 
 def _outcome_troubles(outcome: HostOutcome, around: Surroundings) -> list[Trouble]:

@@ -158,7 +158,7 @@ class RunWriter:
         self._places.remove(temporary)
 
     def written(self, n_bytes: int) -> None:
-        """Count bytes on their way to the disk; now and then see that there is room for more."""
+        """Count bytes on their way to the disk; from time to time check that there is room for more."""
         self._unchecked_bytes += n_bytes
         if self._unchecked_bytes >= _CHECK_EVERY_BYTES:
             self._unchecked_bytes = 0

@@ -33,7 +33,7 @@ class Manifests:
     hosts: frozenset[HostId]
     origin: Origin | None
 
-    def told(self, outcomes: Sequence[HostOutcome]) -> Manifest:
+    def for_caller(self, outcomes: Sequence[HostOutcome]) -> Manifest:
         """Return what the caller is given: it names addresses, unless `hide_addresses` is set."""
         options, journal = self.options, self.journal
         manifest = Manifest(
@@ -60,14 +60,14 @@ class Manifests:
     async def while_waiting(self, ended: Mapping[HostId, HostOutcome]) -> AsyncIterator[None]:
         """Write one whenever no more host has `ended` for some time: what is there can be analysed then."""
         over = asyncio.Event()
-        writing = asyncio.ensure_future(self._write_now_and_then(ended, over))
+        writing = asyncio.ensure_future(self._write_periodically(ended, over))
         try:
             yield
         finally:
             over.set()
             await writing  # not cancelled: its thread would go on, and write behind the last one
 
-    async def _write_now_and_then(self, ended: Mapping[HostId, HostOutcome], over: asyncio.Event) -> None:
+    async def _write_periodically(self, ended: Mapping[HostId, HostOutcome], over: asyncio.Event) -> None:
         n_written = n_seen = 0
         since_s = time.monotonic()
         is_over = asyncio.ensure_future(over.wait())
@@ -77,7 +77,7 @@ class Manifests:
                 n_seen, since_s = len(ended), time.monotonic()
             elif n_seen != n_written and time.monotonic() - since_s >= self.options.interim_s:
                 outcomes = [ended.get(spec.host) or self._unfinished(spec) for spec in self.specs]
-                await self.write(self.told(outcomes))
+                await self.write(self.for_caller(outcomes))
                 n_written = n_seen
 
     def _unfinished(self, spec: HostSpec) -> HostOutcome:

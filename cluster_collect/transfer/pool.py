@@ -87,7 +87,7 @@ async def collect(
 
             async with manifests.while_waiting(ended):
                 outcomes = await _each(specs, one)
-            manifest = manifests.told(outcomes)
+            manifest = manifests.for_caller(outcomes)
             await manifests.write(manifest)
         journal.finished()
         return manifest

@@ -169,13 +169,13 @@ async def _survey_by_shell(
         shell = await connection.start(program.command, receive)
         shell.send(program.stdin)
         ended = asyncio.ensure_future(shell.wait())
-        told = asyncio.ensure_future(listed.wait())
+        reported = asyncio.ensure_future(listed.wait())
         try:
-            await asyncio.wait((ended, told), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((ended, reported), return_when=asyncio.FIRST_COMPLETED)
             if ended.done():
                 ended.result()
         finally:
-            await cancelled(told)
+            await cancelled(reported)
             await cancelled(ended)
         return shell
 
@@ -210,8 +210,8 @@ def _unlisted(errors: bytes) -> str:
 
 async def clocks_of(survey: Survey) -> list[ClockOffset]:
     """Return what the listing told of the host's clock, and what its shell tells when it is asked again."""
-    told = [] if survey.clock is None else [survey.clock]
-    return told if survey.shell is None else told + await ask_clock(survey.shell)
+    reported = [] if survey.clock is None else [survey.clock]
+    return reported if survey.shell is None else reported + await ask_clock(survey.shell)
 
 
 def _require_listing(listing: ListingReader, spec: HostSpec) -> Tools:

@@ -73,7 +73,7 @@ class Course:
         n_episodes: slow times, the present one too.
         first: its first run.
         segment: first run of what it is like now.
-        intermittent: whether it is slow now and then.
+        intermittent: whether it is slow in some runs only.
         slow_at: (T, U) the slow times.
     """
 

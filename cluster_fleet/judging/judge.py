@@ -77,7 +77,7 @@ class Judged:
 
     @property
     def named(self) -> IntArray:
-        """Units that are slow, always or now and then, the slowest first."""
+        """Units that are slow, always or intermittently, the slowest first."""
         found = np.flatnonzero((self.course.onset >= 0) | self.course.intermittent)
         return found[np.argsort(-self.level[found], kind="stable")]
 
@@ -107,17 +107,17 @@ def judge(
     of_hosts = _judged(series, usual / np.maximum(count, 1), effect, n_hosts)
     is_named = of_hosts.course.slow_at & np.isfinite(series)
     if is_named.any():
-        beside = values.copy()
+        others = values.copy()
         for at in np.flatnonzero(is_named.any(0)).tolist():
-            beside[:, host == hosts[at]] -= np.where(is_named[:, at], series[:, at], 0)[:, None]
-        of_units = _judged(beside, variance, effect)
+            others[:, host == hosts[at]] -= np.where(is_named[:, at], series[:, at], 0)[:, None]
+        of_units = _judged(others, variance, effect)
     return of_units, of_hosts, hosts
 
 
 def _judged(values: FloatArray, variance: FloatArray, effect: Effect, n_fleet: int = 0) -> Judged:
     course = courses(values, variance, effect, n_fleet)
     mean, error, n_now = levels(values, variance, course.segment)
-    # Now and then slow: what its runs scatter by is more than what a run scatters by.
+    # Intermittently slow: what its runs scatter by is more than what a run scatters by.
     if course.intermittent.any():
         at = np.flatnonzero(course.intermittent)
         own = np.nanvar(values[:, at], axis=0) / np.maximum(course.n_runs[at], 1)

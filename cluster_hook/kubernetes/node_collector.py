@@ -37,7 +37,7 @@ class CollectorOptions:
     deadline_s: float = 600.0
 
 
-def collect_asked(options: CollectorOptions, told: Callable[[str, str], None]) -> None:
+def collect_asked(options: CollectorOptions, report: Callable[[str, str], None]) -> None:
     """Do all that is asked of this node and not done yet; a failure is written down and costs its part.
 
     `told` gets the name of each request as it ends, and why it failed, empty where it did not.
@@ -57,7 +57,7 @@ def collect_asked(options: CollectorOptions, told: Callable[[str, str], None]) -
         with contextlib.suppress(OSError):
             if asked.is_dir():
                 write_ended(part, reason)
-        told(asked.name, reason)
+        report(asked.name, reason)
 
 
 def _why_not(request: NodeRequest, options: CollectorOptions) -> str:

@@ -1,6 +1,6 @@
 """`cluster-hook sweep`: finds training jobs that ended, analyses each once, and writes the verdict on it.
 
-Kubernetes starts nothing after a job, so a CronJob looks now and then. Several sweeps may run at once: a job
+Kubernetes starts nothing after a job, so a CronJob looks at intervals. Several sweeps may run at once: a job
 is claimed with a patch that only one of them can make, and a claim expires, so that a killed sweep loses
 no job.
 """
@@ -102,7 +102,7 @@ class Swept:
     outcome: Outcome | None = None
 
 
-def sweep(api: ApiClient, options: SweepOptions, told: Callable[[Swept], None]) -> tuple[Swept, ...]:
+def sweep(api: ApiClient, options: SweepOptions, report: Callable[[Swept], None]) -> tuple[Swept, ...]:
     """Process all jobs once; `told` is called for each as it ends.
 
     Raises:
@@ -111,7 +111,7 @@ def sweep(api: ApiClient, options: SweepOptions, told: Callable[[Swept], None]) 
     end_s = time.monotonic() + options.time_s
     swept = []
     clean_exchange(options.node_exchange, time.time())
-    for job in _jobs(api, options, told):
+    for job in _jobs(api, options, report):
         _save_rank_table(api, job, options)
         remember_nodes(api, job, _work_dir(job, options))
         if job.is_settled or (job.state == "running" and job.is_deleted):
@@ -121,16 +121,16 @@ def sweep(api: ApiClient, options: SweepOptions, told: Callable[[Swept], None]) 
             hold(api, job)
             continue
         one = _sweep_one(api, job, options, end_s)
-        told(one)
+        report(one)
         swept.append(one)
 
     # Last, since copying may take long.
     for brought in bring_raw(options.node_exchange, options.results, time.time(), options.node_patience_s):
-        told(Swept(brought.work_dir, "fetched", brought.text))
+        report(Swept(brought.work_dir, "fetched", brought.text))
     return tuple(swept)
 
 
-def _jobs(api: ApiClient, options: SweepOptions, told: Callable[[Swept], None]) -> Iterator[TrainingJob]:
+def _jobs(api: ApiClient, options: SweepOptions, report: Callable[[Swept], None]) -> Iterator[TrainingJob]:
     for kind in KINDS:
         try:
             for item in api.list(kind.path(options.namespace), options.selector):
@@ -142,7 +142,7 @@ def _jobs(api: ApiClient, options: SweepOptions, told: Callable[[Swept], None]) 
                 continue
             if error.status != 403 or kind == KINDS[0]:
                 raise
-            told(Swept(kind.plural, "failed", str(error)))
+            report(Swept(kind.plural, "failed", str(error)))
 
 
 def _sweep_one(api: ApiClient, job: TrainingJob, options: SweepOptions, end_s: float) -> Swept:
@@ -202,7 +202,7 @@ def _is_being_written(job: TrainingJob, options: SweepOptions, now_s: float) -> 
 
 def _why_unreadable(job: TrainingJob, options: SweepOptions, now_s: float) -> str:
     """Return why not all data can be read; empty where they can, or where nobody has repaired it for long."""
-    if job.finished_s is not None and now_s - job.finished_s > options.patience_s and _was_told(job):
+    if job.finished_s is not None and now_s - job.finished_s > options.patience_s and _was_reported(job):
         return ""
     with contextlib.suppress(InputError, OSError):
         top = Path(profile_directory(job, options.profiles).partition("%N")[0])
@@ -210,13 +210,13 @@ def _why_unreadable(job: TrainingJob, options: SweepOptions, now_s: float) -> st
     return ""
 
 
-def _was_told(job: TrainingJob) -> bool:
+def _was_reported(job: TrainingJob) -> bool:
     return job.annotations.get(STATE) == UNREADABLE
 
 
 def _tell_unreadable(api: ApiClient, job: TrainingJob, options: SweepOptions, why: str) -> Swept:
     """Write on the job what to do; it is looked at again by every sweep, and no attempt is counted."""
-    if _was_told(job):
+    if _was_reported(job):
         return Swept(job.label, "unreadable", why)
     outcome = failed(_finished(job, options), None, why)
     annotations = {STATE: UNREADABLE, SUMMARY: outcome.line[:_MAX_SUMMARY], VERDICT: "unknown"}

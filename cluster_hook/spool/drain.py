@@ -68,7 +68,7 @@ class Drained:
 def drain(
     spool: Spool,
     options: DrainOptions,
-    told: Callable[[Drained], None],
+    report: Callable[[Drained], None],
     looked: Callable[[], None] = lambda: None,
 ) -> tuple[Drained, ...] | None:
     """Work off all requests that are due; None where another drain is at work.
@@ -92,7 +92,7 @@ def drain(
             contextlib.closing(_work_off(spool, options, pool, stop, looked)) as work,
         ):
             for drained in work:
-                told(drained)
+                report(drained)
                 ended.append(drained)
         return tuple(ended)
 

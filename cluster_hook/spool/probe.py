@@ -62,7 +62,7 @@ def probe(spool: Spool, asked: Probe) -> Iterator[Answer]:
             analysed = _analysed(spool, key, asked)
             yield analysed
             if analysed.state == "ok":
-                yield _told(spool, key, asked)
+                yield _reported(spool, key, asked)
         finally:
             cancel(job)
 
@@ -150,11 +150,11 @@ def _analysed(spool: Spool, key: str, asked: Probe) -> Answer:
     return Answer("ok", f"the drain analysed the job as {whose}, and found its slow rank")
 
 
-def _told(spool: Spool, key: str, asked: Probe) -> Answer:
+def _reported(spool: Spool, key: str, asked: Probe) -> Answer:
     if not spool.drain_settings().get("webhook"):
         return Answer("ok", "the drain has no webhook, so findings are written and nobody is called")
-    _comes_true(lambda: spool.told(key) is not None, asked.message_s)
-    trouble = spool.told(key)
+    _comes_true(lambda: spool.reported(key) is not None, asked.message_s)
+    trouble = spool.reported(key)
     if trouble is None:
         return Answer(
             "problem", f"no message was sent about {key}", "is --tell never, or does the webhook hang?"

@@ -175,11 +175,11 @@ class Spool:
         except (OSError, ValueError, KeyError, TypeError):
             return False
 
-    def note_told(self, key: str, trouble: str) -> None:
+    def note_reported(self, key: str, trouble: str) -> None:
         """Record that the message of a request was sent, or why not."""
         write_text_whole(self.path("done", key, ".told"), trouble)
 
-    def told(self, key: str) -> str | None:
+    def reported(self, key: str) -> str | None:
         """Return why the message of a request was not sent, empty where it was; None where none was tried."""
         try:
             return self.path("done", key, ".told").read_text()

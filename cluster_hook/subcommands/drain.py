@@ -89,7 +89,7 @@ def _drain(arguments: argparse.Namespace) -> ExitCode:
 
     def said(key: str, trouble: str) -> None:
         with contextlib.suppress(OSError):
-            spool.note_told(key, trouble)
+            spool.note_reported(key, trouble)
         if trouble:
             print(f"cluster-hook: {key}: {trouble}", file=sys.stderr, flush=True)
 

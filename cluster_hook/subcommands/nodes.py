@@ -69,7 +69,7 @@ def _node_collect(arguments: argparse.Namespace) -> ExitCode:
         deadline_s=arguments.deadline,
     )
 
-    def told(job: str, reason: str) -> None:
+    def report(job: str, reason: str) -> None:
         with as_log():
             if arguments.json:
                 print_json("node-collected", job=job, node=arguments.node, reason=reason)
@@ -78,7 +78,7 @@ def _node_collect(arguments: argparse.Namespace) -> ExitCode:
 
     while True:
         try:
-            collect_asked(options, told)
+            collect_asked(options, report)
         except OSError as error:
             if arguments.once:
                 raise

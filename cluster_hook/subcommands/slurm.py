@@ -152,7 +152,7 @@ def _slurm_post(arguments: argparse.Namespace) -> ExitCode:
             else:
                 outcome = follow_one(job, options)
             teller.tell(job.job, outcome)
-            line = outcome_to_line(outcome) if arguments.json else outcome.told(telling.language) + "\n"
+            line = outcome_to_line(outcome) if arguments.json else outcome.line_in(telling.language) + "\n"
             write_result(line)
             codes.append(outcome.code)
     return worst(*codes)

@@ -111,7 +111,7 @@ def _sweep(arguments: argparse.Namespace) -> ExitCode:
         node_patience_s=arguments.node_patience,
     )
 
-    def told(swept: Swept) -> None:
+    def report(swept: Swept) -> None:
         with as_log():
             if arguments.json:
                 outcome = outcome_document(swept.outcome) if swept.outcome else None
@@ -128,5 +128,5 @@ def _sweep(arguments: argparse.Namespace) -> ExitCode:
     if telling.prometheus_dir is not None:
         prune_metrics(telling.prometheus_dir)
     with Teller(telling, said) as teller:
-        sweep(ApiClient(access), options, told)
+        sweep(ApiClient(access), options, report)
     return ExitCode.DONE

@@ -54,9 +54,9 @@ class Outcome:
     @property
     def line(self) -> str:
         """The outcome in one line, for programs and administrators."""
-        return self.told("en")
+        return self.line_in("en")
 
-    def told(self, language: Language) -> str:
+    def line_in(self, language: Language) -> str:
         """Return the outcome in one line, for the job's log and for messages."""
         name = f" {self.job_name}" if self.job_name else ""
         ended = f" ({self.job_state})" if self.job_state else ""
@@ -157,7 +157,7 @@ def without_names(outcome: Outcome, names: HostNames) -> Outcome:
             for one in verdict.findings
         )
         problems, problems_zh = (
-            tuple(map(names.hidden, told)) for told in (verdict.problems, verdict.problems_zh)
+            tuple(map(names.hidden, texts)) for texts in (verdict.problems, verdict.problems_zh)
         )
         verdict = replace(verdict, findings=findings, problems=problems, problems_zh=problems_zh)
     return replace(outcome, reason=names.hidden(outcome.reason), verdict=verdict)

@@ -46,9 +46,9 @@ class Teller:
     """
 
     def __init__(
-        self, options: TellOptions, told: Callable[[str, str], None], backlog: Path | None = None
+        self, options: TellOptions, report: Callable[[str, str], None], backlog: Path | None = None
     ) -> None:
-        self._options, self._told, self._lasts = options, told, backlog is not None
+        self._options, self._report, self._lasts = options, report, backlog is not None
         self._wake, self._is_closed = threading.Event(), False
         if options.webhook is not None:
             self._directory = backlog or Path(tempfile.mkdtemp(prefix="cluster-hook-tell-"))
@@ -78,14 +78,14 @@ class Teller:
             try:
                 place_metrics(metrics, outcome.job, options.prometheus_dir, options.keep_metrics_s)
             except InputError as error:
-                self._told(key, str(error))
+                self._report(key, str(error))
             prune_metrics(options.prometheus_dir)
         if options.webhook is None or not is_worth_telling(outcome, options.when):
             return
         try:
             write_text_whole(self._directory / f"{safe_name(key)}.json", outcome_text(outcome))
         except OSError as error:
-            self._told(key, f"job {outcome.job}: nobody was told: {error.strerror}")
+            self._report(key, f"job {outcome.job}: nobody was told: {error.strerror}")
         self._wake.set()
 
     def close(self) -> None:
@@ -102,7 +102,7 @@ class Teller:
         try:
             self._send_as_they_come()
         except OSError as error:
-            self._told("messages", f"nobody is told: {self._directory}: {error.strerror}")
+            self._report("messages", f"nobody is told: {self._directory}: {error.strerror}")
 
     def _send_as_they_come(self) -> None:
         n_failed, rests_until_s, tried = 0, 0.0, set[Path]()
@@ -136,7 +136,7 @@ class Teller:
         trouble = post(webhook, message_text(outcome, self._options.language), outcome_document(outcome))
         if trouble is None:
             path.unlink(missing_ok=True)
-            self._told(path.stem, "")
+            self._report(path.stem, "")
         return trouble
 
     def _let_go(self, path: Path, trouble: Trouble) -> bool:
@@ -146,7 +146,7 @@ class Teller:
             if not is_kept:
                 path.unlink()
             further = "; it is tried again later" if is_kept else ""
-            self._told(path.stem, f"nobody was told: {trouble.text}{further}")
+            self._report(path.stem, f"nobody was told: {trouble.text}{further}")
             return is_kept
         return False
 
@@ -155,7 +155,7 @@ class Teller:
 TellWhen = Literal["findings", "problems", "always", "never"]
 TELL_WHEN: tuple[TellWhen, ...] = get_args(TellWhen)
 #: A message names this many findings; the report has them all.
-_N_TOLD_FINDINGS = 4
+_N_REPORTED_FINDINGS = 4
 
 
 @dataclass(frozen=True)
@@ -184,5 +184,5 @@ def is_worth_telling(outcome: Outcome, when: TellWhen) -> bool:
 
 def message_text(outcome: Outcome, language: Language = "en") -> str:
     """Return the message for people: the one line, and the findings after the first."""
-    further = outcome.verdict.faults[1:_N_TOLD_FINDINGS] if outcome.verdict is not None else ()
-    return "\n".join([outcome.told(language), *(f"• {finding.text(language)}" for finding in further)])
+    further = outcome.verdict.faults[1:_N_REPORTED_FINDINGS] if outcome.verdict is not None else ()
+    return "\n".join([outcome.line_in(language), *(f"• {finding.text(language)}" for finding in further)])

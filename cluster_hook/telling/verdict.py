@@ -67,8 +67,8 @@ class FindingLine:
             self.cost_ms_per_step / self.cost_share if self.cost_ms_per_step and self.cost_share else None
         )
         share = say("share", language, share=cost.share(step_ms).of(language)) if step_ms else ""
-        told = cost.phrase(step_ms).of(language)
-        return say("cost", language, said=said.rstrip(".。"), cost=told, share=share) + where
+        shown = cost.phrase(step_ms).of(language)
+        return say("cost", language, said=said.rstrip(".。"), cost=shown, share=share) + where
 
     def _where(self, language: Language) -> str:
         if language == "zh" and self.places_zh:
@@ -102,10 +102,10 @@ class Verdict:
             parts += [say("more", language, n=len(faults) - 1)] if len(faults) > 1 else []
         else:
             parts = [say("could_not_tell" if self.verdict == "unknown" else "nothing", language, **ranks)]
-        told = (self.problems_zh if language == "zh" else ()) or self.problems
-        if told:
-            n = max(self.n_problems, len(told))
-            parts.append(say("problems", language, n=n, first=told[0]))
+        shown = (self.problems_zh if language == "zh" else ()) or self.problems
+        if shown:
+            n = max(self.n_problems, len(shown))
+            parts.append(say("problems", language, n=n, first=shown[0]))
         rest = ("" if language == "zh" else " ").join(parts)
         return say("headline", language, verdict=verdict_name(self.verdict, language), rest=rest)
 

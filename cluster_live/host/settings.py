@@ -50,15 +50,17 @@ class Files:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except OSError:
-                told = os.pread(descriptor, 4096, 0).decode(errors="replace").split("\n")
-                if len(told) < 3 and time.monotonic() < until_s:
+                holder_lines = os.pread(descriptor, 4096, 0).decode(errors="replace").split("\n")
+                if len(holder_lines) < 3 and time.monotonic() < until_s:
                     # Its holder is about to write its name, or to give it back.
                     time.sleep(0.02)
                     continue
                 os.close(descriptor)
-                if told[0] == owner:
-                    return told[1]
-                raise HeldError("{}: held by the capture {}".format(path, told[0] or "of somebody")) from None
+                if holder_lines[0] == owner:
+                    return holder_lines[1]
+                raise HeldError(
+                    "{}: held by the capture {}".format(path, holder_lines[0] or "of somebody")
+                ) from None
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{owner}\n{host}\n".encode())
         self._locks[path] = descriptor

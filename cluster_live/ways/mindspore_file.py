@@ -164,9 +164,9 @@ class MindSporeWay:
 
     async def _listen(self) -> None:
         pattern = self._settings.step_pattern
-        told = await self._session.ask("numbers", path=self._settings.step_log, pattern=pattern)
+        reply = await self._session.ask("numbers", path=self._settings.step_log, pattern=pattern)
         # All lines of one look have its time: only the last of them was written just now.
-        if told:
-            last = Point(float(told[-1]["at_s"]) - self._session.clock_offset_s, int(told[-1]["n"]))
+        if reply:
+            last = Point(float(reply[-1]["at_s"]) - self._session.clock_offset_s, int(reply[-1]["n"]))
             if not self._points or last.step > self._points[-1].step:
                 self._points.append(last)

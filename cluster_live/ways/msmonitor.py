@@ -137,17 +137,18 @@ class MsMonitorWay:
     async def _send(self, text: str) -> Answer:
         monitor = self._target.monitor
         pids = [monitor.inner_pid] if monitor is not None else [one.inner_pid for one in self._target.ranks]
-        told = await self._daemon.ask(_request(text, pids))
-        if told.get("status") == "failed" or told.get("commandStatus") != "effective":
+        reply = await self._daemon.ask(_request(text, pids))
+        if reply.get("status") == "failed" or reply.get("commandStatus") != "effective":
             status = await self._daemon.status()
             return Answer(
                 "refused",
-                f"the daemon says {told.get('commandStatus') or told.get('status')!s}: trace {status.state}, "
-                f"monitor {status.monitor}; it knows none of the processes {pids}, or npu-monitor runs",
+                f"the daemon says {reply.get('commandStatus') or reply.get('status')!s}: "
+                f"trace {status.state}, monitor {status.monitor}; "
+                f"it knows none of the processes {pids}, or npu-monitor runs",
             )
-        if told.get("activityProfilersBusy"):
+        if reply.get("activityProfilersBusy"):
             return Answer("busy", "an earlier text waits at the daemon, and ours was dropped")
-        matched = told.get("processesMatched") or []
+        matched = reply.get("processesMatched") or []
         if len(matched) != 1:
             return Answer("other", f"the daemon gave the text to {len(matched)} processes: {matched}")
         return Answer("taken", is_verified=False)

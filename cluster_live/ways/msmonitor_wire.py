@@ -68,14 +68,14 @@ class Daemon:
 
     async def status(self) -> Status:
         """Return how the job's profiler is."""
-        told = await self.ask({"fn": "getStatus"})
-        if "nputrace" not in told:
+        reply = await self.ask({"fn": "getStatus"})
+        if "nputrace" not in reply:
             raise RemoteFailureError(
                 f"port {self.port} is a dynolog that knows nothing of Ascend",
                 "start the dynolog of msMonitor there",
             )
-        steps = (int(told.get(name, -1)) for name in ("current_step", "start_step", "stop_step"))
-        return Status(str(told["nputrace"]), str(told.get("npumonitor", "")), *steps)
+        steps = (int(reply.get(name, -1)) for name in ("current_step", "start_step", "stop_step"))
+        return Status(str(reply["nputrace"]), str(reply.get("npumonitor", "")), *steps)
 
 
 class _Wire:
@@ -96,11 +96,11 @@ class _Wire:
     async def _exchange(self, data: bytes, wants: bool) -> bytes:
         """Send and, if `wants`, return what comes; empty at its end."""
         self._is_open = False  # where this fails the program has closed it
-        told = await self._session.ask(
+        reply = await self._session.ask(
             "talk", link=self._link, port=self._port, data=base64.b64encode(data).decode(), wants=wants
         )
         self._is_open = True
-        return base64.b64decode(told) if told else b""
+        return base64.b64decode(reply) if reply else b""
 
     async def plain(self, frame: bytes) -> bytes:
         """Return the answer to a frame, without its length."""

@@ -196,13 +196,13 @@ class FileWay:
 
     def _points(self, rank: int) -> tuple[Point, ...]:
         # Only the last process of that rank counts: an earlier one had a counter of its own.
-        told = {"started": 0, "stopped": 0, "poll": _POLL_STEP}
-        own = [one for one in self._events if one.rank == rank and one.kind in told]
+        known = {"started": 0, "stopped": 0, "poll": _POLL_STEP}
+        own = [one for one in self._events if one.rank == rank and one.kind in known]
         return tuple(Point(one.at_s, _POLL_STEP if one.kind == "poll" else one.n) for one in own)
 
     def _poll_s(self) -> float:
-        told = [one.n for one in self._events if one.kind == "poll"]
-        return float(told[-1]) if told else _FIRST_POLL_S
+        known = [one.n for one in self._events if one.kind == "poll"]
+        return float(known[-1]) if known else _FIRST_POLL_S
 
     async def _undo_at_end(self, directory: str = "") -> None:
         if not self._writes:
@@ -283,11 +283,13 @@ class FileWay:
 
     async def _listen(self) -> None:
         pids = [one.inner_pid for one in self._target.ranks]
-        told = await self._session.ask("events", directory=join(self._target.configuration, "log"), pids=pids)
+        known = await self._session.ask(
+            "events", directory=join(self._target.configuration, "log"), pids=pids
+        )
         offset_s = self._session.clock_offset_s
         self._events += [
             Event(float(one["at_s"]) - offset_s, int(one["rank"]), str(one["kind"]), int(one["n"]))
-            for one in told
+            for one in known
         ]
 
 

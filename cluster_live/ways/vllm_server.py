@@ -66,9 +66,9 @@ class VllmWay:
         ]
         await self._session.ask("at_end", requests=stops)
         for port in self._ports:
-            told = await self._session.ask("post", port=port, path="/start_profile", longest_s=_DEADLINE_S)
-            if told["status"] != 200:
-                return Answer("refused", _why(port, told["status"], str(told["text"])))
+            reply = await self._session.ask("post", port=port, path="/start_profile", longest_s=_DEADLINE_S)
+            if reply["status"] != 200:
+                return Answer("refused", _why(port, reply["status"], str(reply["text"])))
             self._started.append(port)
         return Answer("taken")
 
@@ -109,8 +109,8 @@ def _profile_directory(server: Process) -> str:
         document = json.loads(_option(server.command, "--profiler-config") or "{}")
     except ValueError:
         document = {}
-    told = document.get("torch_profiler_dir", "") if isinstance(document, dict) else ""
-    return str(told or server.profile_directory)
+    reply = document.get("torch_profiler_dir", "") if isinstance(document, dict) else ""
+    return str(reply or server.profile_directory)
 
 
 def _option(command: Sequence[str], name: str) -> str:

@@ -38,7 +38,7 @@ _FORMS = {
 _MARK = re.compile(r"\s*(?:→ )?")
 
 
-def told(text: str, language: Language) -> str:
+def translated(text: str, language: Language) -> str:
     """Return a text of one or more lines in a language; marks and blanks before a line stay."""
     return text if language == "en" else "\n".join(map(_line, text.split("\n")))
 

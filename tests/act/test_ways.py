@@ -70,11 +70,11 @@ def test_whatever_a_case_says_its_fault_is_valid(
 ) -> None:
     devices = tuple(range(16)) if device is None else (device,)
     case = replace(CASE, evidence=Phrase(evidence, ""), unit=unit, device=device, node=node, devices=devices)
-    told, ended = (public_fault(case, "CCAE", one, 1_795_810_000_000) for one in ("occur", "recover"))
-    VALID.validate(told)
+    described, ended = (public_fault(case, "CCAE", one, 1_795_810_000_000) for one in ("occur", "recover"))
+    VALID.validate(described)
     VALID.validate(ended)
     # Only the same id ends a fault.
-    assert told["faults"][0]["faultId"] == ended["faults"][0]["faultId"]
+    assert described["faults"][0]["faultId"] == ended["faults"][0]["faultId"]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_clusterd_is_told_and_told_that_it_is_over(cluster: Path, tmp_path: Path
 
 def test_a_fault_of_a_host_is_told_as_the_host_s() -> None:
     host = replace(CASE, device=None, devices=(0, 1, 4))
-    assert MindCluster().told(host)[0].endswith("on the host node001")
+    assert MindCluster().described(host)[0].endswith("on the host node001")
     (fault,) = public_fault(host, "CCAE", "occur", 1_795_810_000_000)["faults"]
     assert fault["faultType"] == "Node"
     # Those of its devices that are known: ClusterD wants some, and none is guessed.

@@ -21,5 +21,7 @@ def degraded(n_ranks: int = 32) -> bytes:
 def several_runs() -> bytes:
     """Return the page of four runs; one could not be judged, one not be read."""
     results = (builder.degraded(), builder.healthy(), builder.unknown(), "no capture is in it")
-    told = [runs_page.Told(f"run{i}", f"run{i}/report.html", one) for i, one in enumerate(results, start=1)]
-    return runs_page.render(told, runs_page.change(told))
+    listed = [
+        runs_page.ListedRun(f"run{i}", f"run{i}/report.html", one) for i, one in enumerate(results, start=1)
+    ]
+    return runs_page.render(listed, runs_page.change(listed))

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
-from cluster_analysis.describe.beside import counted
+from cluster_analysis.describe.relative_to_peers import counted
 from cluster_fleet.exchange import export, exported
 from cluster_fleet.identity import Known
 from cluster_fleet.prior import probably_slow

@@ -277,5 +277,5 @@ class Job:
 
 
 def _tail(dice: random.Random, sigma: float) -> float:
-    """A factor on kernels: lognormal, and now and then half as long again."""
+    """A factor on kernels: lognormal, and for some of them half as long again."""
     return dice.lognormvariate(0, sigma) * (dice.uniform(1.1, 1.6) if dice.random() < 0.001 else 1.0)

@@ -34,7 +34,7 @@ def slurm_node_addresses(options: Sequence[str]) -> list[str]:
         options: which, as options of sinfo: `--nodes=node[1-4]`, `--partition=debug`, or none for all.
     """
     try:
-        told = subprocess.run(  # noqa: S603  no shell
+        answer = subprocess.run(  # noqa: S603  no shell
             ["sinfo", "--noheader", "--Node", "--format=%o", *options],  # noqa: S607  wherever it is installed
             capture_output=True,
             text=True,
@@ -43,7 +43,7 @@ def slurm_node_addresses(options: Sequence[str]) -> list[str]:
         )
     except (OSError, subprocess.TimeoutExpired):
         return []
-    return list(dict.fromkeys(told.stdout.split())) if told.returncode == 0 else []
+    return list(dict.fromkeys(answer.stdout.split())) if answer.returncode == 0 else []
 
 
 def _own_address(host: str) -> str:

@@ -55,7 +55,7 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
     gap = graph.gap_us[instances]
     for part in uneven:
         more = of_work_us(view, graph, lasts=part == "experts")[instances]
-        around = _taken_beside(graph, instances, np.nan_to_num(more), gap, is_head=False)
+        around = _taken_on_side_stream(graph, instances, np.nan_to_num(more), gap, is_head=False)
         gap = gap - np.where(np.isfinite(more), more, around)
     for suspect, excess in excesses:
         gap = gap - _taken(view, graph, suspect, excess, instances, gap)
@@ -91,10 +91,10 @@ def _taken(
     total = np.bincount(cell, weight, excess.size)[cell]
     taken = np.where(total > 0, excess.ravel()[cell] * weight / np.maximum(total, _LEAST_US), 0.0)
     taken = np.minimum(taken, gap)
-    return taken + _taken_beside(graph, instances, taken, gap, is_head=suspect.where == "head")
+    return taken + _taken_on_side_stream(graph, instances, taken, gap, is_head=suspect.where == "head")
 
 
-def _taken_beside(
+def _taken_on_side_stream(
     graph: Graph, instances: IntArray, taken: FloatArray, gap: FloatArray, *, is_head: bool
 ) -> FloatArray:
     """How much earlier calls on a second stream are issued: their share of the loss of the gap around them.
@@ -106,14 +106,14 @@ def _taken_beside(
         gap: how long these are.
         is_head: all that is lost lies before the first call.
     """
-    beside = np.zeros(len(instances))
+    on_side = np.zeros(len(instances))
     side, around, has = _around(graph, instances)
     if not len(side):
-        return beside
+        return on_side
     of_around = np.minimum(gap[side], gap[around]) / np.maximum(gap[around], _LEAST_US)
     part = np.ones(len(side)) if is_head else np.maximum(of_around, 0.0)
-    beside[side] = np.where(has, np.minimum(part * taken[around], gap[side]), 0.0)
-    return beside
+    on_side[side] = np.where(has, np.minimum(part * taken[around], gap[side]), 0.0)
+    return on_side
 
 
 def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatArray:
@@ -207,19 +207,19 @@ def _weights(
         lost, at = view.gaps.excess_over_peers(suspects, peers)
         if lost is None or at is None:
             continue
-        is_told = np.asarray(np.isfinite(lost).all(axis=2))
+        is_known = np.asarray(np.isfinite(lost).all(axis=2))
         if suspect.cause == "compute":
-            gap, tells = graph.gap_us[at], is_late.any(axis=0) & np.asarray(is_told.all(axis=1))
+            gap, tells = graph.gap_us[at], is_late.any(axis=0) & np.asarray(is_known.all(axis=1))
             if not tells.any():
                 continue
             lost = _rates(lost[tells], gap[tells]) * gap
-        weight[np.searchsorted(instances, at[is_told])] = np.maximum(lost[is_told], 0.0)
+        weight[np.searchsorted(instances, at[is_known])] = np.maximum(lost[is_known], 0.0)
         rest = excess - np.bincount(graph.cell[instances], weight, excess.size).reshape(excess.shape)
-        weight += _beside(view, graph, (suspects, peers), instances, (weight, rest))
+        weight += _lost_on_side_stream(view, graph, (suspects, peers), instances, (weight, rest))
     return weight
 
 
-def _beside(
+def _lost_on_side_stream(
     view: JobView, graph: Graph, compared: tuple[IntArray, IntArray], instances: IntArray,
     in_main: tuple[FloatArray, FloatArray],
 ) -> FloatArray:  # fmt: skip
@@ -228,25 +228,25 @@ def _beside(
     `in_main` is what these lose (N,), and what ranks lose beyond that (R, S): no more is lost elsewhere.
     """
     weight, rest_us = in_main
-    beside = np.zeros(len(instances))
+    on_side = np.zeros(len(instances))
     assert view.gaps is not None
     gaps, at = view.gaps.of_side.complete(np.concatenate(compared))
     if gaps is None or at is None:
-        return beside
+        return on_side
     n = len(compared[0])
     since = view.gaps.place[graph.after[at]]
     for number in range(n):  # who issued the call behind another one tells nothing
         alike = (since[:, n:] == since[:, number, None]) & (at[:, n:] >= 0)
         lost = gaps[:, number] - median(np.where(alike, gaps[:, n:], np.nan), 1)
-        told = np.isfinite(lost) & (at[:, number] >= 0)
-        beside[np.searchsorted(instances, at[:, number][told])] = lost[told]
+        is_known = np.isfinite(lost) & (at[:, number] >= 0)
+        on_side[np.searchsorted(instances, at[:, number][is_known])] = lost[is_known]
     side, around, has = _around(graph, instances)
-    beside[side[has]] -= weight[around[has]]
-    beside = np.maximum(beside, 0.0)
+    on_side[side[has]] -= weight[around[has]]
+    on_side = np.maximum(on_side, 0.0)
     cell = graph.cell[instances]
-    total = np.bincount(cell, beside, rest_us.size)
+    total = np.bincount(cell, on_side, rest_us.size)
     share = np.clip(rest_us.ravel() / np.maximum(total, _LEAST_US), 0.0, 1.0)
-    return np.asarray(beside * share[cell])
+    return np.asarray(on_side * share[cell])
 
 
 def _around(graph: Graph, instances: IntArray) -> tuple[IntArray, IntArray, BoolArray]:

@@ -50,8 +50,8 @@ def _of_work(one: Suspect) -> Suspect:
     if is_alarm:  # others may idle for no time at all
         is_head = one.where == "head"
         kind = "input_bound" if is_head else "host_bound"
-        told: FindingFact = "host_alone_late" if is_head else "host_alone_idle"
-        said = fact(told, host=host, own_us=row.value, others_us=row.peers_median)
+        fact_kind: FindingFact = "host_alone_late" if is_head else "host_alone_idle"
+        said = fact(fact_kind, host=host, own_us=row.value, others_us=row.peers_median)
     else:
         said = fact("host_alone_slow", host=host, slower_share=row.value / row.peers_median - 1.0)
     key = f"{kind}-host-{host}"

@@ -1,8 +1,8 @@
 """Pauses: idle time in one place of a step, in some steps.
 
-Every rank pauses now and then (the host's scheduler, an allocator). It is the same rank again and again
-that has a cause of its own; and a pause of all ranks every few steps is the job's (garbage collection,
-checkpoints).
+Every rank pauses in some steps (the host's scheduler, an allocator). Where the same rank pauses again and
+again, the rank has a cause of its own. Where all ranks pause every few steps, the job has one (garbage
+collection, checkpoints).
 """
 
 from __future__ import annotations

@@ -139,8 +139,8 @@ def _by_counting(deviation: Deviation, rank: int, limits: Thresholds) -> float:
     level, tells = float(deviation.level[rank]), deviation.step_scale[rank] <= HALFWAY * deviation.level[rank]
     if len(tells) < limits.min_steps_confident:
         return 0.0
-    told = deviation.series[:, tells | (tells.mean() <= HALFWAY)]
-    return chance_of_as_many(int((told[rank] >= HALFWAY * level).sum()), told, rank, level)
+    usable = deviation.series[:, tells | (tells.mean() <= HALFWAY)]
+    return chance_of_as_many(int((usable[rank] >= HALFWAY * level).sum()), usable, rank, level)
 
 
 def _farthest_of_others(role: IntArray, values: FloatArray, suspected: BoolArray) -> FloatArray:

@@ -31,7 +31,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     No one of them does most of it. Not hosts that are slow beyond doubt by the middle of their ranks.
     """
     view, limits = case.view, case.limits
-    told = {one.hosts[0] for one in found if one.is_slow_host and one.p_value <= limits.alarm_p_value}
+    slow_hosts = {one.hosts[0] for one in found if one.is_slow_host and one.p_value <= limits.alarm_p_value}
     hosts = np.unique(view.host[view.host >= 0])
     if len(view.steps) < limits.min_steps_confident or len(hosts) < 2:
         return
@@ -41,17 +41,17 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         differ_us = CLEAR_SIGMAS * IDLE_SIGMA * float(median(of_role))  # as healthy hosts do, in all steps
         longer_us = metric.time_us - np.fmin(usually_us, of_role)[:, None]
         # Of two hosts one is half of all ranks: the quick ones are the other's.
-        beside_all = longer_us - np.sort(longer_us, axis=0)[int(HEALTHY_QUANTILE * len(longer_us))]
-        known = beside_all[np.isfinite(beside_all)]
+        beyond_all = longer_us - np.sort(longer_us, axis=0)[int(HEALTHY_QUANTILE * len(longer_us))]
+        known = beyond_all[np.isfinite(beyond_all)]
         # With fewer sigmas than below: where hosts are few, one of them widens what all scatter by.
         with np.errstate(invalid="ignore"):
-            may_be = beside_all > max(
+            may_be = beyond_all > max(
                 metric.effect, CLEAR_SIGMAS * float(sigma(known)) if len(known) else np.inf
             )
         for host in hosts.tolist():
             own = np.flatnonzero(view.host == host)
             # Most hosts have nothing that is large enough, and need no look at how all others scatter.
-            if view.hosts[host] in told or may_be[own].any(axis=1).sum() < FEWEST_PEERS:
+            if view.hosts[host] in slow_hosts or may_be[own].any(axis=1).sum() < FEWEST_PEERS:
                 continue
             others = np.delete(longer_us, own, axis=0)
             usual_us = median(others, 0)

@@ -105,9 +105,9 @@ def _exposed(view: JobView, graph: Graph, matched: pa.Table, plain: Suspect) -> 
     left = max(0.0, 1.0 - float(moved_by_same_us) / max(float(graph.transfer_us[of_same].sum()), 1.0))
     absent = view.expected_ranks > len(view.ranks)
     typical_us = plain.evidence[0].value
-    told: FindingFact = "exposed_of_some_ranks" if absent else "exposed"
+    fact_kind: FindingFact = "exposed_of_some_ranks" if absent else "exposed"
     said = fact(
-        told, exposed_us=typical_us, step_share=typical_us / view.mean_step_us,
+        fact_kind, exposed_us=typical_us, step_share=typical_us / view.mean_step_us,
         moving_share=share, waiting_share=1.0 - share, role=role,
     )  # fmt: skip
     return replace(

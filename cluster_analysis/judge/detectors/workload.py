@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
-from cluster_analysis.judge.measures.deviation import beside_peers, deviation_of
+from cluster_analysis.judge.measures.deviation import deviation_of, relative_to_peers
 from cluster_analysis.judge.measures.work import of_work_us
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
@@ -28,7 +28,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     slow = [one for one in found if one.cause == "compute"]
     in_slow_hosts = case.ranks_of([one for one in slow if one.is_slow_host])
     is_known = (case.view.computing_us > 0) & ~in_slow_hosts[:, None]
-    work = beside_peers(np.log(np.where(is_known, case.view.computing_us, np.nan)), case.view)
+    work = relative_to_peers(np.log(np.where(is_known, case.view.computing_us, np.nan)), case.view)
     yield from _data_imbalance(case.view, work, case.limits)
     yield from _expert_imbalance(case.view, work, case.limits)
     yield from _stage_imbalance(case.view, case.limits, case.ranks_of(slow))
@@ -131,5 +131,5 @@ def _spread_of_places(view: JobView) -> float:
     if view.graph is None or view.gaps is None or len(np.unique(view.sample)) * 2 > len(view.ranks):
         return 0.0
     more = of_work_us(view, view.graph, lasts=False)
-    told = np.isfinite(more) & ~view.graph.is_side
-    return float(np.abs(more[told]).sum() / max(float(view.graph.gap_us[told].sum()), 1.0))
+    is_measured = np.isfinite(more) & ~view.graph.is_side
+    return float(np.abs(more[is_measured]).sum() / max(float(view.graph.gap_us[is_measured].sum()), 1.0))

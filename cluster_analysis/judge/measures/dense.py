@@ -57,7 +57,7 @@ def dense_us(
     )
     idle_us = np.nan_to_num(preparing_us) + np.nan_to_num(free_us) * (dense / np.maximum(whole, 1e-9))
     local_us = computing_us + np.nan_to_num(free_us) + np.nan_to_num(preparing_us)
-    is_told = (pairs > 0) & (pairs % 2 == 0) & (dense > idle_us)
-    is_told &= whole <= (1.0 + TOLERANCE_SHARE) * local_us
-    is_told &= free_us - group_medians(free_us, role) <= TOLERANCE_SHARE * computing_us
-    return np.where(is_told, dense - idle_us, np.nan)
+    is_known = (pairs > 0) & (pairs % 2 == 0) & (dense > idle_us)
+    is_known &= whole <= (1.0 + TOLERANCE_SHARE) * local_us
+    is_known &= free_us - group_medians(free_us, role) <= TOLERANCE_SHARE * computing_us
+    return np.where(is_known, dense - idle_us, np.nan)

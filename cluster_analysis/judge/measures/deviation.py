@@ -60,7 +60,7 @@ class Deviation(Struct, frozen=True):
         return size, chance
 
 
-def beside_peers(values: FloatArray, view: JobView, apart: IntArray | None = None) -> FloatArray:
+def relative_to_peers(values: FloatArray, view: JobView, apart: IntArray | None = None) -> FloatArray:
     """How far values (R, S), logarithms or µs, lie above the middle of their role.
 
     With `apart` (R,) also without what their replicas' data explain: units that only others are judged by.
@@ -107,8 +107,8 @@ def deviation_of(
     scale = shrink(np.hypot(spread, least), np.hypot(pooled, least), df)
     df = df + PRIOR_DF
     if is_alone and n_steps >= FEWEST_PEERS:
-        by_itself, is_told = np.full(n_units, np.nan), np.isfinite(series).sum(axis=1) > 1
-        by_itself[is_told] = np.nanstd(series[is_told], axis=1, ddof=1)
+        by_itself, is_known = np.full(n_units, np.nan), np.isfinite(series).sum(axis=1) > 1
+        by_itself[is_known] = np.nanstd(series[is_known], axis=1, ddof=1)
         decides = (by_itself > step_sigma) & (_error(by_itself, n_steps) > HALFWAY * scale)
         step_sigma = np.fmax(step_sigma, by_itself)
         df = np.where(decides, np.minimum(df, np.maximum(LEAST_DF, n_steps - 1)), df)

@@ -108,7 +108,7 @@ def late(
     ranks = view.rank_ids(np.flatnonzero(view.host == view.host[own[0]]) if is_host else own)
     hosts = view.hosts_of_ranks(ranks)
     kind: FaultKind = "slow_host" if is_host else "slow_rank"
-    told = cast(FindingFact, f"{'host' if is_host else 'rank'}_{metric.name}")
+    fact_kind = cast(FindingFact, f"{'host' if is_host else 'rank'}_{metric.name}")
     spread = float(scale * (peers_us if metric.is_log else 1.0))
     doubt = (fact("computing_or_idle"),) if metric.is_log and metric.has_idle else ()
     return Suspect(
@@ -121,7 +121,7 @@ def late(
         pattern="persistent" if events is None else "intermittent",
         step_positions=tuple(np.flatnonzero(inside & (course >= HALFWAY * level)).tolist()),
         evidence=(Evidence(f"{metric.name}_us", own_us, peers_us, spread, n_others),),
-        facts=(fact(told, **more, **context), *doubt),
+        facts=(fact(fact_kind, **more, **context), *doubt),
         excess_us=excess_us,
         where=metric.where,
     )

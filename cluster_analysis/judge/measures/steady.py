@@ -48,7 +48,7 @@ class Kernels(Struct, frozen=True):
 
         As logarithms; None where all types scatter in ways of their own, NaN for ranks without any.
         """
-        parts = [one for one in (self._steadiest(view), self._beside_the_others()) if one is not None]
+        parts = [one for one in (self._steadiest(view), self._beyond_the_others()) if one is not None]
         return np.asarray(sum(parts[1:], parts[0])) if parts else None
 
     def lost_us(self, view: JobView, of_device: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -100,7 +100,7 @@ class Kernels(Struct, frozen=True):
                     return np.where(np.isfinite(steady), np.minimum(steady, least), np.nan)
         return None
 
-    def _beside_the_others(self) -> FloatArray | None:
+    def _beyond_the_others(self) -> FloatArray | None:
         """How much longer a rank computes as some types take longer than others that follow samples alike.
 
         Longer samples lengthen these types alike on every rank: the least of them says by how much. What

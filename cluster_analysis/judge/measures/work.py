@@ -27,8 +27,8 @@ def of_work_us(view: JobView, graph: Graph, *, lasts: bool) -> FloatArray:
             if gaps is None or at is None:
                 continue
             since = view.gaps.place[graph.after[at]]
-            told = (at >= 0) & np.isfinite(gaps) & (since == np.median(since, axis=1, keepdims=True))
-            known, sample = np.where(told, gaps, np.nan), distinct(view.sample[ranks])[1]
+            is_known = (at >= 0) & np.isfinite(gaps) & (since == np.median(since, axis=1, keepdims=True))
+            known, sample = np.where(is_known, gaps, np.nan), distinct(view.sample[ranks])[1]
             together = np.stack(
                 [known[:, sample == one].mean(axis=1) for one in range(int(sample.max()) + 1)], axis=1
             )
@@ -45,6 +45,6 @@ def of_work_us(view: JobView, graph: Graph, *, lasts: bool) -> FloatArray:
                 is_own = np.abs(by_step.mean(axis=0)) > CLEAR_SIGMAS * np.sqrt(chance)
                 more -= np.where(is_own[:, None], steady, 0.0)
             own = more[:, sample]
-            told &= np.isfinite(own)
-            found[at[told]] = own[told]
+            is_known &= np.isfinite(own)
+            found[at[is_known]] = own[is_known]
     return found

@@ -70,9 +70,9 @@ def _means(
         return None
     n_stages, n_numbers = int(max(stage.max(), other.max())) + 1, int(number.max()) + 1
     cell = stage * n_numbers + number
-    told = is_placed & (other >= 0) & (other != stage)
+    is_known = is_placed & (other >= 0) & (other != stage)
     votes = np.zeros((n_stages * n_numbers, n_stages))
-    np.add.at(votes, (cell[told], other[told]), 1)
+    np.add.at(votes, (cell[is_known], other[is_known]), 1)
     n_calls = np.bincount(cell[is_placed], minlength=len(votes))
     sums = np.bincount(cell[is_placed], wait_us[is_placed], len(votes))
     at = np.flatnonzero(n_calls)

@@ -35,14 +35,16 @@ def described_sections(result: AnalysisResult) -> list[Shown]:
         if table is None or not table.num_rows:
             continue
         measured = [name for name, (_, show) in columns.items() if show not in _NAMES]
-        told = [row for row in table.to_pylist() if not measured or any(row[name] for name in measured)]
-        if not told:
+        measured_rows = [
+            row for row in table.to_pylist() if not measured or any(row[name] for name in measured)
+        ]
+        if not measured_rows:
             continue
         if longest := _LONGEST_FIRST.get(file):
-            told.sort(key=lambda row: -sum(row[name] or 0.0 for name in longest))
-        rows = [[show(row[name]) for name, (_, show) in columns.items()] for row in told[:_MAX_ROWS]]
+            measured_rows.sort(key=lambda row: -sum(row[name] or 0.0 for name in longest))
+        rows = [[show(row[name]) for name, (_, show) in columns.items()] for row in measured_rows[:_MAX_ROWS]]
         heads = [(word, show is not _text) for word, show in columns.values()]
-        n_left = max(0, len(told) - _MAX_ROWS)
+        n_left = max(0, len(measured_rows) - _MAX_ROWS)
         found.append(Shown(title, f"{title}.note", heads, rows, n_left, f"tables/{file}.parquet"))
     return found
 

@@ -59,9 +59,9 @@ class Cost:
         assert self.high_ms is not None
         if self.is_least:
             return say("at_least", least=written(self.high_ms))
-        return _range(self._told(step_ms), self.high_ms, written)
+        return _range(self._shown(step_ms), self.high_ms, written)
 
-    def _told(self, step_ms: float | None) -> float | None:
+    def _shown(self, step_ms: float | None) -> float | None:
         if self.high_ms == 0:
             return 0.0
         is_no_news = Cost(self.low_ms, self.low_ms).is_nothing(step_ms) and not self.is_nothing(step_ms)

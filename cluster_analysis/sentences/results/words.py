@@ -20,7 +20,7 @@ from cluster_run.ids import HostId, format_number_ranges
 from cluster_run.problem import Problem
 
 #: Problems of one file, reason and advice: one of several ranks each, or one alone.
-Told = Sequence[Problem]
+ProblemGroup = Sequence[Problem]
 
 
 class Dictionary:
@@ -199,36 +199,36 @@ def host_phrase(host: HostId, result: AnalysisResult, dictionary: Dictionary) ->
     return dictionary.say("map.host", host=Phrase(name, name.replace(" (", "（").replace(")", "）")))
 
 
-def beside_part(
-    most_rank: int | None, beside_us: float, named: Finding | None, dictionary: Dictionary
+def compared_part(
+    most_rank: int | None, compared_us: float, named: Finding | None, dictionary: Dictionary
 ) -> Phrase:
     """Return what one rank has of a part of the step: the one that a finding names, or that with most."""
     most = dictionary.say("rank", rank=most_rank)
     who = _who(named, dictionary) if named and most_rank is None else most
-    return dictionary.say("step.of", who=who, value=format_ms(beside_us / 1000))
+    return dictionary.say("step.of", who=who, value=format_ms(compared_us / 1000))
 
 
-def beside_note(named: Finding | None, dictionary: Dictionary) -> Phrase:
+def compared_note(named: Finding | None, dictionary: Dictionary) -> Phrase:
     """Return whose times stand below those of the mean step."""
     if named is None:
-        return dictionary.say("step.beside.most")
-    return dictionary.say("step.beside.named", who=_who(named, dictionary))
+        return dictionary.say("step.compared.most")
+    return dictionary.say("step.compared.named", who=_who(named, dictionary))
 
 
-def problems_told(document: FindingsDocument) -> list[Told]:
+def problem_groups(document: FindingsDocument) -> list[ProblemGroup]:
     """Group problems that are reported together, in order of the first; findings.json keeps a row a rank."""
-    told: dict[object, list[Problem]] = {}
+    group: dict[object, list[Problem]] = {}
     for one in document.problems:
         place = one.host if one.rank is None else ""
-        told.setdefault((one.why, one.also, one.advice, one.file, one.rank is None, place), []).append(one)
-    return list(told.values())
+        group.setdefault((one.why, one.also, one.advice, one.file, one.rank is None, place), []).append(one)
+    return list(group.values())
 
 
-def problem_places(told: Told, result: AnalysisResult, dictionary: Dictionary) -> list[Phrase]:
+def problem_places(group: ProblemGroup, result: AnalysisResult, dictionary: Dictionary) -> list[Phrase]:
     """Return whose problem it is: the host where it is one, and the ranks."""
-    hosts = {one.host for one in told}
-    ranks = {one.rank for one in told if one.rank is not None}
-    first = told[0]
+    hosts = {one.host for one in group}
+    ranks = {one.rank for one in group if one.rank is not None}
+    first = group[0]
     places = []
     if len(hosts) == 1 and first.host is not None:
         places.append(host_phrase(first.host, result, dictionary))
@@ -239,11 +239,11 @@ def problem_places(told: Told, result: AnalysisResult, dictionary: Dictionary) -
     return [Phrase(one.en, one.zh.strip()) for one in places]
 
 
-def problem_phrase(told: Told, result: AnalysisResult, dictionary: Dictionary) -> Phrase:
+def problem_phrase(group: ProblemGroup, result: AnalysisResult, dictionary: Dictionary) -> Phrase:
     """Return it as one line: where, why, and what to do."""
-    file = wording.plain(told[0].file)
-    places = [*problem_places(told, result, dictionary), *([Phrase(file, file)] if file else [])]
-    why, advised = reason(told[0]), advice(told[0])
+    file = wording.plain(group[0].file)
+    places = [*problem_places(group, result, dictionary), *([Phrase(file, file)] if file else [])]
+    why, advised = reason(group[0]), advice(group[0])
     english, chinese = (", ".join(one.en for one in places), "，".join(one.zh for one in places))
     english, chinese = (f"{english}: " if places else "", f"{chinese}：" if places else "")
     english, chinese = english + wording.plain(why.en), chinese + wording.plain(why.zh)

@@ -111,12 +111,12 @@ def _packets(given: Mapping[str, Any], rows: Rows) -> pa.Table | None:
         named(given["packet_sizes"], given["size_names"]),
         array(given["packet_figures"], np.float64).reshape(-1, 2),
     )
-    told: list[object] = []
+    stated: list[object] = []
     try:
-        packets = packet_sums(entries, lambda *why: told.append(why))
+        packets = packet_sums(entries, lambda *why: stated.append(why))
     except (OverflowError, ValueError):
         return None
-    return None if told else packets
+    return None if stated else packets
 
 
 def _spans(given: Mapping[str, Any], rows: Rows) -> pa.Table:

@@ -91,7 +91,7 @@ def read_db_communication(
     with open_database(path, remark) as database:
         if not database.has(TIME, *_NEEDED):
             return None
-        operators, repeated = _told_apart(_operators(database), remark)
+        operators, repeated = _distinct(_operators(database), remark)
         steps = steps_by_start(database, times)
         packets = read_packets(database, rank, (repeated, steps), remark)
     if steps is not None:
@@ -152,7 +152,7 @@ def present(
     return dict(zip(names, found, strict=True))
 
 
-def _told_apart(operators: _Operators, remark: Remark) -> tuple[_Operators, frozenset[tuple[Any, ...]]]:
+def _distinct(operators: _Operators, remark: Remark) -> tuple[_Operators, frozenset[tuple[Any, ...]]]:
     """Return the operators, and which `(name, group, step)` are several of them: what each carried is null.
 
     Carried bytes lie in another table, by these three.

@@ -20,7 +20,7 @@ from cluster_analysis.thresholds.messages import (
     CONNECTED_US,
     EDGE_LOSS_SHARE,
     EVIDENT_ODDS,
-    LEAST_TOLD_SHARE,
+    LEAST_EVIDENCE_SHARE,
     LEAST_TOLERANCE_US,
     LONG_FACTOR,
     MOST_SIGMA,
@@ -54,7 +54,7 @@ class Votes(Struct, frozen=True):
     clocks: dict[tuple[int, int], Clocks]
     n_groups: int
 
-    def told(self, edges: tuple[IntArray, IntArray]) -> float:
+    def evidence(self, edges: tuple[IntArray, IntArray]) -> float:
         """Return the weight of messages from source to target slots, all together."""
         n = 1 + max(int(one.max(initial=0)) for one in (self.source, self.target, *edges))
         is_one = np.isin(self.source * n + self.target, edges[0] * n + edges[1])
@@ -155,12 +155,14 @@ def _between(
         if clock is ended:
             lasted = np.fmax(elapse[:, sources, None], lasted)
         # Short calls may end together by chance: who has waited for long has waited for something.
-        told = LEAST_TOLD_SHARE + (1.0 - LEAST_TOLD_SHARE) * lasted / (lasted + LONG_FACTOR * tolerance)
+        evidence = LEAST_EVIDENCE_SHARE + (1.0 - LEAST_EVIDENCE_SHARE) * lasted / (
+            lasted + LONG_FACTOR * tolerance
+        )
         # And the closer ends lie together, compared with how far they usually are apart, the more that tells.
-        told = told * np.log1p(spacing_us / tolerance) / np.log1p(spacing_us / LEAST_TOLERANCE_US)
+        evidence = evidence * np.log1p(spacing_us / tolerance) / np.log1p(spacing_us / LEAST_TOLERANCE_US)
         with np.errstate(invalid="ignore"):
             near = (off <= tolerance) & ((lasts >= -tolerance) | (not sample.starts_agree))
-        own = np.where(near, told * (1.0 - EDGE_LOSS_SHARE * off / tolerance), 0.0).sum(axis=0)
+        own = np.where(near, evidence * (1.0 - EDGE_LOSS_SHARE * off / tolerance), 0.0).sum(axis=0)
         weight = np.maximum(weight, own if clock is ended else BEGUN_SHARE * own)
     i, j = np.nonzero(weight)
     return sources[i], targets[j], weight[i, j], Clocks(ended, begun)
@@ -222,10 +224,10 @@ def _peak(apart: FloatArray, *, is_connected: bool) -> tuple[float, float] | Non
         expected = max(len(values) * width / span, 1e-9)
         odds = np.where(count > expected, count * np.log(count / expected) - (count - expected), 0.0)
         near = 1.0 - np.abs(values + HALFWAY * width) / span if is_connected else 1.0
-        told = np.where(odds > EVIDENT_ODDS, odds * near, 0.0)
-        at = int(np.argmax(told))
-        if told[at] > best:
-            best, found = float(told[at]), values[at : at + int(count[at])]
+        evidence = np.where(odds > EVIDENT_ODDS, odds * near, 0.0)
+        at = int(np.argmax(evidence))
+        if evidence[at] > best:
+            best, found = float(evidence[at]), values[at : at + int(count[at])]
     if found is None:
         return None
     middle = _middle(found)

@@ -56,7 +56,10 @@ def hinted(family: Family, sample: Sample, votes: Votes, allowed: BoolArray) -> 
     best, most = None, (0.0, 0.0)
     for edges in hints(family, allowed):
         share = float(np.nan_to_num(explained(sample, votes, edges), nan=LEAST_EXPLAINED_SHARE))
-        own = min(share, LEAST_EXPLAINED_SHARE), votes.told(edges) if share >= LEAST_EXPLAINED_SHARE else 0.0
+        own = (
+            min(share, LEAST_EXPLAINED_SHARE),
+            votes.evidence(edges) if share >= LEAST_EXPLAINED_SHARE else 0.0,
+        )
         if own > (most[0], (1.0 + TOLERANCE_SHARE) * most[1]):
             best, most = edges, own
     return best, most[0]

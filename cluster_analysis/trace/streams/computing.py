@@ -160,11 +160,11 @@ def overlap_of(laid: PeerRows) -> Overlap | None:
     local = float(np.median(laid.computing_us + laid.idle_us))
     if covered < max(LEAST_COVERED_US, COVERED_SHARE * local):
         return None
-    told, left = _shown_by_gaps(laid)
+    by_gaps_alone, left = _shown_by_gaps(laid)
     if float(np.median(left)) < -COVERED_TOLERANCE * covered:
         # More than the totals have room for: gaps hold something else, so that they tell nothing here.
         return Overlap(np.zeros_like(laid.gathers), np.zeros_like(laid.start_us))
-    return told
+    return by_gaps_alone
 
 
 def _shown_by_gaps(laid: PeerRows) -> tuple[Overlap, FloatArray]:
@@ -195,8 +195,8 @@ def _shown_by_gaps(laid: PeerRows) -> tuple[Overlap, FloatArray]:
         now = np.where(shows, start, np.clip(issued + usual, issued, np.maximum(issued, start)))
         by_gaps = np.maximum(now - issued, 0.0)
         # Where few show it they took longer than the others: for those it is at most so much.
-        is_told = shows if few_show else np.ones_like(shows)
-        covered = np.where(is_told, np.clip(np.minimum(now, before) - issued, 0.0, None), 0.0)
+        is_known = shows if few_show else np.ones_like(shows)
+        covered = np.where(is_known, np.clip(np.minimum(now, before) - issued, 0.0, None), 0.0)
         has_room = float(np.median(left - covered)) >= -tolerance
         if not (has_weights and has_room and _runs_on(start - before, start - issued, shows, knows)):
             if has_weights:
@@ -210,7 +210,7 @@ def _shown_by_gaps(laid: PeerRows) -> tuple[Overlap, FloatArray]:
         weights.use(place)
         if few_show:
             hidden.add_shown(place, np.where(shows, 0.0, by_gaps), usual)
-        worked[:, place] = np.where(is_told, by_gaps, 0.0)
+        worked[:, place] = np.where(is_known, by_gaps, 0.0)
         left = left - covered
         issued = now
     hidden.fill(worked, left)

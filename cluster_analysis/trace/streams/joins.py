@@ -275,8 +275,8 @@ def _others_wait(calls: Calls, main: IntArray, awaited: BoolArray) -> BoolArray:
     own = main[~calls.is_point_to_point[main] & (calls.number[main] >= 0)]
     _, line = combined(calls.group[own], calls.kind[own], calls.number[own])
     n_calls, n_awaited = np.bincount(line), np.bincount(line, awaited[own])
-    is_told = (n_calls >= ENOUGH_PEERS) & (n_awaited >= FEW_SHARE * n_calls)
-    found[own] = is_told[line]
+    is_known = (n_calls >= ENOUGH_PEERS) & (n_awaited >= FEW_SHARE * n_calls)
+    found[own] = is_known[line]
     return found
 
 

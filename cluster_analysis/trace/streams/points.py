@@ -61,13 +61,13 @@ def with_points(steps: Sequence[StepOperators]) -> list[StepOperators]:
     woven = {number: _Woven.of(step) for number, step in enumerate(steps) if step.queue is not None}
     for rows in _of_one_program(steps):
         laid = _laid(steps, rows)
-        told = overlap_of(laid)
-        if told is None:
+        overlap = overlap_of(laid)
+        if overlap is None:
             continue
         begin = 0
         for number, at in rows:
             some = slice(begin, begin + len(at))
-            _weave(woven[number], at, laid.gathers, told.of(some), _leaving_us(steps[number], at))
+            _weave(woven[number], at, laid.gathers, overlap.of(some), _leaving_us(steps[number], at))
             begin += len(at)
     return [
         _put_in(step, woven[number]) if number in woven and woven[number].before else step
@@ -139,7 +139,7 @@ def _leaving_us(step: StepOperators, at: IntArray) -> FloatArray:
     return np.where(everywhere, np.maximum(late, 0.0), 0.0)
 
 
-def _weave(woven: _Woven, at: IntArray, gathers: BoolArray, told: Overlap, leaving_us: FloatArray) -> None:
+def _weave(woven: _Woven, at: IntArray, gathers: BoolArray, overlap: Overlap, leaving_us: FloatArray) -> None:
     """Put points before the calls of some ranks: two before each, so that all steps have the same ones.
 
     At the first one computing has gone as far as it does beside the call before; the second is where the rank
@@ -150,12 +150,12 @@ def _weave(woven: _Woven, at: IntArray, gathers: BoolArray, told: Overlap, leavi
     chain = none
     for place in range(at.shape[1]):
         call, own = at[:, place], woven.gap_us[at[:, place]]
-        beside = woven.join[call]  # what it waits for of a second stream
+        side_call = woven.join[call]  # what it waits for of a second stream
         ended = at[:, place - 1] if place else none
-        worked = told.worked_us[:, place]
+        worked = overlap.worked_us[:, place]
         if place == 0:
             first, own = woven.add(call, woven.after[call], own, none, waits_last=False), nothing
-        elif told.runs_on[place]:
+        elif overlap.runs_on[place]:
             # Computing needs the weights that were gathered before.
             awaited = at[:, place - 2] if place > 1 and gathers[place - 2] else none
             first, own = woven.add(call, chain, worked, awaited, waits_last=False), nothing
@@ -163,7 +163,7 @@ def _weave(woven: _Woven, at: IntArray, gathers: BoolArray, told: Overlap, leavi
             first = woven.add(call, chain, worked, ended, waits_last=True)
         else:
             first = woven.add(call, woven.after[call], worked, none, waits_last=False)
-        chain = woven.add(call, first, own, beside, waits_last=True)
+        chain = woven.add(call, first, own, side_call, waits_last=True)
         woven.after[call], woven.join[call], woven.gap_us[call] = chain, ended, leaving_us[:, place]
 
 

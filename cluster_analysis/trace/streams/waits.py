@@ -127,9 +127,9 @@ def _evenly(rank: IntArray, known: FloatArray, latest: IntArray) -> FloatArray:
     """
     changes = rank[1:] != rank[:-1]
     is_edge = np.r_[True, changes] | np.r_[changes, True]
-    told = np.flatnonzero(np.isfinite(known) | is_edge)
+    is_given = np.flatnonzero(np.isfinite(known) | is_edge)
     at = np.where(np.isfinite(known), known, latest)
-    return np.interp(np.arange(len(rank)), told, at[told])
+    return np.interp(np.arange(len(rank)), is_given, at[is_given])
 
 
 def _parts_evenly(around: IntArray, known: FloatArray) -> FloatArray:
@@ -139,10 +139,10 @@ def _parts_evenly(around: IntArray, known: FloatArray) -> FloatArray:
     """
     first, run = begins(around), np.cumsum(begins(around))
     at = np.arange(len(around)) + run  # with the begin of each gap before its first call
-    told = np.flatnonzero(np.isfinite(known) | np.r_[first[1:], True])
+    is_given = np.flatnonzero(np.isfinite(known) | np.r_[first[1:], True])
     edges = at[first] - 1
-    where = np.r_[edges, at[told]]
-    parts = np.r_[np.zeros(len(edges)), np.nan_to_num(known[told], nan=1.0)]
+    where = np.r_[edges, at[is_given]]
+    parts = np.r_[np.zeros(len(edges)), np.nan_to_num(known[is_given], nan=1.0)]
     order = np.argsort(where)
     return np.asarray(np.interp(at, where[order], parts[order]))
 

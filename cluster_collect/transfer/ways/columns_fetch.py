@@ -123,12 +123,12 @@ async def fetch_columns(
                 intake.drop(placed)
         intake.note_down()
         intake.report()
-    over_limits, errors = _told(result.errors)
+    over_limits, errors = _reported(result.errors)
     after = {entry.path: entry for entry in trailer.listing.entries}
     return after, errors, over_limits & sizes.keys()
 
 
-def _told(errors: bytes) -> tuple[Set[bytes], bytes]:
+def _reported(errors: bytes) -> tuple[Set[bytes], bytes]:
     """Return the files that the reader calls over its limits, and what else it says."""
     lines = errors.split(b"\n")
     over = {line.removeprefix(OVER_LIMITS) for line in lines if line.startswith(OVER_LIMITS)}

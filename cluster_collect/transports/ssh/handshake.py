@@ -26,17 +26,17 @@ async def in_time(work: asyncio.Future[_T], reached: asyncio.Event, name: str, o
         UnreachableError: the network did not answer in time.
         StalledError: the login took too long.
     """
-    told = asyncio.ensure_future(reached.wait())
+    reported = asyncio.ensure_future(reached.wait())
     try:
-        await first_of((work, told), options.connect_deadline_s)
-        if not work.done() and not told.done():
+        await first_of((work, reported), options.connect_deadline_s)
+        if not work.done() and not reported.done():
             raise UnreachableError(
                 f"{name}: no connection within {options.connect_deadline_s:g} s",
                 "is the host up, and its SSH port open from here?",
             )
         return await within(work, options.login_deadline_s, f"logging in to {name}")
     finally:
-        await cancelled(told)
+        await cancelled(reported)
         await cancelled(work)
 
 
@@ -52,8 +52,8 @@ def certificate_path(spec: HostSpec) -> Path | None:
     """Return the certificate of the host's own key: the named one, or the one that lies beside the key."""
     if spec.certificate_file is not None:
         return Path(spec.certificate_file).expanduser()
-    beside = Path(f"{spec.identity_file}-cert.pub").expanduser()
-    return beside if beside.is_file() else None
+    meanwhile = Path(f"{spec.identity_file}-cert.pub").expanduser()
+    return meanwhile if meanwhile.is_file() else None
 
 
 #: Half of it halves the speed over 20 ms; twice as much is slower again.

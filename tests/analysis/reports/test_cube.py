@@ -123,11 +123,11 @@ def test_beside_each_part_stands_the_rank_that_the_first_finding_blames():
     result = builder.degraded()
     parts = {part.name: part for part in step_parts(result)}
     free_us = mean_of(result, builder.SLOW_RANK, "free_us")
-    assert parts["free"].beside_us == pytest.approx(free_us)
+    assert parts["free"].compared_us == pytest.approx(free_us)
     assert parts["free"].most_rank is None
     overlapped_us = mean_of(result, builder.SLOW_RANK, "overlapped_us")
     computing_us = mean_of(result, builder.SLOW_RANK, "computing_us")
-    assert parts["compute_only"].beside_us == pytest.approx(computing_us - overlapped_us)
+    assert parts["compute_only"].compared_us == pytest.approx(computing_us - overlapped_us)
     assert parts["compute_only"].is_far
     assert not parts["free"].is_far
 
@@ -138,7 +138,7 @@ def test_without_a_blamed_rank_the_one_with_most_of_a_part_stands_beside_it():
     by_rank = {rank: mean_of(result, rank, "free_us") for rank in range(32)}
     most = max(by_rank, key=by_rank.__getitem__)
     assert parts["free"].most_rank == most
-    assert parts["free"].beside_us == pytest.approx(by_rank[most])
+    assert parts["free"].compared_us == pytest.approx(by_rank[most])
 
 
 def test_one_idle_rank_of_many_is_far_from_the_mean_that_hides_it():
@@ -151,7 +151,7 @@ def test_one_idle_rank_of_many_is_far_from_the_mean_that_hides_it():
     part = {one.name: one for one in step_parts(builder.with_tables(result, {"steps": idle}))}["free"]
     assert part.most_rank == 7
     assert part.is_far
-    assert part.mean_us < 12_000 < 60_000 < part.beside_us
+    assert part.mean_us < 12_000 < 60_000 < part.compared_us
 
 
 def test_parts_of_a_step_add_up_to_the_whole():

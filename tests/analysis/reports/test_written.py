@@ -18,7 +18,7 @@ from cluster_analysis.reports.page import cube, traffic
 from cluster_analysis.reports.templates import KeptTemplates, compile_all
 from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.sentences.checks import BASE_VARIABLE, page_of
-from cluster_analysis.sentences.notes import BOUNDS, TO_MEND, TOLD, reasons
+from cluster_analysis.sentences.notes import BOUNDS, TO_KNOW, TO_MEND, reasons
 from cluster_analysis.sentences.results.costs import Cost
 from cluster_analysis.sentences.results.wording import unknown_reason
 from cluster_analysis.sentences.results.words import load_dictionary
@@ -114,7 +114,7 @@ def test_up_to_nothing_is_nothing():
 
 
 def test_each_kind_of_note_has_one_class_by_what_can_be_done_about_it():
-    assert sorted((*TO_MEND, *BOUNDS, *TOLD)) == sorted(get_args(NoteFact))
+    assert sorted((*TO_MEND, *BOUNDS, *TO_KNOW)) == sorted(get_args(NoteFact))
 
 
 def test_the_headline_of_one_rank_says_that_nothing_stands_beside_it():

@@ -11,7 +11,7 @@ import pytest
 import cluster_collect
 import cluster_live
 from cluster_run.manifest import read_manifest
-from cluster_run.said.chinese import in_chinese, told
+from cluster_run.said.chinese import in_chinese, translated
 from tests.chinese import CHINESE, english_in, sentences_of
 
 from .conftest import Hosts, run_collect
@@ -78,13 +78,13 @@ def test_a_bad_inventory_is_told_in_chinese(tmp_path: Path, inventory: str, expe
 def test_every_error_and_remark_of_a_collection_has_its_chinese(package: ModuleType) -> None:
     found = list(sentences_of(package))
     assert len(found) > 40
-    told = [(where, in_chinese(said)) for where, said in found]
-    assert [one for one in told if not CHINESE.search(one[1]) or english_in(one[1])] == []
+    translated = [(where, in_chinese(said)) for where, said in found]
+    assert [one for one in translated if not CHINESE.search(one[1]) or english_in(one[1])] == []
 
 
 def test_names_stay_as_they_are_even_where_they_are_words() -> None:
-    assert told("empty: the login was refused\n  → host: x", "zh") == "empty：登录被拒绝\n  → host: x"
-    assert told("no such column: size", "zh") == "没有列 size"
+    assert translated("empty: the login was refused\n  → host: x", "zh") == "empty：登录被拒绝\n  → host: x"
+    assert translated("no such column: size", "zh") == "没有列 size"
 
 
 def test_the_language_is_that_of_the_environment(tmp_path: Path) -> None:

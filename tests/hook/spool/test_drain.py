@@ -276,7 +276,7 @@ def test_a_webhook_that_hangs_stops_no_drain(site: Site, tmp_path: Path) -> None
         answers.set()
         process.communicate(timeout=120)
         assert len(box.received) == 4
-    assert [site.spool.told(f"{number}-0") for number in range(1, 5)] == [""] * 4
+    assert [site.spool.reported(f"{number}-0") for number in range(1, 5)] == [""] * 4
 
 
 def test_a_drain_with_nothing_to_do_ends_the_metrics_of_jobs_long_gone(site: Site, tmp_path: Path) -> None:
