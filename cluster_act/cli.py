@@ -69,14 +69,15 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
         return _act(arguments, None)
     with open_fleet(arguments.db, must_exist=not arguments.run) as fleet:
         if arguments.log:
-            write_result("".join(f"{_line(one)}\n" for one in fleet.actions()))
+            empty = f"{of_act('empty_log').of(language_of(arguments.lang))}\n"
+            write_result("".join(f"{_line(one)}\n" for one in fleet.actions()) or empty)
             return ExitCode.DONE
         return _undo(arguments, fleet) if arguments.undo else _act(arguments, fleet)
 
 
 def _act(arguments: argparse.Namespace, fleet: Fleet | None) -> ExitCode:
     from cluster_act.cases import cases_of_fleet, cases_of_run  # noqa: PLC0415 - judges
-    from cluster_act.plan import planned  # noqa: PLC0415
+    from cluster_act.plan import has_name, planned  # noqa: PLC0415
 
     cases = cases_of_run(arguments.run, fleet) if arguments.run or fleet is None else cases_of_fleet(fleet)
     past = [] if fleet is None else fleet.actions()
@@ -88,7 +89,7 @@ def _act(arguments: argparse.Namespace, fleet: Fleet | None) -> ExitCode:
     if due and arguments.apply:
         way.check()
     language = language_of(arguments.lang)
-    n_failed = 0
+    n_failed = sum(not has_name(one.case.node) for one in plan)
     for one in plan:
         write_result(f"{_described(one, way).of(language)}\n")
         if one.decision == "do" and arguments.apply and fleet is not None:

@@ -43,7 +43,7 @@ def planned(
         key = (way, case.node, case.unit)
         if key in done:
             why = of_act("done_already")
-        elif not _NODE.fullmatch(case.node) or _HASHED.fullmatch(case.node):
+        elif not has_name(case.node):
             why = of_act("no_name")
         elif of_probe == CLEARED:
             why = of_act("cleared")
@@ -57,6 +57,11 @@ def planned(
             continue
         found.append(Planned(case, "skip", why))
     return found
+
+
+def has_name(node: str) -> bool:
+    """Whether a node can be named to others: its name is not a hash of its address, nor anything else."""
+    return _NODE.fullmatch(node) is not None and _HASHED.fullmatch(node) is None
 
 
 def is_standing(action: Mapping[str, Any]) -> bool:

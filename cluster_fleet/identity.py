@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.json import decode
+
 from cluster_run.errors import InputError
 from cluster_run.ids import HostId
 from cluster_run.layout import MANIFEST_NAME, MAPPING_NAME
-from cluster_run.ranktable import Chip, Hardware, hardware_of, parse_host_mapping
+from cluster_run.ranktable import Chip, Hardware, parse_host_mapping
 
 
 @dataclass(frozen=True)
@@ -86,13 +88,22 @@ def places_of(run: Path, *, show_addresses: bool = False) -> Places:
     return Places(hosts, hardware_by_host)
 
 
+class _Host(Struct):
+    """What is read of a host in a manifest: not its files, which are many, nor fields of a later version."""
+
+    host: HostId
+    hardware: Hardware = field(default_factory=Hardware)
+
+
+class _Manifest(Struct):
+    hosts: list[_Host]
+
+
 def _hardware(manifest: Path) -> dict[HostId, Hardware]:
-    """Return what the hosts of a manifest told of themselves; its files, which are many, are let be."""
+    """Return what the hosts of a manifest told of themselves."""
     try:
-        hosts = json.loads(manifest.read_bytes())["hosts"]
-        found = ((HostId(host["host"]), hardware_of(host.get("hardware"))) for host in hosts)
-        return {host: hardware for host, hardware in found if hardware is not None}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        return {one.host: one.hardware for one in decode(manifest.read_bytes(), type=_Manifest).hosts}
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{manifest}: not a readable manifest: {error}") from error
 
 

@@ -33,16 +33,19 @@ def _lines(status: Status) -> Iterator[str]:
     for name, value in totals.items():
         yield from head(PREFIX + name, MEANINGS[name])
         yield f"{PREFIX}{name} {value:.12g}"
+    units = [(one, {"key": one.key, "unit": one.name, "host": one.host}) for one in slow]
+    stories = [(one, {**labels, "metric": one.metric, "state": one.state}) for one, labels in units]
+    # What a unit cost is told once, in however many metrics it is slow.
+    once = {one.key: (one, labels) for one, labels in units}.values()
     of_one = {
-        "slow_ratio": [one.level for one in slow],
-        "slow_since_timestamp_seconds": [one.since_s for one in slow],
-        "lost_device_hours": [one.hours_lost for one in slow],
+        "slow_ratio": [(one.level, labels) for one, labels in stories],
+        "slow_since_timestamp_seconds": [(one.since_s, labels) for one, labels in stories],
+        "lost_device_hours": [(one.hours_lost, labels) for one, labels in once],
     }
     for name, values in of_one.items():
         if values:
             yield from head(PREFIX + name, MEANINGS[name])
-        for story, value in zip(slow, values, strict=True):
-            labels = {"unit": story.name, "host": story.host, "metric": story.metric, "state": story.state}
+        for value, labels in values:
             yield f"{PREFIX}{name}{{{_labels(labels)}}} {value:.12g}"
 
 

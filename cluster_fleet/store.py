@@ -117,9 +117,10 @@ class Fleet:
                 if one.key not in known
             ]
             if new:
+                newest = connection.execute(sa.select(sa.func.max(UNIT.c.number))).scalar() or 0
                 connection.execute(sa.insert(UNIT), new)
-                found = self._known(connection, [str(one["key"]) for one in new])
-                known |= {key: row[0] for key, row in found.items()}
+                added = sa.select(UNIT.c.key, UNIT.c.number).where(UNIT.c.number > newest)
+                known |= {row[0]: row[1] for row in connection.execute(added)}
         # What was there before may have moved, or been renamed; only the newest run says where it is.
         for one in run.units:
             number, last_s, *was = before.get(one.key, (-1, float("inf")))

@@ -129,7 +129,7 @@ class HostOutcome:
     clock_uncertainty_ms: float | None = None
     raw_because: str = ""
     n_over_limits: int = 0
-    #: The host's answer on its hardware, as `ranktable.hardware_of` reads it; empty without an answer.
+    #: The host's answer on its hardware, the fields of `ranktable.Hardware`; empty without an answer.
     hardware: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -62,22 +62,6 @@ class Hardware:
     versions: Mapping[str, str] = field(default_factory=dict)
 
 
-def hardware_of(plain: Mapping[str, Any] | None) -> Hardware | None:
-    """Return what a manifest holds of a host's hardware; fields of a later version are left out.
-
-    Raises:
-        TypeError, AttributeError: it is something else.
-    """
-    if not plain:
-        return None
-    chips = tuple(
-        Chip(**{name: value for name, value in one.items() if name in Chip.__dataclass_fields__})
-        for one in plain.get("chips", ())
-    )
-    known = {name: value for name, value in plain.items() if name in Hardware.__dataclass_fields__}
-    return Hardware(**{**known, "chips": chips})
-
-
 @dataclass(frozen=True)
 class RankPlace:
     """Where one rank runs. Fields that the table lacks are empty: the server (2.0), super pod, address.

@@ -262,6 +262,7 @@ OF_ACT: Mapping[str, Template] = {
         "尚未执行：加 --apply 才会执行（{n_all} 项中的 {n_due} 项）",
     ),
     "not_undone": ("nothing was undone: --apply does it", "尚未撤销：加 --apply 才会撤销"),
+    "empty_log": ("the log is empty: nothing was done or probed yet", "日志为空：尚未执行任何处理或探测"),
     "nothing_stands": ("nothing of ours stands there", "那里没有本工具所做的处理"),
     "done": ("done: {said}", "已执行：{said:said}"),
     "undone": ("undone: {said}", "已撤销：{said:said}"),

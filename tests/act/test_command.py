@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -120,8 +121,43 @@ def test_what_fails_is_told_logged_and_tried_again(db: str, capsys: pytest.Captu
     assert main([*act, "true"]) == ExitCode.DONE
 
 
+def test_an_unnamed_node_is_left_beside_others_that_are_acted_on(
+    db: str, by_command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hidden = Fleet(db)
+    with hidden:
+        for one in runs_of(30, seed=2):
+            units = [
+                replace(u, key=f"other-{u.key}", name=u.name.replace("node001", "host-0a1b2c3d"))
+                for u in one.units
+            ]
+            host_of = {u.key: u.host_key and f"other-{u.host_key}" for u in one.units}
+            units = [replace(u, host_key=host_of[u.key.removeprefix("other-")]) for u in units]
+            (series,) = one.series
+            series = replace(series, keys=[f"other-{key}" for key in series.keys])
+            hidden.add(replace(one, fingerprint=f"o-{one.name}", units=units, series=[series], findings=[]))
+    act = ["--fleet", "--db", db, *by_command]
+    assert main(act) == ExitCode.FINDINGS
+    assert main([*act, "--apply"]) == ExitCode.INCOMPLETE
+    said = capsys.readouterr().out
+    assert "not device 1 of host-0a1b2c3d: the name of its node is not known" in said
+    assert (tmp_path / "acted").read_text() == "apply node001\n"
+    # All that can be done is: a timer that calls again is told so again.
+    assert main(act) == ExitCode.INCOMPLETE
+
+
+def test_an_empty_log_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = str(tmp_path / "new.db")
+    Fleet(where).close()
+    for language, said in (("en", "the log is empty"), ("zh", "日志为空")):
+        assert main(["--log", "--db", where, "--lang", language]) == ExitCode.DONE
+        (line,) = capsys.readouterr().out.splitlines()
+        assert line.startswith(said)
+
+
 def test_one_run_is_not_enough(runs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(runs[0])]) == ExitCode.DONE
+    # To name a slow device that nobody can reach is not to be done with it.
+    assert main([str(runs[0])]) == ExitCode.INCOMPLETE
     said = capsys.readouterr().out
     assert "not device 1 of host-" in said
     # Whatever one run says: without the name of its node nobody can act on it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from cluster_run.errors import ExitCode, InputError
 from cluster_run.ids import HostId
 from cluster_run.manifest import Manifest, manifest_to_json, read_manifest
 from cluster_run.ranktable import Chip, Hardware
-from cluster_run.ranktable import hardware_of as read_again
+from tests.commands import ran
 from tests.fleet.conftest import N_RUNS
 
 HERE = Path(__file__).parent
@@ -195,12 +196,12 @@ def test_the_key_is_the_vdie_else_serial_else_place(tmp_path: Path, runs: list[P
     hardware = Hardware("node017", "HS1", chips=chips)
     first = type(manifest.hosts[0])(
         **{**{n: getattr(manifest.hosts[0], n) for n in manifest.hosts[0].__dataclass_fields__},
-           "hardware": asdict(hardware)}
+           "hardware": {**asdict(hardware), "of_a_later_version": 1}}
     )  # fmt: skip
     changed = Manifest(manifest.what, (first, *manifest.hosts[1:]), manifest.tool_version)
     (run / "manifest.json").write_text(manifest_to_json(changed))
-    assert read_again(read_manifest(run / "manifest.json").hosts[0].hardware) == hardware
     places = places_of(run)
+    assert places.hardware[HostId("1")] == hardware
     keys = [places.device(HostId("1"), number).key for number in range(4)]
     assert [places.device(HostId("1"), number).physical for number in (0, 1, 3)] == [None, 6, None]
     host = "host-serial:HS1"
@@ -212,6 +213,24 @@ def test_the_key_is_the_vdie_else_serial_else_place(tmp_path: Path, runs: list[P
     # An address is nobody's business unless asked for.
     assert "10." not in places.hosts[HostId("2")].name
     assert "10." in places_of(run, show_addresses=True).hosts[HostId("2")].name
+
+
+@pytest.mark.parametrize(
+    "manifest", ["[]", "{", '{"hosts": [{}]}', '{"hosts": [{"host": "1", "hardware": {"chips": 3}}]}']
+)
+def test_a_damaged_manifest_is_refused_by_its_name(tmp_path: Path, manifest: str) -> None:
+    (tmp_path / "manifest.json").write_text(manifest)
+    with pytest.raises(InputError, match=r"manifest\.json: not a readable manifest"):
+        places_of(tmp_path)
+
+
+def test_to_add_a_run_loads_no_pandas(tmp_path: Path, runs: list[Path]) -> None:
+    script = (
+        "import sys\n"
+        "from cluster_fleet.cli import main\n"
+        f"print(main(['add', {str(runs[0])!r}, '--db', 'fleet.db', '-q']), 'pandas' in sys.modules)\n"
+    )
+    assert ran([sys.executable, "-c", script], cwd=tmp_path, check=True).stdout == "0 False\n"
 
 
 def test_a_run_without_a_mapping_is_known_by_the_serial_numbers_of_its_manifest(

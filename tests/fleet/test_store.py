@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from cluster_analysis.describe.relative_to_peers import counted
 from cluster_fleet.exchange import export, exported
 from cluster_fleet.identity import Known
+from cluster_fleet.metrics import metrics_text
 from cluster_fleet.prior import probably_slow
 from cluster_fleet.records import NamedFinding, RunRecord, Series
 from cluster_fleet.status import named, sentence, status_of
@@ -135,6 +136,28 @@ def test_a_link_that_is_slow_over_many_runs_is_told_with_what_its_card_counts(tm
     assert "time on RDMA links" in sentence(story, "en")
     assert "; more packets sent again than nine in ten devices" in sentence(story, "en")
     assert "；重传报文多于九成设备" in sentence(story, "zh")
+
+
+def test_what_a_unit_cost_is_one_metric_however_many_say_that_it_is_slow(tmp_path: Path) -> None:
+    with Fleet(tmp_path / "fleet.db") as fleet:
+        for one in runs_of(30):
+            (compute,) = one.series
+            slower = np.r_[np.zeros(5), 0.5, np.zeros(34)]
+            slower += np.random.default_rng(int(one.captured_s)).normal(0, 0.03, 40)
+            links = Series("link:RDMA", compute.keys, slower, compute.errors)
+            fleet.add(replace(one, series=[compute, links]))
+        status = status_of(fleet)
+    assert {(one.key, one.metric) for one in status.stories} == {
+        ("vdie:5", "compute"),
+        ("vdie:5", "link:RDMA"),
+    }
+    lines = metrics_text(status).splitlines()
+    series = [line.rpartition(" ")[0] for line in lines if not line.startswith("#")]
+    assert len(series) == len(set(series))
+    assert sum("slow_ratio{" in line for line in series) == 2
+    assert [line for line in lines if "lost_device_hours{" in line] == [
+        'cluster_fleet_lost_device_hours{key="vdie:5", unit="device 1 of node001", host="node001"} 120'
+    ]
 
 
 def test_counters_of_a_run_s_cards_are_measured_by_rank_whatever_their_labels() -> None:

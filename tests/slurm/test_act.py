@@ -13,10 +13,12 @@ from cluster_fleet.identity import Known
 from cluster_fleet.records import RunRecord, Series
 from cluster_fleet.store import Fleet
 from cluster_run.errors import ExitCode
+from tests.commands import program, ran
 from tests.slurm.lab import SlurmLab
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 NODE = "node4"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture
@@ -70,6 +72,48 @@ def test_a_slow_node_is_drained_with_a_reason_and_resumed(lab: SlurmLab, db: Pat
         assert (code, state(lab)) == (ExitCode.DONE, "IDLE"), said
     finally:
         lab.run("scontrol", "update", f"nodename={NODE}", "state=resume", check=False)
+
+
+def test_the_lines_of_the_page_of_acting_drain_log_undo_and_probe(
+    lab: SlurmLab, db: Path, tmp_path: Path
+) -> None:
+    """As they stand there, but for the site's own nodes; a program in the place of `ssh` reaches them."""
+    site = {"node017": NODE, "node018": "node3", "/srv/fleet.db": str(db)}
+    program(tmp_path / "matmul_ms", '[ "$1" = 5 ] && echo "$TOOK ms"')
+    program(
+        tmp_path / "ssh",
+        f'[ "$3" = {NODE} ] && export TOOK=11 || export TOOK=10\ncd {tmp_path} && sh -c "$4"',
+    )
+    (block,) = re.findall(r"```bash\n(.*?)```", (DOCS / "act.md").read_text("utf-8"), re.DOTALL)
+    for theirs, ours in site.items():
+        assert theirs in block
+        block = block.replace(theirs, ours)
+    environment = {
+        **lab.environment, "PYTHONPATH": str(DOCS.parent), "CLUSTER_FLEET": "",
+        "PATH": f"{tmp_path}:{Path(sys.executable).parent}:{lab.environment['PATH']}",
+    }  # fmt: skip
+    lab.wait_until(lambda: state(lab) == "IDLE", f"{NODE} is not idle")
+    told, ends = [], []
+    try:
+        exported, *lines = block.splitlines()
+        for line in lines:
+            # Two minutes of probing are a second here.
+            more = " --seconds 1" if "--probe" in line else ""
+            typed = line.replace("cluster-act", f"{sys.executable} -m cluster_act", 1) + more
+            script = f"{exported}\n{typed}"
+            ended = ran(["sh", "-c", script], env=environment)
+            told.append(ended.stdout + ended.stderr)
+            ends.append((ended.returncode, "DRAIN" in state(lab)))
+    finally:
+        lab.run("scontrol", "update", f"nodename={NODE}", "state=resume", check=False)
+    assert ends == [
+        (ExitCode.FINDINGS, False), (ExitCode.DONE, True), (ExitCode.DONE, True), (ExitCode.DONE, False),
+        (ExitCode.FINDINGS, False),
+    ], told  # fmt: skip
+    for said, word in zip(
+        told, ("nothing was done", "drained", f"slurm {NODE} done", "resumed", ": slow"), strict=True
+    ):
+        assert word in said
 
 
 def test_no_job_is_disturbed_and_nobody_else_s_drain_is_undone(
