@@ -276,6 +276,24 @@ USAGE: Mapping[str, str] = {
     "invalid {type} value: {value}": "{value} 不是有效的取值",
     "{value} is not a whole number from 1": "{value} 不是从 1 起的整数",
     "an empty path: is a variable not set?": "路径为空：是否有变量未设置？",
+    "did you mean: {command}": "是否要执行：{command}",
+    "{option}: did you mean {meant}? Files of that name are taken by {glob}": (
+        "{option}：是否指 {meant}？该名称的文件用 {glob} 选取"
+    ),
+    "no hosts: give {names} or --like RUN": "没有主机：请给出 {names} 或 --like RUN",
+    "--what takes 'analysis', 'columns' or 'full', globs, or one of them and globs that narrow it": (
+        "--what 的取值为 'analysis'、'columns' 或 'full'，或通配符，或其中之一加上缩小范围的通配符"
+    ),
+    "--ranks suspects needs findings: --like RUN names the run directory that has them, or --findings FILE": (
+        "--ranks suspects 需要发现项：用 --like RUN 指明有发现项的运行目录，或用 --findings FILE"
+    ),
+    "--findings goes with --ranks suspects": "--findings 须与 --ranks suspects 合用",
+    "--keep-raw suspects: nobody knows them yet; cluster-analyse RUN, and then {command}": (
+        "--keep-raw suspects：尚不知道可疑卡；请先运行 cluster-analyse RUN，再运行 {command}"
+    ),
+    "--keep-raw goes with --what columns or analysis: anything else is whole already": (
+        "--keep-raw 须与 --what columns 或 analysis 合用：其他内容本就完整"
+    ),
     "whose job? --slurm-job ID is the number that sbatch printed": (
         "哪个作业？--slurm-job ID 是 sbatch 打印的编号"
     ),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import sys
 import unicodedata
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +16,7 @@ from cluster_analysis.queries import make_parser as queries
 from cluster_run.command_line import Parser
 from cluster_run.said.chinese import help_texts
 from tests.chinese import CHINESE, english_in
+from tests.commands import ran
 from tools.renew_completions import PARSERS
 
 #: A command, its options and what it is given: part of no sentence.
@@ -105,6 +109,31 @@ def test_wrong_usage_is_told_in_chinese(
     said = capsys.readouterr().err
     assert told in said
     assert "错误：" in said
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("hosts.yaml",),
+        (),
+        ("--hosts", "a", "--what", "colum"),
+        ("--hosts", "a", "--what", "full,columns"),
+        ("--hosts", "a", "--ranks", "suspects"),
+        ("--hosts", "a", "--findings", "f.json"),
+        ("--hosts", "a", "--keep-raw", "suspects", "--what", "columns"),
+        ("--hosts", "a", "--keep-raw", "0", "--what", "full"),
+    ],
+    ids=" ".join,
+)
+def test_a_collection_that_cannot_be_meant_is_refused_in_chinese(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    call = [sys.executable, "-m", "cluster_collect", *arguments, "--lang", "zh"]
+    done = ran(call, cwd=tmp_path, env={**os.environ, "LC_ALL": "C.UTF-8"}, encoding="utf-8")
+    said = done.stderr.partition("错误：")[2]
+    assert done.returncode == 2
+    assert CHINESE.search(said)
+    assert english_in(re.sub(r"cluster-\S+|RUN|FILE|NODESET", "", said)) == []
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,15 @@ def test_a_job_that_computes_more_on_all_ranks_blames_none_of_them() -> None:
     assert "computing" in certain(comparison, "component")
 
 
+def test_kernels_that_take_longer_are_told_in_ms_of_the_step_and_add_up_to_its_computing() -> None:
+    comparison = compared(judged(SMALL), judged(replace(SMALL, forward_ms=SMALL.forward_ms * 1.2)))
+    kernels = [one for one in comparison.changes if one.what == "operator"]
+    (computing,) = [one for one in comparison.changes if one.name == "computing"]
+    more_ms = sum(one.more_ms_per_step or 0.0 for one in kernels)
+    assert len(kernels) > 1
+    assert more_ms == pytest.approx((computing.after - computing.before) / 1e3, rel=0.1)
+
+
 def test_a_link_that_became_slow_is_named_in_its_direction() -> None:
     comparison = compared(judged(SMALL), judged(SMALL, "slow_link:2@5-6,dir=one"))
     assert certain(comparison, "link") == {"HCCS 5 to 6"}
