@@ -1,8 +1,8 @@
 """Changes between two runs of the same job, by rank, link, operator and part of the step.
 
 Runs are compared place by place: the parts of the step by step, ranks within their role and operators by
-kind. A rank's change is taken beside that of its peers, so that a new version of the software, which
-changes all of them, makes no rank look worse. Noise bands come from the steps of both runs.
+kind. A rank's change is compared with that of its peers: a new version of the software changes all of
+them, and must make no rank look worse. Noise bands come from the steps of both runs.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _of_means(change: Change, old: FloatArray, new: FloatArray) -> Change:
 
 
 def _ranks(old: JobView, new: JobView, limits: Thresholds) -> Iterable[Change]:
-    """Ranks whose computing changed beside their peers': differences of logarithms, role by role."""
+    """Ranks whose computing changed relative to their peers: differences of logarithms, role by role."""
     shared, rows_old, rows_new = np.intersect1d(old.ranks, new.ranks, return_indices=True)
     first, second = _relative_to_peers(old)[rows_old], _relative_to_peers(new)[rows_new]
     # Devices differ by design, and another run may sit on others: that scatter is no change of one rank.
@@ -161,7 +161,7 @@ def _relative_to_peers(view: JobView) -> FloatArray:
 
 
 def _links(before: Observations | None, after: Observations | None, limits: Thresholds) -> Iterable[Change]:
-    """Links whose time beside their class's changed, of those with enough observations in both runs."""
+    """Links whose time relative to their class changed, of those with enough observations in both runs."""
     if before is None or after is None:
         return
     first, second = _by_link(before), _by_link(after)

@@ -53,7 +53,7 @@ class Case(Struct, frozen=True, dict=True):
 
     @cached_property
     def transfers(self) -> Transfers | None:
-        """Observations of the network beside the operators that it carried."""
+        """Observations of the network, with the operators that it carried."""
         graph, teams, seen = self.view.graph, self.operators, self.network
         return None if graph is None or teams is None or seen is None else transfers_of(graph, teams, seen)
 
@@ -76,7 +76,7 @@ class Case(Struct, frozen=True, dict=True):
 
     @cached_property
     def kernels(self) -> Kernels | None:
-        """How long kernels take on each rank beside those of its peers; None where not known."""
+        """How long kernels take on each rank compared with its peers; None where not known."""
         return kernels_of(self.evidence.operators, self.view, self.view.role)
 
     def comparisons(self, metric: Metric, *, of_all: bool = False) -> list[Metric]:

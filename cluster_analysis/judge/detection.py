@@ -144,7 +144,7 @@ def detect(
 def _worth_costing(suspects: Sequence[Suspect], view: JobView, limits: Thresholds) -> list[Suspect]:
     """All suspects that may cost what a warning does, and those next to them that may be listed.
 
-    However many there are: what is dropped here, nobody ever hears of.
+    There is no limit to their number: what is dropped here appears in no report.
     """
     bound_us = [one.most_us(view.graph) for one in suspects]
     order = sorted(range(len(suspects)), key=lambda at: (-bound_us[at], suspects[at].key))
@@ -174,8 +174,7 @@ def _replay_quality(view: JobView, what_if: WhatIf, suspects: list[Suspect]) -> 
 def _without_doubles(findings: list[Finding]) -> list[Finding]:
     """One finding a name: late in two ways, it is listed with the costlier and the evidence of both.
 
-    Where one of them is sure enough for an alarm, so is what both say. Of two costs that matter the less
-    sure one counts.
+    It is an alarm if one of the two is. If both costs matter, it has the lower confidence of the two.
     """
     best: dict[str, Finding] = {}
     for one in sorted(findings, key=lambda finding: -(finding.cost_ms_per_step or 0.0)):
@@ -205,7 +204,7 @@ def _with_chains(findings: list[Finding], suspects: list[Suspect], what_if: What
 def _listed(findings: list[Finding], n_steps: int, limits: Thresholds, step_ms: float) -> list[Finding]:
     """All alarms and workload verdicts, and the costliest few of the rest.
 
-    With one or two steps, only costly suspects of the rest: moments are many, and these need another look.
+    With one or two steps only costly ones of the rest are listed: many ranks are slow for a moment.
     """
     rest = [one for one in findings if not one.is_alarm and one.record.is_fault]
     rest.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), one.id))

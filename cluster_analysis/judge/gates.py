@@ -155,7 +155,7 @@ def weighs_what_its_steps_show(one: Judged, context: Context) -> Judged:
 
 
 def weighs_what_others_hide(one: Judged, context: Context) -> Judged:
-    """Two equal faults cost nothing alone: each weighs what it costs once all others are repaired."""
+    """Two equal faults cost nothing alone, so each weighs what it costs once all others are repaired."""
     hidden = one.saving.after_others_us or 0.0
     is_more = one.weight_us is not None and hidden >= TWICE * max(one.weight_us, 1.0)
     if not is_more or not hidden >= WARNING_COST_SHARE * context.step_us:

@@ -1,4 +1,4 @@
-"""Findings of two runs of one job, matched: what was put right, what is still there, what is new."""
+"""Findings of two runs of one job, matched: what is fixed, what is still there, what is new."""
 
 from __future__ import annotations
 

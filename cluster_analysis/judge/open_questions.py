@@ -154,7 +154,7 @@ def _differ_in_hosts(view: JobView, replicas: Sequence[BoolArray]) -> bool:
 def _unread_communication(view: JobView, limits: Thresholds) -> list[Fact]:
     """Communication of ranks whose calls were not read: what is slow there, nobody has seen.
 
-    A call has several ends, so that a few such ranks hide little: what counts is the mean of all ranks.
+    A call has several ends, so a few such ranks hide little. The mean of all ranks counts.
     """
     seen = np.zeros(len(view.ranks), bool) if view.graph is None else np.isin(view.ranks, view.graph.ranks)
     with np.errstate(invalid="ignore"):

@@ -99,7 +99,7 @@ def _with_clock(clocks_mhz: Mapping[int, float], view: JobView, suspect: Suspect
 
 
 def _with_retries(n_retries: Mapping[int, float], view: JobView, suspect: Suspect) -> Suspect:
-    """The end of the suspect's links, or its rank, with most retries, beside all that have no part in it."""
+    """The end of the suspect's links, or its rank, with most retries, against all that have no part in it."""
     if not _may_lose_packets(suspect):
         return suspect
     ends, others = _ends(view, suspect)
@@ -166,7 +166,7 @@ def _known(values: Mapping[int, float], ranks: Iterable[int]) -> FloatArray:
 
 
 def _row(metric: str, own: float, others: FloatArray) -> Evidence | None:
-    """A suspect's counter beside that of others; None where either is not known."""
+    """A suspect's counter compared with that of others; None where either is not known."""
     if not np.isfinite(own) or len(others) < FEWEST_PEERS:
         return None
     return Evidence(metric, own, float(median(others)), float(sigma(others)), len(others))

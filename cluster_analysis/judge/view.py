@@ -28,7 +28,7 @@ class JobView(Struct, frozen=True, dict=True):
     """Times in µs, (R, S), NaN where not measured. Codes are (R,), -1 where unknown.
 
     `role`: ranks that do the same work (peers). `replica`: ranks that work on the same data.
-    `idled_us` is `free_us` with what is idled beside communication, where that is known.
+    `idled_us` is `free_us` and the idle time during communication, where that is known.
     `sample`: TP/CP peers, of one replica and stage, share even the micro-batch; each has its own if unknown.
     `dense_us` is computing outside of experts, None without experts or where it is unknown.
     `waited_inside_us` is what kernels that communicate waited, and no computing; None without any.

@@ -38,7 +38,7 @@ def likely_idle_us(
 ) -> FloatArray:
     """Return what `whole_idle_us` does, and what is likely where calls are on a second stream.
 
-    There the main stream's gaps hold what is idled beside those calls, and in some steps waiting for them. So
+    There the main stream's gaps hold the idle time during those calls, and in some steps waiting for them. So
     the time in the quietest quarter of a rank's steps counts for all of its steps. It is an estimate:
     `whole_idle_us` says who idles longer than the peers.
     """

@@ -223,7 +223,7 @@ def arrivals(end: FloatArray, stage: Stage, own: FloatArray) -> FloatArray:
 
 
 def _arrive(end: FloatArray, local: FloatArray, meeting: Meeting) -> FloatArray:
-    """When partners come: their local time after what they wait for, or beside it where they wait last."""
+    """When partners come: their local time after what they wait for, or during it where they wait last."""
     partners, gap = meeting.partners, local[meeting.entry]
     begun = end.take(partners.after, axis=0)
     if partners.join is None:

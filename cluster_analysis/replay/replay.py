@@ -1,4 +1,4 @@
-"""Gap replay: run a job again on paper with some local times or transfers changed.
+"""Gap replay: compute the times of a job again with some local times or transfers changed.
 
 A rank's clock advances by its local gaps; a collective ends for all its members when the last one has
 come, plus its transfer time; a receive ends when the message is there. Changing gaps or transfers and

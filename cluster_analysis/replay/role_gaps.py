@@ -1,4 +1,4 @@
-"""Where in a step a rank loses its time: its gaps beside those of its peers, place by place."""
+"""Where in a step a rank loses its time: its gaps compared with those of its peers, place by place."""
 
 from __future__ import annotations
 

@@ -191,8 +191,8 @@ class HostTimes:
 
 
 class RelativeToPeers:
-    """`run.frame("relative_to_peers")`: one row a metric and rank, or host: how much slower it is than its
-    peers in the same steps (logarithm of a ratio of times, or share of the step), with its standard
+    """`run.frame("relative_to_peers")`: one row a metric and rank, or host: how much slower it is than
+    its peers in the same steps (logarithm of a ratio of times, or share of the step), with its standard
     error. `cluster-fleet add` remembers it."""
 
     metric: Final = "metric"  # string

@@ -17,8 +17,8 @@ from cluster_analysis.trace.calls import Calls
 def clock_offsets(calls: Calls, operator: IntArray) -> FloatArray:
     """Offset of each rank's clock with which the members of a collective leave it together, µs (ranks,).
 
-    Sets of ranks that no chain of shared collectives connects are settled one by one, each beside the written
-    clock of one of its ranks.
+    Sets of ranks that no chain of shared collectives connects are settled one by one, each by the
+    recorded clock of one of its ranks.
 
     Args:
         calls: the step's calls.
@@ -82,7 +82,7 @@ def _by_group(calls: Calls, values: IntArray, group: IntArray) -> list[IntArray]
 def _settle(
     calls: Calls, operator: IntArray, inside: IntArray, offset: FloatArray, settled: BoolArray
 ) -> None:
-    """Lay the clocks of a group's ranks beside the settled ones; without any, beside the first rank's."""
+    """Align the clocks of a group's ranks to the settled ones; without any, to the first rank's."""
     rank = calls.rank[inside]
     end = calls.end_us[inside] + offset[rank]
     ranks = np.unique(rank)

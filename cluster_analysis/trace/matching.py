@@ -6,8 +6,8 @@ with the wrong partner. In order of trust:
 
 1. same count and same kinds at every place: the place is the key;
 2. running numbers with holes: the number is the key;
-3. otherwise the shorter sequence is laid beside the longest so that kinds agree and the *ends* of
-   calls that are laid together differ by one constant, the clocks' offset (all members of a
+3. otherwise the shorter sequence is aligned with the longest so that kinds agree and the *ends* of
+   calls that are aligned differ by one constant, the clocks' offset (all members of a
    synchronising operator leave it together).
 """
 
@@ -57,7 +57,7 @@ def _numbered(calls: Calls, key: IntArray) -> IntArray:
 def _places(calls: Calls) -> IntArray:
     """The running place of each call among its rank's calls in the same group.
 
-    Point-to-point calls are counted apart, so that they do not shift the collectives beside them.
+    Point-to-point calls are counted apart, so that they do not shift the collectives.
     """
     found = np.empty(len(calls), np.int32)
     for order in (calls.collectives_by_group, calls.messages_by_group):

@@ -262,7 +262,7 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
         _by_rank(steps, calls.ranks, numbers(steps[name]))
         for name in ("overlapped_us", "computing_us", "free_us")
     )
-    if local.is_side.any():  # beside sums on the second stream the gaps of the main one are computing
+    if local.is_side.any():  # during sums on the second stream the gaps of the main one are computing
         waited = np.bincount(calls.rank, seen.waited_us, len(calls.ranks))
         covered = np.maximum(covered - np.maximum(outside_us(calls, local.is_side) - waited, 0.0), 0.0)
     queue = Queue(calls.start_us, calls.rows >= 0, seen.exposed.stage, covered, computing, idle)

@@ -1,8 +1,8 @@
 """Where in the steps a suspect's excess sits, and so what is different once it is fixed.
 
-A suspect is known to be late by so much in a step; a replay has to know in which of its gaps. They are laid
-beside those of ranks that do the same work, and what is longer is taken away; slow links give up the share of
-their transfers that is theirs.
+A detector says how late a suspect is in a step; a replay has to know in which of its gaps. The gaps are
+compared with those of ranks that do the same work, and what is longer is taken away. Of the transfers on slow
+links, the share that these links cause is taken away.
 """
 
 from __future__ import annotations
@@ -265,8 +265,8 @@ def _around(graph: Graph, instances: IntArray) -> tuple[IntArray, IntArray, Bool
 def _compared(view: JobView, suspect: Suspect, is_hit: BoolArray) -> Iterator[tuple[IntArray, IntArray]]:
     """Positions of suspects and of those whose gaps tell where the time is lost.
 
-    A slow device is laid beside its TP/CP peers, who have the same samples and experts; with too few of them,
-    and for hosts, beside the ranks of its role.
+    A slow device is compared with its TP/CP peers, who have the same samples and experts. With too few of
+    them it is compared with the ranks of its role, and so are hosts.
     """
     for role in np.unique(view.role[is_hit]):
         of_role = view.role == role

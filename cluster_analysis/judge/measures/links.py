@@ -67,7 +67,7 @@ def _reach(
         unit: which link each observation is of (N,).
         src: rank that sends, of each link (U,).
         dst: rank that receives (U,).
-        alike: what links must share beside that to be compared (N,).
+        alike: what links must also share to be compared (N,).
         slowness: ln(time per byte) (N,).
         topology: hosts and devices.
     """
@@ -102,7 +102,7 @@ def _reach(
 
 
 def link_summary(seen: Observations | None) -> pa.Table:
-    """LINK_SUMMARY: sums by link, transport and kind of operator beside the class's median link."""
+    """LINK_SUMMARY: sums by link, transport and kind of operator, with the median link of the class."""
     if seen is None or not len(seen.unit):
         return empty(LINK_SUMMARY)
     row = combined(seen.unit, seen.kind)[1]

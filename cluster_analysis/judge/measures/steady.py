@@ -130,7 +130,7 @@ def _least(longer: FloatArray, scatter: FloatArray) -> FloatArray:
 
 
 def kernels_of(operators: pa.Table, view: JobView, role: IntArray) -> Kernels | None:
-    """Return OPERATORS of all ranks, each beside those of its `role` (R,); None if none can be compared."""
+    """Return OPERATORS of all ranks, compared within each `role` (R,); None if none can be compared."""
     operators = operators.filter(pc.invert(communicate(operators)))
     table = operators.filter(pa.array(np.isin(operators["rank"].to_numpy(), view.ranks)))
     (names, name), (cores, core) = codes(table["op_type"]), codes(table["core_type"])

@@ -100,7 +100,7 @@ def left_of_cells(
 
 
 def transfers_of(graph: Graph, teams: Observations, seen: Observations) -> Transfers:
-    """Lay links beside operators.
+    """Assign links to operators.
 
     Args:
         graph: the job's operators.

@@ -54,7 +54,7 @@ def as_totals_say(
     Args:
         found: calls to fill in.
         exposed: what they must add up to.
-        is_side: whether a call (V,) runs beside computing: it does not count.
+        is_side: whether a call (V,) runs during computing: it does not count.
         awaits_side: whether a call (V,) begins when one on the second stream ends: who lacks either may have
             waited for any time.
     """
@@ -121,7 +121,7 @@ def with_lost_communication(steps: pa.Table, calls: Calls, exposed: Exposed, is_
         steps: STEPS rows of one step.
         calls: the step's calls, with those that were filled in.
         exposed: what communication adds up to, by the totals and by these calls.
-        is_side: whether a call (V,) runs beside computing: it is not missed there.
+        is_side: whether a call (V,) runs during computing: it is not missed there.
     """
     lost_us = _lost_us(calls, exposed, is_side)
     if not lost_us.any():

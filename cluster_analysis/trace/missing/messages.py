@@ -41,7 +41,7 @@ def missing_messages(
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         programs: what the groups run.
         purpose: a number for each group (groups,), the same for those that serve alike.
-        is_side: which calls run beside computing (V,); none, if that is not known.
+        is_side: which calls run during computing (V,); none, if that is not known.
     """
     is_main = np.ones(len(calls), bool) if is_side is None else ~is_side
     lost_of = [_lost(program) for program in programs]

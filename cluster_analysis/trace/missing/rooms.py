@@ -30,7 +30,7 @@ class Rooms(Struct, frozen=True):
         table, family = self.shown.program.family.table[row], self.shown.program.family
         alike = family.stage == family.stage[slot]
         if np.isfinite(concurrent_us):
-            # Sends wait beside other calls, so that numbers are in the order of time between two ranks alone.
+            # Sends wait during other calls, so that numbers are in the order of time between two ranks alone.
             alike = self.shown.between == self.shown.between[slot]
         inside = np.flatnonzero(alike & (table >= 0))
         first = int(table[inside[inside < slot]].max(initial=own.start - 1))

@@ -213,7 +213,7 @@ def _work_us(stage: IntArray, other: IntArray, before_us: FloatArray) -> FloatAr
 
 
 def _pace(stage: IntArray, worked_us: FloatArray) -> FloatArray:
-    """How long each rank works beside its messages compared with its replicas, (groups, slots).
+    """How long each rank works besides its messages, compared with its replicas, (groups, slots).
 
     Half of its work took so much longer, or more, and half less: a pause is not its pace.
     """

@@ -48,7 +48,7 @@ class PeerRows(Struct, frozen=True):
 
     @property
     def until(self) -> int:
-        """Up to which place computing goes on beside calls: what waits for the last gradients waits for all.
+        """Up to which place computing goes on during calls: what waits for the last gradients waits for all.
 
         The weights that are gathered then are those of the next step.
         """
@@ -59,7 +59,7 @@ class PeerRows(Struct, frozen=True):
     def chain_us(self) -> FloatArray:
         """Time that computing covers, with the idle time in it: as much of it as outside of calls (rows,).
 
-        The totals do not know what is idled beside calls.
+        The totals do not know the idle time during calls.
         """
         alone = np.maximum(self.computing_us - self.covered_us, LEAST_COVERED_US)
         return np.asarray(self.covered_us * (1.0 + np.clip(self.idle_us / alone, 0.0, MOST_IDLE_SHARE)))
@@ -68,7 +68,7 @@ class PeerRows(Struct, frozen=True):
 class _Weights:
     """Which weights are there to compute with, where most calls gather some: each is used once, then dropped.
 
-    So there is nothing to compute beside a gathering until another one has ended.
+    So there is nothing to compute during a gathering until another one has ended.
     """
 
     def __init__(self, gathers: BoolArray) -> None:
@@ -77,7 +77,7 @@ class _Weights:
         self._n_used = 0
 
     def are_there(self, place: int) -> bool:
-        """Return whether something can be computed beside the call before a place."""
+        """Return whether something can be computed during the call before a place."""
         return not self.are_all or self._n_used < self._fetched[place - 1]
 
     def use(self, place: int) -> None:
@@ -122,7 +122,7 @@ class _Hidden:
         """Fill in what is hidden in `worked_us` (rows, places).
 
         First those of which something is shown, all as full as the middle row's total says; then the others,
-        with as much in each as it has room for, twice as much before gradients as beside weights.
+        with as much in each as it has room for, twice as much before gradients as during weights.
 
         Args:
             worked_us: what was computed since the call before was issued.
@@ -140,10 +140,10 @@ class _Hidden:
 
 
 class Overlap(Struct, frozen=True):
-    """Where computing goes on beside calls. By place (places,) and by (rows, places).
+    """Where computing goes on during calls. By place (places,) and by (rows, places).
 
     Before a call that `runs_on` computing did not wait for the call before it; it took `worked_us` since it
-    issued that. Before others it waited, having computed for `worked_us` beside what went before.
+    issued that. Before others it waited, having computed for `worked_us` during what went before.
     """
 
     runs_on: BoolArray
@@ -155,7 +155,7 @@ class Overlap(Struct, frozen=True):
 
 
 def overlap_of(laid: PeerRows) -> Overlap | None:
-    """Tell where computing goes on; None where hardly any of it is beside a call."""
+    """Tell where computing goes on; None where hardly any of it is during a call."""
     covered = float(np.median(laid.covered_us))
     local = float(np.median(laid.computing_us + laid.idle_us))
     if covered < max(LEAST_COVERED_US, COVERED_SHARE * local):

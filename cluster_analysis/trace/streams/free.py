@@ -18,7 +18,7 @@ from cluster_analysis.trace.streams.waits import most_waited_us, waited_first_us
 
 
 def sends_are_free(calls: Calls, steps: pa.Table) -> bool:
-    """Return whether sends run beside computing: then about their time appears as overlapped."""
+    """Return whether sends run during computing: then about their time appears as overlapped."""
     sends = calls.is_send
     if not sends.any() or not steps.num_rows:
         return False
@@ -27,7 +27,7 @@ def sends_are_free(calls: Calls, steps: pa.Table) -> bool:
 
 
 def data_is_free(calls: Calls, data_groups: frozenset[str], shortest_us: FloatArray, steps: pa.Table) -> bool:
-    """Return whether gradients and parameters move beside computing: more is overlapped than sends can be.
+    """Return whether gradients and parameters move during computing: more is overlapped than sends can be.
 
     Args:
         calls: the step's calls.
@@ -49,7 +49,7 @@ def data_is_free(calls: Calls, data_groups: frozenset[str], shortest_us: FloatAr
 def is_one_queue(calls: Calls, local: Streams) -> bool:
     """Return whether all calls are collectives of which a rank hardly ever has two at a time.
 
-    Sums of gradients may go on beside those that fetch weights.
+    Sums of gradients may go on during those that fetch weights.
     """
     if not calls.has_clock or calls.is_point_to_point.any():
         return False

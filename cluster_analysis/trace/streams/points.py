@@ -1,4 +1,4 @@
-"""Points of a program at which calls are issued, put before the calls that computing goes on beside.
+"""Points of a program at which calls are issued, put before the calls during which computing goes on.
 
 A point is an operator of one rank that takes no time. The computing between two points is what a repair of
 the rank shortens and what a quicker collective leaves as it is.
@@ -57,7 +57,7 @@ class _Woven(Struct):
 
 
 def with_points(steps: Sequence[StepOperators]) -> list[StepOperators]:
-    """Return the steps with points where computing goes on beside calls; without a queue as they are."""
+    """Return the steps with points where computing goes on during calls; without a queue as they are."""
     woven = {number: _Woven.of(step) for number, step in enumerate(steps) if step.queue is not None}
     for rows in _of_one_program(steps):
         laid = _laid(steps, rows)
@@ -142,7 +142,7 @@ def _leaving_us(step: StepOperators, at: IntArray) -> FloatArray:
 def _weave(woven: _Woven, at: IntArray, gathers: BoolArray, overlap: Overlap, leaving_us: FloatArray) -> None:
     """Put points before the calls of some ranks: two before each, so that all steps have the same ones.
 
-    At the first one computing has gone as far as it does beside the call before; the second is where the rank
+    At the first one computing has gone as far as it does during the call before; the second is where the rank
     is done with what it does after that call.
     """
     nothing = np.zeros(len(at))

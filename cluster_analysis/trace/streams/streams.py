@@ -42,7 +42,7 @@ class Streams(Struct, frozen=True):
     ended too. `gap_us` is the local time from the later of the two, or from `after` where the call
     `waits_last`: once its rank is done with what lies between, as on a side stream. A side call that is
     `queued` behind another one waited for that alone. Where the main stream `fetches` weights, the second
-    one is that of the sums beside it.
+    one is that of the sums that run meanwhile.
     """
 
     after: IntArray
@@ -91,7 +91,7 @@ def sequence(
         calls: the step's calls.
         stage: pipeline stage of each rank (ranks,), any equal numbers where unknown.
         data_groups: groups known to be data-parallel, which frameworks put on a stream of their own.
-        sends_are_free: sends run beside computing, as the step's overlapped time shows.
+        sends_are_free: sends run during computing, as the step's overlapped time shows.
         data_is_free: so do the collectives of `data_groups`.
         may_ask_ahead: receives may be on a second stream.
     """
@@ -156,7 +156,7 @@ def _sums_during_fetching(calls: Calls, data_groups: frozenset[str]) -> BoolArra
 def _split_groups(calls: Calls, is_side: BoolArray, data_groups: frozenset[str]) -> BoolArray:
     """Put the calls of a data-parallel group on two streams where later ones do not wait for earlier ones.
 
-    Gradients go beside computing as layers are done; what is held back goes behind all computing, on the main
+    Gradients go during computing as layers are done; what is held back goes behind all computing, on the main
     stream, and begins while the others still go on. So those that were issued before are on the second one.
     """
     is_data = _are_data(calls, data_groups)

@@ -120,7 +120,7 @@ def medians_of_known(code: IntArray, values: FloatArray) -> FloatArray:
 def _gaps(calls: Calls) -> tuple[FloatArray, IntArray]:
     """Time before each call since the rank's last call that had ended by then, and that call, both (V,).
 
-    NaN and -1 where there is none. Sends may run beside it.
+    NaN and -1 where there is none. Sends may run meanwhile.
     """
     gap, last = np.full(len(calls), np.nan), np.full(len(calls), -1)
     for back in range(1, min(MOST_OVERLAPPED + 1, len(calls))):
