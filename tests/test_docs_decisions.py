@@ -1,0 +1,95 @@
+"""The numbers of the rule book are those that decide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster_analysis.numeric.stats import PRIOR_DF
+from cluster_analysis.thresholds import (
+    common,
+    cost,
+    devices,
+    limits,
+    lost_messages,
+    messages,
+    network,
+    replay,
+    streams,
+    trace,
+)
+from cluster_run.findings import WARNING_COST_SHARE
+
+LAB = Path(__file__).parents[1] / "docs" / "lab"
+JUDGING = " ".join((LAB / "decisions.md").read_text("utf-8").split())
+GRAPH = " ".join((LAB / "from-calls-to-a-graph.md").read_text("utf-8").split())
+AS_GIVEN = limits.Thresholds()
+WORDS = {2: "two", 3: "three", 4: "four", 5: "five"}
+
+
+def percent(share: float) -> str:
+    """A share as the documents write it."""
+    return f"{share * 100:g} %"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"The floor is {percent(AS_GIVEN.floor)} of computing or of the step",
+        f"the {percent(devices.HEALTHY_SIGMA)} by which healthy devices scatter, "
+        f"each worth {PRIOR_DF:g} degrees of freedom",
+        f"level improbable over all ranks (Student t, {percent(AS_GIVEN.listed_p_value)}), "
+        f"over {percent(common.MOSTLY)} of the steps on the slow side "
+        f"(from {WORDS[AS_GIVEN.min_steps_intermittent]} steps on)",
+        f"≥ 2 steps above {common.FAR_SIGMAS:g} sigma (of steps, of that step's peers, of levels) "
+        f"and {percent(AS_GIVEN.device_effect)} "
+        f"(idle time: {percent(common.TWICE * AS_GIVEN.local_effect_share_of_step)} of the step)",
+        f"*n* · {AS_GIVEN.natural_share:g} · exp(-*x* / {percent(AS_GIVEN.natural_tail)})",
+        f"SC'22: {percent(AS_GIVEN.natural_effect)} in all",
+        f"counts as the least one, {percent(WARNING_COST_SHARE)}",
+        f"(their events + ½) / (their steps + {0.5 / devices.ACCIDENTS:g}), "
+        f"as healthy ones have accidents in {percent(devices.ACCIDENTS)} of their steps",
+        f"by which the events differ, if that is {percent(devices.IDLE_SIGMA)} at most",
+        f"{percent(common.CLEAR_SIGMAS * devices.IDLE_SIGMA)} of what stages usually idle",
+        f"by itself ({percent(AS_GIVEN.listed_p_value)}; {percent(AS_GIVEN.doubted_p_value)} "
+        f"if it costs {percent(AS_GIVEN.open_cost_share)} of the step)",
+        f"a host that is not slow beyond doubt ({percent(AS_GIVEN.costly_p_value)} over all hosts)",
+        f"a factor of {1 + devices.IDLE_SIGMA:g} (one sigma) between healthy hosts",
+        f"idle time of over {percent(common.TOLERANCE_SHARE)} of computing beyond the peers'",
+        f"that scatter by {percent(devices.STEADY_SIGMA)} at most, where there are no experts",
+        f"where types scatter by more than {percent(common.HALFWAY * devices.STEADY_SIGMA)}",
+        f"A rank that computes {percent(AS_GIVEN.single_step_device_effect)} longer is named with low",
+        f"It is an alarm from {percent(AS_GIVEN.sure_cost_share)} of the step on",
+        f"within {percent(network.LINK_EFFECT)} of the {percent(network.HEALTHY_QUANTILE)} quantile",
+        f"Below {network.SMALL_BYTES / 1e3:g} kB nothing counts",
+        f"and by more than {AS_GIVEN.retransmission_us / 1e6:g} s",
+        f"Above {percent(AS_GIVEN.replay_refuse)} no milliseconds are quoted",
+        f"within {percent(AS_GIVEN.replay_mean_doubt)} (`replay.mean_error_share`)",
+        f"gaps over {percent(replay.GAP_TOLERANCE)} longer than their rank computed and idled",
+        f"the long ones ({replay.LONG_SEND:g} times the quick quarter)",
+        f"of them only {WORDS[int(replay.HELD_UP_FACTOR)]} times as long is long",
+        f"The {WORDS[cost.N_GREEDY]} hosts that may lose most are replayed",
+        f"by {percent(AS_GIVEN.stage_effect)} from place to place in steps of equal length",
+    ],
+)
+def test_the_rules_of_judging_are_told_with_the_numbers_that_decide(said: str) -> None:
+    assert said.lower() in JUDGING.lower()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"({percent(streams.REGULAR_CALLS)} of a kind's calls, on a fifth of its ranks)",
+        f"({percent(streams.CHANCE_P_VALUE)} of the time since the main stream's last call)",
+        f"Ranks with fewer than {WORDS[streams.ENOUGH_PEERS]} peers wait where most",
+        f"a rank that lacks more than {trace.MAX_MISSING} of a group",
+        f"where it explains {percent(messages.LEAST_EXPLAINED_SHARE)} of the waiting",
+        f"a sum of less than {network.SMALL_BYTES / 1e3:g} kB",
+        f"were in it for {common.EVENT_US / 1e6:g} s longer than usual",
+        f"do not leave before them in {percent(lost_messages.MOSTLY_SHARE)} of the replicas",
+        f"Steps whose replay is off by more than {percent(cost.GOOD_ERROR)}",
+    ],
+)
+def test_the_rules_of_the_graph_are_told_with_the_numbers_that_decide(said: str) -> None:
+    assert said in GRAPH
