@@ -106,6 +106,7 @@ def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None, withou
     counted = {
         one.partition(":")[2]: _most_of(_means(fleet, one)) for one in metrics if one.startswith("counter:")
     }
+    replaced_s = _replaced(units)
     stories: list[Story] = []
     unknown: dict[int, bool] = {}
     for metric in metrics:
@@ -133,6 +134,8 @@ def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None, withou
                         _story(judged, at, units, number, history, costs, clock),
                         probe=_found(probes, units, number),
                     )
+                    if number in replaced_s and story.is_slow:
+                        story = replace(story, state="repaired", since_s=replaced_s[number], probe="")
                     if metric.startswith("link:"):
                         own = tuple(name for name, most in counted.items() if number in most)
                         story = replace(story, counters=own)
@@ -166,6 +169,21 @@ def _found(probes: Mapping[str, Probe], units: Mapping[int, Unit], number: int) 
     host = units.get(unit.host, unit)
     probe = probes.get(place_of(host.known.name, unit.known.name))
     return "" if probe is None else probe.found
+
+
+def _replaced(units: Mapping[int, Unit]) -> dict[int, float]:
+    """Return when units were exchanged: another one was first seen in their place after they were last seen.
+
+    Two dies of one card may share a place, but not one after the other.
+    """
+    newest: dict[str, float] = {}
+    for unit in units.values():
+        newest[unit.known.place] = max(newest.get(unit.known.place, 0.0), unit.first_s)
+    return {
+        number: newest[unit.known.place]
+        for number, unit in units.items()
+        if newest[unit.known.place] > unit.last_s
+    }
 
 
 def _order(story: Story) -> tuple[float, ...]:
