@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -27,6 +28,14 @@ _UNHURRIED = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 settings.register_profile("few", max_examples=25, **_UNHURRIED)
 settings.register_profile("many", max_examples=250, **_UNHURRIED)
 settings.load_profile("few")
+
+
+@pytest.fixture(autouse=True)
+def usual_umask() -> Iterator[None]:
+    """Commands that run in this process may set their own; the next test begins with the usual one."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
 
 
 def together(test: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,6 @@ from cluster_hook.follow.modes import no_wider_than
 from cluster_hook.follow.pipeline import FollowOptions, follow
 from cluster_hook.job import ProfileRequest
 from tests.hook.jobs import a_job
-
-
-@pytest.fixture(autouse=True)
-def usual_umask() -> Iterator[None]:
-    before = os.umask(0o022)
-    yield
-    os.umask(before)
 
 
 def modes_below(directory: Path) -> set[str]:
