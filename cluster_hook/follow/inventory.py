@@ -8,8 +8,6 @@ import socket
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 
-import yaml
-
 from cluster_run.errors import InputError, UsageError
 from cluster_run.ranktable import RankTable, parse_rank_table
 
@@ -99,6 +97,8 @@ def read_defaults(path: Path | None) -> HostDefaults:
     """
     if path is None:
         return {}
+    import yaml  # noqa: PLC0415  the image on Kubernetes has no libraries, and gives no such file
+
     try:
         document = yaml.safe_load(path.read_text())
     except (OSError, ValueError, yaml.YAMLError) as error:
