@@ -85,10 +85,11 @@ def _chance(series: FloatArray, events: BoolArray, others: FloatArray) -> float:
     Events of one step count once, as one may hold up several ranks.
     """
     known = int(np.isfinite(others).any(axis=0).sum()) * max(1, len(others) // len(series))
-    n_large = int((others >= HALFWAY * series[events].min()).sum())
+    half_us = HALFWAY * float(series[events].min())
     of_host, late = median(series, 0), np.asarray(events.any(axis=0))
-    chance = chance_of_events(int(late.sum()), len(late), n_large, known)
-    return chance * chance_of_pattern(of_host, late)
+    chance = chance_of_events(int(late.sum()), len(late), int((others >= half_us).sum()), known)
+    # One rank after the other shows no pattern of the host.
+    return chance * (chance_of_pattern(of_host, late) if (of_host[late] >= half_us).all() else 1.0)
 
 
 def _mean_loss_us(one: Suspect) -> float:

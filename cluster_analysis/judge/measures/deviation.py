@@ -180,17 +180,17 @@ def chance_of_as_many(n_own: int, series: FloatArray, rank: int, size: float) ->
 def chance_of_events(n_own: int, n_steps: int, n_large: int, n_known: int) -> float:
     """P of so many events in so many steps by chance, at the rate at which others have them.
 
-    Others had `n_large` in `n_known` steps. Where others are few, it is known how often healthy ones have
-    accidents.
+    Others had `n_large` in `n_known` steps. Where they are few and had none, it is known how often healthy
+    ones have accidents.
     """
-    return binomial_tail(n_own, n_steps, (n_large + 0.5) / (n_known + 0.5 / ACCIDENTS))
+    rate = max(n_large / max(n_known, 1), (n_large + 0.5) / (n_known + 0.5 / ACCIDENTS))
+    return binomial_tail(n_own, n_steps, rate)
 
 
 def chance_of_pattern(series: FloatArray, events: BoolArray) -> float:
     """P that accidents (S,) are as alike as these, where these are alike, and come in such a rhythm."""
     own = series[events]
-    is_late = len(own) > 1 and bool(own.min() > 0.0)
-    unlike = float(np.ptp(own) / own.mean()) if is_late else 1.0
+    unlike = float(np.ptp(own) / own.mean()) if len(own) > 1 else 1.0
     return (unlike if unlike <= IDLE_SIGMA else 1.0) * chance_of_rhythm(events)
 
 

@@ -138,6 +138,4 @@ def test_transfers_of_two_of_eight_ranks_last_no_longer_than_their_links_were_bu
     assert max(row["max_wait_us"] for row in matched) > 70_000
     (found,) = (one for one in result.document.findings if one.kind == "exposed_communication")
     assert "ranks without files" in summary(found)
-    assert found.cost_ms_per_step is None
-    assert found.cost_high_ms is not None
-    assert found.cost_high_ms < 10
+    assert (found.cost_ms_per_step, found.cost_high_ms) == (None, None)  # six of eight ranks are not there
