@@ -246,6 +246,12 @@ def _by_rank_and_start(rank: IntArray, since_ns: IntArray, number: IntArray) -> 
     return order
 
 
+def on_device_us(steps: pa.Table) -> FloatArray:
+    """Time of each row's step (N,) from the device's first activity to its last; NaN where unknown."""
+    parts = (numbers(steps[f"{name}_us"]) for name in ("computing", "communication_not_overlapped", "free"))
+    return np.asarray(sum(parts), np.float64)
+
+
 def numbers(column: Any) -> FloatArray:
     """Return a column as float64 with NaN for null."""
     return np.asarray(column.to_numpy(zero_copy_only=False), np.float64)

@@ -21,7 +21,7 @@ from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import COLLECTIVES, MATCHED, RANK_TIMES, empty
 from cluster_analysis.trace.absent_members import moved_us, without_absent
 from cluster_analysis.trace.alignment import clock_offsets
-from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, numbers
+from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, numbers, on_device_us
 from cluster_analysis.trace.evidence import Queue, StepEvidence, StepOperators
 from cluster_analysis.trace.links import sent_by_ranks, usable_links
 from cluster_analysis.trace.matching import match_calls
@@ -301,8 +301,7 @@ def _step_time(steps: pa.Table, ranks: IntArray) -> FloatArray:
     """Measured time of a rank's step: from its begin to the last device activity; NaN where unknown."""
     if not steps.num_rows:
         return np.full(len(ranks), np.nan)
-    parts = [numbers(steps[name]) for name in ("computing_us", "communication_not_overlapped_us", "free_us")]
-    value = np.sum(parts, axis=0) + np.nan_to_num(np.maximum(numbers(steps["preparing_us"]), 0.0))
+    value = on_device_us(steps) + np.nan_to_num(np.maximum(numbers(steps["preparing_us"]), 0.0))
     return _by_rank(steps, ranks, value)
 
 

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.common import TOLERANCE_SHARE
-
-_PARTS = ("computing_us", "communication_not_overlapped_us", "free_us")
+from cluster_analysis.trace.calls import numbers, on_device_us
 
 
 def without_ahead(steps: pa.Table, firsts: pa.Table) -> pa.Table:
@@ -32,25 +30,24 @@ def without_ahead(steps: pa.Table, firsts: pa.Table) -> pa.Table:
     if not steps.num_rows or not firsts.num_rows:
         return steps
     place = steps.schema.get_field_index("preparing_us")
-    preparing = _numbers(steps["preparing_us"])
-    room = _room_us(steps, firsts)
+    preparing, span, room = numbers(steps["preparing_us"]), on_device_us(steps), _room_us(steps, firsts)
     known = np.isfinite(room) & np.isfinite(preparing)
-    ranks = steps["rank"].to_numpy()
-    ids, at = np.unique(ranks, return_inverse=True)
-
-    def by_rank(values: FloatArray) -> FloatArray:
-        return np.asarray(np.bincount(at[known], values[known], len(ids)), np.float64)
-
-    span = _span_us(steps)
-    too_long = (by_rank(preparing) - by_rank(room))[np.bincount(at[known], minlength=len(ids)) > 0]
-    if not len(too_long) or float(median(too_long)) <= TOLERANCE_SHARE * float(median(by_rank(span))):
+    if not known.any():
         return steps
-    inside = np.where(known, np.clip(room, 0.0, preparing), np.nan)
+    ids, at = np.unique(steps["rank"].to_numpy(), return_inverse=True)
+    shown = np.unique(at[known])
+
+    def typical_us(values: FloatArray) -> float:
+        by_rank = np.asarray(np.bincount(at[known], values[known], len(ids)), np.float64)
+        return float(median(by_rank[shown]))
+
+    if typical_us(preparing - room) <= TOLERANCE_SHARE * typical_us(span):
+        return steps
     inside = np.clip(room, 0.0, preparing)
-    most = np.full(len(ids), -np.inf)
+    most = np.full(len(ids), np.inf)
+    most[shown] = -np.inf
     np.maximum.at(most, at[known], inside[known])
-    no_more = np.where(np.isfinite(most), most, np.inf)[at]
-    inside = np.where(known, inside, np.minimum(preparing, no_more))
+    inside = np.where(known, inside, np.minimum(preparing, most[at]))
     return steps.set_column(place, steps.schema.field(place), pa.array(inside, from_pandas=True))
 
 
@@ -58,7 +55,7 @@ def _room_us(steps: pa.Table, firsts: pa.Table) -> FloatArray:
     """Return how long each row's device was idle before its step; NaN where nothing tells."""
     began = dict(zip(_keys(firsts), firsts["start_ns"].to_pylist(), strict=True))
     keys = _keys(steps)
-    span = dict(zip(keys, _span_us(steps).tolist(), strict=True))
+    span = dict(zip(keys, on_device_us(steps).tolist(), strict=True))
     room = np.full(len(keys), np.nan)
     for row, (rank, step) in enumerate(keys):
         now, before = began.get((rank, step)), began.get((rank, step - 1))
@@ -69,12 +66,3 @@ def _room_us(steps: pa.Table, firsts: pa.Table) -> FloatArray:
 
 def _keys(table: pa.Table) -> list[tuple[int, int]]:
     return list(zip(table["rank"].to_pylist(), table["step"].to_pylist(), strict=True))
-
-
-def _span_us(steps: pa.Table) -> FloatArray:
-    total: FloatArray = np.sum([_numbers(steps[name]) for name in _PARTS], axis=0)
-    return total
-
-
-def _numbers(column: pa.ChunkedArray) -> FloatArray:
-    return np.asarray(pc.fill_null(column, np.nan).to_numpy(), np.float64)

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cluster_analysis.thresholds.windows import FEWEST_WHOLE_STEPS, OTHER_LENGTH_SHARE, SAME_COUNT_SHARE
+from cluster_analysis.trace.calls import on_device_us
 from cluster_analysis.trace.evidence import StepEvidence
-
-_PARTS = ("computing_us", "communication_not_overlapped_us", "free_us")
 
 
 def is_last_cut(parts: Sequence[StepEvidence]) -> bool:
@@ -33,5 +31,5 @@ def is_last_cut(parts: Sequence[StepEvidence]) -> bool:
 
 def _longest_us(steps: pa.Table) -> float:
     """Return how long the step took on the rank on which it took longest; infinite where nothing tells."""
-    lengths = np.sum([pc.fill_null(steps[name], np.nan).to_numpy() for name in _PARTS], axis=0)
+    lengths = on_device_us(steps)
     return float(np.nanmax(lengths)) if np.isfinite(lengths).any() else np.inf

@@ -16,10 +16,10 @@ from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.thresholds.windows import MOST_KINDS, OTHER_LENGTH_SHARE, SAME_COUNT_SHARE
+from cluster_analysis.trace.calls import on_device_us
 from cluster_run.facts import Fact, fact
 
 _WITHOUT_STEPS = [0]
-_PARTS = ("computing_us", "communication_not_overlapped_us", "free_us")
 _KEYS = ("rank", "step")
 
 
@@ -40,7 +40,7 @@ def as_many_iterations(steps: pa.Table, operators: pa.Table) -> Alike:
     ranks = steps["rank"].to_numpy()
     if steps["step"].unique().to_pylist() != _WITHOUT_STEPS or len(set(ranks.tolist())) < len(ranks):
         return Alike(steps)
-    length_us = np.sum([pc.fill_null(steps[name], np.nan).to_numpy() for name in _PARTS], axis=0)
+    length_us = on_device_us(steps)
     if not np.isfinite(length_us).any():
         return Alike(steps)
     relative = length_us / np.nanmedian(length_us)
