@@ -17,7 +17,7 @@ from cluster_analysis.reports import changes, markdown
 from cluster_analysis.reports.commands import commands, naming_command
 from cluster_analysis.reports.header import moment
 from cluster_analysis.reports.locator import locator
-from cluster_analysis.reports.page.assembly import STYLES, assembled, words_of_scripts
+from cluster_analysis.reports.page.assembly import DRAWING, STYLES, assembled, words_of_scripts
 from cluster_analysis.reports.page.bubbles import build_bubbles
 from cluster_analysis.reports.page.cube import build_cube
 from cluster_analysis.reports.page.described import advice_rows, described_sections
@@ -43,12 +43,7 @@ from cluster_analysis.sentences.results import costs, wording, words
 from cluster_run.layout import REPORT_NAME
 
 _SCRIPTS = (
-    "js/data.js",
-    "js/page.js",
-    "js/drawing.js",
-    "js/address.js",
-    "js/paint.js",
-    "js/strip.js",
+    *DRAWING,
     "js/evidence.js",
     "js/stacks.js",
     "js/bars.js",

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from cluster_analysis.reports.header import moment
-from cluster_analysis.reports.page.assembly import STYLES, assembled, words_of_scripts
+from cluster_analysis.reports.page.assembly import DRAWING, STYLES, assembled, words_of_scripts
 from cluster_analysis.reports.page.packing import pack
 from cluster_analysis.reports.step_time import step_parts
 from cluster_analysis.reports.templates import templates
@@ -21,12 +21,7 @@ from cluster_run.findings import Verdict
 from cluster_run.version import VERSION
 
 _SCRIPTS = (
-    "js/data.js",
-    "js/page.js",
-    "js/drawing.js",
-    "js/address.js",
-    "js/paint.js",
-    "js/strip.js",
+    *DRAWING,
     "js/stacks.js",
     "js/trend.js",
     "js/opening.js",
