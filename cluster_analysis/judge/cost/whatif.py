@@ -132,6 +132,8 @@ class WhatIf:
         chosen = [
             one for one in sorted(bound_us, key=lambda one: -bound_us[one]) if bound_us[one] >= least_us
         ]
+        if not chosen:
+            return most
         repairs = [Repair()]
         for one in chosen[:N_GREEDY]:
             at = graph.instances_of(host == one)
