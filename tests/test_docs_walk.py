@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from tests.test_docs_architecture import WALK, rows
 #: What begins a way through the code, and a registry: modules that it names are asked for by their names.
 _FROM_OUTSIDE = "the command line"
 _REGISTRIES = {"FILES": "findings_json"}
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Row(NamedTuple):
@@ -44,36 +45,39 @@ def _tree(path: Path) -> ast.Module:
 
 
 @cache
-def _definitions(path: Path) -> dict[str, ast.AST]:
+def _definitions(path: Path) -> dict[str, ast.stmt]:
     """What a module defines by name: methods also as `Class.method`."""
-    found: dict[str, ast.AST] = {}
+    found: dict[str, ast.stmt] = {}
     for node in _tree(path).body:
         if isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             found |= {one.id: node for one in targets if isinstance(one, ast.Name)}
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        elif isinstance(node, _Function):
             found[node.name] = node
-        for inner in node.body if isinstance(node, ast.ClassDef) else ():
-            if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
-                found[f"{node.name}.{inner.name}"] = inner
-                found.setdefault(inner.name, inner)
+        elif isinstance(node, ast.ClassDef):
+            found[node.name] = node
+            for name, inner in _methods(node).items():
+                found[f"{node.name}.{name}"] = inner
+                found.setdefault(name, inner)
     return found
+
+
+def _methods(node: ast.ClassDef) -> dict[str, ast.stmt]:
+    return {one.name: one for one in node.body if isinstance(one, _Function)}
 
 
 def _names(node: ast.AST) -> Iterator[tuple[str, bool]]:
     """The names that some code uses, in the order in which they are worked out; whether its module's."""
+    children: Sequence[ast.AST]
     if isinstance(node, ast.Call):
         children = [*node.args, *node.keywords, node.func]
     elif isinstance(node, ast.ClassDef):
-        of_class = {
-            one.name: one for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
-        }
-        first = of_class.pop("run", None)
-        children = [first] if first is not None else list(of_class.values())
-    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        methods = _methods(node)
+        children = [methods["run"]] if "run" in methods else list(methods.values())
+    elif isinstance(node, _Function):
         children = node.body
     elif isinstance(node, ast.Assign | ast.AnnAssign):
-        children = [one for one in (node.value,) if one is not None]
+        children = [] if node.value is None else [node.value]
     else:
         children = list(ast.iter_child_nodes(node))
     for child in children:

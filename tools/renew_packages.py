@@ -1,4 +1,4 @@
-"""Writes into docs/packages.md what each package may import, from the layers that hold the code.
+"""Writes docs/lab/layers.md, what each package may import, from the layers that hold the code.
 
 python -m tools.renew_packages
 """
@@ -10,28 +10,35 @@ from collections.abc import Mapping
 
 from tests.layers import ALLOWED, GROUPS, ROOT, room_of
 
-PAGE = ROOT / "docs" / "packages.md"
-_ROW = re.compile(r"\| `([\w/]+)/` \| (.*) \| .* \|")
+PAGE = ROOT / "docs" / "lab" / "layers.md"
+PACKAGES_PAGE = ROOT / "docs" / "packages.md"
+_ROW = re.compile(r"\| `([\w/]+)/` \| (.*) \|")
 #: Every package may import it: no row says so.
 _ALL_MAY = "cluster_run"
+_HEAD = """\
+# What each package may import
 
+Made from `tests/layers.py` by `make gold`; `tests/test_layers.py` holds the code against it. What lives where:
+[packages.md](../packages.md).
 
-def renewed(text: str) -> str:
-    """Return the page with the last column of each row made anew."""
-    return "\n".join(map(_renewed_line, text.split("\n")))
+Every package may import `cluster_run`, itself, the packages in its row, and their subpackages. A package imports only what
+stands before it in `tests/layers.py`, so there is no cycle. Rows without backticks, like *the collector's values*, are `GROUPS`
+there; `OWNERS` says which module may import which library.
+
+| package | may import |
+| --- | --- |
+"""
 
 
 def packages(text: str) -> Mapping[str, str]:
-    """Return what the page says of each package, by its path."""
+    """Return what docs/packages.md says of each package, by its path."""
     return {match.group(1): match.group(2) for match in map(_ROW.fullmatch, text.split("\n")) if match}
 
 
-def _renewed_line(line: str) -> str:
-    match = _ROW.fullmatch(line)
-    if match is None:
-        return line
-    path, what = match.groups()
-    return f"| `{path}/` | {what} | {may_import(path.replace('/', '.'))} |"
+def page() -> str:
+    """Return the page, with the packages in the order of docs/packages.md."""
+    paths = packages(PACKAGES_PAGE.read_text("utf-8"))
+    return _HEAD + "".join(f"| `{path}/` | {may_import(path.replace('/', '.'))} |\n" for path in paths)
 
 
 def may_import(package: str) -> str:
@@ -51,7 +58,7 @@ def may_import(package: str) -> str:
 
 def main() -> int:
     """Write the page."""
-    PAGE.write_text(renewed(PAGE.read_text("utf-8")), encoding="utf-8")
+    PAGE.write_text(page(), encoding="utf-8")
     return 0
 
 

@@ -1,0 +1,111 @@
+"""What a registry lists is all there is: a detector, report, way or rule that nobody registered is found."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.layers import ROOT
+
+Definition = ast.FunctionDef | ast.ClassDef | ast.Assign
+
+
+def _arguments(node: Definition) -> tuple[str, ...]:
+    return tuple(one.arg for one in node.args.args) if isinstance(node, ast.FunctionDef) else ()
+
+
+def _annotations(node: Definition) -> tuple[str, ...]:
+    given = node.args.args if isinstance(node, ast.FunctionDef) else []
+    return tuple(ast.unparse(one.annotation) for one in given if one.annotation is not None)
+
+
+def _returns(node: Definition) -> str:
+    return ast.unparse(node.returns) if isinstance(node, ast.FunctionDef) and node.returns else ""
+
+
+def _name(node: Definition) -> str:
+    return ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else node.name
+
+
+def _is_transport(node: Definition) -> bool:
+    made = node.value if isinstance(node, ast.Assign) else None
+    return isinstance(made, ast.Call) and ast.unparse(made.func) == "Transport"
+
+
+def _takes(*names: str) -> Callable[[Definition], bool]:
+    return lambda node: _arguments(node) == names
+
+
+def _reports(*annotations: str) -> Callable[[Definition], bool]:
+    return lambda node: _annotations(node) == annotations
+
+
+def _gives_a_draft(node: Definition) -> bool:
+    return _returns(node) == "Draft" and _arguments(node) == ("document",)
+
+
+def _is_way(node: Definition) -> bool:
+    return isinstance(node, ast.ClassDef) and node.name.endswith("Way")
+
+
+def _acts(node: Definition) -> bool:
+    body = node.body if isinstance(node, ast.ClassDef) else []
+    return {"apply", "undo"} <= {one.name for one in body if isinstance(one, ast.FunctionDef)}
+
+
+#: Of each registry its file, where what it lists is made, and how that is known.
+REGISTRIES = {
+    "detectors": (
+        "cluster_analysis/judge/detectors/registry.py", "cluster_analysis/judge/detectors", 9,
+        _takes("case", "found"),
+    ),
+    "rules of the gates": (
+        "cluster_analysis/judge/gates.py", "cluster_analysis/judge/gates.py", 13, _takes("one", "context"),
+    ),
+    "reports in files": ("cluster_analysis/outputs/registry.py", "cluster_analysis", 5, _reports("Reported")),
+    "reports on stdout": (
+        "cluster_analysis/outputs/registry.py", "cluster_analysis", 3, _reports("Reported", "Shown"),
+    ),
+    "transports": (
+        "cluster_collect/transports/registry.py", "cluster_collect/transports", 4, _is_transport,
+    ),
+    "forms of inventories": (
+        "cluster_collect/inventory/forms.py", "cluster_collect/inventory", 3, _gives_a_draft,
+    ),
+    "ways to capture": ("cluster_live/ways/registry.py", "cluster_live/ways", 4, _is_way),
+    "ways to act": ("cluster_act/cli.py", "cluster_act/ways", 5, _acts),
+    "subcommands of the hook": (
+        "cluster_hook/cli.py", "cluster_hook/subcommands", 6, _takes("commands"),
+    ),
+}  # fmt: skip
+
+
+def made(place: str, is_one: Callable[[Definition], bool]) -> dict[str, Path]:
+    """The public definitions below a place that a registry has to list, each with its module."""
+    root = ROOT / place
+    found: dict[str, Path] = {}
+    for path in sorted(root.rglob("*.py")) if root.is_dir() else [root]:
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assign) or not is_one(node):
+                continue
+            if not _name(node).startswith("_"):
+                found[f"{path.stem}.{_name(node)}"] = path
+    return found
+
+
+@pytest.mark.parametrize("what", REGISTRIES)
+def test_everything_that_is_made_stands_in_its_registry(what: str) -> None:
+    registry, place, n_least, is_one = REGISTRIES[what]
+    text = (ROOT / registry).read_text("utf-8")
+    listed = re.findall(r"[\w.]+", text)
+    found = made(place, is_one)
+    assert len(found) >= n_least, found
+    for name, path in found.items():
+        module, own = str(path.relative_to(ROOT).with_suffix("")).replace("/", "."), name.rpartition(".")[2]
+        # More than its import or its own definition.
+        n_named = listed.count(own) + 2 * listed.count(name) + 2 * listed.count(module)
+        assert n_named >= 2, f"{module}.{own} is missing in {registry}"
