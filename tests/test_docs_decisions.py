@@ -1,4 +1,4 @@
-"""The numbers of the rule book are those that decide."""
+"""The numbers of the pages on judging are those that decide."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from cluster_run.findings import WARNING_COST_SHARE
 
 LAB = Path(__file__).parents[1] / "docs" / "lab"
 JUDGING = " ".join((LAB / "decisions.md").read_text("utf-8").split())
+PAGE = " ".join((LAB.parent / "how-it-decides.md").read_text("utf-8").split())
 GRAPH = " ".join((LAB / "from-calls-to-a-graph.md").read_text("utf-8").split())
 AS_GIVEN = limits.Thresholds()
 WORDS = {2: "two", 3: "three", 4: "four", 5: "five"}
@@ -93,3 +94,34 @@ def test_the_rules_of_judging_are_told_with_the_numbers_that_decide(said: str) -
 )
 def test_the_rules_of_the_graph_are_told_with_the_numbers_that_decide(said: str) -> None:
     assert said in GRAPH
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"{percent(AS_GIVEN.device_effect)} of computing, {percent(AS_GIVEN.link_effect)} of a link's time, "
+        f"{percent(AS_GIVEN.local_effect_share_of_step)} of the step for idle time",
+        f"costly enough: {percent(WARNING_COST_SHARE)} of the step",
+        f"one in {1 / (AS_GIVEN.chance_per_cost * AS_GIVEN.sure_cost_share):g} at "
+        f"{percent(AS_GIVEN.sure_cost_share)}",
+        f"over {percent(common.MOSTLY)} of the steps are slow",
+        f"the loss grows over {WORDS[AS_GIVEN.min_steps_intermittent]} steps or more",
+        f"A loss of {percent(AS_GIVEN.open_cost_share)} of the step stands in the headline",
+        f"unless it costs more than {percent(AS_GIVEN.sure_cost_share)} of the step",
+        f"Any other suspect that costs {percent(AS_GIVEN.sure_cost_share)} of the step is information",
+        f"Ranks with fewer than {WORDS[AS_GIVEN.min_peers]} peers",
+        f"takes {percent(network.LINK_EFFECT)} longer or more",
+        f"Messages below {network.SMALL_BYTES / 1e3:g} kB",
+        f"by {AS_GIVEN.retransmission_us / 1e6:g} s or more, is a `retransmission`",
+        f"From a median error of {percent(AS_GIVEN.replay_refuse)} on, no milliseconds are quoted",
+        f"From {percent(AS_GIVEN.replay_mean_doubt)} of the mean step on, no cost has high confidence",
+        f"inside fused kernels for {percent(AS_GIVEN.open_cost_share)} of the step",
+        f"from {percent(AS_GIVEN.exposed_share)} of the step on. Its cost",
+        f"no rank has {WORDS[AS_GIVEN.min_peers]} peers whose times could be read",
+        f"A question is open if {percent(AS_GIVEN.open_cost_share)} of the step may be lost",
+        f"({cost.WIDE_INTERVAL:g} times, and by {percent(WARNING_COST_SHARE)} of the step)",
+        f"misses the measured steps by more than {percent(AS_GIVEN.replay_refuse)}",
+    ],
+)
+def test_the_page_on_judging_tells_the_numbers_that_decide(said: str) -> None:
+    assert said in PAGE
