@@ -18,12 +18,12 @@ _ALL_MAY = "cluster_run"
 _HEAD = """\
 # What each package may import
 
-Made from `tests/layers.py` by `make gold`; `tests/test_layers.py` holds the code against it. What lives where:
-[packages.md](../packages.md).
+Made from `tests/layers.py` by `make gold`; `tests/test_layers.py` holds the code against it. What lives
+where: [packages.md](../packages.md).
 
-Every package may import `cluster_run`, itself, the packages in its row, and their subpackages. A package imports only what
-stands before it in `tests/layers.py`, so there is no cycle. Rows without backticks, like *the collector's values*, are `GROUPS`
-there; `OWNERS` says which module may import which library.
+Every package may import `cluster_run`, itself, the packages in its row, and their subpackages. A package
+imports only what stands before it in `tests/layers.py`, so there is no cycle. Names without backticks, like
+*the collector's values*, are `GROUPS` there; `OWNERS` says which module may import which library.
 
 | package | may import |
 | --- | --- |
