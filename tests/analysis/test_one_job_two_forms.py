@@ -19,13 +19,14 @@ from cluster_run.ids import Rank
 from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, write_run
 from cluster_simulate.files.totals import Framework
 from tests.analysis.copies import replace
-from tests.simulate.jobs import VARIETY, specs
+from tests.simulate.jobs import VARIETY, VARIETY_OF_BOTH, specs
 
 TABLES = ("steps", "collectives", "links", "operators", "packets")
 FRAMEWORKS: tuple[Framework, ...] = ("pt", "ms")
+DRIFTING = "clocks that drift"
 JOBS = {
     **VARIETY,
-    "clocks that drift": replace(VARIETY["overlap"], healthy=Healthy(drift_ppm=200.0, clock_sigma_ms=500.0)),
+    DRIFTING: replace(VARIETY["overlap"], healthy=Healthy(drift_ppm=200.0, clock_sigma_ms=500.0)),
 }
 Tables = dict[Rank, RankTables]
 
@@ -55,10 +56,12 @@ def assert_equal(text: Tables, database: Tables) -> None:
     for rank in text:
         for table in TABLES:
             assert rows(text[rank], table) == rows(database[rank], table), (rank, table)
+        both = text[rank].metadata, database[rank].metadata
+        assert both[0].parallel == both[1].parallel
+        assert set(both[0].groups) == set(both[1].groups)
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize(("name", "framework"), [*VARIETY_OF_BOTH, (DRIFTING, "pt")])
 def test_steps_operators_links_kernels_and_packets_are_equal_in_both_forms(
     tmp_path: Path, name: str, framework: Framework
 ) -> None:
@@ -111,11 +114,3 @@ def test_the_findings_are_the_same_in_both_forms(tmp_path: Path, framework: Fram
         documents.append(document)
     assert documents[0] == documents[1]
     assert documents[0]["findings"][0]["id"] == "slow_rank-5"
-
-
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_the_metadata_is_the_same_in_both_forms(tmp_path: Path, framework: Framework) -> None:
-    text, database = both_forms(tmp_path, VARIETY["plain"], framework)
-    for rank in text:
-        assert text[rank].metadata.parallel == database[rank].metadata.parallel
-        assert set(text[rank].metadata.groups) == set(database[rank].metadata.groups)

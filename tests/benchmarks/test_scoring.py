@@ -143,13 +143,6 @@ def test_a_stored_job_is_judged_as_when_it_was_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_store_has_one_file_a_job(tmp_path: Path) -> None:
-    for seed in (1_002, 1_003):
-        judge_stored(tmp_path, ("simulator", "plain", seed, None))
-    assert len(list(tmp_path.iterdir())) == 2
-
-
-@pytest.mark.slow
 def test_a_mode_without_matrix_has_the_same_job_and_no_links(tmp_path: Path) -> None:
     for source, fault_class in (("simulator", "slow_nic:10"), ("paths", "network card")):
         whole, bare = (
@@ -158,6 +151,7 @@ def test_a_mode_without_matrix_has_the_same_job_and_no_links(tmp_path: Path) -> 
         assert bare[0].n_material == whole[0].n_material
         assert "no_communication_matrix" in bare[1]
         assert "no_communication_matrix" not in whole[1]
+    assert len(list(tmp_path.iterdir())) == 4, "the store has one file a job"
 
 
 # Kineto's traces of CPU jobs mapped to a run directory: by hand, and where torch is of ranks that ran.

@@ -18,8 +18,7 @@ PAGES = {
     "unknown": lambda: html.render(builder.unknown()),
     "one-rank": lambda: html.render(builder.healthy(builder.Job(1, 1, 1, 3))),
     "before-and-after": lambda: html.render(builder.degraded(), builder.comparison()),
-    # Beyond 64 ranks every page is built alike; axe takes half a minute for 1024.
-    "256-ranks": lambda: html.render(builder.degraded(builder.Job(tp=8, dp=8, pp=4, n_steps=10))),
+    "256-ranks": lambda: pages.degraded(pages.LARGE),
     "several-runs": pages.several_runs,
 }
 

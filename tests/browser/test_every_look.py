@@ -1,7 +1,5 @@
 """What holds at both sizes of job, on wide and narrow screens, light and dark, in both languages."""
 
-from itertools import product
-
 import pytest
 
 from tests.analysis.reports import builder
@@ -53,7 +51,15 @@ FAINT_TEXTS = """() => {
 }"""
 
 
-@pytest.fixture(scope="module", params=map(Look, *zip(*product(JOBS, WIDTHS, READERS), strict=True)), ids=str)
+#: Each size is looked at on each screen and by each reader, and each reader has each screen.
+LOOKS = [
+    Look(n_ranks, WIDTHS[at], READERS[at ^ is_large])
+    for is_large, n_ranks in enumerate(JOBS)
+    for at in range(len(WIDTHS))
+]
+
+
+@pytest.fixture(scope="module", params=LOOKS, ids=str)
 def seen(request, browser, tmp_path_factory):
     """One page for each look; the tests share it, as opening it takes longer than most of them."""
     viewer = Viewer(browser, tmp_path_factory.mktemp("seen"))

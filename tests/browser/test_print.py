@@ -39,8 +39,10 @@ PAGES = {
 }
 
 
-@pytest.mark.parametrize("language", ["en-GB", "zh-CN"])
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [("32-ranks", "en-GB"), ("256-ranks", "zh-CN"), ("several-runs", "zh-CN"), ("several-runs", "en-GB")],
+)
 def test_no_heading_stands_alone_at_the_end_of_a_printed_sheet(viewer, name, language):
     if shutil.which("pdftotext") is None:
         pytest.skip("pdftotext is not installed (Debian: apt-get install poppler-utils)")

@@ -25,7 +25,7 @@ def test_a_page_answers_before_all_is_drawn_and_draws_what_is_scrolled_or_gone_t
     def drawn(page):
         return {chart for chart in CHARTS if page.locator(f"#{chart} canvas").count()}
 
-    page = viewer.open(pages.degraded(1024), is_idle=False)
+    page = viewer.open(pages.degraded(pages.LARGE), is_idle=False)
     assert drawn(page) < set(CHARTS)
     page.locator("#heat").evaluate("chart => chart.scrollIntoView()")
     wait_until_painted(page, "#heat canvas")
@@ -35,9 +35,8 @@ def test_a_page_answers_before_all_is_drawn_and_draws_what_is_scrolled_or_gone_t
     assert stands_at_its_top(page, "method")
 
 
-@BOTH_SIZES
-def test_search_finds_hosts_devices_links_groups_operators_and_findings(viewer, n_ranks):
-    page = opened(viewer, Look(n_ranks, 1400, READERS[0]))
+def test_search_finds_hosts_devices_links_groups_operators_and_findings(viewer):
+    page = opened(viewer, Look(32, 1400, READERS[0]))
     box, first = page.locator("#search"), page.locator("#found li").first
     for text, wanted in (
         ("host 2", "host 2"),
@@ -80,9 +79,8 @@ def test_a_click_on_a_bar_a_cell_a_dot_or_a_row_opens_a_panel(viewer, n_ranks):
     expect(title).to_have_text(f"rank {RANK} = host 1 / device {RANK}")
 
 
-@BOTH_SIZES
-def test_all_that_a_reader_chose_is_in_the_address_and_opens_again_from_it(viewer, n_ranks):
-    page = opened(viewer, Look(n_ranks, 1400, READERS[0]))
+def test_all_that_a_reader_chose_is_in_the_address_and_opens_again_from_it(viewer):
+    page = opened(viewer, Look(pages.LARGE, 1400, READERS[0]))
     wanted = {
         "bars-sort": "free",
         "bars-step": "12",
@@ -100,7 +98,7 @@ def test_all_that_a_reader_chose_is_in_the_address_and_opens_again_from_it(viewe
     page.locator("#heat canvas").click(position={"x": 300, "y": 60})
     title = page.locator("#panel h2").inner_text()
 
-    again = opened(viewer, Look(n_ranks, 1400, READERS[0]), page.url.partition("#")[2])
+    again = opened(viewer, Look(pages.LARGE, 1400, READERS[0]), page.url.partition("#")[2])
     for name, value in wanted.items():
         expect(again.locator(f"#{name}")).to_have_value(value)
     expect(again.locator("#bars .reset")).to_be_visible()
@@ -133,9 +131,8 @@ def test_the_link_and_the_ticket_are_copied(viewer):
     page.wait_for_function("navigator.clipboard.readText().then((text) => text.startsWith('## Degraded'))")
 
 
-@BOTH_SIZES
-def test_charts_show_the_metric_of_the_costliest_finding_first(viewer, n_ranks):
-    page = opened(viewer, Look(n_ranks, 1400, READERS[0]))
+def test_charts_show_the_metric_of_the_costliest_finding_first(viewer):
+    page = opened(viewer, Look(pages.LARGE, 1400, READERS[0]))
     for chart in ("heat", "map"):
         expect(page.locator(f"#{chart}-metric")).to_have_value("computing")
     expect(page.locator("#matrix-metric")).to_have_value("excess")

@@ -32,6 +32,12 @@ VARIETY = {
     ),
 }  # fmt: skip
 
+#: Each job as PyTorch writes it, and as MindSpore does those whose files differ by more than names.
+VARIETY_OF_BOTH = [
+    *((name, "pt") for name in VARIETY),
+    *((name, "ms") for name in ("plain", "batch", "alone", "rough")),
+]
+
 _DIVISORS = {1: (1,), 2: (1, 2), 3: (1, 3), 4: (1, 2, 4)}
 
 

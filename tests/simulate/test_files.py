@@ -32,7 +32,7 @@ from cluster_simulate.api import (
     write_run,
 )
 from cluster_simulate.job.layout import double_hash
-from tests.simulate.jobs import VARIETY
+from tests.simulate.jobs import VARIETY, VARIETY_OF_BOTH
 
 REAL = Path(__file__).resolve().parents[3] / "shared/data"
 SORTED_BY = {
@@ -44,10 +44,6 @@ SORTED_BY = {
 }
 #: Files have two to three decimals.
 US_APART = 2e-3
-
-
-#: Both write the same files but for some names: the second one is for the whole suite.
-FRAMEWORKS = ["pt", pytest.param("ms", marks=pytest.mark.slow)]
 
 
 def frame(tables_of_ranks: Mapping[Rank, RankTables], name: str) -> pd.DataFrame:
@@ -79,8 +75,8 @@ def assert_same(found: Mapping[Rank, RankTables], wanted: Mapping[Rank, RankTabl
         )
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("name", VARIETY)
+# That the databases hold the same, tests/analysis/test_one_job_two_forms.py says.
+@pytest.mark.parametrize(("name", "framework"), VARIETY_OF_BOTH)
 def test_the_text_form_reads_back_as_the_tables_of_the_job(tmp_path: Path, name: str, framework: str) -> None:
     job = simulate(VARIETY[name], (), 3)
     write_run(job, tmp_path / "run", "text", framework)  # type: ignore[arg-type]
@@ -90,16 +86,6 @@ def test_the_text_form_reads_back_as_the_tables_of_the_job(tmp_path: Path, name:
     for rank, one in found.items():
         assert one.metadata.groups == wanted[rank].metadata.groups
         assert one.metadata.parallel == wanted[rank].metadata.parallel
-
-
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("name", VARIETY)
-def test_the_database_form_holds_the_same_job(tmp_path: Path, name: str, framework: str) -> None:
-    job = simulate(VARIETY[name], (), 3)
-    write_run(job, tmp_path / "run", "db", framework)  # type: ignore[arg-type]
-    found = read_run(tmp_path / "run")
-    assert_same(found, tables(job, framework))  # type: ignore[arg-type]
-    assert not [problem for one in found.values() for problem in one.problems]
 
 
 def test_the_r1_form_holds_the_same_job_by_device(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from tests.analysis.discovery.test_discover import run_directory, write_r1
 from tests.analysis.discovery.test_prof import write_prof
 from tests.analysis.said import reason
 from tests.analysis.sources.builders import OUTPUT, write_capture, write_info
-from tests.analysis.sources.hand_made_databases import profiler_db
+from tests.analysis.sources.hand_made_databases import changed, profiler_db
 
 
 def metadata(rank: object, *places: tuple[int, list[int]]) -> dict[str, object]:
@@ -63,10 +62,11 @@ def database_of(root: Path, *ranks: object) -> Path:
     output = root / "node1_7_20250109123456789_ascend_pt" / OUTPUT
     output.mkdir(parents=True)
     profiler_db(output / "ascend_pytorch_profiler.db")
-    with sqlite3.connect(output / "ascend_pytorch_profiler.db") as base:
-        base.execute("CREATE TABLE RANK_DEVICE_MAP (rankId INTEGER, deviceId INTEGER)")
-        base.executemany("INSERT INTO RANK_DEVICE_MAP VALUES (?, 4)", [(rank,) for rank in ranks])
-    base.close()
+    changed(
+        output / "ascend_pytorch_profiler.db",
+        "CREATE TABLE RANK_DEVICE_MAP (rankId INTEGER, deviceId INTEGER)",
+        *(f"INSERT INTO RANK_DEVICE_MAP VALUES ({rank!r}, 4)" for rank in ranks),
+    )
     return output
 
 

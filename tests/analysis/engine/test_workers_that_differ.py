@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.cli import main
+from cluster_analysis.engine.clusters import connect as connecting
 from cluster_analysis.engine.clusters.connect import connect
 from cluster_analysis.engine.graph import task
-from cluster_analysis.engine.protocol import Place
+from cluster_analysis.engine.protocol import EngineError, Place
 from cluster_run.version import VERSION
 from tests.analysis.engine.cluster import loopback_cluster, not_mounted, patient_environment
 from tests.analysis.runs import digests, write_small_run
@@ -84,8 +85,14 @@ def test_workers_that_differ_are_left_out_and_named(run: Path, tmp_path: Path) -
     assert digests(tmp_path / "out") == digests(tmp_path / "alone")
 
 
-def test_no_worker_that_can_do_the_work_is_exit_1_and_one_line(run: Path, tmp_path: Path) -> None:
+def test_no_worker_or_none_that_can_do_the_work_is_exit_1_and_one_line(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with loopback_cluster(tmp_path, n_workers=0) as cluster:
+        monkeypatch.setattr(connecting, "CONNECT_DEADLINE_S", 0.5)
+        with pytest.raises(EngineError, match="has no workers") as error:
+            connect(cluster.address, None, Place((), tmp_path / "out"))
+        assert error.value.advice == f"start some: dask worker {cluster.address}"
         cluster.add_worker(environment=not_installed(tmp_path))
         cluster.wait_for_workers()
         done = analysed(run, tmp_path / "out", cluster.address)
@@ -94,16 +101,6 @@ def test_no_worker_that_can_do_the_work_is_exit_1_and_one_line(run: Path, tmp_pa
     assert ": cluster-profiler is not installed there" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "out").exists()
-
-
-def test_a_run_named_by_a_relative_path_is_found_by_workers_elsewhere(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with loopback_cluster(tmp_path, n_workers=1) as cluster:
-        monkeypatch.chdir(run.parent)
-        done = analysed(Path(run.name), tmp_path / "out", cluster.address, "--no-insight")
-    assert done.returncode == 0, done.stderr
-    assert not list((tmp_path / "out").glob("cluster_*")), "no file for MindStudio Insight"
 
 
 def test_workers_that_join_later_are_asked_before_they_take_part(run: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,15 @@ import pyarrow as pa
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import Selection
 from cluster_analysis.tables.rank_tables import RankTables
-from tests.analysis.sources.builders import OUTPUT, source_of, write_info
+from tests.analysis.sources.builders import (
+    LINKS,
+    OPS,
+    OUTPUT,
+    STEP_ROW,
+    source_of,
+    write_analysis_db,
+    write_info,
+)
 
 NS = 1_000
 BEGIN = 1_736_410_576_386_409_710
@@ -19,6 +28,32 @@ BEGIN = 1_736_410_576_386_409_710
 
 def rows(table: pa.Table) -> list[dict[str, Any]]:
     return sorted(table.to_pylist(), key=lambda row: [str(value) for value in row.values()])
+
+
+def changed(path: Path, *statements: str) -> int:
+    """Run statements on a database, and return how many rows the last one changed."""
+    n_rows = 0
+    with closing(sqlite3.connect(path)) as base, base:
+        for statement in statements:
+            n_rows = base.execute(statement).rowcount
+    return n_rows
+
+
+def profiled(root: Path, *statements: str, framework: str = "pt", steps: bool = True) -> Path:
+    """A capture with the profiler's own database alone, on which these statements were run."""
+    output = database_capture(root, f"rank0_ascend_{framework}")
+    path = output / f"ascend_{'pytorch' if framework == 'pt' else 'mindspore'}_profiler_0.db"
+    profiler_db(path, steps=steps)
+    changed(path, *statements)
+    return output
+
+
+def analysed(root: Path, *statements: str, row: tuple[object, ...] = STEP_ROW) -> Path:
+    """A capture with analysis.db alone: step 50 with all operators and links; then these statements."""
+    output = database_capture(root)
+    write_analysis_db(output / "analysis.db", {"step50": OPS}, {"step50": LINKS}, {"50": row})  # type: ignore[dict-item]
+    changed(output / "analysis.db", *statements)
+    return output
 
 
 def database_capture(root: Path, name: str = "rank0_ascend_pt") -> Path:

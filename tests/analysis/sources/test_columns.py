@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -33,7 +32,7 @@ from tests.analysis.sources.builders import (
     write_analysis_db,
     write_info,
 )
-from tests.analysis.sources.hand_made_databases import profiler_db
+from tests.analysis.sources.hand_made_databases import changed, profiler_db
 from tests.analysis.sources.twins import as_columns, assert_same, assert_twins
 
 OPERATORS = communication_json({"step50": OPS, "step51": OPS})
@@ -219,12 +218,13 @@ def test_a_damaged_database_gives_the_same_as_columns(tmp_path: Path, data: st.D
 
 def test_cells_of_any_type_give_the_same_as_columns(tmp_path: Path) -> None:
     path = made_database(tmp_path)
-    with sqlite3.connect(path) as base:
-        base.execute("INSERT INTO TASK VALUES ('late', 3.5, 9, NULL), (X'00ff', NULL, 1e300, -1)")
-        base.execute("INSERT INTO STRING_IDS VALUES (99, X'ff00'), (98, NULL), (97, '12'), (96, 12)")
-        base.execute("CREATE INDEX by_value ON STRING_IDS (value)")
-        base.execute("CREATE TABLE SOMETHING_ELSE (a, b)")
-    base.close()
+    changed(
+        path,
+        "INSERT INTO TASK VALUES ('late', 3.5, 9, NULL), (X'00ff', NULL, 1e300, -1)",
+        "INSERT INTO STRING_IDS VALUES (99, X'ff00'), (98, NULL), (97, '12'), (96, 12)",
+        "CREATE INDEX by_value ON STRING_IDS (value)",
+        "CREATE TABLE SOMETHING_ELSE (a, b)",
+    )
     assert assert_twins(source_of(tmp_path, 0, "ascend_pt/db", profiler_db=path), "profiler_db")
 
 

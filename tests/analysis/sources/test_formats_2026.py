@@ -30,6 +30,7 @@ from tests.analysis.sources.builders import (
     write_analysis_db,
     write_capture,
 )
+from tests.analysis.sources.hand_made_databases import changed
 from tests.analysis.sources.twins import assert_twins
 
 TWO_RANKS = {"tp": 2, "pp": 1, "dp": 1}
@@ -118,9 +119,7 @@ def test_links_of_new_kinds_in_a_database_are_read_and_named(tmp_path: Path) -> 
     names = {}
     for number in (1, 7, 8, 42):
         for path in run.rglob("ascend_pytorch_profiler_*.db"):
-            with sqlite3.connect(path) as base:
-                base.execute("UPDATE COMMUNICATION_TASK_INFO SET linkType = ? WHERE linkType <> 3", (number,))
-            base.close()
+            changed(path, f"UPDATE COMMUNICATION_TASK_INFO SET linkType = {number} WHERE linkType <> 3")
         for path in run.rglob("analysis.db"):
             path.unlink()
         links = read_rank(discover(run).sources[0]).links
@@ -147,12 +146,13 @@ def test_the_host_that_a_database_names_counts_beside_metadata_in_text(tmp_path:
         capture = write_capture(
             tmp_path, rank, f"localhost_{rank}_20250109123456000_ascend_pt", metadata={"distributed_args": {}}
         )
-        with sqlite3.connect(capture / OUTPUT / f"ascend_pytorch_profiler_{rank}.db") as base:
-            base.execute("CREATE TABLE HOST_INFO (hostUid TEXT, hostName TEXT)")
-            base.execute("INSERT INTO HOST_INFO VALUES (?, 'localhost')", (f"uid-{rank // 2}",))
-            base.execute("CREATE TABLE RANK_DEVICE_MAP (rankId INTEGER, deviceId INTEGER)")
-            base.execute("INSERT INTO RANK_DEVICE_MAP VALUES (?, ?)", (rank, rank % 2))
-        base.close()
+        changed(
+            capture / OUTPUT / f"ascend_pytorch_profiler_{rank}.db",
+            "CREATE TABLE HOST_INFO (hostUid TEXT, hostName TEXT)",
+            f"INSERT INTO HOST_INFO VALUES ('uid-{rank // 2}', 'localhost')",
+            "CREATE TABLE RANK_DEVICE_MAP (rankId INTEGER, deviceId INTEGER)",
+            f"INSERT INTO RANK_DEVICE_MAP VALUES ({rank}, {rank % 2})",
+        )
     found = discover(tmp_path)
     seats = seated(found, {one.rank: read_rank(one).metadata for one in found.sources})
     assert seats.hosts == {0: "1", 1: "1", 2: "2", 3: "2"}
@@ -302,10 +302,7 @@ def test_a_real_table_of_unions_gives_computing_communication_overlap_and_free_e
     path = tmp_path / REAL.name
     shutil.copy(REAL, path)
     by_tasks = read_task_steps(path, 0, False, unheard)
-    with sqlite3.connect(path) as base:
-        for table in absent.split(", "):
-            base.execute(f"DROP TABLE {table}")
-    base.close()
+    changed(path, *(f"DROP TABLE {table}" for table in absent.split(", ")))
     by_unions = read_task_steps(path, 0, False, unheard)
     assert by_unions is not None
     assert by_tasks is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -25,23 +24,15 @@ from tests.analysis.sources.builders import (
     step_csv,
     write_analysis_db,
     write_capture,
-    write_info,
 )
-from tests.analysis.sources.hand_made_databases import BEGIN, NS, database_capture, read
+from tests.analysis.sources.hand_made_databases import BEGIN, NS, analysed, changed, database_capture, read
 from tests.analysis.sources.test_r1 import HEAD
 from tests.analysis.sources.test_r1 import read as read_r1
 
 
 def tables_of_damaged_database(tmp_path: Path, damage: str) -> RankTables:
     """Read a rank's analysis.db after `UPDATE damage`."""
-    output = tmp_path / "rank0_ascend_pt" / OUTPUT
-    output.mkdir(parents=True)
-    write_info(output.parent, 0)
-    write_analysis_db(output / "analysis.db", {"step50": OPS}, {"step50": LINKS}, {"50": STEP_ROW})
-    with sqlite3.connect(output / "analysis.db") as base:
-        base.execute(f"UPDATE {damage}")
-    base.close()
-    return read_rank(source_of(output.parent))
+    return read(analysed(tmp_path, f"UPDATE {damage}"))
 
 
 @pytest.mark.parametrize(
@@ -207,9 +198,7 @@ def test_a_step_that_did_not_communicate_needs_no_operator(tmp_path: Path) -> No
 
 
 def test_a_database_without_operators_is_told_where_the_step_communicated(tmp_path: Path) -> None:
-    output = tmp_path / "rank0_ascend_pt" / OUTPUT
-    output.mkdir(parents=True)
-    write_info(output.parent, 0)
+    output = database_capture(tmp_path)
     write_analysis_db(output / "analysis.db", {}, {"step50": LINKS}, {"50": STEP_ROW})
     assert reasons(read_rank(source_of(output.parent))) == [("analysis.db", NO_OPERATOR)]
 
@@ -228,9 +217,7 @@ def test_rows_of_several_devices_in_a_database_are_nobodys_and_told(tmp_path: Pa
     write_analysis_db(
         output / "analysis.db", {"step50": OPS}, {"step50": LINKS}, {"50": STEP_ROW, "51": STEP_ROW}
     )
-    with sqlite3.connect(output / "analysis.db") as base:
-        base.execute("INSERT INTO StepTraceTime SELECT 5, '50', 7, 7, 7, 7, 7, 7, 7, 7, 7")
-    base.close()
+    changed(output / "analysis.db", "INSERT INTO StepTraceTime SELECT 5, '50', 7, 7, 7, 7, 7, 7, 7, 7, 7")
     tables = read(output)
     assert tables.steps["step"].to_pylist() == [51]
     assert [reason(problem) for problem in tables.problems] == [
@@ -254,12 +241,12 @@ def mindspore_capture(root: Path, *ops: Op, links: tuple[LinkRow, ...] = ()) -> 
     write_analysis_db(
         output / "communication_analyzer.db", {"": ops}, {"": links}, {}, with_step_columns=False
     )
-    with sqlite3.connect(output / "ascend_mindspore_profiler_0.db") as base:
-        base.execute("CREATE TABLE STEP_TIME (id INTEGER, startNs INTEGER, endNs INTEGER)")
-        for number, begin in ((7, 0), (8, 100)):
-            begin_ns = BEGIN + begin * NS
-            base.execute("INSERT INTO STEP_TIME VALUES (?, ?, ?)", (number, begin_ns, begin_ns + 99 * NS))
-    base.close()
+    begins_ns = ((7, BEGIN), (8, BEGIN + 100 * NS))
+    changed(
+        output / "ascend_mindspore_profiler_0.db",
+        "CREATE TABLE STEP_TIME (id INTEGER, startNs INTEGER, endNs INTEGER)",
+        *(f"INSERT INTO STEP_TIME VALUES ({step}, {begin}, {begin + 99 * NS})" for step, begin in begins_ns),
+    )
     return output
 
 

@@ -19,6 +19,7 @@ from cluster_analysis.tables.model import RankSource
 from cluster_analysis.tables.schema import Counter
 from cluster_run.ids import Rank
 from tests.analysis.real.captures import DATA, needs_captures
+from tests.analysis.sources.hand_made_databases import changed
 
 _BEGIN = 1_736_410_576_386_409_710
 _NAMES = {1: "aten::copy_", 2: "aclrtSynchronizeStream", 3: "launch", 4: "MEMCPY_ASYNC", 5: "AI_CORE"}
@@ -70,10 +71,7 @@ def test_each_moment_of_idle_time_has_one_cause_and_all_add_up(database: Path) -
 
 
 def test_a_database_without_calls_of_the_host_says_nothing_of_it(database: Path) -> None:
-    with sqlite3.connect(database) as base:
-        for table in ("PYTORCH_API", "CANN_API", "GC_RECORD"):
-            base.execute(f"DROP TABLE {table}")
-    base.close()
+    changed(database, *(f"DROP TABLE {table}" for table in ("PYTORCH_API", "CANN_API", "GC_RECORD")))
     assert read_host_times(database, unheard) == []
 
 
