@@ -11,8 +11,6 @@ import pytest
 
 from tests.browser.acting import wait_until_ready
 
-#: Screenshots are kept here as outputs of the tests; the directory is not under version control.
-SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 #: Opening, clicking, printing: the page of ten thousand ranks on a loaded machine.
 ACTION_TIMEOUT_MS = 60_000
 
@@ -26,7 +24,6 @@ def browser() -> Iterator[Any]:
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("chromium is not installed (Debian: apt-get install chromium)")
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]

@@ -4,7 +4,7 @@ import pytest
 
 from tests.analysis.reports import builder
 from tests.browser.acting import expect, wait_until_painted
-from tests.browser.conftest import SCREENSHOTS, Viewer
+from tests.browser.conftest import Viewer
 from tests.browser.looking import (
     CHARTS,
     READERS,
@@ -101,7 +101,6 @@ def test_no_section_of_the_whole_page_is_blank(everywhere, seen):
         wait_until_painted(page, f"#{chart} canvas")
     for table in ("links", "groups", "operators", "stage-bars"):
         expect(page.locator(f"#{table} tbody tr").nth(1)).to_be_visible()
-    page.screenshot(path=SCREENSHOTS / f"whole-{seen[0]}.png", full_page=True)
 
 
 def test_nothing_is_cut_off_at_the_side(everywhere):
@@ -135,7 +134,6 @@ def test_search_by_keyboard_opens_the_panel_of_a_rank_and_escape_closes_it(every
     assert panel.locator("section").count() >= 6
     expect(panel.locator("tr", has_text="PTA")).to_contain_text("26.0 GB")
     assert f"show=rank:{RANK}" in chosen(page)
-    page.screenshot(path=SCREENSHOTS / f"panel-{seen[0]}.png")
     page.keyboard.press("Escape")
     expect(panel).to_be_hidden()
     assert not any(part.startswith("show=") for part in chosen(page))

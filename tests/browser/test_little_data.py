@@ -7,7 +7,6 @@ from cluster_analysis.reports import html
 from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 from tests.browser.acting import expect, wait_for_tip, wait_until_painted
-from tests.browser.conftest import SCREENSHOTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -34,7 +33,6 @@ def test_the_page_of_one_rank_draws_its_steps_and_no_chart_that_compares_ranks(v
     assert page.locator(".bar nav a").evaluate_all(
         "all => all.every((one) => document.querySelector(one.hash))"
     )
-    page.screenshot(path=SCREENSHOTS / "one-rank.png", full_page=True)
 
 
 def test_the_panel_of_a_rank_alone_holds_it_against_nobody(viewer):

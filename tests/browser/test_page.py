@@ -17,7 +17,7 @@ from tests.browser.acting import (
     wait_until_painted,
     wait_until_ready,
 )
-from tests.browser.conftest import ACTION_TIMEOUT_MS, SCREENSHOTS
+from tests.browser.conftest import ACTION_TIMEOUT_MS
 from tests.browser.looking import READERS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -31,7 +31,6 @@ def test_every_finding_opens_its_evidence(viewer):
         expect(finding.locator(".drawn canvas").first).to_be_visible()
     # No step is pointed at: the legend tells the mean of all.
     expect(page.locator("#finding-slow_rank-5 .u-legend")).to_have_text(re.compile(r"rank 5:?\s*20\d\sms"))
-    page.screenshot(path=SCREENSHOTS / "findings.png", full_page=True)
 
 
 @pytest.mark.parametrize(("theme", "language"), READERS)
@@ -43,7 +42,6 @@ def test_both_languages_and_themes_start_as_the_reader_has_them(viewer, theme, l
     assert page.title().split(" · ")[:2] == [verdict, "run1"]
     expect(page.locator("html")).to_have_attribute("data-theme", theme)
     open_finding(page)
-    page.screenshot(path=SCREENSHOTS / f"{language}-{theme}.png", full_page=True)
 
 
 def test_switches_change_language_and_theme_and_are_remembered(viewer):
@@ -108,7 +106,6 @@ def test_names_that_try_to_be_markup_stay_text(viewer):
 
     expect(page.locator("#problems")).to_contain_text("<script>alert(1)</script>")
     expect(page.locator("#tip")).to_contain_text("<script>alert(1)</script>")
-    page.screenshot(path=SCREENSHOTS / "hostile-names.png", full_page=True)
 
 
 @pytest.mark.parametrize(
@@ -120,12 +117,11 @@ def test_names_that_try_to_be_markup_stay_text(viewer):
     ],
     ids=["unknown", "one-rank-one-step", "no-tables"],
 )
-def test_pages_with_little_on_them_break_nothing(viewer, result, request):
+def test_pages_with_little_on_them_break_nothing(viewer, result):
     page = viewer.open(html.render(result))
     choose_everything(page)
     open_every_finding(page)
     expect(page.locator(".badge")).to_be_visible()
-    page.screenshot(path=SCREENSHOTS / f"{request.node.callspec.id}.png", full_page=True)
 
 
 def test_a_baseline_shows_what_moved_first_and_everything_on_demand(viewer):
@@ -137,7 +133,6 @@ def test_a_baseline_shows_what_moved_first_and_everything_on_demand(viewer):
     expect(page.locator("#changes")).to_contain_text("+22 %")
     page.locator("#baseline-show").select_option("all")
     expect(page.locator("#changes")).to_contain_text("within noise")
-    page.screenshot(path=SCREENSHOTS / "baseline.png", full_page=True)
 
 
 def test_keyboard_alone_opens_a_finding_and_reads_a_cell(viewer):
@@ -194,7 +189,7 @@ def test_printing_opens_every_finding_on_white_paper(viewer):
     expect(page.locator("details.finding[open]")).to_have_count(2)
     expect(page.locator(".bar")).to_be_hidden()
     expect(page.locator("html")).to_have_attribute("data-theme", "light")
-    content = page.pdf(path=SCREENSHOTS / "printed.pdf", format="A4", print_background=True)
+    content = page.pdf(format="A4", print_background=True)
     assert content.startswith(b"%PDF")
 
 
@@ -209,7 +204,6 @@ def test_without_scripts_verdict_and_findings_are_there(browser, tmp_path):
     expect(page.locator("h1")).to_have_text(re.compile(r"^A step takes 283\sms"))
     expect(page.locator("details.finding")).to_have_count(2)
     expect(page.locator("#bars")).to_be_hidden()
-    page.screenshot(path=SCREENSHOTS / "no-script.png", full_page=True)
     context.close()
 
 
@@ -221,4 +215,3 @@ def test_small_screens_need_no_sideways_scrolling(viewer):
         page.set_viewport_size({"width": width, "height": 800})
         page.wait_for_function("width => innerWidth === width", arg=width)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        page.screenshot(path=SCREENSHOTS / f"width-{width}.png", full_page=True)

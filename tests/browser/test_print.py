@@ -9,7 +9,6 @@ import pytest
 
 from cluster_analysis.reports import html
 from tests.analysis.reports import builder
-from tests.browser.conftest import SCREENSHOTS
 from tests.browser.pages import JOBS, several_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -43,12 +42,12 @@ PAGES = {
     ("name", "language"),
     [("32-ranks", "en-GB"), ("256-ranks", "zh-CN"), ("several-runs", "zh-CN"), ("several-runs", "en-GB")],
 )
-def test_no_heading_stands_alone_at_the_end_of_a_printed_sheet(viewer, name, language):
+def test_no_heading_stands_alone_at_the_end_of_a_printed_sheet(viewer, name, language, tmp_path):
     if shutil.which("pdftotext") is None:
         pytest.skip("pdftotext is not installed (Debian: apt-get install poppler-utils)")
     page = viewer.open(PAGES[name](), locale=language)
     headings = {text for text in page.locator("h2, h3").all_inner_texts() if text.strip()}
-    path = SCREENSHOTS / f"printed-{name}-{language}.pdf"
+    path = tmp_path / "printed.pdf"
     page.pdf(path=path, format="A4", print_background=True)
     done = subprocess.run(["pdftotext", "-layout", path, "-"], capture_output=True, text=True, check=True)
     sheets = [sheet.strip().splitlines() for sheet in done.stdout.split("\f") if sheet.strip()]

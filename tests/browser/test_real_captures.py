@@ -8,7 +8,6 @@ from cluster_analysis.cli import main as analyse
 from cluster_analysis.reports import html
 from tests.analysis.reports import builder
 from tests.browser.acting import expect, open_every_finding, open_finding, wait_for_tip
-from tests.browser.conftest import SCREENSHOTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -31,7 +30,6 @@ def test_page_of_a_real_capture_opens_and_draws_without_an_error(viewer, tmp_pat
     open_every_finding(page)
 
     expect(page.locator(".badge")).to_have_text("Could not tell")
-    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
 
 
 def test_page_of_ten_thousand_ranks_draws_and_keeps_the_slow_rank_visible(viewer):
@@ -42,4 +40,3 @@ def test_page_of_ten_thousand_ranks_draws_and_keeps_the_slow_rank_visible(viewer
     page.locator("#bars canvas").hover(position={"x": 92, "y": 200})
 
     wait_for_tip(page, f"rank {builder.SLOW_RANK} = ")
-    page.screenshot(path=SCREENSHOTS / "10240-ranks.png", full_page=True)

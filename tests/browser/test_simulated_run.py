@@ -24,7 +24,7 @@ from tests.browser.acting import (
     wait_for_tip,
     wait_until_painted,
 )
-from tests.browser.conftest import SCREENSHOTS, Viewer
+from tests.browser.conftest import Viewer
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -255,7 +255,6 @@ def test_operators_of_the_page_are_rows_of_the_table_and_the_slowest_of_them(see
 def test_page_of_a_simulated_job_names_the_slow_rank_first_and_draws_everything(seen, request):
     page = seen
     name = request.node.callspec.id
-    page.screenshot(path=SCREENSHOTS / f"simulated-{name}-first-screen.png")
 
     expect(page.locator("h1")).to_contain_text("slow rank 13")
     assert open_every_finding(page) >= 2
@@ -264,7 +263,6 @@ def test_page_of_a_simulated_job_names_the_slow_rank_first_and_draws_everything(
     waits = "TP · ranks 8-15" if name.startswith("256") else "TP · ranks 12-15"
     expect(page.locator(".waiting tr").first).to_contain_text(waits)
     expect(page.locator(".waiting tr").first).to_contain_text("waits for rank 13")
-    page.screenshot(path=SCREENSHOTS / f"simulated-{name}.png", full_page=True)
 
 
 def test_every_filter_and_order_can_be_chosen_after_a_change_of_language_and_theme(viewer, output):
