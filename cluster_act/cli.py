@@ -1,4 +1,4 @@
-"""`cluster-act`: says what is to be done; does or undoes it where it is told to. Results go to stdout."""
+"""`cluster-act`: says what is to be done; does or undoes it if asked. Results go to stdout."""
 
 from __future__ import annotations
 

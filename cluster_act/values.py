@@ -1,4 +1,4 @@
-"""What cluster-act speaks of: who is to be acted on, what is to be done, and how it went."""
+"""The values of cluster-act: who is to be acted on, what is to be done, and how it went."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of one run of `cluster-analyse`: built in `command`, changed by nobody."""
+"""Options of one run of `cluster-analyse`: built in `command`, frozen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outcome of an analysis, and what a report is given: reports get to see nothing else."""
+"""The outcome of an analysis: all that reports get."""
 
 from __future__ import annotations
 

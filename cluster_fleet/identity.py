@@ -1,4 +1,4 @@
-"""Who is who across runs: from places in a run to keys that outlive addresses, ranks and jobs."""
+"""Identifies devices and hosts across runs, by keys that outlast addresses, ranks and jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the fleet is like, as rows and sentences: who is slow since when, repaired when, at what cost."""
+"""The state of the fleet, as rows and sentences: who is slow since when, repaired when, at what cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes in options that would otherwise show in the night, when the job has ended."""
+"""Checks options when a job is submitted: their mistakes would show only after its end."""
 
 from __future__ import annotations
 

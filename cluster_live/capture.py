@@ -1,4 +1,4 @@
-"""One capture of a job that was found: the common start, sending, verifying; and what was sent is taken back.
+"""One capture of a job that was found: the common start, sending, verifying, and cancelling.
 
 It is taken back where it has not begun: by `cancel` if we go on, by the hosts' own programs if we are gone.
 """

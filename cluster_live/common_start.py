@@ -1,4 +1,4 @@
-"""At which step a capture begins on all hosts: beyond the step of each by the time it takes to hear of it.
+"""The step at which a capture begins on all hosts: late enough for each of them to hear of it.
 
 The step counter of a job is read at different moments on different hosts. A host has
 points (time, step) and a rate; all times here are by one clock, ours.

@@ -1,4 +1,4 @@
-"""Before anything is asked of a job: whose it is on every host, the locks, and what others wait for there."""
+"""Checks before a capture: whose job runs on each host, locks, and captures that others wait for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How this program behaves as a guest: how much of the host it takes, and when it leaves it alone."""
+"""Limits on what this program takes of the host, and conditions under which it does not run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One process for each file that is reduced, some at a time: what one of them meets costs its file only."""
+"""One process for each file that is reduced, some at a time: a failure costs its file only."""
 
 from __future__ import annotations
 

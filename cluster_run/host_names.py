@@ -1,4 +1,4 @@
-"""Keeps the hosts' names and addresses out of sentences that more people read than may know them.
+"""Keeps the names and addresses of hosts out of what others read.
 
 An error on a host names it. In findings, pages, chats and annotations hosts have their numbers only,
 unless addresses are asked for.

@@ -1,7 +1,7 @@
-"""Tells ClusterD of MindCluster by a PublicFault: a ConfigMap that it reads. Others it drops unseen.
+"""Tells ClusterD of MindCluster by a PublicFault: a ConfigMap that it reads.
 
-So the document is held to its rules before (`schemas/public_fault.schema.json`), and the sender has to be in
-the site's list.
+It drops invalid ones silently, so the document is validated first (`schemas/public_fault.schema.json`), and
+the sender has to be in the site's list.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Five numbers of a group of values, beside what they are of: the body of most tables here."""
+"""Five numbers of each group of values: the body of most tables here."""
 
 from __future__ import annotations
 

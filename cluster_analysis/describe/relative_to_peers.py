@@ -1,4 +1,4 @@
-"""What a run says of its ranks and hosts, beside their peers in the same steps: what a fleet remembers of it.
+"""Each rank and host relative to its peers in the same steps: what a fleet remembers of a run.
 
 No finding is asked: who was named, and how often, depends on what else was wrong in a run.
 """

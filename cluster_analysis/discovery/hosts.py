@@ -1,4 +1,4 @@
-"""On which host each rank ran: the one whose folder its data lie in, where nothing speaks against that.
+"""On which host each rank ran: by the folder of its data, unless something contradicts it.
 
 Hosts that see one file system are read once, so the folder is that of whichever answered first. A folder
 that holds ranks of another host by the rank table is of another run, or of a file system that nobody knew was

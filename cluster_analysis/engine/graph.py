@@ -1,4 +1,4 @@
-"""How a task is written in a Dask graph, so that a failed one is a value and not the end of all others."""
+"""Tasks of a Dask graph: one that fails gives a value, and the others go on."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Evidence on suspects beyond the measure that found them: kernels, clocks, retries.
 
-A counter of a suspect is held against the same counter of others: a low clock explains why a device is slow,
+A counter of a suspect is compared with the same counter of others: a low clock explains why a device is slow,
 operators that HCCL had to repeat (`retry`) and what network cards count confirm that packets were lost, and
 the best bandwidth of a port confirms that it is slow. Which kernels of a device are slower hints at clock,
 power or memory. Statistics of kernels sum over all steps, so that they explain a device and accuse none.

@@ -1,4 +1,4 @@
-"""Asks the fleet's memory of a run's devices: what it knows counts when the run is judged, and is quoted."""
+"""Asks the fleet what other runs say of a run's devices: it counts when the run is judged, and is quoted."""
 
 from __future__ import annotations
 

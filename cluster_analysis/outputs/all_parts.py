@@ -1,4 +1,4 @@
-"""All parts of a tree judged one after the other: an output folder each, and one page that leads to them."""
+"""Judges all parts of a tree one after the other: an output folder each, and one page with links to them."""
 
 from __future__ import annotations
 

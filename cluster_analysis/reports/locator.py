@@ -1,4 +1,4 @@
-"""The one way in which the page says where a rank is, in both languages; `Place.text` says it elsewhere."""
+"""Where a rank is, as the page says it in both languages; `Place.text` says it elsewhere."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Which versions of the profiler wrote a job's captures, and what that forbids to compare.
 
 The start of an operator is the first event of its master plane since May 2026, and of any plane before:
-starts of ranks of unlike versions are not held against each other. Ends mean the same in all.
+starts of ranks of unlike versions are not compared. Ends mean the same in all.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Hosts that run ahead: they begin a step while the device is still at the one before.
 
 Preparing is counted from where the host begins a step to the first work of the device. Where nothing makes
-the host wait for the device in each step, the device still works on the step before for part of that time,
-which counted twice makes steps longer than they are.
+the host wait for the device in each step, the device still works on the step before for part of that time.
+Counted twice, it would make steps too long.
 """
 
 from __future__ import annotations

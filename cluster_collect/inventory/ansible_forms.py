@@ -1,4 +1,4 @@
-"""Ansible inventories in INI, and what `ansible-inventory --list` prints, made what the YAML form is."""
+"""Ansible inventories in INI, and what `ansible-inventory --list` prints, brought into the YAML form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One way in: whatever form an inventory has, and whatever the command line adds to it or leaves of it."""
+"""Loads an inventory of any form, with what the command line adds to it or takes from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the rank table speak of the hosts of the inventory?"""
+"""Compares the hosts of the rank table with those of the inventory."""
 
 from __future__ import annotations
 

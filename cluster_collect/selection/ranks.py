@@ -1,4 +1,4 @@
-"""Which ranks the names of files speak of, held against the rank table. No content is looked at."""
+"""Ranks by the names of files, compared with the rank table. No content is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The directories below the run directory: every way to one is gone part by part, and none leads over a link.
+"""The directories below the run directory: each is opened part by part, and never through a link.
 
 Whoever may write into the run directory could otherwise have us write wherever a link leads.
 """

@@ -1,4 +1,4 @@
-"""The manifest of a collection: as it ends, and as it stands while hosts keep the others waiting."""
+"""The manifest of a collection: the last one, and interim ones while some hosts are not finished."""
 
 from __future__ import annotations
 

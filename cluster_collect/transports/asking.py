@@ -1,4 +1,4 @@
-"""How many hosts may owe us an answer at once: as many as answer the sooner for it.
+"""Limits how many hosts are asked at once: more only while that brings answers sooner.
 
 Hosts may share what answers them: a jump host, a file server, or, in a demo, one machine. Asked all at once,
 each of two hundred waits for the others, and looks as if it hung. Hosts that share nothing answer as fast

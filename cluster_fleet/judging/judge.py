@@ -1,6 +1,6 @@
-"""From what runs measured to what is said of each unit of a fleet. Pure: arrays in, arrays out.
+"""Judges each unit of a fleet by the measurements of its runs. Pure: arrays in, arrays out.
 
-A device is held against its peers in each run, and across runs against zero. What all devices of a host share
+A device is compared with its peers in each run, and across runs with zero. What all devices of a host share
 is the host's: it is judged as a unit of its own, and its slow times are taken from its devices.
 """
 

@@ -1,4 +1,4 @@
-"""Tells people from a thread of its own: a webhook that hangs holds up nobody's work.
+"""Tells people from a thread of its own: a webhook that hangs delays no job.
 
 A message lies in a directory until it is sent. A lasting directory keeps the messages that a process did not
 send because it was killed or gave up, and the next process sends them.

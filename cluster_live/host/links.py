@@ -1,4 +1,4 @@
-"""Talking to a server of this host for somebody who has a connection to the host, but none to the server."""
+"""Carries bytes between a connection to this host and a server on it."""
 
 from __future__ import annotations
 

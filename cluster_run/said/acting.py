@@ -1,4 +1,4 @@
-"""What ways to act on a node say that they did, or why they do not."""
+"""Chinese of what was done to a node, or why it was not done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What our programs, and those they call, say in English, in Chinese: recognised by templates.
+"""Chinese of English messages, of our programs and of those that they call: templates recognise them.
 
 A reason is written down in English, in a manifest or a journal, and read again by later calls and by other
 commands. So what is shown is made Chinese where it is shown, from the English text alone.

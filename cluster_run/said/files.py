@@ -1,4 +1,4 @@
-"""What SQLite, the decoder of JSON, the system and our readers say of files."""
+"""Chinese of what SQLite, the decoder of JSON, the system and our readers say of files."""
 
 from __future__ import annotations
 

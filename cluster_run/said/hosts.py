@@ -1,4 +1,4 @@
-"""Why a host is not complete, and what to do about it."""
+"""Chinese of why a host is not complete, and of what to do about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with how hosts were named, and what to do about it."""
+"""Chinese of mistakes in inventories and host lists, and of what to do about them."""
 
 from __future__ import annotations
 

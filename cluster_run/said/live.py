@@ -1,4 +1,4 @@
-"""What a capture of a running job says: whose job it is, which steps, who is not in it and why."""
+"""Chinese of a capture of a running job: whose job it is, which steps, who is not in it and why."""
 
 from __future__ import annotations
 

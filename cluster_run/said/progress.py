@@ -1,4 +1,4 @@
-"""How far a collection is, and what became of it."""
+"""Chinese of the progress and the result of a collection."""
 
 from __future__ import annotations
 

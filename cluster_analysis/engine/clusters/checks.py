@@ -1,4 +1,4 @@
-"""Each worker is asked before work starts: is it the same program, on the same Python, and sees it the run.
+"""Asks each worker before work starts: is it the same program, on the same Python, and does it see the run?
 
 One that differs is left out and named with what to do. Without this its ranks would be missing in the
 findings, and the training hosts would be blamed.

@@ -1,4 +1,4 @@
-"""`python -m cluster_analysis.engine.clusters.worker ADDRESS …`: a Dask worker that is heard where it must.
+"""`python -m cluster_analysis.engine.clusters.worker ADDRESS …`: a Dask worker that listens on one address.
 
 Dask's own listens on all interfaces of its host. This one takes the address by which it reaches its
 scheduler, and shows no web pages. The options are those of `dask worker`.

@@ -1,4 +1,4 @@
-"""All detectors, in the order in which they are asked: what one has found, the later ones know."""
+"""All detectors in their order: each gets the suspects that those before it found."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Time that the whole job loses alike: waiting for input, for the host, in communication that nothing covers.
 
-No rank stands out in these, so that no comparison of peers finds them: a part of every rank's step is held
-against the step.
+No rank stands out in these, so that no comparison of peers finds them: a part of every rank's step is
+compared with the step.
 """
 
 from __future__ import annotations

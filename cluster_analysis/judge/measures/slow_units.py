@@ -1,4 +1,4 @@
-"""Which units of the network are slow: directed links, or teams of ranks, each against the like of it.
+"""Which units of the network are slow: directed links, or teams of ranks, each compared with similar ones.
 
 Bandwidth depends on transport, operator and size, so averages over them compare nothing. 3 % of single
 observations are 40 % slow on healthy links; the median over a unit's independent observations is not.

@@ -1,4 +1,4 @@
-"""What pages are put together of: our own scripts and styles, and the policy that lets only these run."""
+"""Puts pages together: our own scripts and styles, and the policy that lets only these run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A columns file as arrays. It came from another machine: nothing that it says is believed unchecked.
+"""A columns file as arrays. It came from another machine, so everything in it is checked.
 
 The form is that of `cluster_reduce.form` and `cluster_reduce.packing`.
 """

@@ -1,4 +1,4 @@
-"""How long ranks work before a call, and what is usual before the like of it: one that is missing, say."""
+"""How long ranks work before a call, and how long before similar calls: for calls that are missing."""
 
 from __future__ import annotations
 

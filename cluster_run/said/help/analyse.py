@@ -1,4 +1,4 @@
-"""What all commands and cluster-analyse say of themselves."""
+"""Chinese of the help of cluster-analyse, and of options that all commands have."""
 
 from __future__ import annotations
 

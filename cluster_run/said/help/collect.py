@@ -1,4 +1,4 @@
-"""What cluster-collect says of its options."""
+"""Chinese of the help of cluster-collect."""
 
 from __future__ import annotations
 

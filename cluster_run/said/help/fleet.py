@@ -1,4 +1,4 @@
-"""What cluster-fleet and cluster-act say of their options."""
+"""Chinese of the help of cluster-fleet and cluster-act."""
 
 from __future__ import annotations
 

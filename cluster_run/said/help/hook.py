@@ -1,4 +1,4 @@
-"""What cluster-hook says of its options."""
+"""Chinese of the help of cluster-hook."""
 
 from __future__ import annotations
 

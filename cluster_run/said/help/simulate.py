@@ -1,4 +1,4 @@
-"""What cluster-simulate says of its options."""
+"""Chinese of the help of cluster-simulate."""
 
 from __future__ import annotations
 
