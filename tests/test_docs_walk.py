@@ -34,7 +34,7 @@ def _row(cells: list[str]) -> Row:
     return Row(ROOT / found[1], found[2], tuple(re.findall(r"`([\w.]+)`", cells[1])))
 
 
-SECTIONS = [rows(f"\n{part}") for part in WALK.split("\n## ")[1:]]
+SECTIONS = [rows(f"\n{part}") for part in WALK.split("\n## ")[1:4]]
 ROWS = [_row(cells) for section in SECTIONS for cells in section]
 BY_NAME = {one.name: one for one in ROWS}
 
