@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from tests.calls import definitions, met_by
 from tests.layers import ROOT, modules
 from tools.renew_packages import PACKAGES_PAGE, PAGE, packages, page
 
@@ -99,3 +101,65 @@ def test_every_file_that_the_documents_name_is_there() -> None:
     for text in (ARCHITECTURE, CONTRIBUTING, OF_PACKAGES):
         named = re.findall(r"`((?:cluster_\w+|tests|benchmarks|docs|tools|demo)/[\w/]+\.\w+)`", text)
         assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+#: What begins a way through the code, and a registry: modules that it names are asked for by their names.
+_FROM_OUTSIDE = "the command line"
+_REGISTRIES = {"FILES": "findings_json"}
+
+
+class Row(NamedTuple):
+    """A function of the page, in its module, and who calls it."""
+
+    path: Path
+    name: str
+    callers: tuple[str, ...]
+
+
+def _row(cells: list[str]) -> Row:
+    found = re.fullmatch(r"`([\w/]+\.py)` \(`([\w.]+)`\)", cells[0])
+    assert found is not None, cells[0]
+    return Row(ROOT / found[1], found[2], tuple(re.findall(r"`([\w.]+)`", cells[1])))
+
+
+WALKED = [rows(f"\n{part}") for part in WALK.split("\n## ")[1:4]]
+ROWS = [_row(cells) for section in WALKED for cells in section]
+BY_NAME = {one.name: one for one in ROWS}
+
+
+def _short(name: str, module: Path, caller: str) -> str:
+    """What a caller calls a function by: its last name, or the module of a registry's entry."""
+    return module.stem if caller in _REGISTRIES else name.rpartition(".")[2]
+
+
+def _met_by(caller: str) -> dict[str, list[int]]:
+    """When each name is met in what a row of the walk does."""
+    row = BY_NAME[caller]
+    return met_by(row.path, row.name)
+
+
+def test_the_page_has_rows_for_the_collector_and_for_both_halves_of_the_analysis() -> None:
+    assert [len(section) > 10 for section in WALKED] == [True, True, True]
+    assert len(BY_NAME) == len(ROWS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_each_function_of_the_page_is_there_and_is_called_by_the_one_that_the_page_says(row: Row) -> None:
+    assert row.name in definitions(row.path)
+    for caller in row.callers:
+        assert _short(row.name, row.path, caller) in _met_by(caller), f"{caller} does not call {row.name}"
+
+
+def test_only_what_the_user_calls_has_no_caller() -> None:
+    assert [one.name for one in ROWS if not one.callers] == ["carry_out", "run"]
+    assert WALK.count(_FROM_OUTSIDE) == 2
+
+
+@pytest.mark.parametrize("caller", sorted({caller for row in ROWS for caller in row.callers}))
+def test_rows_with_the_same_caller_stand_in_the_order_of_their_calls(caller: str) -> None:
+    called = [one for one in ROWS if one.callers and one.callers[0] == caller]
+    now = 0
+    for one in called:
+        later = [place for place in _met_by(caller)[_short(one.name, one.path, caller)] if place >= now]
+        assert later, f"{caller} calls {one.name} before the row above it"
+        now = later[0]
