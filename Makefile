@@ -19,6 +19,9 @@ demo: setup      ## simulate a job, collect it over real SSH, analyse it
 	@bash tools/system_packages.sh ssh
 	@$(BIN)/python -m demo
 
+# Where the environment forbids Python to keep what it compiled, each process would compile all anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 test: setup      ## the whole test suite, lint and types
 	@bash tools/system_packages.sh ssh slurm browser prometheus postgresql fuzz
 	@$(BIN)/python -c 'import helm_python, kubernetes_validate, torch_tb_profiler' 2>/dev/null || PYTHON=$(PYTHON) bash tools/setup.sh dev,k8s-test torch-tb-profiler

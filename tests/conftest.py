@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.left_behind import end_with_this_process
 
 #: Tests of servers wait more than they compute, so there are more workers than processors; but memory ends.
 WORKERS_A_PROCESSOR = 2
@@ -36,6 +39,17 @@ def usual_umask() -> Iterator[None]:
     before = os.umask(0o022)
     yield
     os.umask(before)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_server_stays_behind(tmp_path_factory: pytest.TempPathFactory) -> None:
+    end_with_this_process(tmp_path_factory.getbasetemp())
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Give the second try of a test the whole time of one: pytest-timeout counts both together."""
+    if getattr(item, "execution_count", 1) > 1:
+        signal.setitimer(signal.ITIMER_REAL, float(item.config.getini("timeout")))
 
 
 def together(test: str) -> str:
