@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from tests.left_behind import end_with_this_process
 
 #: Tests of servers wait more than they compute, so there are more workers than processors; but memory ends.
-WORKERS_A_PROCESSOR = 2
+WORKERS_A_PROCESSOR = 3
 MOST_WORKERS = 8
 #: What takes longest begins first, so that no processor is idle at the end.
 LONG = (

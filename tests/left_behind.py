@@ -17,7 +17,7 @@ _WAITING: list[subprocess.Popen[bytes]] = []
 
 
 def end_with_this_process(directory: Path) -> None:
-    """Kill what this process starts from now on, or what names `directory` as an argument, when it has ended."""
+    """After this process, kill what it starts from now on, and what has `directory` in its arguments."""
     mark = f"{directory}/"
     # Some servers write a title over their environment: these have a file of the directory in the title.
     os.environ[_MARK] = mark
