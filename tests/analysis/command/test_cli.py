@@ -33,12 +33,6 @@ def run(slow_run: Path, tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def _called(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=280, check=False
-    )
-
-
 def test_a_run_is_analysed_into_its_own_folder(run: Path, capsys: Capsys) -> None:
     before = digests(run)
     assert main([str(run)]) == 0
@@ -60,12 +54,14 @@ def test_a_run_is_analysed_into_its_own_folder(run: Path, capsys: Capsys) -> Non
     assert "Written to" in told.err
 
 
-def test_stdout_carries_only_the_result(slow_run: Path, tmp_path: Path) -> None:
-    done = _called(slow_run, "--output", tmp_path / "out", "--format", "json", "-v")
-    assert done.returncode == 0
-    assert done.stdout.encode() == (tmp_path / "out" / "findings.json").read_bytes()
-    assert "reading ranks" in done.stderr
-    assert "\r" not in done.stderr
+def test_stdout_carries_only_the_result(
+    slow_run: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert main([str(slow_run), "--output", str(tmp_path / "out"), "--format", "json", "-v"]) == 0
+    told = capfdbinary.readouterr()
+    assert told.out == (tmp_path / "out" / "findings.json").read_bytes()
+    assert b"reading ranks" in told.err
+    assert b"\r" not in told.err
 
 
 def test_quiet_says_nothing_on_stderr_and_markdown_is_one_of_the_forms(

@@ -9,7 +9,6 @@ import pytest
 
 from cluster_analysis.cli import main
 
-SHARED = Path(__file__).resolve().parents[4] / "shared" / "cases" / "30-thousands-of-steps" / "prof"
 HEADER = (
     "Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble,"
     "Communication(Not Overlapped and Exclude Receive),Preparing"
@@ -31,13 +30,10 @@ def made(root: Path, n_steps: int) -> Path:
     return root
 
 
-@pytest.mark.parametrize("is_shared", [False, True], ids=["made", "shared case"])
 def test_a_rank_that_slows_down_after_700_of_thousands_of_steps_is_told_in_a_few_lines(
-    is_shared: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if is_shared and not SHARED.is_dir():
-        pytest.skip(f"no case at {SHARED}")
-    run, last = (SHARED, 1030) if is_shared else (made(tmp_path / "run", 1500), 1500)
+    run, last = made(tmp_path / "run", 1100), 1100
     assert main([str(run), "--output", str(tmp_path / "out"), "--no-report", "--quiet", "--lang", "en"]) == 3
     said = " ".join(capsys.readouterr().out.split())
     assert f"Rank 1 (host 1) computes 20 % slower than its 3 peers of stage 0 in steps 701-{last}" in said
