@@ -16,15 +16,7 @@ from cluster_analysis.trace.evidence import StepEvidence
 from cluster_analysis.trace.reduction import reduce_step
 from cluster_run.findings import Finding
 from cluster_run.ids import DeviceId, HostId, ParallelSizes, Rank, Step
-from cluster_simulate.api import (
-    JobSpec,
-    SimulatedJob,
-    parse_scenario,
-    simulate,
-    tables,
-    topology,
-    truth,
-)
+from cluster_simulate.api import JobSpec, SimulatedJob, parse_scenario, simulate, tables, topology, truth
 
 SMALL = JobSpec(tp=4, pp=2, dp=4, steps=5, microbatches=4)
 

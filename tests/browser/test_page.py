@@ -110,11 +110,7 @@ def test_names_that_try_to_be_markup_stay_text(viewer):
 
 @pytest.mark.parametrize(
     "result",
-    [
-        builder.unknown(),
-        builder.healthy(builder.Job(1, 1, 1, 1)),
-        builder.with_tables(builder.unknown(), {}),
-    ],
+    [builder.unknown(), builder.healthy(builder.Job(1, 1, 1, 1)), builder.with_tables(builder.unknown(), {})],
     ids=["unknown", "one-rank-one-step", "no-tables"],
 )
 def test_pages_with_little_on_them_break_nothing(viewer, result):

@@ -23,14 +23,7 @@ from cluster_run.errors import InputError, UsageError
 from cluster_run.ids import Rank
 from cluster_run.manifest import read_manifest
 from cluster_run.ranktable import parse_rank_table
-from cluster_simulate.api import (
-    JobSpec,
-    parse_scenario,
-    simulate,
-    tables,
-    truth_path,
-    write_run,
-)
+from cluster_simulate.api import JobSpec, parse_scenario, simulate, tables, truth_path, write_run
 from cluster_simulate.job.layout import double_hash
 from tests.simulate.jobs import VARIETY, VARIETY_OF_BOTH
 

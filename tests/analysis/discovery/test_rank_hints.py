@@ -46,8 +46,7 @@ def test_the_metadata_alone_says_the_rank(tmp_path: Path, document: object) -> N
 
 
 @pytest.mark.parametrize(
-    "document",
-    [metadata(0, (1, [2, 3])), metadata(None), metadata(-1), metadata(10**9), metadata(True)],
+    "document", [metadata(0, (1, [2, 3])), metadata(None), metadata(-1), metadata(10**9), metadata(True)]
 )
 def test_metadata_that_contradicts_itself_or_says_nothing_is_no_rank(
     tmp_path: Path, document: object

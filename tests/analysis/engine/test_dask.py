@@ -165,12 +165,7 @@ def _killed(run: Path, output: Path, address: str, victim: int) -> subprocess.Co
     given = [str(run), "--output", str(output), "--scheduler", address]
     command = [sys.executable, "-c", KILLER, *given, str(victim)]
     return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=_DEADLINE_S,
-        check=False,
-        env=patient_environment(),
+        command, capture_output=True, text=True, timeout=_DEADLINE_S, check=False, env=patient_environment()
     )
 
 

@@ -9,15 +9,7 @@ from cluster_analysis.tables.schema import COLLECTIVES, STEPS
 from cluster_run.kinds import FAULT_KINDS
 from cluster_simulate.api import Healthy, JobSpec, Noise, simulate, tables, topology
 from tests.analysis.copies import replace
-from tests.analysis.jobs import (
-    NO_LINKS,
-    NO_OPERATORS,
-    NO_PACKETS,
-    SMALL,
-    Judged,
-    judged,
-    reduce_all,
-)
+from tests.analysis.jobs import NO_LINKS, NO_OPERATORS, NO_PACKETS, SMALL, Judged, judged, reduce_all
 from tests.analysis.said import notes_of, summary
 
 HEALTHY = {

@@ -20,13 +20,7 @@ from cluster_run.findings import Finding, Severity
 from cluster_simulate.api import JobSpec
 from tests.analysis.copies import replace
 from tests.analysis.jobs import judged
-from tests.analysis.totals import (
-    STEP_US,
-    evidence_of_computing,
-    judged_by_computing,
-    on_hosts,
-    peers_agree,
-)
+from tests.analysis.totals import STEP_US, evidence_of_computing, judged_by_computing, on_hosts, peers_agree
 
 ONE_HOST = on_hosts(16, 16)
 SLOW = 5

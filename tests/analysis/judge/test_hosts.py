@@ -166,9 +166,7 @@ Longer = list[tuple[object, object, float]]
     [
         pytest.param(range(N_RANKS), [], id="the ranks of all hosts are held up"),
         pytest.param(
-            range(0),
-            [(9, [1, 3, 4, 7], 50e3), ([12, 14], [2, 6], 50e3)],
-            id="a rank has most pauses",
+            range(0), [(9, [1, 3, 4, 7], 50e3), ([12, 14], [2, 6], 50e3)], id="a rank has most pauses"
         ),
         pytest.param(range(0), [(np.ix_([3, 5], range(1, 8, 2)), ..., 60e3)], id="two ranks pause"),
         pytest.param(range(0), [(slice(8), 3, 60e3), (slice(8), 5, 40e3)], id="in few steps"),

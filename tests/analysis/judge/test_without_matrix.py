@@ -44,10 +44,7 @@ def alarms(detection: Detection) -> list[Finding]:
 
 @pytest.mark.parametrize(
     ("scenario", "kind", "ranks", "hosts"),
-    [
-        ("slow_nic:6@5", "slow_nic", (5,), ("1",)),
-        ("slow_uplink:4@2", "slow_uplink", (), ("2",)),
-    ],
+    [("slow_nic:6@5", "slow_nic", (5,), ("1",)), ("slow_uplink:4@2", "slow_uplink", (), ("2",))],
 )
 def test_what_the_slow_groups_have_in_common_is_named(
     scenario: str, kind: str, ranks: tuple[int, ...], hosts: tuple[str, ...]

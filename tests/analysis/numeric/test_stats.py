@@ -16,14 +16,7 @@ from cluster_analysis.numeric.sorting import (
     searchsorted_within,
     stable_order,
 )
-from cluster_analysis.numeric.stats import (
-    leave_one_out,
-    median,
-    medians_by,
-    others_median,
-    sigma,
-    theil_sen,
-)
+from cluster_analysis.numeric.stats import leave_one_out, median, medians_by, others_median, sigma, theil_sen
 from cluster_analysis.numeric.tails import binomial_tail, student_tail
 
 numbers = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40)

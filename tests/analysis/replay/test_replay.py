@@ -15,15 +15,7 @@ from cluster_analysis.trace.reduction import reduce_step
 from cluster_run.ids import Rank, Step
 from cluster_simulate.api import Healthy, JobSpec, Noise
 from tests.analysis.copies import replace
-from tests.analysis.jobs import (
-    NO_LINKS,
-    SMALL,
-    Call,
-    collectives_table,
-    judged,
-    small_topology,
-    steps_table,
-)
+from tests.analysis.jobs import NO_LINKS, SMALL, Call, collectives_table, judged, small_topology, steps_table
 from tests.analysis.said import notes_of
 
 

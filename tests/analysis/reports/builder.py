@@ -74,10 +74,7 @@ def unknown() -> AnalysisResult:
             ),
             Problem(fact("missing_ranks", n_missing=30, n_ranks=32, ranks=tuple(range(2, 32)))),
         ),
-        notes=(
-            fact("ranks_missing", n_read=2, n_ranks=32, n_missing=30),
-            fact("no_communication_matrix"),
-        ),
+        notes=(fact("ranks_missing", n_read=2, n_ranks=32, n_missing=30), fact("no_communication_matrix")),
     )
 
 

@@ -119,10 +119,7 @@ def test_ranks_without_a_host_have_clocks_of_their_own():
     assert clocks.by_host["rank 1"].offset_us == pytest.approx(700.0)
 
 
-@given(
-    offsets=st.lists(st.floats(-50_000, 50_000), min_size=2, max_size=6),
-    seed=st.integers(0, 1000),
-)
+@given(offsets=st.lists(st.floats(-50_000, 50_000), min_size=2, max_size=6), seed=st.integers(0, 1000))
 def test_aligned_ends_agree_whatever_the_offsets_and_the_order_of_rows(offsets, seed):
     ranks = range(len(offsets))
     (table,) = collectives([tuple(ranks)], dict(enumerate(offsets)), n_ops=8)

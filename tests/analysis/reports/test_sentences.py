@@ -22,16 +22,7 @@ from cluster_analysis.sentences import (
 )
 from cluster_analysis.sentences.phrase import Template, fill
 from cluster_analysis.sources.errors import LeftOutReason, Part
-from cluster_run.facts import (
-    AdviceKind,
-    Fact,
-    FindingFact,
-    NoteFact,
-    ReasonKind,
-    RefusalKind,
-    fact,
-    fact_of,
-)
+from cluster_run.facts import AdviceKind, Fact, FindingFact, NoteFact, ReasonKind, RefusalKind, fact, fact_of
 from cluster_run.findings import Cause, Confidence, Finding, GroupPurpose, Pattern, Severity, Verdict, Wait
 from cluster_run.ids import HostId, Rank, Step
 from cluster_run.kinds import Part as LostTo

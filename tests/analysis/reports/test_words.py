@@ -124,14 +124,7 @@ def test_a_median_of_zero_gives_no_share():
 
 @pytest.mark.parametrize(
     ("value_ms", "text"),
-    [
-        (None, "?"),
-        (0.0, "0 ms"),
-        (0.41, "410 µs"),
-        (12.34, "12.3 ms"),
-        (282.7, "283 ms"),
-        (1240.0, "1.24 s"),
-    ],
+    [(None, "?"), (0.0, "0 ms"), (0.41, "410 µs"), (12.34, "12.3 ms"), (282.7, "283 ms"), (1240.0, "1.24 s")],
 )
 def test_times_are_short(value_ms, text):
     assert wording.format_ms(value_ms) == text
@@ -158,11 +151,7 @@ def test_what_a_rank_may_cost_is_not_what_the_job_itself_could_save(
 ) -> None:
     first = builder.degraded().document.findings[0]
     rank = replace(
-        first,
-        severity="info",
-        ranks=(Rank(9),),
-        cost_ms_per_step=cost_ms,
-        cumulative_saving_ms=cost_ms,
+        first, severity="info", ranks=(Rank(9),), cost_ms_per_step=cost_ms, cumulative_saving_ms=cost_ms
     )
     document = replace(builder.healthy().document, findings=(rank,))
     assert wording.verdict_sentence(document).endswith(english)

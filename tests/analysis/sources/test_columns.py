@@ -300,11 +300,7 @@ WHOLE = st.integers(-(1 << 63), (1 << 63) - 1)
     floats=st.lists(st.floats(allow_nan=False) | st.none(), max_size=100),
 )
 def test_a_column_comes_back_as_it_was(
-    tmp_path: Path,
-    whole: list[int],
-    grid: tuple[int, int],
-    quarters: list[int],
-    floats: list[float | None],
+    tmp_path: Path, whole: list[int], grid: tuple[int, int], quarters: list[int], floats: list[float | None]
 ) -> None:
     writer = Writer("any", 10_000)
     begin, step = grid

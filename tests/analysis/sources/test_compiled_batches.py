@@ -184,10 +184,7 @@ def test_the_tables_of_a_step_hold_no_memory_of_other_steps(tmp_path: Path) -> N
             assert table.get_total_buffer_size() < 3 * table.nbytes + 2000
 
 
-PLAIN_CSV = [
-    ["Step,Computing", "1,2.5", "2,3.5"],
-    ["Step,Computing", " 1 , 2.5 "],
-]
+PLAIN_CSV = [["Step,Computing", "1,2.5", "2,3.5"], ["Step,Computing", " 1 , 2.5 "]]
 
 
 @pytest.mark.parametrize(

@@ -254,8 +254,7 @@ def test_tasks_without_a_time_are_left_out_and_counted(tmp_path: Path, damage: s
 
 
 @pytest.mark.parametrize(
-    "damage",
-    ["startNs = 'soon'", "endNs = NULL", "endNs = startNs - 1", "startNs = 1.5"],
+    "damage", ["startNs = 'soon'", "endNs = NULL", "endNs = startNs - 1", "startNs = 1.5"]
 )
 def test_operators_without_a_time_are_left_out_and_counted_once(tmp_path: Path, damage: str) -> None:
     tables = read(profiled(tmp_path, f"UPDATE COMMUNICATION_OP SET {damage} WHERE opName = 2"))

@@ -113,11 +113,7 @@ def test_an_inference_trace_without_bp_point_and_tail_is_read(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "columns",
-    [
-        ("X", "X_start_point", "X_end_point"),
-        ("X_start_point", "X_end_point", "X"),
-    ],
+    "columns", [("X", "X_start_point", "X_end_point"), ("X_start_point", "X_end_point", "X")]
 )
 def test_both_column_orders_of_operators_are_read_by_name(tmp_path: Path, columns: tuple[str, ...]) -> None:
     name = "stream_36_0_AllReduce-op4542"

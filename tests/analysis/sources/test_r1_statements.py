@@ -37,9 +37,7 @@ def test_communication_and_waiting_of_r1_are_those_of_its_own_page(rank: int) ->
     assert pc.sum(table["rdma_bytes"]).as_py() is None
 
 
-def test_costs_that_mindspore_2_wrote_in_us_are_told_from_ms_by_their_size(
-    tmp_path: Path,
-) -> None:
+def test_costs_that_mindspore_2_wrote_in_us_are_told_from_ms_by_their_size(tmp_path: Path) -> None:
     links = json.dumps({"0-1": {"SDMA": [26.98758, 57000.0, 2.1]}}).replace('"', '""')
     path = tmp_path / "hccl_raw_0.csv"
     head = "step_num,communication_cost,wait_cost,link_info,communication_operator_cost\n"

@@ -18,15 +18,7 @@ from cluster_analysis.trace.streams.streams import sequence
 from cluster_run.ids import Step
 from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.copies import replace
-from tests.analysis.jobs import (
-    NO_LINKS,
-    SMALL,
-    Call,
-    collectives_table,
-    judged,
-    small_topology,
-    steps_table,
-)
+from tests.analysis.jobs import NO_LINKS, SMALL, Call, collectives_table, judged, small_topology, steps_table
 from tests.analysis.said import notes_of
 from tests.analysis.seeds import seeds
 

@@ -8,13 +8,7 @@ from cluster_analysis.trace.calls import calls_of
 from cluster_analysis.trace.matching import match_calls
 from cluster_analysis.trace.reduction import reduce_step
 from cluster_run.ids import Step
-from tests.analysis.jobs import (
-    NO_LINKS,
-    Call,
-    collectives_table,
-    small_topology,
-    steps_table,
-)
+from tests.analysis.jobs import NO_LINKS, Call, collectives_table, small_topology, steps_table
 
 
 def rounds(n: int, ranks: int = 3, first_number: int = 0) -> list[Call]:

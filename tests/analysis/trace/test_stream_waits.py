@@ -16,14 +16,7 @@ from cluster_analysis.trace.streams.points import POINT, with_points
 from cluster_run.ids import Step
 from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.copies import replace
-from tests.analysis.jobs import (
-    NO_LINKS,
-    Call,
-    collectives_table,
-    judged,
-    small_topology,
-    steps_table,
-)
+from tests.analysis.jobs import NO_LINKS, Call, collectives_table, judged, small_topology, steps_table
 
 N_RANKS = 6
 LATE = 4
@@ -64,9 +57,7 @@ def reduced(
     # Data parallelism only: all calls are one queue.
     roles = {"d": "dp", "w": "world" if with_tensors else "dp"}
     where: Topology = small_topology(
-        {"d": everyone, "w": everyone},
-        roles=roles,
-        stages={rank: rank // ranks_a_stage for rank in everyone},
+        {"d": everyone, "w": everyone}, roles=roles, stages={rank: rank // ranks_a_stage for rank in everyone}
     )
     total = LATE_WORK_US + SUM_US + 100.0
     rows = steps_table(dict.fromkeys(everyone, total)).to_pylist()
@@ -193,11 +184,7 @@ def test_nothing_is_computed_between_the_last_gradients_and_a_sum_of_a_few_numbe
     )
     total = WORK_US / 2 + 18e3 + 100.0
     rows = steps_table(dict.fromkeys(everyone, total), computing_us=WORK_US).to_pylist()
-    more = {
-        "free_us": 0.0,
-        "communication_not_overlapped_us": total - WORK_US,
-        "overlapped_us": WORK_US / 2,
-    }
+    more = {"free_us": 0.0, "communication_not_overlapped_us": total - WORK_US, "overlapped_us": WORK_US / 2}
     table = pa.Table.from_pylist([row | more for row in rows], schema=STEPS)
     operators = reduce_step(Step(1), table, collectives_table(calls), NO_LINKS, where).operators
     assert operators is not None

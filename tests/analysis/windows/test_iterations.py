@@ -17,10 +17,7 @@ KINDS = {"MatMulV2": 400, "Attention": 100, "Add": 50, "RmsNorm": 200, "Cast": 1
 
 
 def windows(
-    computing_us: Sequence[float],
-    counts: Sequence[Mapping[str, int]],
-    step: int = 0,
-    free_us: float = 100.0,
+    computing_us: Sequence[float], counts: Sequence[Mapping[str, int]], step: int = 0, free_us: float = 100.0
 ) -> Alike:
     """Ranks 0, 1, … that computed for so long, and ran operators so often."""
     nothing = dict.fromkeys(STEPS.names, 0.0)
