@@ -84,27 +84,12 @@ def test_a_slow_host_is_one_finding_and_its_ranks_have_none() -> None:
     assert not [one for one in result.of_kind("slow_rank") if set(one.ranks) & set(result.alarms[0].ranks)]
 
 
-def test_a_host_whose_ranks_are_half_of_its_stage_leaves_the_other_half_alone() -> None:
-    result = judged(SMALL, "slow_host:1.15@1,cause=compute")
-    assert [(one.kind, one.hosts) for one in result.alarms] == [("slow_host", ("1",))]
-
-
-def test_a_slow_host_of_one_stage_leaves_the_same_replicas_of_the_other_stage_alone() -> None:
-    # Hosts 2 and 4 hold the same replicas: what lasts on host 2 is no long data, and host 3 is not slow.
-    result = judged(SMALL, "slow_host:1.15@2")
-    assert named(result) == {("slow_host", tuple(range(8, 16)), ("2",))}
-
-
 def test_of_two_slow_mates_each_is_an_alarm_though_either_alone_saves_little() -> None:
     result = judged(SMALL, "slow_rank:1.15@16", "slow_rank:1.15@17")
     assert named(result) == {("slow_rank", (16,), ("3",)), ("slow_rank", (17,), ("3",))}
     first, second = result.alarms
     assert second.cumulative_saving_ms > 4 * first.cost_ms_per_step
     assert "Hidden behind costlier findings" in summary(second)
-
-
-def test_one_bad_rank_does_not_condemn_its_host() -> None:
-    assert named(judged(SMALL, "slow_rank:1.5@9")) == {("slow_rank", (9,), ("2",))}
 
 
 def test_busy_experts_are_their_own_finding_and_no_slow_host() -> None:
@@ -141,12 +126,6 @@ def test_a_fault_that_grows_is_a_trend() -> None:
     assert (finding.ranks, finding.pattern) == ((5,), "trend")
 
 
-def test_a_rank_that_pauses_in_rhythm_is_named_for_its_pauses() -> None:
-    spec = replace(SMALL, steps=8)
-    result = judged(spec, "periodic_pause:200@5,every=2")
-    assert [(one.kind, one.ranks) for one in result.alarms] == [("periodic_pause", (5,))]
-
-
 def test_a_retransmission_is_an_event_and_not_a_slow_link() -> None:
     result = judged(SMALL, "retransmission:4000")
     assert [one.kind for one in result.alarms] == ["retransmission"]
@@ -157,11 +136,6 @@ def test_a_job_with_data_parallelism_only_keeps_its_findings_and_their_costs() -
     finding = judged(HEALTHY["data parallel only"], "slow_rank:1.2@5").alarms[0]
     assert finding.ranks == (5,)
     assert finding.cost_ms_per_step is not None
-
-
-def test_eight_peers_are_enough() -> None:
-    result = judged(JobSpec(tp=8, pp=1, dp=1, steps=5, microbatches=4), "slow_rank:1.1@5")
-    assert named(result) == {("slow_rank", (5,), ("1",))}
 
 
 def test_everything_but_the_step_totals_may_be_missing() -> None:
@@ -256,13 +230,28 @@ def test_what_hosts_cost_that_are_too_slow_for_all_devices_alike_is_told() -> No
     assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.15)
 
 
-@pytest.mark.parametrize("cause", ["compute", "input", "dispatch"])
-def test_one_slow_rank_of_two_on_a_host_is_no_slow_host(cause: str) -> None:
-    spec = JobSpec(tp=2, pp=1, dp=8, steps=5, ranks_per_host=2, microbatches=4)
-    result = judged(spec, f"slow_rank:1.3@5,cause={cause}")
-    assert [(one.kind, one.ranks) for one in result.alarms] == [("slow_rank", (5,))]
+TWO_A_HOST = JobSpec(tp=2, pp=1, dp=8, steps=5, ranks_per_host=2, microbatches=4)
+NAMED = {
+    "a host whose ranks are half of its stage leaves the other half alone":
+        (SMALL, "slow_host:1.15@1,cause=compute", ("slow_host", tuple(range(8)), ("1",))),
+    # Hosts 2 and 4 hold the same replicas: what lasts on host 2 is no long data, and host 3 is not slow.
+    "a slow host of one stage leaves the same replicas of the other stage alone":
+        (SMALL, "slow_host:1.15@2", ("slow_host", tuple(range(8, 16)), ("2",))),
+    "one bad rank does not condemn its host": (SMALL, "slow_rank:1.5@9", ("slow_rank", (9,), ("2",))),
+    "eight peers are enough":
+        (JobSpec(tp=8, pp=1, dp=1, steps=5, microbatches=4), "slow_rank:1.1@5", ("slow_rank", (5,), ("1",))),
+    "a rank that pauses in rhythm is named for its pauses":
+        (replace(SMALL, steps=8), "periodic_pause:200@5,every=2", ("periodic_pause", (5,), ("1",))),
+    "two slow ranks of two on a host are a slow host":
+        (TWO_A_HOST, "slow_host:1.3@3", ("slow_host", (4, 5), ("3",))),
+    **{f"one slow rank of two on a host is no slow host: {cause}":
+        (TWO_A_HOST, f"slow_rank:1.3@5,cause={cause}", ("slow_rank", (5,), ("3",)))
+       for cause in ("compute", "input", "dispatch")},
+}  # fmt: skip
 
 
-def test_two_slow_ranks_of_two_on_a_host_are_a_slow_host() -> None:
-    spec = JobSpec(tp=2, pp=1, dp=8, steps=5, ranks_per_host=2, microbatches=4)
-    assert [one.kind for one in judged(spec, "slow_host:1.3@3").alarms] == ["slow_host"]
+@pytest.mark.parametrize(("spec", "scenario", "alarm"), NAMED.values(), ids=NAMED)
+def test_who_is_named_and_nobody_else(
+    spec: JobSpec, scenario: str, alarm: tuple[str, tuple[int, ...], tuple[str, ...]]
+) -> None:
+    assert named(judged(spec, scenario)) == {alarm}
