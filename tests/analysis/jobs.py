@@ -18,6 +18,10 @@ from cluster_run.findings import Finding
 from cluster_run.ids import DeviceId, HostId, ParallelSizes, Rank, Step
 from cluster_simulate.api import JobSpec, SimulatedJob, parse_scenario, simulate, tables, topology, truth
 
+NO_COLLECTIVES = COLLECTIVES.empty_table()
+NO_LINKS = LINKS.empty_table()
+NO_OPERATORS = OPERATORS.empty_table()
+NO_PACKETS = PACKETS.empty_table()
 SMALL = JobSpec(tp=4, pp=2, dp=4, steps=5, microbatches=4)
 
 
@@ -61,10 +65,15 @@ def evidence_of_tables(ranks: Iterable, where: Topology) -> JobEvidence:  # type
         name: pa.concat_tables([getattr(one, name) for one in ranks]).unify_dictionaries()
         for name in ("steps", "collectives", "links", "operators", "packets")
     }
-    return merge_steps(
-        reduce_all(joined["steps"], joined["collectives"], joined["links"], where),
-        joined["operators"], joined["packets"],
-    )  # fmt: skip
+    return evidence_of(where, *joined.values())
+
+
+def evidence_of(
+    where: Topology, steps: pa.Table, collectives: pa.Table = NO_COLLECTIVES, links: pa.Table = NO_LINKS,
+    operators: pa.Table = NO_OPERATORS, packets: pa.Table = NO_PACKETS,
+) -> JobEvidence:  # fmt: skip
+    """Reduce and merge these tables of all ranks."""
+    return merge_steps(reduce_all(steps, collectives, links, where), operators, packets)
 
 
 def reduce_all(
@@ -156,8 +165,3 @@ def small_topology(
         parallel=ParallelSizes(),
         stages={Rank(rank): stage for rank, stage in (stages or {}).items()},
     )
-
-
-NO_LINKS = LINKS.empty_table()
-NO_OPERATORS = OPERATORS.empty_table()
-NO_PACKETS = PACKETS.empty_table()

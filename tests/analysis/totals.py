@@ -7,19 +7,11 @@ import pyarrow as pa
 
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.numeric.arrays import FloatArray
-from cluster_analysis.replay.job_evidence import JobEvidence, merge_steps
+from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_run.ids import HostId, Rank
-from tests.analysis.copies import replace
-from tests.analysis.jobs import (
-    NO_LINKS,
-    NO_OPERATORS,
-    NO_PACKETS,
-    collectives_table,
-    reduce_all,
-    small_topology,
-    steps_table,
-)
+from tests.analysis.copies import replace, with_column
+from tests.analysis.jobs import evidence_of, small_topology, steps_table
 
 STEP_US = 1e6
 
@@ -46,10 +38,8 @@ def evidence_of_computing(
         )
     ]
     table = pa.concat_tables(totals)
-    exposed = pa.array(STEP_US - np.asarray(table["computing_us"]) - np.asarray(table["free_us"]))
-    at = table.schema.get_field_index("communication_not_overlapped_us")
-    table = table.set_column(at, table.schema.field(at), exposed)
-    return merge_steps(reduce_all(table, collectives_table([]), NO_LINKS, where), NO_OPERATORS, NO_PACKETS)
+    exposed = STEP_US - np.asarray(table["computing_us"]) - np.asarray(table["free_us"])
+    return evidence_of(where, with_column(table, "communication_not_overlapped_us", exposed))
 
 
 def evidence_of_idle(
@@ -58,9 +48,8 @@ def evidence_of_idle(
     """The same with idle time between operators and before the first one, all (ranks, steps)."""
     evidence = evidence_of_computing(computing_us, where, free_us)
     table = evidence.step_table
-    at = table.schema.get_field_index("preparing_us")
-    preparing = pa.array(preparing_us[np.asarray(table["rank"]), np.asarray(table["step"])])
-    return replace(evidence, step_table=table.set_column(at, table.schema.field(at), preparing))
+    preparing = preparing_us[np.asarray(table["rank"]), np.asarray(table["step"])]
+    return replace(evidence, step_table=with_column(table, "preparing_us", preparing))
 
 
 def judged_by_computing(computing_us: FloatArray, where: Topology) -> Detection:

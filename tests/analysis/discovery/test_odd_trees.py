@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -18,6 +17,7 @@ from cluster_run.ids import HostId, Rank
 from tests.analysis.discovery.test_discover import first_steps, ranks_of, run_directory, write_r1
 from tests.analysis.said import advice, notes_of, reason
 from tests.analysis.sources.builders import LINKS, OPS, OUTPUT, STEP_ROW, step_csv, write_capture
+from tests.commands import ran
 
 
 def write_run(root: Path, first_step: int, ranks: list[int], stamp: int = 20250101000000000) -> None:
@@ -205,17 +205,13 @@ def test_ranks_without_read_permission_are_told_by_host_and_never_by_its_real_na
             parent.chmod(parent.stat().st_mode | 0o055)
         tmp_path.chmod(0o755)
     try:
-        probe = subprocess.run(
-            [*python, "import cluster_analysis.sources.rank"], capture_output=True, check=False
-        )
-        told = subprocess.run(
-            [*python, LOCKED, str(tmp_path / "run")], capture_output=True, text=True, check=False
-        )
+        probe = ran([*python, "import cluster_analysis.sources.rank"])
+        told = ran([*python, LOCKED, str(tmp_path / "run")])
     finally:
         for path in locked:
             path.chmod(0o755)
     if probe.returncode != 0:
-        pytest.skip(f"no other user can run Python here: {probe.stderr.decode().splitlines()[-1]}")
+        pytest.skip(f"no other user can run Python here: {probe.stderr.splitlines()[-1]}")
     assert told.returncode == 0, told.stderr
     assert told.stdout.splitlines() == [
         "1 | None | *_1_20250101000000001_ascend_pt | cannot be listed: Permission denied",

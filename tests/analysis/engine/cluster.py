@@ -14,8 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import ran
+
 #: Only for a cluster that hangs: on a loaded machine Python alone takes a minute to import Dask.
 _DEADLINE_S = 600.0
+#: For a command over a cluster, likewise.
+DEADLINE_S = 900.0
 #: What a worker says once the scheduler knows it.
 _REGISTERED = "Registered to:"
 
@@ -103,6 +107,14 @@ def patient_environment(connect_s: int = 300) -> dict[str, str]:
     }
 
 
+def analysed(
+    run: Path, output: Path, address: str, options: Sequence[str] = (), connect_s: int = 300
+) -> subprocess.CompletedProcess[str]:
+    """Run the command over a cluster."""
+    command = [sys.executable, "-m", "cluster_analysis", str(run), "--output", str(output), *options]
+    return ran([*command, "--scheduler", address], timeout=DEADLINE_S, env=patient_environment(connect_s))
+
+
 def _started(
     arguments: Sequence[str], folder: Path, environment: Mapping[str, str], before: Sequence[str] = ()
 ) -> subprocess.Popen[bytes]:
@@ -132,7 +144,7 @@ def not_mounted(directory: Path) -> list[str]:
     unshare = ["unshare", "--map-root-user", "--mount"]
     hide = [*unshare, "sh", "-c", f'mount -t tmpfs none "{directory}" && exec "$@"', "sh"]
     try:
-        done = subprocess.run([*hide, "ls", str(directory)], capture_output=True, text=True, check=False)
+        done = ran([*hide, "ls", str(directory)])
     except FileNotFoundError:
         pytest.skip("unshare is not installed here")
     if done.returncode or done.stdout:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 
 import psutil
 import pytest
+
+from tests.commands import ran
 
 _DEADLINE_S = 300
 #: Becomes "nobody", connects in each way that needs no key of the run, then with the key, and asks the
@@ -56,14 +57,8 @@ def as_other_user(address: str, key: Mapping[str, str]) -> list[str]:
     """
     if os.getuid() != 0:
         pytest.skip("only root can act as a second user")
-    done = subprocess.run(
-        [sys.executable, "-c", _INTRUDER, address],
-        input=json.dumps(dict(key)),
-        capture_output=True,
-        text=True,
-        timeout=_DEADLINE_S,
-        check=False,
-    )
+    argv = [sys.executable, "-c", _INTRUDER, address]
+    done = ran(argv, input=json.dumps(dict(key)), timeout=_DEADLINE_S)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

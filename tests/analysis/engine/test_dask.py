@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cluster_analysis.cli import main
 from tests.analysis.engine.cluster import (
+    DEADLINE_S,
     LoopbackCluster,
+    analysed,
     loopback_cluster,
     not_mounted,
     patient_environment,
     write_certificates,
 )
 from tests.analysis.runs import digests, write_small_run
+from tests.commands import ran
 
 #: Starting a cluster takes 5 s, and minutes where several test suites share two processors.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
-_DEADLINE_S = 900
 
 #: The files for MindStudio Insight that are as large as all inputs together.
 LARGE_INSIGHT_FILES = {"cluster_communication.json", "cluster_communication_matrix.json"}
@@ -90,7 +92,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoopbackCluste
 def test_two_workers_give_the_same_bytes(
     run: Path, expected: dict[str, str], tmp_path: Path, cluster: LoopbackCluster
 ) -> None:
-    done = _analysed(run, tmp_path / "out", cluster.address)
+    done = analysed(run, tmp_path / "out", cluster.address)
     assert done.returncode == 0, done.stderr
     assert digests(tmp_path / "out") == expected
     assert _written_privately(tmp_path / "out") == LARGE_INSIGHT_FILES
@@ -100,7 +102,7 @@ def test_a_run_named_by_a_relative_path_is_found_by_workers_elsewhere(
     run: Path, tmp_path: Path, cluster: LoopbackCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(run.parent)
-    done = _analysed(Path(run.name), tmp_path / "out", cluster.address, ["--no-insight"])
+    done = analysed(Path(run.name), tmp_path / "out", cluster.address, ["--no-insight"])
     assert done.returncode == 0, done.stderr
     assert not list((tmp_path / "out").glob("cluster_*")), "no file for MindStudio Insight"
 
@@ -110,7 +112,7 @@ def test_a_worker_killed_half_way_changes_nothing_and_a_lost_scheduler_is_one_cl
 ) -> None:
     done = _killed(run, tmp_path / "out", cluster.address, cluster.workers[0].pid)
     assert done.returncode == 0, done.stderr
-    assert cluster.workers[0].wait(timeout=_DEADLINE_S) == -9
+    assert cluster.workers[0].wait(timeout=DEADLINE_S) == -9
     assert digests(tmp_path / "out") == expected
 
     done = _killed(run, tmp_path / "lost", cluster.address, cluster.scheduler.pid)
@@ -129,7 +131,7 @@ def test_workers_that_do_not_see_the_output_leave_the_writing_to_the_command(
     with loopback_cluster(tmp_path, n_workers=0) as cluster:
         cluster.add_worker(before=[*PRIVATE, *private])
         cluster.wait_for_workers()
-        done = _analysed(run, tmp_path / "results" / "out", cluster.address)
+        done = analysed(run, tmp_path / "results" / "out", cluster.address)
     assert done.returncode == 0, done.stderr
     assert digests(tmp_path / "results" / "out") == expected
     assert _written_privately(tmp_path / "results" / "out") == set()
@@ -141,10 +143,10 @@ def test_an_encrypted_cluster_gives_the_same_bytes(
     certificates = write_certificates(tmp_path)
     with loopback_cluster(tmp_path, n_workers=1, protocol="tls", options=certificates) as cluster:
         assert cluster.address.startswith("tls://127.0.0.1:")
-        done = _analysed(run, tmp_path / "out", cluster.address, certificates)
+        done = analysed(run, tmp_path / "out", cluster.address, certificates)
         assert done.returncode == 0, done.stderr
         assert digests(tmp_path / "out") == expected
-        without = _analysed(run, tmp_path / "without", cluster.address, connect_s=2)
+        without = analysed(run, tmp_path / "without", cluster.address, connect_s=2)
     assert without.returncode == 1
     assert without.stderr.startswith(f"cluster-analyse: no Dask scheduler at {cluster.address}: ")
     assert "--tls-ca-file" in without.stderr
@@ -152,7 +154,7 @@ def test_an_encrypted_cluster_gives_the_same_bytes(
 
 
 def test_no_scheduler_at_the_address_is_exit_1(run: Path, tmp_path: Path) -> None:
-    done = _analysed(run, tmp_path / "out", "tcp://127.0.0.1:9", connect_s=2)
+    done = analysed(run, tmp_path / "out", "tcp://127.0.0.1:9", connect_s=2)
     assert done.returncode == 1
     assert done.stderr.startswith("cluster-analyse: no Dask scheduler at tcp://127.0.0.1:9")
 
@@ -162,22 +164,5 @@ def _written_privately(output: Path) -> set[str]:
 
 
 def _killed(run: Path, output: Path, address: str, victim: int) -> subprocess.CompletedProcess[str]:
-    given = [str(run), "--output", str(output), "--scheduler", address]
-    command = [sys.executable, "-c", KILLER, *given, str(victim)]
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=_DEADLINE_S, check=False, env=patient_environment()
-    )
-
-
-def _analysed(
-    run: Path, output: Path, address: str, options: Sequence[str] = (), connect_s: int = 300
-) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "cluster_analysis", str(run), "--output", str(output), *options]
-    return subprocess.run(
-        [*command, "--scheduler", address],
-        capture_output=True,
-        text=True,
-        timeout=_DEADLINE_S,
-        check=False,
-        env=patient_environment(connect_s),
-    )
+    given = [str(run), "--output", str(output), "--scheduler", address, str(victim)]
+    return ran([sys.executable, "-c", KILLER, *given], timeout=DEADLINE_S, env=patient_environment())

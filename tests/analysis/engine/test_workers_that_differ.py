@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,11 +14,10 @@ from cluster_analysis.engine.clusters.connect import connect
 from cluster_analysis.engine.graph import task
 from cluster_analysis.engine.protocol import EngineError, Place
 from cluster_run.version import VERSION
-from tests.analysis.engine.cluster import loopback_cluster, not_mounted, patient_environment
+from tests.analysis.engine.cluster import analysed, loopback_cluster, not_mounted
 from tests.analysis.runs import digests, write_small_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
-_DEADLINE_S = 900
 _REPOSITORY = Path(__file__).parents[3]
 #: Read by Python when it starts: nothing of ours can be imported then.
 _NOTHING_OF_OURS = """
@@ -38,18 +35,6 @@ sys.meta_path.insert(0, Refuse())
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_small_run(tmp_path_factory.mktemp("checks") / "run", steps=3)
-
-
-def analysed(run: Path, output: Path, address: str, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "cluster_analysis", str(run), "--output", str(output), *options]
-    return subprocess.run(
-        [*command, "--scheduler", address],
-        capture_output=True,
-        text=True,
-        timeout=_DEADLINE_S,
-        check=False,
-        env=patient_environment(),
-    )
 
 
 def older_version(folder: Path) -> dict[str, str]:

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
@@ -23,7 +22,7 @@ from cluster_analysis.trace.evidence import StepOperators
 from cluster_run.findings import Evidence, Finding
 from cluster_run.ids import HostId, Rank
 from cluster_simulate.api import Healthy, JobSpec
-from tests.analysis.copies import replace
+from tests.analysis.copies import replace, with_column
 from tests.analysis.jobs import SMALL, Judged, judged
 from tests.analysis.seeds import seeds
 from tests.analysis.totals import evidence_of_idle, judged_by_computing, on_hosts, peers_agree
@@ -159,7 +158,7 @@ def test_no_cost_is_sure_where_the_mean_replayed_step_is_off_by_more_than_2_perc
     off = [step and replace(step, step_us=step.step_us * 1.03) for step in result.evidence.step_operators]
     table = result.evidence.step_table
     idle = pc.add(table["free_us"], pc.multiply(table["computing_us"], 0.05))
-    longer = table.set_column(table.schema.get_field_index("free_us"), "free_us", idle)
+    longer = with_column(table, "free_us", idle.combine_chunks())
     evidence = replace(result.evidence, step_table=longer, step_operators=tuple(off))
     found = detect(evidence, result.topology)
     assert found.replay["mean_error_share"] > 0.02
@@ -197,8 +196,7 @@ def test_a_job_in_which_ranks_wait_for_what_no_record_shows_is_not_called_health
     steps = job.evidence.step_table
     waited = unseen * np.asarray(steps["computing_us"])
     for name, more in (("computing_us", -waited), ("communication_not_overlapped_us", waited)):
-        at = steps.schema.get_field_index(name)
-        steps = steps.set_column(at, steps.schema.field(at), pa.array(np.asarray(steps[name]) + more))
+        steps = with_column(steps, name, np.asarray(steps[name]) + more)
     found = detect(replace(job.evidence, step_table=steps), job.topology)
     assert found.verdict == verdict
     assert ("waiting_copied" in [one.kind for one in found.notes]) == (verdict == "unknown")
@@ -215,9 +213,9 @@ def is_told(steps: tuple[int, ...], pause_us: float) -> bool:
         evidence.step_table,
         np.repeat(free.max(axis=0), N_RANKS).reshape(N_STEPS, N_RANKS).T - free,
     )
-    at = table.schema.get_field_index("communication_not_overlapped_us")
-    waited = pa.array(exposed[np.asarray(table["rank"]), np.asarray(table["step"])])
-    found = detect(replace(evidence, step_table=table.set_column(at, table.schema.field(at), waited)), where)
+    waited = exposed[np.asarray(table["rank"]), np.asarray(table["step"])]
+    held_up = with_column(table, "communication_not_overlapped_us", waited)
+    found = detect(replace(evidence, step_table=held_up), where)
     asked = [one.kind for one in found.notes if one.kind == "costly_unexplained"]
     return bool(asked) or any(one.is_alarm for one in found.findings)
 

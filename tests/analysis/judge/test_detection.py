@@ -5,11 +5,20 @@ import pytest
 from cluster_analysis.judge.detection import detect
 from cluster_analysis.replay.job_evidence import merge_steps
 from cluster_analysis.sentences.chains import chain as chain_of
-from cluster_analysis.tables.schema import COLLECTIVES, STEPS
+from cluster_analysis.tables.schema import STEPS
 from cluster_run.kinds import FAULT_KINDS
 from cluster_simulate.api import Healthy, JobSpec, Noise, simulate, tables, topology
 from tests.analysis.copies import replace
-from tests.analysis.jobs import NO_LINKS, NO_OPERATORS, NO_PACKETS, SMALL, Judged, judged, reduce_all
+from tests.analysis.jobs import (
+    NO_OPERATORS,
+    NO_PACKETS,
+    SMALL,
+    Judged,
+    evidence_of,
+    evidence_of_tables,
+    judged,
+    reduce_all,
+)  # fmt: skip
 from tests.analysis.said import notes_of, summary
 
 HEALTHY = {
@@ -140,8 +149,7 @@ def test_a_job_with_data_parallelism_only_keeps_its_findings_and_their_costs() -
 
 def test_everything_but_the_step_totals_may_be_missing() -> None:
     whole = judged(SMALL, "slow_rank:1.3@5")
-    parts = reduce_all(whole.evidence.step_table, COLLECTIVES.empty_table(), NO_LINKS, whole.topology)
-    found = detect(merge_steps(parts, NO_OPERATORS, NO_PACKETS), whole.topology)
+    found = detect(evidence_of(whole.topology, whole.evidence.step_table), whole.topology)
     (finding,) = [one for one in found.findings if one.kind == "slow_rank"]
     assert finding.ranks == (5,)
     assert finding.cost_ms_per_step is not None
@@ -153,13 +161,8 @@ def test_everything_but_the_step_totals_may_be_missing() -> None:
 def test_without_a_matrix_links_are_not_judged_and_that_is_said() -> None:
     job = simulate(SMALL, [], seed=11)
     where = topology(job)
-    ranks = tables(job)
-    steps, collectives = (
-        pa.concat_tables([getattr(one, name) for one in ranks.values()]).unify_dictionaries()
-        for name in ("steps", "collectives")
-    )
-    evidence = merge_steps(reduce_all(steps, collectives, NO_LINKS, where), NO_OPERATORS, NO_PACKETS)
-    found = detect(evidence, where)
+    without = [replace(one, links=one.links.slice(0, 0)) for one in tables(job).values()]
+    found = detect(evidence_of_tables(without, where), where)
     assert found.verdict == "healthy"
     assert any("no link with two known ends" in note for note in notes_of(found))
 
@@ -176,8 +179,7 @@ def test_no_steps_at_all_is_unknown_and_not_healthy() -> None:
 def test_two_ranks_of_many_are_not_judged_and_the_others_are_mentioned() -> None:
     whole = judged(SMALL)
     two = whole.evidence.step_table.filter(pc.is_in(whole.evidence.step_table["rank"], pa.array([0, 1])))
-    parts = reduce_all(two, COLLECTIVES.empty_table(), NO_LINKS, whole.topology)
-    found = detect(merge_steps(parts, NO_OPERATORS, NO_PACKETS), whole.topology)
+    found = detect(evidence_of(whole.topology, two), whole.topology)
     assert found.verdict == "unknown"
     assert any("2 of 32 ranks" in note for note in notes_of(found))
 

@@ -7,24 +7,13 @@ import pytest
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.judge.open_questions import open_questions
 from cluster_analysis.judge.view import build_view
-from cluster_analysis.replay.job_evidence import merge_steps
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.ids import Rank
 from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, tables, topology
-from tests.analysis.copies import replace
-from tests.analysis.jobs import (
-    NO_LINKS,
-    NO_OPERATORS,
-    NO_PACKETS,
-    collectives_table,
-    evidence_of_tables,
-    judged,
-    reduce_all,
-    small_topology,
-    steps_table,
-)
+from tests.analysis.copies import replace, with_column
+from tests.analysis.jobs import evidence_of, evidence_of_tables, judged, small_topology, steps_table
 from tests.analysis.said import notes_of
 from tests.analysis.totals import STEP_US, evidence_of_computing, on_hosts, peers_agree
 
@@ -34,8 +23,7 @@ SMALL = JobSpec(tp=2, pp=1, dp=4, steps=3, microbatches=2)
 def of_totals(where: Topology, ranks: tuple[int, ...]) -> Detection:
     """A job of which only these ranks have step times."""
     totals = steps_table(dict.fromkeys(ranks, 1e6), computing_us=9e5)
-    parts = reduce_all(totals, collectives_table([]), NO_LINKS, where)
-    return detect(merge_steps(parts, NO_OPERATORS, NO_PACKETS), where)
+    return detect(evidence_of(where, totals), where)
 
 
 @pytest.mark.parametrize(
@@ -80,8 +68,7 @@ def test_steps_that_only_some_ranks_have_are_named() -> None:
     where = small_topology({"g": tuple(range(4))})
     ranks_of = {1: (0, 1, 2, 3), 2: (0, 1, 2), 3: (3,), 4: (0, 1, 2, 3)}
     totals = [steps_table(dict.fromkeys(ranks, 1e6), step=step) for step, ranks in ranks_of.items()]
-    parts = reduce_all(pa.concat_tables(totals), collectives_table([]), NO_LINKS, where)
-    notes = notes_of(merge_steps(parts, NO_OPERATORS, NO_PACKETS))
+    notes = notes_of(evidence_of(where, pa.concat_tables(totals)))
     assert "steps 2-3: not of all ranks; their other steps are compared" in notes
 
 
@@ -96,11 +83,10 @@ def test_a_step_in_which_all_communicate_for_long_and_nobody_is_late_leaves_the_
     where = on_hosts(8, 8)
     evidence = evidence_of_computing(peers_agree(8, 5, share=0.9), where)
     table = evidence.step_table
-    at = table.schema.get_field_index("communication_not_overlapped_us")
     for longer_us, verdict in ((0.0, "healthy"), (STEP_US, "unknown")):
-        waited = pa.array(np.where(np.asarray(table["step"]) == 2, longer_us, 0.0) + 0.04 * STEP_US)
-        held_up = replace(evidence, step_table=table.set_column(at, table.schema.field(at), waited))
-        found = detect(held_up, where)
+        waited = np.where(np.asarray(table["step"]) == 2, longer_us, 0.0) + 0.04 * STEP_US
+        held_up = with_column(table, "communication_not_overlapped_us", waited)
+        found = detect(replace(evidence, step_table=held_up), where)
         assert found.verdict == verdict
         assert any("longer in step 2" in note for note in notes_of(found)) == (verdict == "unknown")
 
@@ -109,9 +95,8 @@ def test_communication_beside_computing_leaves_no_question_open() -> None:
     where = on_hosts(8, 8)
     evidence = evidence_of_computing(peers_agree(8, 5, share=0.97), where)
     table = evidence.step_table
-    at = table.schema.get_field_index("communication_us")
-    covered = pa.array(np.where(np.asarray(table["step"]) == 2, 0.3 * STEP_US, 0.0) + 0.5 * STEP_US)
-    found = detect(replace(evidence, step_table=table.set_column(at, table.schema.field(at), covered)), where)
+    covered = np.where(np.asarray(table["step"]) == 2, 0.3 * STEP_US, 0.0) + 0.5 * STEP_US
+    found = detect(replace(evidence, step_table=with_column(table, "communication_us", covered)), where)
     assert found.verdict == "healthy"
 
 
@@ -187,8 +172,8 @@ def test_a_late_rank_explains_no_more_than_its_delay_where_nobody_knows_for_whom
     idle[3, 2] = late_us
     evidence = evidence_of_computing(peers_agree(16, 5, share=0.5), where, idle)
     table = evidence.step_table
-    at = table.schema.get_field_index("communication_not_overlapped_us")
-    longer = np.where(np.asarray(table["step"]) == 2, 600e3, 0.0) + np.asarray(table.column(at))
-    evidence = replace(evidence, step_table=table.set_column(at, table.schema.field(at), pa.array(longer)))
+    name = "communication_not_overlapped_us"
+    longer = np.where(np.asarray(table["step"]) == 2, 600e3, 0.0) + np.asarray(table[name])
+    evidence = replace(evidence, step_table=with_column(table, name, longer))
     asked = open_questions(build_view(evidence, where), evidence, (), Thresholds(), copied_share)
     assert ("long_step" in [one.kind for one in asked]) == is_open

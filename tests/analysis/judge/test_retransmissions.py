@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.judge.detection import detect
-from cluster_analysis.replay.job_evidence import merge_steps
 from cluster_analysis.tables.schema import LINKS
 from cluster_run.findings import Finding
 from cluster_run.ids import HostId, Rank
@@ -17,12 +16,10 @@ from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.copies import replace
 from tests.analysis.jobs import (
     NO_LINKS,
-    NO_OPERATORS,
-    NO_PACKETS,
     Call,
     collectives_table,
+    evidence_of,
     judged,
-    reduce_all,
     small_topology,
     steps_table,
 )
@@ -64,9 +61,7 @@ def sent_again(
             calls.append(Call(rank, "allGather", clock[rank], lasts, group, step, step=step))
             clock[rank] += lasts
         steps.append(steps_table(dict(enumerate((clock - begin).tolist())), step=step))
-    table = collectives_table(calls)
-    parts = reduce_all(pa.concat_tables(steps), table, NO_LINKS, where)
-    found = detect(merge_steps(parts, NO_OPERATORS, NO_PACKETS), where)
+    found = detect(evidence_of(where, pa.concat_tables(steps), collectives_table(calls)), where)
     return [one for one in found.findings if one.kind == "retransmission"]
 
 
@@ -169,8 +164,7 @@ def exchanged(
         steps.append(steps_table(dict(enumerate((clock - begin).tolist())), step=step))
     links = NO_LINKS if links_us is None else pa.Table.from_pylist(entries, schema=LINKS)
     read = [call for call in calls if call.rank != unread]
-    parts = reduce_all(pa.concat_tables(steps), collectives_table(read), links, where)
-    found = detect(merge_steps(parts, NO_OPERATORS, NO_PACKETS), where)
+    found = detect(evidence_of(where, pa.concat_tables(steps), collectives_table(read), links), where)
     return [one for one in found.findings if one.kind == "retransmission"]
 
 

@@ -6,6 +6,7 @@ from cluster_analysis.reports.page.cube import METRICS, build_cube
 from cluster_analysis.reports.page.traffic import build_traffic
 from cluster_analysis.reports.step_time import step_parts, unusual_steps
 from cluster_analysis.tables import schema
+from tests.analysis.copies import with_column
 from tests.analysis.reports import builder
 
 
@@ -146,8 +147,7 @@ def test_one_idle_rank_of_many_is_far_from_the_mean_that_hides_it():
     steps = result.tables["steps"]
     free = steps["free_us"].to_numpy().copy()
     free[steps["rank"].to_numpy() == 7] += 60_000
-    position = steps.schema.get_field_index("free_us")
-    idle = steps.set_column(position, steps.schema.field(position), pa.array(free))
+    idle = with_column(steps, "free_us", free)
     part = {one.name: one for one in step_parts(builder.with_tables(result, {"steps": idle}))}["free"]
     assert part.most_rank == 7
     assert part.is_far
@@ -169,8 +169,7 @@ def test_a_step_far_longer_than_the_others_is_named():
     steps = result.tables["steps"]
     exposed = steps["communication_not_overlapped_us"].to_numpy().copy()
     exposed[steps["step"].to_numpy() == 11] *= 4
-    position = steps.schema.get_field_index("communication_not_overlapped_us")
-    longer = steps.set_column(position, steps.schema.field(position), pa.array(exposed))
+    longer = with_column(steps, "communication_not_overlapped_us", exposed)
     assert unusual_steps(result) == ()
     assert unusual_steps(builder.with_tables(result, {"steps": longer})) == (11,)
     assert unusual_steps(builder.with_tables(result, {})) == ()

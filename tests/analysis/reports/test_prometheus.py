@@ -1,5 +1,4 @@
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 from tests.analysis.reports.gold import assert_gold
 from tests.analysis.reports.test_terminal import RESULTS
+from tests.commands import ran
 
 DEPLOY = Path(__file__).parents[3] / "deploy" / "prometheus"
 FINISHED_AT_S = 1_700_000_000.0
@@ -55,25 +55,12 @@ def test_a_quote_in_a_label_is_escaped():
 @pytest.mark.parametrize("name", list(RESULTS))
 def test_promtool_finds_nothing_to_complain_about(name):
     text = prometheus.render(RESULTS[name](), FINISHED_AT_S)
-    done = subprocess.run(  # noqa: PLW1510
-        ["promtool", "check", "metrics"], input=text, text=True, capture_output=True, timeout=30
-    )
+    done = ran(["promtool", "check", "metrics"], input=text)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @needs_promtool
 def test_alert_rules_are_valid_and_fire_when_they_should():
-    checked = subprocess.run(  # noqa: PLW1510
-        ["promtool", "check", "rules", DEPLOY / "cluster_analysis.rules.yml"],
-        capture_output=True,
-        text=True,
-        timeout=150,
-    )
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-    tested = subprocess.run(  # noqa: PLW1510
-        ["promtool", "test", "rules", DEPLOY / "cluster_analysis.rules.test.yml"],
-        capture_output=True,
-        text=True,
-        timeout=150,
-    )
-    assert tested.returncode == 0, tested.stdout + tested.stderr
+    for how, name in (("check", "cluster_analysis.rules.yml"), ("test", "cluster_analysis.rules.test.yml")):
+        done = ran(["promtool", how, "rules", DEPLOY / name])
+        assert done.returncode == 0, done.stdout + done.stderr

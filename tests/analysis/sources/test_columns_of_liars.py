@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import resource
-import subprocess
 import sys
 import zlib
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from cluster_analysis.sources.errors import BadFileError
 from cluster_reduce.communication import reduce_communication
 from cluster_reduce.form import HEAD_WORDS, SCHEMA
 from tests.analysis.sources.test_columns import OPERATORS
+from tests.commands import ran
 
 Head = dict[str, Any]
 
@@ -156,12 +156,7 @@ print(most_kib() - before)
 def test_no_file_takes_more_memory_than_a_real_one(tmp_path: Path, lie: Callable[[], bytes]) -> None:
     path = tmp_path / "communication.json.columns"
     path.write_bytes(lie())
-    done = subprocess.run(
-        [sys.executable, "-c", READING, str(path), "start_ns", "c0", "c1"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = ran([sys.executable, "-c", READING, path, "start_ns", "c0", "c1"], check=True)
     assert int(done.stdout) < 100_000
 
 
@@ -176,12 +171,8 @@ def test_the_largest_file_that_is_believed_fits_into_a_gigabyte(tmp_path: Path) 
     head = {"kind": "communication", "source_bytes": 1 << 50, "columns": columns, "pool": len(packed)}
     path = tmp_path / "communication.json.columns"
     path.write_bytes(file_of(head, packed + noise))
-    done = subprocess.run(
-        [sys.executable, "-c", READING, str(path), *(f"c{n}" for n in range(n_columns))],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    argv = [sys.executable, "-c", READING, path, *(f"c{n}" for n in range(n_columns))]
+    done = ran(argv, check=True)
     assert not done.stderr
     assert 300_000 < int(done.stdout) < 1_000_000
 

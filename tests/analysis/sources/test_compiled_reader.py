@@ -8,7 +8,6 @@ import os
 import random
 import shutil
 import struct
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from cluster_analysis.sources.text.matrix_json import read_matrix
 from cluster_run.facts import Fact
 from tests.analysis.runs import REAL_DATA, simulated
 from tests.analysis.sources.builders import LINKS, OPS, communication_json, matrix_json
+from tests.commands import ran
 
 if reader.compiled() is None:
     pytest.skip("the compiled reader could not be built here", allow_module_level=True)
@@ -226,7 +226,7 @@ def test_hostile_files_do_nothing_that_sanitizers_find(tmp_path: Path) -> None:
     for name, content in texts.items():
         (tmp_path / name).write_bytes(content)
     command = [sys.executable, "-m", "tools.fuzz", "5", *(tmp_path / name for name in texts)]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=290, check=False)
+    ended = ran(command, cwd=ROOT, timeout=290)
     if ended.returncode == 77:
         pytest.skip(ended.stderr)
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -238,26 +238,13 @@ def test_without_a_compiler_the_project_builds_and_the_compiled_reader_is_left_o
     source = tmp_path / "source"
     ignored = shutil.ignore_patterns(".*", "build", "*.egg-info", "tests", "docs", "*.so", "__pycache__")
     shutil.copytree(ROOT, source, ignore=ignored)
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "--wheel-dir",
-        str(tmp_path),
-        str(source),
-    ]
-    environment = {**os.environ, "CC": "/bin/false"}
-    subprocess.run(command, env=environment, check=True, capture_output=True, timeout=110)
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, source]
+    ran(command, check=True, env={**os.environ, "CC": "/bin/false"}, timeout=110)
     target = tmp_path / "installed"
     (wheel,) = tmp_path.glob("*.whl")
     shutil.unpack_archive(wheel, target, "zip")
     assert not list(target.rglob("*.so"))
     ask = "from cluster_analysis.sources.compiled import reader; print(reader.in_use(), reader.__file__)"
-    said = subprocess.run(
-        [sys.executable, "-c", ask], env={**os.environ, "PYTHONPATH": str(target)}, cwd=tmp_path,
-        capture_output=True, text=True, check=True, timeout=150,
-    )  # fmt: skip
+    there = {**os.environ, "PYTHONPATH": str(target)}
+    said = ran([sys.executable, "-c", ask], check=True, env=there, cwd=tmp_path)
     assert said.stdout.startswith(f"JSON by Python {target}")

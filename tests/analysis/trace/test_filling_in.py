@@ -1,11 +1,11 @@
 from itertools import chain
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import Calls, calls_of
 from cluster_analysis.trace.matching import match_calls
@@ -17,7 +17,7 @@ from cluster_analysis.trace.reduction import reduce_step
 from cluster_analysis.trace.streams.streams import sequence
 from cluster_run.ids import Step
 from cluster_simulate.api import Healthy, JobSpec
-from tests.analysis.copies import replace
+from tests.analysis.copies import replace, with_column
 from tests.analysis.jobs import NO_LINKS, SMALL, Call, collectives_table, judged, small_topology, steps_table
 from tests.analysis.said import notes_of
 from tests.analysis.seeds import seeds
@@ -34,11 +34,17 @@ def three_rounds(lost: set[tuple[int, int]]) -> list[Call]:
     return [one for one in calls if (one.rank, one.number) not in lost]
 
 
-def test_a_lost_collective_ends_where_the_other_members_left_it() -> None:
-    calls = calls_of(collectives_table(three_rounds({(1, 1)}), clock_offset_us={1: 5000.0}))
+def filled_of(
+    made: list[Call], where: Topology = WHERE, *, clock_offset_us: dict[int, float] | None = None
+) -> tuple[Calls, Calls]:
+    """The calls that were recorded, and the same with those that are missing."""
+    calls = calls_of(collectives_table(made, clock_offset_us=clock_offset_us))
     operator, _ = match_calls(calls)
-    offset = clock_offsets(calls, operator)
-    filled, _ = with_missing_calls(calls, operator, offset, WHERE)
+    return calls, with_missing_calls(calls, operator, clock_offsets(calls, operator), where)[0]
+
+
+def test_a_lost_collective_ends_where_the_other_members_left_it() -> None:
+    _, filled = filled_of(three_rounds({(1, 1)}), clock_offset_us={1: 5000.0})
     own = np.flatnonzero(filled.rank == 1)
     assert len(own) == 3
     ends = filled.end_us[own]
@@ -52,9 +58,7 @@ def test_calls_that_begin_at_one_time_keep_their_order_where_others_are_filled_i
         for rank in range(3)
         for number, elapse in ((7, 900.0), (8, 300.0))
     ]
-    calls = calls_of(collectives_table([*three_rounds({(1, 1)}), *together]))
-    operator, _ = match_calls(calls)
-    filled, _ = with_missing_calls(calls, operator, clock_offsets(calls, operator), WHERE)
+    calls, filled = filled_of([*three_rounds({(1, 1)}), *together])
     assert len(filled) == len(calls) + 1
     assert filled.number[filled.number > 2].tolist() == [7, 8] * 3
 
@@ -71,18 +75,15 @@ def test_a_collective_that_most_members_lack_was_made_if_other_groups_of_its_pur
         for rank in ranks
         if not (number == 3 and ((group == "b" and not other_has_it) or rank in (0, 1, 3)))
     ]
-    found = calls_of(collectives_table(calls))
-    operator, _ = match_calls(found)
     where = small_topology(groups, {"a": "tp", "b": "tp"}, stages=dict.fromkeys(range(8), 0))
-    filled, _ = with_missing_calls(found, operator, clock_offsets(found, operator), where)
+    _, filled = filled_of(calls, where)
     n_calls = np.bincount(filled.rank)
     assert n_calls[[0, 1, 3]].tolist() == ([4, 4, 4] if other_has_it else [3, 3, 3])
 
 
 def test_complete_calls_are_left_as_they_are() -> None:
-    calls = calls_of(collectives_table(three_rounds(set())))
-    operator, _ = match_calls(calls)
-    assert with_missing_calls(calls, operator, clock_offsets(calls, operator), WHERE)[0] is calls
+    calls, filled = filled_of(three_rounds(set()))
+    assert filled is calls
 
 
 def test_the_time_in_a_lost_call_is_not_taken_for_local_work() -> None:
@@ -101,10 +102,8 @@ def test_the_time_in_a_lost_call_is_not_taken_for_local_work() -> None:
 
 
 def test_a_group_of_which_most_members_have_no_files_is_not_filled_in() -> None:
-    wide = small_topology({"g": tuple(range(8))})
-    calls = calls_of(collectives_table(three_rounds(set())))
-    operator, _ = match_calls(calls)
-    assert with_missing_calls(calls, operator, clock_offsets(calls, operator), wide)[0] is calls
+    calls, filled = filled_of(three_rounds(set()), small_topology({"g": tuple(range(8))}))
+    assert filled is calls
 
 
 def test_lost_messages_are_paired_by_what_their_stage_does() -> None:
@@ -128,9 +127,7 @@ def test_a_lost_call_of_the_one_whom_all_others_waited_for_begins_when_its_trans
         Call(rank, "allreduce", 2000.0 - elapse, elapse, number=1)
         for rank, elapse in ((1, 880.0), (2, 850.0))
     ]
-    calls = calls_of(collectives_table([*lost, *waiting]))
-    operator, _ = match_calls(calls)
-    filled, _ = with_missing_calls(calls, operator, clock_offsets(calls, operator), WHERE)
+    _, filled = filled_of([*lost, *waiting])
     assert filled.elapse_us[filled.rank == 0].tolist() == pytest.approx([100.0, 100.0, 100.0])
 
 
@@ -197,11 +194,8 @@ def test_a_lost_call_is_no_idle_time_of_its_rank_where_totals_were_summed_up_fro
     """Three ranks of 3000 us, 300, 450 and 600 of them in calls; one of 150 us is lost on the second one."""
     totals = steps_table(dict.fromkeys(range(3), 3000.0))
     communication = [300.0, 300.0 if records_tell_totals else 450.0, 600.0]
-    for name, values in (
-        ("communication_not_overlapped_us", communication),
-        ("free_us", [3000.0 - one for one in communication]),
-    ):
-        totals = totals.set_column(totals.schema.get_field_index(name), name, pa.array(values))
+    totals = with_column(totals, "communication_not_overlapped_us", communication)
+    totals = with_column(totals, "free_us", [3000.0 - one for one in communication])
     step = reduce_step(Step(1), totals, collectives_table(three_rounds({(1, 1)})), NO_LINKS, WHERE)
     assert step.steps["free_us"].to_pylist() == pytest.approx([2700.0, 2550.0, 2400.0], abs=60.0)
     assert step.steps["communication_not_overlapped_us"].to_pylist()[1] == pytest.approx(450.0, abs=60.0)
@@ -332,9 +326,7 @@ def test_a_lost_call_of_a_group_with_a_slow_link_takes_as_long_as_others_of_that
                 for rank in ranks
                 if (rank, number) != (2, 1)
             ]
-    found = calls_of(collectives_table(calls))
-    operator, _ = match_calls(found)
-    filled, _ = with_missing_calls(found, operator, clock_offsets(found, operator), small_topology(groups))
+    _, filled = filled_of(calls, small_topology(groups))
     assert filled.elapse_us[filled.rank == 2].tolist() == pytest.approx([500.0, 500.0])
 
 
@@ -382,9 +374,7 @@ def two_groups(lost: set[tuple[int, str, int]]) -> list[Call]:
 def test_what_is_filled_in_takes_no_negative_time_and_lies_where_the_others_have_it(
     lost: set[tuple[int, str, int]],
 ) -> None:
-    calls = calls_of(collectives_table(two_groups(lost)))
-    operator, _ = match_calls(calls)
-    filled, _ = with_missing_calls(calls, operator, clock_offsets(calls, operator), TWO_GROUPS)
+    _, filled = filled_of(two_groups(lost), TWO_GROUPS)
     whole = calls_of(collectives_table(two_groups(set())))
     assert (filled.elapse_us >= 0).all()
     enough = {key for key in lost if sum((r, *key[1:]) not in lost for r in range(6)) >= 4}

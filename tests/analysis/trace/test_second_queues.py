@@ -8,19 +8,15 @@ import pytest
 
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
-from cluster_analysis.replay.job_evidence import merge_steps
 from cluster_analysis.tables.schema import STEPS
 from cluster_analysis.trace.calls import Calls, calls_of
 from cluster_analysis.trace.streams.streams import Streams, sequence
 from cluster_run.ids import HostId
-from tests.analysis.copies import replace
+from tests.analysis.copies import replace, with_column
 from tests.analysis.jobs import (
-    NO_LINKS,
-    NO_OPERATORS,
-    NO_PACKETS,
     Call,
     collectives_table,
-    reduce_all,
+    evidence_of,
     small_topology,
 )
 
@@ -32,8 +28,7 @@ def in_order(calls: list[Call]) -> tuple[Calls, Streams]:
     """The sequence of one stage's ranks; sends and receives are messages."""
     table = collectives_table(calls)
     is_message = [one.op_type in ("send", "receive") for one in calls]
-    table = table.set_column(table.schema.get_field_index("is_p2p"), "is_p2p", pa.array(is_message))
-    found = calls_of(table)
+    found = calls_of(with_column(table, "is_p2p", is_message))
     return found, sequence(found, np.zeros(N_RANKS, np.int32))
 
 
@@ -189,8 +184,7 @@ class _Run:
         where = small_topology(groups, roles, dict.fromkeys(range(self.n), 0))  # type: ignore[arg-type]
         where = replace(where, hosts={rank: HostId(str(1 + int(rank) // A_HOST)) for rank in where.ranks})
         steps = pa.Table.from_pylist(self.totals, schema=STEPS)
-        parts = reduce_all(steps, collectives_table(self.calls), NO_LINKS, where)
-        return detect(merge_steps(parts, NO_OPERATORS, NO_PACKETS), where)
+        return detect(evidence_of(where, steps, collectives_table(self.calls)), where)
 
 
 def _union(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
