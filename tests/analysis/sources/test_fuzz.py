@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,16 +15,12 @@ from tests.analysis.said import reason
 from tests.analysis.sources.builders import (
     LINKS,
     OPS,
-    OUTPUT,
     STEP_ROW,
     communication_json,
     matrix_json,
     source_of,
     step_csv,
-    write_analysis_db,
-    write_info,
 )
-from tests.analysis.sources.hand_made_databases import profiler_db
 from tests.analysis.sources.test_r1 import AVERAGE, OPERATORS, STEP_1, STEP_2, hccl, trace
 
 STEPS = {"50": STEP_ROW, "51": STEP_ROW, "52": STEP_ROW}
@@ -100,17 +95,6 @@ def test_a_truncated_file_gives_no_row_that_the_whole_file_does_not_hold(
         assert found == expected or of_file(tables, role) or is_at_line_end
 
 
-@pytest.mark.parametrize("role", sorted(ALL))
-@given(data=st.data())
-def test_flipped_bytes_are_never_a_traceback(tmp_path: Path, role: str, data: st.DataObject) -> None:
-    content = bytearray(ALL[role][1])
-    for position in data.draw(st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=5)):
-        content[position] ^= data.draw(st.integers(1, 255))
-    tables = read(tmp_path, role, bytes(content))
-    for name in TABLES:
-        assert getattr(tables, name).schema is not None
-
-
 json_values = st.recursive(
     st.none()
     | st.booleans()
@@ -141,28 +125,3 @@ def test_wrong_types_anywhere_are_one_problem_at_most(
     document = replaced(json.loads(ALL[role][1]), path, value)
     tables = read(tmp_path, role, json.dumps(document).encode())
     assert len(of_file(tables, role)) <= 1
-
-
-@pytest.mark.parametrize("write", ["analysis.db", "ascend_pytorch_profiler_0.db"])
-@given(data=st.data())
-def test_damaged_databases_are_never_a_traceback(tmp_path: Path, write: str, data: st.DataObject) -> None:
-    output = tmp_path / "rank0_ascend_pt" / OUTPUT
-    if not output.exists():
-        output.mkdir(parents=True)
-        write_info(output.parent, 0)
-        makers: dict[str, Callable[[Path], None]] = {
-            "analysis.db": lambda path: write_analysis_db(
-                path, {"step50": OPS}, {"step50": LINKS}, {"50": STEP_ROW}
-            ),
-            "ascend_pytorch_profiler_0.db": profiler_db,
-        }
-        makers[write](tmp_path / write)
-    content = bytearray((tmp_path / write).read_bytes())
-    if data.draw(st.booleans()):
-        content = content[: data.draw(st.integers(0, len(content) - 1))]
-    for position in data.draw(st.lists(st.integers(0, max(0, len(content) - 1)), max_size=20)):
-        if content:
-            content[position] ^= data.draw(st.integers(1, 255))
-    (output / write).write_bytes(bytes(content))
-    tables = read_rank(source_of(output.parent))
-    assert tables.rank == 0
