@@ -6,8 +6,6 @@ import errno
 import hashlib
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Protocol
 
 from cluster_collect.faults import local_error
@@ -24,7 +22,11 @@ class FileRefusedError(Exception):
 
 
 class Disk(Protocol):
-    """What a file tells the writer of the whole run directory."""
+    """The writer of the whole run directory, as its files need it."""
+
+    @property
+    def places(self) -> Places:
+        """Its directories."""
 
     def written(self, n_bytes: int) -> None:
         """So much is on its way to the disk."""
@@ -33,41 +35,15 @@ class Disk(Protocol):
         """The beginning of a file stays under this name."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a file lies: its directory below the run directory, and both its names there."""
-
-    places: Places
-    directory: bytes
-    temporary: bytes
-    final: bytes
-
-    def opened(self) -> AbstractContextManager[int]:
-        """Open the directory, which is made when missing."""
-        return self.places.opened(self.directory)
-
-    def kept_open(self) -> int:
-        """Return a descriptor of the directory, as `Places.kept_open`."""
-        return self.places.kept_open(self.directory)
-
-    @property
-    def temporary_path(self) -> bytes:
-        """Its temporary name below the run directory."""
-        return b"%b/%b" % (self.directory, self.temporary)
-
-    @property
-    def name(self) -> str:
-        """Its final name below the run directory."""
-        return os.fsdecode(b"%b/%b" % (self.directory, self.final))
-
-
 class IncomingFile:
-    """A file that is being received."""
+    """A file that is being received. It lies in `directory`, and gets its `final` name when it is whole."""
 
-    def __init__(self, disk: Disk, descriptor: int, place: Place) -> None:
+    def __init__(self, disk: Disk, descriptor: int, directory: bytes, temporary: bytes, final: bytes) -> None:
         self._disk = disk
         self._descriptor = descriptor
-        self._place = place
+        self._directory = directory
+        self._temporary = temporary
+        self._final = final
         self._hash = hashlib.sha256()
         self._n_bytes_before = 0
         self._is_held = False
@@ -85,7 +61,7 @@ class IncomingFile:
         try:
             write_all(self._descriptor, data)
         except OSError as error:
-            raise refused(error, self._place.name) from None
+            raise refused(error, self._name) from None
         self._disk.written(len(data))
 
     def commit(self, mtime_ns: int) -> str:
@@ -103,18 +79,17 @@ class IncomingFile:
             self._is_held = True
         except (OSError, OverflowError) as error:
             self.abandon()
-            raise refused(error, self._place.name) from None
+            raise refused(error, self._name) from None
         return self._hash.hexdigest()
 
     def settle(self) -> None:
         """Give a file that is held its final name."""
         try:
-            with self._place.opened() as directory:
-                names = (self._place.temporary, self._place.final)
-                os.replace(*names, src_dir_fd=directory, dst_dir_fd=directory)
+            place = self._disk.places.opened(self._directory)
+            os.replace(self._temporary, self._final, src_dir_fd=place, dst_dir_fd=place)
         except OSError as error:
             self.abandon()
-            raise refused(error, self._place.name) from None
+            raise refused(error, self._name) from None
         self._is_held = False
 
     def abandon(self) -> None:
@@ -125,7 +100,7 @@ class IncomingFile:
             self._is_held = True
         if self._is_held:
             self._is_held = False
-            self._place.places.remove(self._place.temporary_path)
+            self._disk.places.remove(self._temporary_path)
 
     def put_aside(self) -> int:
         """Keep what has been received if that is much, else remove it; safe to call again, as `abandon`.
@@ -134,7 +109,7 @@ class IncomingFile:
         """
         if self._is_held:
             return 0
-        is_large = self._place.temporary.startswith(CUT_PREFIX)
+        is_large = self._temporary.startswith(CUT_PREFIX)
         if not is_large or self.n_bytes < LARGE_BYTES:
             self.abandon()
             return 0
@@ -142,16 +117,33 @@ class IncomingFile:
             return 0
         os.close(self._descriptor)
         self._descriptor = -1
-        self._disk.put_aside(self._place.temporary_path)
+        self._disk.put_aside(self._temporary_path)
         return self.n_bytes - self._n_bytes_before
 
     def take_in_what_is_there(self, alive: Callable[[], object]) -> None:
-        """Hash the content of a file that is resumed, and stand at its end."""
-        while piece := os.read(self._descriptor, _READ_BYTES):
-            self._hash.update(piece)
-            self.n_bytes += len(piece)
-            alive()
+        """Hash the content of a file that is resumed, and stand at its end; may be called in any thread.
+
+        It may take long; `alive` is called meanwhile.
+
+        Raises:
+            ClusterError: the disk cannot be read.
+        """
+        try:
+            while piece := os.read(self._descriptor, _READ_BYTES):
+                self._hash.update(piece)
+                self.n_bytes += len(piece)
+                alive()
+        except OSError as error:
+            raise refused(error, self._name) from None
         self._n_bytes_before = self.n_bytes
+
+    @property
+    def _temporary_path(self) -> bytes:
+        return b"%b/%b" % (self._directory, self._temporary)
+
+    @property
+    def _name(self) -> str:
+        return os.fsdecode(b"%b/%b" % (self._directory, self._final))
 
 
 def write_all(descriptor: int, data: bytes | memoryview) -> None:

@@ -6,8 +6,7 @@ Whoever may write into the run directory could otherwise have us write wherever 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -16,40 +15,31 @@ _N_KEPT_OPEN = 64
 
 
 class Places:
-    """Opens directories below `root`, which are made when missing; names are relative to it.
+    """Opens directories below `root`; names are relative to it. For one thread.
 
     Methods raise OSError: NotADirectoryError where a link or a file is in the way.
     """
 
     def __init__(self, root: Path) -> None:
         self._root = os.fsencode(root)
-        self._kept: dict[bytes, int] = {}
+        self._open_ones: dict[bytes, int] = {}
 
-    @contextmanager
-    def opened(self, directory: bytes, *, make: bool = True) -> Iterator[int]:
-        """Give the descriptor of a directory; may be used in any thread."""
-        place = self._open(directory, make=make)
-        try:
-            yield place
-        finally:
-            os.close(place)
-
-    def kept_open(self, directory: bytes) -> int:
-        """Return a descriptor that stays open for some time; for one thread, and valid until the next call.
+    def opened(self, directory: bytes, *, make: bool = True) -> int:
+        """Return the descriptor of a directory, which stays open for some time: valid until the next call.
 
         The way down is long, and as many files lie at its end as a host has.
         """
-        place = self._kept.get(directory)
+        place = self._open_ones.get(directory)
         if place is None:
-            if len(self._kept) >= _N_KEPT_OPEN:
+            if len(self._open_ones) >= _N_KEPT_OPEN:
                 self.close()
-            place = self._kept[directory] = self._open(directory, make=True)
+            place = self._open_ones[directory] = self._open(directory, make=make)
         return place
 
     def close(self) -> None:
         """Close what is kept open; safe to call again, and to go on after."""
-        while self._kept:
-            os.close(self._kept.popitem()[1])
+        while self._open_ones:
+            os.close(self._open_ones.popitem()[1])
 
     def remove(self, path: bytes, *, with_empty: bool = False) -> None:
         """Remove a file, and the directories that are empty then if so wished.
@@ -57,19 +47,14 @@ class Places:
         It is no error where it is not there, or only behind a link.
         """
         directory, _, name = path.rpartition(b"/")
-        with suppress(FileNotFoundError, NotADirectoryError), self.opened(directory, make=False) as place:
-            os.unlink(name, dir_fd=place)
-        if not with_empty:
-            return
-        self.close()
-        while directory:
-            above, _, name = directory.rpartition(b"/")
-            try:
-                with self.opened(above, make=False) as place:
-                    os.rmdir(name, dir_fd=place)
-            except OSError:
-                return  # something else is in it
-            directory = above
+        with suppress(FileNotFoundError, NotADirectoryError):
+            os.unlink(name, dir_fd=self.opened(directory, make=False))
+        with suppress(OSError):  # something else is in it
+            while with_empty and directory:
+                directory, _, name = directory.rpartition(b"/")
+                os.rmdir(name, dir_fd=self.opened(directory, make=False))
+        if with_empty:
+            self.close()  # some of these are gone
 
     def _open(self, directory: bytes, *, make: bool) -> int:
         place = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -12,12 +12,11 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
 from cluster_collect.faults import DiskFullError, NoRoomError, UnwritableError
-from cluster_collect.store.incoming import CUT_PREFIX, IncomingFile, Place, refused
+from cluster_collect.store.incoming import CUT_PREFIX, IncomingFile, refused
 from cluster_collect.store.places import Places
 from cluster_collect.wording import format_bytes
 
@@ -38,7 +37,7 @@ class RunWriter:
 
     def __init__(self, run: Path, min_free_bytes: int) -> None:
         self.run = run
-        self._places = Places(run)
+        self.places = Places(run)
         self._part_stem = os.fsencode(f"{PART_PREFIX}{os.getpid()}-")
         self._min_free_bytes = min_free_bytes
         self._promised_bytes = 0
@@ -86,50 +85,45 @@ class RunWriter:
             FileRefusedError: the name cannot be used here.
             ClusterError: the disk is full or the directory cannot be written.
         """
-        place = self._place(path, version)
+        directory, temporary, final = self._names(path, version)
         try:
             if version:
-                self._remove(place.temporary_path)
-            descriptor = os.open(place.temporary, _FLAGS, _MODE, dir_fd=place.kept_open())
-            return IncomingFile(self, descriptor, place)
+                self._remove(b"%b/%b" % (directory, temporary))
+            descriptor = os.open(temporary, _FLAGS, _MODE, dir_fd=self.places.opened(directory))
+            return IncomingFile(self, descriptor, directory, temporary, final)
         except OSError as error:
             raise refused(error, path) from None
 
     def cut_bytes(self, path: str, version: str) -> int:
         """Return how much of this version of a large file is here, 0 when there is nothing of it."""
-        place = self._place(path, version)
-        if place.temporary_path not in self._cuts:
+        directory, temporary, _ = self._names(path, version)
+        if b"%b/%b" % (directory, temporary) not in self._cuts:
             return 0
         try:
-            with place.opened() as directory:
-                return os.stat(place.temporary, dir_fd=directory, follow_symlinks=False).st_size
+            place = self.places.opened(directory)
+            return os.stat(temporary, dir_fd=place, follow_symlinks=False).st_size
         except OSError as error:
             raise refused(error, path) from None
 
-    def resume(self, path: str, version: str, alive: Callable[[], object]) -> IncomingFile:
-        """Go on with a file that `cut_bytes` knows.
-
-        What is there is read, to hash it, which may take long; `alive` is called meanwhile.
+    def resume(self, path: str, version: str) -> IncomingFile:
+        """Go on with a file that `cut_bytes` knows: it must take in what is there before more is written.
 
         Raises:
             ClusterError: the disk cannot be read or written.
         """
-        place = self._place(path, version)
+        directory, temporary, final = self._names(path, version)
         try:
-            with place.opened() as directory:
-                descriptor = os.open(place.temporary, _FLAGS_AGAIN, dir_fd=directory)
+            descriptor = os.open(temporary, _FLAGS_AGAIN, dir_fd=self.places.opened(directory))
             # When a stream ends early, what came last may be something else.
             os.ftruncate(descriptor, max(0, os.fstat(descriptor).st_size - _DOUBTFUL_BYTES))
-            incoming = IncomingFile(self, descriptor, place)
-            incoming.take_in_what_is_there(alive)
         except OSError as error:
             raise refused(error, path) from None
-        self._cuts.discard(place.temporary_path)
-        return incoming
+        self._cuts.discard(b"%b/%b" % (directory, temporary))
+        return IncomingFile(self, descriptor, directory, temporary, final)
 
     def remove(self, path: str, *, with_empty: bool = False) -> None:
         """Remove a file that has its final name, and directories that are empty then if so wished."""
-        self._places.remove(os.fsencode(path), with_empty=with_empty)
+        self.places.remove(os.fsencode(path), with_empty=with_empty)
 
     def put_aside(self, temporary: bytes) -> None:
         """Remember the beginning of a file."""
@@ -143,19 +137,18 @@ class RunWriter:
 
     def close(self) -> None:
         """Close the directories that are kept open; safe to call again, and to go on after."""
-        self._places.close()
+        self.places.close()
 
-    def _place(self, path: str, version: str) -> Place:
-        directory, _, name = os.fsencode(path).rpartition(b"/")
+    def _names(self, path: str, version: str) -> tuple[bytes, bytes, bytes]:
+        """Return a file's directory, and its temporary and its final name there."""
+        directory, _, final = os.fsencode(path).rpartition(b"/")
         if version:
-            temporary = self._cut_stem + version.encode()
-        else:
-            temporary = b"%b%d" % (self._part_stem, next(self._numbers))
-        return Place(self._places, directory, temporary, name)
+            return directory, self._cut_stem + version.encode(), final
+        return directory, b"%b%d" % (self._part_stem, next(self._numbers)), final
 
     def _remove(self, temporary: bytes) -> None:
         self._cuts.discard(temporary)
-        self._places.remove(temporary)
+        self.places.remove(temporary)
 
     def written(self, n_bytes: int) -> None:
         """Count bytes on their way to the disk; from time to time check that there is room for more."""

@@ -102,9 +102,10 @@ class Intake:
     async def resume(self, placed: PlacedFile, alive: Callable[[], object]) -> IncomingFile:
         """Open a file of which `cut_bytes` are here; `alive` is called while they are hashed in a thread."""
         loop = asyncio.get_running_loop()
-        path, version = self.path_of(placed), self._version(placed)
         self.forget(placed)
-        return await in_thread(self._writer.resume, path, version, lambda: loop.call_soon_threadsafe(alive))
+        incoming = self._writer.resume(self.path_of(placed), self._version(placed))
+        await in_thread(incoming.take_in_what_is_there, lambda: loop.call_soon_threadsafe(alive))
+        return incoming
 
     def write(self, incoming: IncomingFile, data: bytes | memoryview) -> None:
         """Append content to a file.
