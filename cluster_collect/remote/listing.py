@@ -22,6 +22,8 @@ _LINK = re.compile(rb"link ([-+?>]) (.*?)//(.*)", re.DOTALL)
 _CLOCK = re.compile(r"\d{1,12}(?:\.\d{1,9})?")
 _KIBIBYTES = re.compile(r"[0-9]{1,18}")
 _STATUS = re.compile(r"[0-9]{1,3}")
+#: The status of find, and what it complained about.
+_END = re.compile(rb"end ([0-9]{1,3})(?: (.*))?", re.DOTALL)
 
 
 class MarkerFilter:
@@ -100,6 +102,7 @@ class ListingReader:
         self.clock_s: float | None = None
         self.free_bytes: int | None = None
         self.find_status: int | None = None
+        self.complaints = b""
         self.missing = False
         #: Where the root is missing: the nearest directory above it, and what that holds.
         self._said = {"above": "", "there": ""}
@@ -185,8 +188,8 @@ class ListingReader:
             if known is None or reported != (known.kind, known.size_bytes, known.mtime_ns):
                 known = RemoteEntry(path, *reported)
             self.entries.append(known)
-        elif record.startswith(b"end ") and _STATUS.fullmatch(record[4:].decode("latin-1")):
-            self.find_status = int(record[4:])
+        elif end := _END.fullmatch(record):
+            self.find_status, self.complaints = int(end[1]), end[2] or b""
             self._take = _ignore
         elif link := _LINK.fullmatch(record):
             self._allowance.take_entry()

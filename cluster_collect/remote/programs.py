@@ -26,9 +26,14 @@ enter() { cd -P -- "$root" 2>/dev/null && { [ -r . ] || ls . >/dev/null 2>&1; };
 list() {
   export follow newline
   # All in one walk: on a file server each one takes long. GNU find writes what it has before it starts look.
-  eval "find $tops -type l -exec sh -c \"\$look\" look {} + , \
-    ! -type d -printf '%y %s %T@ %p\\0'" </dev/null
-  say "end $?"
+  # What it complains about belongs into the list: on its own way it would come sooner or later than the list.
+  {
+    unread=$(eval "find $tops -type l -exec sh -c \"\$look\" look {} + , \
+      ! -type d -printf '%y %s %T@ %p\\0'" </dev/null 2>&1 >&3 3>&-)
+    status=$?
+  } 3>&1
+  [ -z "$unread" ] || unread=$(printf '%s' "$unread" | head -c 15000)
+  say "end $status $unread"
 }
 """
 

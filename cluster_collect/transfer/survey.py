@@ -26,8 +26,6 @@ from cluster_collect.transports.protocol import HostConnection, RemoteFiles, Run
 from cluster_collect.watchdog import Watchdog, cancelled
 from cluster_collect.wording import printable
 
-#: What find complains about travels beside its list, and may come a moment after the list's end.
-_ERRORS_FOLLOW_S = 0.2
 _MAX_PREPARE_OUTPUT_BYTES = 1 << 20
 #: Bytes that are kept of what a host says that runs no commands.
 _MOST_SAID_BYTES = 1 << 10
@@ -184,15 +182,13 @@ async def _survey_by_shell(
         said = printable(last_line(shell.errors.strip() or bytes(before)))
         raise NoShellError(f"the host runs no commands for us ({said})")
     tools = _require_listing(listing, spec)
-    if listing.find_status and not shell.errors:
-        await asyncio.sleep(_ERRORS_FOLLOW_S)
     return Survey(
         entries=listing.entries,
         codec=tools.codec(options.compression),
         tools=tools,
         clock=None if listing.clock_s is None else offset_of(listing.clock_s, sent_s, arrived_s[0]),
         free_bytes=listing.free_bytes,
-        problem=_unlisted(shell.errors) if listing.find_status else "",
+        problem=_unlisted(listing.complaints) if listing.find_status else "",
         shell=shell,
         links=listing.links,
         real_root=listing.real_root,

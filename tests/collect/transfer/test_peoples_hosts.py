@@ -63,9 +63,10 @@ def test_captures_that_only_root_can_read_are_no_missing_data(
 ) -> None:
     class Closed(Liar):
         def answer(self, channel: paramiko.Channel, marker: bytes) -> None:
-            for name in (b"a_ascend_pt", b"b_ascend_pt"):
-                channel.sendall_stderr(b"find: './%b': Permission denied\n" % name)
-            channel.sendall(TOOLS + b"root /prof\0listing\0end 1\0")
+            complaints = b"\n".join(
+                b"find: './%b_ascend_pt': Permission denied" % name for name in (b"a", b"b")
+            )
+            channel.sendall(TOOLS + b"root /prof\0listing\0end 1 %b\0" % complaints)
 
     outcome = met(tmp_path, keys, Closed(b"", nothing))
     assert outcome.failure == "listing"
