@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -168,43 +168,34 @@ def log_in(
     settings: paramiko.SSHConfigDict,
     password: str | None,
 ) -> None:
-    """Try the keys, then the password, once each."""
+    """Try the keys, then the password, once each and only as the server takes them: sites count failures."""
+    takes = _accepted(transport.auth_none, user)
     agent = paramiko.Agent()
     try:
         for key in _keys(spec, settings, agent):
-            if _opens(transport, user, key):
-                return
-    except paramiko.BadAuthenticationType:
-        pass  # the server takes no keys at all
+            if "publickey" not in takes or transport.is_authenticated() or not transport.is_active():
+                break
+            takes = _accepted(transport.auth_publickey, user, key) or takes
     finally:
         agent.close()
-    if password is not None and transport.is_active():
-        _by_password(transport, user, password)
+    if transport.is_authenticated():
         return
-    raise login_refused(spec.address)
-
-
-def _by_password(transport: paramiko.Transport, user: str, password: str) -> None:
-    """Log in with a password, also where the server asks for it in a dialogue of its own (PAM)."""
-    try:
+    if password is None or not transport.is_active():
+        raise login_refused(spec.address)
+    if "password" in takes:
         transport.auth_password(user, password, fallback=False)
-    except paramiko.BadAuthenticationType as error:
-        if "keyboard-interactive" not in error.allowed_types:
-            raise
-
-        def answers(_title: str, _instructions: str, questions: list[tuple[str, bool]]) -> list[str]:
-            return [password for _ in questions]
-
-        transport.auth_interactive(user, answers)
+    else:  # the server asks for it in a dialogue of its own (PAM)
+        transport.auth_interactive(user, lambda _title, _text, questions: [password for _ in questions])
 
 
-def _opens(transport: paramiko.Transport, user: str, key: paramiko.PKey) -> bool:
+def _accepted(login: Callable[..., list[str]], *how: Any) -> list[str]:
+    """Try to log in; return what the server takes next, empty where it does not say."""
     try:
-        return transport.is_active() and not transport.auth_publickey(user, key)
-    except paramiko.BadAuthenticationType:
-        raise
+        return login(*how)
+    except paramiko.BadAuthenticationType as error:
+        return error.allowed_types
     except paramiko.AuthenticationException:
-        return False
+        return []
 
 
 def _keys(spec: HostSpec, settings: paramiko.SSHConfigDict, agent: paramiko.Agent) -> Iterator[paramiko.PKey]:
