@@ -99,6 +99,18 @@ class Session:
         asking.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(asking)
 
+    async def lock(self, directory: str, name: str, owner: str) -> str:
+        """Take a lock of this host for the time of a capture; return who has it.
+
+        That is this host, or another of the same capture that shares the directory.
+
+        Raises:
+            HeldError: another capture has it.
+            HostError: the host could not do it, or is gone.
+        """
+        answer = await self.ask("lock", directory=directory, name=name, owner=owner, host=self.host)
+        return str(self.host) if answer == "ours" else str(answer)
+
     async def _ask(self, do: str, deadline_s: float | None, arguments: Mapping[str, Any]) -> Any:
         async with self._turn:
             if self._running is None or self._is_broken:

@@ -13,11 +13,18 @@ from posixpath import join
 from cluster_collect.faults import RemoteFailureError
 from cluster_live.common_start import Point
 from cluster_live.session import Session
-from cluster_live.ways.protocol import Answer, Progress, Reading, Request, Settings, ranks_of
+from cluster_live.ways.protocol import (
+    FILE_NAME,
+    LOCK_NAME,
+    Answer,
+    Progress,
+    Reading,
+    Request,
+    Settings,
+    ranks_of,
+)
 from cluster_live.whose import Target
 
-FILE_NAME = "profiler_config.json"
-LOCK_NAME = ".cluster-live.lock"
 _POLL_S = 2.0
 _LOOK_S = 0.5
 _READ_DEADLINE_S = 120.0
@@ -81,10 +88,9 @@ class MindSporeWay:
                 "MindSpore tells no step",
                 "name a log of the training that does: --step-log FILE --step-pattern REGEX",
             )
-        directory, host = self._target.configuration, str(self._session.host)
-        answer = await self._session.ask("lock", directory=directory, name=LOCK_NAME, owner=owner, host=host)
-        self._writes = answer == "ours"
-        return host if self._writes else str(answer)
+        holder = await self._session.lock(self._target.configuration, LOCK_NAME, owner)
+        self._writes = holder == self._session.host
+        return holder
 
     async def pending(self) -> str:
         """Return the range that the file asks for and that is not over."""

@@ -76,10 +76,8 @@ class MsMonitorWay:
 
     async def hold(self, owner: str) -> str:
         """Lock the daemon, by a file that is no more than that."""
-        name = f".cluster-live-{self._daemon.port}.lock"
-        host = str(self._session.host)
-        await self._session.ask("lock", directory=_LOCK_DIRECTORY, name=name, owner=owner, host=host)
-        return host
+        await self._session.lock(_LOCK_DIRECTORY, f".cluster-live-{self._daemon.port}.lock", owner)
+        return str(self._session.host)
 
     async def pending(self) -> str:
         """Return what the daemon says that others wait for."""

@@ -13,6 +13,8 @@ from cluster_live.common_start import Point
 from cluster_live.session import Session
 from cluster_live.whose import Target
 
+#: What the dynamic profilers of both frameworks read, and beside it the lock of a capture.
+FILE_NAME, LOCK_NAME = "profiler_config.json", ".cluster-live.lock"
 #: How a host took what was sent: `late` the start was past; `busy` another text or capture was in the way, or
 #: ours was dropped; `silent` nothing says that it was taken; `other` something else is waiting there.
 State = Literal["taken", "late", "busy", "refused", "silent", "other"]

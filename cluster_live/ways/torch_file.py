@@ -12,11 +12,18 @@ from posixpath import join
 from cluster_collect.faults import RemoteFailureError
 from cluster_live.common_start import Point
 from cluster_live.session import Session
-from cluster_live.ways.protocol import Answer, Progress, Reading, Request, Settings, ranks_of
+from cluster_live.ways.protocol import (
+    FILE_NAME,
+    LOCK_NAME,
+    Answer,
+    Progress,
+    Reading,
+    Request,
+    Settings,
+    ranks_of,
+)
 from cluster_live.whose import Target
 
-FILE_NAME = "profiler_config.json"
-LOCK_NAME = ".cluster-live.lock"
 #: How often the monitor looks until the job's 11th step, and at most after that.
 _FIRST_POLL_S, _LONGEST_POLL_S = 2.0, 50.0
 #: Steps of a probe: of one rank, with nothing recorded that matters.
@@ -110,14 +117,9 @@ class FileWay:
 
     async def hold(self, owner: str) -> str:
         """Lock the directory of the configuration; hosts that share it have one of them write."""
-        directory = self._target.configuration
-        holder = str(
-            await self._session.ask(
-                "lock", directory=directory, name=LOCK_NAME, owner=owner, host=self._session.host
-            )
-        )
-        self._writes = holder == "ours"
-        return str(self._session.host) if self._writes else holder
+        holder = await self._session.lock(self._target.configuration, LOCK_NAME, owner)
+        self._writes = holder == self._session.host
+        return holder
 
     async def pending(self) -> str:
         """Return the start that the file asks for and that no log says to have begun."""

@@ -40,10 +40,8 @@ class VllmWay:
                 "the server does not say where it writes profiles",
                 "start it with --profiler-config and an absolute torch_profiler_dir",
             )
-        host = str(self._session.host)
-        name = f".cluster-live-vllm-{self._ports[0]}.lock"
-        await self._session.ask("lock", directory=_LOCK_DIRECTORY, name=name, owner=owner, host=host)
-        return host
+        await self._session.lock(_LOCK_DIRECTORY, f".cluster-live-vllm-{self._ports[0]}.lock", owner)
+        return str(self._session.host)
 
     async def pending(self) -> str:
         """Nothing tells whether somebody profiles; a second start is refused by the server."""
