@@ -1,6 +1,7 @@
 """The transports there are, and the dialer of each host.
 
-A new transport is a module that makes a `Transport`, and a line here.
+A new transport is a module that makes a `Transport`, and a line here. The two libraries of SSH are imported
+when a host needs them: asyncssh takes a fifth of a second to load, and paramiko is an extra.
 """
 
 from __future__ import annotations
@@ -14,11 +15,44 @@ from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.local import LOCAL
 from cluster_collect.transports.protocol import Dialer, Transport
 from cluster_collect.transports.srun import SRUN
-from cluster_collect.transports.ssh.transports import ASYNCSSH, PARAMIKO
 
+#: Settings of the OpenSSH client that paramiko passes over.
+_ASYNCSSH_ALONE = (
+    "ciphers",
+    "macs",
+    "kexalgorithms",
+    "hostkeyalgorithms",
+    "proxycommand",
+    "userknownhostsfile",
+    "identityagent",
+    "certificatefile",
+    "gssapiauthentication",
+    "pkcs11provider",
+    "securitykeyprovider",
+)
+
+
+def _by_asyncssh(options: CollectOptions, bounds: Bounds, watch: ProgressListener) -> Dialer:
+    from cluster_collect.transports.ssh.by_asyncssh.dialer import AsyncsshDialer  # noqa: PLC0415
+
+    return AsyncsshDialer(options, bounds, watch)
+
+
+def _by_paramiko(options: CollectOptions, bounds: Bounds, watch: ProgressListener) -> Dialer:
+    from cluster_collect.transports.ssh.by_paramiko.dialer import ParamikoDialer  # noqa: PLC0415
+
+    return ParamikoDialer(options, bounds, watch)
+
+
+_ASYNCSSH = Transport("asyncssh", _by_asyncssh)
+_PARAMIKO = Transport(
+    "paramiko",
+    _by_paramiko,
+    not_honoured=dict.fromkeys(_ASYNCSSH_ALONE, "only transport: asyncssh honours it"),
+)
 #: Every transport by its name in inventories; the first one is the default.
 TRANSPORTS: Mapping[str, Transport] = {
-    transport.name: transport for transport in (ASYNCSSH, PARAMIKO, SRUN, LOCAL)
+    transport.name: transport for transport in (_ASYNCSSH, _PARAMIKO, SRUN, LOCAL)
 }
 
 
