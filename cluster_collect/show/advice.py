@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """What went wrong with a host, and what to do about it.
+    """What went wrong with a host, or with some in the order of the inventory, and what to do about it.
 
-    `address` is empty where it has none; `command` can be tried by hand.
+    `address` is that of a single host, empty where it has none; `command` can be tried by hand.
     """
 
-    name: str
+    names: tuple[str, ...]
     reason: str
     advice: str
     address: str = ""
@@ -22,26 +22,15 @@ class Trouble:
     command: str = ""
 
 
-@dataclass(frozen=True)
-class SharedTrouble:
-    """What went wrong with some hosts, in the order of the inventory; `command` is that of the first."""
-
-    names: tuple[str, ...]
-    reason: str
-    advice: str
-    details: tuple[str, ...] = ()
-    command: str = ""
-
-
-def fold_troubles(troubles: Iterable[Trouble]) -> tuple[SharedTrouble, ...]:
-    """Merge troubles that differ only in the host they are about; the advice is that of the first.
+def fold_troubles(troubles: Iterable[Trouble]) -> tuple[Trouble, ...]:
+    """Merge troubles of single hosts that differ in the host alone; advice and command are the first one's.
 
     `10.0.0.3: no answer` and `10.0.0.4: no answer` become one trouble of two hosts.
     """
     groups: dict[str, list[Trouble]] = {}
     for one in troubles:
-        reason = without_prefix(one.reason, one.name, one.address)
-        for known in {one.name, one.address} - {""}:
+        reason = without_prefix(one.reason, one.names[0], one.address)
+        for known in {one.names[0], one.address} - {""}:
             reason = re.sub(rf"(?<![\w.]){re.escape(known)}(?![\w.]*\w)", "the host", reason)
         groups.setdefault("".join((reason, *one.details)), []).append(one)
     return tuple(_shared(group) for group in groups.values())
@@ -55,8 +44,7 @@ def without_prefix(reason: str, name: str, address: str = "") -> str:
     return reason
 
 
-def _shared(group: list[Trouble]) -> SharedTrouble:
+def _shared(group: list[Trouble]) -> Trouble:
     first = group[0]
-    reason = without_prefix(first.reason, first.name, first.address)
-    names = tuple(one.name for one in group)
-    return SharedTrouble(names, reason, first.advice, first.details, first.command)
+    reason = without_prefix(first.reason, first.names[0], first.address)
+    return replace(first, names=tuple(one.names[0] for one in group), reason=reason)

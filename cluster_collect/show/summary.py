@@ -99,7 +99,7 @@ def check_text(checks: Sequence[HostLook], around: Surroundings) -> str:
     text = _troubles_text(
         [
             *_answer_troubles(checks, around),
-            *(Trouble(check.server_id, _CLOCK_REASON, _CLOCK_ADVICE) for check in off),
+            *(Trouble((check.server_id,), _CLOCK_REASON, _CLOCK_ADVICE) for check in off),
         ]
     )
     text += _missing_text(around)
@@ -175,16 +175,16 @@ def _outcome_troubles(outcome: HostOutcome, around: Surroundings) -> list[Troubl
         troubles.append(_trouble(outcome, around, _named(incomplete)))
     if outcome.raw_because:
         reason = f"sent its files as they are, not as columns: {outcome.raw_because}"
-        troubles.append(Trouble(outcome.server_id, reason, _RAW_ADVICE))
+        troubles.append(Trouble((outcome.server_id,), reason, _RAW_ADVICE))
     n_unread = sum(file.reason == UNREAD for file in outcome.files) if outcome.files.n_columns else 0
     if n_unread:
         reason = f"had no time or memory to read {count(n_unread, 'timeline')}"
-        troubles.append(Trouble(outcome.server_id, reason, _UNREAD_ADVICE))
+        troubles.append(Trouble((outcome.server_id,), reason, _UNREAD_ADVICE))
     if outcome.n_over_limits:
         reason = f"had no time or memory to read {count(outcome.n_over_limits, 'file')}, which came whole"
-        troubles.append(Trouble(outcome.server_id, reason, _WHOLE_ADVICE))
+        troubles.append(Trouble((outcome.server_id,), reason, _WHOLE_ADVICE))
     if _is_clock_off(outcome):
-        troubles.append(Trouble(outcome.server_id, _CLOCK_REASON, _CLOCK_ADVICE))
+        troubles.append(Trouble((outcome.server_id,), _CLOCK_REASON, _CLOCK_ADVICE))
     return troubles
 
 
@@ -196,7 +196,7 @@ def _trouble(host: HostOutcome | HostLook, around: Surroundings, details: tuple[
     spec = around.specs.get(host.host)
     command = around.command_to_try(host.host, host.failure)
     address = "" if spec is None else spec.address
-    return Trouble(host.server_id, host.reason, host.advice, address, details, command)
+    return Trouble((host.server_id,), host.reason, host.advice, address, details, command)
 
 
 def _named(files: Sequence[CollectedFile]) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ def test_every_cell_of_a_column_begins_or_ends_in_one_place(rows: list[tuple[str
 def test_hosts_with_the_same_trouble_share_a_line() -> None:
     troubles = [
         Trouble(
-            f"n{number}",
+            (f"n{number}",),
             f"10.0.0.{number}: no answer from 10.0.0.{number}",
             f"ping {number}",
             f"10.0.0.{number}",
@@ -95,7 +95,7 @@ def test_hosts_with_the_same_trouble_share_a_line() -> None:
 
 
 def test_different_troubles_stay_apart_in_order() -> None:
-    troubles = [Trouble("b", "down", ""), Trouble("a", "key", ""), Trouble("c", "down", "")]
+    troubles = [Trouble(("b",), "down", ""), Trouble(("a",), "key", ""), Trouble(("c",), "down", "")]
     assert [(one.names, one.reason) for one in fold_troubles(troubles)] == [
         (("b", "c"), "down"),
         (("a",), "key"),
@@ -103,7 +103,10 @@ def test_different_troubles_stay_apart_in_order() -> None:
 
 
 def test_details_keep_troubles_apart() -> None:
-    troubles = [Trouble("a", "2 files", "", details=("x", "y")), Trouble("b", "2 files", "", details=("z",))]
+    troubles = [
+        Trouble(("a",), "2 files", "", details=("x", "y")),
+        Trouble(("b",), "2 files", "", details=("z",)),
+    ]
     assert len(fold_troubles(troubles)) == 2
 
 
