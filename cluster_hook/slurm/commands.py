@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import IO
 
 from cluster_hook.identity import Identity
 from cluster_hook.isolation import our_settings
 from cluster_hook.job import FOLLOWED_MARK, FinishedJob
-from cluster_hook.processes import NOT_STARTED, SCHEDULER_DEADLINE_S, run_command
+from cluster_hook.processes import NOT_STARTED, SCHEDULER_DEADLINE_S, CommandEnd, run_command
 from cluster_hook.slurm.nodelist import expand_node_list
 from cluster_run.errors import InputError, UsageError
 
@@ -40,6 +41,25 @@ _RENAME = "no part of a job's name, comment and paths may look like a field of S
 _NO_SLURM = "call it where Slurm's commands are, and in PATH"
 
 
+def _called(
+    program: str,
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    identity: Identity | None = None,
+    log: IO[str] | None = None,
+) -> CommandEnd:
+    """Run a command of Slurm's and return how it ended, with what it printed."""
+    return run_command(
+        [program, *arguments],
+        name=program,
+        deadline_s=SCHEDULER_DEADLINE_S,
+        capture=True,
+        environment=environment,
+        identity=identity,
+        log=log,
+    )
+
+
 class ForgottenJobError(InputError):
     """Slurm answers, and does not know the job any more."""
 
@@ -63,13 +83,7 @@ def read_jobs(job: str) -> tuple[FinishedJob, ...]:
 
 
 def _describe(job: str) -> str:
-    end = run_command(
-        ["scontrol", "--oneliner", "show", "job", job],
-        name="scontrol",
-        deadline_s=SCHEDULER_DEADLINE_S,
-        capture=True,
-        environment=_TIMES,
-    )
+    end = _called("scontrol", "--oneliner", "show", "job", job, environment=_TIMES)
     if end.code == 0:
         return end.stdout
     reason = f"job {job}: Slurm did not describe it: {end.reason}"
@@ -213,20 +227,8 @@ def _fields(line: str) -> dict[str, str]:
 
 def read_accounted(known: FinishedJob) -> FinishedJob | None:
     """Return a job with nodes, final state and times from Slurm's accounting; None where it has no answer."""
-    end = run_command(
-        [
-            "sacct",
-            "--noheader",
-            "--parsable2",
-            "--allocations",
-            "--format=NodeList,State,Start,End",
-            f"--jobs={known.job}",
-        ],
-        name="sacct",
-        deadline_s=SCHEDULER_DEADLINE_S,
-        capture=True,
-        environment=_TIMES,
-    )
+    form = ("--noheader", "--parsable2", "--allocations", "--format=NodeList,State,Start,End")
+    end = _called("sacct", *form, f"--jobs={known.job}", environment=_TIMES)
     fields = end.stdout.partition("\n")[0].split("|")
     if end.code != 0 or len(fields) != 4 or fields[0] in ("", "None assigned"):
         return None
@@ -245,12 +247,7 @@ def mark_as_followed(job: FinishedJob) -> None:
 
     Where Slurm does not allow that, the job is analysed twice, with the same result.
     """
-    run_command(
-        ["scontrol", "update", f"JobId={job.job}", f"Comment={job.comment},{FOLLOWED_MARK}"],
-        name="scontrol",
-        deadline_s=SCHEDULER_DEADLINE_S,
-        capture=True,
-    )
+    _called("scontrol", "update", f"JobId={job.job}", f"Comment={job.comment},{FOLLOWED_MARK}")
 
 
 def submit(arguments: Sequence[str], identity: Identity | None = None) -> str:
@@ -259,15 +256,9 @@ def submit(arguments: Sequence[str], identity: Identity | None = None) -> str:
     Raises:
         InputError: sbatch refused the job.
     """
-    end = run_command(
-        ["sbatch", "--parsable", *arguments],
-        name="sbatch",
-        deadline_s=SCHEDULER_DEADLINE_S,
-        capture=True,
-        # A post-job of ours reads them when its turn comes; another user's may not see them.
-        environment=our_settings() if identity is None else None,
-        identity=identity,
-    )
+    # A post-job of ours reads them when its turn comes; another user's may not see them.
+    settings = our_settings() if identity is None else None
+    end = _called("sbatch", "--parsable", *arguments, environment=settings, identity=identity)
     # With several clusters sbatch answers `number;cluster`.
     number = end.stdout.strip().partition(";")[0]
     if end.code != 0 or not number.isdecimal():
@@ -281,13 +272,7 @@ def read_configuration() -> dict[str, str]:
     Raises:
         InputError: Slurm does not answer.
     """
-    end = run_command(
-        ["scontrol", "show", "config"],
-        name="scontrol",
-        deadline_s=SCHEDULER_DEADLINE_S,
-        capture=True,
-        environment=_TIMES,
-    )
+    end = _called("scontrol", "show", "config", environment=_TIMES)
     if end.code != 0:
         reason = f"Slurm did not say its configuration: {end.reason}"
         raise InputError(reason, _NO_SLURM if end.code == NOT_STARTED else "")
@@ -297,7 +282,7 @@ def read_configuration() -> dict[str, str]:
 
 def cancel(job: str) -> None:
     """Cancel a job; one that has ended is no trouble."""
-    run_command(["scancel", job], name="scancel", deadline_s=SCHEDULER_DEADLINE_S, capture=True)
+    _called("scancel", job)
 
 
 def check_submission(arguments: Sequence[str]) -> None:
@@ -306,14 +291,8 @@ def check_submission(arguments: Sequence[str]) -> None:
     Raises:
         UsageError: it would not.
     """
-    end = run_command(
-        ["sbatch", "--test-only", *arguments, "--wrap", "true"],
-        name="sbatch",
-        deadline_s=SCHEDULER_DEADLINE_S,
-        capture=True,
-        # It tells where and when such a job would start, as if there were one.
-        log=io.StringIO(),
-    )
+    # Not for the log: it tells where and when such a job would start, as if there were one.
+    end = _called("sbatch", "--test-only", *arguments, "--wrap", "true", log=io.StringIO())
     if end.code != 0:
         raise UsageError(
             f"the post-job would be refused: {end.reason}", "nothing was submitted; see --post-arg"
