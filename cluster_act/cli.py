@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,29 +12,19 @@ from cluster_act.options import make_parser
 from cluster_act.values import Case, Planned, RefusedError, Way
 from cluster_analysis.sentences.headings import of_act
 from cluster_analysis.sentences.phrase import Language, Phrase
-from cluster_run.command_line import interruptible, language_of
-from cluster_run.errors import ClusterError, ExitCode, UsageError
+from cluster_run.command_line import exit_code_of, language_of
+from cluster_run.errors import ExitCode, UsageError
 from cluster_run.files import write_text_whole
 from cluster_run.standard_streams import write_result
 
 if TYPE_CHECKING:
     from cluster_fleet.store import Fleet
 
-_PROGRAM = "cluster-act"
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     arguments = make_parser().parse_args(argv)
-    try:
-        with interruptible("what was begun stands in the log"):
-            return int(_run(arguments))
-    except ClusterError as error:
-        print(f"{_PROGRAM}: {error}", file=sys.stderr)
-        return int(error.exit_code)
-    except OSError as error:
-        print(f"{_PROGRAM}: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
-        return int(ExitCode.FAILED)
+    return exit_code_of("cluster-act", lambda: _run(arguments), "what was begun stands in the log")
 
 
 def way_of(arguments: argparse.Namespace) -> Way:

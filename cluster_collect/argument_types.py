@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from cluster_collect.wording import parse_size
+from cluster_run.command_line import number_above_0
 
 
 def key_value(text: str) -> tuple[str, str | int]:
@@ -42,20 +43,9 @@ def _since_1970(text: str) -> float:
     return float(text)
 
 
-def seconds(text: str) -> float:
-    """Parse a number of seconds above 0."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < 1e7:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return seconds
-
-
 def time_limit(text: str) -> float:
     """Parse a number of seconds; `0` and `none` are without end."""
-    return math.inf if text in ("0", "none") else seconds(text)
+    return math.inf if text in ("0", "none") else number_above_0(text)
 
 
 def size(text: str) -> int:

@@ -17,7 +17,6 @@ from cluster_collect.argument_types import (
     key_value,
     moment,
     parsed,
-    seconds,
     size,
     size_or_nothing,
     time_limit,
@@ -33,6 +32,7 @@ from cluster_run.command_line import (
     exit_codes_help,
     language_of,
     named_path,
+    number_above_0,
     positive_number,
 )
 from cluster_run.errors import ExitCode
@@ -294,7 +294,7 @@ def _add_columns_options(group: argparse._ArgumentGroup) -> None:
         f"(default: {_DEFAULTS.columns_memory_bytes // 2**30}Gi)",
     )
     longest = "longest time for reducing on a host; what is not done then travels as it is"
-    add_valued(group, "--columns-deadline", seconds, _DEFAULTS.columns_deadline_s, "SECONDS", longest)
+    add_valued(group, "--columns-deadline", number_above_0, _DEFAULTS.columns_deadline_s, "SECONDS", longest)
 
 
 def _add_limits(group: argparse._ArgumentGroup) -> None:
@@ -326,4 +326,4 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
         ("listing-deadline", _DEFAULTS.listing_deadline_s, "longest wait for a name of a listing"),
         ("progress-deadline", _DEFAULTS.progress_deadline_s, "longest wait for content"),
     ):
-        add_valued(group, f"--{name}", seconds, longest_s, "SECONDS", what)
+        add_valued(group, f"--{name}", number_above_0, longest_s, "SECONDS", what)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import secrets
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cluster_fleet.options import make_parser
-from cluster_run.command_line import interruptible, language_of
-from cluster_run.errors import ClusterError, ExitCode, InputError, UsageError
+from cluster_run.command_line import exit_code_of, language_of
+from cluster_run.errors import ExitCode, InputError, UsageError
 from cluster_run.files import write_text_whole
 from cluster_run.layout import FLEET_VARIABLE
 from cluster_run.standard_streams import write_result
@@ -26,15 +25,7 @@ _PROGRAM = "cluster-fleet"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     arguments = make_parser().parse_args(argv)
-    try:
-        with interruptible():
-            return int(_run(arguments))
-    except ClusterError as error:
-        print(f"{_PROGRAM}: {error}", file=sys.stderr)
-        return int(error.exit_code)
-    except OSError as error:
-        print(f"{_PROGRAM}: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
-        return int(ExitCode.FAILED)
+    return exit_code_of(_PROGRAM, lambda: _run(arguments))
 
 
 def open_fleet(where: str, *, must_exist: bool = True) -> Fleet:

@@ -6,7 +6,7 @@ import argparse
 import os
 from datetime import datetime, timezone
 
-from cluster_run.command_line import Parser, add_print_completion, exit_codes_help, named_path
+from cluster_run.command_line import Parser, add_print_completion, exit_codes_help, named_path, number_above_0
 from cluster_run.errors import ExitCode
 from cluster_run.layout import FLEET_VARIABLE
 from cluster_run.version import VERSION
@@ -35,7 +35,9 @@ def make_parser() -> argparse.ArgumentParser:
         "run", type=named_path, metavar="RUN", help="run directory that cluster-analyse has read"
     )
     add.add_argument("--results", type=named_path, metavar="DIR", help="where its findings and tables are")
-    add.add_argument("--hours", type=hours, default=1.0, metavar="H", help="how long its job ran (default 1)")
+    add.add_argument(
+        "--hours", type=number_above_0, default=1.0, metavar="H", help="how long its job ran (default 1)"
+    )
     add.add_argument(
         "--show-addresses",
         action="store_true",
@@ -87,17 +89,6 @@ def _command(
         help=f"a file, or the URL of a PostgreSQL database; ${FLEET_VARIABLE} by default",
     )
     return parser
-
-
-def hours(text: str) -> float:
-    """Parse hours above 0, for `type=`."""
-    try:
-        found = float(text)
-    except ValueError:
-        found = 0.0
-    if not 0 < found < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of hours")
-    return found
 
 
 def date_s(text: str) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from cluster_hook.options import add_language
@@ -12,8 +11,8 @@ from cluster_hook.subcommands.drain import add_drain
 from cluster_hook.subcommands.nodes import add_node_collect
 from cluster_hook.subcommands.slurm import add_slurm_post, add_slurm_submit
 from cluster_hook.subcommands.sweep import add_sweep
-from cluster_run.command_line import Parser, add_print_completion, exit_codes_help, interruptible
-from cluster_run.errors import ClusterError, ExitCode
+from cluster_run.command_line import Parser, add_print_completion, exit_code_of, exit_codes_help
+from cluster_run.errors import ExitCode
 from cluster_run.version import VERSION
 
 _EXIT_CODES = {
@@ -27,18 +26,7 @@ def main(argv: Sequence[str]) -> int:
     argv, script_arguments = split_script_arguments(argv)
     arguments = build_parser().parse_args(argv)
     arguments.script_arguments = script_arguments
-    try:
-        # scancel and a job's time limit send SIGTERM first: the commands below us must end before we do.
-        with interruptible():
-            code: ExitCode = arguments.run(arguments)
-    except ClusterError as error:
-        print(f"cluster-hook: {error}", file=sys.stderr)
-        return error.exit_code
-    except OSError as error:
-        # A full disk, or a file that was taken away meanwhile.
-        print(f"cluster-hook: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
-        return ExitCode.FAILED
-    return code
+    return exit_code_of("cluster-hook", lambda: arguments.run(arguments))
 
 
 def split_script_arguments(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:

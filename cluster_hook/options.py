@@ -10,7 +10,7 @@ from cluster_hook.follow.inventory import read_defaults
 from cluster_hook.follow.pipeline import FollowOptions
 from cluster_hook.telling.teller import TELL_WHEN, TellOptions
 from cluster_hook.telling.webhook import FORMATS, URL_VARIABLE, find_webhook
-from cluster_run.command_line import add_valued, language_of, named_path
+from cluster_run.command_line import add_valued, language_of, named_path, number_above_0
 
 _FOLLOW = FollowOptions()
 _TELL = TellOptions()
@@ -32,7 +32,7 @@ def add_analyse_arguments(parser: argparse.ArgumentParser) -> None:
         help="end with code 4 when there is such a finding",
     )
     longest = "seconds that one job may take to analyse, and as many to collect and to fetch raw files"
-    add_valued(group, "--deadline", seconds, _FOLLOW.deadline_s, "S", longest)
+    add_valued(group, "--deadline", number_above_0, _FOLLOW.deadline_s, "S", longest)
     parser.set_defaults(
         what=[],
         host_defaults=None,
@@ -106,7 +106,7 @@ def add_tell_arguments(parser: argparse.ArgumentParser) -> None:
         help="also put the metrics there: the directory of node_exporter's textfile collector",
     )
     kept = "a job's metrics, and the alerts on them, end after this long"
-    add_valued(group, "--keep-metrics", seconds, _TELL.keep_metrics_s / _HOUR_S, "HOURS", kept)
+    add_valued(group, "--keep-metrics", number_above_0, _TELL.keep_metrics_s / _HOUR_S, "HOURS", kept)
 
 
 def add_language(parser: argparse.ArgumentParser | argparse._ArgumentGroup, default: str | None) -> None:
@@ -191,11 +191,3 @@ def _path_arguments(arguments: argparse.Namespace, *names: str) -> list[str]:
     return [
         f"--{name.replace('_', '-')}={path.absolute()}" for name, path in paths.items() if path is not None
     ]
-
-
-def seconds(text: str) -> float:
-    """Parse a time that must be positive, for argparse."""
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"not a positive number: {text}")
-    return value

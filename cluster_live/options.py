@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from cluster_collect.argument_types import seconds
-from cluster_run.command_line import language_of, named_path, positive_number
+from cluster_run.command_line import language_of, named_path, number_above_0, positive_number
 from cluster_run.said.chinese import Language
 
 WayChoice = Literal["msmonitor", "file", "mindspore", "vllm"]
@@ -84,7 +83,7 @@ def add_live_options(group: argparse._ArgumentGroup) -> None:
     )
     add(
         "--live-deadline",
-        type=seconds,
+        type=number_above_0,
         default=600.0,
         metavar="SECONDS",
         help="longest time until it is parsed",

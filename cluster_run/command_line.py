@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TextIO
 
-from cluster_run.errors import ExitCode, InterruptedRunError
+from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError
 from cluster_run.said.line_breaks import line_breaks
 
 _MEANING = {
@@ -32,6 +32,10 @@ _LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: After how many seconds a signal comes again that met code whose errors Python ignores.
 _AGAIN_S = 0.01
+#: Seconds of four months.
+_NO_TIME = 1e7
+#: A longer usage hides what is wrong.
+_MOST_USAGE_LINES = 3
 
 
 def exit_codes_help(own: Mapping[ExitCode, str | None] | None = None) -> str:
@@ -133,13 +137,16 @@ class Parser(argparse.ArgumentParser):
         return self._of_usage(super().format_help())
 
     def error(self, message: str) -> NoReturn:
-        """Say how it is called, and end with 2."""
-        if not self.is_chinese:
-            super().error(message)
-        from cluster_run.said.chinese import translated  # noqa: PLC0415 - only where it is asked for
+        """Say what is wrong, and how it is called where that is short; end with 2."""
+        usage = self.format_usage()
+        if usage.count("\n") <= _MOST_USAGE_LINES:
+            sys.stderr.write(usage)
+        said = f"error: {message}"
+        if self.is_chinese:
+            from cluster_run.said.chinese import translated  # noqa: PLC0415 - only where it is asked for
 
-        self.print_usage(sys.stderr)
-        self.exit(2, f"{self.prog}: 错误：{translated(message, 'zh')}\n")
+            said = f"错误：{translated(message, 'zh')}"
+        self.exit(2, f"{self.prog}: {said}\n")
 
     def _of_usage(self, text: str) -> str:
         return text.replace("usage: ", "用法：", 1) if self.is_chinese else text
@@ -206,6 +213,21 @@ def positive_number(text: str) -> int:
     return int(text)
 
 
+def number_above_0(text: str) -> float:
+    """Parse a number above 0, as of seconds, hours or days, for `type=` of an argument.
+
+    Raises:
+        argparse.ArgumentTypeError: it is none, or no time is as long.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < _NO_TIME:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return number
+
+
 class _Signalled(KeyboardInterrupt):
     """Raised by a signal: no code of ours or of a library takes it for a failure of its own work."""
 
@@ -258,3 +280,23 @@ def interruptible(what_is_left: str = "") -> Iterator[None]:
             signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def exit_code_of(program: str, work: Callable[[], int], what_is_left: str = "") -> int:
+    """Do a command's work, and return its exit code; what ends it early becomes one line on stderr.
+
+    Args:
+        program: what the line begins with.
+        work: returns the exit code.
+        what_is_left: that of `interruptible`.
+    """
+    try:
+        # A scheduler sends SIGTERM first: the commands below us must end before we do.
+        with interruptible(what_is_left):
+            return int(work())
+    except ClusterError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return int(error.exit_code)
+    except OSError as error:  # a full disk, or a file that was taken away meanwhile
+        print(f"{program}: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
+        return int(ExitCode.FAILED)

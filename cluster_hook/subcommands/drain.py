@@ -17,7 +17,6 @@ from cluster_hook.options import (
     add_tell_arguments,
     follow_options,
     forwarded_work_arguments,
-    seconds,
     tell_options,
 )
 from cluster_hook.spool.drain import Drained, DrainOptions, drain, drain_code
@@ -26,7 +25,7 @@ from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_hook.telling.metrics import place_drain_metrics, prune_metrics
 from cluster_hook.telling.outcome import outcome_document
 from cluster_hook.telling.teller import Teller
-from cluster_run.command_line import add_valued, named_path, positive_number
+from cluster_run.command_line import add_valued, named_path, number_above_0, positive_number
 from cluster_run.errors import ExitCode, InputError
 from cluster_run.standard_streams import as_log, write_result
 
@@ -56,12 +55,17 @@ def add_drain(commands: Commands) -> None:
     tries = "how often a request is tried before it is given up"
     add_valued(parser, "--attempts", positive_number, _DEFAULT.n_attempts, "N", tries)
     again = "seconds before it is tried again"
-    add_valued(parser, "--retry-after", seconds, _DEFAULT.retry_after_s, "S", again)
+    add_valued(parser, "--retry-after", number_above_0, _DEFAULT.retry_after_s, "S", again)
     add_valued(
-        parser, "--max-age", seconds, _DEFAULT.max_age_s / _DAY_S, "DAYS", "older requests are given up"
+        parser,
+        "--max-age",
+        number_above_0,
+        _DEFAULT.max_age_s / _DAY_S,
+        "DAYS",
+        "older requests are given up",
     )
     kept = "how long the records of finished requests are kept"
-    add_valued(parser, "--keep", seconds, _DEFAULT.keep_s / _DAY_S, "DAYS", kept)
+    add_valued(parser, "--keep", number_above_0, _DEFAULT.keep_s / _DAY_S, "DAYS", kept)
     add_analyse_arguments(parser)
     add_collect_arguments(parser)
     add_tell_arguments(parser)

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from cluster_hook.kubernetes.node_collector import CollectorOptions, collect_asked
 from cluster_hook.kubernetes.node_exchange import is_node_name
-from cluster_hook.options import seconds
 from cluster_hook.subcommands.json_lines import add_json, print_json
-from cluster_run.command_line import add_valued, named_path
+from cluster_run.command_line import add_valued, named_path, number_above_0
 from cluster_run.errors import ExitCode, UsageError
 from cluster_run.standard_streams import as_log, write_result
 
@@ -50,8 +49,8 @@ def add_node_collect(commands: Commands) -> None:
         default="columns",
         help="what to collect, as cluster-collect takes it (default: %(default)s)",
     )
-    add_valued(parser, "--every", seconds, 10.0, "S", "seconds between two looks for requests")
-    add_valued(parser, "--deadline", seconds, 600.0, "S", "seconds that one job may take")
+    add_valued(parser, "--every", number_above_0, 10.0, "S", "seconds between two looks for requests")
+    add_valued(parser, "--deadline", number_above_0, 600.0, "S", "seconds that one job may take")
     parser.add_argument("--once", action="store_true", help="look once, and end")
     add_json(parser, "a job")
     parser.set_defaults(run=_node_collect)

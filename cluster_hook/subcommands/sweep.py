@@ -15,14 +15,13 @@ from cluster_hook.options import (
     add_analyse_arguments,
     add_tell_arguments,
     follow_options,
-    seconds,
     tell_options,
 )
 from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_hook.telling.metrics import prune_metrics
 from cluster_hook.telling.outcome import outcome_document
 from cluster_hook.telling.teller import Teller
-from cluster_run.command_line import add_valued, named_path, positive_number
+from cluster_run.command_line import add_valued, named_path, number_above_0, positive_number
 from cluster_run.errors import ExitCode, UsageError
 from cluster_run.ids import SUSPECTS
 from cluster_run.standard_streams import as_log, write_result
@@ -54,8 +53,8 @@ def add_sweep(commands: Commands) -> None:
     add_valued(parser, "--selector", str, DEFAULT_SELECTOR, "LABELS", "which jobs")
     add_valued(parser, "--attempts", positive_number, 3, "N", "how often a job is tried")
     settled = "seconds without a change before data are read"
-    add_valued(parser, "--settle", seconds, 60.0, "S", settled)
-    add_valued(parser, "--time-limit", seconds, 480.0, "S", "begin no job that might not end by then")
+    add_valued(parser, "--settle", number_above_0, 60.0, "S", settled)
+    add_valued(parser, "--time-limit", number_above_0, 480.0, "S", "begin no job that might not end by then")
     parser.add_argument(
         "--results-url",
         default="",
@@ -69,7 +68,7 @@ def add_sweep(commands: Commands) -> None:
         help="the directory shared with the collectors on the nodes, for data on the nodes' own disks",
     )
     silent = "go on without a node whose collector is silent for so long"
-    add_valued(parser, "--node-patience", seconds, 900.0, "S", silent)
+    add_valued(parser, "--node-patience", number_above_0, 900.0, "S", silent)
     parser.add_argument(
         "--keep-raw",
         choices=(SUSPECTS,),

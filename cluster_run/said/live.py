@@ -275,6 +275,14 @@ USAGE: Mapping[str, str] = {
     "invalid choice: {value} (choose from {names})": "无效的取值 {value}（可选 {names}）",
     "invalid {type} value: {value}": "{value} 不是有效的取值",
     "{value} is not a whole number from 1": "{value} 不是从 1 起的整数",
+    "{value} is not a number above 0": "{value} 不是大于 0 的数",
+    "{value} is not KEY=VALUE": "{value} 不是 KEY=VALUE 的形式",
+    "{value} is not a time; write it like 2025-01-31T12:00, 12h or @1735689600": (
+        "{value} 不是时间；请写成 2025-01-31T12:00、12h 或 @1735689600"
+    ),
+    "{value} is not a date like 2026-05-31": "{value} 不是 2026-05-31 形式的日期",
+    "{value} lets nothing through": "{value} 什么也不让通过",
+    "{value}: one of {names}": "{value}：应为 {names} 之一",
     "an empty path: is a variable not set?": "路径为空：是否有变量未设置？",
     "did you mean: {command}": "是否要执行：{command}",
     "{option}: did you mean {meant}? Files of that name are taken by {glob}": (
