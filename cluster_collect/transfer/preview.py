@@ -6,13 +6,12 @@ import os
 import time
 from dataclasses import asdict
 
-from cluster_collect.faults import NoShellError
-from cluster_collect.remote.clock import ClockOffset, best
+from cluster_collect.remote.clock import best
 from cluster_collect.remote.reader import reader
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.outcome import not_taken, why_not_all
 from cluster_collect.transfer.plan import HostLook, PlannedFile
-from cluster_collect.transfer.survey import Survey, chosen, clocks_of, survey_host
+from cluster_collect.transfer.survey import chosen, clocks_of, survey_host
 from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.protocol import Dialer
 from cluster_run.layout import HOST_PROFILER_NAME, PROFILER_TREE_NAME
@@ -24,7 +23,14 @@ async def look_at_host(dialer: Dialer, spec: HostSpec, options: CollectOptions, 
     Raises:
         HostError: it cannot be reached or listed.
     """
-    survey, clock, login_s = await _listed(dialer, spec, options, bounds)
+    began_s = time.monotonic()
+    connection = await dialer.dial(spec)
+    login_s = time.monotonic() - began_s
+    try:
+        survey = await survey_host(connection, spec, options, bounds)
+        clock = best(await clocks_of(survey))
+    finally:
+        await connection.close()
     selection = chosen(survey, spec, options)
     prefix = f"{PROFILER_TREE_NAME}/{spec.host}/{HOST_PROFILER_NAME}"
     files = tuple(
@@ -50,22 +56,3 @@ async def look_at_host(dialer: Dialer, spec: HostSpec, options: CollectOptions, 
         clock_uncertainty_ms=None if clock is None else clock.uncertainty_ms,
         tools=tuple((name, version) for name, version in asdict(survey.tools).items() if version),
     )
-
-
-async def _listed(
-    dialer: Dialer, spec: HostSpec, options: CollectOptions, bounds: Bounds
-) -> tuple[Survey, ClockOffset | None, float]:
-    """List one host, over SFTP where it has no shell; return its clock and the seconds of the login, too."""
-    for one_by_one in (False, True):
-        began_s = time.monotonic()
-        connection = await dialer.dial(spec)
-        login_s = time.monotonic() - began_s
-        try:
-            survey = await survey_host(connection, spec, options, bounds, one_by_one=one_by_one)
-            return survey, best(await clocks_of(survey)), login_s
-        except NoShellError:
-            if one_by_one or spec.become:
-                raise
-        finally:
-            await connection.close()
-    raise AssertionError("unreachable: the second attempt returns or raises")

@@ -110,7 +110,12 @@ def chosen(survey: Survey, spec: HostSpec, options: CollectOptions) -> Selection
 
 
 async def survey_host(
-    connection: HostConnection, spec: HostSpec, options: CollectOptions, bounds: Bounds, *, one_by_one: bool
+    connection: HostConnection,
+    spec: HostSpec,
+    options: CollectOptions,
+    bounds: Bounds,
+    *,
+    one_by_one: bool = False,
 ) -> Survey:
     """Ask a host for its tools, clock and files; over SFTP where it runs no commands or `one_by_one` is set.
 
