@@ -52,6 +52,18 @@ PLACES = [
 TERMS = rows((ROOT / "docs" / "glossary.md").read_text("utf-8"))
 
 
+def test_every_value_between_the_parts_is_defined_where_the_table_says() -> None:
+    table = rows(section(ARCHITECTURE, "The values between the parts"))
+    assert len(table) > 20
+    for first, *others in table:
+        named = [ROOT / path for path in re.findall(r"`(cluster_[\w/]+\.py)`", others[-1])]
+        named += [
+            ROOT / "cluster_analysis" / path for path in re.findall(r"`(?!cluster_)([\w/]+\.py)`", others[-1])
+        ]
+        for value in re.findall(r"`([A-Z]\w+)`", first):
+            assert any(defines(path, value) for path in named), value
+
+
 def test_every_package_with_modules_has_a_row() -> None:
     with_modules = {
         str(path.parent.relative_to(ROOT)) for path in modules().values() if path.name != "__init__.py"
