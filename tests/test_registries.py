@@ -71,7 +71,7 @@ REGISTRIES = {
         "cluster_analysis/outputs/registry.py", "cluster_analysis", 3, _reports("Reported", "Shown"),
     ),
     "transports": (
-        "cluster_collect/transports/registry.py", "cluster_collect/transports", 4, _is_transport,
+        "cluster_collect/transports/registry.py", "cluster_collect/transports", 2, _is_transport,
     ),
     "forms of inventories": (
         "cluster_collect/inventory/forms.py", "cluster_collect/inventory", 3, _gives_a_draft,
