@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from cluster_collect.inventory.load import InventoryRequest, load_inventory
 from cluster_collect.inventory.native import TOP_KEYS
 from cluster_collect.inventory.nodesets import MAX_NODES
 from cluster_collect.show.json_result import SCHEMA
+from cluster_collect.spec import CollectOptions
 from cluster_run.errors import ExitCode
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "collecting.md"
@@ -90,3 +92,28 @@ def test_limits_and_schemas_are_those_of_the_code(text: str) -> None:
 def test_links_lead_somewhere(text: str) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", text):
         assert (DOCUMENT.parent / target).exists(), target
+
+
+def test_limits_and_retries_are_told_with_the_numbers_of_the_code(text: str) -> None:
+    given = CollectOptions()
+    limits = {row[0]: row[1] for row in rows(text, "limit", "default", "option")}
+    assert list(limits.values()) == [
+        f"{given.connect_deadline_s:g} s; {given.login_deadline_s:g} s",
+        f"{given.listing_deadline_s:g} s",
+        f"{given.give_up_s:g} s",
+        f"{given.host_deadline_s:g} s",
+        "none",
+    ]
+    assert given.deadline_s == math.inf
+    assert given.listing_deadline_s == given.progress_deadline_s
+    contributing = (DOCUMENT.parents[1] / "CONTRIBUTING.md").read_text()
+    assert f"A host has {given.n_attempts} attempts" in contributing
+    assert f"unless {given.give_up_s:g} s of the host's own time brought nothing" in contributing
+    waits = [given.backoff_first_s * 2**n for n in range(3)]
+    said = f"{', '.join(f'{one:g}' for one in waits)}, … {given.backoff_most_s:g} s"
+    assert said in contributing
+    assert said in text
+    assert f"(`--attempts`, {given.n_attempts} in all)" in text
+    errors = {one.__name__ for one in HostError.__subclasses__() if one.retryable}
+    (row,) = [line for line in contributing.splitlines() if line.startswith("| which failures are tried")]
+    assert set(re.findall(r"`(\w+Error)`", row)) == errors
