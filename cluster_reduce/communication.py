@@ -250,7 +250,7 @@ class _Rows:
         split = [key.rpartition("@") for key in self._keys]
         to.names("name", [name if mark else key for key, (name, mark, _) in zip(self._keys, split)])
         to.texts("group", groups)
-        to.stamps("start_ns", self._starts)
+        to.ints("start_ns", self._starts)
         to.floats("elapse", self._times["elapse"])
         to.ints("absent", self._absent)
         to.ints("entry", self._entries)

@@ -59,8 +59,6 @@ WANTED: dict[str, tuple[str, ...] | None] = {
 _COLUMNS = "SELECT name, type, pk FROM pragma_table_info(?)"
 _INDEXES = "SELECT name FROM pragma_index_list(?) ORDER BY seq DESC"
 _INDEXED = "SELECT name FROM pragma_index_info(?)"
-#: A span's end is near to its begin.
-_BEGIN, _END = "startns", "endns"
 _KINDS = {int: 0, float: 1, str: 2, type(None): 3, bytes: 4}
 _BATCH_ROWS = 1 << 14
 
@@ -116,11 +114,6 @@ class _Cells:
         self.texts: list[str] = []
         self.blobs: list[str] = []
 
-    @property
-    def are_whole(self) -> bool:
-        """Whether all are whole numbers."""
-        return len(self.whole) == len(self.kinds)
-
     def add(self, values: Sequence[Any]) -> None:
         """Add cells."""
         try:
@@ -142,10 +135,10 @@ class _Cells:
         elif value is not None:
             self.blobs.append(value.hex())
 
-    def write(self, writer: Writer, name: str, base: Sequence[str] = ()) -> None:
-        """Write them; whole numbers may be near to those of `base`."""
+    def write(self, writer: Writer, name: str) -> None:
+        """Write them."""
         writer.ints(name + ".kinds", self.kinds)
-        writer.ints(name + ".ints", self.whole, [one + ".ints" for one in base] if self.are_whole else ())
+        writer.ints(name + ".ints", self.whole)
         writer.floats(name + ".floats", self.floats)
         writer.names(name + ".texts", self.texts)
         writer.texts(name + ".blobs", self.blobs)
@@ -181,16 +174,10 @@ def _table(
             column_cells.add(values)
     # Row numbers of SQLite are whole.
     writer.ints(prefix + ".rowid", cells[0].whole)
-    begin = ""
     for at in range(len(kept)):
-        base = [begin] if begin and kept[at]["name"].lower() == _END else []
         # Written values are freed.
         column_cells, cells[at + 1] = cells[at + 1], _Cells()
-        column_cells.write(writer, f"{prefix}.{at}", base)
-        is_begin = kept[at]["name"].lower() == _BEGIN and column_cells.are_whole
-        begin = f"{prefix}.{at}" if is_begin else begin
-        writer.keep([begin + ".ints"])
-    writer.keep([])
+        column_cells.write(writer, f"{prefix}.{at}")
     return {"name": name, "columns": kept, "indexes": _indexes(connection, name, kept)}
 
 

@@ -8,11 +8,9 @@ as noise does, and hardly in the others. With a sign numbers are folded first (0
 | n, n_planes | how many numbers, of how many bytes each |
 | is_delta | each number is the difference from the one before |
 | begin, step | the numbers were begin + step × what is written (and summed): clocks count in steps |
-| alone | bytes of each plane that is a stream of its own; 0: one that lies with others; `n`: not compressed |
 
-Planes of noise have codes of their own. All other planes of a file are one stream, its pool: short columns
-have much in common, and whoever reads it unpacks once. Streams are raw deflate, of `zlib`: every Python
-has it.
+All planes of a file are one stream: short columns have much in common, and whoever reads it unpacks once. It
+is raw deflate, of `zlib`: every Python has it.
 """
 
 from __future__ import annotations
@@ -30,8 +28,6 @@ _LEVEL, _MEMORY = 9, 9
 _MASK = (1 << 64) - 1
 #: Shorter columns are on any grid.
 _LEAST_ON_GRID = 64
-#: Shorter planes are cheaper among others.
-_LEAST_ALONE = 256
 #: Of longer columns the first rows say which way is the shortest.
 _MANY, _N_TRIED = 1 << 16, 1 << 13
 #: Numbers handled at once.
@@ -44,21 +40,13 @@ class Packed:
     Attributes:
         planes: the bytes of each.
         about: what has to be said of the column.
-        streams: each plane as a stream of its own; empty for one that is better among others.
         cost_bytes: about what it takes.
     """
 
     def __init__(self, planes: list[bytes], about: dict[str, object]) -> None:
         self.planes = planes
-        self.streams = []
         self.about = about
-        self.cost_bytes = 0
-        for plane in planes:
-            stream, cost_bytes = _alone(plane)
-            self.streams.append(stream)
-            self.cost_bytes += cost_bytes
-        if any(self.streams):
-            about["alone"] = [len(stream) for stream in self.streams]
+        self.cost_bytes = sum(len(deflated(plane)) for plane in planes)
 
 
 def packed(values: Sequence[int]) -> Packed:
@@ -89,7 +77,8 @@ def packed_doubles(values: Sequence[float]) -> Packed:
 
 def deflated(content: bytes) -> bytes:
     """Return bytes as a stream."""
-    return _stream(content, zlib.Z_DEFAULT_STRATEGY)
+    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, RAW_WINDOW, _MEMORY)
+    return packer.compress(content) + packer.flush()
 
 
 def _grid(values: Sequence[int]) -> tuple[int, int]:
@@ -166,17 +155,3 @@ def _planes(values: array[int], n_planes: int) -> Packed:
     content = values.tobytes()
     planes = [content[place::N_BYTES] for place in range(n_planes)]
     return Packed(planes, {"n": len(values), "n_planes": n_planes})
-
-
-def _alone(plane: bytes) -> tuple[bytes, int]:
-    """Return a plane of noise as a stream, nothing for one that repeats itself; and about what it takes."""
-    among = len(_stream(plane, zlib.Z_DEFAULT_STRATEGY))
-    if len(plane) < _LEAST_ALONE:
-        return b"", among
-    alone = min((plane, _stream(plane, zlib.Z_HUFFMAN_ONLY)), key=len)
-    return (alone, len(alone)) if len(alone) <= among else (b"", among)
-
-
-def _stream(content: bytes, strategy: int) -> bytes:
-    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, RAW_WINDOW, _MEMORY, strategy)
-    return packer.compress(content) + packer.flush()

@@ -67,10 +67,7 @@ class _Kept(Sink):
     def __init__(self) -> None:
         self.values: dict[str, Sequence[Any]] = {}
 
-    def ints(self, name: str, values: Sequence[int], base: Sequence[str] = ()) -> None:
-        self.values[name] = values
-
-    def stamps(self, name: str, values: Sequence[int]) -> None:
+    def ints(self, name: str, values: Sequence[int]) -> None:
         self.values[name] = values
 
     def floats(self, name: str, values: Sequence[float | None]) -> None:

@@ -6,7 +6,6 @@ The form is that of `cluster_reduce.form` and `cluster_reduce.packing`.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -15,28 +14,25 @@ import numpy.typing as npt
 
 from cluster_analysis.sources.columns.columns import Columns, damaged
 from cluster_analysis.sources.errors import BadFileError
-from cluster_reduce.form import HEAD_WORDS, QUARTERS_NS, SCHEMA
+from cluster_reduce.form import HEAD_WORDS, SCHEMA
 from cluster_reduce.packing import N_BYTES, RAW_WINDOW
 from cluster_run.facts import fact
 
 _MAX_HEAD_BYTES = 4 << 20
-#: The largest heads of real databases have some hundred columns. No column has more than two bases, and these
-#: have none.
-_MAX_COLUMNS, _MAX_BASES, _MAX_DEPTH = 20_000, 8, 8
+#: The largest heads of real databases have some hundred columns.
+_MAX_COLUMNS = 20_000
 #: No operator, task or link is written with less than a hundred bytes; more are read nowhere in one file.
 _MAX_ROWS = 10_000_000
 #: Memory of all numbers of a file: real files take at most 50 times their size.
 _WORDS = 10_000
 _MAX_EXPANSION, _LEAST_BYTES, _MAX_BYTES = 128, 4 << 20, 512 << 20
-_MAX_DECIMALS, _MAX_HALVES = 18, 60
+_MAX_DECIMALS = 18
 _MAX_INT = (1 << 63) - 1
-_NS_PER_US = 1000
 _NOTHING = np.zeros(0, np.int64)
 #: Bytes of the numbers that a column is made into, before they have a sign.
 _SIZES = (2, 4, N_BYTES)
 #: Original value of each folded byte.
 _UNFOLDED = np.array([(value >> 1) ^ -(value & 1) for value in range(256)], np.int64)
-_QUARTERS_NS = np.array(QUARTERS_NS, np.int64)
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -46,13 +42,10 @@ class Column(msgspec.Struct, frozen=True):
     form: str
     n: int
     n_planes: int = 0
-    alone: tuple[int, ...] = ()
     is_delta: bool = False
     begin: int = 0
     step: int = 1
     n_decimals: int = 0
-    n_halves: int = 0
-    base: tuple[str, ...] = ()
 
 
 class TableColumn(msgspec.Struct, frozen=True):
@@ -75,7 +68,6 @@ class _Head(msgspec.Struct, frozen=True):
     kind: str
     source_bytes: int
     crc32: int
-    pool: int
     columns: tuple[Column, ...]
     tables: tuple[DatabaseTable, ...] = ()
     wanted: dict[str, tuple[str, ...] | None] = {}
@@ -101,8 +93,7 @@ class ColumnsFile(Columns):
         #: Columns of a database that the host looked for, by table, in lower case; None is all of them.
         self.wanted = head.wanted
         self._columns = {column.name: column for column in head.columns}
-        self._order = {column.name: place for place, column in enumerate(head.columns)}
-        _require_bounds(head, self._order, len(content))
+        _require_bounds(head, len(self._columns), len(content))
         self._planes = _planes(head, memoryview(content)[begin:])
         self._ints: dict[str, npt.NDArray[np.int64]] = {}
 
@@ -113,53 +104,18 @@ class ColumnsFile(Columns):
     def ints(self, name: str) -> npt.NDArray[np.int64]:
         """Return whole numbers, or points in time in ns."""
         if name not in self._ints:
-            for column in self._with_bases(name):
-                if column.name not in self._ints:
-                    self._ints[column.name] = self._near_bases(column)
+            self._ints[name] = self._whole(self._column(name, "ints"))
         return self._ints[name]
-
-    def _with_bases(self, name: str) -> list[Column]:
-        """Return a column after its bases, and these after their own."""
-        found: dict[str, Column] = {}
-        level: tuple[str, ...] = (name,)
-        for _ in range(_MAX_DEPTH):
-            columns = {one: self._column(one, "ints", "stamps") for one in level}
-            found.update(columns)
-            level = tuple(base for column in columns.values() for base in column.base)
-            if not level:
-                return sorted(found.values(), key=lambda column: self._order[column.name])
-        raise damaged(f"columns told by each other, more than {_MAX_DEPTH} deep")
-
-    def _near_bases(self, column: Column) -> npt.NDArray[np.int64]:
-        whole = self._whole(column)
-        if column.form == "stamps":
-            whole = (whole >> 2) * _NS_PER_US + _QUARTERS_NS[whole & 3]
-        for base in column.base:
-            known = self._ints[base]
-            if len(known) != len(whole):
-                raise damaged(f"column {column.name[:40]!r}")
-            whole = whole + known
-        return whole
 
     def floats(self, name: str) -> npt.NDArray[np.float64]:
         """Return numbers, NaN for a missing one."""
-        column = self._column(name, "decimals", "halves", "near", "doubles")
+        column = self._column(name, "decimals", "doubles")
         if column.form == "doubles":
             return self._doubles(column)
-        if not (0 <= column.n_decimals <= _MAX_DECIMALS and 0 <= column.n_halves <= _MAX_HALVES):
+        if not 0 <= column.n_decimals <= _MAX_DECIMALS:
             raise damaged(f"column {name!r}")
-        if column.form == "halves":
-            return self._whole(column) / np.float64(1 << column.n_halves)
-        if column.form == "near":
-            return self._near(column)
         numbers: npt.NDArray[np.float64] = self._whole(column) / np.float64(10**column.n_decimals)
         return numbers
-
-    def _near(self, column: Column) -> npt.NDArray[np.float64]:
-        whole, ulps = self._whole(column), self.ints(f"{column.name}.ulps")
-        if len(whole) != len(ulps):
-            raise damaged(f"column {column.name[:40]!r}")
-        return ((whole / np.float64(10**column.n_decimals)).view(np.int64) + ulps).view(np.float64)
 
     def coded(self, name: str) -> tuple[npt.NDArray[np.int64], list[str | None]]:
         """Return which text each row has, and the distinct texts, None for a missing one."""
@@ -209,21 +165,17 @@ class ColumnsFile(Columns):
         return found
 
 
-def _require_bounds(head: _Head, order: Mapping[str, int], n_bytes: int) -> None:
+def _require_bounds(head: _Head, n_names: int, n_bytes: int) -> None:
     """Raise BadFileError where a head asks for more than a file of `n_bytes` holds; nothing is unpacked."""
     if len(head.columns) > _MAX_COLUMNS:
         raise damaged(f"more than {_MAX_COLUMNS} columns")
-    if len(order) < len(head.columns):
+    if n_names < len(head.columns):
         raise damaged("two columns of one name")
     n_taken = n_numbers = 0
     for column in head.columns:
-        # Bases stand before their columns: a circle would never end.
-        are_before = all(order.get(base, _MAX_COLUMNS) < order[column.name] for base in column.base)
         # A column without rows has a plane, too: an empty one.
         if not (0 <= column.n <= _MAX_ROWS and 1 <= column.n_planes <= N_BYTES):
             raise damaged(f"column {column.name[:40]!r}: {column.n} rows of {column.n_planes} bytes")
-        if len(column.base) > _MAX_BASES or not are_before:
-            raise damaged(f"column {column.name[:40]!r} is told by others that do not stand before it")
         n_numbers += column.n
         n_taken += column.n * (N_BYTES + column.n_planes)
     # No number without a byte in the file that it was read from, but for some words about all of it.
@@ -235,27 +187,14 @@ def _require_bounds(head: _Head, order: Mapping[str, int], n_bytes: int) -> None
 
 def _planes(head: _Head, body: memoryview) -> dict[str, list[memoryview]]:
     """Return the planes of each column, by its name."""
-    for column in head.columns:
-        if len(column.alone) not in (0, column.n_planes) or min(column.alone, default=0) < 0:
-            raise damaged(f"column {column.name[:40]!r}")
-    n_alone = sum(sum(column.alone) for column in head.columns)
-    if head.pool < 0 or head.pool + n_alone != len(body):
-        raise damaged("other bytes than its columns have")
-    n_pooled = sum(
-        column.n * (column.alone.count(0) if column.alone else column.n_planes) for column in head.columns
-    )
-    pool, place = memoryview(_unpacked(body[: head.pool], n_pooled)), 0
-    body = body[head.pool :]
+    n_bytes = sum(column.n * column.n_planes for column in head.columns)
+    all_planes, place = memoryview(_unpacked(body, n_bytes)), 0
     planes: dict[str, list[memoryview]] = {}
     for column in head.columns:
         own = planes.setdefault(column.name, [])
-        for n_bytes in column.alone or (0,) * column.n_planes:
-            if n_bytes:
-                stream, body = body[:n_bytes], body[n_bytes:]
-                own.append(stream if n_bytes == column.n else memoryview(_unpacked(stream, column.n)))
-            else:
-                own.append(pool[place : place + column.n])
-                place += column.n
+        for _ in range(column.n_planes):
+            own.append(all_planes[place : place + column.n])
+            place += column.n
     return planes
 
 

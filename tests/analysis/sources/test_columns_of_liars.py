@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import resource
 import sys
 import zlib
@@ -39,10 +40,10 @@ def file_of(head: Head | str, body: bytes) -> bytes:
     return b"%s\n%d\n" % (SCHEMA.encode(), len(packed)) + packed + body
 
 
-def zeros(n_bytes: int) -> bytes:
+def zeros(n_bytes: int, behind: bytes = b"") -> bytes:
     packer = zlib.compressobj(9, zlib.DEFLATED, -15, 9)
     pieces = [packer.compress(bytes(min(1 << 20, n_bytes - at))) for at in range(0, n_bytes, 1 << 20)]
-    return b"".join(pieces) + packer.flush()
+    return b"".join([*pieces, packer.compress(behind), packer.flush()])
 
 
 def ints(name: str, n: int = 0, **more: object) -> Head:
@@ -53,9 +54,7 @@ def bomb() -> bytes:
     """A quarter of a gigabyte of zeros, which would be as many numbers, in 250 KB."""
     packed = zeros(256 << 20)
     column = ints("start_ns", 32 << 20, n_planes=8)
-    return file_of(
-        {"kind": "communication", "source_bytes": 1 << 50, "columns": [column], "pool": len(packed)}, packed
-    )
+    return file_of({"kind": "communication", "source_bytes": 1 << 50, "columns": [column]}, packed)
 
 
 def many_small_ones() -> bytes:
@@ -63,43 +62,24 @@ def many_small_ones() -> bytes:
     n_rows, n_columns = 1 << 20, 128
     packed = zeros(n_rows * n_columns)
     columns = [ints(f"c{n}", n_rows) for n in range(n_columns)]
-    return file_of(
-        {"kind": "communication", "source_bytes": 1 << 50, "columns": columns, "pool": len(packed)}, packed
-    )
+    return file_of({"kind": "communication", "source_bytes": 1 << 50, "columns": columns}, packed)
 
 
 def with_columns(columns: list[Head]) -> bytes:
     packed = zeros(0)
-    return file_of(
-        {"kind": "communication", "source_bytes": 1 << 50, "columns": columns, "pool": len(packed)}, packed
-    )
+    return file_of({"kind": "communication", "source_bytes": 1 << 50, "columns": columns}, packed)
 
 
 def columns_without_planes() -> bytes:
     return with_columns([ints("start_ns", n_planes=0), {"name": "name", "form": "bytes", "n": 0}])
 
 
-def many_bases() -> bytes:
-    n = 60_000
-    return with_columns([*(ints(f"c{at}") for at in range(n)), ints("start_ns", base=[f"c{n - 1}"] * 40_000)])
-
-
-def some_columns_with_many_bases() -> bytes:
-    n = 10_000
-    return with_columns([*(ints(f"c{at}") for at in range(n)), ints("start_ns", base=[f"c{n - 1}"] * 40_000)])
-
-
-def a_chain() -> bytes:
-    chain = [ints(f"c{at}", base=[f"c{at - 1}"]) for at in range(1, 5000)]
-    return with_columns([ints("c0"), *chain, ints("start_ns", base=["c4999"])])
-
-
-def a_circle() -> bytes:
-    return with_columns([ints("start_ns", base=["start_ns"])])
+def many_columns() -> bytes:
+    return with_columns([ints(f"c{at}") for at in range(60_000)])
 
 
 def a_head_of_sixty_megabytes() -> bytes:
-    return file_of({"kind": "A" * (60 << 20), "source_bytes": 1, "columns": [], "pool": 0}, b"")
+    return file_of({"kind": "A" * (60 << 20), "source_bytes": 1, "columns": []}, b"")
 
 
 def a_deep_head() -> bytes:
@@ -112,10 +92,7 @@ def a_deep_head() -> bytes:
         (bomb, "33554432 rows"),
         (many_small_ones, "more than any file holds"),
         (columns_without_planes, "0 rows of 0 bytes"),
-        (many_bases, "more than 20000 columns"),
-        (some_columns_with_many_bases, "told by others"),
-        (a_chain, "more than 8 deep"),
-        (a_circle, "do not stand before it"),
+        (many_columns, "more than 20000 columns"),
         (a_head_of_sixty_megabytes, "columns:"),
         (a_deep_head, "columns:"),
     ],
@@ -152,7 +129,7 @@ print(most_kib() - before)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lie", [bomb, many_small_ones, many_bases, a_head_of_sixty_megabytes])
+@pytest.mark.parametrize("lie", [bomb, many_small_ones, many_columns, a_head_of_sixty_megabytes])
 def test_no_file_takes_more_memory_than_a_real_one(tmp_path: Path, lie: Callable[[], bytes]) -> None:
     path = tmp_path / "communication.json.columns"
     path.write_bytes(lie())
@@ -163,14 +140,13 @@ def test_no_file_takes_more_memory_than_a_real_one(tmp_path: Path, lie: Callable
 @pytest.mark.slow
 def test_the_largest_file_that_is_believed_fits_into_a_gigabyte(tmp_path: Path) -> None:
     n_rows, n_columns = 10_000_000, 5
-    packed = zeros(n_rows * n_columns)
     columns = [ints(f"c{n}", n_rows, is_delta=True, begin=1, step=3) for n in range(n_columns)]
     # What cannot be compressed makes the file as large as a real one would be.
-    noise = b"".join(n.to_bytes(4, "little") for n in range(1_100_000))
-    columns.append(ints("letters", len(noise), alone=[len(noise)]))
-    head = {"kind": "communication", "source_bytes": 1 << 50, "columns": columns, "pool": len(packed)}
+    noise = random.Random(1).randbytes(4_400_000)
+    columns.append(ints("letters", len(noise)))
+    head = {"kind": "communication", "source_bytes": 1 << 50, "columns": columns}
     path = tmp_path / "communication.json.columns"
-    path.write_bytes(file_of(head, packed + noise))
+    path.write_bytes(file_of(head, zeros(n_rows * n_columns, noise)))
     argv = [sys.executable, "-c", READING, path, *(f"c{n}" for n in range(n_columns))]
     done = ran(argv, check=True)
     assert not done.stderr
@@ -185,7 +161,7 @@ JSON = st.recursive(
 GOOD_HEAD, GOOD_BODY = parts_of(reduce_communication(json.dumps(OPERATORS).encode()))
 PLACES = st.tuples(
     st.integers(0, len(GOOD_HEAD["columns"]) - 1),
-    st.sampled_from(["n", "n_planes", "alone", "begin", "step", "base", "form", "is_delta", "n_decimals"]),
+    st.sampled_from(["n", "n_planes", "begin", "step", "form", "is_delta", "n_decimals"]),
     st.sampled_from([0, 1, -1, 9, 2**31, 2**62, -(2**63), 2**70, [], ["start_ns"], ["name"], "ints", "bytes"])
     | JSON,
 )
