@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from functools import cache
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -36,9 +37,22 @@ PICTURES = Path(__file__).parents[2] / "docs" / "images"
 CLOSE = 1e-6
 
 
+@pytest.fixture(scope="module")
+def output_of(tmp_path_factory):
+    @cache
+    def analysed(sizes):
+        """The output of a simulated job, made once."""
+        run = tmp_path_factory.mktemp("simulated") / "run1"
+        assert simulate([str(run), *sizes, *FAULTS, "-q"]) == 0
+        assert analyse([str(run), "-q"]) == 0
+        return run / "cluster_analysis_output"
+
+    return analysed
+
+
 @pytest.fixture(scope="module", params=[SMALL, LARGE], ids=["32-ranks", "256-ranks"])
-def output(request, tmp_path_factory):
-    return analysed(tmp_path_factory.mktemp("simulated") / "run1", request.param)
+def output(request, output_of):
+    return output_of(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -51,14 +65,8 @@ def seen(browser, output, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def small_output(tmp_path_factory):
-    return analysed(tmp_path_factory.mktemp("small") / "run1", SMALL)
-
-
-def analysed(run, sizes):
-    assert simulate([str(run), *sizes, *FAULTS, "-q"]) == 0
-    assert analyse([str(run), "-q"]) == 0
-    return run / "cluster_analysis_output"
+def small_output(output_of):
+    return output_of(SMALL)
 
 
 def table(output, name):

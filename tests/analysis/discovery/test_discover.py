@@ -37,6 +37,16 @@ def run_directory(root: Path, *hosts: tuple[str, list[int]]) -> Path:
     return root
 
 
+def write_manifest(root: Path, *hosts: dict[str, object]) -> None:
+    """The manifest of a run of these hosts, which are complete and without files but for what is said."""
+    whole = [
+        {"host": str(at), "server_id": f"10.0.0.{at}", "state": "complete", "files": [], **host}
+        for at, host in enumerate(hosts, 1)
+    ]
+    document = {"schema": "cluster-run/1", "what": ["analysis"], "tool_version": "0", "hosts": whole}
+    (root / "manifest.json").write_text(json.dumps(document))
+
+
 def write_r1(directory: Path, number: int, first_step: int = 1) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     text = trace(STEP_1.replace("1,", f"{first_step},", 1), STEP_2.replace("2,", f"{first_step + 1},", 1))
@@ -300,22 +310,7 @@ def test_files_of_a_capture_are_measured(tmp_path: Path) -> None:
 
 def test_a_host_that_was_not_collected_is_told(tmp_path: Path) -> None:
     write_capture(tmp_path / "cluster_profiler/1/profiler", 0)
-    document = {
-        "schema": "cluster-run/1",
-        "what": ["analysis"],
-        "tool_version": "0",
-        "hosts": [
-            {"host": "1", "server_id": "10.0.0.1", "state": "complete", "files": []},
-            {
-                "host": "2",
-                "server_id": "10.0.0.2",
-                "state": "failed",
-                "files": [],
-                "reason": "connection refused",
-            },
-        ],
-    }
-    (tmp_path / "manifest.json").write_text(json.dumps(document))
+    write_manifest(tmp_path, {}, {"state": "failed", "reason": "connection refused"})
     problems = discover(tmp_path).problems
     assert [(problem.host, reason(problem)) for problem in problems] == [
         ("2", "not collected: connection refused")
@@ -334,16 +329,8 @@ def test_a_host_that_could_not_list_everything_is_told_without_its_name(
     tmp_path: Path, failure: str, told: list[str]
 ) -> None:
     write_capture(tmp_path / "cluster_profiler/1/profiler", 0)
-    host = {
-        "host": "1",
-        "server_id": "10.0.0.1",
-        "state": "partial" if failure else "complete",
-        "files": [],
-        "failure": failure,
-        "reason": "./node001_7_20250101000000001_ascend_pt: Permission denied" if failure else "",
-    }
-    document = {"schema": "cluster-run/1", "what": ["analysis"], "tool_version": "0", "hosts": [host]}
-    (tmp_path / "manifest.json").write_text(json.dumps(document))
+    why = "./node001_7_20250101000000001_ascend_pt: Permission denied"
+    write_manifest(tmp_path, {"state": "partial", "failure": failure, "reason": why} if failure else {})
     assert [reason(problem) for problem in discover(tmp_path).problems] == told
 
 

@@ -14,7 +14,7 @@ from cluster_analysis.discovery.discover import discover, part_names
 from cluster_analysis.sources.together.windows import read_windows
 from cluster_analysis.tables.model import Selection
 from cluster_run.ids import Step
-from tests.analysis.discovery.test_discover import rank_table, run_directory
+from tests.analysis.discovery.test_discover import rank_table, run_directory, write_manifest
 from tests.analysis.runs import simulated
 from tests.analysis.said import notes_of, reason
 from tests.analysis.sources.builders import Op, step_csv, write_capture, write_info
@@ -26,12 +26,7 @@ def shared_run(root: Path, names: tuple[str, str], ranks: dict[int, str]) -> Pat
     for rank, host_name in ranks.items():
         name = f"{host_name}_{rank}_2025010100000000{rank}_ascend_pt"
         write_capture(run / "cluster_profiler/2/profiler", rank, name)
-    hosts = [
-        {"host": "1", "server_id": names[0], "state": "complete", "files": [], "same_files_as": "2"},
-        {"host": "2", "server_id": names[1], "state": "complete", "files": []},
-    ]
-    document = {"schema": "cluster-run/1", "what": ["analysis"], "tool_version": "0", "hosts": hosts}
-    (run / "manifest.json").write_text(json.dumps(document))
+    write_manifest(run, {"server_id": names[0], "same_files_as": "2"}, {"server_id": names[1]})
     return run
 
 

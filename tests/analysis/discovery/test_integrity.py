@@ -11,6 +11,7 @@ import pytest
 
 from cluster_analysis.discovery.discover import discover
 from cluster_run.errors import InputError
+from tests.analysis.discovery.test_discover import write_manifest
 from tests.analysis.runs import captures, write_small_run
 from tests.analysis.said import reason
 from tests.analysis.sources.builders import OUTPUT, write_capture
@@ -31,9 +32,7 @@ def capture(tmp_path: Path) -> Path:
         }
         for path in (directory / OUTPUT).iterdir()
     ]
-    host = {"host": "1", "server_id": "10.0.0.1", "state": "complete", "files": files}
-    document = {"schema": "cluster-run/1", "what": ["analysis"], "tool_version": "0", "hosts": [host]}
-    (tmp_path / "manifest.json").write_text(json.dumps(document))
+    write_manifest(tmp_path, {"files": files})
     return directory
 
 

@@ -29,6 +29,12 @@ def write_prof(root: Path, device: int, rank: int = -1, host: str = "35", *, exp
     return prof
 
 
+def without_database(root: Path) -> Path:
+    prof = write_prof(root, 0, rank=5)
+    (prof / "msprof_20250109123456.db").unlink()
+    return prof
+
+
 def test_the_rank_of_a_prof_capture_is_in_its_info(tmp_path: Path) -> None:
     write_prof(tmp_path, 0, rank=5)
     write_prof(tmp_path, 1, rank=4)
@@ -51,25 +57,15 @@ def test_a_prof_capture_gives_operators_links_steps_and_kernels(tmp_path: Path) 
 
 
 def test_step_times_of_a_text_export_come_from_its_overlap_analysis(tmp_path: Path) -> None:
-    prof = write_prof(tmp_path, 0, rank=5)
-    (prof / "msprof_20250109123456.db").unlink()
-    output = prof / "mindstudio_profiler_output"
-    output.mkdir()
+    prof = without_database(tmp_path)
     events = [
-        {"name": "process_name", "ph": "M", "pid": 7, "args": {"name": "Overlap Analysis"}},
-        {"name": "Computing", "ph": "X", "pid": 7, "ts": "1736408883732241.500", "dur": 10.5},
-        {"name": "Communication", "ph": "X", "pid": 7, "ts": "1736408883732247.500", "dur": 8.0},
-        {
-            "name": "Communication(Not Overlapped)",
-            "ph": "X",
-            "pid": 7,
-            "ts": "1736408883732252.000",
-            "dur": 3.5,
-        },
-        {"name": "Free", "ph": "X", "pid": 7, "ts": "1736408883732255.500", "dur": 1.0},
-        {"name": "Computing", "ph": "X", "pid": 3, "ts": "1736408883732241.500", "dur": 99.0},
+        overlap("Computing", "1736408883732241.500", 10.5),
+        overlap("Communication", "1736408883732247.500", 8.0),
+        overlap("Communication(Not Overlapped)", "1736408883732252.000", 3.5),
+        overlap("Free", "1736408883732255.500", 1.0),
+        overlap("Computing", "1736408883732241.500", 99.0) | {"pid": 3},
     ]
-    (output / "msprof_20250109123456.json").write_text(json.dumps(events))
+    write_timelines(prof, **{"20250109123456": events})
     tables = read_rank(discover(tmp_path).sources[0])
     assert tables.problems == ()
     (step,) = tables.steps.to_pylist()
@@ -77,7 +73,7 @@ def test_step_times_of_a_text_export_come_from_its_overlap_analysis(tmp_path: Pa
     assert (step["free_us"], step["stage_us"], step["bubble_us"]) == (1.0, 15.0, None)
 
 
-def overlap(name: str, begin: float, length: float) -> dict[str, object]:
+def overlap(name: str, begin: object, length: float) -> dict[str, object]:
     """An event of the process that says what overlaps what."""
     return {"name": name, "ph": "X", "pid": 7, "ts": begin, "dur": length}
 
@@ -93,8 +89,7 @@ def write_timelines(prof: Path, **slices: list[dict[str, object]]) -> None:
 
 
 def test_step_times_are_summed_over_all_slices_of_a_timeline(tmp_path: Path) -> None:
-    prof = write_prof(tmp_path, 0, rank=5)
-    (prof / "msprof_20250109123456.db").unlink()
+    prof = without_database(tmp_path)
     write_timelines(
         prof,
         slice_0_20250109123456=[overlap("Computing", 100, 10), overlap("Free", 110, 1)],
@@ -106,8 +101,7 @@ def test_step_times_are_summed_over_all_slices_of_a_timeline(tmp_path: Path) -> 
 
 
 def test_a_timeline_without_one_of_its_slices_is_told_and_gives_no_step_times(tmp_path: Path) -> None:
-    prof = write_prof(tmp_path, 0, rank=5)
-    (prof / "msprof_20250109123456.db").unlink()
+    prof = without_database(tmp_path)
     write_timelines(
         prof,
         slice_0_20250109123456=[overlap("Computing", 100, 10)],
@@ -119,8 +113,7 @@ def test_a_timeline_without_one_of_its_slices_is_told_and_gives_no_step_times(tm
 
 
 def test_of_two_exports_of_a_timeline_the_newest_is_read_sliced_or_not(tmp_path: Path) -> None:
-    prof = write_prof(tmp_path, 0, rank=5)
-    (prof / "msprof_20250109123456.db").unlink()
+    prof = without_database(tmp_path)
     write_timelines(
         prof,
         slice_0_20240101000000=[overlap("Computing", 100, 99)],
