@@ -104,13 +104,11 @@ class _MergedSteps:
         ]
         return np.concatenate(parts)
 
-    def measured_us(self) -> FloatArray:
-        """Return each rank's step times by [step, rank]; NaN where it has none."""
+    def by_rank(self, name: str) -> FloatArray:
+        """Return a column of numbers of ranks by [step, rank]; NaN where a rank has none."""
         measured = np.full((len(self._columns), len(self.ranks)), np.nan)
-        for number, (own, step_us) in enumerate(
-            zip(self._kept("ranks"), self._taken("step_us"), strict=True)
-        ):
-            measured[number, np.searchsorted(self.ranks, own)] = step_us
+        for number, (own, of_ranks) in enumerate(zip(self._kept("ranks"), self._taken(name), strict=True)):
+            measured[number, np.searchsorted(self.ranks, own)] = of_ranks
         return measured
 
     def _kept(self, name: str) -> list[Any]:
@@ -195,6 +193,7 @@ def build_graph(steps: list[StepOperators]) -> Graph | None:
         operator_n_ranks=np.bincount(operator, minlength=len(transfer)),
         groups=merged.groups,
         types=merged.types,
-        measured_us=merged.measured_us(),
+        measured_us=merged.by_rank("step_us"),
+        left_late_us=np.nan_to_num(merged.by_rank("left_late_us")),
         order=order,
     )

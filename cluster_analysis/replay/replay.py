@@ -48,8 +48,8 @@ class Graph(Struct, frozen=True, dict=True):
 
     `rank` and `step` (V,) are positions in `ranks` and among the steps. `after`, `sender` and `receiver`
     (V,) are instances, V where there is none. `waits_for_receiver` marks sends that do not return before the
-    receiver has come. Operators: (O,). `measured_us` is (steps, ranks). `order` holds the rest: whatever
-    only a replay asks for.
+    receiver has come. Operators: (O,). `measured_us` is (steps, ranks), and so is `left_late_us`: the part of
+    the gaps in which ranks leave operators behind the first. `order` holds what only a replay asks for.
     """
 
     ranks: IntArray
@@ -74,6 +74,7 @@ class Graph(Struct, frozen=True, dict=True):
     groups: tuple[str, ...]
     types: tuple[str, ...]
     measured_us: FloatArray
+    left_late_us: FloatArray
     order: ReplayOrder
     first_step_leads: bool = True
 
@@ -95,10 +96,11 @@ class Graph(Struct, frozen=True, dict=True):
 
         Where computing is separated from calls, gaps are the delay with which others leave the last call.
         """
-        is_own = ~self.is_side
         if POINT in self.types:
-            is_own &= (self.operator_type == self.types.index(POINT))[self.operator]
-        return self.sum_by_cell(np.where(is_own, self.gap_us, 0.0))
+            is_point = (self.operator_type == self.types.index(POINT))[self.operator]
+            return self.sum_by_cell(np.where(is_point & ~self.is_side, self.gap_us, 0.0))
+        gaps_us = self.sum_by_cell(np.where(self.is_side, 0.0, self.gap_us))
+        return np.asarray(np.maximum(gaps_us - self.left_late_us.T, 0.0))
 
     def sum_by_cell(self, values: FloatArray | BoolArray) -> FloatArray:
         """Return the sum of instances' values (V,), or how many are true, by rank and step (R, S)."""

@@ -15,12 +15,14 @@ class Queue(Struct, frozen=True):
     """Evidence of computing during calls, for a step in which no two calls of a rank overlap.
 
     `start_us` (V,) is when instances began on their rank's clock, `is_recorded` (V,) which of them were not
-    filled in; the rest is by rank (R,), NaN for unknown: its pipeline stage, the communication that computing
-    covers, what it computes, and what it idles outside of calls.
+    filled in, `left_late_us` (V,) how long before that their rank had still to leave the last one. The rest
+    is by rank (R,), NaN for unknown: its pipeline stage, the communication that computing covers, what it
+    computes, and what it idles outside of calls.
     """
 
     start_us: FloatArray
     is_recorded: BoolArray
+    left_late_us: FloatArray
     stage: IntArray
     covered_us: FloatArray
     computing_us: FloatArray
@@ -37,14 +39,16 @@ class StepOperators(Struct, frozen=True):
     that must have ended too, -1 for none: before the gap, or behind it where the instance `waits_last`.
     A point-to-point instance is an operator of its own; `instance_sender` is the instance it receives from,
     `instance_receiver` the one that receives from it. `instance_by_operator` are those of each operator
-    side by side, by rank. `operator_place` counts the operators of a group. `queue` is there where all calls
-    are in one queue.
+    side by side, by rank. `operator_place` counts the operators of a group. `left_late_us` (R,) is how long
+    ranks were still leaving operators, behind the first member, in the gaps of their main stream. `queue` is
+    there where all calls are in one queue.
 
     Shapes: (R,) ranks, (V,) instances, (O,) operators. Times in µs.
     """
 
     ranks: IntArray
     step_us: FloatArray
+    left_late_us: FloatArray
     instance_rank: IntArray
     instance_operator: IntArray
     instance_by_operator: IntArray

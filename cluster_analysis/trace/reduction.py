@@ -19,6 +19,7 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, stable_order
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import COLLECTIVES, MATCHED, RANK_TIMES, empty
+from cluster_analysis.thresholds.messages import TOGETHER_US
 from cluster_analysis.trace.absent_members import moved_us, without_absent
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, numbers, on_device_us
@@ -74,7 +75,7 @@ def reduce_step(
         if totals is not own_steps:
             own_steps = totals
             whole = _matched(filled, matches, moved, own_steps, own_links, topology)
-    operators = _operators(whole, own_steps) if calls.has_clock else None
+    operators = _operators(whole, own_steps, offset_us) if calls.has_clock else None
     notes = []
     if not calls.has_clock:
         notes.append(fact("no_start_times"))
@@ -221,9 +222,14 @@ def _rank_times(step: Step, seen: _Matched) -> pa.Table:
     )
 
 
-def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
-    """The replay's input. The time before the first call is what the rank's step has left over."""
+def _operators(seen: _Matched, steps: pa.Table, offset_us: FloatArray) -> StepOperators:
+    """The replay's input. The time before the first call is what the rank's step has left over.
+
+    Members leave an operator one after the other. It is over when the first one leaves; what the others take
+    longer is a local time of theirs, before what counts from there.
+    """
     calls, local, first = seen.calls, seen.local, seen.first
+    late, transfer = _left_late_us(seen, offset_us)
     total, head = _step_time(steps, calls.ranks), _head_us(calls, steps)
     gap = local.gap_us.copy()
     leads = (local.after < 0) & ~local.is_queued
@@ -231,15 +237,19 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
     room = np.maximum(waited_first_us(calls, local) - seen.exposed.rest_us, 0.0)
     gap = np.maximum(gap - seen.waited_us, 0.0)
     after, gap = with_issues(calls, local, gap, seen.exposed.stage, room)
+    late_before = np.where(after >= 0, late[after], 0.0)
     operators = StepOperators(
         ranks=calls.ranks,
         step_us=np.where(np.isfinite(total), total, _last_end_us(calls)),
+        left_late_us=np.bincount(
+            calls.rank, np.where(local.is_side, 0.0, late_before), len(calls.ranks)
+        ).astype(np.float64),
         instance_rank=calls.rank,
         instance_operator=seen.operator,
         instance_by_operator=seen.members.astype(np.int32),
         instance_after=after,
         instance_join=local.join,
-        instance_gap_us=gap,
+        instance_gap_us=gap + late_before,
         instance_elapse_us=calls.elapse_us,
         instance_sender=seen.ends.sender,
         instance_receiver=seen.ends.receiver,
@@ -252,7 +262,7 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
         operator_type=calls.kind[first],
         operator_place=seen.place[first],
         operator_bytes=seen.size_bytes,
-        operator_transfer_us=seen.transfer_us,
+        operator_transfer_us=transfer,
         groups=calls.groups,
         types=calls.types,
     )
@@ -265,8 +275,24 @@ def _operators(seen: _Matched, steps: pa.Table) -> StepOperators:
     if local.is_side.any():  # during sums on the second stream the gaps of the main one are computing
         waited = np.bincount(calls.rank, seen.waited_us, len(calls.ranks))
         covered = np.maximum(covered - np.maximum(outside_us(calls, local.is_side) - waited, 0.0), 0.0)
-    queue = Queue(calls.start_us, calls.rows >= 0, seen.exposed.stage, covered, computing, idle)
+    queue = Queue(calls.start_us, calls.rows >= 0, late_before, seen.exposed.stage, covered, computing, idle)
     return replace(operators, queue=queue)
+
+
+def _left_late_us(seen: _Matched, offset_us: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """How much later than its first member each call leaves its operator (V,), and transfers until then (O,).
+
+    Who leaves far later than the first one did not leave together with it: so much is not counted. A call of
+    a second stream queues behind the operator as a whole.
+    """
+    calls, members, begin = seen.calls, seen.members, seen.begin
+    end = calls.end_us + offset_us[calls.rank]
+    late = end - np.minimum.reduceat(end[members], begin)[seen.operator]
+    late = np.where(seen.local.is_side, 0.0, np.minimum(np.minimum(late, TOGETHER_US), calls.elapse_us))
+    shortest, until_first = (
+        np.minimum.reduceat(lasts[members], begin) for lasts in (calls.elapse_us, calls.elapse_us - late)
+    )
+    return late, np.maximum(seen.transfer_us - (shortest - until_first), 0.0)
 
 
 def _last_end_us(calls: Calls) -> FloatArray:

@@ -75,6 +75,27 @@ def test_a_slow_rank_costs_what_it_loses_in_the_steps_in_which_it_is_slow(
 
 
 @pytest.mark.parametrize(
+    ("seed", "fault_class"),
+    [
+        (101_909, "rank, dispatch"),  # members leave each of many exchanges of tokens 0.1 ms apart
+        (101_947, "uplink"),  # slow sums hide computing, of which samples make more on some ranks
+    ],
+)
+def test_what_is_repaired_beside_calls_costs_what_it_truly_does(seed: int, fault_class: str) -> None:
+    known, said = modelled.judge("paths", "hard", seed, fault_class)
+    (fault,) = known.faults
+    found = next(one for one in said.findings if one.is_alarm)
+    assert found.cost_ms_per_step == pytest.approx(fault.cost_ms, abs=0.005 * known.step_ms)
+
+
+def test_a_rank_that_idles_during_calls_is_told_what_its_chain_is_longer_than_the_peers() -> None:
+    """What is computed beside gatherings of weights shows in nobody's gaps: in its chain as in others'."""
+    known, said = modelled.judge("paths", "hard", 101_934, "rank, dispatch")
+    found = next(one for one in said.findings if one.is_alarm)
+    assert found.cost_ms_per_step == pytest.approx(known.faults[0].cost_ms, abs=0.015 * known.step_ms)
+
+
+@pytest.mark.parametrize(
     "seed",
     [
         134_017,  # ranks lack calls, so that peers cannot be laid beside in all steps

@@ -236,3 +236,10 @@ def test_even_samples_and_even_experts_hold_as_much_work_as_uneven_ones() -> Non
     hot = Trouble("is hot", 0.3, ranks=frozenset([3]))
     assert work_ms(mixed, hot) == pytest.approx(work_ms(mixed))
     assert step_ms(mixed, hot) > step_ms(mixed)
+
+
+def test_who_ends_the_pauses_of_many_or_evens_experts_does_so_for_the_job_s_own_as_well() -> None:
+    shape = replace(EVEN, hiccups=0.2)
+    assert step_ms(shape, mended=Mended(pauses_nobody=True)) < step_ms(shape)
+    uneven = replace(EVEN, data=16, experts=8, expert_sigma=0.1)
+    assert step_ms(uneven, mended=Mended(are_experts_even=True)) < step_ms(uneven)

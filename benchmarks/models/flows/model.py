@@ -64,12 +64,16 @@ def made(
     whole_ms = course.step_ms(program)
 
     def step_ms(some: tuple[Trouble, ...], mended: Mended | None = None) -> float:
-        is_even = any(one.what == "samples" for one in troubles) and not any(
-            one.what == "samples" for one in some
+        gone = [one for one in faults if one.is_of_many and one.trouble not in some]
+        # Who makes such a thing even, or ends such pauses, does so for those that are the job's own as well.
+        what = {one.trouble.what for one in gone}
+        even = replace(
+            mended or Mended(),
+            are_samples_even="samples" in what or (mended is not None and mended.are_samples_even),
+            are_experts_even="is hot" in what,
+            pauses_nobody="pauses" in what,
         )
-        if is_even:
-            mended = replace(mended or Mended(), are_samples_even=True)
-        return _step_ms(program, some, mended)
+        return _step_ms(program, some, even)
 
     clean_ms = step_ms(()) if faults else whole_ms
     known = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 
 from benchmarks.models.flows.ops import EXCHANGE, INPUT, KERNELS, Op
 from benchmarks.models.flows.program import Program
@@ -43,11 +44,16 @@ class Trouble:
 
 @dataclass(frozen=True)
 class Mended:
-    """What is made as its peers: devices with their hosts, links, and the length of samples."""
+    """What is made as its peers: devices with their hosts, links, the length of samples, and experts.
+
+    Where nobody pauses, checkpoints are written all the same.
+    """
 
     ranks: frozenset[int] = frozenset()
     links: frozenset[tuple[int, int]] = frozenset()
     are_samples_even: bool = False
+    are_experts_even: bool = False
+    pauses_nobody: bool = False
 
 
 @dataclass
@@ -143,6 +149,8 @@ class Run:
             for one in self.slow.get("holds back", ()):
                 if op.rank in one.ranks and one.is_in(op.step):
                     idle += one.size
+        if self.mended.pauses_nobody and op.kind == KERNELS:
+            return idle
         return idle + op.pause_ms + self.pauses.get(number, 0.0)
 
     def _arrive(self, number: int, now: float) -> None:
@@ -180,7 +188,7 @@ class Run:
         work *= 1 + op.share_of_length * (length - 1)
         if op.is_of_experts:
             expert = program.shape.expert(op.rank)
-            work *= program.expert[expert]
+            work *= fmean(program.expert) if self.mended.are_experts_even else program.expert[expert]
             for one in self.slow.get("is hot", ()):
                 # There are no more tokens for that: the others get fewer.
                 n = program.shape.experts

@@ -53,7 +53,7 @@ class PeerRows(Struct, frozen=True):
         The weights that are gathered then are those of the next step.
         """
         sums = np.flatnonzero(self.reduces)
-        return min(int(sums[-1]) + 2, len(self.reduces)) if len(sums) else len(self.reduces)
+        return int(sums[-1]) + 1 if len(sums) else len(self.reduces)
 
     @property
     def chain_us(self) -> FloatArray:
@@ -96,9 +96,9 @@ class _Place(Struct, frozen=True):
     most_us: float
     weight: float = 1.0
 
-    def filled_us(self, level_us: float) -> FloatArray:
-        """Computing here (rows,), where places of weight 1 have so much if they have room for it."""
-        return np.minimum(min(level_us * self.weight, self.most_us), self.room_us)
+    def filled_us(self, level_us: FloatArray) -> FloatArray:
+        """Computing here (rows,), where places of weight 1 have so much (rows,) if they have room for it."""
+        return np.minimum(np.minimum(level_us * self.weight, self.most_us), self.room_us)
 
 
 class _Hidden:
@@ -121,7 +121,7 @@ class _Hidden:
     def fill(self, worked_us: FloatArray, left_us: FloatArray) -> None:
         """Fill in what is hidden in `worked_us` (rows, places).
 
-        First those of which something is shown, all as full as the middle row's total says; then the others,
+        First those of which something is shown, all as full as each row's total says; then the others,
         with as much in each as it has room for, twice as much before gradients as during weights.
 
         Args:
@@ -132,7 +132,7 @@ class _Hidden:
         shown = [(one, one.most_us) for one in self._shown]
         most = max((one.most_us / one.weight for one in self._possible), default=0.0)
         for places in (shown, [(one, most) for one in self._possible]):
-            share = _share(places, left_us)
+            share = _shares(places, left_us)
             for one, level_us in places:
                 found = one.filled_us(share * level_us)
                 left_us = left_us - found
@@ -227,19 +227,11 @@ def _runs_on(from_end: FloatArray, from_issue: FloatArray, shows: BoolArray, kno
     return float(np.abs(since - at_least).mean()) < scatter(behind)
 
 
-def _share(places: Sequence[tuple[_Place, float]], left_us: FloatArray) -> float:
-    """How full places are, of the most that each may have, so that the middle row has nothing left."""
-    if not places or float(np.median(left_us)) <= LEAST_COVERED_US:
-        return 0.0
-
-    def is_too_much(share: float) -> bool:
-        found = [one.filled_us(share * level_us) for one, level_us in places]
-        return float(np.median(np.sum(found, axis=0) - left_us)) > 0
-
-    if not is_too_much(1.0):
-        return 1.0
-    low, high = 0.0, 1.0
-    for _ in range(SHARE_HALVINGS):
+def _shares(places: Sequence[tuple[_Place, float]], left_us: FloatArray) -> FloatArray:
+    """How full places are in each row (rows,), of the most that each may have, so that nothing is left."""
+    low, high = np.zeros(len(left_us)), np.where(left_us > LEAST_COVERED_US, 1.0, 0.0)
+    for _ in range(SHARE_HALVINGS if places else 0):
         half = (low + high) / 2.0
-        low, high = (low, half) if is_too_much(half) else (half, high)
+        found = np.sum([one.filled_us(half * level_us) for one, level_us in places], axis=0)
+        low, high = np.where(found > left_us, (low, half), (half, high))
     return high

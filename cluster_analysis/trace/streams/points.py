@@ -16,11 +16,10 @@ from msgspec.structs import replace
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import stable_order
 from cluster_analysis.thresholds.network import SMALL_BYTES
-from cluster_analysis.thresholds.streams import ENOUGH_PEERS, QUEUE_US
+from cluster_analysis.thresholds.streams import ENOUGH_PEERS
 from cluster_analysis.trace.calls import moves_gradients, moves_weights
 from cluster_analysis.trace.evidence import StepOperators
 from cluster_analysis.trace.streams.computing import Overlap, PeerRows, overlap_of
-from cluster_analysis.trace.streams.usual_gaps import medians_of_known
 
 #: Name of points among groups and types.
 POINT = "computing"
@@ -67,7 +66,9 @@ def with_points(steps: Sequence[StepOperators]) -> list[StepOperators]:
         begin = 0
         for number, at in rows:
             some = slice(begin, begin + len(at))
-            _weave(woven[number], at, laid.gathers, overlap.of(some), _leaving_us(steps[number], at))
+            queue = steps[number].queue
+            assert queue is not None
+            _weave(woven[number], at, laid.gathers, overlap.of(some), queue.left_late_us[at])
             begin += len(at)
     return [
         _put_in(step, woven[number]) if number in woven and woven[number].before else step
@@ -122,34 +123,18 @@ def _laid(steps: Sequence[StepOperators], rows: Sequence[_Rows]) -> PeerRows:
     )  # fmt: skip
 
 
-def _leaving_us(step: StepOperators, at: IntArray) -> FloatArray:
-    """How much later the last of its members begins each call than most leave the one before (ranks, places).
-
-    Members leave a call one after the other, and the next one that queues waits for the last of them. So it
-    lasts longer for all of them than its transfer, which is the shortest.
-    """
-    assert step.queue is not None
-    start, elapse = step.queue.start_us[at], step.instance_elapse_us[at]
-    operator, recorded = step.instance_operator[at], step.queue.is_recorded[at]
-    queued = np.zeros(at.shape, bool)
-    queued[:, 1:] = start[:, 1:] <= start[:, :-1] + elapse[:, :-1] + QUEUE_US
-    everywhere = (queued | ~recorded).all(axis=0) & (recorded.sum(axis=0) >= ENOUGH_PEERS)
-    lasts = medians_of_known(operator.ravel(), np.where(recorded, elapse, np.nan).ravel()).reshape(at.shape)
-    late = np.nan_to_num(lasts - step.operator_transfer_us[operator])
-    return np.where(everywhere, np.maximum(late, 0.0), 0.0)
-
-
-def _weave(woven: _Woven, at: IntArray, gathers: BoolArray, overlap: Overlap, leaving_us: FloatArray) -> None:
+def _weave(woven: _Woven, at: IntArray, gathers: BoolArray, overlap: Overlap, late_us: FloatArray) -> None:
     """Put points before the calls of some ranks: two before each, so that all steps have the same ones.
 
     At the first one computing has gone as far as it does during the call before; the second is where the rank
-    is done with what it does after that call.
+    is done with what it does after that call, which it left `late_us` (ranks, places) behind the first.
     """
     nothing = np.zeros(len(at))
     none = np.full(len(at), -1)
     chain = none
     for place in range(at.shape[1]):
-        call, own = at[:, place], woven.gap_us[at[:, place]]
+        call = at[:, place]
+        own = woven.gap_us[call] - late_us[:, place]
         side_call = woven.join[call]  # what it waits for of a second stream
         ended = at[:, place - 1] if place else none
         worked = overlap.worked_us[:, place]
@@ -164,7 +149,7 @@ def _weave(woven: _Woven, at: IntArray, gathers: BoolArray, overlap: Overlap, le
         else:
             first = woven.add(call, woven.after[call], worked, none, waits_last=False)
         chain = woven.add(call, first, own, side_call, waits_last=True)
-        woven.after[call], woven.join[call], woven.gap_us[call] = chain, ended, leaving_us[:, place]
+        woven.after[call], woven.join[call], woven.gap_us[call] = chain, ended, late_us[:, place]
 
 
 def _put_in(operators: StepOperators, woven: _Woven) -> StepOperators:

@@ -193,7 +193,8 @@ def _step(received: tuple[int, int]) -> StepOperators:
     elapse = np.array([5.0, 6.0, 50.0, 60.0])
     all_of_them, none_of_them, zeros = np.ones(4, bool), np.zeros(4, bool), np.zeros(4, int)
     return StepOperators(
-        ranks=np.array([0, 1]), step_us=np.full(2, 100.0), instance_rank=np.array([0, 0, 1, 1]),
+        ranks=np.array([0, 1]), step_us=np.full(2, 100.0), left_late_us=np.zeros(2),
+        instance_rank=np.array([0, 0, 1, 1]),
         instance_operator=np.arange(4), instance_by_operator=np.arange(4), instance_after=none,
         instance_join=none, instance_gap_us=nothing, instance_elapse_us=elapse, instance_sender=sender,
         instance_receiver=receiver, instance_is_send=is_send, instance_is_receive=~is_send,
@@ -240,6 +241,7 @@ def crossing(first_sends_us: tuple[float, float]) -> StepOperators:
     return StepOperators(
         ranks=np.array([0, 1]),
         step_us=np.array([1000.0, 1000.0]),
+        left_late_us=np.zeros(2),
         instance_rank=rank,
         instance_operator=number,
         instance_by_operator=number,

@@ -43,6 +43,30 @@ def test_the_unchanged_replay_gives_the_measured_step() -> None:
     assert two_ranks(200.0).tolist() == pytest.approx([370.0])
 
 
+def test_who_leaves_an_operator_later_is_later_with_what_follows() -> None:
+    """Rank 1 leaves the first operator 20 µs behind rank 0, which is the last at the second."""
+    calls = [
+        Call(0, "allreduce", 100.0, 60.0, number=0),
+        Call(1, "allreduce", 150.0, 30.0, number=0),
+        Call(0, "allreduce", 260.0, 10.0, number=1),
+        Call(1, "allreduce", 240.0, 30.0, number=1),
+        Call(0, "allreduce", 320.0, 30.0, number=2),
+        Call(1, "allreduce", 320.0, 10.0, number=2),
+        Call(0, "allreduce", 380.0, 10.0, number=3),
+        Call(1, "allreduce", 370.0, 20.0, number=3),
+    ]
+    evidence = reduce_step(
+        Step(1), steps_table({0: 390.0, 1: 390.0}), collectives_table(calls), NO_LINKS,
+        small_topology({"g": (0, 1)}),
+    )  # fmt: skip
+    assert evidence.operators is not None
+    assert evidence.operators.left_late_us == pytest.approx([20.0, 20.0])
+    graph = build_graph([evidence.operators])
+    assert graph is not None
+    assert graph.replay([Repair()])[0].tolist() == pytest.approx([390.0])
+    assert graph.main_gaps_us[:, 0] == pytest.approx([280.0, 300.0])  # that is no work of theirs
+
+
 def test_a_shorter_gap_saves_until_another_rank_is_the_last() -> None:
     assert two_ranks(150.0).tolist() == pytest.approx([320.0])
     assert two_ranks(0.0).tolist() == pytest.approx([270.0])

@@ -124,6 +124,17 @@ def test_before_sums_that_all_queue_as_much_is_computed_before_each() -> None:
     assert found.runs_on.tolist() == [False, True, True, True]
 
 
+def test_each_row_hides_as_much_as_its_own_totals_say() -> None:
+    rows = N_RANKS * N_STEPS
+    start = np.tile(SLOW_US * np.arange(4), (rows, 1))
+    covered = np.linspace(9_000.0, 15_000.0, rows)
+    laid = PeerRows(
+        start, start + SLOW_US, np.ones(start.shape, bool), np.zeros(4, bool), np.ones(4, bool),
+        covered, np.full(rows, 30_000.0), np.zeros(rows),
+    )  # fmt: skip
+    assert told(laid).worked_us.sum(axis=1) == pytest.approx(covered, abs=1.0)
+
+
 def test_nothing_is_computed_beside_weights_that_are_gathered_behind_the_last_sum() -> None:
     """Sums of gradients hide computing; behind them come a norm, the optimizer, the next step's weights."""
     rows = N_RANKS * N_STEPS
