@@ -57,7 +57,6 @@ gold: setup      ## renew the gold files; read the difference before you commit 
 	$(BIN)/python -m tools.renew_completions
 	$(BIN)/python -m tools.renew_commands
 	$(BIN)/python -m tools.renew_fields
-	$(BIN)/python -m tools.renew_columns
 	$(BIN)/python -m tools.renew_tutorial
 	$(BIN)/python -m tools.renew_packages
 

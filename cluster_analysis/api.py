@@ -21,6 +21,7 @@ from cluster_analysis.sentences.checks import next_check, page_of
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.results import wording
 from cluster_analysis.sentences.results.costs import cost_of
+from cluster_analysis.tables.columns_described import Findings
 from cluster_analysis.tables.model import RankSource, Selection
 from cluster_run.errors import InputError
 from cluster_run.findings import FindingsDocument, Verdict
@@ -167,7 +168,7 @@ class Run:
         import pandas as pd  # noqa: PLC0415
 
         rows = [_row(self._result, position) for position in range(len(self.document.findings))]
-        return pd.DataFrame(rows, columns=FINDING_COLUMNS)
+        return pd.DataFrame(rows, columns=_FINDING_COLUMNS)
 
     @cached_property
     def ranks(self) -> pd.DataFrame:
@@ -230,32 +231,14 @@ class Run:
 
 
 #: Columns of `Run.findings`.
-FINDING_COLUMNS = [
-    "id",
-    "kind",
-    "severity",
-    "cause",
-    "pattern",
-    "confidence",
-    "ranks",
-    "hosts",
-    "links",
-    "places",
-    "steps",
-    "cost_ms_per_step",
-    "cost_share",
-    "cumulative_saving_ms",
-    "summary",
-    "next_check",
-    "page",
-]
+_FINDING_COLUMNS = [name for name in vars(Findings) if not name.startswith("_")]
 
 
 def _row(result: AnalysisResult, position: int) -> dict[str, Any]:
     finding = result.document.findings[position]
     said = {"summary": summary(finding).en, "next_check": next_check(finding).en}
     said["page"] = page_of(finding).en
-    plain = {name: getattr(finding, name) for name in FINDING_COLUMNS if name not in said}
+    plain = {name: getattr(finding, name) for name in _FINDING_COLUMNS if name not in said}
     return {
         **plain,
         **said,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class AnalysisResult(Struct, frozen=True):
     """Findings and the tables behind them.
 
-    `tables` has the keys and schemas of `cluster_analysis.tables.written`; those that this form of profiler
+    `tables` has the keys and schemas of `cluster_analysis.tables.columns`; those that this form of profiler
     data does not have are empty.
     `addresses` is empty unless real host names were asked for.
     """

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.describe.quartiles import quartiles, table_of
+from cluster_analysis.describe.quartiles import quartiles
 from cluster_analysis.numeric.sorting import stable_order
-from cluster_analysis.tables.described import COMMUNICATION
+from cluster_analysis.tables.columns_described import Communication
 from cluster_analysis.trace.calls import codes, numbers
 
 
 def by_group_and_type(matched: pa.Table) -> pa.Table:
-    """Return COMMUNICATION of MATCHED, what waited longest first. Quartiles are those of waits."""
+    """Return `Communication` of MATCHED, what waited longest first. Quartiles are those of waits."""
     groups, group = codes(matched["group"])
     kinds, kind = codes(matched["op_type"])
     roles, role = codes(matched["role"])
@@ -42,4 +42,4 @@ def by_group_and_type(matched: pa.Table) -> pa.Table:
             }
         )
     rows.sort(key=lambda row: (-float(row["wait_us"]), str(row["group"]), str(row["op_type"])))  # type: ignore[arg-type]
-    return table_of(rows, COMMUNICATION)
+    return Communication.of_rows(rows)

@@ -18,7 +18,7 @@ from cluster_analysis.tables.model import Topology
 
 
 def described(tables: Mapping[str, pa.Table], topology: Topology) -> dict[str, pa.Table]:
-    """Return the tables of `tables.described` by name.
+    """Return the tables of `tables.columns_described` by name.
 
     Args:
         tables: `steps`, `matched`, `packets` and those of `schema.FIGURES`.

@@ -7,12 +7,11 @@ from collections import defaultdict
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.describe.quartiles import table_of
-from cluster_analysis.tables.described import FIGURES_BETWEEN_RANKS
+from cluster_analysis.tables.columns_described import FiguresBetweenRanks
 
 
 def figures_between_ranks(counters: pa.Table) -> pa.Table:
-    """Return FIGURES_BETWEEN_RANKS of COUNTERS; what no rank has more or less of stands there too."""
+    """Return `FiguresBetweenRanks` of COUNTERS; what no rank has more or less of stands there too."""
     values: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     for row in counters.to_pylist():
         values[row["metric"], row["label"] or ""][row["rank"]] = row["value"]
@@ -28,4 +27,4 @@ def figures_between_ranks(counters: pa.Table) -> pa.Table:
         }
         for (metric, label), by_rank in sorted(values.items())
     ]
-    return table_of(rows, FIGURES_BETWEEN_RANKS)
+    return FiguresBetweenRanks.of_rows(rows)

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.describe.quartiles import quartiles, table_of
+from cluster_analysis.describe.quartiles import quartiles
 from cluster_analysis.numeric.sorting import combined
-from cluster_analysis.tables.described import FLOPS, KERNEL_SPREAD
+from cluster_analysis.tables.columns_described import Flops, KernelSpread
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.calls import codes, numbers
 from cluster_run.ids import Rank
@@ -18,7 +18,7 @@ _MAX_KINDS = 300
 
 
 def between_ranks(kernels: pa.Table, topology: Topology) -> pa.Table:
-    """Return KERNEL_SPREAD: by stage, type, core and shapes the time that its ranks spend in it.
+    """Return `KernelSpread`: by stage, type, core and shapes the time that its ranks spend in it.
 
     Kinds that take most time come first. A rank that never runs a kind counts with 0.
     """
@@ -57,11 +57,11 @@ def between_ranks(kernels: pa.Table, topology: Topology) -> pa.Table:
             }
         )
     rows.sort(key=lambda row: (-float(row["max_us"]), str(row)))  # type: ignore[arg-type]
-    return table_of(rows, KERNEL_SPREAD)
+    return KernelSpread.of_rows(rows)
 
 
 def flops_of_ranks(kernels: pa.Table, counters: pa.Table) -> pa.Table:
-    """Return FLOPS by rank: what r1.x states, else that of matrix products over the time they took.
+    """Return `Flops` by rank: what r1.x states, else that of matrix products over the time they took.
 
     The share is of the fastest rank's, as the r1.x page has it (FLOPs / max FLOPs).
     """
@@ -91,4 +91,4 @@ def flops_of_ranks(kernels: pa.Table, counters: pa.Table) -> pa.Table:
     most = max((float(row.get("flops_count") or 0.0) for row in rows.values()), default=0.0)  # type: ignore[arg-type]
     for row in rows.values():
         row["share_of_largest"] = float(row.get("flops_count") or 0.0) / most if most else None  # type: ignore[arg-type]
-    return table_of([rows[rank] for rank in sorted(rows)], FLOPS)
+    return Flops.of_rows([rows[rank] for rank in sorted(rows)])

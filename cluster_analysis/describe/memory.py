@@ -7,8 +7,7 @@ from collections import defaultdict
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.describe.quartiles import table_of
-from cluster_analysis.tables.described import MEMORY_PEAKS
+from cluster_analysis.tables.columns_described import MemoryPeaks
 from cluster_analysis.tables.model import Topology
 from cluster_run.ids import Rank
 
@@ -16,7 +15,7 @@ _PEAKS = ("allocated_bytes", "reserved_bytes", "active_bytes")
 
 
 def peaks(memory: pa.Table, counters: pa.Table, topology: Topology) -> pa.Table:
-    """Return MEMORY_PEAKS: recorded peaks, and r1.x' theoretical peak against the device's capacity."""
+    """Return `MemoryPeaks`: recorded peaks, and r1.x' theoretical peak against the device's capacity."""
     grouped = memory.group_by(["rank", "component"], use_threads=False).aggregate(
         [(name, "max") for name in _PEAKS]
     )
@@ -43,7 +42,7 @@ def peaks(memory: pa.Table, counters: pa.Table, topology: Topology) -> pa.Table:
     ]
     _relative_to_peers(rows, topology)
     rows.sort(key=lambda row: (int(row["rank"]), str(row["component"])))  # type: ignore[call-overload]
-    return table_of(rows, MEMORY_PEAKS)
+    return MemoryPeaks.of_rows(rows)
 
 
 def _relative_to_peers(rows: list[dict[str, object]], topology: Topology) -> None:

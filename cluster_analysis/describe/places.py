@@ -9,14 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.describe.quartiles import table_of
-from cluster_analysis.tables.described import DEVICES, GROUPS, HOST_TIMES, PACKET_SIZES
+from cluster_analysis.tables.columns_described import Devices, Groups, HostTimes, PacketSizes
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.calls import codes, numbers
-from cluster_run.ids import Rank
 
 Tables = Mapping[str, pa.Table]
-#: Counter and label of each column of HOST_TIMES.
+#: Counter and label of each column of `HostTimes`.
 _HOST_COUNTERS = {
     ("idle_us", "synchronising"): "synchronising_us",
     ("idle_us", "collecting"): "collecting_us",
@@ -29,7 +27,7 @@ _HOST_COUNTERS = {
 
 
 def devices(tables: Tables, topology: Topology) -> pa.Table:
-    """Return DEVICES: FLOPs, memory and clock of each rank, where any of them is known."""
+    """Return `Devices`: FLOPs, memory and clock of each rank, where any of them is known."""
     rows: dict[int, dict[str, object]] = defaultdict(dict)
     for row in tables["flops"].to_pylist():
         rows[row["rank"]]["flops_share"] = row["share_of_largest"]
@@ -48,11 +46,11 @@ def devices(tables: Tables, topology: Topology) -> pa.Table:
         row["rank"] = rank
         row["host"] = topology.hosts.get(known) if known is not None else None
         row["device"] = topology.devices.get(known) if known is not None else None
-    return table_of([rows[rank] for rank in sorted(rows)], DEVICES)
+    return Devices.of_rows([rows[rank] for rank in sorted(rows)])
 
 
 def groups(topology: Topology) -> pa.Table:
-    """Return GROUPS, by role and members."""
+    """Return `Groups`, by role and members."""
     rows: list[dict[str, object]] = [
         {
             "role": one.role,
@@ -65,17 +63,13 @@ def groups(topology: Topology) -> pa.Table:
         if len(one.ranks) > 1
     ]
     rows.sort(key=lambda row: (str(row["role"]), row["ranks"], str(row["group"])))
-    return table_of(rows, GROUPS)
-
-
-def _members(ranks: tuple[Rank, ...]) -> dict[str, object]:
-    return {"n_ranks": len(ranks), "ranks": list(ranks)}
+    return Groups.of_rows(rows)
 
 
 def packet_sizes(packets: pa.Table) -> pa.Table:
-    """Return PACKET_SIZES: packets of all ranks by transport and size, rounded down to powers of two."""
+    """Return `PacketSizes`: packets of all ranks by transport and size, rounded down to powers of two."""
     if not packets.num_rows:
-        return PACKET_SIZES.empty_table()
+        return PacketSizes.schema.empty_table()
     transports, transport = codes(packets["transport"])
     size = numbers(packets["packet_bytes"])
     power = np.floor(np.log2(np.maximum(size, 1.0))).astype(np.int64)
@@ -94,11 +88,11 @@ def packet_sizes(packets: pa.Table) -> pa.Table:
                 "bandwidth_gbps": moved / total_us / 1e3 if total_us else None,
             }
         )
-    return table_of(rows, PACKET_SIZES)
+    return PacketSizes.of_rows(rows)
 
 
 def host_times(counters: pa.Table) -> pa.Table:
-    """Return HOST_TIMES: what the host did while its device idled, and how long launches lie ahead."""
+    """Return `HostTimes`: what the host did while its device idled, and how long launches lie ahead."""
     rows: dict[int, dict[str, object]] = defaultdict(dict)
     wanted = counters.filter(
         pc.is_in(counters["metric"].cast(pa.string()), pa.array([metric for metric, _ in _HOST_COUNTERS]))
@@ -107,4 +101,4 @@ def host_times(counters: pa.Table) -> pa.Table:
         column = _HOST_COUNTERS.get((row["metric"], row["label"]))
         if column:
             rows[row["rank"]] |= {"rank": row["rank"], column: row["value"]}
-    return table_of([rows[rank] for rank in sorted(rows)], HOST_TIMES)
+    return HostTimes.of_rows([rows[rank] for rank in sorted(rows)])

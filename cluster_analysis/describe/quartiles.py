@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-import pyarrow as pa
 
 from cluster_analysis.numeric.arrays import FloatArray
 
@@ -31,8 +28,3 @@ def _between(ordered: FloatArray, place: float) -> float:
     low, high = float(ordered[before]), float(ordered[min(before + 1, len(ordered) - 1)])
     share = place - before
     return low + (high - low) * share if share < 0.5 else high - (high - low) * (1.0 - share)
-
-
-def table_of(rows: Sequence[dict[str, object]], schema: pa.Schema) -> pa.Table:
-    """Return rows as a table of `schema`."""
-    return pa.Table.from_pylist(list(rows), schema=schema)

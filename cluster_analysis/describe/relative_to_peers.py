@@ -16,7 +16,7 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined
 from cluster_analysis.numeric.stats import group_medians
-from cluster_analysis.tables.described import RELATIVE_TO_PEERS
+from cluster_analysis.tables.columns_described import RelativeToPeers
 from cluster_analysis.tables.fused import is_fused
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.calls import codes, numbers
@@ -53,7 +53,7 @@ class Measured:
 
 
 def relative_to_peers(tables: Mapping[str, pa.Table], topology: Topology) -> pa.Table:
-    """Return RELATIVE_TO_PEERS of kernels, operators, steps, links and counters."""
+    """Return `RelativeToPeers` of kernels, operators, steps, links and counters."""
     hosts = sorted(set(topology.hosts.values()))
     position = {host: at for at, host in enumerate(hosts)}
     host_of = {int(rank): position[host] for rank, host in topology.hosts.items()}
@@ -70,8 +70,8 @@ def relative_to_peers(tables: Mapping[str, pa.Table], topology: Topology) -> pa.
             pa.array(one.values),
             pa.array(one.errors, from_pandas=True),
         ]
-        found.append(pa.table(columns, names=RELATIVE_TO_PEERS.names).cast(RELATIVE_TO_PEERS))
-    return pa.concat_tables([RELATIVE_TO_PEERS.empty_table(), *found])
+        found.append(pa.table(columns, names=RelativeToPeers.schema.names).cast(RelativeToPeers.schema))
+    return pa.concat_tables([RelativeToPeers.schema.empty_table(), *found])
 
 
 def _measured(

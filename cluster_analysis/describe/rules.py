@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from cluster_analysis.describe.quartiles import table_of
 from cluster_analysis.sentences.rules import rule_sentences
-from cluster_analysis.tables.described import ADVICE
+from cluster_analysis.tables.columns_described import Advice
 from cluster_analysis.trace.calls import numbers
 from cluster_run.facts import fact
 from cluster_run.findings import Finding, RuleName
@@ -259,7 +258,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def advice(tables: Tables) -> pa.Table:
-    """Return ADVICE: a row for each rule that holds, in the order of RULES."""
+    """Return `Advice`: a row for each rule that holds, in the order of RULES."""
     rows: list[dict[str, object]] = []
     for rule in RULES:
         held = {rank: value for rank, value in rule.measure(tables).items() if value > rule.limit}
@@ -280,7 +279,7 @@ def advice(tables: Tables) -> pa.Table:
                 "source": rule.source,
             }
         )
-    return table_of(rows, ADVICE)
+    return Advice.of_rows(rows)
 
 
 def advised(findings: Sequence[Finding], table: pa.Table, n_ranks: int) -> tuple[Finding, ...]:

@@ -7,17 +7,16 @@ from collections import defaultdict
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.describe.quartiles import table_of
-from cluster_analysis.tables.described import STAGES
+from cluster_analysis.tables.columns_described import Stages
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.calls import numbers
 from cluster_run.ids import Rank
 
-_PARTS = tuple(name for name in STAGES.names if name.endswith("_us"))
+_PARTS = tuple(name for name in Stages.schema.names if name.endswith("_us"))
 
 
 def by_stage(steps: pa.Table, topology: Topology) -> pa.Table:
-    """Return STAGES of STEPS; ranks whose stage is not known stand together, with a null."""
+    """Return `Stages` of STEPS; ranks whose stage is not known stand together, with a null."""
     rows_of: dict[int | None, list[int]] = defaultdict(list)
     ranks = steps["rank"].to_pylist()
     for row, rank in enumerate(ranks):
@@ -31,4 +30,4 @@ def by_stage(steps: pa.Table, topology: Topology) -> pa.Table:
             for name, own in values.items()
         }
         rows.append({"stage": stage, "n_ranks": len({ranks[row] for row in here}), **means})
-    return table_of(rows, STAGES)
+    return Stages.of_rows(rows)

@@ -26,7 +26,7 @@ from cluster_analysis.replay.lanes import (
     span_of,
 )
 from cluster_analysis.replay.replay import Graph
-from cluster_analysis.tables.described import CRITICAL_PATH, LANES, WAITS
+from cluster_analysis.tables import columns_described as described
 from cluster_analysis.tables.schema import empty
 from cluster_run.findings import Finding
 from cluster_run.ids import Step
@@ -35,12 +35,16 @@ from cluster_run.ids import Step
 def lanes_tables(
     graph: Graph | None, steps: Sequence[Step], findings: Sequence[Finding]
 ) -> dict[str, pa.Table]:
-    """Return LANES, CRITICAL_PATH and WAITS of a step that shows the costliest alarm, else of a usual one.
+    """Return `Lanes`, `CriticalPath` and `Waits` of a step that shows the costliest alarm, else of a usual one.
 
     All are empty where nothing can be replayed.
     """
     if graph is None or not len(graph.operator) or graph.n_steps != len(steps):
-        return {"lanes": empty(LANES), "critical_path": empty(CRITICAL_PATH), "waits": empty(WAITS)}
+        return {
+            "lanes": empty(described.Lanes.schema),
+            "critical_path": empty(described.CriticalPath.schema),
+            "waits": empty(described.Waits.schema),
+        }
     at = _shown_step(graph, steps, findings)
     span = span_of(graph, at)
     found = lanes_of(span, at)
@@ -58,8 +62,8 @@ def lanes_tables(
         "kind": [KINDS[one] for one in found.path_kind.tolist()],
     }
     return {
-        "lanes": pa.table(lanes, LANES),
-        "critical_path": pa.table(path, CRITICAL_PATH),
+        "lanes": pa.table(lanes, described.Lanes.schema),
+        "critical_path": pa.table(path, described.CriticalPath.schema),
         "waits": waits_table(found, span),
     }
 
@@ -108,8 +112,8 @@ def _ahead(lanes: Lanes, span: Span) -> IntArray:
 
 
 def waits_table(lanes: Lanes, span: Span) -> pa.Table:
-    """Return WAITS: a row a rank that waits and a rank that it waits for, without one for the network."""
+    """Return `Waits`: a row a rank that waits and a rank that it waits for, without one for the network."""
     waiting, whom, us = waits_of(lanes, span)
     ranks = lanes.ranks.astype(np.int32)
     for_rank = pa.array(ranks[np.maximum(whom, 0)], pa.int32(), mask=whom < 0)
-    return pa.table({"rank": ranks[waiting], "for_rank": for_rank, "wait_us": us}, WAITS)
+    return pa.table({"rank": ranks[waiting], "for_rank": for_rank, "wait_us": us}, described.Waits.schema)

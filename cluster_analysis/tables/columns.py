@@ -1,49 +1,16 @@
-"""Names of tables and columns, for editors and type checkers: `run.steps[Steps.computing_us]`.
+"""All tables of a result, and their columns: `run.steps[Steps.computing_us]`.
 
-Each class is a table of `run.frame(…)`, and of `tables/*.parquet`; its attributes are the columns, with the
-type beside each that is not float64. Times are microseconds (`_us`), time stamps nanoseconds (`_ns`), sizes
-bytes (`_bytes`); ranks are global. A missing value is null, never 0.
-Made by `make gold` from the schemas in `cluster_analysis.tables`.
+The class `RankTimes` is the table `rank_times` of `run.frame(…)` and of `tables/*.parquet`; its attributes
+are the names of the columns, which editors complete and type checkers check. Times are microseconds (`_us`),
+time stamps nanoseconds (`_ns`), sizes bytes (`_bytes`); ranks are global. A missing value is null, never 0.
 """
+
+from __future__ import annotations
 
 from typing import Literal
 
-from cluster_analysis.tables.columns_described import (
-    Advice,
-    Communication,
-    ComputingApart,
-    CriticalPath,
-    Devices,
-    FiguresBetweenRanks,
-    Findings,
-    Flops,
-    Groups,
-    HostTimes,
-    KernelSpread,
-    Lanes,
-    MemoryPeaks,
-    PacketSizes,
-    RelativeToPeers,
-    Stages,
-    Waits,
-)
-from cluster_analysis.tables.columns_measured import (
-    Apis,
-    CommunicationCosts,
-    Counters,
-    Environment,
-    Frequency,
-    Iterations,
-    Kernels,
-    Links,
-    Matched,
-    Memory,
-    Operators,
-    Packets,
-    Ranks,
-    RankTimes,
-    Steps,
-)
+from cluster_analysis.tables.columns_described import *  # noqa: F403
+from cluster_analysis.tables.columns_measured import *  # noqa: F403
 
 #: What `run.frame` takes.
 TableName = Literal[
@@ -78,40 +45,4 @@ TableName = Literal[
     "host_times",
     "relative_to_peers",
     "advice",
-]
-
-__all__ = [
-    "Advice",
-    "Apis",
-    "Communication",
-    "CommunicationCosts",
-    "ComputingApart",
-    "Counters",
-    "CriticalPath",
-    "Devices",
-    "Environment",
-    "FiguresBetweenRanks",
-    "Findings",
-    "Flops",
-    "Frequency",
-    "Groups",
-    "HostTimes",
-    "Iterations",
-    "KernelSpread",
-    "Kernels",
-    "Lanes",
-    "Links",
-    "Matched",
-    "Memory",
-    "MemoryPeaks",
-    "Operators",
-    "PacketSizes",
-    "Packets",
-    "RankTimes",
-    "Ranks",
-    "RelativeToPeers",
-    "Stages",
-    "Steps",
-    "TableName",
-    "Waits",
 ]

@@ -1,223 +1,234 @@
 """Columns of what describes the job, and of the findings."""
 
+from __future__ import annotations
+
 from typing import Final
 
-
-class ComputingApart:
-    """`run.frame("computing_apart")`: one row a rank: all that it computed, what of that was in kernels
-    that may wait for others, and the rest."""
-
-    rank: Final = "rank"  # int32
-    computing_us: Final = "computing_us"
-    fused_us: Final = "fused_us"
-    apart_us: Final = "apart_us"
-    n_fused: Final = "n_fused"  # int64
+from cluster_analysis.tables.table import BINARY, CATEGORY, FLOAT64, INT32, INT64, LIST_OF_INT32, TEXT, Table
 
 
-class Lanes:
-    """`run.frame("lanes")`: one row a rank: what it does in one step, a byte a cell of `cell_us`: 0 it
-    has ended, 1 its own work, 2 it waits, 3 it transfers."""
+class ComputingApart(Table):
+    """One row a rank: all that it computed, what of that was in kernels that may wait for others, and the
+    rest.
+    """
 
-    rank: Final = "rank"  # int32
-    step: Final = "step"  # int32
-    cell_us: Final = "cell_us"
-    cells: Final = "cells"  # binary
-
-
-class CriticalPath:
-    """`run.frame("critical_path")`: the critical path of that step, in order: whose `work` or `transfer`
-    all wait for, from when to when."""
-
-    rank: Final = "rank"  # int32
-    begin_us: Final = "begin_us"
-    end_us: Final = "end_us"
-    kind: Final = "kind"  # string
+    rank = INT32
+    computing_us = FLOAT64
+    fused_us = FLOAT64
+    apart_us = FLOAT64
+    n_fused = INT64
 
 
-class Waits:
-    """`run.frame("waits")`: who waits for whom in that step, whatever stands between: one row a rank that
-    waits and a rank whose work it waits for, null for the network."""
+class Lanes(Table):
+    """One row a rank: what it does in one step, a byte a cell of `cell_us`: 0 it has ended, 1 its own
+    work, 2 it waits, 3 it transfers.
+    """
 
-    rank: Final = "rank"  # int32
-    for_rank: Final = "for_rank"  # int32
-    wait_us: Final = "wait_us"
-
-
-class Communication:
-    """`run.frame("communication")`: one row a group and kind of operator over all steps. `transfer_us`
-    sums the operators' transfers, `wait_us` all ranks' waits; quartiles are those of the longest wait in
-    each operator."""
-
-    group: Final = "group"  # category of string
-    role: Final = "role"  # category of string
-    op_type: Final = "op_type"  # category of string
-    n_operators: Final = "n_operators"  # int64
-    size_bytes: Final = "size_bytes"
-    transfer_us: Final = "transfer_us"
-    wait_us: Final = "wait_us"
-    min_us: Final = "min_us"
-    q1_us: Final = "q1_us"
-    median_us: Final = "median_us"
-    q3_us: Final = "q3_us"
-    max_us: Final = "max_us"
-    slowest_operator: Final = "slowest_operator"  # string
-    slowest_us: Final = "slowest_us"
+    rank = INT32
+    step = INT32
+    cell_us = FLOAT64
+    cells = BINARY
 
 
-class KernelSpread:
-    """`run.frame("kernel_spread")`: one row a stage and kind of kernel: its time over all steps on the
-    ranks of the stage, 0 on one without it."""
+class CriticalPath(Table):
+    """The critical path of that step, in order: whose `work` or `transfer` all wait for, from when to
+    when.
+    """
 
-    stage: Final = "stage"  # int32
-    op_type: Final = "op_type"  # category of string
-    core_type: Final = "core_type"  # category of string
-    name: Final = "name"  # category of string
-    input_shapes: Final = "input_shapes"  # category of string
-    n_ranks: Final = "n_ranks"  # int32
-    n_calls: Final = "n_calls"  # int64
-    min_us: Final = "min_us"
-    q1_us: Final = "q1_us"
-    median_us: Final = "median_us"
-    q3_us: Final = "q3_us"
-    max_us: Final = "max_us"
-    slowest_rank: Final = "slowest_rank"  # int32
-    slowest_excess_us: Final = "slowest_excess_us"
+    rank = INT32
+    begin_us = FLOAT64
+    end_us = FLOAT64
+    kind = TEXT
 
 
-class FiguresBetweenRanks:
-    """`run.frame("figures_between_ranks")`: one row a figure: what it is, over the ranks that have it.
-    The unit is in the name of the metric."""
+class Waits(Table):
+    """Who waits for whom in that step, whatever stands between: one row a rank that waits and a rank
+    whose work it waits for, null for the network.
+    """
 
-    metric: Final = "metric"  # string
-    label: Final = "label"  # string
-    n_ranks: Final = "n_ranks"  # int32
-    min_value: Final = "min_value"
-    median_value: Final = "median_value"
-    max_value: Final = "max_value"
-    max_rank: Final = "max_rank"  # int32
+    rank = INT32
+    for_rank = INT32
+    wait_us = FLOAT64
 
 
-class Flops:
-    """`run.frame("flops")`: one row a rank: floating-point operations `of` a step (stated by r1.x) or of
-    recorded matrix products."""
+class Communication(Table):
+    """One row a group and kind of operator over all steps. `transfer_us` sums the operators' transfers,
+    `wait_us` all ranks' waits; quartiles are those of the longest wait in each operator.
+    """
 
-    rank: Final = "rank"  # int32
-    of: Final = "of"  # string
-    flops_count: Final = "flops_count"
-    flops_per_s: Final = "flops_per_s"
-    peak_share: Final = "peak_share"
-    share_of_largest: Final = "share_of_largest"
-
-
-class MemoryPeaks:
-    """`run.frame("memory_peaks")`: one row a rank and component: the most it took. Component
-    `theoretical` is r1.x' plan, with the capacity."""
-
-    rank: Final = "rank"  # int32
-    component: Final = "component"  # category of string
-    allocated_bytes: Final = "allocated_bytes"
-    reserved_bytes: Final = "reserved_bytes"
-    active_bytes: Final = "active_bytes"
-    capacity_bytes: Final = "capacity_bytes"
-    peers_median_bytes: Final = "peers_median_bytes"
+    group = CATEGORY
+    role = CATEGORY
+    op_type = CATEGORY
+    n_operators = INT64
+    size_bytes = FLOAT64
+    transfer_us = FLOAT64
+    wait_us = FLOAT64
+    min_us = FLOAT64
+    q1_us = FLOAT64
+    median_us = FLOAT64
+    q3_us = FLOAT64
+    max_us = FLOAT64
+    slowest_operator = TEXT
+    slowest_us = FLOAT64
 
 
-class Stages:
-    """`run.frame("stages")`: one row a pipeline stage: means over its ranks and steps."""
+class KernelSpread(Table):
+    """One row a stage and kind of kernel: its time over all steps on the ranks of the stage, 0 on one
+    without it.
+    """
 
-    stage: Final = "stage"  # int32
-    n_ranks: Final = "n_ranks"  # int32
-    computing_us: Final = "computing_us"
-    communication_not_overlapped_us: Final = "communication_not_overlapped_us"
-    overlapped_us: Final = "overlapped_us"
-    communication_us: Final = "communication_us"
-    free_us: Final = "free_us"
-    stage_us: Final = "stage_us"
-    bubble_us: Final = "bubble_us"
-    communication_not_overlapped_exclude_receive_us: Final = "communication_not_overlapped_exclude_receive_us"
-    preparing_us: Final = "preparing_us"
-
-
-class Devices:
-    """`run.frame("devices")`: one row a rank whose FLOPs, memory or clock is known: what maps of hosts
-    and devices show."""
-
-    rank: Final = "rank"  # int32
-    host: Final = "host"  # string
-    device: Final = "device"  # int32
-    flops_share: Final = "flops_share"
-    memory_bytes: Final = "memory_bytes"
-    capacity_bytes: Final = "capacity_bytes"
-    lowest_clock_mhz: Final = "lowest_clock_mhz"
-    highest_clock_mhz: Final = "highest_clock_mhz"
+    stage = INT32
+    op_type = CATEGORY
+    core_type = CATEGORY
+    name = CATEGORY
+    input_shapes = CATEGORY
+    n_ranks = INT32
+    n_calls = INT64
+    min_us = FLOAT64
+    q1_us = FLOAT64
+    median_us = FLOAT64
+    q3_us = FLOAT64
+    max_us = FLOAT64
+    slowest_rank = INT32
+    slowest_excess_us = FLOAT64
 
 
-class Groups:
-    """`run.frame("groups")`: one row a communication group of two ranks or more: what it is for, and who
-    is in it. `communicator` is its name in other tables."""
+class FiguresBetweenRanks(Table):
+    """One row a figure: what it is, over the ranks that have it. The unit is in the name of the
+    metric."""
 
-    role: Final = "role"  # string
-    group: Final = "group"  # string
-    n_ranks: Final = "n_ranks"  # int32
-    ranks: Final = "ranks"  # list of int32
-    communicator: Final = "communicator"  # string
-
-
-class PacketSizes:
-    """`run.frame("packet_sizes")`: one row a transport and power of two that packets are as large as, or
-    less than twice."""
-
-    transport: Final = "transport"  # string
-    from_bytes: Final = "from_bytes"
-    n_packets: Final = "n_packets"  # int64
-    size_bytes: Final = "size_bytes"
-    total_us: Final = "total_us"
-    bandwidth_gbps: Final = "bandwidth_gbps"
+    metric = TEXT
+    label = TEXT
+    n_ranks = INT32
+    min_value = FLOAT64
+    median_value = FLOAT64
+    max_value = FLOAT64
+    max_rank = INT32
 
 
-class HostTimes:
-    """`run.frame("host_times")`: one row a rank: its free time by what the host did meanwhile, summed
-    over steps; the median time from a kernel's launch to its start, and the share of kernels that started
-    within 50 µs of it."""
+class Flops(Table):
+    """One row a rank: floating-point operations `of` a step (stated by r1.x) or of recorded matrix
+    products.
+    """
 
-    rank: Final = "rank"  # int32
-    synchronising_us: Final = "synchronising_us"
-    collecting_us: Final = "collecting_us"
-    dispatching_us: Final = "dispatching_us"
-    elsewhere_us: Final = "elsewhere_us"
-    dispatch_delay_us: Final = "dispatch_delay_us"
-    dispatched_late_share: Final = "dispatched_late_share"
-    host_cpu_busy_share: Final = "host_cpu_busy_share"
+    rank = INT32
+    of = TEXT
+    flops_count = FLOAT64
+    flops_per_s = FLOAT64
+    peak_share = FLOAT64
+    share_of_largest = FLOAT64
 
 
-class RelativeToPeers:
-    """`run.frame("relative_to_peers")`: one row a metric and rank, or host: how much slower it is than
-    its peers in the same steps (logarithm of a ratio of times, or share of the step), with its standard
-    error. `cluster-fleet add` remembers it."""
+class MemoryPeaks(Table):
+    """One row a rank and component: the most it took. Component `theoretical` is r1.x' plan, with the
+    capacity.
+    """
 
-    metric: Final = "metric"  # string
-    rank: Final = "rank"  # int32
-    host: Final = "host"  # string
-    value: Final = "value"
-    error: Final = "error"
+    rank = INT32
+    component = CATEGORY
+    allocated_bytes = FLOAT64
+    reserved_bytes = FLOAT64
+    active_bytes = FLOAT64
+    capacity_bytes = FLOAT64
+    peers_median_bytes = FLOAT64
 
 
-class Advice:
-    """`run.frame("advice")`: one row a rule that holds: `advice` names it in `describe.rules`."""
+class Stages(Table):
+    """One row a pipeline stage: means over its ranks and steps."""
 
-    rule: Final = "rule"  # string
-    ranks: Final = "ranks"  # list of int32
-    value: Final = "value"
-    limit: Final = "limit"
-    sentence: Final = "sentence"  # string
-    next_check: Final = "next_check"  # string
-    sentence_zh: Final = "sentence_zh"  # string
-    next_check_zh: Final = "next_check_zh"  # string
-    source: Final = "source"  # string
+    stage = INT32
+    n_ranks = INT32
+    computing_us = FLOAT64
+    communication_not_overlapped_us = FLOAT64
+    overlapped_us = FLOAT64
+    communication_us = FLOAT64
+    free_us = FLOAT64
+    stage_us = FLOAT64
+    bubble_us = FLOAT64
+    communication_not_overlapped_exclude_receive_us = FLOAT64
+    preparing_us = FLOAT64
+
+
+class Devices(Table):
+    """One row a rank whose FLOPs, memory or clock is known: what maps of hosts and devices show."""
+
+    rank = INT32
+    host = TEXT
+    device = INT32
+    flops_share = FLOAT64
+    memory_bytes = FLOAT64
+    capacity_bytes = FLOAT64
+    lowest_clock_mhz = FLOAT64
+    highest_clock_mhz = FLOAT64
+
+
+class Groups(Table):
+    """One row a communication group of two ranks or more: what it is for, and who is in it.
+    `communicator` is its name in other tables.
+    """
+
+    role = TEXT
+    group = TEXT
+    n_ranks = INT32
+    ranks = LIST_OF_INT32
+    communicator = TEXT
+
+
+class PacketSizes(Table):
+    """One row a transport and power of two that packets are as large as, or less than twice."""
+
+    transport = TEXT
+    from_bytes = FLOAT64
+    n_packets = INT64
+    size_bytes = FLOAT64
+    total_us = FLOAT64
+    bandwidth_gbps = FLOAT64
+
+
+class HostTimes(Table):
+    """One row a rank: its free time by what the host did meanwhile, summed over steps; the median time
+    from a kernel's launch to its start, and the share of kernels that started within 50 µs of it.
+    """
+
+    rank = INT32
+    synchronising_us = FLOAT64
+    collecting_us = FLOAT64
+    dispatching_us = FLOAT64
+    elsewhere_us = FLOAT64
+    dispatch_delay_us = FLOAT64
+    dispatched_late_share = FLOAT64
+    host_cpu_busy_share = FLOAT64
+
+
+class RelativeToPeers(Table):
+    """One row a metric and rank, or host: how much slower it is than its peers in the same steps
+    (logarithm of a ratio of times, or share of the step), with its standard error. `cluster-fleet add`
+    remembers it.
+    """
+
+    metric = TEXT
+    rank = INT32
+    host = TEXT
+    value = FLOAT64
+    error = FLOAT64
+
+
+class Advice(Table):
+    """One row a rule that holds: `advice` names it in `describe.rules`."""
+
+    rule = TEXT
+    ranks = LIST_OF_INT32
+    value = FLOAT64
+    limit = FLOAT64
+    sentence = TEXT
+    next_check = TEXT
+    sentence_zh = TEXT
+    next_check_zh = TEXT
+    source = TEXT
 
 
 class Findings:
-    """`run.findings`: one row a finding, the costliest first."""
+    """The columns of `run.findings`: one row a finding, the costliest first."""
 
     id: Final = "id"
     kind: Final = "kind"

@@ -10,6 +10,8 @@ import re
 
 import pyarrow as pa
 
+from cluster_analysis.tables.columns_described import ComputingApart
+
 #: A collective with what it is fused with (`MatmulAllReduce`, `AllGatherMatmulV2`, `AlltoAllvGroupedMatMul`)
 #: or on cores that compute, and the two halves of a mixture of experts (`MoeDistributeDispatchV2`,
 #: `MoeDistributeCombine`, `DispatchFFNCombine`, `CamMoeDispatchNormal`, `NotifyDispatch`).
@@ -22,17 +24,6 @@ _FUSED = re.compile(
 #: Kernels that only communicate have a table of their own.
 _PURE = re.compile(r"^(?:hcom|hccl|lccl)_", re.IGNORECASE)
 
-#: One row a rank: all that it computed, what of that was in kernels that may wait for others, and the rest.
-COMPUTING_APART = pa.schema(
-    [
-        ("rank", pa.int32()),
-        ("computing_us", pa.float64()),
-        ("fused_us", pa.float64()),
-        ("apart_us", pa.float64()),
-        ("n_fused", pa.int64()),
-    ]
-)
-
 
 def is_fused(op_type: str) -> bool:
     """Return whether a kernel of this type communicates while it computes."""
@@ -41,14 +32,14 @@ def is_fused(op_type: str) -> bool:
 
 
 def computing_apart(operators: pa.Table) -> pa.Table:
-    """Return COMPUTING_APART of OPERATORS; no row where no rank has such a kernel.
+    """Return `ComputingApart` of OPERATORS; no row where no rank has such a kernel.
 
     Times are sums over all that was recorded, µs, one kernel after the other.
     """
     types = operators["op_type"].unique().to_pylist()
     fused = {one for one in types if one is not None and is_fused(one)}
     if not fused:
-        return COMPUTING_APART.empty_table()
+        return ComputingApart.schema.empty_table()
     sums: dict[int, list[float]] = {}
     columns = (operators[name].to_pylist() for name in ("rank", "op_type", "total_us", "n_calls"))
     for rank, kind, total_us, n_calls in zip(*columns, strict=True):
@@ -64,5 +55,5 @@ def computing_apart(operators: pa.Table) -> pa.Table:
             "apart_us": [apart for _, (apart, _, _) in rows],
             "n_fused": [int(n) for _, (_, _, n) in rows],
         },
-        schema=COMPUTING_APART,
+        schema=ComputingApart.schema,
     )

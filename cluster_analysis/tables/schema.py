@@ -9,24 +9,27 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from cluster_analysis.tables import columns_measured as declared
+
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
-#: One row a rank and step, as step_trace_time.csv has it.
-STEPS = pa.schema(
-    [
-        ("rank", pa.int32()),
-        ("step", pa.int64()),
-        ("computing_us", pa.float64()),
-        ("communication_not_overlapped_us", pa.float64()),
-        ("overlapped_us", pa.float64()),
-        ("communication_us", pa.float64()),
-        ("free_us", pa.float64()),
-        ("stage_us", pa.float64()),
-        ("bubble_us", pa.float64()),
-        ("communication_not_overlapped_exclude_receive_us", pa.float64()),
-        ("preparing_us", pa.float64()),
-    ]
-)
+# Tables that a result has, too: their columns are declared where users find them.
+STEPS = declared.Steps.schema
+OPERATORS = declared.Operators.schema
+PACKETS = declared.Packets.schema
+ITERATIONS = declared.Iterations.schema
+APIS = declared.Apis.schema
+COUNTERS = declared.Counters.schema
+KERNELS = declared.Kernels.schema
+MEMORY = declared.Memory.schema
+FREQUENCY = declared.Frequency.schema
+ENVIRONMENT = declared.Environment.schema
+COMMUNICATION_COSTS = declared.CommunicationCosts.schema
+# The reduction makes these; reports read nothing else.
+RANKS = declared.Ranks.schema
+MATCHED = declared.Matched.schema
+RANK_TIMES = declared.RankTimes.schema
+LINK_SUMMARY = declared.Links.schema
 
 #: Begin of a `group` that is named after one operator of the graph, because r1.x names no groups: ranks
 #: that run the same graph give one operator the same name.
@@ -125,127 +128,9 @@ LINKS = pa.schema(
     ]
 )
 
-#: One row a rank and kind of kernel, as op_statistic.csv has it, over all its steps.
-OPERATORS = pa.schema(
-    [
-        ("rank", pa.int32()),
-        ("op_type", _TEXT),
-        ("core_type", _TEXT),
-        ("n_calls", pa.int64()),
-        ("total_us", pa.float64()),
-        ("min_us", pa.float64()),
-        ("avg_us", pa.float64()),
-        ("max_us", pa.float64()),
-    ]
-)
-
-#: One row a rank, step, group, transport and packet size: the summed `Size Distribution`.
-PACKETS = pa.schema(
-    [
-        ("rank", pa.int32()),
-        ("step", pa.int64()),
-        ("group", _TEXT),
-        ("transport", _TEXT),
-        ("packet_bytes", pa.float64()),
-        ("n_packets", pa.int64()),
-        ("total_us", pa.float64()),
-    ]
-)
-
-#: One row a rank and step of an r1.x step trace; `step` null is the mean that the file itself states.
-#: `total = interval + forward_backward + tail`; `interval` lies before the forward pass.
-ITERATIONS = pa.schema(
-    [
-        ("rank", pa.int32()),
-        ("step", pa.int64()),
-        ("total_us", pa.float64()),
-        ("interval_us", pa.float64()),
-        ("forward_backward_us", pa.float64()),
-        ("tail_us", pa.float64()),
-    ]
-)
-
-#: One row a rank and call of the host into the runtime, as api_statistic.csv has it.
-APIS = pa.schema(
-    [
-        ("rank", pa.int32()),
-        ("level", _TEXT),
-        ("api", pa.string()),
-        ("n_calls", pa.int64()),
-        ("total_us", pa.float64()),
-        ("avg_us", pa.float64()),
-        ("min_us", pa.float64()),
-        ("max_us", pa.float64()),
-    ]
-)
-
 #: Metric, label and value of a row of COUNTERS; None for a value that is not known.
 Counter = tuple[str, str, float | None]
 
-#: One row a figure of the capture as a whole; `metric` ends in its unit, `label` says of what.
-COUNTERS = pa.schema(
-    [
-        ("rank", pa.int32()),
-        ("metric", _TEXT),
-        ("label", pa.string()),
-        ("value", pa.float64()),
-    ]
-)
-
-
-#: One row a rank and kind of kernel by name and shapes, as kernel_details.csv and the tasks of databases have
-#: it, over all its steps. `wait_us` sums the time before each; `flops_count` is that of matrix products, null
-#: for all else; `op_state` is `dynamic` for shapes that were known at run time only.
-KERNELS = pa.schema(
-    [
-        ("rank", pa.int32()),
-        ("op_type", _TEXT),
-        ("core_type", _TEXT),
-        ("name", _TEXT),
-        ("input_shapes", _TEXT),
-        ("output_shapes", _TEXT),
-        ("op_state", _TEXT),
-        ("n_calls", pa.int64()),
-        ("total_us", pa.float64()),
-        ("avg_us", pa.float64()),
-        ("min_us", pa.float64()),
-        ("max_us", pa.float64()),
-        ("wait_us", pa.float64()),
-        ("flops_count", pa.float64()),
-    ]
-)
-
-#: One row a rank, component and moment: the largest values between it and the next one. `time_us` counts from
-#: the rank's first record of that component.
-MEMORY = pa.schema(
-    [
-        ("rank", pa.int32()),
-        ("component", _TEXT),
-        ("time_us", pa.float64()),
-        ("allocated_bytes", pa.float64()),
-        ("reserved_bytes", pa.float64()),
-        ("active_bytes", pa.float64()),
-    ]
-)
-
-#: One row a rank and change of its AI cores' clock; `time_us` counts from the first record.
-FREQUENCY = pa.schema([("rank", pa.int32()), ("time_us", pa.float64()), ("frequency_mhz", pa.float64())])
-
-#: One row a rank and environment variable that its capture records; "" where it was not set.
-ENVIRONMENT = pa.schema([("rank", pa.int32()), ("variable", pa.string()), ("value", pa.string())])
-
-#: One row a rank and step of r1.x: communication and waiting as hccl_raw states them, sums over operators
-#: that run concurrently; time and bytes on SDMA and RDMA links, null where there were none.
-COMMUNICATION_COSTS = pa.schema(
-    [
-        ("rank", pa.int32()),
-        ("step", pa.int64()),
-        *(
-            (name, pa.float64())
-            for name in ("communication_us", "wait_us", "sdma_us", "sdma_bytes", "rdma_us", "rdma_bytes")
-        ),
-    ]
-)
 
 #: Tables that describe ranks and decide no verdict: they are joined over the ranks and written as they are.
 FIGURES = {
@@ -269,72 +154,3 @@ def empty(schema: pa.Schema) -> pa.Table:
     if found is None:
         found = _EMPTY[id(schema)] = schema, schema.empty_table()
     return found[1]
-
-
-# The reduction makes these of the tables above; reports read nothing else.
-
-#: One row a rank: where it runs and its place in the job; null where unknown.
-RANKS = pa.schema(
-    [
-        ("rank", pa.int32()),
-        ("host", pa.string()),
-        ("device", pa.int32()),
-        ("stage", pa.int32()),
-        ("tp_index", pa.int32()),
-        ("dp_index", pa.int32()),
-    ]
-)
-
-#: One row a communication operator and step, matched over the ranks of its group.
-#: `transfer_us` is the shortest elapse, a rank's wait its elapse above that; `last_rank` waited least.
-#: A message has a row for each of its calls: `rank` made the call (null for collectives), `last_rank` is the
-#: end that came later, null where the other end is not known.
-#: `ordinal` counts the operators of a group in a step. `size_bytes` is what links carried, else the payload;
-#: null where no file says either.
-MATCHED = pa.schema(
-    [
-        ("step", pa.int64()),
-        ("group", _TEXT),
-        ("role", _TEXT),
-        ("op_type", _TEXT),
-        ("op_name", pa.string()),
-        ("ordinal", pa.int32()),
-        ("n_ranks", pa.int32()),
-        ("n_expected", pa.int32()),
-        ("size_bytes", pa.float64()),
-        ("transfer_us", pa.float64()),
-        ("max_wait_us", pa.float64()),
-        ("total_wait_us", pa.float64()),
-        ("rank", pa.int32()),
-        ("last_rank", pa.int32()),
-    ]
-)
-
-#: One row a rank and step: its sums over communication operators, and the local time between them.
-RANK_TIMES = pa.schema(
-    [
-        ("rank", pa.int32()),
-        ("step", pa.int64()),
-        ("wait_us", pa.float64()),
-        ("transfer_us", pa.float64()),
-        ("gap_us", pa.float64()),
-    ]
-)
-
-#: One row a directed link, transport and kind of operator. `class_bandwidth_gbps` is the median of
-#: the links it is compared with (null with fewer than three); `excess_share` how much longer it takes
-#: for the same bytes (0.5 = half as long again).
-LINK_SUMMARY = pa.schema(
-    [
-        ("src_rank", pa.int32()),
-        ("dst_rank", pa.int32()),
-        ("transport", _TEXT),
-        ("op_type", _TEXT),
-        ("n_observations", pa.int32()),
-        ("size_bytes", pa.float64()),
-        ("time_us", pa.float64()),
-        ("bandwidth_gbps", pa.float64()),
-        ("class_bandwidth_gbps", pa.float64()),
-        ("excess_share", pa.float64()),
-    ]
-)

@@ -21,7 +21,8 @@ from cluster_analysis.pipeline import examined
 from cluster_analysis.reports import html
 from cluster_analysis.reports.page.pictures import device_map, memory_curves, packet_bars
 from cluster_analysis.result import AnalysisResult
-from cluster_analysis.tables import described, schema
+from cluster_analysis.tables import schema
+from cluster_analysis.tables.columns_described import MemoryPeaks
 from cluster_analysis.tables.model import Topology
 from cluster_run.ids import ParallelSizes, Rank
 from tests.analysis.runs import real, write_small_run
@@ -29,7 +30,7 @@ from tests.analysis.runs import real, write_small_run
 NOWHERE = Topology((), {}, {}, {}, ParallelSizes(), {})
 EMPTY: Mapping[str, pa.Table] = {name: one.empty_table() for name, one in schema.FIGURES.items()} | {
     "packets": schema.PACKETS.empty_table(),
-    "memory_peaks": described.MEMORY_PEAKS.empty_table(),
+    "memory_peaks": MemoryPeaks.schema.empty_table(),
 }
 
 

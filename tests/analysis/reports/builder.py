@@ -11,7 +11,8 @@ import pyarrow as pa
 from cluster_analysis.judge.baseline import Change, Comparison
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import places_of
-from cluster_analysis.tables import described, schema
+from cluster_analysis.tables import schema
+from cluster_analysis.tables.columns_described import MemoryPeaks
 from cluster_analysis.tables.model import Group, GroupRole, Topology
 from cluster_run.facts import fact
 from cluster_run.findings import Evidence, Finding, FindingsDocument, Link, LostPart, RunInfo, Wait
@@ -363,7 +364,7 @@ def _memory_peaks(job: Job) -> pa.Table:
         "capacity_bytes": [64e9] * n,
         "peers_median_bytes": [24.0e9] * n,
     }
-    return _table(columns, described.MEMORY_PEAKS)
+    return _table(columns, MemoryPeaks.schema)
 
 
 def _operators(job: Job, random: np.random.Generator) -> pa.Table:

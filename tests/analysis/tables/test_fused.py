@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from cluster_analysis.tables.fused import COMPUTING_APART, computing_apart, is_fused
+from cluster_analysis.tables.columns_described import ComputingApart
+from cluster_analysis.tables.fused import computing_apart, is_fused
 from cluster_analysis.tables.schema import OPERATORS
 
 
@@ -81,4 +82,4 @@ def test_the_time_of_a_rank_is_split_in_what_may_wait_and_what_cannot() -> None:
 
 
 def test_a_job_without_such_kernels_has_no_row() -> None:
-    assert computing_apart(operators((0, "MatMulV2", 10, 100.0))) == COMPUTING_APART.empty_table()
+    assert computing_apart(operators((0, "MatMulV2", 10, 100.0))) == ComputingApart.schema.empty_table()
