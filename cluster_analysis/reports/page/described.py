@@ -20,7 +20,6 @@ class Shown(Struct, frozen=True):
     """One table. `columns` are keys of words and whether they hold numbers; `n_left` rows are not shown."""
 
     title: str
-    note: str
     columns: Sequence[tuple[str, bool]]
     rows: Sequence[Sequence[str]]
     n_left: int
@@ -30,22 +29,21 @@ class Shown(Struct, frozen=True):
 def described_sections(result: AnalysisResult) -> list[Shown]:
     """Return the tables that have something to say, without rows of which all is 0 or unknown."""
     found = []
-    for file, (title, columns) in _TABLES.items():
+    for file, names in _COLUMNS.items():
         table = result.tables.get(file)
         if table is None or not table.num_rows:
             continue
-        measured = [name for name, (_, show) in columns.items() if show not in _NAMES]
-        measured_rows = [
-            row for row in table.to_pylist() if not measured or any(row[name] for name in measured)
-        ]
-        if not measured_rows:
+        columns = {name: _written(name) for name in names.split()}
+        measured = [name for name, show in columns.items() if show not in _NAMES]
+        rows = [row for row in table.to_pylist() if not measured or any(row[name] for name in measured)]
+        if not rows:
             continue
         if longest := _LONGEST_FIRST.get(file):
-            measured_rows.sort(key=lambda row: -sum(row[name] or 0.0 for name in longest))
-        rows = [[show(row[name]) for name, (_, show) in columns.items()] for row in measured_rows[:_MAX_ROWS]]
-        heads = [(word, show is not _text) for word, show in columns.values()]
-        n_left = max(0, len(measured_rows) - _MAX_ROWS)
-        found.append(Shown(title, f"{title}.note", heads, rows, n_left, f"tables/{file}.parquet"))
+            rows.sort(key=lambda row: -sum(row[name] or 0.0 for name in longest))
+        heads = [(f"described.{name}", show is not _text) for name, show in columns.items()]
+        cells = [[show(row[name]) for name, show in columns.items()] for row in rows[:_MAX_ROWS]]
+        n_left = max(0, len(rows) - _MAX_ROWS)
+        found.append(Shown(f"described.table.{file}", heads, cells, n_left, f"tables/{file}.parquet"))
     return found
 
 
@@ -93,147 +91,52 @@ def _members(value: object) -> str:
 
 #: What writes names and counts: a row that has no more than these says nothing.
 _NAMES = (_text, _number, _members)
+#: How the values of a column are written, by its whole name or by what the name ends in.
+_FORMS: Mapping[str, Callable[[object], str]] = {
+    "ranks": _members,
+    "share_of_largest": _percent,
+    "flops_count": _tera,
+    "flops_per_s": _tera,
+    **dict.fromkeys(("allocated_bytes", "reserved_bytes", "peers_median_bytes", "capacity_bytes"), _gb),
+    "us": _ms,
+    "bytes": _mb,
+    "share": _percent,
+    "value": _digits,
+}
+
+
+def _written(column: str) -> Callable[[object], str]:
+    """Return what writes a value of a column; names, ranks and steps as they are."""
+    form = _FORMS.get(column) or _FORMS.get(column.rpartition("_")[2])
+    return form or (_number if column.startswith("n_") else _text)
+
+
 #: The columns of time, in which rows are sorted; other tables stay in the order of their ranks.
 _LONGEST_FIRST: Mapping[str, Sequence[str]] = {
     "kernel_spread": ("max_us",),
     "communication": ("transfer_us", "wait_us"),
     "apis": ("total_us",),
 }
-_FIVE = {
-    "min_us": ("described.min", _ms),
-    "q1_us": ("described.q1", _ms),
-    "median_us": ("described.median", _ms),
-    "q3_us": ("described.q3", _ms),
-    "max_us": ("described.max", _ms),
-}
-#: For each table its title, and of its columns the word and how a value is written.
-_TABLES: Mapping[str, tuple[str, Mapping[str, tuple[str, Callable[[object], str]]]]] = {
-    "kernel_spread": (
-        "described.kernels",
-        {
-            "stage": ("described.stage", _text),
-            "op_type": ("described.type", _text),
-            "input_shapes": ("described.shapes", _text),
-            "n_calls": ("described.calls", _number),
-            **_FIVE,
-            "slowest_rank": ("described.slowest", _text),
-        },
-    ),
+#: The columns of each table that is shown; `described.` and its name is the word for each.
+_COLUMNS: Mapping[str, str] = {
+    "kernel_spread": "stage op_type input_shapes n_calls min_us q1_us median_us q3_us max_us slowest_rank",
     "communication": (
-        "described.communication",
-        {
-            "role": ("described.role", _text),
-            "group": ("described.group", _text),
-            "op_type": ("described.type", _text),
-            "n_operators": ("described.calls", _number),
-            "size_bytes": ("described.mb", _mb),
-            "transfer_us": ("described.transfer", _ms),
-            "wait_us": ("described.wait", _ms),
-            **_FIVE,
-            "slowest_operator": ("described.longest", _text),
-        },
+        "role group op_type n_operators size_bytes transfer_us wait_us min_us q1_us median_us q3_us "
+        "max_us slowest_operator"
     ),
-    "memory_peaks": (
-        "described.memory",
-        {
-            "rank": ("described.rank", _text),
-            "component": ("described.component", _text),
-            "allocated_bytes": ("described.allocated", _gb),
-            "reserved_bytes": ("described.reserved", _gb),
-            "peers_median_bytes": ("described.peers", _gb),
-            "capacity_bytes": ("described.capacity", _gb),
-        },
-    ),
-    "flops": (
-        "described.flops",
-        {
-            "rank": ("described.rank", _text),
-            "of": ("described.of", _text),
-            "flops_count": ("described.tflop", _tera),
-            "flops_per_s": ("described.tflops", _tera),
-            "share_of_largest": ("described.share", _percent),
-        },
-    ),
+    "memory_peaks": "rank component allocated_bytes reserved_bytes peers_median_bytes capacity_bytes",
+    "flops": "rank of flops_count flops_per_s share_of_largest",
     "host_times": (
-        "described.host",
-        {
-            "rank": ("described.rank", _text),
-            "synchronising_us": ("described.synchronising", _ms),
-            "collecting_us": ("described.collecting", _ms),
-            "dispatching_us": ("described.dispatching", _ms),
-            "elsewhere_us": ("described.elsewhere", _ms),
-            "dispatch_delay_us": ("described.delay", _ms),
-            "dispatched_late_share": ("described.late", _percent),
-            "host_cpu_busy_share": ("described.busy", _percent),
-        },
+        "rank synchronising_us collecting_us dispatching_us elsewhere_us dispatch_delay_us "
+        "dispatched_late_share host_cpu_busy_share"
     ),
-    "groups": (
-        "described.groups",
-        {
-            "role": ("described.role", _text),
-            "group": ("described.group", _text),
-            "n_ranks": ("described.ranks", _number),
-            "ranks": ("described.members", _members),
-        },
-    ),
-    "communication_costs": (
-        "described.costs",
-        {
-            "rank": ("described.rank", _text),
-            "step": ("described.step", _text),
-            "communication_us": ("described.transfer", _ms),
-            "wait_us": ("described.wait", _ms),
-            "sdma_us": ("described.sdma", _ms),
-            "sdma_bytes": ("described.sdma_mb", _mb),
-            "rdma_us": ("described.rdma", _ms),
-            "rdma_bytes": ("described.rdma_mb", _mb),
-        },
-    ),
+    "groups": "role group n_ranks ranks",
+    "communication_costs": "rank step communication_us wait_us sdma_us sdma_bytes rdma_us rdma_bytes",
     "stages": (
-        "described.stages",
-        {
-            "stage": ("described.stage", _text),
-            "n_ranks": ("described.ranks", _number),
-            "computing_us": ("described.computing", _ms),
-            "communication_not_overlapped_us": ("described.exposed", _ms),
-            "overlapped_us": ("described.overlapped", _ms),
-            "free_us": ("described.free", _ms),
-            "preparing_us": ("described.preparing", _ms),
-            "bubble_us": ("described.bubble", _ms),
-        },
+        "stage n_ranks computing_us communication_not_overlapped_us overlapped_us free_us preparing_us "
+        "bubble_us"
     ),
-    "iterations": (
-        "described.iterations",
-        {
-            "rank": ("described.rank", _text),
-            "step": ("described.step", _text),
-            "total_us": ("described.total", _ms),
-            "interval_us": ("described.interval", _ms),
-            "forward_backward_us": ("described.fpbp", _ms),
-            "tail_us": ("described.tail", _ms),
-        },
-    ),
-    "figures_between_ranks": (
-        "described.figures",
-        {
-            "metric": ("described.metric", _text),
-            "label": ("described.label", _text),
-            "n_ranks": ("described.ranks", _number),
-            "min_value": ("described.min", _digits),
-            "median_value": ("described.median", _digits),
-            "max_value": ("described.max", _digits),
-            "max_rank": ("described.most", _text),
-        },
-    ),
-    "apis": (
-        "described.apis",
-        {
-            "rank": ("described.rank", _text),
-            "level": ("described.level", _text),
-            "api": ("described.api", _text),
-            "n_calls": ("described.calls", _number),
-            "total_us": ("described.total", _ms),
-            "max_us": ("described.max", _ms),
-        },
-    ),
+    "iterations": "rank step total_us interval_us forward_backward_us tail_us",
+    "figures_between_ranks": "metric label n_ranks min_value median_value max_value max_rank",
+    "apis": "rank level api n_calls total_us max_us",
 }

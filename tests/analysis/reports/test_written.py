@@ -58,7 +58,7 @@ def test_chinese_brackets_are_as_wide_as_its_letters(page):
     ("key", "word"),
     [
         ("part.preparing", "准备"),
-        ("described.preparing", "准备"),
+        ("described.preparing_us", "准备"),
         ("matrix.transport", "链路类型"),
         ("nav.findings", "发现项"),
         ("search.finding", "发现项"),
