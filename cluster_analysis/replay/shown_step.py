@@ -35,7 +35,7 @@ from cluster_run.ids import Step
 def lanes_tables(
     graph: Graph | None, steps: Sequence[Step], findings: Sequence[Finding]
 ) -> dict[str, pa.Table]:
-    """Return `Lanes`, `CriticalPath` and `Waits` of a step that shows the costliest alarm, else of a usual one.
+    """Return lanes, critical path and waits of a step that shows the costliest alarm, else of a usual one.
 
     All are empty where nothing can be replayed.
     """

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from cluster_analysis.judge.baseline import Change, Comparison
 from cluster_analysis.judge.matched_findings import Matched
 from cluster_analysis.sentences.amounts import format_ms
+from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.phrase import Phrase, Template, fill
 from cluster_analysis.sentences.results import words
 from cluster_analysis.sentences.results.costs import cost_of
-from cluster_analysis.sentences.results.words import Dictionary
 from cluster_run.facts import Fact, RefusalKind
 
 #: More lines are not read.
@@ -109,15 +109,15 @@ def _refusal(fact: Fact) -> Phrase:
     return fill(REFUSALS[fact.kind], dict(fact.values))  # type: ignore[index]
 
 
-def since(comparison: Comparison, dictionary: Dictionary) -> tuple[tuple[str, Phrase], ...]:
+def since(comparison: Comparison) -> tuple[tuple[str, Phrase], ...]:
     """Return `Fixed: slow rank 5 (was 97 ms).` and the like, each with its state; at most MAX_TOLD."""
-    return tuple((one.state, _became(one, dictionary)) for one in comparison.findings[:MAX_REPORTED])
+    return tuple((one.state, _became(one)) for one in comparison.findings[:MAX_REPORTED])
 
 
-def _became(one: Matched, dictionary: Dictionary) -> Phrase:
-    return dictionary.say(
+def _became(one: Matched) -> Phrase:
+    return say(
         f"since.{one.state}",
-        what=words.subject(one.finding, dictionary),
+        what=words.subject(one.finding),
         before=cost_of(one.before).phrase(),
         after=cost_of(one.after).phrase(),
     )

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.phrase import Phrase
-from cluster_analysis.sentences.results.words import Dictionary
 from cluster_run.findings import FindingsDocument
 
 
-def header_phrases(
-    document: FindingsDocument, dictionary: Dictionary, analysed: str | None = None
-) -> tuple[Phrase, ...]:
+def header_phrases(document: FindingsDocument, analysed: str | None = None) -> tuple[Phrase, ...]:
     """Return the facts that are known; `analysed` where the document holds no time of its own."""
     run = document.run
     path = run.path or run.name
     times = (("run.captured", moment(run.captured)), ("run.analysed", moment(run.analysed or analysed)))
-    shown = [(dictionary.say(key), value) for key, value in times if value]
+    shown = [(say(key), value) for key, value in times if value]
     return (
         *([Phrase(path, path)] if path else []),
         *(Phrase(f"{what.en} {value}", f"{what.zh} {value}") for what, value in shown),

@@ -37,6 +37,7 @@ from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.chains import chain
 from cluster_analysis.sentences.checks import next_check, page_of
 from cluster_analysis.sentences.findings import summary
+from cluster_analysis.sentences.headings import counted, say
 from cluster_analysis.sentences.notes import note, reasons
 from cluster_analysis.sentences.problems import reason
 from cluster_analysis.sentences.results import costs, wording, words
@@ -76,9 +77,8 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
 
     `analysed` is the time to be told at its head, where the document holds none.
     """
-    dictionary = words.load_dictionary()
     environment = templates()
-    environment.globals.update(say=dictionary.say, counted=dictionary.count, words=words, wording=wording)
+    environment.globals.update(say=say, counted=counted, words=words, wording=wording)
     environment.globals.update(described_sections=described_sections, advice_rows=advice_rows)
     environment.globals.update(memory_curves=memory_curves, packet_bars=packet_bars, device_map=device_map)
     environment.globals.update(summary=summary, next_check=next_check, chain=chain, note=note)
@@ -87,7 +87,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
     environment.globals.update(
         commands=lambda finding: commands(finding, result),
         naming_command=lambda host: naming_command(host, result),
-        locate=locator(result, dictionary),
+        locate=locator(result),
     )
     parts = step_parts(result)
     sections = sections_of(result)
@@ -98,16 +98,15 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
         "is_full": is_nearly_full(result),
         "reasons": reasons(result.document.notes, result.document.run.expected_ranks),
         "document": result.document,
-        "dictionary": dictionary,
         "baseline": baseline,
-        "since": changes.since(baseline, dictionary) if baseline else (),
+        "since": changes.since(baseline) if baseline else (),
         "problems": words.problem_groups(result.document),
         "parts": parts,
         "named": blamed(result.document),
         "unusual_steps": unusual_steps(result),
-        "price": price_of_unevenness(result.document, dictionary),
+        "price": price_of_unevenness(result.document),
         "parts_us": sum(part.mean_us for part in parts),
-        "payload": _payload(result, baseline, dictionary, markdown.render(result, baseline, analysed)),
+        "payload": _payload(result, baseline, markdown.render(result, baseline, analysed)),
         "analysed": moment(result.document.run.analysed or analysed),
         "captured": moment(result.document.run.captured),
     }
@@ -120,9 +119,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
     )
 
 
-def _payload(
-    result: AnalysisResult, baseline: Comparison | None, dictionary: words.Dictionary, ticket: str
-) -> str:
+def _payload(result: AnalysisResult, baseline: Comparison | None, ticket: str) -> str:
     cube = build_cube(result)
     traffic = build_traffic(result)
     per_rank = build_per_rank(result, cube.ranks)
@@ -153,7 +150,7 @@ def _payload(
         "memory_components": per_rank.memory_components,
         "ticket": ticket,
         "metric_names": dict(words.METRIC_NAMES),
-        "words": words_of_scripts(dictionary),
+        "words": words_of_scripts(),
     }
     columns = {name: values for one in drawn for name, values in one.columns.items()}
     return pack(header, {**cube.values, **traffic.columns, **per_rank.columns, **columns})

@@ -46,15 +46,15 @@ def render(
     `analysed` is the time to be told, where the document holds none.
     """
     document = result.document
-    ticket = _Ticket(result, words.load_dictionary(), language)
-    price = price_of_unevenness(document, ticket.dictionary)
+    ticket = _Ticket(result, language)
+    price = price_of_unevenness(document)
     lines = [
         f"## {ticket.said(term(terms.VERDICTS, document.verdict))}",
         "",
-        ticket.said(words.verdict_sentence(document, ticket.dictionary)),
+        ticket.said(words.verdict_sentence(document)),
         "",
         *([ticket.said(price.sentence()), ""] if price else []),
-        ticket.said(words.run_line(document, ticket.dictionary)),
+        ticket.said(words.run_line(document)),
         "",
         *ticket.header(analysed),
     ]
@@ -77,7 +77,6 @@ class _Ticket(Struct, frozen=True):
     """A result, and the language in which it is told."""
 
     result: AnalysisResult
-    dictionary: words.Dictionary
     language: Language
 
     def said(self, phrase: Phrase) -> str:
@@ -86,7 +85,7 @@ class _Ticket(Struct, frozen=True):
     def header(self, analysed: str | None) -> list[str]:
         """Return which run it is, for those who read the ticket on another day."""
         document = self.result.document
-        facts = [self.said(one) for one in header_phrases(document, self.dictionary, analysed)]
+        facts = [self.said(one) for one in header_phrases(document, analysed)]
         lines = [" · ".join(facts), ""] if facts else []
         return [*lines, f"`{document.run.command}`", ""] if document.run.command else lines
 
@@ -96,7 +95,7 @@ class _Ticket(Struct, frozen=True):
         apart = reasons(document.notes, document.run.expected_ranks)
         for name, notes in (("tomend", apart.to_mend), ("bounds", apart.bounds), ("toknow", apart.to_know)):
             if notes:
-                heading = self.said(self.dictionary.say(f"problems.{name}"))
+                heading = self.said(say(f"problems.{name}"))
                 lines += [f"### {heading}", "", *(f"- {self.said(note(one))}" for one in notes), ""]
         return lines
 
@@ -112,7 +111,7 @@ class _Ticket(Struct, frozen=True):
                 str(number),
                 self.said(term(terms.SEVERITIES, finding.severity)),
                 self.said(wording.kind_name(finding)),
-                self.said(words.named(finding, self.result, self.dictionary)),
+                self.said(words.named(finding, self.result)),
                 self.said(cost_of(finding).phrase(step_ms)),
                 self.said(cost_of(finding).share(step_ms)),
                 self.said(Cost(saved_ms, saved_ms).phrase()),
@@ -147,7 +146,7 @@ class _Ticket(Struct, frozen=True):
 
     def where(self, finding: Finding) -> list[str]:
         """Return the places of a finding, and what to run there."""
-        locate = locator(self.result, self.dictionary)
+        locate = locator(self.result)
         places = [f"- {self.said(locate(place))}" for place in finding.places[:_MAX_PLACES]]
         if len(finding.places) > _MAX_PLACES:
             more = say("more_places", n=len(finding.places) - _MAX_PLACES)
@@ -168,7 +167,7 @@ class _Ticket(Struct, frozen=True):
         lines = [
             f"### {self.said(say('baseline'))}",
             "",
-            *(f"- {self.said(phrase)}" for _, phrase in changes.since(baseline, self.dictionary)),
+            *(f"- {self.said(phrase)}" for _, phrase in changes.since(baseline)),
             *(f"- {self.said(sentence)}" for sentence in sentences[:8]),
         ]
         lines += [f"- {self.said(say('not_compared', why=why))}" for why in refused]
@@ -193,7 +192,7 @@ class _Ticket(Struct, frozen=True):
         groups = words.problem_groups(self.result.document)
         if not groups:
             return []
-        phrases = (words.problem_phrase(one, self.result, self.dictionary) for one in groups)
+        phrases = (words.problem_phrase(one, self.result) for one in groups)
         return [
             f"### {self.said(say('problem_section'))}",
             "",

@@ -55,13 +55,12 @@ class _Row(Struct, frozen=True):
 
 def change(runs: Sequence[ListedRun]) -> Phrase:
     """Return how long a step took in the first and the last run whose step is known, as a title."""
-    dictionary = words.load_dictionary()
     documents = [one.outcome.document for one in runs if not isinstance(one.outcome, str)]
     timed = [one.run for one in documents if one.run.step_ms is not None]
     if len(timed) < 2:
-        return dictionary.say("runs.count", n=len(runs))
+        return say("runs.count", n=len(runs))
     first, last = timed[0], timed[-1]
-    return dictionary.say(
+    return say(
         "runs.change",
         n=len(runs),
         first=format_ms(first.step_ms),
@@ -73,17 +72,16 @@ def change(runs: Sequence[ListedRun]) -> Phrase:
 
 def parts(name: str, n_parts: int) -> Phrase:
     """Return the title of a page of the parts of a tree."""
-    return words.load_dictionary().say("runs.parts", name=wording.plain(name), n=n_parts)
+    return say("runs.parts", name=wording.plain(name), n=n_parts)
 
 
 def render(runs: Sequence[ListedRun], title: Phrase) -> bytes:
     """Return the page as UTF-8."""
-    dictionary = words.load_dictionary()
-    rows = [_row(number, one, dictionary) for number, one in enumerate(runs, start=1)]
+    rows = [_row(number, one) for number, one in enumerate(runs, start=1)]
     columns = _parts(runs)
     heads = say("trend_columns")
     environment = templates()
-    environment.globals.update(say=dictionary.say)
+    environment.globals.update(say=say)
     values = {
         "title": title,
         "version": VERSION,
@@ -97,7 +95,7 @@ def render(runs: Sequence[ListedRun], title: Phrase) -> bytes:
                     {"number": one.number, "name": one.name, "href": one.href, "verdict": one.verdict}
                     for one in rows
                 ],
-                "words": words_of_scripts(dictionary),
+                "words": words_of_scripts(),
             },
             columns,
         ),
@@ -115,7 +113,7 @@ def _parts(runs: Sequence[ListedRun]) -> dict[str, np.ndarray[tuple[int], np.dty
     return {name: np.array([one.get(name, np.nan) for one in found], np.float32) for name in names}
 
 
-def _row(number: int, listed: ListedRun, dictionary: words.Dictionary) -> _Row:
+def _row(number: int, listed: ListedRun) -> _Row:
     unknown = Phrase("–", "–")
     name = wording.plain(listed.name)
     if isinstance(listed.outcome, str):
@@ -124,7 +122,7 @@ def _row(number: int, listed: ListedRun, dictionary: words.Dictionary) -> _Row:
     document = listed.outcome.document
     run, lost = document.run, wording.lost_in_all(document)
     alarms = [one for one in document.findings if one.is_alarm]
-    said = [words.finding_title(one, dictionary) for one in alarms[:_MAX_NAMED]]
+    said = [words.finding_title(one) for one in alarms[:_MAX_NAMED]]
     if len(alarms) > _MAX_NAMED:
         said.append(say("more_problems", n=len(alarms) - _MAX_NAMED))
     if document.verdict == "unknown":

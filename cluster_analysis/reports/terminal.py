@@ -90,13 +90,12 @@ def render(
     )
     document = result.document
     style = _VERDICT_STYLES[document.verdict]
-    dictionary = words.load_dictionary()
-    sentence = words.verdict_sentence(document, dictionary).of(language)
+    sentence = words.verdict_sentence(document).of(language)
     console.print(_prose(f"{_VERDICT_SIGNS[document.verdict]} {sentence}", style))
-    price = price_of_unevenness(document, dictionary)
+    price = price_of_unevenness(document)
     if price is not None and price.lost:
         console.print(_prose(price.sentence().of(language)))
-    console.print(_prose(words.run_line(document, dictionary).of(language), "dim"))
+    console.print(_prose(words.run_line(document).of(language), "dim"))
     if document.verdict == "unknown":  # what could not be judged, and what to do about it, is the news
         _print_problems(result, console, language)
     if document.findings:
@@ -140,12 +139,11 @@ def _findings_table(result: AnalysisResult, width: int, language: Language) -> T
 
 def _replay(result: AnalysisResult, language: Language) -> str:
     """How well the replay fits, a line a figure; nothing where there is none."""
-    dictionary = words.load_dictionary()
     lines = [
-        f"  {words.format_metric(name, value)} {words.replay_phrase(name, dictionary).of(language)}\n"
+        f"  {words.format_metric(name, value)} {words.replay_phrase(name).of(language)}\n"
         for name, value in result.document.replay.items()
     ]
-    return "".join((f"{dictionary.say('method.replay').of(language)}\n", *lines)) if lines else ""
+    return "".join((f"{say('method.replay').of(language)}\n", *lines)) if lines else ""
 
 
 def _print_next_checks(result: AnalysisResult, console: Console, language: Language) -> None:
@@ -158,7 +156,7 @@ def _print_next_checks(result: AnalysisResult, console: Console, language: Langu
         lead = say("then" if number else "next").of(language)
         console.print(_prose(wording.plain(check), lead=lead))
     hosts = list(dict.fromkeys(host for finding in (first, *alarms) for host in finding.hosts))
-    locate = locator(result, words.load_dictionary())
+    locate = locator(result)
     for place in first.places[:MAX_PLACES]:
         where = wording.plain(locate(place).of(language))
         console.print(_prose(where, lead=say("where").of(language)))
@@ -181,7 +179,7 @@ def _print_next_checks(result: AnalysisResult, console: Console, language: Langu
 def _print_changes(baseline: Comparison, console: Console, language: Language) -> None:
     console.print()
     console.print(Text(say("baseline").of(language), style="bold"))
-    for _, phrase in changes.since(baseline, words.load_dictionary()):
+    for _, phrase in changes.since(baseline):
         console.print(_prose(wording.plain(phrase.of(language)), indent=2))
     sentences = changes.summary(baseline)
     for sentence in sentences[:MAX_CHANGES]:
@@ -199,10 +197,9 @@ def _print_problems(result: AnalysisResult, console: Console, language: Language
     reported = words.problem_groups(document)
     if reported:
         console.print()
-        dictionary = words.load_dictionary()
         console.print(Text(say("problems", n=len(reported)).of(language), style="magenta"))
         for one in reported[:MAX_PROBLEMS]:
-            console.print(_prose(words.problem_phrase(one, result, dictionary).of(language), indent=2))
+            console.print(_prose(words.problem_phrase(one, result).of(language), indent=2))
         if len(reported) > MAX_PROBLEMS:
             more = say("more_problems", n=len(reported) - MAX_PROBLEMS).of(language)
             console.print(Text(f"  {more}", style="dim"))

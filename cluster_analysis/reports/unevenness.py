@@ -52,7 +52,7 @@ class Price(Struct, frozen=True):
         return Phrase(f"{start.en}: {english}.", f"{start.zh}：{chinese}。")
 
 
-def price_of_unevenness(document: FindingsDocument, dictionary: words.Dictionary) -> Price | None:
+def price_of_unevenness(document: FindingsDocument) -> Price | None:
     """Return what unevenness costs; None where that is not known, or less than a warning is worth."""
     run = document.run
     if document.verdict == "unknown" or not run.step_ms or not run.ideal_step_ms or not run.slowdown:
@@ -60,15 +60,15 @@ def price_of_unevenness(document: FindingsDocument, dictionary: words.Dictionary
     if 1.0 - 1.0 / run.slowdown < WARNING_COST_SHARE:
         return None
     reported = run.lost if document.verdict == "degraded" else ()
-    lost = [_lost(one, document, dictionary) for one in reported if one.share >= _LEAST_SHARE]
+    lost = [_lost(one, document) for one in reported if one.share >= _LEAST_SHARE]
     return Price(run.step_ms, run.ideal_step_ms, tuple(lost))
 
 
-def _lost(lost: LostPart, document: FindingsDocument, dictionary: words.Dictionary) -> Lost:
+def _lost(lost: LostPart, document: FindingsDocument) -> Lost:
     """Return a part by the name and cost of the one finding that it is about; by its own if of several."""
     about = [one for one in document.findings if one.record.part == lost.part and cost_of(one).high_ms]
     if len(about) == 1:
-        name, cost = words.subject(about[0], dictionary), cost_of(about[0])
+        name, cost = words.subject(about[0]), cost_of(about[0])
     else:
         name, cost = term(terms.LOST, lost.part), Cost(lost.ms, lost.ms)
     return Lost(lost.part, name, lost.ms, lost.share, cost.phrase(document.run.step_ms))

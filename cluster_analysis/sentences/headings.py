@@ -1,8 +1,14 @@
-"""Headings of terminal and ticket around the findings, in both languages."""
+"""Headings around the findings, and all other words of reports, in both languages.
+
+`words.json` has those of the page, which its scripts need as well.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import cast
 
 from cluster_analysis.sentences.phrase import Phrase, Template, fill
@@ -161,13 +167,25 @@ OPEN_QUESTIONS: Mapping[NoteFact, Template] = {
 }
 
 
+@cache
+def words_of_page() -> Mapping[str, Template]:
+    """Return the words of the page by key."""
+    text = Path(__file__).with_name("words.json").read_text("utf-8")
+    return {key: (english, chinese) for key, (english, chinese) in json.loads(text).items()}
+
+
 def say(key: str, **values: object) -> Phrase:
-    """Return a heading.
+    """Return a heading, or words of the page.
 
     Raises:
-        KeyError: there is no such heading, or a value is missing.
+        KeyError: there are none of this key, or a value is missing.
     """
-    return fill(HEADINGS[key], values)
+    return fill(HEADINGS.get(key) or words_of_page()[key], values)
+
+
+def counted(what: str, number: int) -> Phrase:
+    """Return a number of ranks, hosts, steps, findings or problems."""
+    return say(f"count.{what}.one") if number == 1 else say(f"count.{what}", n=f"{number:,}")
 
 
 def term(words: Mapping[str, Template], name: str) -> Phrase:

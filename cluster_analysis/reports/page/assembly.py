@@ -9,7 +9,8 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from cluster_analysis.sentences.results.words import Dictionary
+from cluster_analysis.sentences.headings import words_of_page
+from cluster_analysis.sentences.phrase import Template
 from cluster_run.errors import InputError
 from cluster_run.files import utf8
 
@@ -21,9 +22,9 @@ DRAWING = ("js/data.js", "js/page.js", "js/drawing.js", "js/address.js", "js/pai
 STYLES = ("css/page.css", "css/charts.css", "css/panel.css", "css/print.css")
 
 
-def words_of_scripts(dictionary: Dictionary) -> Mapping[str, tuple[str, str]]:
+def words_of_scripts() -> Mapping[str, Template]:
     """Return what the scripts of a page say."""
-    return {key: said for key, said in dictionary.entries.items() if not key.startswith(_TEMPLATE_ONLY)}
+    return {key: said for key, said in words_of_page().items() if not key.startswith(_TEMPLATE_ONLY)}
 
 
 def assembled(

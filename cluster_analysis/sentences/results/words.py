@@ -1,16 +1,14 @@
-"""The page's words in English and Chinese, from one dictionary: `words.json`."""
+"""What the page says of a result, in both languages; its words are in `sentences/words.json`."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.findings import summary
-from cluster_analysis.sentences.headings import say
+from cluster_analysis.sentences.headings import counted, say, words_of_page
 from cluster_analysis.sentences.phrase import Phrase
 from cluster_analysis.sentences.problems import reason
 from cluster_analysis.sentences.results import wording
@@ -23,44 +21,6 @@ from cluster_run.problem import Problem
 ProblemGroup = Sequence[Problem]
 
 
-class Dictionary:
-    """Phrases by key; placeholders in braces are filled with text or with other phrases."""
-
-    def __init__(self, entries: Mapping[str, tuple[str, str]]) -> None:
-        self._entries = entries
-
-    @property
-    def entries(self) -> Mapping[str, tuple[str, str]]:
-        """All entries: key → (English, Chinese)."""
-        return self._entries
-
-    def say(self, key: str, **values: object) -> Phrase:
-        """Return the phrase of `key`.
-
-        Raises:
-            KeyError: the dictionary has no such key, or a placeholder got no value.
-        """
-        english, chinese = self._entries[key]
-        return Phrase(
-            english.format(**{name: _in_english(value) for name, value in values.items()}),
-            chinese.format(**{name: _in_chinese(value) for name, value in values.items()}),
-        )
-
-    def count(self, what: str, number: int) -> Phrase:
-        """Return a number of ranks, hosts, steps, findings or problems."""
-        one = f"count.{what}.one"
-        return self.say(one) if number == 1 else self.say(f"count.{what}", n=f"{number:,}")
-
-    def metric(self, name: str) -> Phrase:
-        """Return what a metric of an `Evidence` is called; one without an entry keeps its own name."""
-        bare, _ = split_unit(name)
-        key = f"metric.{METRIC_NAMES.get(bare, bare)}"
-        if key in self._entries:
-            return self.say(key)
-        text = bare.replace("_", " ")
-        return Phrase(text, text)
-
-
 #: Names of evidence metrics, without unit → the name the page's own metrics have.
 METRIC_NAMES = {
     "compute": "computing",
@@ -70,16 +30,20 @@ METRIC_NAMES = {
 _UNITS = {"us": "µs", "ms": "ms", "gbps": "GB/s", "bytes": "B", "share": "%", "mhz": "MHz", "ratio": "×"}
 
 
-def load_dictionary() -> Dictionary:
-    """Read the dictionary that ships with the package."""
-    text = Path(__file__).with_name("words.json").read_text("utf-8")
-    return Dictionary({key: (english, chinese) for key, (english, chinese) in json.loads(text).items()})
-
-
 def split_unit(metric: str) -> tuple[str, str]:
     """Split `computing_us` into `computing` and `us`; the unit is empty where the name has none."""
     bare, _, unit = metric.rpartition("_")
     return (bare, unit) if bare and unit in _UNITS else (metric, "")
+
+
+def metric_name(name: str) -> Phrase:
+    """Return what a metric of an `Evidence` is called; one without an entry keeps its own name."""
+    bare, _ = split_unit(name)
+    key = f"metric.{METRIC_NAMES.get(bare, bare)}"
+    if key in words_of_page():
+        return say(key)
+    text = bare.replace("_", " ")
+    return Phrase(text, text)
 
 
 def format_metric(metric: str, value: float) -> str:
@@ -101,19 +65,19 @@ def difference(evidence: Evidence) -> str:
     return f"{100 * share:+.0f} %".replace("-", "−")
 
 
-def finding_title(finding: Finding, dictionary: Dictionary) -> Phrase:
+def finding_title(finding: Finding) -> Phrase:
     """Return what a finding is about and why, in a few words."""
-    what = subject(finding, dictionary)
+    what = subject(finding)
     english = what.en.removeprefix("the ").removeprefix("a ")
     first = Phrase(english[:1].upper() + english[1:], what.zh)
     if finding.record.part != "slow_devices":
         return first
     is_host_feeding = finding.record.subject == "host" and finding.cause == "dispatch"
-    cause = dictionary.say("cause.host.dispatch" if is_host_feeding else f"cause.{finding.cause}")
+    cause = say("cause.host.dispatch" if is_host_feeding else f"cause.{finding.cause}")
     return Phrase(f"{first.en}: {cause.en}", f"{first.zh}：{cause.zh}")
 
 
-def subject(finding: Finding, dictionary: Dictionary) -> Phrase:
+def subject(finding: Finding) -> Phrase:
     """Return what a finding blames."""
     ranks = format_number_ranges(finding.ranks)
     who = wording.format_link_ends(finding) if finding.links else ranks
@@ -121,98 +85,90 @@ def subject(finding: Finding, dictionary: Dictionary) -> Phrase:
         who = ", ".join(map(wording.plain, finding.hosts))
     if finding.record.subject == "nic":
         part = "port" if wording.is_port(finding) else "slow_nic"
-        return dictionary.say(f"subject.{part}", who=_where(finding, dictionary))
-    return dictionary.say(f"subject.{finding.kind}", who=who)
+        return say(f"subject.{part}", who=_where(finding))
+    return say(f"subject.{finding.kind}", who=who)
 
 
-def _where(finding: Finding, dictionary: Dictionary) -> Phrase:
+def _where(finding: Finding) -> Phrase:
     hosts = ", ".join(map(wording.plain, finding.hosts))
     if finding.record.subject in ("rank", "nic") and finding.ranks and hosts:
         ranks = wording.format_ranks(finding.ranks)
-        return dictionary.say("where.ranks", ranks=Phrase(ranks, ranks.rpartition(" ")[2]), hosts=hosts)
-    return dictionary.say("where.hosts", hosts=hosts)
+        return say("where.ranks", ranks=Phrase(ranks, ranks.rpartition(" ")[2]), hosts=hosts)
+    return say("where.hosts", hosts=hosts)
 
 
-def headline(document: FindingsDocument, dictionary: Dictionary) -> Phrase:
+def headline(document: FindingsDocument) -> Phrase:
     """Return the verdict in one sentence, without the verdict's name."""
     run = document.run
     step = format_ms(run.step_ms)
     if document.verdict == "healthy":
-        ranks = dictionary.count("ranks", run.ranks)
-        hosts = (
-            dictionary.say("hosts.unknown")
-            if wording.lacks_hosts(run)
-            else dictionary.count("hosts", max(1, run.hosts))
-        )
+        ranks = counted("ranks", run.ranks)
+        hosts = say("hosts.unknown") if wording.lacks_hosts(run) else counted("hosts", max(1, run.hosts))
         costs = wording.listed_costs(document)
         if costs:
-            return dictionary.say("headline.healthy.costs", ranks=ranks, hosts=hosts, step=step, costs=costs)
-        return dictionary.say("headline.healthy", ranks=ranks, hosts=hosts, step=step)
+            return say("headline.healthy.costs", ranks=ranks, hosts=hosts, step=step, costs=costs)
+        return say("headline.healthy", ranks=ranks, hosts=hosts, step=step)
     if document.verdict == "unknown":
-        return dictionary.say("headline.unknown", why=wording.unknown_reason(document))
+        return say("headline.unknown", why=wording.unknown_reason(document))
     lost = wording.lost_in_all(document)
     if lost is None:
-        return dictionary.say("headline.degraded.plain")
+        return say("headline.degraded.plain")
     worst = document.findings[0]
-    return dictionary.say(
+    return say(
         "headline.degraded",
         step=step,
         lost=lost.phrase(run.step_ms),
         share=lost.share(run.step_ms),
         largest=cost_of(worst).phrase(run.step_ms),
-        subject=subject(worst, dictionary),
+        subject=subject(worst),
     )
 
 
-def page_title(document: FindingsDocument, dictionary: Dictionary) -> Phrase:
+def page_title(document: FindingsDocument) -> Phrase:
     """Return what a tab of the browser shows: the verdict and the run it is about."""
-    parts = [dictionary.say(f"verdict.{document.verdict}"), dictionary.say("page.title")]
+    parts = [say(f"verdict.{document.verdict}"), say("page.title")]
     if name := wording.plain(document.run.name):
         parts.insert(1, Phrase(name, name))
     return Phrase(" · ".join(one.en for one in parts), " · ".join(one.zh for one in parts))
 
 
-def run_phrases(document: FindingsDocument, dictionary: Dictionary) -> tuple[Phrase, ...]:
+def run_phrases(document: FindingsDocument) -> tuple[Phrase, ...]:
     """Return what was analysed: ranks, hosts, steps, parallel sizes, sources."""
     run = document.run
-    ranks = dictionary.count("ranks", run.ranks)
+    ranks = counted("ranks", run.ranks)
     if run.expected_ranks > run.ranks:
-        ranks = dictionary.say("run.ranksof", n=f"{run.ranks:,}", expected=f"{run.expected_ranks:,}")
+        ranks = say("run.ranksof", n=f"{run.ranks:,}", expected=f"{run.expected_ranks:,}")
     sizes = run.parallel
     named = (("TP", sizes.tp), ("PP", sizes.pp), ("DP", sizes.dp), ("CP", sizes.cp), ("EP", sizes.ep))
-    hosts = dictionary.count("hosts", run.hosts) if run.hosts else dictionary.say("run.hosts.unknown")
+    hosts = counted("hosts", run.hosts) if run.hosts else say("run.hosts.unknown")
     parts = [ranks, *([hosts] if run.hosts or wording.lacks_hosts(run) else [])]
     if run.steps:
         parts.append(
-            dictionary.say(
-                "run.steps" if len(run.steps) > 1 else "run.step", steps=format_number_ranges(run.steps)
-            )
+            say("run.steps" if len(run.steps) > 1 else "run.step", steps=format_number_ranges(run.steps))
         )
     parallel = " × ".join(f"{name} {size}" for name, size in named if size > (name in ("CP", "EP")))
     plain = [text for text in (parallel, ", ".join(run.sources)) if text]
     return (*parts, *(Phrase(text, text) for text in plain))
 
 
-def host_phrase(host: HostId, result: AnalysisResult, dictionary: Dictionary) -> Phrase:
+def host_phrase(host: HostId, result: AnalysisResult) -> Phrase:
     """Return `host 3`, with its address where that may be shown."""
     name = wording.host_name(host, result).removeprefix("host ")
-    return dictionary.say("map.host", host=Phrase(name, name.replace(" (", "（").replace(")", "）")))
+    return say("map.host", host=Phrase(name, name.replace(" (", "（").replace(")", "）")))
 
 
-def compared_part(
-    most_rank: int | None, compared_us: float, named: Finding | None, dictionary: Dictionary
-) -> Phrase:
+def compared_part(most_rank: int | None, compared_us: float, named: Finding | None) -> Phrase:
     """Return what one rank has of a part of the step: the one that a finding names, or that with most."""
-    most = dictionary.say("rank", rank=most_rank)
-    who = _who(named, dictionary) if named and most_rank is None else most
-    return dictionary.say("step.of", who=who, value=format_ms(compared_us / 1000))
+    most = say("rank", rank=most_rank)
+    who = _who(named) if named and most_rank is None else most
+    return say("step.of", who=who, value=format_ms(compared_us / 1000))
 
 
-def compared_note(named: Finding | None, dictionary: Dictionary) -> Phrase:
+def compared_note(named: Finding | None) -> Phrase:
     """Return whose times stand below those of the mean step."""
     if named is None:
-        return dictionary.say("step.compared.most")
-    return dictionary.say("step.compared.named", who=_who(named, dictionary))
+        return say("step.compared.most")
+    return say("step.compared.named", who=_who(named))
 
 
 def problem_groups(document: FindingsDocument) -> list[ProblemGroup]:
@@ -224,14 +180,14 @@ def problem_groups(document: FindingsDocument) -> list[ProblemGroup]:
     return list(group.values())
 
 
-def problem_places(group: ProblemGroup, result: AnalysisResult, dictionary: Dictionary) -> list[Phrase]:
+def problem_places(group: ProblemGroup, result: AnalysisResult) -> list[Phrase]:
     """Return whose problem it is: the host where it is one, and the ranks."""
     hosts = {one.host for one in group}
     ranks = {one.rank for one in group if one.rank is not None}
     first = group[0]
     places = []
     if len(hosts) == 1 and first.host is not None:
-        places.append(host_phrase(first.host, result, dictionary))
+        places.append(host_phrase(first.host, result))
     if len(ranks) > 1 and len(ranks) >= result.document.run.expected_ranks:
         places.append(say("all_ranks", n=len(ranks)))
     elif ranks:
@@ -239,10 +195,10 @@ def problem_places(group: ProblemGroup, result: AnalysisResult, dictionary: Dict
     return [Phrase(one.en, one.zh.strip()) for one in places]
 
 
-def problem_phrase(group: ProblemGroup, result: AnalysisResult, dictionary: Dictionary) -> Phrase:
+def problem_phrase(group: ProblemGroup, result: AnalysisResult) -> Phrase:
     """Return it as one line: where, why, and what to do."""
     file = wording.plain(group[0].file)
-    places = [*problem_places(group, result, dictionary), *([Phrase(file, file)] if file else [])]
+    places = [*problem_places(group, result), *([Phrase(file, file)] if file else [])]
     why, advised = reason(group[0]), advice(group[0])
     english, chinese = (", ".join(one.en for one in places), "，".join(one.zh for one in places))
     english, chinese = (f"{english}: " if places else "", f"{chinese}：" if places else "")
@@ -252,51 +208,43 @@ def problem_phrase(group: ProblemGroup, result: AnalysisResult, dictionary: Dict
     return Phrase(f"{english} ({wording.plain(advised.en)})", f"{chinese}（{wording.plain(advised.zh)}）")
 
 
-def verdict_sentence(document: FindingsDocument, dictionary: Dictionary) -> Phrase:
+def verdict_sentence(document: FindingsDocument) -> Phrase:
     """Return the verdict with its name, in one sentence."""
     english = wording.verdict_sentence(document)
     if document.verdict == "unknown":
         return Phrase(english, say("could_not_tell", why=wording.unknown_reason(document)).zh)
-    name = dictionary.say(f"verdict.{document.verdict}").zh
+    name = say(f"verdict.{document.verdict}").zh
     if document.verdict == "degraded" and wording.best_saving_ms(document) is None and document.findings:
         return Phrase(english, f"{name}：{wording.plain(summary(document.findings[0]).zh)}")
-    return Phrase(english, f"{name}：{headline(document, dictionary).zh}")
+    return Phrase(english, f"{name}：{headline(document).zh}")
 
 
-def run_line(document: FindingsDocument, dictionary: Dictionary) -> Phrase:
+def run_line(document: FindingsDocument) -> Phrase:
     """Return what was analysed, in one line."""
-    chinese = " · ".join(wording.plain(one.zh) for one in run_phrases(document, dictionary))
+    chinese = " · ".join(wording.plain(one.zh) for one in run_phrases(document))
     return Phrase(wording.run_line(document), chinese)
 
 
-def named(finding: Finding, result: AnalysisResult, dictionary: Dictionary) -> Phrase:
+def named(finding: Finding, result: AnalysisResult) -> Phrase:
     """Return who a finding is about."""
     english = wording.named(finding, result)
     if finding.record.subject in ("host", "host_pair", "nic", "uplink") and finding.hosts:
-        hosts = (host_phrase(host, result, dictionary).zh for host in finding.hosts)
+        hosts = (host_phrase(host, result).zh for host in finding.hosts)
         return Phrase(english, "、".join(hosts))
     if finding.links or not finding.ranks:
         return Phrase(english, english)
-    return Phrase(english, dictionary.say("ranks", ranks=format_number_ranges(finding.ranks)).zh)
+    return Phrase(english, say("ranks", ranks=format_number_ranges(finding.ranks)).zh)
 
 
-def _who(finding: Finding, dictionary: Dictionary) -> Phrase:
+def _who(finding: Finding) -> Phrase:
     """Return `rank 13` or `host 2`."""
     if finding.record.subject == "host" and finding.hosts:
-        return dictionary.say("map.host", host=", ".join(map(wording.plain, finding.hosts)))
-    return dictionary.say("rank", rank=format_number_ranges(finding.ranks))
+        return say("map.host", host=", ".join(map(wording.plain, finding.hosts)))
+    return say("rank", rank=format_number_ranges(finding.ranks))
 
 
-def replay_phrase(name: str, dictionary: Dictionary) -> Phrase:
+def replay_phrase(name: str) -> Phrase:
     """Return what a figure about the replay means; one without an entry keeps its own name."""
     key = f"replay.{name}"
     plain = name.replace("_", " ")
-    return dictionary.say(key) if key in dictionary.entries else Phrase(plain, plain)
-
-
-def _in_english(value: object) -> object:
-    return value.en if isinstance(value, Phrase) else value
-
-
-def _in_chinese(value: object) -> object:
-    return value.zh if isinstance(value, Phrase) else value
+    return say(key) if key in words_of_page() else Phrase(plain, plain)

@@ -14,7 +14,6 @@ from cluster_run.kinds import KINDS
 from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, judged
 from tests.analysis.reports import builder
-from tests.analysis.reports.test_words import DICTIONARY
 
 QUOTED = sorted(name for name, record in KINDS.items() if record.is_repairable)
 
@@ -44,7 +43,7 @@ def test_a_loss_of_5_percent_is_in_the_headline_or_leaves_a_question(kind: str) 
     step_ms = document.run.step_ms
     assert step_ms is not None
     finding = of_kind(kind, step_ms=step_ms)
-    told = words.headline(replace(document, findings=(finding,)), DICTIONARY)
+    told = words.headline(replace(document, findings=(finding,)))
     amount = format_ms(0.06 * step_ms)
     assert is_asked(finding) or (amount in told.en and amount in told.zh)
 

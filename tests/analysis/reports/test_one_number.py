@@ -19,8 +19,6 @@ from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 from tests.analysis.reports.pages import Elements
 
-DICTIONARY = words.load_dictionary()
-
 
 def with_costs(*costs):
     """The degraded job, its findings with (alone, low, high) of these, in ms."""
@@ -61,8 +59,8 @@ def test_headline_and_split_tell_the_cost_that_the_list_tells(costs):
     document = with_costs(*costs).document
     first = document.findings[0]
     written = cost_of(first).phrase(document.run.step_ms)
-    headline = words.verdict_sentence(document, DICTIONARY)
-    split = price_of_unevenness(document, DICTIONARY).sentence()
+    headline = words.verdict_sentence(document)
+    split = price_of_unevenness(document).sentence()
     assert (written.en in headline.en, written.zh in headline.zh) == (True, True)
     assert (written.en in split.en, written.zh in split.zh) == (True, True)
 
@@ -100,8 +98,8 @@ def test_a_cost_that_may_be_more_is_told_as_the_least_and_never_as_a_range(langu
     page = Elements(html.render(result).decode(), language).text
     console = terminal.render(result, 200, False, language=language)
     ticket = markdown.render(result, language=language).replace("\\", "")
-    headline = words.verdict_sentence(result.document, DICTIONARY).of(language)
-    split = price_of_unevenness(result.document, DICTIONARY).sentence().of(language)
+    headline = words.verdict_sentence(result.document).of(language)
+    split = price_of_unevenness(result.document).sentence().of(language)
     for text in (page, console, ticket, headline, split):
         assert written in text
         assert "31.4" not in text
@@ -145,7 +143,7 @@ def told(result):
 
 
 def test_price_names_the_one_finding_that_a_part_is_about():
-    price = price_of_unevenness(builder.degraded().document, DICTIONARY)
+    price = price_of_unevenness(builder.degraded().document)
     assert price.sentence().en == (
         "283 ms a step, 266 ms if all ranks were alike: 12.3 ms of the difference is slow rank 5, "
         "4.1 ms the slow link 2 ↔ 10, 300 µs variation without a single cause."
@@ -158,12 +156,12 @@ def test_price_names_the_one_finding_that_a_part_is_about():
 
 def test_parts_of_several_findings_are_named_by_kind():
     result = builder.with_findings(builder.degraded(), 2)
-    price = price_of_unevenness(result.document, DICTIONARY)
+    price = price_of_unevenness(result.document)
     assert price.lost[0].name == words.Phrase("slow ranks and hosts", "慢卡与慢节点")
 
 
 def test_terminal_ticket_and_page_tell_the_same_price():
-    price = price_of_unevenness(builder.degraded().document, DICTIONARY)
+    price = price_of_unevenness(builder.degraded().document)
     for language in ("en", "zh"):
         sentence = price.sentence().of(language)
         assert sentence in terminal.render(builder.degraded(), 200, False, language=language)
@@ -172,7 +170,7 @@ def test_terminal_ticket_and_page_tell_the_same_price():
 
 
 def test_a_healthy_job_blames_nobody_for_the_difference():
-    price = price_of_unevenness(builder.healthy().document, DICTIONARY)
+    price = price_of_unevenness(builder.healthy().document)
     assert price.lost == ()
     assert price.sentence().en == "268 ms a step, 266 ms if all ranks were alike."
     assert "if all ranks were alike" not in terminal.render(builder.healthy(), 200, False)

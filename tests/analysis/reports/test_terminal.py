@@ -14,7 +14,6 @@ from cluster_analysis.reports import commands, html, markdown, terminal
 from cluster_analysis.reports.locator import locator
 from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.result import AnalysisResult, Reported, Shown
-from cluster_analysis.sentences.results.words import load_dictionary
 from cluster_hook.telling.verdict import read_verdict
 from cluster_run.facts import fact
 from cluster_run.findings import Place
@@ -244,7 +243,7 @@ def test_a_place_that_is_not_known_is_not_made_up():
 
 def test_english_of_the_page_is_that_of_the_other_reports():
     result = builder.degraded()
-    locate = locator(result, load_dictionary())
+    locate = locator(result)
     for finding in result.document.findings:
         for place in finding.places:
             assert locate(place).en == place.text()

@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 
 from cluster_analysis.sentences.checks import next_check
-from cluster_analysis.sentences.headings import HEADINGS
+from cluster_analysis.sentences.headings import HEADINGS, words_of_page
 from cluster_analysis.sentences.results import wording, words
 from cluster_analysis.sentences.terms import KINDS
 from cluster_run.facts import ReasonKind, fact
@@ -19,7 +19,6 @@ from tests.analysis.jobs import judged
 from tests.analysis.reports import builder
 
 ASSETS = files("cluster_analysis.reports").joinpath("assets")
-DICTIONARY = words.load_dictionary()
 #: Keys that code puts together from a prefix and a value.
 COMPOSED = {
     "verdict": get_args(Verdict),
@@ -61,12 +60,12 @@ def test_every_key_has_both_languages_with_the_same_placeholders():
     def names(text: str) -> set[str]:
         return {name for _, name, _, _ in Formatter().parse(text) if name}
 
-    entries = DICTIONARY.entries.items()
+    entries = words_of_page().items()
     assert [key for key, texts in entries if not all(one.strip() for one in texts)] == []
     assert [key for key, (english, chinese) in entries if names(english) != names(chinese)] == []
 
 
-def test_every_key_that_the_page_uses_is_in_the_dictionary():
+def test_every_key_that_the_page_uses_has_words():
     text = sources()
     used = set(re.findall(r'\b(?:t|w|say)\("([a-z.]+)"[,)]', text))
     used |= {
@@ -74,25 +73,25 @@ def test_every_key_that_the_page_uses_is_in_the_dictionary():
     }
     used |= set(re.findall(r'\("[a-z]+", "([a-z]+\.[a-z]+)"\)', text))
     assert len(used) > 60
-    assert used - set(DICTIONARY.entries) - set(HEADINGS) == set()
+    assert used - set(words_of_page()) - set(HEADINGS) == set()
 
 
-def test_every_key_of_the_dictionary_is_used():
+def test_every_word_of_the_page_is_used():
     text = sources()
-    unused = [key for key in DICTIONARY.entries if f'"{key}"' not in text and not key.startswith(PREFIXES)]
+    unused = [key for key in words_of_page() if f'"{key}"' not in text and not key.startswith(PREFIXES)]
     assert unused == []
 
 
 def test_every_value_of_a_finding_has_words():
     composed = {f"{prefix}.{value}" for prefix, values in COMPOSED.items() for value in values}
-    assert composed - set(DICTIONARY.entries) == set()
+    assert composed - set(words_of_page()) == set()
 
 
 def test_every_figure_about_the_replay_has_words_and_there_are_no_others():
     figures = judged().detection.replay
     assert figures
     assert {f"replay.{name}" for name in figures} == {
-        one for one in DICTIONARY.entries if one.startswith("replay.")
+        one for one in words_of_page() if one.startswith("replay.")
     }
 
 
@@ -115,7 +114,7 @@ def test_a_metric_is_written_in_the_unit_of_its_name(metric, value, text):
 
 
 def test_a_metric_without_an_entry_keeps_its_own_name():
-    assert DICTIONARY.metric("flux_capacity_us") == words.Phrase("flux capacity", "flux capacity")
+    assert words.metric_name("flux_capacity_us") == words.Phrase("flux capacity", "flux capacity")
 
 
 def test_a_median_of_zero_gives_no_share():
@@ -135,7 +134,7 @@ def test_a_healthy_job_that_could_save_time_says_so():
     own = replace(builder.degraded().document.findings[0], kind="host_bound", severity="info")
     document = replace(result.document, findings=(own,))
     assert "the job itself could save 12.3 ms" in wording.verdict_sentence(document)
-    assert "the job itself could save 12.3 ms of it" in words.headline(document, DICTIONARY).en
+    assert "the job itself could save 12.3 ms of it" in words.headline(document).en
     assert "could save" not in wording.verdict_sentence(result.document)
 
 
@@ -155,9 +154,9 @@ def test_what_a_rank_may_cost_is_not_what_the_job_itself_could_save(
     )
     document = replace(builder.healthy().document, findings=(rank,))
     assert wording.verdict_sentence(document).endswith(english)
-    assert words.verdict_sentence(document, DICTIONARY).zh.endswith(chinese)
-    assert words.headline(document, DICTIONARY).en.endswith(english.removeprefix("a step takes "))
-    assert words.headline(document, DICTIONARY).zh.endswith(chinese)
+    assert words.verdict_sentence(document).zh.endswith(chinese)
+    assert words.headline(document).en.endswith(english.removeprefix("a step takes "))
+    assert words.headline(document).zh.endswith(chinese)
 
 
 def test_the_work_saves_what_it_adds_to_what_a_rank_or_a_host_may_cost() -> None:
@@ -175,7 +174,7 @@ def test_the_work_saves_what_it_adds_to_what_a_rank_or_a_host_may_cost() -> None
     document = replace(builder.healthy().document, findings=(rank, work, host))
     said = "; the job itself could save 5.0 ms of it; rank 9 may cost 34.0 ms of it, others less: see below."
     assert wording.verdict_sentence(document).endswith(said)
-    assert words.headline(document, DICTIONARY).en.endswith(said)
+    assert words.headline(document).en.endswith(said)
     last = replace(document, findings=(host,))
     assert "; host 2 may cost 8.0 ms of it: see below." in wording.verdict_sentence(last)
 
@@ -187,14 +186,14 @@ def test_where_the_replay_shows_no_cost_of_a_slow_rank_the_headline_says_what_it
     )
     document = replace(result.document, findings=(hidden,))
     assert "up to 20.0 ms (up to 7.1 %) of it is lost" in wording.verdict_sentence(document)
-    assert "up to 20.0 ms (up to 7.1 %) of it is lost" in words.headline(document, DICTIONARY).en
+    assert "up to 20.0 ms (up to 7.1 %) of it is lost" in words.headline(document).en
     assert "to 20.0 ms" not in wording.verdict_sentence(result.document)
 
 
 def test_one_rank_of_one_step_is_singular():
     result = builder.healthy(builder.Job(tp=1, dp=1, pp=1, n_steps=1))
     assert wording.run_line(result.document).startswith("1 rank · 1 host · 1 step (10)")
-    assert [phrase.en for phrase in words.run_phrases(result.document, DICTIONARY)][:3] == [
+    assert [phrase.en for phrase in words.run_phrases(result.document)][:3] == [
         "1 rank",
         "1 host",
         "step 10",
@@ -210,7 +209,7 @@ def test_what_is_slow_inside_a_host_is_a_port_and_no_network_card(
     first = builder.degraded().document.findings[0]
     links = (Link(Rank(5), Rank(4), transport), Link(Rank(5), Rank(6), transport))
     one = replace(first, kind="slow_nic", ranks=(Rank(5),), links=links)
-    title, check = words.finding_title(one, DICTIONARY), next_check(one)
+    title, check = words.finding_title(one), next_check(one)
     assert english in wording.subject(one)
     assert wording.kind_name(one).en == f"slow {english}"
     assert english in title.en
@@ -237,7 +236,7 @@ def test_the_headline_of_an_open_question_is_the_question_and_not_that_there_is_
     result = builder.healthy()
     document = replace(result.document, verdict="unknown", notes=(fact("no_operators"), note))
     assert wording.verdict_sentence(document).startswith(why)
-    assert words.verdict_sentence(document, DICTIONARY).zh.startswith("无法判断：")
+    assert words.verdict_sentence(document).zh.startswith("无法判断：")
 
 
 def test_a_matrix_that_is_not_there_is_not_why_nobody_can_tell_but_few_peers_are() -> None:

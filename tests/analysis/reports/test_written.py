@@ -18,10 +18,10 @@ from cluster_analysis.reports.page import cube, traffic
 from cluster_analysis.reports.templates import KeptTemplates, compile_all
 from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.sentences.checks import BASE_VARIABLE, page_of
+from cluster_analysis.sentences.headings import words_of_page
 from cluster_analysis.sentences.notes import BOUNDS, TO_KNOW, TO_MEND, reasons
 from cluster_analysis.sentences.results.costs import Cost
 from cluster_analysis.sentences.results.wording import unknown_reason
-from cluster_analysis.sentences.results.words import load_dictionary
 from cluster_hook.telling.metrics import labelled
 from cluster_run.facts import NoteFact, fact
 from cluster_run.kinds import FaultKind, WorkloadKind
@@ -51,7 +51,7 @@ def test_a_command_that_is_copied_keeps_its_plain_blanks(page):
 def test_chinese_brackets_are_as_wide_as_its_letters(page):
     said = [one for one in re.findall(r'data-zh="([^"]*)"', page) if _NARROW.search(one)]
     assert said == []
-    assert [zh for _, zh in load_dictionary().entries.values() if _NARROW.search(zh)] == []
+    assert [zh for _, zh in words_of_page().values() if _NARROW.search(zh)] == []
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_chinese_brackets_are_as_wide_as_its_letters(page):
     ],
 )
 def test_words_of_the_trade_are_used(key, word):
-    assert load_dictionary().entries[key][1] == word
+    assert words_of_page()[key][1] == word
 
 
 def test_what_can_be_put_right_stands_apart_from_what_cannot():
