@@ -39,13 +39,13 @@ def counter_table(rank: int, counters: Iterable[Counter]) -> pa.Table:
     known = [one for one in counters if one[2] is not None]
     if not known:
         return schema.empty(schema.COUNTERS)
-    columns = {
-        "rank": numbers.constant(rank, len(known), pa.int32()),
-        "metric": numbers.encoded([metric for metric, _, _ in known]),
-        "label": pa.array([label for _, label, _ in known], pa.string()),
-        "value": pa.array([value for _, _, value in known], pa.float64()),
-    }
-    return pa.table(columns, schema=schema.COUNTERS)
+    return schema.rows(
+        schema.COUNTERS,
+        rank,
+        metric=[metric for metric, _, _ in known],
+        label=[label for _, label, _ in known],
+        value=[value for _, _, value in known],
+    )
 
 
 def read_memory_record(path: Path, remark: Remark) -> list[Counter]:

@@ -86,17 +86,17 @@ class KernelSums:
         )
         order = [("ps_sum", "descending"), ("op_type", "ascending"), ("core_type", "ascending")]
         summed = summed.sort_by(order)
-        columns = {
-            "rank": numbers.constant(rank, summed.num_rows, pa.int32()),
-            "op_type": numbers.encoded(summed["op_type"].to_pylist()),
-            "core_type": numbers.encoded(summed["core_type"].to_pylist()),
-            "n_calls": summed["n_sum"],
-            "total_us": pc.round(numbers.ps_to_us(summed["ps_sum"]), _DECIMALS),
-            "min_us": numbers.ps_to_us(summed["ps_min_min"]),
-            "avg_us": _mean_us(summed["ps_sum"], summed["n_sum"]),
-            "max_us": numbers.ps_to_us(summed["ps_max_max"]),
-        }
-        return pa.table([columns[name] for name in schema.OPERATORS.names], schema=schema.OPERATORS)
+        return schema.rows(
+            schema.OPERATORS,
+            rank,
+            op_type=summed["op_type"].to_pylist(),
+            core_type=summed["core_type"].to_pylist(),
+            n_calls=summed["n_sum"],
+            total_us=pc.round(numbers.ps_to_us(summed["ps_sum"]), _DECIMALS),
+            min_us=numbers.ps_to_us(summed["ps_min_min"]),
+            avg_us=_mean_us(summed["ps_sum"], summed["n_sum"]),
+            max_us=numbers.ps_to_us(summed["ps_max_max"]),
+        )
 
     def table(self, rank: int) -> pa.Table | None:
         """Return KERNELS, those that take most time first; None where nothing was added."""
@@ -113,26 +113,26 @@ class KernelSums:
             ordered = pa.concat_tables(
                 [ordered.slice(0, MAX_ROWS), others._table.select(ordered.column_names)]
             )
-        return _kernels(ordered, numbers.constant(rank, ordered.num_rows, pa.int32()))
+        return _kernels(ordered, rank)
 
 
-def _kernels(ordered: pa.Table, ranks: pa.Array) -> pa.Table:
+def _kernels(ordered: pa.Table, rank: int) -> pa.Table:
     flops = [
         matrix_flops(*row)
         for row in zip(*(ordered[name].to_pylist() for name in ("op_type", *KEYS[3:5])), strict=True)
     ]
-    columns = {
-        "rank": ranks,
+    return schema.rows(
+        schema.KERNELS,
+        rank,
         **{name: numbers.encoded(ordered[name].combine_chunks()) for name in KEYS},
-        "n_calls": ordered["n"],
-        "total_us": pc.round(numbers.ps_to_us(ordered["ps"]), _DECIMALS),
-        "avg_us": _mean_us(ordered["ps"], ordered["n"]),
-        "min_us": numbers.ps_to_us(ordered["ps_min"]),
-        "max_us": numbers.ps_to_us(ordered["ps_max"]),
-        "wait_us": numbers.ps_to_us(ordered["wait_ps"]),
-        "flops_count": pc.multiply(pa.array(flops, pa.float64()), pc.cast(ordered["n"], pa.float64())),
-    }
-    return pa.table([columns[name] for name in schema.KERNELS.names], schema=schema.KERNELS)
+        n_calls=ordered["n"],
+        total_us=pc.round(numbers.ps_to_us(ordered["ps"]), _DECIMALS),
+        avg_us=_mean_us(ordered["ps"], ordered["n"]),
+        min_us=numbers.ps_to_us(ordered["ps_min"]),
+        max_us=numbers.ps_to_us(ordered["ps_max"]),
+        wait_us=numbers.ps_to_us(ordered["wait_ps"]),
+        flops_count=pc.multiply(pa.array(flops, pa.float64()), pc.cast(ordered["n"], pa.float64())),
+    )
 
 
 def _mean_us(all_ps: pa.ChunkedArray, n: pa.ChunkedArray) -> pa.ChunkedArray:

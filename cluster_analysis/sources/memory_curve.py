@@ -56,10 +56,10 @@ def thinned(records: pa.Table, rank: int) -> pa.Table | None:
         .aggregate([(name, "max") for name in _COLUMNS])
         .sort_by([("component", "ascending"), ("moment", "ascending")])
     )
-    columns = {
-        "rank": numbers.constant(rank, grouped.num_rows, pa.int32()),
-        "component": numbers.encoded(grouped["component"].to_pylist()),
-        "time_us": pc.divide(pc.cast(pc.multiply(grouped["moment"], span), pa.float64()), numbers.NS_PER_US),
+    return schema.rows(
+        schema.MEMORY,
+        rank,
+        component=grouped["component"].to_pylist(),
+        time_us=pc.divide(pc.cast(pc.multiply(grouped["moment"], span), pa.float64()), numbers.NS_PER_US),
         **{name: grouped[f"{name}_max"] for name in _COLUMNS},
-    }
-    return pa.table([columns[name] for name in schema.MEMORY.names], schema=schema.MEMORY)
+    )

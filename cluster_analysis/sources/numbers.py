@@ -151,13 +151,11 @@ def to_int64(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
 
 
 def counts_and_times(text: pa.Table, times: Mapping[str, str]) -> tuple[dict[str, pa.Array], int]:
-    """Return `n_calls` and `times` (our name → the file's; null without it), and how many cells are bad."""
-    columns: dict[str, pa.Array] = {}
-    columns["n_calls"], n_bad = to_int64(text["Count"])
-    numbers, bad = floats_of(text, list(times.values()))
-    for name, column in times.items():
-        columns[name] = numbers[column] if column in numbers else pa.nulls(text.num_rows, pa.float64())
-    return columns, n_bad + sum(bad.values())
+    """Return `n_calls` and what it has of `times` (our name → the file's), and how many cells are bad."""
+    counts, n_bad = to_int64(text["Count"])
+    found, bad = floats_of(text, list(times.values()))
+    columns = {name: found[column] for name, column in times.items() if column in found}
+    return {"n_calls": counts, **columns}, n_bad + sum(bad.values())
 
 
 def _plainly_finite(text: pa.Array | pa.ChunkedArray) -> pa.Array | None:
@@ -205,11 +203,6 @@ def local_rank(text: object) -> int | None:
     """Return a rank in its group; None for anything that no job has."""
     digits = str(text)
     return int(digits) if digits.isdecimal() and len(digits) < len(str(MAX_RANKS)) else None
-
-
-def constant(value: float, length: int, kind: pa.DataType) -> pa.Array:
-    """Return an array of one repeated number."""
-    return pa.array(np.full(length, value, kind.to_pandas_dtype()))
 
 
 def ranks_of(rank: int, n_rows: int) -> npt.NDArray[np.int32]:

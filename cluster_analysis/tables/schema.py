@@ -7,6 +7,11 @@ A missing value is null, never 0.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.tables import columns_measured as declared
@@ -154,3 +159,18 @@ def empty(schema: pa.Schema) -> pa.Table:
     if found is None:
         found = _EMPTY[id(schema)] = schema, schema.empty_table()
     return found[1]
+
+
+def rows(
+    schema: pa.Schema,
+    rank: int | npt.NDArray[np.int32],
+    /,
+    **columns: pa.Array | pa.ChunkedArray | npt.NDArray[Any] | Sequence[Any],
+) -> pa.Table:
+    """Return the table of `schema` with rows of one rank, or of one each; columns not given are null."""
+    n_rows = len(next(iter(columns.values())))
+    ranks = np.full(n_rows, rank, np.int32) if isinstance(rank, int) else rank
+    given = {"rank": ranks, **columns}
+    return pa.table(
+        {one.name: given.get(one.name, pa.nulls(n_rows, one.type)) for one in schema}, schema=schema
+    )

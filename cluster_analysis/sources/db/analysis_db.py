@@ -67,12 +67,11 @@ def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     n = len(times["computing"])
     if not n:
         return None
-    columns: dict[str, pa.Array] = {"rank": numbers.constant(rank, n, pa.int32())}
-    columns["step"] = database_columns.steps(given.get("step", pa.nulls(n)), remark)
+    columns = {"step": database_columns.steps(given.get("step", pa.nulls(n)), remark)}
     for name, column in _STEP_COLUMNS.items():
         values = times.get(column, pa.nulls(n))
         columns[name] = database_columns.floats(values, remark, are_needed=name in measured.NEEDED_STEPS)
-    table = pa.table(columns, schema=schema.STEPS)
+    table = schema.rows(schema.STEPS, rank, **columns)
     table = measured.without_negative(database_columns.with_step(table), measured.MEASURED_STEPS, remark)
     return without_repeated_steps(measured.without_empty_steps(table, remark), remark)
 
@@ -224,12 +223,10 @@ def _collectives(operators: _Operators, rank: int, remark: Remark) -> pa.Table:
     op_names = database_columns.texts(name)
     op_types, indices = names.operations(op_names), names.indices_in_group(op_names)
     are_p2p = names.point_to_point(op_types)
-    n = len(operators.start)
     start_ns, n_bad = _starts(operators.start)
     if n_bad:
         remark(left_out(n_bad, "start_time", "no_number"))
     columns: dict[str, pa.Array] = {
-        "rank": numbers.constant(rank, n, pa.int32()),
         "step": database_columns.steps(step, remark),
         "group": database_columns.coded_texts(group),
         "op_name": op_names,
@@ -247,8 +244,7 @@ def _collectives(operators: _Operators, rank: int, remark: Remark) -> pa.Table:
         )
         columns[f"{transport.lower()}_bytes"] = pc.multiply(sizes, numbers.BYTES_PER_MB)
         columns[f"{transport.lower()}_us"] = pc.multiply(times, numbers.US_PER_MS)
-    columns["payload_bytes"] = pa.nulls(n, pa.float64())
-    table = pa.table(columns, schema=schema.COLLECTIVES)
+    table = schema.rows(schema.COLLECTIVES, rank, **columns)
     return measured.without_negative(database_columns.with_step(table), measured.MEASURED_COLLECTIVES, remark)
 
 

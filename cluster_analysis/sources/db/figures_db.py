@@ -79,18 +79,18 @@ def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | Non
         for n, total, least, most in [zip(*found, strict=True)]
     ]
     rows.sort(key=lambda row: (-row[3], row[0] or "", row[1] or ""))
-    columns = {
-        "rank": numbers.constant(rank, len(rows), pa.int32()),
-        "op_type": numbers.encoded([str(row[0]) for row in rows]),
-        "core_type": numbers.encoded([str(row[1]) for row in rows]),
-        "n_calls": pa.array([row[2] for row in rows], pa.int64()),
-        "total_us": pa.array([row[3] / numbers.NS_PER_US for row in rows], pa.float64()),
-        "min_us": pa.array([row[4] / numbers.NS_PER_US for row in rows], pa.float64()),
+    return schema.rows(
+        schema.OPERATORS,
+        rank,
+        op_type=[str(row[0]) for row in rows],
+        core_type=[str(row[1]) for row in rows],
+        n_calls=[row[2] for row in rows],
+        total_us=[row[3] / numbers.NS_PER_US for row in rows],
+        min_us=[row[4] / numbers.NS_PER_US for row in rows],
         # op_statistic.csv states its means to the nanosecond too.
-        "avg_us": pa.array([round(row[3] / row[2]) / numbers.NS_PER_US for row in rows], pa.float64()),
-        "max_us": pa.array([row[5] / numbers.NS_PER_US for row in rows], pa.float64()),
-    }
-    return pa.table(columns, schema=schema.OPERATORS)
+        avg_us=[round(row[3] / row[2]) / numbers.NS_PER_US for row in rows],
+        max_us=[row[5] / numbers.NS_PER_US for row in rows],
+    )
 
 
 def read_db_memory(path: Path, rank: int, remark: Remark) -> pa.Table | None:
@@ -122,12 +122,12 @@ def read_frequency(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     kept = [row for at, row in enumerate(rows) if at == 0 or row[1] != rows[at - 1][1]]
     if not kept:
         return None
-    columns = {
-        "rank": numbers.constant(rank, len(kept), pa.int32()),
-        "time_us": pa.array([(row[0] - kept[0][0]) / numbers.NS_PER_US for row in kept], pa.float64()),
-        "frequency_mhz": pa.array([float(row[1]) for row in kept], pa.float64()),
-    }
-    return pa.table(columns, schema=schema.FREQUENCY)
+    return schema.rows(
+        schema.FREQUENCY,
+        rank,
+        time_us=[(row[0] - kept[0][0]) / numbers.NS_PER_US for row in kept],
+        frequency_mhz=[float(row[1]) for row in kept],
+    )
 
 
 def read_db_apis(path: Path, rank: int, remark: Remark) -> pa.Table | None:
@@ -146,14 +146,14 @@ def read_db_apis(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         )
     if not rows:
         return None
-    columns = {
-        "rank": numbers.constant(rank, len(rows), pa.int32()),
-        "level": numbers.encoded([str(row[0]) for row in rows]),
-        "api": pa.array([str(row[1]) for row in rows], pa.string()),
-        "n_calls": pa.array([row[2] for row in rows], pa.int64()),
-        "total_us": pa.array([row[3] / numbers.NS_PER_US for row in rows], pa.float64()),
-        "avg_us": pa.array([row[3] / row[2] / numbers.NS_PER_US for row in rows], pa.float64()),
-        "min_us": pa.array([row[4] / numbers.NS_PER_US for row in rows], pa.float64()),
-        "max_us": pa.array([row[5] / numbers.NS_PER_US for row in rows], pa.float64()),
-    }
-    return pa.table([columns[name] for name in schema.APIS.names], schema=schema.APIS)
+    return schema.rows(
+        schema.APIS,
+        rank,
+        level=[str(row[0]) for row in rows],
+        api=[str(row[1]) for row in rows],
+        n_calls=[row[2] for row in rows],
+        total_us=[row[3] / numbers.NS_PER_US for row in rows],
+        avg_us=[row[3] / row[2] / numbers.NS_PER_US for row in rows],
+        min_us=[row[4] / numbers.NS_PER_US for row in rows],
+        max_us=[row[5] / numbers.NS_PER_US for row in rows],
+    )

@@ -77,7 +77,7 @@ def _table(cells: list[Cells], rank: int, remark: Remark) -> pa.Table:
     described = LinkNames(keys, known_keys, owners, named, known).described()
     sizes, link_times = (database_columns.floats(values, remark, are_needed=True) for values in figures)
     columns = {
-        "rank": numbers.constant(rank, n, pa.int32()),
+        "rank": pa.array(numbers.ranks_of(rank, n)),
         "step": database_columns.steps(steps, remark),
         "src_local": database_columns.link_ends(sources, remark),
         "dst_local": database_columns.link_ends(destinations, remark),

@@ -213,21 +213,18 @@ def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table |
     ends = np.array([row[1] for row in rows], dtype=np.int64)
     op_names = pa.array([str(row[2] or "") for row in rows], pa.string())
     op_types = names.operations(op_names)
-    given = {
-        "rank": numbers.constant(rank, len(rows), pa.int32()),
-        "step": pa.array([step for step in steps if step is not None], pa.int64()),
-        "group": numbers.encoded([as_group_hash(str(row[3] or "")) for row in rows]),
-        "op_name": op_names,
-        "op_type": op_types,
-        "op_index": names.indices_in_group(op_names),
-        "is_p2p": names.point_to_point(op_types),
-        "start_ns": pa.array(starts),
-        "elapse_us": pa.array((ends - starts) / numbers.NS_PER_US),
-        "payload_bytes": pa.array([row[4] for row in rows], pa.float64()),
-    }
-    return pa.table(
-        [given.get(one.name, pa.nulls(len(rows), one.type)) for one in schema.COLLECTIVES],
-        schema=schema.COLLECTIVES,
+    return schema.rows(
+        schema.COLLECTIVES,
+        rank,
+        step=[step for step in steps if step is not None],
+        group=[as_group_hash(str(row[3] or "")) for row in rows],
+        op_name=op_names,
+        op_type=op_types,
+        op_index=names.indices_in_group(op_names),
+        is_p2p=names.point_to_point(op_types),
+        start_ns=starts,
+        elapse_us=(ends - starts) / numbers.NS_PER_US,
+        payload_bytes=[row[4] for row in rows],
     )
 
 

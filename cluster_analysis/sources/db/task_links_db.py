@@ -51,23 +51,21 @@ def read_task_links(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     op_types = names.operations(op_names)
     sources = [row[3] for row, _ in known]
     peers = [row[4] if row[4] != _NO_PEER else row[3] for row, _ in known]
-    columns = {
-        "rank": numbers.constant(rank, len(known), pa.int32()),
-        "step": pa.array([step for _, step in known], pa.int64()),
-        "group": numbers.encoded([as_group_hash(str(row[1] or "")) for row, _ in known]),
-        "is_p2p": names.point_to_point(op_types),
-        "op_type": op_types,
-        "variant": numbers.encoded([OPERATOR_VARIANT] * len(known)),
-        "op_name": op_names,
-        "src_local": pa.array(sources, pa.int32()),
-        "dst_local": pa.array(peers, pa.int32()),
-        "src_rank": pa.nulls(len(known), pa.int32()),
-        "dst_rank": pa.nulls(len(known), pa.int32()),
-        "transport": numbers.encoded([link_name(row[5]) for row, _ in known]),
-        "size_bytes": pa.array([float(row[6]) for row, _ in known], pa.float64()),
-        "time_us": pa.array([row[7] / numbers.NS_PER_US for row, _ in known], pa.float64()),
-    }
-    return pa.table(columns, schema=schema.LINKS)
+    return schema.rows(
+        schema.LINKS,
+        rank,
+        step=[step for _, step in known],
+        group=[as_group_hash(str(row[1] or "")) for row, _ in known],
+        is_p2p=names.point_to_point(op_types),
+        op_type=op_types,
+        variant=[OPERATOR_VARIANT] * len(known),
+        op_name=op_names,
+        src_local=sources,
+        dst_local=peers,
+        transport=[link_name(row[5]) for row, _ in known],
+        size_bytes=[float(row[6]) for row, _ in known],
+        time_us=[row[7] / numbers.NS_PER_US for row, _ in known],
+    )
 
 
 def _has_peers(database: Database) -> bool:

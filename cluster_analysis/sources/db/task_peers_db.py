@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources import names
 from cluster_analysis.sources.db.profiler_db import read_step_times
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
 from cluster_analysis.sources.db.tasks import OPERATOR
@@ -63,23 +63,18 @@ def read_task_peers(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     kept = pa.array(is_kept)
     groups = [str(row[5] or "") for row, is_one in zip(rows, is_kept.tolist(), strict=True) if is_one]
     hashes = {group: as_group_hash(group) for group in groups}
-    columns = {
-        "rank": numbers.constant(rank, n_rows, pa.int32()),
-        "step": pa.array(steps[is_kept]),
-        "group": numbers.encoded([hashes[group] for group in groups]),
-        "is_p2p": numbers.constant(True, n_rows, pa.bool_()),
-        "op_type": op_types.filter(kept),
-        "variant": numbers.encoded([schema.PEER_VARIANT] * n_rows),
-        "op_name": op_names.filter(kept),
-        "src_local": pa.array(sources[is_kept], pa.int32()),
-        "dst_local": pa.array(peers[is_kept], pa.int32()),
-        "src_rank": pa.nulls(n_rows, pa.int32()),
-        "dst_rank": pa.nulls(n_rows, pa.int32()),
-        "transport": numbers.encoded([None] * n_rows),
-        "size_bytes": pa.nulls(n_rows, pa.float64()),
-        "time_us": pa.nulls(n_rows, pa.float64()),
-    }
-    return pa.table(columns, schema=schema.LINKS)
+    return schema.rows(
+        schema.LINKS,
+        rank,
+        step=steps[is_kept],
+        group=[hashes[group] for group in groups],
+        is_p2p=np.ones(n_rows, bool),
+        op_type=op_types.filter(kept),
+        variant=[schema.PEER_VARIANT] * n_rows,
+        op_name=op_names.filter(kept),
+        src_local=sources[is_kept],
+        dst_local=peers[is_kept],
+    )
 
 
 def _steps_of(times: Sequence[StepTime], starts_ns: _Ints) -> tuple[_Ints, npt.NDArray[np.bool_]]:

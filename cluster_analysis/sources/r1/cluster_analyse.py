@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -52,14 +53,12 @@ def read_r1_cluster_analyse(path: Path, remark: Remark) -> dict[str, pa.Array]:
 def steps_alone(rank: int, analysed: dict[str, pa.Array]) -> pa.Table:
     """Return STEPS where there is no step trace: row k is step k, and what lay before it is not known."""
     n_rows = len(next(iter(analysed.values())))
-    columns = {
-        "rank": numbers.constant(rank, n_rows, pa.int32()),
-        "step": pa.array(range(1, n_rows + 1), pa.int64()),
+    return schema.rows(
+        schema.STEPS,
+        rank,
+        step=range(1, n_rows + 1),
         **analysed,
-        "free_us": numbers.constant(0.0, n_rows, pa.float64()),
-    }
-    return pa.table(
-        [columns.get(field.name, pa.nulls(n_rows, field.type)) for field in schema.STEPS], schema=schema.STEPS
+        free_us=np.zeros(n_rows),
     )
 
 
@@ -77,7 +76,6 @@ def steps_of_iterations(iterations: pa.Table, analysed: dict[str, pa.Array]) -> 
         steps = _stated_mean(iterations)
     n_rows = steps.num_rows
     columns: dict[str, pa.Array] = {
-        "rank": steps["rank"],
         "step": steps["step"],
         "stage_us": pc.add(steps["forward_backward_us"], steps["tail_us"]),
         "preparing_us": steps["interval_us"],
@@ -88,10 +86,8 @@ def steps_of_iterations(iterations: pa.Table, analysed: dict[str, pa.Array]) -> 
     columns.update(analysed)
     if analysed:
         # Its computing time is the span without exposed communication: what is idle is in there.
-        columns["free_us"] = numbers.constant(0.0, n_rows, pa.float64())
-    return pa.table(
-        [columns.get(field.name, pa.nulls(n_rows, field.type)) for field in schema.STEPS], schema=schema.STEPS
-    )
+        columns["free_us"] = pa.array(np.zeros(n_rows))
+    return schema.rows(schema.STEPS, steps["rank"].to_numpy(), **columns)
 
 
 def _stated_mean(iterations: pa.Table) -> pa.Table:

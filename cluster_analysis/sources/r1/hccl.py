@@ -115,20 +115,18 @@ def _table(rows: list[tuple[int, str, str, str, float, float]], rank: int) -> pa
     groups, op_names = graph_groups(pa.array([row[1] for row in rows], pa.string()))
     op_types = names.operations(op_names)
     ends = [row[2].partition("-") for row in rows]
-    columns = {
-        "rank": numbers.constant(rank, len(rows), pa.int32()),
-        "step": pa.array([row[0] for row in rows], pa.int64()),
-        "group": groups,
-        "is_p2p": names.point_to_point(op_types),
-        "op_type": op_types,
-        "variant": numbers.encoded([OPERATOR_VARIANT] * len(rows)),
-        "op_name": op_names,
-        "src_local": pa.array([numbers.local_rank(source) for source, _, _ in ends], pa.int32()),
-        "dst_local": pa.array([numbers.local_rank(destination) for _, _, destination in ends], pa.int32()),
-        "src_rank": pa.nulls(len(rows), pa.int32()),
-        "dst_rank": pa.nulls(len(rows), pa.int32()),
-        "transport": numbers.encoded([row[3] for row in rows]),
-        "size_bytes": pa.array([row[5] * numbers.BYTES_PER_KB for row in rows], pa.float64()),
-        "time_us": pa.array([row[4] * numbers.US_PER_MS for row in rows], pa.float64()),
-    }
-    return pa.table(columns, schema=schema.LINKS)
+    return schema.rows(
+        schema.LINKS,
+        rank,
+        step=[row[0] for row in rows],
+        group=groups,
+        is_p2p=names.point_to_point(op_types),
+        op_type=op_types,
+        variant=[OPERATOR_VARIANT] * len(rows),
+        op_name=op_names,
+        src_local=[numbers.local_rank(source) for source, _, _ in ends],
+        dst_local=[numbers.local_rank(destination) for _, _, destination in ends],
+        transport=[row[3] for row in rows],
+        size_bytes=[row[5] * numbers.BYTES_PER_KB for row in rows],
+        time_us=[row[4] * numbers.US_PER_MS for row in rows],
+    )

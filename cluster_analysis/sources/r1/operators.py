@@ -38,16 +38,13 @@ def read_r1_operators(path: Path, rank: int, remark: Remark) -> pa.Table:
         remark(left_out(n_bad + n_bad_counts, "cell", "no_number"))
     totals = times if time == _GPU_TIME_US else pc.multiply(times, numbers.US_PER_MS)
     asked = pc.if_else(pc.greater(counts, 0), counts, None)
-    columns = {
-        "rank": numbers.constant(rank, text.num_rows, pa.int32()),
-        "op_type": numbers.encoded(text[kind].to_pylist()),
-        "n_calls": counts,
-        "total_us": totals,
-        "avg_us": pc.divide(totals, pc.cast(asked, pa.float64())),
-    }
-    return pa.table(
-        [columns.get(field.name, pa.nulls(text.num_rows, field.type)) for field in schema.OPERATORS],
-        schema=schema.OPERATORS,
+    return schema.rows(
+        schema.OPERATORS,
+        rank,
+        op_type=text[kind].to_pylist(),
+        n_calls=counts,
+        total_us=totals,
+        avg_us=pc.divide(totals, pc.cast(asked, pa.float64())),
     )
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -73,7 +74,7 @@ def _iterations(text: pa.Table, rank: int, remark: Remark) -> pa.Table:
     # The old writer's average of a single step: a row of zeros whose number is 0, too.
     steps = pc.if_else(pc.equal(steps, 0), None, steps)
     forward = "fp_and_bp" if "fp_and_bp" in text.column_names else "fp"
-    columns: dict[str, pa.Array] = {"rank": numbers.constant(rank, text.num_rows, pa.int32()), "step": steps}
+    columns = {"step": steps}
     for name, column in (
         ("total_us", "total"),
         ("interval_us", "iteration_interval"),
@@ -82,13 +83,13 @@ def _iterations(text: pa.Table, rank: int, remark: Remark) -> pa.Table:
     ):
         if column not in text.column_names:
             # An inference step ends with its forward pass.
-            columns[name] = numbers.constant(0.0, text.num_rows, pa.float64())
+            columns[name] = np.zeros(text.num_rows)
             continue
         ticks, n_bad = numbers.to_float64(text[column])
         columns[name] = pc.divide(ticks, numbers.TICKS_PER_US)
         if n_bad:
             remark(left_out(n_bad, "cell", "no_number_in_column", column=column))
-    return pa.table(columns, schema=schema.ITERATIONS)
+    return schema.rows(schema.ITERATIONS, rank, **columns)
 
 
 def _with_true_totals(iterations: pa.Table, remark: Remark) -> pa.Table:
@@ -161,19 +162,18 @@ def _as_collectives(rows: pa.Table, rank: int) -> pa.Table:
     keys = rows["name"].combine_chunks() if rows.num_rows else pa.array([], pa.string())
     groups, op_names = graph_groups(keys)
     op_types = names.operations(op_names)
-    given = {
-        "rank": numbers.constant(rank, rows.num_rows, pa.int32()),
-        "step": rows["step"],
-        "group": groups,
-        "op_name": op_names,
-        "op_type": op_types,
-        "op_index": pa.repeat(pa.scalar(-1, pa.int32()), rows.num_rows),
-        "is_p2p": names.point_to_point(op_types),
-        "start_ns": pc.multiply(rows["start"], numbers.NS_PER_TICK),
-        "elapse_us": pc.divide(rows["ticks"], numbers.TICKS_PER_US),
-    }
-    columns = [given.get(field.name, pa.nulls(rows.num_rows, field.type)) for field in schema.COLLECTIVES]
-    return pa.table(columns, schema=schema.COLLECTIVES)
+    return schema.rows(
+        schema.COLLECTIVES,
+        rank,
+        step=rows["step"],
+        group=groups,
+        op_name=op_names,
+        op_type=op_types,
+        op_index=pa.repeat(pa.scalar(-1, pa.int32()), rows.num_rows),
+        is_p2p=names.point_to_point(op_types),
+        start_ns=pc.multiply(rows["start"], numbers.NS_PER_TICK),
+        elapse_us=pc.divide(rows["ticks"], numbers.TICKS_PER_US),
+    )
 
 
 _STREAM = re.compile(r"^stream_\d+_(?:\d+_)?")

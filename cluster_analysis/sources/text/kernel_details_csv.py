@@ -60,23 +60,19 @@ def read_kernel_communication(path: Path, rank: int, remark: Remark) -> pa.Table
     calls = _calls(path)
     if calls is None or not len(calls.names):
         return None
-    n_calls = len(calls.names)
     op_types = names.operations(calls.names)
     digits = pc.extract_regex(calls.names, r"__(?P<group>\d+)_\d+").field("group")
-    given = {
-        "rank": numbers.constant(rank, n_calls, pa.int32()),
-        "step": pa.array([numbers.parse_step(cell) for cell in calls.steps], pa.int64()),
-        "group": numbers.encoded([f"{OWN_GROUP_PREFIX}{rank}:{one or ''}" for one in digits.to_pylist()]),
-        "op_name": calls.names,
-        "op_type": op_types,
-        "op_index": names.indices_in_group(calls.names),
-        "is_p2p": names.point_to_point(op_types),
-        "start_ns": calls.starts_ns,
-        "elapse_us": calls.lengths_us,
-    }
-    table = pa.table(
-        [given.get(one.name, pa.nulls(n_calls, one.type)) for one in schema.COLLECTIVES],
-        schema=schema.COLLECTIVES,
+    table = schema.rows(
+        schema.COLLECTIVES,
+        rank,
+        step=[numbers.parse_step(cell) for cell in calls.steps],
+        group=[f"{OWN_GROUP_PREFIX}{rank}:{one or ''}" for one in digits.to_pylist()],
+        op_name=calls.names,
+        op_type=op_types,
+        op_index=names.indices_in_group(calls.names),
+        is_p2p=names.point_to_point(op_types),
+        start_ns=calls.starts_ns,
+        elapse_us=calls.lengths_us,
     )
     return table.filter(pc.and_(pc.is_valid(table["step"]), pc.is_valid(table["elapse_us"])))
 

@@ -5,6 +5,7 @@ Both are over all steps of the capture, in µs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,6 @@ from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.text.csv_text import named, read_columns
 from cluster_analysis.tables import schema
 
-_TEXT = schema.OPERATORS.field("op_type").type
 _OP_TIMES = {
     "total_us": "Total Time(us)",
     "min_us": "Min Time(us)",
@@ -35,27 +35,18 @@ def read_op_statistic(path: Path, rank: int, remark: Remark) -> pa.Table:
         BadFileError: nothing of the file can be used.
     """
     text = read_columns(path, _OP_COLUMNS, remark)
-    return operators_of(text, numbers.ranks_of(rank, text.num_rows), remark)
+    return operators_of(text, rank, remark)
 
 
-def operators_of(text: pa.Table, ranks: npt.NDArray[np.int32], remark: Remark) -> pa.Table:
+def operators_of(text: pa.Table, ranks: int | npt.NDArray[np.int32], remark: Remark) -> pa.Table:
     """Return OPERATORS of the text of one or more files; `ranks` (N,) is of each row.
 
     Raises:
         BadFileError: a column is missing.
     """
     text = named(text, _OP_COLUMNS, needed=("OP Type", "Count", "Total Time(us)"))
-    columns: dict[str, pa.Array] = {
-        "rank": pa.array(ranks),
-        "op_type": numbers.encoded(text["OP Type"].combine_chunks()),
-        "core_type": pa.nulls(text.num_rows, _TEXT)
-        if "Core Type" not in text.column_names
-        else numbers.encoded(text["Core Type"].combine_chunks()),
-    }
-    measured, n_bad = numbers.counts_and_times(text, _OP_TIMES)
-    if n_bad:
-        remark(left_out(n_bad, "cell", "no_number"))
-    return pa.table({**columns, **measured}, schema=schema.OPERATORS)
+    names = {"op_type": "OP Type", "core_type": "Core Type"}
+    return _table(text, schema.OPERATORS, ranks, names, _OP_TIMES, remark)
 
 
 def read_api_statistic(path: Path, rank: int, remark: Remark) -> pa.Table:
@@ -65,24 +56,30 @@ def read_api_statistic(path: Path, rank: int, remark: Remark) -> pa.Table:
         BadFileError: nothing of the file can be used.
     """
     text = read_columns(path, _API_COLUMNS, remark)
-    return apis_of(text, numbers.ranks_of(rank, text.num_rows), remark)
+    return apis_of(text, rank, remark)
 
 
-def apis_of(text: pa.Table, ranks: npt.NDArray[np.int32], remark: Remark) -> pa.Table:
+def apis_of(text: pa.Table, ranks: int | npt.NDArray[np.int32], remark: Remark) -> pa.Table:
     """Return APIS of the text of one or more files; `ranks` (N,) is of each row.
 
     Raises:
         BadFileError: a column is missing.
     """
     text = named(text, _API_COLUMNS, needed=("API Name", "Count", "Time(us)"))
-    columns: dict[str, pa.Array] = {
-        "rank": pa.array(ranks),
-        "level": numbers.encoded(
-            text["Level"].to_pylist() if "Level" in text.column_names else [None] * text.num_rows
-        ),
-        "api": text["API Name"],
-    }
-    measured, n_bad = numbers.counts_and_times(text, _API_TIMES)
+    names = {"level": "Level", "api": "API Name"}
+    return _table(text, schema.APIS, ranks, names, _API_TIMES, remark)
+
+
+def _table(
+    text: pa.Table,
+    kind: pa.Schema,
+    ranks: int | npt.NDArray[np.int32],
+    names: Mapping[str, str],
+    times: Mapping[str, str],
+    remark: Remark,
+) -> pa.Table:
+    known = {ours: text[theirs].to_pylist() for ours, theirs in names.items() if theirs in text.column_names}
+    measured, n_bad = numbers.counts_and_times(text, times)
     if n_bad:
         remark(left_out(n_bad, "cell", "no_number"))
-    return pa.table({**columns, **measured}, schema=schema.APIS)
+    return schema.rows(kind, ranks, **known, **measured)

@@ -50,10 +50,10 @@ def read_step_trace(path: Path, rank: int, remark: Remark) -> pa.Table:
         BadFileError: nothing of the file can be used.
     """
     text = read_columns(path, _WANTED, remark)
-    return steps_of(text, numbers.ranks_of(rank, text.num_rows), remark)
+    return steps_of(text, rank, remark)
 
 
-def steps_of(text: pa.Table, ranks: npt.NDArray[np.int32], remark: Remark) -> pa.Table:
+def steps_of(text: pa.Table, ranks: int | npt.NDArray[np.int32], remark: Remark) -> pa.Table:
     """Return STEPS of the text of one or more files; `ranks` (N,) is of each row.
 
     Raises:
@@ -91,25 +91,23 @@ def _device_in(cells: Set[str | None]) -> int | None:
     return int(cell) if cell and cell.strip().isdecimal() else None
 
 
-def _steps_from_text(text: pa.Table, ranks: npt.NDArray[np.int32], remark: Remark) -> pa.Table:
-    columns: dict[str, pa.Array] = {"rank": pa.array(ranks)}
-    columns["step"] = _steps(text, remark)
+def _steps_from_text(text: pa.Table, ranks: int | npt.NDArray[np.int32], remark: Remark) -> pa.Table:
+    columns = {"step": _steps(text, remark)}
     found, bad = numbers.floats_of(text, list(COLUMNS.values()))
     for name, column in COLUMNS.items():
         if column not in found:
-            columns[name] = pa.nulls(text.num_rows, pa.float64())
             continue
         columns[name] = found[column]
         n_bad = columns[name].null_count if name in NEEDED_STEPS else bad.get(column, 0)
         if n_bad:
             remark(left_out(n_bad, "cell", "no_number_in_column", column=column))
-    table = pa.table(columns, schema=schema.STEPS)
+    table = schema.rows(schema.STEPS, ranks, **columns)
     return table.filter(pc.is_valid(table["step"])) if table["step"].null_count else table
 
 
 def _steps(text: pa.Table, remark: Remark) -> pa.Array:
     if "Step" not in text.column_names:
-        return numbers.constant(0, text.num_rows, pa.int64())
+        return pa.array(np.zeros(text.num_rows, np.int64))
     cells = text["Step"].to_pylist()
     steps = [numbers.parse_step(cell) for cell in cells]
     bad = [cell for cell, step in zip(cells, steps, strict=True) if step is None]
