@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cluster_fleet.status import Status
-from cluster_run.metric_names import head
+from cluster_run.metric_names import head, label
 
 PREFIX = "cluster_fleet_"
 MEANINGS = {
@@ -50,8 +50,4 @@ def _lines(status: Status) -> Iterator[str]:
 
 
 def _labels(labels: dict[str, str]) -> str:
-    return ", ".join(f'{name}="{_escaped(text)}"' for name, text in labels.items())
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+    return ", ".join(label(name, text) for name, text in labels.items())

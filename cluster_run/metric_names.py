@@ -25,3 +25,9 @@ MEANINGS: Mapping[str, str] = {
 def head(name: str, meaning: str) -> tuple[str, str]:
     """Return the two lines that begin a metric."""
     return f"# HELP {name} {meaning}", f"# TYPE {name} gauge"
+
+
+def label(name: str, value: str) -> str:
+    """Return a label of a sample, escaped as Prometheus asks."""
+    escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+    return f'{name}="{escaped}"'

@@ -23,7 +23,7 @@ from cluster_analysis.sources.together.read_together import read_together
 from cluster_analysis.sources.together.windows import read_windows
 from cluster_analysis.tables.model import RankMetadata, RankSource, Selection, Topology
 from cluster_analysis.tables.rank_tables import RankTables
-from cluster_analysis.tables.ranks_tables import Pieces, RanksTables, side_by_side
+from cluster_analysis.tables.ranks_tables import Pieces, RanksTables, of_one
 from cluster_analysis.tables.schema import (
     COLLECTIVES,
     FIGURES,
@@ -172,7 +172,7 @@ def read_batch(batch: Batch, wanted: Wanted, file_stem: str = "") -> tuple[Batch
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        read = [
+        tables = [
             one
             for first in range(0, len(batch.sources), _MOST_TOGETHER)
             for one in _read_some(batch.sources[first : first + _MOST_TOGETHER], wanted)
@@ -180,7 +180,6 @@ def read_batch(batch: Batch, wanted: Wanted, file_stem: str = "") -> tuple[Batch
     finally:
         if was_enabled:
             gc.enable()
-    tables = _side_by_side(read)
 
     def all_of(pieces: Iterable[Pieces], schema: pa.Schema) -> pa.Table:
         return joined([one for own in pieces for one in own], schema)
@@ -243,30 +242,15 @@ def spans_of_parts(parts: Sequence[SpanTable | SpanFile]) -> pa.Table:
     return joined([part.load() for part in parts], OPERATOR_SPANS)
 
 
-def _read_some(sources: Sequence[RankSource], wanted: Wanted) -> list[RanksTables | RankTables]:
+def _read_some(sources: Sequence[RankSource], wanted: Wanted) -> list[RanksTables]:
     """Read ranks together, and each half of them where that is refused; one alone is read by its reader."""
     if len(sources) == 1:
-        return [_read(sources[0], wanted)]
+        return [of_one(_read(sources[0], wanted))]
     try:
         return [read_together(sources, wanted.selection.steps, with_spans=wanted.spans)]
     except Exception:  # one file is at fault; reading rank by rank reports it, and costs no other rank
         middle = len(sources) // 2
         return [*_read_some(sources[:middle], wanted), *_read_some(sources[middle:], wanted)]
-
-
-def _side_by_side(read: Iterable[RanksTables | RankTables]) -> list[RanksTables]:
-    """Put ranks together that were read one by one and follow each other."""
-    found: list[RanksTables] = []
-    alone: list[RankTables] = []
-    for one in read:
-        if isinstance(one, RankTables):
-            alone.append(one)
-            continue
-        if alone:
-            found.append(side_by_side(alone))
-            alone = []
-        found.append(one)
-    return [*found, side_by_side(alone)] if alone else found
 
 
 def _read(source: RankSource, wanted: Wanted) -> RankTables:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.results import wording
-from cluster_run.metric_names import MEANINGS, PREFIX, head
+from cluster_run.metric_names import MEANINGS, PREFIX, head, label
 
 _VERDICTS = ("healthy", "degraded", "unknown")
 _SEVERITIES = ("info", "warning", "critical")
@@ -77,9 +77,4 @@ def _head(name: str) -> tuple[str, str]:
 def _labels(labels: Mapping[str, str]) -> str:
     if not labels:
         return ""
-    inner = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
-    return f"{{{inner}}}"
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+    return f"{{{','.join(label(name, value) for name, value in labels.items())}}}"

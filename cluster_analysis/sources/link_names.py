@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from cluster_analysis.sources import names
+from cluster_analysis.sources.names import shared_texts
 from cluster_analysis.tables import schema
 
 #: Variant of an entry that is one operator, not a sample or a sum.
@@ -66,7 +67,7 @@ class LinkNames(Struct, frozen=True):
         variants, distinct = _coded([variant for _, variant in keys.samples])
         return (
             _taken(keys.group_codes[self.keys], keys.groups),
-            _in_order_of_rows(resolved, operations),
+            shared_texts([(resolved, operations)]),
             _taken(variants[base_of], distinct),
             op_names.take(pa.array(place)),
         )
@@ -111,18 +112,6 @@ def _coded(values: Sequence[_T]) -> tuple[npt.NDArray[np.int32], list[_T]]:
     known = list(dict.fromkeys(values))
     code_of = dict(zip(known, range(len(known)), strict=True))
     return np.fromiter(map(code_of.__getitem__, values), np.int32, len(values)), known
-
-
-def _in_order_of_rows(codes: npt.NDArray[np.int32], values: Sequence[str]) -> pa.DictionaryArray:
-    """Return the values that rows have, as a dictionary in the order in which they come first."""
-    first = np.full(len(values), len(codes))
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    order = np.argsort(first)[: np.count_nonzero(first < len(codes))]
-    place = np.zeros(len(values), np.int32)
-    place[order] = np.arange(len(order))
-    return pa.DictionaryArray.from_arrays(
-        pa.array(place[codes]), pa.array([values[one] for one in order.tolist()], pa.string())
-    )
 
 
 def _taken(codes: _IntArray, values: Sequence[str]) -> pa.DictionaryArray:

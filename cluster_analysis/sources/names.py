@@ -7,13 +7,18 @@ then the group's whole hash. Three digits collide quickly, so only the whole has
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.tables import schema
 
+#: Which of its file's distinct texts each row has, and these texts, None for a missing one.
+Coded = tuple[npt.NDArray[np.integer], Sequence[str | None]]
 #: How PyTorch names the time in which the loop waits for its next batch.
 DATA_LOADER = "enumerate(DataLoader)"
 
@@ -89,3 +94,30 @@ def point_to_point(op_types: pa.Array) -> pa.Array:
     """
     is_one = pc.is_in(op_types.dictionary, value_set=_POINT_TO_POINT)
     return pc.fill_null(is_one.take(op_types.indices), False)
+
+
+def shared_texts(files: Sequence[Coded]) -> pa.DictionaryArray:
+    """Return the texts of all files, one behind the other; null for a missing one.
+
+    The dictionary holds no text that no row has, in the order of their first rows.
+    """
+    known: dict[str, int] = {}
+    parts = []
+    for places, texts in files:
+        codes = np.full(len(texts), -1, np.int32)
+        for at in in_order_of_rows(places, len(texts)):
+            text = texts[at]
+            codes[at] = -1 if text is None else known.setdefault(text, len(known))
+        parts.append(codes[places])
+    rows = np.concatenate(parts)
+    indices = pa.array(rows, mask=rows < 0) if (rows < 0).any() else pa.array(rows)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(list(known), pa.string()))
+
+
+def in_order_of_rows(places: npt.NDArray[np.integer], n_places: int) -> list[int]:
+    """Return the places that rows have, in the order in which they come first."""
+    first = np.full(n_places, len(places))
+    first[places[::-1]] = np.arange(len(places))[::-1]
+    n_used = np.count_nonzero(first < len(places))
+    found: list[int] = np.argsort(first)[:n_used].tolist()
+    return found

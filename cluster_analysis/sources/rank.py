@@ -6,9 +6,8 @@ files, the most frequent, starts sooner without them.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterable, Iterator, Set
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Iterable, Set
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -56,7 +55,7 @@ def read_rank(
         with_spans: whether also where each operator lies in a text.
     """
     reading = Reading(source, None if selection is None else selection.steps)
-    with _collector_off(), _databases_kept_open(source):
+    with _databases_kept_open(source):
         if source.kind == "mindspore_r1/text":
             from cluster_analysis.sources.r1.rank import read_r1_rank  # noqa: PLC0415
 
@@ -91,18 +90,6 @@ def _databases(reading: Reading, *, is_mindspore: bool) -> NoDatabases:
     from cluster_analysis.sources.db.of_rank import Databases  # noqa: PLC0415
 
     return Databases(reading, is_mindspore=is_mindspore)
-
-
-@contextmanager
-def _collector_off() -> Iterator[None]:
-    """Switch the garbage collector off: decoding makes many objects and no cycles."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _read_ascend(reading: Reading, with_spans: bool) -> RankTables:

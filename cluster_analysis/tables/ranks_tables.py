@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -35,21 +36,11 @@ class RanksTables(Struct, frozen=True):
     links: Pieces = ()
 
 
-def side_by_side(tables: Sequence[RankTables]) -> RanksTables:
-    """Return ranks that were read one by one."""
-    names = {name for one in tables for name in one.figures}
+def of_one(tables: RankTables) -> RanksTables:
+    """Return a rank that was read alone."""
+    names = RanksTables.__struct_fields__[4:]
+    pieces: dict[str, Any] = {name: (getattr(tables, name),) for name in names}
+    pieces["figures"] = {name: (table,) for name, table in tables.figures.items()}
     return RanksTables(
-        ranks=tuple(one.rank for one in tables),
-        metadata={one.rank: one.metadata for one in tables},
-        problems=tuple(problem for one in tables for problem in one.problems),
-        notes=tuple(note for one in tables for note in one.notes),
-        steps=tuple(one.steps for one in tables),
-        operators=tuple(one.operators for one in tables),
-        packets=tuple(one.packets for one in tables),
-        iterations=tuple(one.iterations for one in tables),
-        figures={name: tuple(one.figures[name] for one in tables if name in one.figures) for name in names},
-        spans=tuple(one.spans for one in tables),
-        collectives=tuple(one.collectives for one in tables),
-        sums=tuple(one.sums for one in tables),
-        links=tuple(one.links for one in tables),
+        (tables.rank,), {tables.rank: tables.metadata}, tables.problems, tables.notes, **pieces
     )

@@ -75,7 +75,7 @@ def labelled(text: str, job: str, expires_s: float) -> str:
     """
     if len(text) > MAX_METRICS_LENGTH:
         raise InputError(f"the metrics of job {job} are too long to be ours")
-    label = 'job_id="{}"'.format(job.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n"))
+    label = metric_names.label("job_id", job)
     samples: dict[str, dict[str, str]] = {}
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     if not any(line.startswith(_FAILED) for line in lines):

@@ -107,8 +107,9 @@ _FORMS: Mapping[str, Callable[[object], str]] = {
 
 def _written(column: str) -> Callable[[object], str]:
     """Return what writes a value of a column; names, ranks and steps as they are."""
-    form = _FORMS.get(column) or _FORMS.get(column.rpartition("_")[2])
-    return form or (_number if column.startswith("n_") else _text)
+    if column.startswith("n_"):
+        return _number
+    return _FORMS.get(column) or _FORMS.get(column.rpartition("_")[2], _text)
 
 
 #: The columns of time, in which rows are sorted; other tables stay in the order of their ranks.

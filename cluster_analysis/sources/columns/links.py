@@ -12,10 +12,10 @@ from cluster_analysis.sources import numbers
 from cluster_analysis.sources.columns.columns import Columns
 from cluster_analysis.sources.columns.levels import Levels
 from cluster_analysis.sources.columns.name_columns import Names
-from cluster_analysis.sources.columns.shared_texts import Coded, shared_texts
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.link_names import Described, LinkNames, links_table
 from cluster_analysis.sources.measured import MEASURED_LINKS, NEEDED_LINKS, tell_missing, without_negative
+from cluster_analysis.sources.names import Coded, shared_texts
 from cluster_analysis.tables import schema
 from cluster_run.facts import fact
 

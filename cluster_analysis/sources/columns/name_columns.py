@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.sources import names
-from cluster_analysis.sources.columns.shared_texts import in_order_of_rows
 from cluster_analysis.sources.errors import BadFileError
+from cluster_analysis.sources.names import in_order_of_rows
 from cluster_run.facts import fact
 
 _IntArray = npt.NDArray[np.int64]

@@ -15,7 +15,6 @@ from cluster_analysis.sources import numbers
 from cluster_analysis.sources.columns.columns import Columns, damaged
 from cluster_analysis.sources.columns.levels import Levels
 from cluster_analysis.sources.columns.name_columns import Names
-from cluster_analysis.sources.columns.shared_texts import Coded, shared_texts
 from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.measured import (
@@ -24,6 +23,7 @@ from cluster_analysis.sources.measured import (
     tell_missing,
     without_negative,
 )
+from cluster_analysis.sources.names import Coded, shared_texts
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.sent import TRANSPORTS
 
