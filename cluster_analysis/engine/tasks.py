@@ -22,8 +22,7 @@ from cluster_analysis.sources.reading import has_databases
 from cluster_analysis.sources.together.read_together import read_together
 from cluster_analysis.sources.together.windows import read_windows
 from cluster_analysis.tables.model import RankMetadata, RankSource, Selection, Topology
-from cluster_analysis.tables.rank_tables import RankTables
-from cluster_analysis.tables.ranks_tables import Pieces, RanksTables, of_one
+from cluster_analysis.tables.rank_tables import Pieces, RanksTables, RankTables, of_one
 from cluster_analysis.tables.schema import (
     COLLECTIVES,
     FIGURES,

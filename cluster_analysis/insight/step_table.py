@@ -8,24 +8,12 @@ import pyarrow as pa
 from msgspec import Struct
 
 from cluster_analysis.insight.naming import rank_set
+from cluster_analysis.sources.text import step_trace_csv
 from cluster_analysis.tables.model import Topology
 from cluster_run.ids import Rank
 
-#: Column of STEPS and what Insight calls it, in the order of its file.
-COLUMNS = (
-    ("computing_us", "Computing"),
-    ("communication_not_overlapped_us", "Communication(Not Overlapped)"),
-    ("overlapped_us", "Overlapped"),
-    ("communication_us", "Communication"),
-    ("free_us", "Free"),
-    ("stage_us", "Stage"),
-    ("bubble_us", "Bubble"),
-    (
-        "communication_not_overlapped_exclude_receive_us",
-        "Communication(Not Overlapped and Exclude Receive)",
-    ),
-    ("preparing_us", "Preparing"),
-)
+#: Column of STEPS and what Insight calls it, in the order of its file: the profilers have the same.
+COLUMNS = tuple(step_trace_csv.COLUMNS.items())
 INDEX_COLUMNS = ("DP Index", "PP Index", "TP Index")
 #: Never empty: Insight's reader drops an empty last cell and with it the whole row.
 NOT_KNOWN = "NA"

@@ -15,8 +15,6 @@ from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import changes, markdown
 from cluster_analysis.reports.commands import commands, naming_command
-from cluster_analysis.reports.header import moment
-from cluster_analysis.reports.locator import locator
 from cluster_analysis.reports.page.assembly import DRAWING, STYLES, assembled, words_of_scripts
 from cluster_analysis.reports.page.bubbles import build_bubbles
 from cluster_analysis.reports.page.cube import build_cube
@@ -87,7 +85,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
     environment.globals.update(
         commands=lambda finding: commands(finding, result),
         naming_command=lambda host: naming_command(host, result),
-        locate=locator(result),
+        locate=words.locator(result),
     )
     parts = step_parts(result)
     sections = sections_of(result)
@@ -107,8 +105,8 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
         "price": price_of_unevenness(result.document),
         "parts_us": sum(part.mean_us for part in parts),
         "payload": _payload(result, baseline, markdown.render(result, baseline, analysed)),
-        "analysed": moment(result.document.run.analysed or analysed),
-        "captured": moment(result.document.run.captured),
+        "analysed": words.moment(result.document.run.analysed or analysed),
+        "captured": words.moment(result.document.run.captured),
     }
     return assembled(
         environment.get_template("report.html.j2").render,

@@ -9,8 +9,6 @@ from msgspec import Struct
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import changes
 from cluster_analysis.reports.commands import commands
-from cluster_analysis.reports.header import header_phrases
-from cluster_analysis.reports.locator import locator
 from cluster_analysis.reports.unevenness import price_of_unevenness
 from cluster_analysis.result import AnalysisResult, Reported, Shown
 from cluster_analysis.sentences import terms
@@ -85,7 +83,7 @@ class _Ticket(Struct, frozen=True):
     def header(self, analysed: str | None) -> list[str]:
         """Return which run it is, for those who read the ticket on another day."""
         document = self.result.document
-        facts = [self.said(one) for one in header_phrases(document, analysed)]
+        facts = [self.said(one) for one in words.header_phrases(document, analysed)]
         lines = [" · ".join(facts), ""] if facts else []
         return [*lines, f"`{document.run.command}`", ""] if document.run.command else lines
 
@@ -146,7 +144,7 @@ class _Ticket(Struct, frozen=True):
 
     def where(self, finding: Finding) -> list[str]:
         """Return the places of a finding, and what to run there."""
-        locate = locator(self.result)
+        locate = words.locator(self.result)
         places = [f"- {self.said(locate(place))}" for place in finding.places[:_MAX_PLACES]]
         if len(finding.places) > _MAX_PLACES:
             more = say("more_places", n=len(finding.places) - _MAX_PLACES)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from cluster_analysis.reports.header import moment
 from cluster_analysis.reports.page.assembly import DRAWING, STYLES, assembled, words_of_scripts
 from cluster_analysis.reports.page.packing import pack
 from cluster_analysis.reports.step_time import step_parts
@@ -131,7 +130,7 @@ def _row(number: int, listed: ListedRun) -> _Row:
         number,
         name,
         listed.href,
-        moment(run.captured),
+        words.moment(run.captured),
         format_ms(run.step_ms),
         unknown if lost is None or document.verdict == "healthy" else lost.phrase(run.step_ms),
         document.verdict,

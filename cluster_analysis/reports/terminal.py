@@ -14,7 +14,6 @@ from rich.text import Text
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import changes
 from cluster_analysis.reports.commands import commands, naming_command
-from cluster_analysis.reports.locator import locator
 from cluster_analysis.reports.unevenness import price_of_unevenness
 from cluster_analysis.result import AnalysisResult, Reported, Shown
 from cluster_analysis.sentences.checks import next_check
@@ -156,7 +155,7 @@ def _print_next_checks(result: AnalysisResult, console: Console, language: Langu
         lead = say("then" if number else "next").of(language)
         console.print(_prose(wording.plain(check), lead=lead))
     hosts = list(dict.fromkeys(host for finding in (first, *alarms) for host in finding.hosts))
-    locate = locator(result)
+    locate = words.locator(result)
     for place in first.places[:MAX_PLACES]:
         where = wording.plain(locate(place).of(language))
         console.print(_prose(where, lead=say("where").of(language)))

@@ -206,15 +206,19 @@ def run_line(document: FindingsDocument) -> str:
     ranks = count(run.ranks, "rank")
     if run.expected_ranks > run.ranks:
         ranks = f"{run.ranks:,} of {count(run.expected_ranks, 'rank')}"
-    sizes = run.parallel
-    named = (("TP", sizes.tp), ("PP", sizes.pp), ("DP", sizes.dp), ("CP", sizes.cp), ("EP", sizes.ep))
-    parallel = " × ".join(f"{name} {size}" for name, size in named if size > (name in ("CP", "EP")))
     steps = (
         f"{count(len(run.steps), 'step')} ({format_number_ranges(run.steps)})" if run.steps else "no steps"
     )
     hosts = count(run.hosts, "host") if run.hosts else "hosts unknown" if lacks_hosts(run) else ""
-    parts = [ranks, hosts, steps, parallel, ", ".join(map(plain, run.sources))]
+    parts = [ranks, hosts, steps, parallel_sizes(run), ", ".join(map(plain, run.sources))]
     return " · ".join(part for part in parts if part)
+
+
+def parallel_sizes(run: RunInfo) -> str:
+    """Return `TP 4 × PP 2 × DP 2`."""
+    sizes = run.parallel
+    named = (("TP", sizes.tp), ("PP", sizes.pp), ("DP", sizes.dp), ("CP", sizes.cp), ("EP", sizes.ep))
+    return " × ".join(f"{name} {size}" for name, size in named if size > (name in ("CP", "EP")))
 
 
 def unknown_reason(document: FindingsDocument) -> Phrase:

@@ -1,8 +1,8 @@
-"""What the page says of a result, in both languages; its words are in `sentences/words.json`."""
+"""What reports say of a result, in both languages; the page's words are in `sentences/words.json`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.advice import advice
@@ -13,7 +13,7 @@ from cluster_analysis.sentences.phrase import Phrase
 from cluster_analysis.sentences.problems import reason
 from cluster_analysis.sentences.results import wording
 from cluster_analysis.sentences.results.costs import cost_of, format_share
-from cluster_run.findings import Evidence, Finding, FindingsDocument
+from cluster_run.findings import Evidence, Finding, FindingsDocument, Place
 from cluster_run.ids import HostId, format_number_ranges
 from cluster_run.problem import Problem
 
@@ -138,16 +138,13 @@ def run_phrases(document: FindingsDocument) -> tuple[Phrase, ...]:
     ranks = counted("ranks", run.ranks)
     if run.expected_ranks > run.ranks:
         ranks = say("run.ranksof", n=f"{run.ranks:,}", expected=f"{run.expected_ranks:,}")
-    sizes = run.parallel
-    named = (("TP", sizes.tp), ("PP", sizes.pp), ("DP", sizes.dp), ("CP", sizes.cp), ("EP", sizes.ep))
     hosts = counted("hosts", run.hosts) if run.hosts else say("run.hosts.unknown")
     parts = [ranks, *([hosts] if run.hosts or wording.lacks_hosts(run) else [])]
     if run.steps:
         parts.append(
             say("run.steps" if len(run.steps) > 1 else "run.step", steps=format_number_ranges(run.steps))
         )
-    parallel = " × ".join(f"{name} {size}" for name, size in named if size > (name in ("CP", "EP")))
-    plain = [text for text in (parallel, ", ".join(run.sources)) if text]
+    plain = [text for text in (wording.parallel_sizes(run), ", ".join(run.sources)) if text]
     return (*parts, *(Phrase(text, text) for text in plain))
 
 
@@ -248,3 +245,39 @@ def replay_phrase(name: str) -> Phrase:
     key = f"replay.{name}"
     plain = name.replace("_", " ")
     return say(key) if key in words_of_page() else Phrase(plain, plain)
+
+
+def header_phrases(document: FindingsDocument, analysed: str | None = None) -> tuple[Phrase, ...]:
+    """Return the facts that are known; `analysed` where the document holds no time of its own."""
+    run = document.run
+    path = run.path or run.name
+    times = (("run.captured", moment(run.captured)), ("run.analysed", moment(run.analysed or analysed)))
+    shown = [(say(key), value) for key, value in times if value]
+    return (
+        *([Phrase(path, path)] if path else []),
+        *(Phrase(f"{what.en} {value}", f"{what.zh} {value}") for what, value in shown),
+    )
+
+
+def moment(text: str | None) -> str:
+    """Return `2026-05-13 12:00:00` for a moment in ISO 8601; a zone is named where it is known."""
+    return (text or "").replace("T", " ").replace("Z", " UTC")
+
+
+def locator(result: AnalysisResult) -> Callable[[Place], Phrase]:
+    """Return a function that tells a place: `rank 13 = host 2 / device 5`."""
+
+    def locate(place: Place) -> Phrase:
+        rank = say("rank", rank=place.rank)
+        parts = []
+        if place.host is not None:
+            address = result.addresses.get(place.host)
+            parts.append(Phrase(address, address) if address else say("map.host", host=place.host))
+        if place.device is not None:
+            parts.append(say("device", device=place.device))
+        if not parts:
+            return rank
+        where = Phrase(" / ".join(one.en for one in parts), " / ".join(one.zh for one in parts))
+        return say("locator", rank=rank, place=where)
+
+    return locate

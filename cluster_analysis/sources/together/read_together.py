@@ -41,7 +41,7 @@ from cluster_analysis.sources.text.metadata_json import parse_metadata
 from cluster_analysis.sources.text.statistics_csv import apis_of, operators_of
 from cluster_analysis.sources.text.step_trace_csv import devices_of, steps_of
 from cluster_analysis.tables.model import RankMetadata, RankSource
-from cluster_analysis.tables.ranks_tables import Pieces, RanksTables
+from cluster_analysis.tables.rank_tables import Pieces, RanksTables
 
 _StepRows = Sequence[tuple[int, float | None]]
 _TextTable = Callable[[pa.Table, npt.NDArray[np.int32], Remark], pa.Table]
