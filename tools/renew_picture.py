@@ -6,7 +6,6 @@ python -m tools.renew_picture [docs/images]
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from demo.__main__ import FAULTS, JOB
+from tools.renew_readme import analyse_demo
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -30,10 +29,8 @@ SLOW_RANK = 13
 
 def take_pictures(folder: Path) -> None:
     """Simulate and analyse the demo's job, and write its pictures into `folder`."""
-    scenario = [argument for fault in FAULTS for argument in ("--scenario", fault)]
     with tempfile.TemporaryDirectory(prefix="training-") as directory:
-        _command(directory, "cluster_simulate", "run1", *JOB, *scenario)
-        _command(directory, "cluster_analysis", "run1")
+        analyse_demo(directory)
         report = Path(directory, "run1", "cluster_analysis_output", "report.html")
         folder.mkdir(parents=True, exist_ok=True)
         with _browser() as browser:
@@ -97,12 +94,6 @@ def _opened(browser: Browser, address: str, language: str, theme: str) -> Page:
     page.goto(address)
     page.wait_for_function("() => window.clusterReport && window.clusterReport.drawn")
     return page
-
-
-def _command(directory: str, module: str, *arguments: str) -> None:
-    subprocess.run(  # noqa: S603 (our own modules)
-        [sys.executable, "-m", module, *arguments], cwd=directory, capture_output=True, check=True
-    )
 
 
 if __name__ == "__main__":

@@ -18,10 +18,15 @@ _BLOCK = re.compile(r"(<!-- demo:begin[^\n]*-->\n```\n).*?(```\n<!-- demo:end --
 
 def demo_output() -> str:
     """Simulate the demo's job, analyse it, and return what the command prints on stdout."""
-    scenario = [argument for fault in FAULTS for argument in ("--scenario", fault)]
     with tempfile.TemporaryDirectory() as directory:
-        _command(directory, "cluster_simulate", "run1", *JOB, *scenario)
-        return _command(directory, "cluster_analysis", "run1")
+        return analyse_demo(directory)
+
+
+def analyse_demo(directory: str) -> str:
+    """Do the same in a directory, as its `run1`."""
+    scenario = [argument for fault in FAULTS for argument in ("--scenario", fault)]
+    _command(directory, "cluster_simulate", "run1", *JOB, *scenario)
+    return _command(directory, "cluster_analysis", "run1")
 
 
 def _command(directory: str, module: str, *arguments: str) -> str:
