@@ -53,18 +53,5 @@ def pack(header: Mapping[str, object], columns: Mapping[str, np.ndarray[Any, Any
     return base64.b64encode(zlib.compress(head + b"".join(chunks), 6)).decode("ascii")
 
 
-def unpack(text: str) -> tuple[Mapping[str, Any], Mapping[str, np.ndarray[Any, Any]]]:
-    """Read what `pack` wrote: the header without its layout, and the columns."""
-    content = zlib.decompress(base64.b64decode(text))
-    (length,) = struct.unpack_from("<I", content)
-    header = json.loads(content[8 : 8 + length])
-    start = 8 + -(-length // _ALIGNMENT) * _ALIGNMENT
-    columns = {
-        name: np.frombuffer(content, _DTYPES[short], count, start + offset)
-        for name, (short, offset, count) in header.pop("columns").items()
-    }
-    return header, columns
-
-
 def _padded(content: bytes) -> bytes:
     return content + b" " * (-len(content) % _ALIGNMENT)

@@ -17,8 +17,8 @@ from cluster_analysis.cli import main, make_parser
 from cluster_analysis.kept.loaded import load_result
 from cluster_analysis.options import FailOn, fail_on
 from cluster_analysis.progress import bar
-from cluster_analysis.reports.page.packing import unpack
 from cluster_run.errors import InputError
+from tests.analysis.reports.pages import unpack
 from tests.analysis.runs import digests, write_small_run
 from tests.analysis.sources.builders import write_capture
 

@@ -1,6 +1,12 @@
 """A page as its readers see it, without a browser."""
 
+import base64
+import json
+import struct
+import zlib
 from html.parser import HTMLParser
+
+import numpy as np
 
 
 class Elements(HTMLParser):
@@ -31,3 +37,16 @@ class Elements(HTMLParser):
 def _plain(text: str) -> str:
     """Return a text with the blanks that keep a number and its unit together as plain ones."""
     return text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def unpack(text: str) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+    """Read what `pack` wrote as the page's script does: the header without its layout, and the columns."""
+    content = zlib.decompress(base64.b64decode(text))
+    (length,) = struct.unpack_from("<I", content)
+    header = json.loads(content[8 : 8 + length])
+    start = 8 + -(-length // 8) * 8
+    columns = {
+        name: np.frombuffer(content, f"<{short}" if short != "u1" else "u1", count, start + offset)
+        for name, (short, offset, count) in header.pop("columns").items()
+    }
+    return header, columns

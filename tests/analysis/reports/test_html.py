@@ -14,11 +14,11 @@ from hypothesis.extra import numpy as hnp
 from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import html
-from cluster_analysis.reports.page.packing import pack, unpack
+from cluster_analysis.reports.page.packing import pack
 from cluster_run.errors import InputError
 from tests.analysis.copies import replace
 from tests.analysis.reports import builder
-from tests.analysis.reports.pages import Elements
+from tests.analysis.reports.pages import Elements, unpack
 from tests.analysis.said import next_check, summary
 
 
