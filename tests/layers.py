@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -354,46 +354,43 @@ def modules() -> dict[str, Path]:
     return found
 
 
-@cache
 def imports_of(path: Path) -> frozenset[str]:
     """Return the dotted names a module imports when it runs, those inside its functions too.
 
     A text that is the name of a module counts: registries name modules that are imported late.
     """
-    running = [node for node in ast.walk(_tree(path)) if node not in _for_types(path)]
-    texts = (node.value for node in running if isinstance(node, ast.Constant))
-    named = {one for one in texts if isinstance(one, str) and _DOTTED.fullmatch(one)}
-    return frozenset(_named(path, running) | named)
+    return _imports(path)[0]
 
 
 def imports_for_types(path: Path) -> frozenset[str]:
     """Return the dotted names a module imports under TYPE_CHECKING only."""
-    return frozenset(_named(path, _for_types(path)))
+    return _imports(path)[1]
 
 
 @cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_bytes(), str(path))
-
-
-@cache
-def _for_types(path: Path) -> frozenset[ast.AST]:
-    tests = (node for node in ast.walk(_tree(path)) if isinstance(node, ast.If))
-    return frozenset(
-        below for node in tests if "TYPE_CHECKING" in ast.dump(node.test) for below in ast.walk(node)
-    )
-
-
-def _named(path: Path, nodes: Iterable[ast.AST]) -> set[str]:
-    names: set[str] = set()
-    for node in nodes:
-        if isinstance(node, ast.Import):
+def _imports(path: Path) -> tuple[frozenset[str], frozenset[str]]:
+    """Return what `imports_of` and `imports_for_types` do, of one walk through the file."""
+    running: set[str] = set()
+    typed: set[str] = set()
+    todo: list[tuple[ast.AST, set[str]]] = [(_tree(path), running)]
+    while todo:
+        node, names = todo.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            names = typed
+        elif isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             names.add(node.module or "")
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return names
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and names is running:
+            names.update({node.value} if _DOTTED.fullmatch(node.value) else ())
+        todo.extend((below, names) for below in ast.iter_child_nodes(node))
+    return frozenset(running), frozenset(typed)
+
+
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_bytes(), str(path))
 
 
 @cache
@@ -447,22 +444,23 @@ NO_DECISIONS = frozenset(
 
 def numbers_that_decide(path: Path) -> set[tuple[int, float]]:
     """Return the line and the value of each number of a module that belongs into the thresholds."""
+    tree = _tree(path)
     named = {
         id(below)
-        for node in _tree(path).body
+        for node in tree.body
         if isinstance(node, ast.Assign)
         and all(isinstance(one, ast.Name) and one.id in NO_DECISIONS for one in node.targets)
         for below in ast.walk(node)
     }
     digits = {
         id(below)
-        for node in ast.walk(_tree(path))
+        for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("round", "max")
         for below in node.args[1:]
     }
     return {
         (node.lineno, node.value)
-        for node in ast.walk(_tree(path))
+        for node in ast.walk(tree)
         if isinstance(node, ast.Constant)
         and isinstance(node.value, (int, float))
         and not isinstance(node.value, bool)
