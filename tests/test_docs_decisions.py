@@ -12,7 +12,6 @@ from cluster_analysis.thresholds import (
     cost,
     devices,
     limits,
-    lost_messages,
     messages,
     network,
     replay,
@@ -88,7 +87,6 @@ def test_the_rules_of_judging_are_told_with_the_numbers_that_decide(said: str) -
         f"where it explains {percent(messages.LEAST_EXPLAINED_SHARE)} of the waiting",
         f"a sum of less than {network.SMALL_BYTES / 1e3:g} kB",
         f"were in it for {common.EVENT_US / 1e6:g} s longer than usual",
-        f"do not leave before them in {percent(lost_messages.MOSTLY_SHARE)} of the replicas",
         f"Steps whose replay is off by more than {percent(cost.GOOD_ERROR)}",
     ],
 )

@@ -10,8 +10,6 @@ REGULAR_RANKS = 0.2
 REGULAR_CALLS = 0.1
 
 # Usual gaps.
-#: A gap this many times as long as usual in its place holds a pause, or another call that was lost.
-UNUSUAL_FACTOR = 2.0
 #: Calls that overlap another one, at most.
 MOST_OVERLAPPED = 4
 #: Start and elapse are rounded: the next call may seem to begin so much before the end of the last.

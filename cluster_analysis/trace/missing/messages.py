@@ -1,67 +1,37 @@
 """Sends and receives that a rank's files lack, by the program that its pipeline runs.
 
-Replicas run one program: a slot that most of them fill and one does not was lost there. The call lay between
-the rank's own calls around it, as `rooms` says. It began after the work before it, as long as the replicas'
-at this rank's pace. Its end follows from the calls that it met, by the waiting in `shown`.
+Replicas run one program: a slot that most of them fill and one does not was lost there. Nobody leaves an
+exchange before those have come whom he waits for, so that the other end tells when it was over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import combined
-from cluster_analysis.numeric.stats import median
-from cluster_analysis.thresholds.lost_messages import MAX_MISSING_SHARE
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray
+from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.messages import TOGETHER_US
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.missing.clocks import offsets_by_messages
-from cluster_analysis.trace.missing.record import MissingCall
-from cluster_analysis.trace.missing.rooms import Rooms
-from cluster_analysis.trace.missing.shown import Shown
+from cluster_analysis.trace.missing.record import Holed
 from cluster_analysis.trace.pairing.ends import Program
-from cluster_analysis.trace.pairing.slots import BATCH
+from cluster_analysis.trace.pairing.program import Edges
 
 
-def missing_messages(
-    calls: Calls,
-    operator: IntArray,
-    offset_us: FloatArray,
-    programs: Sequence[Program],
-    purpose: IntArray,
-    is_side: BoolArray | None = None,
-) -> list[MissingCall]:
-    """Return the messages that half of the replicas have and some lack.
+def holed_messages(calls: Calls, offset_us: FloatArray, programs: Sequence[Program]) -> Iterator[Holed]:
+    """Yield the messages that half of the replicas have and some lack.
 
     Args:
         calls: the step's calls.
-        operator: the operator of each call (V,).
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         programs: what the groups run.
-        purpose: a number for each group (groups,), the same for those that serve alike.
-        is_side: which calls run during computing (V,); none, if that is not known.
     """
-    is_main = np.ones(len(calls), bool) if is_side is None else ~is_side
-    lost_of = [_lost(program) for program in programs]
-    found: list[MissingCall] = []
-    if not any(lost.any() for lost in lost_of):
-        return found
-    first = np.full(len(calls.groups), len(calls))
-    np.minimum.at(first, calls.group, operator)
-    # Calls of replicas at one place: their kinds by place in a group.
-    _, same = combined(calls.kind, operator - first[calls.group], purpose[calls.group])
-    for number, (program, lost) in enumerate(zip(programs, lost_of, strict=True)):
+    for number, program in enumerate(programs):
+        lost = _lost(program)
         if lost.any():
-            clocks_us = offsets_by_messages(calls, program, offset_us)
-            shown = Shown.of(calls, same, is_main, clocks_us, program)
-            rooms = Rooms(shown, np.full(program.family.table.shape, np.nan))
-            # In the order of a rank's calls: one that follows another one that is lost begins behind it.
-            for row, slot in np.argwhere(lost).tolist():
-                found.append(_made_up(rooms, number, row, slot))
-                rooms.made_up_us[row, slot] = found[-1].end_us
-    return found
+            yield from _holed(calls, offset_us, number, program, lost)
 
 
 def _lost(program: Program) -> BoolArray:
@@ -72,45 +42,49 @@ def _lost(program: Program) -> BoolArray:
     lost = ~is_there & usual
     for stage in range(family.n_stages):
         own = family.stage == stage
-        lost[np.ix_(lost[:, own].sum(axis=1) > MAX_MISSING_SHARE * (usual & own).sum(), own)] = False
+        lost[np.ix_(lost[:, own].sum(axis=1) > HALFWAY * (usual & own).sum(), own)] = False
     return np.asarray(lost & (family.ranks[:, family.stage] >= 0))
 
 
-def _made_up(rooms: Rooms, number: int, row: int, slot: int) -> MissingCall:
-    """Make up the call of a slot in a group."""
-    shown, family = rooms.shown, rooms.shown.program.family
-    rank = int(family.ranks[row, family.stage[slot]])
-    source = int(family.table[np.flatnonzero(family.table[:, slot] >= 0)[0], slot])
-    pace = float(shown.pace[row, slot])
-    after_us = float(np.nan_to_num(median(shown.after_us[:, slot])))
-    work_us, rest_us = float(shown.work_us[slot]) * pace, max(after_us, 0.0) * pace
-    met_us = shown.other_end_us(row, slot, rank)
-    left_us, come_us = shown.meeting_us(row, slot, rank)
-    # Calls that begin later than this came after it, even if it overlaps them.
-    is_concurrent = shown.all_meet and family.kind[slot] != BATCH and np.isfinite(met_us)
-    concurrent_us = met_us + min(after_us, 0.0) - 0.5 * TOGETHER_US if is_concurrent else np.nan
-    begin_us, until_us = rooms.room(row, slot, rank, concurrent_us, come_us + TOGETHER_US)
-    # It may overlap its neighbour where the replicas' calls do.
-    until_us -= min(after_us, 0.0)
-    waits = not np.isneginf(left_us)
-    quick_us = float(shown.quick_us[slot]) if waits else float(median(shown.elapse_us[:, slot]))
-    quick_us = min(quick_us, until_us - begin_us)
-    if is_concurrent:
-        end = met_us
-    elif np.isnan(left_us):
-        followed_us = rooms.begun_us(slot, rank, begin_us)
-        next_us = min(until_us, followed_us) if np.isfinite(followed_us) else until_us
-        end = max(next_us - rest_us, begin_us + quick_us)
-    else:
-        until_us = max(until_us, rooms.begun_us(slot, rank, begin_us)) if waits else until_us
-        end = max(left_us, min(begin_us + work_us, come_us - quick_us) + quick_us)
-        end = min(max(end, begin_us + quick_us), until_us)
-    start = min(begin_us + work_us, end - quick_us) if waits else max(begin_us, end - quick_us)
-    group = int(shown.calls.group[_of_group(family.table[row], source)])
-    return MissingCall(rank, group, source, start, end, begin_us, end - quick_us, place=(number, row, slot))
+def _holed(
+    calls: Calls, offset_us: FloatArray, number: int, program: Program, lost: BoolArray
+) -> Iterator[Holed]:
+    clocks_us = offsets_by_messages(calls, program, offset_us)
+    family, table = program.family, program.family.table
+    is_there = table >= 0
+    elapse = np.where(is_there, calls.elapse_us[table], np.nan)
+    end = np.where(is_there, calls.end_us[table] + clocks_us[calls.rank[table]], np.nan)
+    start = end - elapse
+    who, whom = _waits(program, start, end)
+    quick_us = np.nanmin(elapse, axis=0, initial=np.inf)
+    for row, slot in np.argwhere(lost).tolist():
+        rank, own = int(family.ranks[row, family.stage[slot]]), whom[who == slot]
+        others = np.unique(own[is_there[row, own]]).tolist()
+        needed_us = min(quick_us[one] for one in (slot, *others))
+        ended_us = np.nan if len(own) else -np.inf  # who waits for nobody leaves when it has sent
+        for other in others:
+            theirs, met_us = whom[who == other], end[row, other]
+            further = start[row, theirs[theirs != slot]]
+            begun_us = np.max([start[row, other], *further])
+            if len(further) and not met_us > begun_us + quick_us[other] + TOGETHER_US:
+                met_us = min(start[row, other] + needed_us, met_us)  # it may have waited for those
+            ended_us = np.fmax(ended_us, met_us)
+        yield Holed(
+            known=table[is_there[:, slot], slot],
+            lacking=(rank,),
+            group=int(calls.group[table[row, is_there[row]][0]]),
+            ended_us=float(ended_us + offset_us[rank] - clocks_us[rank]),
+            needed_us=float(needed_us),
+            usual_us=np.nan,
+            waited=False,
+            place=(number, row, slot),
+        )
 
 
-def _of_group(row: IntArray, source: int) -> int:
-    """Return a call of the group whose row this is; one that is elsewhere where it has none."""
-    present = row[row >= 0]
-    return int(present[0]) if len(present) else source
+def _waits(program: Program, start_us: FloatArray, end_us: FloatArray) -> Edges:
+    """Which slots do not leave before which others have come: receivers, and senders if most do."""
+    source, target = program.edges
+    leaves_before = end_us[:, source] < start_us[:, target]
+    n_known = np.isfinite(end_us[:, source] + end_us[:, target]).sum(axis=0)
+    waits = leaves_before.sum(axis=0) <= HALFWAY * n_known
+    return np.concatenate([target, source[waits]]), np.concatenate([source, target[waits]])

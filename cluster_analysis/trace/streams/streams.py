@@ -54,33 +54,6 @@ class Streams(Struct, frozen=True):
     fetches: bool = False
 
 
-def among_others(local: Streams, source: IntArray, order: IntArray) -> Streams:
-    """Return the dependencies with more calls among them, which are on the streams of others.
-
-    Args:
-        local: of the calls that were there.
-        source: the call that each new one is like; nothing is known to come before the new ones.
-        order: of each call, where it was before, or its number behind those.
-    """
-    moved = np.empty(len(order) + 1, np.int64)
-    moved[order] = np.arange(len(order))
-    moved[-1] = -1
-    none = np.full(len(source), -1)
-
-    def with_more(values: BoolArray) -> BoolArray:
-        return np.asarray(np.concatenate([values, values[source]])[order])
-
-    return Streams(
-        moved[np.concatenate([local.after, none])[order]],
-        moved[np.concatenate([local.join, none])[order]],
-        np.concatenate([local.gap_us, np.zeros(len(source))])[order],
-        with_more(local.is_side),
-        with_more(local.waits_last),
-        with_more(local.is_queued),
-        local.fetches,
-    )
-
-
 def sequence(
     calls: Calls, stage: IntArray, data_groups: frozenset[str] = frozenset(), *, sends_are_free: bool = False,
     data_is_free: bool = False, may_ask_ahead: bool = True,

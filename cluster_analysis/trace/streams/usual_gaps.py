@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -10,14 +10,13 @@ from msgspec import Struct
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import begins, combined, places_in_runs
-from cluster_analysis.numeric.stats import median
-from cluster_analysis.thresholds.streams import MOST_OVERLAPPED, ROUNDED_US, UNUSUAL_FACTOR
+from cluster_analysis.thresholds.streams import MOST_OVERLAPPED, ROUNDED_US
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.streams.streams import Streams
 
 
 class UsualGaps(Struct, frozen=True):
-    """The local time before each call (V,) in µs, and the usual one before those of its `code`.
+    """The local time before each call (V,) in µs.
 
     It counts `since` the rank's last call that had ended by then, -1 for none. Calls of one code have the
     same place in groups of one purpose and stage.
@@ -25,11 +24,17 @@ class UsualGaps(Struct, frozen=True):
 
     own_us: FloatArray
     since: IntArray
-    usual_us: FloatArray
     code: IntArray
 
     @classmethod
-    def of(cls, calls: Calls, operator: IntArray, stage: IntArray, purpose: IntArray) -> UsualGaps:
+    def of(
+        cls,
+        calls: Calls,
+        operator: IntArray,
+        stage: IntArray,
+        purpose: IntArray,
+        tables: Sequence[IntArray] = (),
+    ) -> UsualGaps:
         """Take them of a step's calls.
 
         Args:
@@ -37,6 +42,7 @@ class UsualGaps(Struct, frozen=True):
             operator: the operator of each call (V,).
             stage: pipeline stage of each rank (ranks,), -1 for unknown.
             purpose: a number for each group (groups,), the same for those that serve alike.
+            tables: calls of programs, -1 for none (groups, slots): replicas' share a slot.
         """
         first = np.full(len(calls.groups), len(calls))
         np.minimum.at(first, calls.group, operator)
@@ -46,17 +52,12 @@ class UsualGaps(Struct, frozen=True):
         place[messages], n_messages = _places(calls, messages)
         count = np.zeros(len(calls), np.int64)
         count[messages] = n_messages
+        for number, table in enumerate(tables):
+            row, slot = np.nonzero(table >= 0)
+            place[table[row, slot]], count[table[row, slot]] = slot, -1 - number
         _, code = combined(stage[calls.rank] + 1, calls.kind, place, purpose[calls.group], count)
         own, since = _gaps(calls)
-        return cls(own, since, medians_of_known(code, own), code)
-
-    def before(self, block: IntArray, is_alike: BoolArray) -> float:
-        """Return the usual one before the calls of a block, of those alike if there are any; NaN: unknown."""
-        if not is_alike.any():
-            return float(median(self.usual_us[block]))
-        alike = block[is_alike]
-        local, usual = float(median(self.own_us[alike])), float(self.usual_us[alike[0]])
-        return usual if local > UNUSUAL_FACTOR * usual else local
+        return cls(own, since, code)
 
     def issued_us(
         self, calls: Calls, rank: int, alike: IntArray, streams: Streams | None,
@@ -88,18 +89,30 @@ class UsualGaps(Struct, frozen=True):
             at += [ended_us + float(gap_us[call])] if np.isfinite(ended_us) else []
         return float(np.median(at)) if at else np.nan
 
-    def followed_us(self, calls: Calls, rank: int, alike: IntArray) -> float:
-        """Return when a rank began what those alike begin next when theirs is over; inf: unknown."""
+    def followed_us(self, calls: Calls, rank: int, alike: IntArray) -> tuple[float, float]:
+        """Return when a rank began what those alike begin next, and when it left its call: so long before.
+
+        NaN where that is unknown.
+
+        Args:
+            calls: the step's calls.
+            rank: who lacks the call.
+            alike: the call of others of its stage.
+        """
         inside = calls.of_rank(rank)
         codes, starts = self.code[inside], calls.start_us[inside]
-        at: list[float] = []
+        at: list[tuple[float, float]] = []
         for call in alike.tolist():
             theirs = calls.of_rank(int(calls.rank[call]))
-            begun = calls.start_us[theirs] >= calls.end_us[call] - ROUNDED_US
-            if begun.any():
-                begun_us = starts[codes == self.code[theirs.start + int(np.argmax(begun))]]
-                at += [float(begun_us[0])] if len(begun_us) else []
-        return float(np.median(at)) if at else np.inf
+            later = (
+                np.flatnonzero(calls.start_us[theirs] >= calls.end_us[call] - ROUNDED_US)[:1] + theirs.start
+            )
+            begun_us = starts[np.isin(codes, self.code[later])]
+            if len(begun_us):
+                rest_us = float(calls.start_us[later[0]] - calls.end_us[call])
+                at.append((float(begun_us[0]), float(begun_us[0]) - rest_us))
+        begun, left = np.median(at, axis=0) if at else (np.nan, np.nan)
+        return float(begun), float(left)
 
 
 def _places(calls: Calls, chosen: BoolArray) -> tuple[IntArray, IntArray]:

@@ -315,21 +315,6 @@ def test_totals_that_lack_what_the_records_lack_do_not_shorten_the_wait_in_a_los
     assert found.elapse_us[found.rank == 4].tolist() == pytest.approx([200.0, 500.0, 600.0])
 
 
-def test_a_lost_call_of_a_group_with_a_slow_link_takes_as_long_as_others_of_that_group() -> None:
-    """Two groups make two kinds of calls; those of one take five times as long, and one record is lost."""
-    calls, groups = list[Call](), {"a": (0, 1, 2, 3), "b": (4, 5, 6, 7)}
-    for group, ranks in groups.items():
-        lasts = 500.0 if group == "a" else 100.0
-        for number, kind in enumerate(("reducescatter", "allgather")):
-            calls += [
-                Call(rank, kind, 1000.0 * number + 100.0, lasts, group, number)
-                for rank in ranks
-                if (rank, number) != (2, 1)
-            ]
-    _, filled = filled_of(calls, small_topology(groups))
-    assert filled.elapse_us[filled.rank == 2].tolist() == pytest.approx([500.0, 500.0])
-
-
 def test_totals_that_no_rank_s_records_agree_with_move_nothing() -> None:
     calls = left_together(1000.0, 200.0, 1, lost=frozenset())
     calls += left_together(3000.0, 500.0, 2, lost=frozenset({4}))
