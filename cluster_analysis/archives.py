@@ -1,4 +1,4 @@
-"""A run that came as one file: tar (plain, gzip, zstd) or zip, unpacked beside the other scratch files.
+"""A run that came as one file: tar (plain, gzip, zstd) or zip, unpacked next to the other scratch files.
 
 An archive is not trusted: only plain files and directories below its root are taken.
 """
@@ -26,7 +26,7 @@ def is_archive(path: Path) -> bool:
 
 
 def output_next_to(path: Path) -> Path:
-    """Return where the output of an archive goes: a directory beside it, `run1.tar.zst` → `run1.analysis`."""
+    """Return where the output of an archive goes: next to it, `run1.tar.zst` → `run1.analysis`."""
     stem = next(path.name[: -len(end)] for end in (*_TAR[::-1], ".zip") if path.name.lower().endswith(end))
     return path.with_name(f"{stem}.analysis")
 

@@ -64,12 +64,12 @@ def _run(arguments: argparse.Namespace, options: AnalyseOptions) -> ExitCode:
         if len(names) > 1:
             return _run_all(arguments, options, names)
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
-    tell = _importing_meanwhile(progress.tell)
-    with examined(options, tell, None if arguments.quiet else progress.remark) as one:
+    on_progress = _importing_meanwhile(progress.show)
+    with examined(options, on_progress, None if arguments.quiet else progress.remark) as one:
         from cluster_analysis.outputs.everything import judge_only, write_everything  # noqa: PLC0415
 
         progress.say(f"{len(one.sources)} captures read with {one.engine.name}, {in_use()}")
-        written = judge_only(one, tell) if arguments.no_output else write_everything(one, tell)
+        written = judge_only(one, on_progress) if arguments.no_output else write_everything(one, on_progress)
     progress.end()
     write_result(
         text_reporter(arguments.format).text(
@@ -88,7 +88,7 @@ def _run_all(arguments: argparse.Namespace, options: AnalyseOptions, names: tupl
     from cluster_analysis.outputs.all_parts import judge_all  # noqa: PLC0415 - as above
 
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
-    parts = judge_all(options, names, progress.tell, None if arguments.quiet else progress.remark)
+    parts = judge_all(options, names, progress.show, None if arguments.quiet else progress.remark)
     progress.end()
     how = shown(arguments.lang, is_verbose=arguments.verbose > 0)
     reporter = text_reporter(arguments.format)
@@ -109,11 +109,11 @@ def _run_all(arguments: argparse.Namespace, options: AnalyseOptions, names: tupl
     return worst(*lost, *(exit_code(Reported(one), arguments.fail_on) for one in results.values()))
 
 
-def _importing_meanwhile(tell: Progress) -> Progress:
-    """Return `tell` that imports what judges and reports while workers read: SciPy alone takes 0.15 s."""
+def _importing_meanwhile(on_progress: Progress) -> Progress:
+    """Return `on_progress` that imports what judges while workers read: SciPy alone takes 0.15 s."""
 
     def report_progress(what: str, done: int, total: int) -> None:
-        tell(what, done, total)
+        on_progress(what, done, total)
         if done:
             import_module("cluster_analysis.outputs.everything")
 

@@ -1,7 +1,7 @@
 """findings.json: the document of findings as text, and back.
 
 Its sentences (`summary`, `next_check`, `reason`, `advice`, `notes`) are made here, in English; what is read
-back are the facts beside them.
+back are the facts next to them.
 
 Schema history:
     cluster-findings/1   first version

@@ -102,8 +102,8 @@ def examined(
         InputError: nothing that could be analysed is there.
         EngineError: a cluster could not be reached, or was lost.
     """
-    tell = progress or _quiet
-    tell("looking for captures", 0, 1)
+    on_progress = progress or _quiet
+    on_progress("looking for captures", 0, 1)
     found = discover(options.run, options.capture)
     sources = _chosen(found, options.selection, options.run)
     capture = _selected(found, sources, options.selection)
@@ -119,7 +119,7 @@ def examined(
             has_insight = options.wants_insight(size_bytes)
             calls_alone = not has_insight and not options.write_timeline
             wanted = Wanted(options.selection, spans=has_insight, calls_alone=calls_alone)
-            read = read_all(engine, sources, wanted, stem, tell)
+            read = read_all(engine, sources, wanted, stem, on_progress)
             require_data(read, options)
             capture = seated(capture, read.metadata)
             alike = as_many_iterations(read.steps, read.operators)
@@ -129,7 +129,7 @@ def examined(
             unlike = unlike_versions(read.metadata)
             topology = structs.replace(topology, starts_agree=not unlike)
             timed = structs.replace(read, steps=without_ahead(read.steps, read.firsts))
-            parts, problems = reduce_all(engine, timed, topology, tell, str(scratch) if stem else "")
+            parts, problems = reduce_all(engine, timed, topology, on_progress, str(scratch) if stem else "")
             if not wanted.spans:  # else Insight's files come at once
                 engine.rest()
             notes = (*alike.notes, *unlike, *_without_cut_step(parts))
@@ -213,4 +213,4 @@ def _evidence(parts: list[StepEvidence], read: RanksRead) -> JobEvidence:
 
 
 def _quiet(what: str, done: int, total: int) -> None:
-    """Tell nobody."""
+    """Report nothing."""

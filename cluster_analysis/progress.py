@@ -22,7 +22,7 @@ class ProgressLine(Struct):
     _began_s: float = field(default_factory=time.monotonic)
     _shown_s: float = 0.0
 
-    def tell(self, what: str, done: int, total: int) -> None:
+    def show(self, what: str, done: int, total: int) -> None:
         """Show how far it is; seldom enough to cost nothing."""
         now = time.monotonic()
         if what != self._what:

@@ -65,7 +65,7 @@ class Shown(Struct, frozen=True):
 
 
 class FileReporter(Protocol):
-    """A module that tells a result in files of the output folder."""
+    """A module that writes a result to files of the output folder."""
 
     def files(self, given: Reported) -> Iterator[tuple[str, bytes]]:
         """Give each file: its name in the output folder, and its content."""
@@ -73,7 +73,7 @@ class FileReporter(Protocol):
 
 
 class TextReporter(Protocol):
-    """A module that tells a result on stdout."""
+    """A module that writes a result to stdout."""
 
     def text(self, given: Reported, shown: Shown) -> str:
         """Return the text; it ends with a newline."""

@@ -21,7 +21,7 @@ class Known:
     """A device or a host as the fleet knows it.
 
     `key` stays the same as long as the thing does; `place` is where it sits, which what replaces it shares.
-    `physical` is the number that its driver has for a device; None where nothing tells.
+    `physical` is the number that its driver has for a device; None where unknown.
     """
 
     key: str
@@ -60,13 +60,13 @@ def places_of(run: Path, *, show_addresses: bool = False) -> Places:
     unless `show_addresses`.
 
     Raises:
-        InputError: nothing tells which hosts they are.
+        InputError: the hosts are unknown.
     """
     mapping, manifest = run / MAPPING_NAME, run / MANIFEST_NAME
     hardware_by_host = _hardware(manifest) if manifest.exists() else {}
     serials = {one.serial: host for host, one in hardware_by_host.items() if _says(one.serial)}
     try:
-        # Hosts that told their serial number are known without a mapping.
+        # Hosts whose serial number is known are known without a mapping.
         numbers = (
             parse_host_mapping(mapping.read_text(encoding="utf-8"))
             if mapping.exists() or not serials
@@ -100,7 +100,7 @@ class _Manifest(Struct):
 
 
 def _hardware(manifest: Path) -> dict[HostId, Hardware]:
-    """Return what the hosts of a manifest told of themselves."""
+    """Return what the hosts of a manifest say of themselves."""
     try:
         return {one.host: one.hardware for one in decode(manifest.read_bytes(), type=_Manifest).hosts}
     except (OSError, ValueError, RecursionError) as error:

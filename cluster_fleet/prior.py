@@ -53,7 +53,7 @@ def before(
         show_addresses: hosts are called as the rank table does.
 
     Raises:
-        InputError: the database cannot be read, or nothing tells which hosts they are.
+        InputError: the database cannot be read, or its hosts are unknown.
     """
     places = places_of(run, show_addresses=show_addresses)
     by_rank, hosts = units_of(ranks, places)
@@ -79,7 +79,7 @@ def before(
 
 
 def probably_slow(story: Story) -> float | None:
-    """Return how probably a unit computes slowly in its next job; None where the fleet cannot tell."""
+    """Return how probably a unit computes slowly in its next job; None where the fleet does not know."""
     if story.metric != "compute":
         return None
     if story.probe in _PROBED:

@@ -39,7 +39,7 @@ def record_of(
         show_addresses: hosts are called as the rank table does, which may be an address.
 
     Raises:
-        InputError: it was not analysed, or nothing tells which hosts it ran on.
+        InputError: it was not analysed, or its hosts are unknown.
     """
     folder = results or run / ANALYSIS_OUTPUT_NAME
     document = _findings(folder / FINDINGS_NAME)

@@ -71,7 +71,7 @@ class Story:
 class Status:
     """The fleet: those that are not simply healthy, the worst first, and how many there are at all.
 
-    `n_unknown` are neither healthy nor slow as far as can be told, `n_few` of them in too few runs.
+    `n_unknown` are neither healthy nor slow as far as is known, `n_few` of them in too few runs.
     """
 
     stories: tuple[Story, ...]
@@ -86,7 +86,7 @@ class Status:
 
     @property
     def unknown(self) -> dict[str, int]:
-        """What is told of those that cannot be judged yet."""
+        """What is printed of those that cannot be judged yet."""
         return {"n": self.n_unknown, "n_few": self.n_few, "n_between": self.n_unknown - self.n_few}
 
     def plain(self) -> dict[str, object]:
@@ -95,7 +95,7 @@ class Status:
 
 
 def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None, without: str = "") -> Status:
-    """Judge the fleet. With `wanted` tell all of the units that it takes, the healthy ones too.
+    """Judge the fleet. With `wanted` list all of the units that it takes, the healthy ones too.
 
     `without` is the fingerprint of a run that does not count.
     """

@@ -8,7 +8,7 @@
     by_rank = tables(job)          # {rank: RankTables}, as a reader makes them of files; nothing is written
     where = topology(job)          # Topology with high confidence, as metadata would give it
     answer = truth(job)            # Truth: faults with their true cost by re-simulation
-    write_run(job, Path("run1"), form="text", framework="pt")    # and run1.truth.json beside it
+    write_run(job, Path("run1"), form="text", framework="pt")    # and run1.truth.json next to it
 
 A fault without a place is given one by the seed; `job.faults` has it filled in. The same spec, faults and
 seed give the same job; a fault changes only what it slows: all random numbers stay as they were.

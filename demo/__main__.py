@@ -123,7 +123,7 @@ def command(module: str, *arguments: str) -> None:
 
 
 def comparison(simulated: Path, run: Path) -> str:
-    """Return what was broken beside what was found."""
+    """Return what was broken next to what was found."""
     truth = json.loads((simulated.parent / f"{simulated.name}.truth.json").read_bytes())
     findings = json.loads((run / "cluster_analysis_output" / FINDINGS_NAME).read_bytes())["findings"]
     broken = [_line(fault, fault["links"], fault["cost_ms_per_step"]) for fault in truth["faults"]]

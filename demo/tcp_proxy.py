@@ -149,7 +149,7 @@ class TcpProxy:
 
 
 class _Counted:
-    """A reader that tells the proxy how much has passed."""
+    """A reader that counts for the proxy how much has passed."""
 
     def __init__(self, reader: asyncio.StreamReader, proxy: TcpProxy) -> None:
         self._reader = reader

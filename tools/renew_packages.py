@@ -42,7 +42,7 @@ def page() -> str:
 
 
 def may_import(package: str) -> str:
-    """Return what a package may import beside itself and `cluster_run`, for people."""
+    """Return what a package may import besides itself and `cluster_run`, for people."""
     rooms = set(ALLOWED[room_of(package)]) - {package, _ALL_MAY}
     said = []
     for name, group in GROUPS.items():

@@ -42,7 +42,7 @@ _COUNTED = (
 class Measured:
     """One metric of a run. `of` are ranks (U,), or positions of hosts; more is slower.
 
-    `errors` are standard errors, NaN where the run does not tell.
+    `errors` are standard errors, NaN where the run does not show it.
     """
 
     metric: str
@@ -145,13 +145,13 @@ def same_kernels(table: pa.Table, stage_of: Mapping[int, int]) -> Measured | Non
 
 
 def _computing(steps: pa.Table, stage_of: Mapping[int, int]) -> Iterator[Measured]:
-    """Without kernels: what a rank computes in each step, beside its stage; samples make errors wide."""
+    """Without kernels: what a rank computes in each step, relative to its stage; samples make errors wide."""
     ranks, series = _by_step(steps, "computing_us")
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(np.where(series > 0, series, np.nan))
     if len(ranks) >= _FEWEST and np.isfinite(logs).any():
-        beside = logs - group_medians(logs, _stages(ranks, stage_of))
-        yield _of_ranks("compute", ranks, *_mean_and_error(beside))
+        relative = logs - group_medians(logs, _stages(ranks, stage_of))
+        yield _of_ranks("compute", ranks, *_mean_and_error(relative))
 
 
 def _idle(steps: pa.Table, stage_of: Mapping[int, int], host: Mapping[int, int]) -> Iterator[Measured]:

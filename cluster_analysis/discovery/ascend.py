@@ -176,7 +176,7 @@ _INFO_DECODER: msgspec.json.Decoder[_Info] = msgspec.json.Decoder(_Info)
 
 
 def _read_info(path: Path | None) -> _Info:
-    """Return what the file says; nothing where it is bad, which reading the rank tells."""
+    """Return what the file says; nothing where it is bad, which reading the rank reports."""
     if path is None or not path.is_file():
         return _Info()
     try:

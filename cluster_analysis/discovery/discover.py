@@ -121,7 +121,7 @@ def _inspect(root: Path, tree: Tree) -> Run:
     problems += [
         Problem(fact(what), file=public_name(one), host=_host_of(one, root), advice=advice)
         for one, (what, advice) in sorted(tree.foreign.items())
-        # Beside captures only what may hold one of them is missed.
+        # Next to captures only what may hold one of them is missed.
         if is_archive(one.name) or not any((tree.ascend, tree.prof, tree.legacy))
     ]
     for directory in tree.ascend:
@@ -175,7 +175,7 @@ def _with_ranks(found: list[Found], problems: list[Problem]) -> tuple[list[Found
 
 def _n_ranks(found: Found) -> int:
     """Return of how many ranks a capture says that it, or its job, is; 0 where it does not."""
-    with suppress(BadFileError):  # reading that rank tells it
+    with suppress(BadFileError):  # reading that rank reports it
         if "metadata" in found.files:
             return read_metadata(found.files["metadata"]).world_size
         if "profiler_db" in found.files:
@@ -188,7 +188,7 @@ def _n_ranks(found: Found) -> int:
 
 def _host_of(directory: Path, root: Path) -> HostId | None:
     """Return N for what lies in `cluster_profiler/N/` of the run directory `root`, None for all else."""
-    if not directory.is_relative_to(root):  # it lies beside the runs, or in one without any data
+    if not directory.is_relative_to(root):  # it lies next to the runs, or in one without any data
         return None
     parts = directory.relative_to(root).parts
     return HostId(parts[1]) if len(parts) > 1 and parts[0] == layout.PROFILER_TREE_NAME else None
@@ -254,7 +254,7 @@ def _expected_ranks(captures: Mapping[Rank, Found], places: Places) -> tuple[Ran
         expected |= {place.rank for place in places.table.places}
     declared: Counter[int] = Counter()
     for one in (one for one in captures.values() if "metadata" in one.files):
-        with suppress(BadFileError):  # Reading that rank tells it.
+        with suppress(BadFileError):  # Reading that rank reports it.
             declared[read_metadata(one.files["metadata"]).world_size] += 1
         if declared.total() == _N_ASKED:
             break

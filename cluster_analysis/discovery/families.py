@@ -1,6 +1,6 @@
 """Captures of different tools in one tree: which of them belong to one job.
 
-Files of r1.x beside `*_ascend_ms` of the same rank (MindSpore 2.2 to 2.4 writes both) and `PROF_*` beside
+Files of r1.x next to `*_ascend_ms` of the same rank (MindSpore 2.2 to 2.4 writes both) and `PROF_*` next to
 a framework's capture are the same run seen twice: the richer form is taken. PyTorch and MindSpore are two
 jobs: the one with more ranks is taken, and the other is reported.
 """
@@ -41,7 +41,7 @@ def one_job(found: list[Found]) -> tuple[list[Found], list[Problem], list[Fact]]
         )
     for family in ("mindspore_r1", "prof"):
         richer = {one.rank for one in found if _FAMILIES.index(_family(one)) < _FAMILIES.index(family)}
-        # PROF_* may have counted ranks of its own, so beside another tool's captures none of it is read.
+        # PROF_* may have counted ranks of its own, so next to another tool's captures none of it is read.
         spare = [
             one
             for one in found

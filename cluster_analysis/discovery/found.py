@@ -45,7 +45,7 @@ def status_of(path: Path) -> os.stat_result:
 
 
 def file_size(path: Path) -> int:
-    """Return a file's size in bytes; 0 where it has gone meanwhile, which reading it will tell."""
+    """Return a file's size in bytes; 0 where it has gone meanwhile, which reading it will report."""
     try:
         return status_of(path).st_size
     except OSError:

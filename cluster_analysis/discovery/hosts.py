@@ -30,7 +30,7 @@ class Hosts(Struct, frozen=True):
 
 
 def hosts_of(captures: Mapping[Rank, Found], places: Places) -> Hosts:
-    """Return the host of each rank; none where neither folders nor a table tell: see `topology.hosts`."""
+    """Return the host of each rank; none where neither folders nor a table say: see `topology.hosts`."""
     of_rank, addresses = dict(places.hosts), dict(places.addresses)
     if not of_rank and all(one.host is None for one in captures.values()):
         return Hosts({}, {}, places.devices, is_placed=False)

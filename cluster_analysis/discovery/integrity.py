@@ -1,6 +1,6 @@
 """Whether collected files are still there, as long, and of the same SHA-256 where they were touched since.
 
-A flipped bit in a number is a number: nothing in the file itself tells. The manifest does.
+A flipped bit in a number is a number: the file itself does not show it. The manifest does.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def changed_files(captures: Iterable[Found], places: Places, root: Path) -> list
 
 
 def _asked(path: Path) -> tuple[Path, os.stat_result | None]:
-    """Return where a file or else its columns are, and what the system says of it; None if reading tells."""
+    """Return where a file or else its columns are, and what the system says; None if reading reports it."""
     try:
         return path, os.stat(path)  # one question for each of many files
     except OSError:
@@ -76,7 +76,7 @@ def _asked(path: Path) -> tuple[Path, os.stat_result | None]:
 
 
 def _gone(unread: Iterable[str], owners: Mapping[str, Mapping[Path, Found]], root: Path) -> Iterator[Problem]:
-    """Yield a problem for every file that was collected beside one that is read, and is there no more.
+    """Yield a problem for every file that was collected with one that is read, and is there no more.
 
     Args:
         unread: paths below `root` that the manifest names, and no capture reads.
@@ -106,7 +106,7 @@ def _hashes(paths: Sequence[Path]) -> list[str | None]:
 
 
 def _sha256(path: Path) -> str | None:
-    """Return the hash of a file; None where it cannot be read, which reading it will tell."""
+    """Return the hash of a file; None where it cannot be read, which reading it will report."""
     import hashlib  # noqa: PLC0415
 
     digest = hashlib.sha256()

@@ -124,7 +124,7 @@ def _folder(one: Found) -> str:
 
 
 def _names(one: Found) -> list[str]:
-    """Return what is left out with a capture: its folder, or its files where others lie beside them."""
+    """Return what is left out with a capture: its folder, or its files where others lie next to them."""
     if not _shares_folder(one):
         return [_folder(one)]
     return [f"{_folder(one)}/{path.name}" for path in one.files.values()]
@@ -197,7 +197,7 @@ def _by_group(found: Sequence[Found]) -> _Labels:
     for one in found:
         groups = []
         if "metadata" in one.files:
-            with suppress(BadFileError):  # reading that rank tells it
+            with suppress(BadFileError):  # reading that rank reports it
                 groups = [
                     (len(group.global_ranks), group.group_id)
                     for group in read_metadata(one.files["metadata"]).groups

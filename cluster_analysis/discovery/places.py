@@ -18,7 +18,7 @@ from cluster_run.problem import Problem
 from cluster_run.ranktable import MARKS, RankPlace, RankTable, parse_host_mapping, parse_rank_table
 
 _NOT_RANK_TABLES = (layout.MANIFEST_NAME, layout.TRUTH_NAME)
-#: Failures of a host that its files, or the ranks that are missing, tell one by one.
+#: Failures of a host that its files, or the ranks that are missing, report one by one.
 _REPORTED_BELOW = ("files-missing", "files-unstable", "left-out", "ranks-missing")
 
 
@@ -125,7 +125,7 @@ def _mapping_of_names(root: Path, table: RankTable) -> dict[str, HostId]:
         names = {path.name for path in tree.iterdir() if path.is_dir()}
     except FileNotFoundError:
         return {str(server): HostId(str(number)) for number, server in enumerate(table.server_ids, 1)}
-    except OSError:  # The walk tells what cannot be read.
+    except OSError:  # The walk reports what cannot be read.
         return {}
     servers = [str(server) for server in table.server_ids]
     if len(names) == len(servers) == 1:

@@ -81,7 +81,7 @@ def walk(root: Path) -> Tree:
         )
         if _is_capture(directory, names):
             ascend.append(directory)
-            # A capture among others that was put beside them, not into a directory of its own.
+            # A capture among others that was put next to them, not into a directory of its own.
             pending += [(directory / name, depth + 1) for name in folders if name.endswith(_CAPTURE_SUFFIXES)]
             continue
         if directory.name.startswith(_PROF_PREFIX):

@@ -2,7 +2,7 @@
 
 They are alike where the same processes wrote captures of the same ranks, in the same form, with the same
 groups, level and version, of steps that have numbers, one window after the other. Numbers that are there
-twice count on from window to window. Windows without steps are compared each by itself: nothing tells how
+twice count on from window to window. Windows without steps are compared each by itself: it is unknown how
 many iterations each holds.
 """
 
@@ -76,7 +76,7 @@ def _have_one_setup(windows: Sequence[Part]) -> bool:
     for one in windows:
         captured = one.captures[min(one.captures)][0]
         setup: list[object] = [None, None]
-        with suppress(BadFileError):  # reading that rank tells it
+        with suppress(BadFileError):  # reading that rank reports it
             if "metadata" in captured.files:
                 metadata = read_metadata(captured.files["metadata"])
                 setup[0] = metadata.parallel, metadata.world_size, metadata.groups

@@ -15,7 +15,7 @@ from cluster_run.errors import UsageError
 
 #: With less than this to read, starting processes costs more than they save.
 SMALL_RUN_BYTES = 48 * 1024 * 1024
-#: Files that a worker is asked for, to tell whether it sees the run.
+#: Files that a worker is asked for, to check whether it sees the run.
 _MAX_PROBED_FILES = 64
 
 

@@ -23,9 +23,9 @@ from cluster_analysis.engine.protocol import (
     Graph,
     KeptOutcome,
     Key,
+    OnProgress,
     Outcome,
-    Tell,
-    tell_nobody,
+    ignored,
 )
 
 #: Tasks of each process that Dask hands to the pool: while one runs, the next lies ready.
@@ -42,7 +42,7 @@ class _LocalEngine:
     writes_output = True
     remarks: tuple[str, ...] = ()
 
-    def run(self, graph: Graph, keys: Sequence[Key], tell: Tell = tell_nobody) -> list[Outcome[Any]]:
+    def run(self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored) -> list[Outcome[Any]]:
         """Work out what `keys` need; return their outcomes in the order of the keys."""
         if not keys:
             return []
@@ -51,15 +51,15 @@ class _LocalEngine:
         def ended(key: Key, *_: Any) -> None:
             if key in waiting:
                 waiting.discard(key)
-                tell(len(keys) - len(waiting))
+                on_progress(len(keys) - len(waiting))
 
         return list(self._get(graph, list(keys), [(None, None, None, ended, None)]))
 
     def run_keeping(
-        self, graph: Graph, keys: Sequence[Key], tell: Tell = tell_nobody
+        self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored
     ) -> list[KeptOutcome[Any]]:
         """Keep the large halves as they are: references to files, or tables."""
-        return [_split(outcome) for outcome in self.run(graph, keys, tell)]
+        return [_split(outcome) for outcome in self.run(graph, keys, on_progress)]
 
     def rest(self) -> None:
         """Nothing waits."""
@@ -122,7 +122,7 @@ class ProcessEngine(_LocalEngine):
         self._scratch = str(scratch)
 
     def rest(self) -> None:
-        """Have the processes end beside what comes next: they hold memory; the next work starts new ones."""
+        """Let the processes end while other work begins: they hold memory; the next work starts new ones."""
         if self._pool is not None:
             self._pool.shutdown(wait=False)
             self._pool = None
@@ -152,8 +152,8 @@ class ProcessEngine(_LocalEngine):
                 self.close()
                 for suspect in sorted(running):
                     outcome = self._get_alone({**graph, **done}, suspect)
-                    for _, _, _, tell, _ in watched:
-                        tell(suspect, outcome)
+                    for _, _, _, on_outcome, _ in watched:
+                        on_outcome(suspect, outcome)
 
     def _get_alone(self, graph: Graph, key: Key) -> Outcome[Any]:
         for _ in range(N_ATTEMPTS):

@@ -21,7 +21,7 @@ Key = tuple[str | int, ...]
 #: A Dask graph: a value, or a task as `graph.task` writes it, by its key.
 Graph = dict[Key, Any]
 #: Called with the number of values that are done.
-Tell = Callable[[int], None]
+OnProgress = Callable[[int], None]
 
 #: How often a task is tried before it is given up and becomes a problem with a name.
 N_ATTEMPTS = 3
@@ -64,7 +64,7 @@ class Place:
     output: Path
 
 
-def tell_nobody(_n_done: int) -> None:
+def ignored(_n_done: int) -> None:
     """Ignore progress."""
 
 
@@ -83,7 +83,7 @@ class Engine(Protocol):
     #: Remarks for the user before the work begins: workers left out, address of the dashboard.
     remarks: tuple[str, ...]
 
-    def run(self, graph: Graph, keys: Sequence[Key], tell: Tell = tell_nobody) -> list[Outcome[Any]]:
+    def run(self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored) -> list[Outcome[Any]]:
         """Work out what `keys` need; return their outcomes in the order of the keys.
 
         Raises:
@@ -92,7 +92,7 @@ class Engine(Protocol):
         ...
 
     def run_keeping(
-        self, graph: Graph, keys: Sequence[Key], tell: Tell = tell_nobody
+        self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored
     ) -> list[KeptOutcome[Any]]:
         """Like `run` for tasks that return `(small, large)`: the large halves stay where they were made."""
         ...

@@ -82,7 +82,7 @@ def reading(batches: Iterable[Batch], wanted: Wanted, stem: str) -> Graph:
 
 
 def read_all(
-    engine: Engine, sources: tuple[RankSource, ...], wanted: Wanted, stem: str, tell: Progress
+    engine: Engine, sources: tuple[RankSource, ...], wanted: Wanted, stem: str, on_progress: Progress
 ) -> RanksRead:
     """Read all ranks; one that cannot be read after all is a problem, and the others go on.
 
@@ -91,7 +91,7 @@ def read_all(
         sources: the ranks' captures.
         wanted: which steps, and what of them.
         stem: begin of the paths for the large tables; empty to keep them in memory.
-        tell: called after each batch.
+        on_progress: called after each batch.
     """
     import_readers(sources)
     batches = tasks.batches_by_bytes(sources, engine.n_workers)
@@ -99,7 +99,7 @@ def read_all(
     kept: list[Kept] = []
     failed: list[RankSource] = []
     problems: list[Problem] = []
-    tell("reading ranks", 0, len(sources))
+    on_progress("reading ranks", 0, len(sources))
 
     def take(some: tuple[Batch, ...]) -> Iterator[tuple[Batch, str]]:
         graph = reading(some, wanted, stem)
@@ -107,7 +107,7 @@ def read_all(
         ranks_in = [len(one.sources) for one in some]
 
         def report(n_done: int) -> None:
-            tell("reading ranks", n_before + sum(ranks_in[:n_done]), len(sources))
+            on_progress("reading ranks", n_before + sum(ranks_in[:n_done]), len(sources))
 
         for batch, outcome in zip(some, engine.run_keeping(graph, list(graph), report), strict=True):
             if outcome.value is not None and outcome.kept is not None:

@@ -44,7 +44,7 @@ def reducing(read: RanksRead, topology: Topology, steps: Sequence[Step], folder:
 
 
 def reduce_all(
-    engine: Engine, read: RanksRead, topology: Topology, tell: Progress, folder: str = ""
+    engine: Engine, read: RanksRead, topology: Topology, on_progress: Progress, folder: str = ""
 ) -> tuple[list[StepEvidence], tuple[Problem, ...]]:
     """Reduce all steps; one that cannot be reduced is a problem, and the others go on.
 
@@ -52,14 +52,14 @@ def reduce_all(
         engine: who does the work.
         read: all ranks.
         topology: who sits where.
-        tell: called after each step.
+        on_progress: called after each step.
         folder: where evidence is set aside, unless the engine hands it over in files; empty to keep it.
     """
     steps = sorted(set(read.bulk_steps) | {Step(one) for one in read.steps["step"].unique().to_pylist()})
     graph = reducing(read, topology, steps, "" if engine.wants_files else folder)
-    tell(_WHAT, 0, len(steps))
+    on_progress(_WHAT, 0, len(steps))
     outcomes = engine.run(
-        graph, [("evidence", step) for step in steps], lambda n_done: tell(_WHAT, n_done, len(steps))
+        graph, [("evidence", step) for step in steps], lambda n_done: on_progress(_WHAT, n_done, len(steps))
     )
     evidence: list[StepEvidence] = []
     problems: list[Problem] = []

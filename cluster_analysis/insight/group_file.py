@@ -14,7 +14,7 @@ from cluster_run.ids import Rank
 
 
 class GroupRow(Struct, frozen=True):
-    """One group in one use. `group_id` is the communicator's own name, empty where nothing tells it."""
+    """One group in one use. `group_id` is the communicator's own name, empty where it is unknown."""
 
     kind: str
     ranks: tuple[Rank, ...]

@@ -43,7 +43,7 @@ def safe_names(names: Sequence[str]) -> Sequence[str]:
 
 
 def all_safe(names: Sequence[str]) -> bool:
-    """Return whether `safe` changes none of them: most often none, and one look tells."""
+    """Return whether `safe` changes none of them: most often none, which one look shows."""
     return max(map(len, names), default=0) <= _MAX_NAME_LENGTH and not _UNSAFE.search("".join(names))
 
 

@@ -109,7 +109,7 @@ def _others(values: FloatArray) -> FloatArray:
     return others
 
 
-#: Degrees of freedom that the pooled scale is worth beside a scale of few peers.
+#: Degrees of freedom that the pooled scale is worth against a scale of few peers.
 PRIOR_DF = 14.0
 
 

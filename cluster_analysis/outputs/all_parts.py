@@ -41,7 +41,7 @@ class Parts(Struct, frozen=True):
 
 
 def judge_all(
-    options: AnalyseOptions, names: Sequence[str], tell: Progress, remark: Callable[[str], None] | None
+    options: AnalyseOptions, names: Sequence[str], on_progress: Progress, remark: Callable[[str], None] | None
 ) -> Parts:
     """Judge each part, and write all of it at once.
 
@@ -55,8 +55,8 @@ def judge_all(
         for name in names:
             own = replace(options, capture=name, output=staging / PARTS_NAME / folders[name])
             try:
-                with examined(own, tell, remark) as one:
-                    outcomes[name] = write_everything(one, tell).reported
+                with examined(own, on_progress, remark) as one:
+                    outcomes[name] = write_everything(one, on_progress).reported
             except InputError as error:
                 outcomes[name] = str(error)
         if all(isinstance(outcome, str) for outcome in outcomes.values()):

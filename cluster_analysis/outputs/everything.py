@@ -39,7 +39,7 @@ class Written(Struct, frozen=True):
     older: tuple[str, ...] = ()
 
 
-def write_everything(examined: Examined, tell: Progress) -> Written:
+def write_everything(examined: Examined, on_progress: Progress) -> Written:
     """Judge, and write the output folder; it changes only when every file of it could be written.
 
     Raises:
@@ -52,9 +52,9 @@ def write_everything(examined: Examined, tell: Progress) -> Written:
         wants_insight = options.wants_insight(size_bytes)
         insight = (lambda: _write_for_insight(examined, folder)) if wants_insight else _nothing
         with _meanwhile(insight, examined.engine.n_workers > 1) as wait_for_it:
-            tell("detecting", 0, 1)
+            on_progress("detecting", 0, 1)
             result = judged(examined)
-            comparison = compared(examined, result, tell)
+            comparison = compared(examined, result, on_progress)
             examined.let_graph_go()
 
             def collectives() -> Sequence[pa.Table]:
@@ -64,9 +64,9 @@ def write_everything(examined: Examined, tell: Progress) -> Written:
                 return list(collectives_by_step(examined))
 
             reported = Reported(result, comparison, now(), collectives)
-            _write_reports(reported, examined, folder, tell)
+            _write_reports(reported, examined, folder, on_progress)
             if wants_insight:
-                tell("writing files for Insight", 0, 1)
+                on_progress("writing files for Insight", 0, 1)
         older = left_of_earlier(options.output_folder, folder, TELL_OF_FINDINGS)
     return Written(
         reported,
@@ -76,21 +76,21 @@ def write_everything(examined: Examined, tell: Progress) -> Written:
     )
 
 
-def judge_only(examined: Examined, tell: Progress) -> Written:
+def judge_only(examined: Examined, on_progress: Progress) -> Written:
     """Judge, and write nothing."""
-    tell("detecting", 0, 1)
+    on_progress("detecting", 0, 1)
     result = judged(examined)
-    return Written(Reported(result, compared(examined, result, tell), now()))
+    return Written(Reported(result, compared(examined, result, on_progress), now()))
 
 
-def _write_reports(reported: Reported, examined: Examined, folder: Path, tell: Progress) -> None:
-    """Write all reports: those that Arrow encodes beside the others, which the interpreter makes."""
+def _write_reports(reported: Reported, examined: Examined, folder: Path, on_progress: Progress) -> None:
+    """Write all reports: those that Arrow encodes in parallel with those of the interpreter."""
     wanted = [report for report in FILES if report.is_wanted(examined.options)]
     with ThreadPoolExecutor(1, thread_name_prefix="reports") as thread:
         pending = [thread.submit(_write, one, reported, folder) for one in wanted if one.by_arrow]
         for report in wanted:
             if not report.by_arrow:
-                tell(f"writing {report.owned}", 0, 1)
+                on_progress(f"writing {report.owned}", 0, 1)
                 _write(report, reported, folder)
         for one in pending:
             one.result()
@@ -109,9 +109,9 @@ def _nothing() -> None:
 
 @contextmanager
 def _meanwhile(work: Callable[[], None], in_parallel: bool) -> Iterator[Callable[[], None]]:
-    """Do `work` beside the block, or after it; the workers do most of it either way.
+    """Do `work` in parallel with the block, or after it; the workers do most of it either way.
 
-    The block gets a function that waits until nothing is done beside it.
+    The block gets a function that waits until that is finished.
     """
     if not in_parallel:
         yield _nothing

@@ -73,7 +73,7 @@ def files(given: Reported) -> Iterator[tuple[str, bytes]]:
 def render(result: AnalysisResult, baseline: Comparison | None = None, analysed: str | None = None) -> bytes:
     """Return the page as UTF-8; with a baseline it shows before, after and what moved.
 
-    `analysed` is the time to be told at its head, where the document holds none.
+    `analysed` is the time to be shown at its head, where the document holds none.
     """
     environment = templates()
     environment.globals.update(say=say, counted=counted, words=words, wording=wording)

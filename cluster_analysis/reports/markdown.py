@@ -22,14 +22,14 @@ from cluster_analysis.sentences.results import wording, words
 from cluster_analysis.sentences.results.costs import Cost, cost_of
 from cluster_run.findings import Finding
 
-#: Places of one finding that are told; more say nothing to a reader.
+#: Places of one finding that are listed; more say nothing to a reader.
 _MAX_PLACES = 8
 #: Characters that Markdown or the HTML around it would read as markup.
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
 
 def text(given: Reported, shown: Shown) -> str:
-    """Return the report for stdout; it tells no time but that of the recording."""
+    """Return the report for stdout; it shows no time but that of the recording."""
     return render(given.result, given.comparison, language=shown.language)
 
 
@@ -41,7 +41,7 @@ def render(
 ) -> str:
     """Return the whole report as GitHub-flavoured Markdown; ends with a newline.
 
-    `analysed` is the time to be told, where the document holds none.
+    `analysed` is the time to be shown, where the document holds none.
     """
     document = result.document
     ticket = _Ticket(result, language)
@@ -72,7 +72,7 @@ def render(
 
 
 class _Ticket(Struct, frozen=True):
-    """A result, and the language in which it is told."""
+    """A result, and the language in which it is written."""
 
     result: AnalysisResult
     language: Language

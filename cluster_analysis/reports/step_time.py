@@ -25,7 +25,7 @@ _OWN = ("compute_only", "overlapped", "free", "preparing")
 
 
 class StepPart(Struct, frozen=True):
-    """One part of the mean step: its name on the page, its mean over all ranks, and one rank's beside it.
+    """One part of the mean step: its name on the page, its mean over all ranks, and one rank's next to it.
 
     A mean over a thousand ranks hides one of them: `beside_us` is the mean of the ranks that the costliest
     alarm blames, or, where no rank is blamed, that of `most_rank`, the rank that has most of this part.

@@ -54,7 +54,7 @@ class Remark(Protocol):
 
 
 def unheard(why: Fact, *also: Fact) -> None:
-    """Tell nobody: another reader of the same file does."""
+    """Report nothing: another reader of the same file does."""
 
 
 #: A file's path, and whose it is.
@@ -62,7 +62,7 @@ FileOfRank = tuple[str, int]
 
 
 class RefusedError(Exception):
-    """Fewer ranks are to be read at once; of one alone its reader tells what is the matter."""
+    """Fewer ranks are to be read at once; of one alone its reader reports what is the matter."""
 
 
 def refuse(why: Fact, *also: Fact) -> None:

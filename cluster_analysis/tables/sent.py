@@ -13,7 +13,7 @@ TRANSPORTS = form.TRANSPORTS
 #: Transport where a file names no link: UB and UBoE stand under SDMA alone.
 NAMELESS = "SDMA"
 
-#: One row a rank, collective and transport, where no link entries tell: what the rank's own links carried for
+#: One row a rank, collective and transport, without link entries: what the rank's own links carried for
 #: it, and for how long, all of them added.
 SENT = pa.schema(
     [

@@ -99,7 +99,7 @@ def _declared_sizes(
 
 
 def map_links(links: pa.Table, topology: Topology) -> tuple[pa.Table, tuple[Problem, ...]]:
-    """Return `links` (LINKS) with global `src_rank` and `dst_rank`, null where the group does not tell.
+    """Return `links` (LINKS) with global `src_rank` and `dst_rank`, null where the group does not show it.
 
     Links that could not be mapped stay in the table; one problem a group counts them.
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cluster_run.findings import Confidence
 
 #: One row a rank, group and kind of operator; small, whatever the length of the run.
-#: `local_rank` is the rank's number in the group where its links tell it (a link from it to itself);
+#: `local_rank` is the rank's number in the group where its links show it (a link from it to itself);
 #: `n_local` how many local ranks its links mention at least; `peers` the local ranks at the other end.
 GROUP_USE = pa.schema(
     [

@@ -125,7 +125,7 @@ def infer_roles(
     Point-to-point operators make a pipeline, or context parallelism where they go round (`rings`); all-to-all
     an expert group; what lies across the stages of a pipeline only shares weights of its ends. Of the rest,
     groups over neighbouring ranks with clearly more operators than groups over distant ranks are
-    tensor-parallel and the others data-parallel; where there is only one sort, nobody can tell. But tensor
+    tensor-parallel and the others data-parallel; where there is one sort only, nothing says which. But tensor
     parallelism communicates in each layer of each micro-batch, so at least as often as its ranks send and
     receive: what does so less often is data-parallel. Without any, the busiest group of all ranks is.
     """
@@ -253,7 +253,7 @@ def _stages(
 
 
 def _world_edges(members: Mapping[str, Members], messages: list[dict[str, object]]) -> set[tuple[Rank, Rank]]:
-    """Return who sends to whom where a pipeline uses a group that is not its own: the links tell."""
+    """Return who sends to whom where a pipeline uses a group that is not its own: the links show it."""
     edges = set()
     for row in messages:
         one = members.get(str(row["group"]))

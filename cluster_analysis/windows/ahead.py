@@ -52,7 +52,7 @@ def without_ahead(steps: pa.Table, firsts: pa.Table) -> pa.Table:
 
 
 def _room_us(steps: pa.Table, firsts: pa.Table) -> FloatArray:
-    """Return how long each row's device was idle before its step; NaN where nothing tells."""
+    """Return how long each row's device was idle before its step; NaN where unknown."""
     began = dict(zip(_keys(firsts), firsts["start_ns"].to_pylist(), strict=True))
     keys = _keys(steps)
     span = dict(zip(keys, on_device_us(steps).tolist(), strict=True))

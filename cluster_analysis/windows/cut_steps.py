@@ -30,6 +30,6 @@ def is_last_cut(parts: Sequence[StepEvidence]) -> bool:
 
 
 def _longest_us(steps: pa.Table) -> float:
-    """Return how long the step took on the rank on which it took longest; infinite where nothing tells."""
+    """Return how long the step took on the rank on which it took longest; infinite where unknown."""
     lengths = on_device_us(steps)
     return float(np.nanmax(lengths)) if np.isfinite(lengths).any() else np.inf

@@ -2,7 +2,7 @@
 
 Iterations are counted by operators that repeat: a rank that ran each kind of operator 1.7 times as often in
 1.7 times the time ran 1.7 times as many iterations, and is compared as if it had run as many as the others.
-Where operators do not tell, the rank is not compared.
+Where operators do not show it, the rank is not compared.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _counts(operators: pa.Table) -> dict[int, dict[str, int]]:
 
 
 def _iterations(own: Mapping[str, int], usual: list[dict[str, int]], relative_length: float) -> float:
-    """Return how many times as many iterations a rank ran as the usual ones, NaN where nothing tells."""
+    """Return how many times as many iterations a rank ran as the usual ones, NaN where unknown."""
     if not own:
         return np.nan
     for other in usual:

@@ -31,7 +31,7 @@ _LEAST_SIGMA = 3e-4
 CLIP = 3.0
 #: False among the named, at most.
 FALSE_SHARE = 0.01
-#: Odds at which a slow unit is told to be repaired, in nats.
+#: Odds at which a slow unit is taken as repaired, in nats.
 _REPAIRED = float(np.log(1000.0))
 #: An intermittent unit is slow in so many of its runs; a healthy one at most in so many by accident.
 _INTERMITTENT_SHARE, _ACCIDENTS = 0.25, 0.01
@@ -98,7 +98,7 @@ def variances(values: FloatArray, errors: FloatArray) -> FloatArray:
         pooled = _by_run(values, pooled)
     of_run = pooled[:, None].astype(values.dtype)
     variance = errors**2
-    # Of few steps an error is told badly: a unit's own counts where chance would hardly make it so large.
+    # Of few steps an error is known badly: a unit's own counts where chance would hardly make it so large.
     np.copyto(variance, of_run, where=~(variance > _CLEARLY * of_run))
     return variance
 

@@ -89,7 +89,7 @@ def judge(
 
     Args:
         values: how much slower than its peers each unit was in each run (T, U), runs in the order of time.
-        errors: their standard errors (T, U), NaN where a run cannot tell.
+        errors: their standard errors (T, U), NaN where a run does not show it.
         effect: what is looked for.
         host: the host of each unit (U,), a number.
 

@@ -38,7 +38,7 @@ class OpView:
 
     @property
     def start_ns(self) -> Ints:
-        """Start in ns since 1970, as files tell it."""
+        """Start in ns since 1970, as files have it."""
         return _as_written_ns(self.start_us)
 
     @property

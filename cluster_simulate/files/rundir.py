@@ -1,4 +1,4 @@
-"""A simulated job as a run directory, as cluster-collect leaves it, and the truth beside it."""
+"""A simulated job as a run directory, as cluster-collect leaves it, and the truth next to it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def write_run(
     n_processes: int = 1,
     dated_ns: int = DATED_NS,
 ) -> Truth:
-    """Write a run directory, manifest last, and `truth_path(out)` beside it; return the truth.
+    """Write a run directory, manifest last, and `truth_path(out)` next to it; return the truth.
 
     The same job gives the same bytes, however many processes write it. The captures' files are dated
     `dated_ns`, in ns since 1970; what they hold is not.

@@ -14,7 +14,7 @@ from cluster_run.errors import UsageError
 #: How neighbours of the pipeline exchange activations. `eager`: the sender goes on at once;
 #: `rendezvous`: the send lasts until the receiver is there; `batch`: one blocking batchSendRecv.
 P2pMode = Literal["eager", "rendezvous", "batch"]
-#: `flat`: gradients are reduced after the last backward; `overlap`: in buckets beside it, on a second
+#: `flat`: gradients are reduced after the last backward; `overlap`: in buckets during it, on a second
 #: stream; `zero3`: parameters are gathered for each layer too, on the second stream.
 DpMode = Literal["flat", "overlap", "zero3"]
 #: `lognormal`: independent draws; `ar1`: steps correlated in time, Student-t tails, racks that drift

@@ -82,7 +82,7 @@ def truth(job: SimulatedJob) -> Truth:
 
 
 def truth_path(run: Path) -> Path:
-    """Return where the truth of a run directory lies: beside it, where no analysis looks for rank tables."""
+    """Return where the truth of a run directory lies: next to it, where no analysis looks for rank tables."""
     return run.parent / f"{run.name}.truth.json"
 
 

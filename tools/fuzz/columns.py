@@ -17,7 +17,7 @@ from cluster_analysis.sources.errors import BadFileError
 from cluster_reduce.communication import reduce_communication
 from cluster_reduce.form import HEAD_WORDS, SCHEMA
 
-#: What one file may take beside the modules: above it a bound is missing, and Python runs out of memory.
+#: What one file may take besides the modules: above it a bound is missing, and Python runs out of memory.
 _MOST_BYTES = 4 << 30
 _VALUES: tuple[object, ...] = (0, 1, -1, 9, 2**31, 2**62, -(2**63), 2**70, [], ["start_ns"], "ints", None, {})
 

@@ -28,10 +28,10 @@ from cluster_analysis.engine.protocol import (
     Graph,
     KeptOutcome,
     Key,
+    OnProgress,
     Outcome,
     Place,
-    Tell,
-    tell_nobody,
+    ignored,
 )
 
 #: For workers to come, and for a connection to be closed.
@@ -122,7 +122,7 @@ class DaskEngine:
         threads = client.nthreads()
         self.n_workers = max(1, sum(threads.get(one, 0) for one in self._workers or threads))
 
-    def run(self, graph: Graph, keys: Sequence[Key], tell: Tell = tell_nobody) -> list[Outcome[Any]]:
+    def run(self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored) -> list[Outcome[Any]]:
         """Work out what `keys` need; return their outcomes in the order of the keys."""
         futures = self._submitted(graph, keys)
         outcomes = []
@@ -130,18 +130,18 @@ class DaskEngine:
         while futures:
             # Each is dropped on the cluster once it is here.
             outcomes.append(self._outcome(futures.pop()))
-            tell(len(outcomes))
+            on_progress(len(outcomes))
         return outcomes
 
     def run_keeping(
-        self, graph: Graph, keys: Sequence[Key], tell: Tell = tell_nobody
+        self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored
     ) -> list[KeptOutcome[Any]]:
         """Bring the small halves here, leave the large ones there."""
         pairs = self._submitted(graph, keys)
         small: Graph = {
             ("small", number): task(operator.itemgetter(0), pair) for number, pair in enumerate(pairs)
         }
-        outcomes = self.run(small, list(small), tell)
+        outcomes = self.run(small, list(small), on_progress)
         return [
             KeptOutcome(failure=outcome.failure)
             if outcome.failure

@@ -22,7 +22,7 @@ def address_towards(hosts: Iterable[str]) -> str:
         hosts: names or addresses.
     """
     own = Counter(address for host in list(hosts)[:_MAX_HOSTS] if (address := _own_address(host)))
-    # A host that is this one may be reached by loopback, which tells nothing of the others.
+    # A host that is this one may be reached by loopback, which proves nothing for the others.
     elsewhere = [one for one, _ in own.most_common() if not ipaddress.ip_address(one).is_loopback]
     return next(iter([*elsewhere, *own]), "")
 

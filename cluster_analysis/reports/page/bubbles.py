@@ -63,7 +63,7 @@ def _means(
 ) -> tuple[Array, Array, Array, Array] | None:
     """Put together what the ranks of a stage say in all steps of the same message.
 
-    Who sends is told by who came last, if anybody waited: most ranks and steps decide.
+    Who came last is the sender, if anybody waited: most ranks and steps decide.
     """
     is_placed = (stage >= 0) & (number < MAX_MESSAGES)
     if not is_placed.any():

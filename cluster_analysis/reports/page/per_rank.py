@@ -1,4 +1,4 @@
-"""What the page's panel of one rank shows beside its times: who waits for it, its kernels, its memory."""
+"""What the page's panel of one rank shows besides its times: who waits for it, its kernels, its memory."""
 
 from __future__ import annotations
 

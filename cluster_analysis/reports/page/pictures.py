@@ -29,7 +29,7 @@ class Curves(Struct, frozen=True):
 
 
 class Bar(Struct, frozen=True):
-    """Packets of one size: its share of the longest bar, and what is written beside it."""
+    """Packets of one size: its share of the longest bar, and what is written next to it."""
 
     transport: str
     size: str

@@ -43,7 +43,7 @@ class LinkFile:
 
 
 def links_of(files: Sequence[LinkFile], remark: Remark) -> pa.Table:
-    """Return LINKS of one or more files, one file behind the other; `remark` is told what they lack."""
+    """Return LINKS of one or more files, one file behind the other; what they lack goes to `remark`."""
     table = _table(files)
     tell_missing(table, NEEDED_LINKS, remark)
     return without_negative(table, MEASURED_LINKS, remark)

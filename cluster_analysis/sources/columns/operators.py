@@ -76,7 +76,7 @@ class OperatorFile:
 
 
 def operators_of(files: Sequence[OperatorFile], remark: Remark) -> CommunicationTables:
-    """Return the tables of one or more files, one file behind the other; `remark` is told what they lack."""
+    """Return the tables of one or more files, one file behind the other; what they lack goes to `remark`."""
     collectives = _collectives(files)
     tell_missing(collectives, NEEDED_COLLECTIVES, remark)
     return CommunicationTables(

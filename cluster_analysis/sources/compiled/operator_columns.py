@@ -100,7 +100,7 @@ def _collectives(given: Mapping[str, Any], rows: Rows) -> pa.Table:
 
 
 def _packets(given: Mapping[str, Any], rows: Rows) -> pa.Table | None:
-    """Return PACKETS; None where a size is no number, which Python tells."""
+    """Return PACKETS; None where a size is no number, which Python reports."""
     of_operators = array(given["packet_rows"], np.int32)
     groups = array(given["groups"], np.int32)[of_operators]
     entries = PacketEntries(

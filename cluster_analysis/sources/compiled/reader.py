@@ -1,6 +1,6 @@
 """Which reader of the communication files works here: the compiled one, or Python alone.
 
-The compiled one (the C files beside this) reads files of the plain form that profilers write, and hands every
+The compiled one (the C files here) reads files of the plain form that profilers write, and hands every
 other one over to Python: both give the same tables. It is there where it could be built.
 """
 

@@ -194,7 +194,7 @@ def steps_by_start(database: Database, times: Sequence[StepTime]) -> StepOf | No
 def _in_their_steps(operators: _Operators, times: Sequence[StepTime], remark: Remark) -> _Operators:
     """Put the step into each row in which its operator starts; what starts in none is left out.
 
-    That is what the text form does, and tells nobody. But where it is all of them, something is wrong.
+    That is what the text form does, and reports nothing. But where it is all of them, something is wrong.
     """
     starts = as_list(operators.start)
     is_timed = np.array([database_columns.is_number(start) for start in starts], bool)

@@ -3,7 +3,7 @@ and what the hardware counted of links: network cards, and ports of HCCS, UB and
 
 NETDEV_STATS holds what came since the sample before (msprof subtracts), so it is summed. Of ROCE and NIC
 nobody says whether they count on, so the largest sample is taken: as many there were at least. Of bandwidths
-the largest sample tells what a port can do; the mean would tell how busy it was. These tables were made after
+the largest sample shows what a port can do; the mean would show how busy it was. These tables were made after
 msprof's, not seen for real.
 """
 

@@ -1,4 +1,4 @@
-"""Figures of a rank in a profiler database beside its times: kernels by shape, memory, clocks, host calls."""
+"""What a profiler database has of a rank besides its times: kernels by shape, memory, clocks, host calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
 from cluster_analysis.sources.memory_curve import thinned
 from cluster_analysis.tables import schema
 
-#: Columns that name a kernel, beside its state.
+#: Columns that name a kernel, besides its state.
 _KERNEL_TEXTS = ("opType", "taskType", "name", "inputShapes", "outputShapes")
 
 

@@ -61,7 +61,7 @@ class Database:
         wanted: Wanted | None = None,
     ) -> None:
         """Take a file, which SQLite opens when it is first needed, or what is open already."""
-        #: How much lies in a log beside it that nobody has written into it.
+        #: How much lies in its write-ahead log that nobody has written into it.
         self.log_bytes = log_bytes
         self._path = path
         self._connected = connection
@@ -292,7 +292,7 @@ def _of_columns(path: Path) -> Database:
 
 
 def _log_bytes(path: Path) -> int:
-    """Return the size of the log beside a database, whose content is not in it yet; 0 where there is none."""
+    """Return the size of a database's write-ahead log; 0 where there is none."""
     try:
         if path.stat().st_size == 0:
             raise BadFileError(fact("empty"))

@@ -63,7 +63,7 @@ def steps_alone(rank: int, analysed: dict[str, pa.Array]) -> pa.Table:
 
 
 def steps_of_iterations(iterations: pa.Table, analysed: dict[str, pa.Array]) -> pa.Table:
-    """Return STEPS of an r1.x rank: its iterations with the columns of the cluster analysis beside them.
+    """Return STEPS of an r1.x rank: its iterations with the columns of the cluster analysis added.
 
     `preparing_us` is the interval before the forward pass, `stage_us` what follows (or the stage time of
     the cluster analysis, with `bubble_us` its exposed receive time).

@@ -1,8 +1,8 @@
 """Costs of communication by step, as hccl_raw_{id}.csv states them: what the r1.x rank page showed.
 
-Communication and waiting are the file's own sums, in ms, over operators that run beside each other: they say
+Communication and waiting are the file's own sums, in ms, over operators that overlap: they say
 nothing of a share of the step. (MindSpore 2.0 and later wrote µs there without another header; its link
-times stayed ms, so that a stated cost far above the sum of link times tells it.) SDMA and RDMA are summed
+times stayed ms, so that a stated cost far above the sum of link times shows it.) SDMA and RDMA are summed
 over links; bandwidth is size over time, never a sum of bandwidths. Source: MindSpore's profiling tutorial.
 """
 

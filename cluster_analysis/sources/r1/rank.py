@@ -89,7 +89,7 @@ def read_r1_rank(reading: Reading) -> RankTables:
 
 
 def _tables(reading: Reading) -> dict[str, pa.Table]:
-    """Return the tables of FIGURES that r1.x has, beside the counters."""
+    """Return the tables of FIGURES that r1.x has, besides the counters."""
     rank, files = reading.source.rank, reading.source.files
     framework = Path(files["r1_framework"]) if "r1_framework" in files else None
     found = {

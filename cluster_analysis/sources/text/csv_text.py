@@ -93,7 +93,7 @@ def column_named(text: pa.Table, name: str) -> str | None:
 def read_all_columns(path: Path, remark: Remark, *, keep_last: bool = False) -> pa.Table:
     """Return all columns as text. The second column of one name is called `name#2`, and so on.
 
-    With `keep_last` a last line without its end is kept, for a caller that can tell whether it is whole.
+    With `keep_last` a last line without its end is kept, for a caller that knows whether it is whole.
 
     Raises:
         BadFileError: missing, empty or not UTF-8.

@@ -38,11 +38,11 @@ victim = int(sys.argv.pop())
 killed = []
 
 class Killing(progress.ProgressLine):
-    def tell(self, what, done, total):
+    def show(self, what, done, total):
         if what == "reducing steps" and not killed:
             os.kill(victim, signal.SIGKILL)
             killed.append(victim)
-        super().tell(what, done, total)
+        super().show(what, done, total)
 
 progress.ProgressLine = Killing
 code = main(sys.argv[1:])
