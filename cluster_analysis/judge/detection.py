@@ -119,7 +119,7 @@ def detect(
     questions = open_questions(view, evidence, findings, limits, context.copied_share)
     if verdict == "healthy":
         questions += uncompared_network(case)
-        most_us, ranks = what_if.most_of_one_host(suspects, limits.open_cost_share * step_us)
+        most_us, ranks = what_if.most_of_one_host(limits.open_cost_share * step_us)
         if ranks:
             questions.append(fact("host_may_cost", ranks=ranks, step_share=most_us / step_us))
         inside = unnamed_share(evidence.operators, view.ranks, step_us * len(view.steps))

@@ -280,6 +280,17 @@ def costs_more_than_healthy_ranks(one: Judged, context: Context) -> Judged:
     return replace(one, severity="info") if is_less and one.suspect.link_factor is None else one
 
 
+def may_cost_all_that_its_host_loses(one: Judged, context: Context) -> Judged:
+    """The upper cost of a late host, in no pattern as well, and of one that nobody's gaps are compared with.
+
+    Of a host with peers that is no alarm nothing is said: it is asked of all hosts what they may cost.
+    """
+    most_us = one.saving.most_us
+    if one.high_us is None or most_us is None or (one.suspect.separable and one.severity == "info"):
+        return one
+    return replace(one, high_us=max(one.high_us, most_us))
+
+
 def is_a_lower_bound_of_waiting_for_unknown(one: Judged, context: Context) -> Judged:
     """A cost may be more where a rank waits for what no file shows, whatever is repaired."""
     if not context.holds_the_step or one.cost_us is None:
@@ -332,6 +343,7 @@ RULES: Sequence[Rule] = (
     blames_nobody_where_members_are_absent,
     is_no_chance,
     costs_more_than_healthy_ranks,
+    may_cost_all_that_its_host_loses,
     is_a_lower_bound_of_waiting_for_unknown,
     is_as_sure_as_the_replay,
 )

@@ -63,6 +63,11 @@ class Suspect(Struct, frozen=True):
         return self.record.subject == "host"
 
     @property
+    def is_late(self) -> bool:
+        """Whether it idles too long, and does not compute too long."""
+        return self.cause in ("dispatch", "input")
+
+    @property
     def is_slow_device(self) -> bool:
         """Whether one rank computes too long, always or intermittently."""
         return (self.record.subject, self.record.part, self.cause) == ("rank", "slow_devices", "compute")

@@ -69,9 +69,9 @@ SENTENCES: Mapping[NoteFact, Template] = {
     ),
     "host_may_cost": (
         "{ranks:rank|ranks} {ranks:ranges} may cost {step_share:percent} of the step: it would be so much "
-        "shorter if they worked and idled as others do, but no pattern names them, and this job is not "
+        "shorter if they idled as others do, but no pattern names them, and this job is not "
         "called healthy; capture more steps",
-        "卡 {ranks:ranges} 可能占每步的 {step_share:percent}：若其计算与空闲同其他卡一样，每步可缩短这么多，"
+        "卡 {ranks:ranges} 可能占每步的 {step_share:percent}：若其空闲时间同其他卡一样，每步可缩短这么多，"
         "但没有规律足以指认，不能判定为健康；请采集更多步",
     ),
     "unread_communication": (

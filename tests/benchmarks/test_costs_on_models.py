@@ -266,3 +266,22 @@ def test_a_host_that_holds_up_its_ranks_in_no_pattern_is_not_called_healthy(
     if is_asked:
         assert document.verdict == "unknown"
         assert dict(asked[0].values)["step_share"] == pytest.approx(job.cost_ms / job.step_ms, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("mode", "seed", "fault_class", "kind", "verdict"),
+    [
+        ("plain", 3_517, "host dispatches", "host_bound", "degraded"),
+        ("hard", 103_538, "host computes", "stage_imbalance", "unknown"),
+    ],
+)
+def test_a_host_without_peers_costs_no_more_than_all_that_it_loses_and_that_decides(
+    mode: str, seed: int, fault_class: str, kind: str, verdict: str, tmp_path: Path
+) -> None:
+    """No peer shows in which gaps a host that is a whole stage loses its time."""
+    job = modelled.made("flows", mode, seed, fault_class, tmp_path)
+    document = read(tmp_path)
+    (found,) = [one for one in document.findings if one.kind == kind]
+    assert set(found.ranks) == set(job.faults[0].ranks)
+    assert found.cost_ms_per_step < job.cost_ms < found.cost_high_ms
+    assert document.verdict == verdict

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray
+from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.replay.replay import Graph
 from cluster_run.findings import Finding, LostPart
@@ -32,11 +32,10 @@ class Ideal(Struct, frozen=True):
         return self.step_us / self.ideal_us
 
 
-def evened(graph: Graph, view: JobView, whose: BoolArray | None = None) -> Graph:
+def evened(graph: Graph, view: JobView) -> Graph:
     """Return the graph with each gap as long as its peers' mean in the same place of the same step.
 
     Peers are ranks of one role that make as many calls in the step; a rank without any keeps its own.
-    With `whose` (R,) only ranks of the graph that it marks change, and the others are their peers.
     """
     role = rows_at(graph.ranks, view.ranks, view.role, -1)
     begin, count = graph.cell_begin[:-1], np.diff(graph.cell_begin)
@@ -44,15 +43,10 @@ def evened(graph: Graph, view: JobView, whose: BoolArray | None = None) -> Graph
     gap: FloatArray = graph.gap_us.copy()
     key = np.stack([role[cells % len(graph.ranks)], cells // len(graph.ranks), count])
     _, alike = np.unique(key, axis=1, return_inverse=True)
-    is_own = np.ones(len(count), bool) if whose is None else np.tile(whose, graph.n_steps)
-    is_peer = is_own if whose is None else ~is_own
     for one in range(int(alike.max(initial=-1)) + 1):
         same = np.flatnonzero(np.ravel(alike) == one)
-        own, peers = same[is_own[same]], same[is_peer[same]]
-        if not len(own) or not len(peers) or not count[same[0]]:
-            continue
-        places = np.arange(count[same[0]])
-        gap[begin[own][:, None] + places] = gap[begin[peers][:, None] + places].mean(axis=0)
+        at = begin[same][:, None] + np.arange(count[same[0]])
+        gap[at] = gap[at].mean(axis=0)
     return graph.with_gaps(gap)
 
 

@@ -25,7 +25,7 @@ from cluster_run.kinds import Part
 #: Least divisor: shorter than any time.
 _LEAST_US = 1e-9
 #: Kinds whose work is uneven from place to place.
-OF_WORK: tuple[Part, ...] = ("samples", "experts")
+_OF_WORK: tuple[Part, ...] = ("samples", "experts")
 
 
 def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repair:
@@ -39,7 +39,7 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
     excesses = []
     is_hit = np.zeros(len(graph.ranks), bool)
     parts = {one.record.part for one in suspects if view.gaps is not None}
-    uneven = [part for part in OF_WORK if part in parts]
+    uneven = [part for part in _OF_WORK if part in parts]
     is_hit[:] = bool(uneven)
     for one in suspects:
         if one.record.part in uneven:

@@ -16,11 +16,11 @@ from msgspec import Struct
 from cluster_analysis.judge.cost.attribution import waits_for
 from cluster_analysis.judge.cost.copied import Copied, copied_waiting
 from cluster_analysis.judge.cost.ideal import Ideal, beyond_peers, evened
-from cluster_analysis.judge.cost.placement import OF_WORK, repair_of
+from cluster_analysis.judge.cost.one_host import IdleHosts, idle_hosts
+from cluster_analysis.judge.cost.placement import repair_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph, Repair
 from cluster_analysis.thresholds.common import HALFWAY, TOLERANCE_SHARE
@@ -38,12 +38,15 @@ class Saving(Struct, frozen=True):
     `after_others_us` is what it adds once the costlier ones are repaired: more than alone where it hides
     behind one of them. For a fault these are the costlier faults: work that is uneven by design stays.
     `bound_us` is an upper bound from local times and transfers alone, where no replay is to be trusted.
+    `most_us` is what a host loses if all that it idles longer than others counts, or computes longer where no
+    peer shows in which gaps.
     """
 
     alone_us: float | None
     cumulative_us: float | None
     after_others_us: float | None = None
     bound_us: float | None = None
+    most_us: float | None = None
 
 
 class Replay(Struct, frozen=True):
@@ -85,10 +88,11 @@ class WhatIf:
         alone = [0.0 if np.isnan(saved) else saved for saved in found]
         cumulative = self._greedy(self.replay, suspects, alone)
         added = self._after_others(self.replay, suspects, alone)
+        most = self._most_of(self.replay, suspects)
         return [
             Saving(None, None, bound_us=bound)
             if np.isnan(found[i])
-            else Saving(found[i], cumulative[i], added[i], bound)
+            else Saving(found[i], cumulative[i], added[i], bound, most[i])
             for i, bound in enumerate(bounds)
         ]
 
@@ -110,39 +114,40 @@ class WhatIf:
         ideal = measured - max(0.0, real - ideal, most)
         return Ideal(measured, ideal) if ideal > 0 else None
 
-    def most_of_one_host(
-        self, suspects: Sequence[Suspect], least_us: float
-    ) -> tuple[float, tuple[Rank, ...]]:
+    def most_of_one_host(self, least_us: float) -> tuple[float, tuple[Rank, ...]]:
         """Return the most that the mean step may lose to one host, however irregularly, and its ranks.
 
-        Each of their gaps becomes the mean of other hosts' ranks, once samples and experts are even. In a
-        job of one host each rank stands for itself. 0 where that is less than `least_us`, or not known.
+        In a job of one host each rank stands for itself. 0 where that is less than `least_us`, or not known.
         """
-        replay, view, most = self.replay, self._view, (0.0, tuple[Rank, ...]())
-        if replay is None or replay.error_share > GOOD_ERROR:
-            return most
-        even = repair_of(view, replay.graph, [one for one in suspects if one.record.part in OF_WORK])
-        gap = replay.graph.gap_us.copy()
-        gap[even.instances] = even.gap_us
-        graph = replay.graph.with_gaps(gap)
-        host = rows_at(graph.ranks, view.ranks, view.host, -1)
-        host = host if len(view.hosts) > 1 else np.arange(len(host))
-        longer_us = graph.sum_by_cell(np.maximum(gap - evened(graph, view).gap_us, 0.0))
-        bound_us = {one: longer_us[host == one].max(axis=0).mean() for one in np.unique(host[host >= 0])}
-        chosen = [
-            one for one in sorted(bound_us, key=lambda one: -bound_us[one]) if bound_us[one] >= least_us
+        if self.replay is None or self.replay.error_share > GOOD_ERROR:
+            return 0.0, ()
+        late = self._idle_hosts.late(least_us, N_GREEDY)
+        found = [(us, one.ranks) for us, one in zip(self._most_us(self.replay, late), late, strict=True)]
+        return max([(0.0, ()), *(one for one in found if one[0] >= least_us)])
+
+    @cached_property
+    def _idle_hosts(self) -> IdleHosts:
+        return idle_hosts(self._view)
+
+    def _most_us(self, replay: Replay, hosts: Sequence[Suspect]) -> list[float]:
+        """What each host costs at most: all that it loses, where no peer shows in which gaps that is."""
+        saved_us = np.nan_to_num(self._saved(replay, [[one] for one in hosts])).tolist()
+        return [
+            us if one.separable else one.most_us(replay.graph)
+            for us, one in zip(saved_us, hosts, strict=True)
         ]
-        if not chosen:
-            return most
-        repairs = [Repair()]
-        for one in chosen[:N_GREEDY]:
-            at = graph.instances_of(host == one)
-            repairs.append(Repair(at, evened(graph, view, host == one).gap_us[at]))
-        real_us, *repaired_us = graph.replay(repairs, replay.lead)[:, replay.is_good].mean(axis=1).tolist()
-        for one, us in zip(chosen, repaired_us, strict=False):
-            if real_us - us >= max(most[0], least_us):
-                most = real_us - us, tuple(Rank(int(rank)) for rank in graph.ranks[host == one])
-        return most
+
+    def _most_of(self, replay: Replay, suspects: Sequence[Suspect]) -> list[float | None]:
+        found = [
+            self._idle_hosts.of(one.ranks)
+            if one.is_late
+            else one
+            if one.excess_us is not None and not one.separable
+            else None
+            for one in suspects
+        ]
+        most_us = iter(self._most_us(replay, [one for one in found if one is not None]))
+        return [None if one is None else next(most_us) for one in found]
 
     def placebo_us(self, metric_excess_us: FloatArray, healthy: IntArray) -> float:
         """Return the most that "repairing" healthy ranks one by one saves: what a cost must exceed.

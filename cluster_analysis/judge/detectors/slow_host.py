@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.few_steps import confirmed
-from cluster_analysis.judge.measures.deviation import deviation_of
+from cluster_analysis.judge.measures.deviation import deviation_of, relative_to_other_hosts
 from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect, most_significant
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
-from cluster_analysis.numeric.stats import MEDIAN_SE, median, medians_by, others_median, sigma
+from cluster_analysis.numeric.stats import MEDIAN_SE, median, medians_by, sigma
 from cluster_analysis.thresholds.common import HALFWAY, MOSTLY
 from cluster_analysis.thresholds.devices import IDLE_SIGMA
 from cluster_analysis.thresholds.limits import Thresholds
@@ -111,18 +111,3 @@ def _is_whole_host(view: JobView, metric: Metric, of_rank: FloatArray, level: fl
     n_slow = int((of_rank >= HALFWAY * (metric.effect if metric.is_log else level)).sum())
     needed = MOSTLY if metric.is_log else HALFWAY
     return bool(n_slow >= max(2, needed * len(of_rank)) and (view.knows_work or not metric.follows_work))
-
-
-def relative_to_other_hosts(series: FloatArray, view: JobView) -> FloatArray:
-    """How far each rank lies above the middle of its role's other hosts (R, S); NaN where there are none.
-
-    Each host counts once, however many of its ranks were read.
-    """
-    relative = np.full(series.shape, np.nan)
-    for role in np.unique(view.role[view.role >= 0]):
-        inside = np.flatnonzero((view.role == role) & np.isfinite(series).any(axis=1))
-        hosts, code = np.unique(view.host[inside], return_inverse=True)
-        if len(hosts) > 1:
-            others = others_median(medians_by(series[inside], code).T).T
-            relative[inside] = series[inside] - others[code]
-    return relative

@@ -216,3 +216,18 @@ def chance_of_rhythm(events: BoolArray) -> float:
         return 1.0
     rhythms = [len(range(at, n_steps, every)) for every in range(2, n_steps // 2 + 1) for at in range(every)]
     return rhythms.count(n_events) / comb(n_steps, n_events)
+
+
+def relative_to_other_hosts(series: FloatArray, view: JobView) -> FloatArray:
+    """How far each rank lies above the middle of its role's other hosts (R, S); NaN where there are none.
+
+    Each host counts once, however many of its ranks were read.
+    """
+    relative = np.full(series.shape, np.nan)
+    for role in np.unique(view.role[view.role >= 0]):
+        inside = np.flatnonzero((view.role == role) & np.isfinite(series).any(axis=1))
+        hosts, code = np.unique(view.host[inside], return_inverse=True)
+        if len(hosts) > 1:
+            others = others_median(medians_by(series[inside], code).T).T
+            relative[inside] = series[inside] - others[code]
+    return relative

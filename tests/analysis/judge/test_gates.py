@@ -284,6 +284,23 @@ def test_a_cost_that_is_far_higher_once_others_are_repaired_is_less_sure(
     assert finding_of(replace(suspect, confidence="high"), saving, context).confidence == confidence
 
 
+@pytest.mark.parametrize(
+    ("is_alarm", "separable", "high_ms"),
+    [(True, True, 60.0), (False, True, 30.0), (False, False, 60.0)],
+    ids=["an alarm", "information", "a host without peers"],
+)
+def test_a_late_host_may_cost_all_that_it_idles_longer_if_it_is_named_or_nothing_else_bounds_it(
+    *, is_alarm: bool, separable: bool, high_ms: float
+) -> None:
+    computing = peers_agree(16, 6)
+    computing[SLOW] *= 1.12
+    suspect, context = suspected(computing)
+    suspect = replace(suspect, is_alarm=is_alarm, separable=separable)
+    cost_us = 0.03 * STEP_US
+    finding = finding_of(suspect, Saving(cost_us, cost_us, most_us=0.06 * STEP_US), context)
+    assert (finding.cost_low_ms, finding.cost_high_ms) == (30.0, high_ms)
+
+
 @pytest.mark.parametrize(("high_ms", "is_open"), [(14.0, False), (16.0, True)])
 def test_a_job_is_not_healthy_where_what_a_fault_costs_may_be_far_more_than_it_seems(
     high_ms: float, is_open: bool

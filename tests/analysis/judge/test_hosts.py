@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cluster_analysis.judge.detection import detect
-from cluster_analysis.judge.detectors.slow_host import relative_to_other_hosts
+from cluster_analysis.judge.measures.deviation import relative_to_other_hosts
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_run.findings import Finding
