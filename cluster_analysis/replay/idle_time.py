@@ -6,7 +6,6 @@ import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import rows_at
-from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.replay import QUIET_SHARE
 from cluster_analysis.trace.streams.points import POINT
@@ -63,14 +62,10 @@ def _chain_idle_us(graph: Graph, tells: BoolArray, ranks: IntArray, busy_us: Flo
 
 
 def _with(idle_us: FloatArray, whole: FloatArray, role: IntArray) -> FloatArray:
-    """The larger of both, in roles all of whose ranks are known: others could not be compared.
-
-    Computing that no gap shows is missing in all chains of a role alike.
-    """
+    """The larger of both, in roles all of whose ranks are known: others could not be compared."""
     found = idle_us.copy()
     for one in np.unique(role).tolist():
         inside = role == one
         if np.isfinite(whole[inside]).all():
-            unseen_us = np.maximum(median(idle_us[inside] - whole[inside], 0), 0.0)
-            found[inside] = np.fmax(idle_us[inside], whole[inside] + unseen_us)
+            found[inside] = np.fmax(idle_us[inside], whole[inside])
     return found

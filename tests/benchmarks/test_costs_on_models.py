@@ -88,13 +88,6 @@ def test_what_is_repaired_beside_calls_costs_what_it_truly_does(seed: int, fault
     assert found.cost_ms_per_step == pytest.approx(fault.cost_ms, abs=0.005 * known.step_ms)
 
 
-def test_a_rank_that_idles_during_calls_is_told_what_its_chain_is_longer_than_the_peers() -> None:
-    """What is computed beside gatherings of weights shows in nobody's gaps: in its chain as in others'."""
-    known, said = modelled.judge("paths", "hard", 101_934, "rank, dispatch")
-    found = next(one for one in said.findings if one.is_alarm)
-    assert found.cost_ms_per_step == pytest.approx(known.faults[0].cost_ms, abs=0.015 * known.step_ms)
-
-
 @pytest.mark.parametrize(
     "seed",
     [
@@ -226,6 +219,7 @@ def test_a_stage_that_is_one_host_costs_what_it_is_longer_than_the_other_stages(
     fault = Fault(Trouble("computes", 0.3, frozenset(ranks)), "slow_host", 0.0, ranks=ranks, hosts=(1,))
     finding, cost, true, verdict = told(STAGES, fault, tmp_path)
     assert (finding.kind, verdict) == ("stage_imbalance", "unknown")
+    assert finding.confidence == "low"  # less is saved if it is the work, and is dealt anew
     assert cost == pytest.approx(true, abs=0.02)
 
 

@@ -19,7 +19,7 @@ from cluster_analysis.thresholds.common import FEWEST_PEERS, TWICE
 from cluster_analysis.thresholds.devices import HEALTHY_SIGMA
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
-from cluster_run.findings import Evidence
+from cluster_run.findings import Confidence, Evidence
 from cluster_run.kinds import WorkloadKind
 
 
@@ -102,7 +102,10 @@ def _stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> It
         n_stages=len(stages),
     )
     row = Evidence("computing_us", most, least, spread, len(stages) - 1)
-    yield replace(_uneven("stage_imbalance", view, more, row, said), ranks=view.rank_ids(slowest))
+    # Work that is dealt anew costs the others something, a host that is repaired does not.
+    sure: Confidence = "low" if is_host else "high"
+    one = _uneven("stage_imbalance", view, more, row, said)
+    yield replace(one, ranks=view.rank_ids(slowest), confidence=sure)
 
 
 def _data_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> Iterator[Suspect]:
