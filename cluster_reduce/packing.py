@@ -7,7 +7,7 @@ as noise does, and hardly in the others. With a sign numbers are folded first (0
 | --- | --- |
 | n, n_planes | how many numbers, of how many bytes each |
 | is_delta | each number is the difference from the one before |
-| begin, step | the numbers were begin + step × what is written (and summed): clocks count in steps |
+| begin | is added to what is written (and summed) |
 
 All planes of a file are one stream: short columns have much in common, and whoever reads it unpacks once. It
 is raw deflate, of `zlib`: every Python has it.
@@ -18,19 +18,16 @@ from __future__ import annotations
 import sys
 import zlib
 from array import array
-from collections.abc import Callable, Sequence
-from math import gcd
+from collections.abc import Sequence
 
 N_BYTES = 8
 #: Window of a stream without head and checksum; the file has one for all.
 RAW_WINDOW = -15
 _LEVEL, _MEMORY = 9, 9
 _MASK = (1 << 64) - 1
-#: Shorter columns are on any grid.
-_LEAST_ON_GRID = 64
 #: Of longer columns the first rows say which way is the shortest.
 _MANY, _N_TRIED = 1 << 16, 1 << 13
-#: Numbers handled at once.
+#: Numbers handled at once: single ones take five times the memory of an array.
 _PART = 1 << 14
 
 
@@ -55,19 +52,12 @@ def packed(values: Sequence[int]) -> Packed:
     Raises:
         OverflowError: a number of more bits.
     """
-    begin, step = _grid(values)
-    if step > 1:
-        values = in_parts("q", values, lambda part: [(value - begin) // step for value in part])
     ways = [_numbers, _differences]
     if len(values) > _MANY:
         tried = values[:_N_TRIED]
         ways = [min(ways, key=lambda way: (way(tried) or _numbers(tried)).cost_bytes)]
     found = [one for way in ways for one in [way(values)] if one is not None]
-    best = min(found or [_numbers(values)], key=lambda one: one.cost_bytes)
-    if step > 1:
-        # The first of numbers on a grid is 0, so that these begin nowhere else.
-        best.about.update(begin=begin, step=step)
-    return best
+    return min(found or [_numbers(values)], key=lambda one: one.cost_bytes)
 
 
 def packed_doubles(values: Sequence[float]) -> Packed:
@@ -79,18 +69,6 @@ def deflated(content: bytes) -> bytes:
     """Return bytes as a stream."""
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, RAW_WINDOW, _MEMORY)
     return packer.compress(content) + packer.flush()
-
-
-def _grid(values: Sequence[int]) -> tuple[int, int]:
-    """Return a begin and the largest step from which all these can be reached."""
-    if len(values) < _LEAST_ON_GRID:
-        return 0, 1
-    begin, step = values[0], 0
-    for value in values:
-        step = gcd(step, value - begin)
-        if step == 1:
-            break
-    return begin, max(1, step)
 
 
 def _numbers(values: Sequence[int]) -> Packed:
@@ -128,20 +106,10 @@ def _steps(values: Sequence[int]) -> array[int]:
 
 
 def _folded(values: Sequence[int]) -> array[int]:
-    return in_parts(
-        "Q", values, lambda part: [((value << 1) ^ (value >> 63)) & _MASK for value in array("q", part)]
-    )
-
-
-def in_parts(kind: str, values: Sequence[int], make: Callable[[Sequence[int]], Sequence[int]]) -> array[int]:
-    """Return what is made of numbers, one of each; single ones take five times the memory of an array.
-
-    Raises:
-        OverflowError: one that `kind` of array cannot hold.
-    """
-    found = array(kind)
+    found = array("Q")
     for at in range(0, len(values), _PART):
-        found.extend(array(kind, make(values[at : at + _PART])))
+        part = array("q", values[at : at + _PART])
+        found.extend(array("Q", [((value << 1) ^ (value >> 63)) & _MASK for value in part]))
     return found
 
 

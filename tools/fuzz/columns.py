@@ -15,7 +15,7 @@ from pathlib import Path
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.errors import BadFileError
 from cluster_reduce.communication import reduce_communication
-from cluster_reduce.form import HEAD_WORDS, SCHEMA
+from cluster_reduce.form import SCHEMA
 
 #: What one file may take besides the modules: above it a bound is missing, and Python runs out of memory.
 _MOST_BYTES = 4 << 30
@@ -32,7 +32,7 @@ def fuzz_columns(text: Path, folder: Path, seconds: float) -> int:
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, before[1]))
     _, _, rest = reduce_communication(text.read_bytes()).partition(b"\n")
     length, _, packed = rest.partition(b"\n")
-    head, body = zlib.decompressobj(zdict=HEAD_WORDS).decompress(packed[: int(length)]), packed[int(length) :]
+    head, body = zlib.decompress(packed[: int(length)]), packed[int(length) :]
     chance, path = random.Random(seconds), folder / "communication.json.columns"
     end_s, n_files = time.monotonic() + seconds, 0
     while time.monotonic() < end_s:
@@ -53,13 +53,12 @@ def _spoiled(head: dict[str, object], body: bytes, chance: random.Random) -> byt
     assert isinstance(columns, list)
     for _ in range(chance.randrange(4)):
         column = chance.choice([head, *columns])
-        column[chance.choice([*column, "base", "alone", "n_planes"])] = chance.choice(
+        column[chance.choice([*column, "begin", "n_planes"])] = chance.choice(
             [*_VALUES, chance.randrange(1 << 24)]
         )
     content = bytearray(body)
     for _ in range(chance.randrange(3)):
         content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
     head["crc32"] = zlib.crc32(content)
-    packer = zlib.compressobj(zdict=HEAD_WORDS)
-    packed = packer.compress(json.dumps(head).encode()) + packer.flush()
+    packed = zlib.compress(json.dumps(head).encode())
     return b"%s\n%d\n" % (SCHEMA.encode(), len(packed)) + packed + content

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from cluster_analysis.sources.columns.columns import Columns, damaged
 from cluster_analysis.sources.errors import BadFileError
-from cluster_reduce.form import HEAD_WORDS, SCHEMA
+from cluster_reduce.form import SCHEMA
 from cluster_reduce.packing import N_BYTES, RAW_WINDOW
 from cluster_run.facts import fact
 
@@ -44,7 +44,6 @@ class Column(msgspec.Struct, frozen=True):
     n_planes: int = 0
     is_delta: bool = False
     begin: int = 0
-    step: int = 1
     n_decimals: int = 0
 
 
@@ -145,12 +144,10 @@ class ColumnsFile(Columns):
         values = _unfolded(self._planes[column.name], column.n)
         if column.is_delta:
             values = values.cumsum()
-        if column.step == 1 and not column.begin:
-            return values
-        if not (1 <= column.step <= _MAX_INT and -_MAX_INT - 1 <= column.begin <= _MAX_INT):
+        if not -_MAX_INT - 1 <= column.begin <= _MAX_INT:
             raise damaged(f"column {column.name[:40]!r}")
         # Wraps where the file lies; it never raises.
-        return values * np.int64(column.step) + np.int64(column.begin)
+        return values + np.int64(column.begin) if column.begin else values
 
     def _doubles(self, column: Column) -> npt.NDArray[np.float64]:
         planes = self._planes[column.name]
@@ -226,7 +223,7 @@ def _head(content: bytes) -> tuple[_Head, int]:
     if schema != SCHEMA.encode() or not length.isdigit() or len(length) > len(str(_MAX_HEAD_BYTES)):
         raise damaged(f"it begins with {schema[:40]!r}, not with {SCHEMA}")
     n_bytes = int(length)
-    unpacker = zlib.decompressobj(zdict=HEAD_WORDS)
+    unpacker = zlib.decompressobj()
     try:
         head = unpacker.decompress(packed[:n_bytes], _MAX_HEAD_BYTES)
         return _HEAD.decode(head), len(content) - len(packed) + n_bytes

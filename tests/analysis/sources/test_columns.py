@@ -17,7 +17,7 @@ from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.rank import read_rank
 from cluster_reduce.communication import reduce_communication
-from cluster_reduce.form import HEAD_WORDS, SUFFIX, Writer
+from cluster_reduce.form import SUFFIX, Writer
 from tests.analysis.copies import replace
 from tests.analysis.runs import write_small_run
 from tests.analysis.sources.builders import (
@@ -255,9 +255,7 @@ def test_damaged_columns_cost_their_file_and_no_more(tmp_path: Path, data: st.Da
         {"name": "start_ns"},
         {"form": "strange"},
         {"n_decimals": 400},
-        {"step": 0},
-        {"step": 10**30},
-        {"step": 2, "begin": 1 << 63},
+        {"begin": 1 << 63},
         {"form": "doubles"},
     ],
 )
@@ -265,7 +263,7 @@ def test_columns_that_lie_about_themselves_cost_their_file(tmp_path: Path, chang
     plain = [replace(op, elapse=6.1, idle=0.225) for op in OPS]
     content = reduce_communication(json.dumps(communication_json({"step50": plain})).encode())
     schema, length, rest = content.split(b"\n", 2)
-    head = json.loads(zlib.decompressobj(zdict=HEAD_WORDS).decompress(rest[: int(length)]))
+    head = json.loads(zlib.decompress(rest[: int(length)]))
     (column,) = (one for one in head["columns"] if one["name"] == "elapse")
     column.update(change)
     packed = zlib.compress(json.dumps(head).encode())
