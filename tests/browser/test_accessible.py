@@ -17,7 +17,7 @@ PAGES = {
     "unknown": lambda: html.render(builder.unknown()),
     "one-rank": lambda: html.render(builder.healthy(builder.Job(1, 1, 1, 3))),
     "before-and-after": lambda: html.render(builder.degraded(), builder.comparison()),
-    "256-ranks": lambda: pages.degraded(pages.LARGE),
+    "120-ranks": lambda: pages.degraded(pages.LARGE),
     "several-runs": pages.several_runs,
 }
 
@@ -33,7 +33,7 @@ WIDE, NARROW = ("en-GB", 1280), ("zh-CN", 400)
 #: What is on a page with little to say is on the others too: each of those is looked at once.
 LOOKS = [
     *(("healthy", *WIDE), ("unknown", *NARROW), ("one-rank", *NARROW), ("several-runs", *WIDE)),
-    *((name, *look) for name in ("before-and-after", "256-ranks") for look in (WIDE, NARROW)),
+    *((name, *look) for name in ("before-and-after", "120-ranks") for look in (WIDE, NARROW)),
 ]
 
 

@@ -147,7 +147,7 @@ def test_keyboard_alone_opens_a_finding_and_reads_a_cell(viewer):
 def test_a_pair_of_hosts_opens_its_ranks_and_closes_again(viewer):
     page = viewer.open(pages.degraded(pages.LARGE))
     canvas = page.locator("#matrix canvas")
-    canvas.click(position={"x": 64, "y": 36})
+    canvas.click(position={"x": 64, "y": 60})
 
     expect(page.locator(".matrix-head")).to_have_text(re.compile("hosts 1 → 2$"))
     page.locator(".matrix-head button").click()

@@ -1,7 +1,7 @@
 """The whole way: a simulated job, analysed by the command, its report opened in a browser.
 
-32 ranks as the demo has them, and 256 ranks with few operators, which still name the slow rank: beyond 64
-ranks every page is built alike.
+32 ranks as the demo has them, and 120 ranks with few operators, which still name the slow rank: beyond 64
+ranks and 12 hosts all pages are built alike.
 """
 
 import json
@@ -30,7 +30,7 @@ from tests.browser.conftest import Viewer
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 SMALL = ("--tp", "4", "--pp", "2", "--dp", "4", "--steps", "5")
-LARGE = ("--tp", "8", "--pp", "4", "--dp", "8", "--steps", "3", "--microbatches", "2", "--segments", "1")
+LARGE = ("--tp", "8", "--pp", "3", "--dp", "5", "--steps", "3", "--microbatches", "2", "--segments", "1")
 FAULTS = ("--scenario", "slow_rank:1.25@13", "--scenario", "slow_link:3")
 PICTURES = Path(__file__).parents[2] / "docs" / "images"
 #: Float columns of the page have four bytes.
@@ -50,7 +50,7 @@ def output_of(tmp_path_factory):
     return analysed
 
 
-@pytest.fixture(scope="module", params=[SMALL, LARGE], ids=["32-ranks", "256-ranks"])
+@pytest.fixture(scope="module", params=[SMALL, LARGE], ids=["32-ranks", "120-ranks"])
 def output(request, output_of):
     return output_of(request.param)
 
@@ -268,7 +268,7 @@ def test_page_of_a_simulated_job_names_the_slow_rank_first_and_draws_everything(
     assert open_every_finding(page) >= 2
     for chart in ("bars", "heat", "map", "matrix"):
         wait_until_painted(page, f"#{chart} canvas")
-    waits = "TP · ranks 8-15" if name.startswith("256") else "TP · ranks 12-15"
+    waits = "TP · ranks 8-15" if name.startswith("120") else "TP · ranks 12-15"
     expect(page.locator(".waiting tr").first).to_contain_text(waits)
     expect(page.locator(".waiting tr").first).to_contain_text("waits for rank 13")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,7 +27,7 @@ MB = 1e6
 US_PER_MS = 1000.0
 
 
-@lru_cache(maxsize=2)
+@cache
 def read(name: str) -> tuple[Capture, dict[Rank, RankTables]]:
     """The capture of a folder and the tables of its ranks; no rank has a problem but those in DAMAGED."""
     capture = discover(DATA / name)
