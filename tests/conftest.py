@@ -15,13 +15,17 @@ from tests.left_behind import end_with_this_process
 #: Tests of servers wait more than they compute, so there are more workers than processors; but memory ends.
 WORKERS_A_PROCESSOR = 3
 MOST_WORKERS = 8
-#: What takes longest begins first, so that no processor is idle at the end.
-LONG = (
+#: Tests that mostly wait, for servers, jobs and deadlines; those that take longest first.
+WAITING = (
     *("tests/slurm/", "tests/live/", "tests/test_install.py", "tests/fleet/", "tests/act/"),
-    *("tests/browser/", "tests/benchmarks/", "tests/collect/", "tests/hook/"),
+    *("tests/browser/", "tests/collect/", "tests/hook/"),
 )
+#: What takes longest of the others.
+COMPUTING_LONG = ("tests/benchmarks/", "tests/analysis/engine/", "tests/analysis/sources/", "tests/simulate/")
+#: Of all tests, this share has begun when the last of those begins: what ends late is short.
+WAITING_SHARE = 0.85
 #: These share what is dear to make: a cluster of Slurm; runs that were analysed, and a PostgreSQL.
-TOGETHER = {"tests/slurm/": "slurm", "tests/fleet/": "fleet", "tests/act/": "fleet"}
+TOGETHER = {"tests/slurm/": "tests/slurm/", "tests/fleet/": "tests/fleet/", "tests/act/": "tests/fleet/"}
 #: Tests of these share nothing, and each waits long.
 APART = ("tests/live/test_traps.py", "tests/live/test_msmonitor.py", "tests/live/test_command.py")
 # No test asserts a time, and hypothesis would by default: on a loaded machine any example may take long.
@@ -60,14 +64,16 @@ def together(test: str) -> str:
     return test if test.startswith(APART) else test.partition("::")[0]
 
 
-def place_in_line(test: str) -> int:
-    """Return how late a test begins."""
-    return next((place for place, start in enumerate(LONG) if test.startswith(start)), len(LONG))
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the tests: what takes longest comes first."""
-    items.sort(key=lambda item: place_in_line(item.nodeid))
+    """Sort the tests: some that wait and some that compute run at any time, so that no processor is idle."""
+    files = dict.fromkeys(together(item.nodeid) for item in items)
+    first = (*WAITING, *COMPUTING_LONG, "")
+    ordered = sorted(files, key=lambda file: next(n for n, one in enumerate(first) if file.startswith(one)))
+    waiting = [file for file in ordered if file.startswith(WAITING)]
+    computing = [file for file in ordered if not file.startswith(WAITING)]
+    places = {file: WAITING_SHARE * n / len(waiting) for n, file in enumerate(waiting)}
+    places |= {file: n / len(computing) for n, file in enumerate(computing)}
+    items.sort(key=lambda item: places[together(item.nodeid)])
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -79,7 +85,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Hand out files in the order of `LONG`, but `TOGETHER` and `APART` as these say."""
+    """Hand out files in the order of the tests, but `TOGETHER` and `APART` as these say."""
     from xdist.scheduler import LoadScopeScheduling  # noqa: PLC0415  (only where there are workers)
 
     class InOrder(LoadScopeScheduling):
