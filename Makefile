@@ -24,9 +24,6 @@ unexport PYTHONDONTWRITEBYTECODE
 
 test: setup      ## the whole test suite, lint and types
 	@bash tools/system_packages.sh ssh slurm browser prometheus postgresql fuzz
-	@$(BIN)/python -c 'import helm_python, kubernetes_validate, torch_tb_profiler' 2>/dev/null || PYTHON=$(PYTHON) bash tools/setup.sh dev,k8s-test torch-tb-profiler
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
 	@$(MAKE) --no-print-directory -k -j2 types suite
 
 # For macOS, what runs on workstations, with the standard library's types alone: those of other libraries are the
@@ -34,14 +31,17 @@ test: setup      ## the whole test suite, lint and types
 DARWIN := --platform darwin --cache-dir .mypy_cache/darwin --follow-imports=skip --allow-subclassing-any \
           --no-warn-return-any --no-warn-unused-ignores -p cluster_collect -p cluster_run
 
-# Beside each other: mypy keeps one processor busy, and tests of servers mostly wait.
+# Beside each other: mypy keeps one processor busy; installing, and tests of servers, mostly wait.
 types:
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy $(DARWIN)
 
 # Real servers and browsers answer late on a machine with too much to do: what fails is tried once more, and listed
 # as RERUN. A test that stands there twice is a defect.
 suite:
+	@$(BIN)/python -c 'import helm_python, kubernetes_validate, torch_tb_profiler' 2>/dev/null || PYTHON=$(PYTHON) bash tools/setup.sh dev,k8s-test torch-tb-profiler
 	$(BIN)/pytest -n auto --reruns 1 -m "slow or not slow"
 
 test-fast: setup ## all but the slow tests: minutes, no second try
