@@ -18,7 +18,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import beyond_chance, median, sigma
 from cluster_analysis.replay.replay import Graph, Repair
-from cluster_analysis.thresholds.common import FAR_SIGMAS, HALFWAY, TWICE
+from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.cost import ENOUGH_TP_CP_PEERS, LEAST_WORK
 from cluster_run.kinds import Part
 
@@ -120,9 +120,8 @@ def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatAr
     """Loss of each rank of a suspect in each step (R, S); `level_us` is its usual loss.
 
     A host launches late by chance more or less, before the first operator as behind it. Its ranks wait for
-    the latest of them, so that the usual does not tell what they lose together. Where all ranks pause, who
-    launches late has nothing launched ahead that would hide it, and what one of its ranks loses so much more
-    than its middle one as the host does in a usual step is a pause of its own.
+    the latest of them, so that the usual does not tell what they lose together: what they idle longer than
+    their peers does, as far as it scatters more than that of peers.
     """
     is_head = (suspect.cause, suspect.where) == ("input", "head")
     is_spread = (suspect.cause, suspect.where) == ("dispatch", "spread")
@@ -137,17 +136,10 @@ def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatAr
         own, peers = np.flatnonzero(of_role & is_hit), np.flatnonzero(of_role & ~is_hit)
         peers = peers if len(peers) else np.flatnonzero(~is_hit)  # a host that is a whole stage
         usual = median(idle[peers], 0)
-        all_pause = _all_pause(view, peers)
         measured = np.clip(idle[own] - usual, 0.0, idle[own])
-        level = np.maximum(level_us[own], median(measured, 1)[:, None])
-        middle, quiet = float(median(measured.ravel())), ~all_pause
-        real = _real_part(
-            sigma((measured - middle)[:, quiet].ravel()), sigma((idle[peers] - usual)[:, quiet].ravel())
-        )
-        measured = np.where(quiet, np.maximum(middle + real * (measured - middle), 0.0), measured)
-        of_host = np.broadcast_to(median(measured, 0), measured.shape)
-        own_pause = measured - of_host > np.maximum(level, FAR_SIGMAS * sigma(idle[peers], 0))
-        excess[own] = np.where(all_pause & own_pause, of_host, measured)
+        middle = float(median(measured.ravel()))
+        real = _real_part(sigma((measured - middle).ravel()), sigma((idle[peers] - usual).ravel()))
+        excess[own] = np.maximum(middle + real * (measured - middle), 0.0)
     return excess
 
 
@@ -170,13 +162,6 @@ def _followed_us(view: JobView, excess: FloatArray) -> FloatArray:
             share = np.clip((waited - usual) / lost_us, -1.0, 1.0)
             followed[own] = np.where(is_late, np.minimum(share, 0) * excess[own], np.maximum(share, 0) * most)
     return followed
-
-
-def _all_pause(view: JobView, peers: IntArray) -> BoolArray:
-    """Steps (S,) in which peers idle far longer than usual: a checkpoint, or garbage that is collected."""
-    idle = np.nan_to_num(view.likely_idle_us[peers]) + np.nan_to_num(view.preparing_us[peers])
-    usual = median(idle, 0)
-    return np.asarray(usual > TWICE * median(usual))
 
 
 def _weights(
