@@ -26,7 +26,7 @@ from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, numbers, on_d
 from cluster_analysis.trace.evidence import Queue, StepEvidence, StepOperators
 from cluster_analysis.trace.links import sent_by_ranks, usable_links
 from cluster_analysis.trace.matching import match_calls
-from cluster_analysis.trace.missing.durations import Exposed, with_lost_communication
+from cluster_analysis.trace.missing.durations import Exposed
 from cluster_analysis.trace.missing.imputation import with_missing_calls
 from cluster_analysis.trace.pairing.ends import Ends, Program, ends_of, last_to_arrive, programs_of
 from cluster_analysis.trace.pairing.peers import Stated
@@ -65,16 +65,10 @@ def reduce_step(
     seen = _matched(calls, (operator, place), programs, own_steps, own_links, topology)
     whole = seen
     filled, moved = with_missing_calls(
-        calls, operator, offset_us, topology, programs,
-        exposed=seen.exposed, local=seen.local,
-    )  # fmt: skip
+        calls, operator, offset_us, topology, programs, seen.exposed, seen.local
+    )
     if filled is not calls:
-        matches = match_calls(filled)
-        whole = _matched(filled, matches, moved, own_steps, own_links, topology)
-        totals = with_lost_communication(own_steps, filled, whole.exposed, whole.local.is_side)
-        if totals is not own_steps:
-            own_steps = totals
-            whole = _matched(filled, matches, moved, own_steps, own_links, topology)
+        whole = _matched(filled, match_calls(filled), moved, own_steps, own_links, topology)
     operators = _operators(whole, own_steps, offset_us) if calls.has_clock else None
     notes = []
     if not calls.has_clock:

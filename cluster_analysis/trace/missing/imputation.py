@@ -31,10 +31,9 @@ def with_missing_calls(
     operator: IntArray,
     offset_us: FloatArray,
     topology: Topology,
-    programs: Sequence[Program] = (),
-    *,
-    exposed: Exposed | None = None,
-    local: Streams | None = None,
+    programs: Sequence[Program],
+    exposed: Exposed,
+    local: Streams,
 ) -> tuple[Calls, Sequence[Program]]:
     """Return the calls with the missing ones filled in, and the programs with them in their places.
 
@@ -46,7 +45,7 @@ def with_missing_calls(
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         topology: the members of each group, stages and replicas.
         programs: what groups that send messages run.
-        exposed: what the ranks' communication must add up to, if that is known.
+        exposed: what the ranks' communication must add up to.
         local: the streams of the calls; those of a second one do not count in it.
     """
     if not calls.has_clock:
@@ -63,8 +62,7 @@ def with_missing_calls(
     found = placed(calls, holed, gaps, offset_us, stage, local)
     if not found:
         return calls, programs
-    if exposed is not None and local is not None:
-        found = as_totals_say(found, exposed, local.is_side, np.isfinite(most_waited_us(calls, local)))
+    found = as_totals_say(found, exposed, local.is_side, np.isfinite(most_waited_us(calls, local)))
     whole, order = _filled_in(calls, found)
     return whole, _moved_to(programs, order, found)
 

@@ -25,7 +25,7 @@ def placed(
     gaps: UsualGaps,
     offset_us: FloatArray,
     stage: IntArray,
-    streams: Streams | None,
+    streams: Streams,
 ) -> list[MissingCall]:
     """Return what is to be filled in for each operator that some ranks lack, in the order of its end.
 
@@ -35,7 +35,7 @@ def placed(
         gaps: how long ranks usually work before each call.
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         stage: pipeline stage of each rank (ranks,), -1 for unknown.
-        streams: which calls are on a second stream, if that is known.
+        streams: which calls are on a second stream.
     """
     found: list[MissingCall] = []
     until_us: dict[tuple[int, bool], float] = {}
@@ -46,7 +46,7 @@ def placed(
             rank: gaps.issued_us(calls, rank, alike[rank], streams, made_up_us) for rank in one.lacking
         }
         latest_us = float(np.max([came_us[rank] + float(offset_us[rank]) for rank in one.lacking]))
-        is_side = streams is not None and bool(streams.is_side[one.known[0]])
+        is_side = bool(streams.is_side[one.known[0]])
         for rank in one.lacking:
             left_us, issued_us = one.ended_us - float(offset_us[rank]), came_us[rank]
             followed_us, told_us = gaps.followed_us(calls, rank, alike[rank])
@@ -80,17 +80,13 @@ def _about_us(calls: Calls, one: Holed, offset_us: FloatArray) -> float:
     return float(np.median(calls.end_us[one.known] + offset_us[calls.rank[one.known]]))
 
 
-def _times_us(
-    calls: Calls, rank: int, streams: Streams | None, *, is_side: bool
-) -> tuple[FloatArray, FloatArray]:
+def _times_us(calls: Calls, rank: int, streams: Streams, *, is_side: bool) -> tuple[FloatArray, FloatArray]:
     """When a rank began the calls that one of its streams makes or issues, and ended those on it.
 
     The main stream issues all calls when they begin, but for queued ones.
     """
     own = calls.of_rank(rank)
     start, end = calls.start_us[own], calls.end_us[own]
-    if streams is None:
-        return start, end
     is_own = streams.is_side[own] == is_side
     return start[~streams.is_queued[own] & (not is_side)], end[is_own & ~(calls.is_send[own] & is_side)]
 

@@ -60,7 +60,7 @@ class UsualGaps(Struct, frozen=True):
         return cls(own, since, code)
 
     def issued_us(
-        self, calls: Calls, rank: int, alike: IntArray, streams: Streams | None,
+        self, calls: Calls, rank: int, alike: IntArray, streams: Streams,
         made_up_us: Mapping[tuple[int, int], float],
     ) -> float:  # fmt: skip
         """Return when a rank came to a call, by those alike: so long after the same call as they did.
@@ -72,10 +72,10 @@ class UsualGaps(Struct, frozen=True):
             calls: the step's calls.
             rank: who lacks the call.
             alike: the call of others of its stage.
-            streams: which calls are on a second stream, if that is known.
+            streams: which calls are on a second stream.
             made_up_us: ends of calls that were filled in already, by rank and code.
         """
-        if streams is None or not len(alike) or len(set(streams.is_side[alike].tolist())) > 1:
+        if not len(alike) or len(set(streams.is_side[alike].tolist())) > 1:
             return np.nan
         is_side = bool(streams.is_side[alike[0]])
         since, gap_us = (streams.after, streams.gap_us) if is_side else (self.since, self.own_us)

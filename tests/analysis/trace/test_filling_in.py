@@ -17,7 +17,7 @@ from cluster_analysis.trace.reduction import reduce_step
 from cluster_analysis.trace.streams.streams import sequence
 from cluster_run.ids import Step
 from cluster_simulate.api import Healthy, JobSpec
-from tests.analysis.copies import replace, with_column
+from tests.analysis.copies import replace
 from tests.analysis.jobs import NO_LINKS, SMALL, Call, collectives_table, judged, small_topology, steps_table
 from tests.analysis.said import notes_of
 from tests.analysis.seeds import seeds
@@ -39,8 +39,16 @@ def filled_of(
 ) -> tuple[Calls, Calls]:
     """The calls that were recorded, and the same with those that are missing."""
     calls = calls_of(collectives_table(made, clock_offset_us=clock_offset_us))
+    return calls, with_missing(calls, where)
+
+
+def with_missing(calls: Calls, where: Topology, exposed: Exposed | None = None) -> Calls:
+    """The calls with those that are missing; without `exposed` nothing says what they add up to."""
     operator, _ = match_calls(calls)
-    return calls, with_missing_calls(calls, operator, clock_offsets(calls, operator), where)[0]
+    offset, n = clock_offsets(calls, operator), len(calls.ranks)
+    exposed = exposed or Exposed(*np.full((3, n), np.nan), np.zeros(n, np.int64))
+    programs, local = programs_of(calls, offset, where), sequence(calls, np.zeros(n, np.int32))
+    return with_missing_calls(calls, operator, offset, where, programs, exposed, local)[0]
 
 
 def test_a_lost_collective_ends_where_the_other_members_left_it() -> None:
@@ -134,17 +142,12 @@ def test_a_lost_call_of_the_one_whom_all_others_waited_for_begins_when_its_trans
 def filled_in(calls: list[Call], *, exposed_us: dict[int, float] | None = None) -> Calls:
     """The calls of a step with the missing ones, given what the totals say of each rank's communication."""
     found = calls_of(collectives_table(calls))
-    operator, _ = match_calls(found)
     where = small_topology({"g": tuple(range(6))}, stages=dict.fromkeys(range(6), 0))
     exposed = None
     if exposed_us is not None:
         recorded = np.bincount(found.rank, found.elapse_us)
         exposed = Exposed(np.array(list(exposed_us.values())), recorded, np.zeros(6), np.zeros(6, np.int64))
-    filled, _ = with_missing_calls(
-        found, operator, clock_offsets(found, operator), where,
-        exposed=exposed, local=sequence(found, np.zeros(6, np.int32)),
-    )  # fmt: skip
-    return filled
+    return with_missing(found, where, exposed)
 
 
 def test_of_two_that_lack_a_call_all_others_waited_for_the_one_that_came_later() -> None:
@@ -187,20 +190,6 @@ def test_totals_say_how_long_a_lost_call_took_as_far_as_waits_for_a_second_strea
     assert moved.end_us - moved.start_us == pytest.approx(lasts_us)
 
 
-@pytest.mark.parametrize("records_tell_totals", [True, False])
-def test_a_lost_call_is_no_idle_time_of_its_rank_where_totals_were_summed_up_from_the_records(
-    records_tell_totals: bool,
-) -> None:
-    """Three ranks of 3000 us, 300, 450 and 600 of them in calls; one of 150 us is lost on the second one."""
-    totals = steps_table(dict.fromkeys(range(3), 3000.0))
-    communication = [300.0, 300.0 if records_tell_totals else 450.0, 600.0]
-    totals = with_column(totals, "communication_not_overlapped_us", communication)
-    totals = with_column(totals, "free_us", [3000.0 - one for one in communication])
-    step = reduce_step(Step(1), totals, collectives_table(three_rounds({(1, 1)})), NO_LINKS, WHERE)
-    assert step.steps["free_us"].to_pylist() == pytest.approx([2700.0, 2550.0, 2400.0], abs=60.0)
-    assert step.steps["communication_not_overlapped_us"].to_pylist()[1] == pytest.approx(450.0, abs=60.0)
-
-
 def two_stages(lost: set[tuple[int, int]]) -> list[Call]:
     """Two ranks of each of two stages; messages come from rank 0 to 1 and from 2 to 3, 1000 us apart.
 
@@ -220,9 +209,7 @@ def test_of_two_lost_messages_the_second_begins_behind_the_first() -> None:
     where = small_topology(
         {"a": (0, 1), "b": (2, 3)}, {"a": "pp", "b": "pp"}, stages={0: 0, 1: 1, 2: 0, 3: 1}
     )
-    operator, _ = match_calls(calls)
-    offset = clock_offsets(calls, operator)
-    filled, _ = with_missing_calls(calls, operator, offset, where, programs_of(calls, offset, where))
+    filled = with_missing(calls, where)
     own, whole = np.flatnonzero(filled.rank == 1), np.flatnonzero(filled.rank == 3)
     assert filled.end_us[own].tolist() == pytest.approx(filled.end_us[whole].tolist(), abs=5.0)
     assert filled.start_us[own].tolist() == pytest.approx(filled.start_us[whole].tolist(), abs=5.0)
@@ -259,14 +246,10 @@ def test_a_call_in_which_many_stood_still_lasted_as_long_for_the_one_whose_recor
             ]
         )
     )
-    operator, _ = match_calls(found)
     where = small_topology({"g": tuple(range(n_ranks))}, stages=dict.fromkeys(range(n_ranks), 0))
     recorded = np.bincount(found.rank, found.elapse_us)  # the totals lack what the records lack
-    filled, _ = with_missing_calls(
-        found, operator, clock_offsets(found, operator), where,
-        exposed=Exposed(recorded, recorded, np.zeros(n_ranks), np.zeros(n_ranks, np.int64)),
-        local=sequence(found, np.zeros(n_ranks, np.int32)),
-    )  # fmt: skip
+    exposed = Exposed(recorded, recorded, np.zeros(n_ranks), np.zeros(n_ranks, np.int64))
+    filled = with_missing(found, where, exposed)
     lasted = filled.elapse_us[filled.rank == 1][2]
     assert lasted == pytest.approx(stood_still_us + 300.0 if is_transfer else 300.0, abs=1.0)
 

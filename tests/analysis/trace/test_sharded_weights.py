@@ -7,6 +7,7 @@ import pytest
 
 from cluster_analysis.trace.calls import calls_of
 from cluster_analysis.trace.matching import match_calls
+from cluster_analysis.trace.missing.durations import Exposed
 from cluster_analysis.trace.missing.imputation import with_missing_calls
 from cluster_analysis.trace.streams.streams import sequence
 from cluster_simulate.api import Healthy, JobSpec
@@ -102,7 +103,8 @@ def test_a_lost_call_ends_before_the_call_of_the_second_stream_that_it_issued() 
     found = calls_of(collectives_table(given))
     operator, _ = match_calls(found)
     local = sequence(found, np.zeros(6, int), frozenset({"d"}), data_is_free=True)
-    filled, _ = with_missing_calls(found, operator, np.zeros(6), groups, local=local)
+    unknown = Exposed(*np.full((3, 6), np.nan), np.zeros(6, int))
+    filled, _ = with_missing_calls(found, operator, np.zeros(6), groups, (), unknown, local)
     lost = np.flatnonzero(filled.rows < 0)
     again = sequence(filled, np.zeros(6, int), frozenset({"d"}), data_is_free=True)
     issued = np.flatnonzero(again.is_side & (filled.rank == late))
