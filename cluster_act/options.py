@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cluster_run.command_line import (
     Parser,
+    add_language,
     add_print_completion,
     exit_codes_help,
     named_path,
@@ -52,9 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="DB",
         help=f"the fleet's database, which keeps the log of actions; ${FLEET_VARIABLE} by default",
     )
-    parser.add_argument(
-        "--lang", choices=("en", "zh"), help="language, not of the log (default: that of LC_ALL or LANG)"
-    )
+    add_language(parser, ", not of the log")
     how = parser.add_argument_group("how")
     how.add_argument("--way", choices=WAYS, default="slurm", help="(default: slurm)")
     how.add_argument("--apply", action="store_true", help="do it")

@@ -14,6 +14,7 @@ from cluster_analysis.options import FailOn, fail_on
 from cluster_analysis.outputs.registry import TEXTS
 from cluster_run.command_line import (
     Parser,
+    add_language,
     add_print_completion,
     exit_codes_help,
     interruptible,
@@ -144,11 +145,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     out.add_argument(
         "--json", dest="format", action="store_const", const="json", help="short for --format json"
     )
-    out.add_argument(
-        "--lang",
-        choices=("en", "zh"),
-        help="language of the result on stdout, not of JSON (default: that of LC_ALL or LANG)",
-    )
+    add_language(out, " of the result on stdout, not of JSON")
     out.add_argument(
         "--report", action=argparse.BooleanOptionalAction, default=True, help="write report.html"
     )

@@ -27,6 +27,7 @@ from cluster_collect.spec import LIVE_HOST_DEADLINE_S, CollectOptions, Compressi
 from cluster_live.options import LiveOptions, add_live_options, live_options
 from cluster_run.command_line import (
     Parser,
+    add_language,
     add_print_completion,
     add_valued,
     exit_codes_help,
@@ -165,11 +166,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_limits(parser.add_argument_group("limits"))
     output = parser.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="write the result to stdout as JSON")
-    output.add_argument(
-        "--lang",
-        choices=("en", "zh"),
-        help="language of the result and of progress, not of JSON (default: that of LC_ALL or LANG)",
-    )
+    add_language(output, " of the result and of progress, not of JSON")
     output.add_argument(
         "--hide-addresses",
         action="store_true",

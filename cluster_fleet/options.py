@@ -6,7 +6,14 @@ import argparse
 import os
 from datetime import datetime, timezone
 
-from cluster_run.command_line import Parser, add_print_completion, exit_codes_help, named_path, number_above_0
+from cluster_run.command_line import (
+    Parser,
+    add_language,
+    add_print_completion,
+    exit_codes_help,
+    named_path,
+    number_above_0,
+)
 from cluster_run.errors import ExitCode
 from cluster_run.layout import FLEET_VARIABLE
 from cluster_run.version import VERSION
@@ -28,7 +35,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"cluster-fleet {VERSION}")
     add_print_completion(parser)
-    _add_language(parser, None)
+    add_language(parser, ", not of JSON")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, dest="command")
     add = _command(commands, "add", "remember an analysed run; the same run twice counts once")
     add.add_argument(
@@ -66,16 +73,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _add_form(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="for programs")
-    _add_language(parser, argparse.SUPPRESS)  # or it would take the place of what stands before the command
-
-
-def _add_language(parser: argparse.ArgumentParser, default: str | None) -> None:
-    parser.add_argument(
-        "--lang",
-        choices=("en", "zh"),
-        default=default,
-        help="language, not of JSON (default: that of LC_ALL or LANG)",
-    )
+    add_language(parser, ", not of JSON", argparse.SUPPRESS)
 
 
 def _command(

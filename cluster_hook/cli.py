@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from cluster_hook.options import add_language
+from cluster_hook.options import LANGUAGE
 from cluster_hook.subcommands.check import add_check
 from cluster_hook.subcommands.drain import add_drain
 from cluster_hook.subcommands.nodes import add_node_collect
 from cluster_hook.subcommands.slurm import add_slurm_post, add_slurm_submit
 from cluster_hook.subcommands.sweep import add_sweep
-from cluster_run.command_line import Parser, add_print_completion, exit_code_of, exit_codes_help
+from cluster_run.command_line import Parser, add_language, add_print_completion, exit_code_of, exit_codes_help
 from cluster_run.errors import ExitCode
 from cluster_run.version import VERSION
 
@@ -50,7 +50,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"cluster-hook {VERSION}")
     add_print_completion(parser)
-    add_language(parser, None)
+    add_language(parser, LANGUAGE)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for add in (add_slurm_submit, add_slurm_post, add_drain, add_check, add_sweep, add_node_collect):
         add(commands)

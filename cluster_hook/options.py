@@ -10,11 +10,13 @@ from cluster_hook.follow.inventory import read_defaults
 from cluster_hook.follow.pipeline import FollowOptions
 from cluster_hook.telling.teller import TELL_WHEN, TellOptions
 from cluster_hook.telling.webhook import FORMATS, URL_VARIABLE, find_webhook
-from cluster_run.command_line import add_valued, language_of, named_path, number_above_0
+from cluster_run.command_line import add_language, add_valued, language_of, named_path, number_above_0
 
 _FOLLOW = FollowOptions()
 _TELL = TellOptions()
 _HOUR_S = 3600.0
+#: Of what `--lang` is the language.
+LANGUAGE = " of messages and of the line in the job's log"
 
 
 def add_analyse_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +100,7 @@ def add_tell_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--webhook-format", choices=FORMATS, default=FORMATS[0], help="who reads the message (default: json)"
     )
-    add_language(group, argparse.SUPPRESS)  # or it would take the place of what stands before the command
+    add_language(group, LANGUAGE, argparse.SUPPRESS)
     group.add_argument(
         "--prometheus-dir",
         type=named_path,
@@ -107,16 +109,6 @@ def add_tell_arguments(parser: argparse.ArgumentParser) -> None:
     )
     kept = "a job's metrics, and the alerts on them, end after this long"
     add_valued(group, "--keep-metrics", number_above_0, _TELL.keep_metrics_s / _HOUR_S, "HOURS", kept)
-
-
-def add_language(parser: argparse.ArgumentParser | argparse._ArgumentGroup, default: str | None) -> None:
-    """Add `--lang`."""
-    parser.add_argument(
-        "--lang",
-        choices=("en", "zh"),
-        default=default,
-        help="language of messages and of the line in the job's log (default: that of LC_ALL or LANG)",
-    )
 
 
 def follow_options(arguments: argparse.Namespace, *, has_nodes: bool = False) -> FollowOptions:

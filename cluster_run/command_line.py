@@ -88,6 +88,14 @@ class _PrintCompletion(argparse.Action):
         parser.exit()
 
 
+def add_language(
+    parser: argparse.ArgumentParser | argparse._ArgumentGroup, of_what: str, default: str | None = None
+) -> None:
+    """Add `--lang`; a subcommand takes `SUPPRESS`, or it would take the place of what stands before it."""
+    text = f"language{of_what} (default: that of LC_ALL or LANG)"
+    parser.add_argument("--lang", choices=("en", "zh"), default=default, help=text)
+
+
 def add_print_completion(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """Add `--print-completion SHELL`."""
     parser.add_argument(
