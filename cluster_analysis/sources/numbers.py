@@ -50,14 +50,10 @@ def to_float64(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
     plain = _plainly_finite(text)
     if plain is not None:
         return plain, 0
-    cells = _stripped(text)
-    given = pc.and_(pc.is_valid(cells), pc.invert(pc.is_in(cells, value_set=_NULLS)))
-    numeric = pc.fill_null(pc.match_substring_regex(cells, _NUMBER), False)
-    numbers = pc.cast(pc.if_else(numeric, cells, None), pa.float64())
+    cells, n_given = _numeric(text, _NUMBER)
+    numbers = pc.cast(cells, pa.float64())
     numbers = pc.if_else(pc.is_finite(numbers), numbers, None)
-    n_bad = pc.sum(given).as_py() or 0
-    n_good = len(numbers) - numbers.null_count
-    return numbers, n_bad - n_good
+    return numbers, n_given - _n_known(numbers)
 
 
 def floats_of(text: pa.Table, names: Sequence[str]) -> tuple[dict[str, pa.Array], dict[str, int]]:
@@ -87,14 +83,11 @@ def to_ns(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
             return plain, 0
     except pa.ArrowInvalid:
         pass
-    cells = _stripped(text)
-    given = pc.and_(pc.is_valid(cells), pc.invert(pc.is_in(cells, value_set=_NULLS)))
-    numeric = pc.fill_null(pc.match_substring_regex(cells, _STAMP), False)
+    cells, n_given = _numeric(text, _STAMP)
     # Digits below the nanosecond are cut: no profiler writes them, and they carry nothing.
-    kept = pc.replace_substring_regex(pc.if_else(numeric, cells, None), r"^(\d+\.?\d{0,3})\d*$", r"\1")
+    kept = pc.replace_substring_regex(cells, r"^(\d+\.?\d{0,3})\d*$", r"\1")
     nanoseconds = _ns_of_decimal(pc.cast(kept, pa.decimal128(22, 3)))
-    n_bad = (pc.sum(given).as_py() or 0) - (len(nanoseconds) - nanoseconds.null_count)
-    return nanoseconds, n_bad
+    return nanoseconds, n_given - _n_known(nanoseconds)
 
 
 def floats_to_ns(microseconds: pa.Array) -> tuple[pa.Array, int]:
@@ -142,12 +135,9 @@ def to_int64(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
         whole = plain.to_numpy()
         if ((whole < _MAX_WHOLE) & (whole > -_MAX_WHOLE)).all():
             return plain, 0
-    cells = _stripped(text)
-    given = pc.and_(pc.is_valid(cells), pc.invert(pc.is_in(cells, value_set=_NULLS)))
-    whole = pc.fill_null(pc.match_substring_regex(cells, r"^-?\d{1,18}(\.0*)?$"), False)
-    digits = pc.replace_substring_regex(pc.if_else(whole, cells, None), r"\.0*$", "")
-    numbers = pc.cast(digits, pa.int64())
-    return numbers, (pc.sum(given).as_py() or 0) - (len(numbers) - numbers.null_count)
+    cells, n_given = _numeric(text, r"^-?\d{1,18}(\.0*)?$")
+    numbers = pc.cast(pc.replace_substring_regex(cells, r"\.0*$", ""), pa.int64())
+    return numbers, n_given - _n_known(numbers)
 
 
 def counts_and_times(text: pa.Table, times: Mapping[str, str]) -> tuple[dict[str, pa.Array], int]:
@@ -214,6 +204,19 @@ def encoded(values: Sequence[str | None] | pa.Array) -> pa.Array:
     """Return texts as the dictionary type of the schema."""
     texts = values if isinstance(values, pa.Array) else pa.array(values, pa.string())
     return texts.dictionary_encode()
+
+
+def _numeric(text: pa.Array | pa.ChunkedArray, pattern: str) -> tuple[pa.Array, int]:
+    """Return the cells that are numbers of this pattern, else null, and how many say anything at all."""
+    cells = _stripped(text)
+    given = pc.and_(pc.is_valid(cells), pc.invert(pc.is_in(cells, value_set=_NULLS)))
+    numeric = pc.fill_null(pc.match_substring_regex(cells, pattern), False)
+    return pc.if_else(numeric, cells, None), pc.sum(given).as_py() or 0
+
+
+def _n_known(values: pa.Array) -> int:
+    known: int = len(values) - values.null_count
+    return known
 
 
 def _stripped(text: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster_run.errors import UsageError
-from cluster_simulate.job.faults import CUBE_SHARE, LINK_KINDS, Fault, LinkEffect
+from cluster_simulate.job.faults import CUBE_SHARE, LINK_KINDS, Fault, LinkEffect, links_of
 from cluster_simulate.job.job import HCCS, PCIE, RDMA
 from cluster_simulate.job.noise import generator
 from cluster_simulate.job.spec import JobSpec
@@ -190,8 +190,7 @@ def _drawn(spec: JobSpec, fault: Fault, rng: np.random.Generator, used: Ints, ta
         )
     src, dst = (int(rank) for rank in pool[int(rng.integers(len(pool)))])
     if fault.kind in ("slow_link", "retransmission"):
-        both = fault.direction == "both" and fault.kind == "slow_link"
-        return replace(fault, links=((src, dst), (dst, src)) if both else ((src, dst),))
+        return replace(fault, links=links_of(fault, src, dst))
     if fault.kind == "slow_nic":
         return replace(fault, ranks=(src,))
     hosts = (src // per_host, dst // per_host) if fault.kind == "slow_host_pair" else (src // per_host,)

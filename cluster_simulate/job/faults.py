@@ -170,13 +170,18 @@ def _with_option(fault: Fault, option: str) -> Fault:
     raise ValueError(f"no such key: {key!r}")
 
 
+def links_of(fault: Fault, src: int, dst: int) -> tuple[tuple[int, int], ...]:
+    """Return the links that a fault of one slows: both ways, where it says so."""
+    both = fault.direction == "both" and fault.kind == "slow_link"
+    return ((src, dst), (dst, src)) if both else ((src, dst),)
+
+
 def _with_place(fault: Fault, place: str) -> Fault:
     if fault.is_workload:
         raise ValueError(f"{fault.kind} is a trait of the whole job and has no place")
     if fault.kind in ("slow_link", "retransmission"):
         src, dst = (int(part) for part in place.split("-"))
-        both = fault.direction == "both" and fault.kind == "slow_link"
-        return replace(fault, links=((src, dst), (dst, src)) if both else ((src, dst),))
+        return replace(fault, links=links_of(fault, src, dst))
     if fault.kind == "slow_host_pair":
         one, other = (int(part) - 1 for part in place.split("-"))
         return replace(fault, hosts=(one, other))

@@ -30,7 +30,7 @@ from cluster_analysis.sources.db.tasks import (
     tell_untimed,
 )
 from cluster_analysis.sources.errors import BadFileError, Remark, unheard
-from cluster_analysis.sources.host_times import Spans
+from cluster_analysis.sources.host_times import Spans, merged
 from cluster_analysis.sources.text.environment_json import ENVIRONMENT_KEY, environment_of
 from cluster_analysis.sources.text.metadata_json import parse_metadata
 from cluster_analysis.tables import schema
@@ -140,12 +140,8 @@ def _step_row(
 
 def _union_ns(spans: Spans) -> int:
     """Return the length of the union of intervals."""
-    if not len(spans):
-        return 0
-    ordered = spans[np.argsort(spans[:, 0], kind="stable")]
-    reached = np.maximum.accumulate(ordered[:, 1])
-    begins = np.maximum(ordered[1:, 0], reached[:-1])
-    return int(reached[0] - ordered[0, 0] + np.maximum(ordered[1:, 1] - begins, 0).sum())
+    apart = merged(spans)
+    return int((apart[:, 1] - apart[:, 0]).sum())
 
 
 def read_step_times(path: Path, remark: Remark) -> tuple[StepTime, ...]:
