@@ -109,7 +109,6 @@ class CollectOptions:
     backoff_most_s: float = 60.0
     bandwidth_bytes_per_s: int | None = None
     compression: Compression = "auto"
-    remote_niceness: int = 19
     max_entries_per_host: int = 500_000
     min_free_bytes: int = 256 * 1024 * 1024
     accept_new_host_keys: bool = False

@@ -24,7 +24,6 @@ class HostSource:
     connection: HostConnection
     profiler_root: bytes
     codec: Codec
-    niceness: int
     max_entries: int
     follow: tuple[str, ...]
     pattern: bytes

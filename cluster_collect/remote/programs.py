@@ -126,7 +126,8 @@ _SEND = rb"""
 say "$marker"
 enter || { echo 'its profiler root cannot be entered any more' >&2; exit 91; }
 low=
-nice -n "$niceness" true >/dev/null 2>&1 && low="nice -n $niceness"
+# No lower than that: on a host with much to do a reader of the lowest priority takes too long to begin.
+nice true >/dev/null 2>&1 && low=nice
 case $codec in
   # With threads of its own zstd takes more of the host's time. Before 1.3.4 it had none, nor this option.
   # Half its usual window costs 0.2 % more bytes, and saves a quarter of a MiB a host on our side.
@@ -143,13 +144,13 @@ esac
 _HASH = rb"""
 say "$marker"
 enter || { echo 'its profiler root cannot be entered any more' >&2; exit 91; }
-nice -n "$niceness" xargs -0 sha256sum -z --
+nice xargs -0 sha256sum -z --
 """
 
 _SAMPLES = rb"""
 say "$marker"
 enter || { echo 'its profiler root cannot be entered any more' >&2; exit 91; }
-nice -n "$niceness" sh -c "$hashed"
+nice sh -c "$hashed"
 """
 
 _PREPARE = rb"""
@@ -217,9 +218,9 @@ def _root(profiler_root: bytes) -> bytes:
     return quoted(profiler_root)
 
 
-def _sent(profiler_root: bytes, codec: Codec, niceness: int) -> dict[bytes, bytes]:
+def _sent(profiler_root: bytes, codec: Codec) -> dict[bytes, bytes]:
     """Return what every program needs that sends an archive."""
-    return {b"root": _root(profiler_root), b"codec": codec.encode(), b"niceness": b"%d" % niceness}
+    return {b"root": _root(profiler_root), b"codec": codec.encode()}
 
 
 def _listed(follow: Sequence[str], pattern: bytes) -> dict[bytes, bytes]:
@@ -257,13 +258,12 @@ def fetch_program(
     profiler_root: bytes,
     names: Iterable[bytes],
     codec: Codec,
-    niceness: int,
     follow: Sequence[str] = (),
     pattern: bytes = b"",
 ) -> RemoteProgram:
     """Return the program that sends the files `names` as one archive, and then lists everything again."""
     settings = {
-        **_sent(profiler_root, codec, niceness),
+        **_sent(profiler_root, codec),
         **_listed(follow, pattern),
     }
     # The ./ keeps a name that begins with a dash from being read as an option by old tars.
@@ -275,25 +275,22 @@ def columns_program(
     boot: bytes,
     data: bytes,
     codec: Codec,
-    niceness: int,
     follow: Sequence[str] = (),
     pattern: bytes = b"",
 ) -> RemoteProgram:
     """Return the program that gives `data` to the Python program `boot`, and then lists everything again."""
     settings = {
-        **_sent(profiler_root, codec, niceness),
+        **_sent(profiler_root, codec),
         b"boot": quoted(boot),
         **_listed(follow, pattern),
     }
     return _program(_COLUMNS + _SEND, settings, data)
 
 
-def rest_program(
-    profiler_root: bytes, entry: RemoteEntry, begin: int, codec: Codec, niceness: int
-) -> RemoteProgram:
+def rest_program(profiler_root: bytes, entry: RemoteEntry, begin: int, codec: Codec) -> RemoteProgram:
     """Return the program that sends a file from byte `begin` to its listed end, and then lists it again."""
     settings = {
-        **_sent(profiler_root, codec, niceness),
+        **_sent(profiler_root, codec),
         b"name": quoted(b"./" + entry.path),
         b"first": b"%d" % (begin + 1),
         b"length": b"%d" % (entry.size_bytes - begin),
@@ -301,22 +298,20 @@ def rest_program(
     return _program(_REST + _SEND, settings)
 
 
-def hash_program(profiler_root: bytes, names: Iterable[bytes], niceness: int) -> RemoteProgram:
+def hash_program(profiler_root: bytes, names: Iterable[bytes]) -> RemoteProgram:
     """Return the program that sends `HASH  ./NAME` and a NUL byte for each of the files `names`."""
-    settings = {b"root": _root(profiler_root), b"niceness": b"%d" % niceness}
+    settings = {b"root": _root(profiler_root)}
     return _program(_HASH, settings, b"".join(b"./" + name + b"\0" for name in names))
 
 
-def samples_program(
-    profiler_root: bytes, parts: Iterable[tuple[bytes, int, int]], niceness: int
-) -> RemoteProgram:
+def samples_program(profiler_root: bytes, parts: Iterable[tuple[bytes, int, int]]) -> RemoteProgram:
     """Return the program that hashes parts of files: name, first byte and number of bytes of each."""
     hashed = b"".join(
         b"tail -c +%d -- %b </dev/null | head -c %d | sha256sum\n"
         % (begin + 1, quoted(b"./" + name), n_bytes)
         for name, begin, n_bytes in parts
     )
-    settings = {b"root": _root(profiler_root), b"niceness": b"%d" % niceness, b"hashed": quoted(hashed)}
+    settings = {b"root": _root(profiler_root), b"hashed": quoted(hashed)}
     return _program(_SAMPLES, settings)
 
 

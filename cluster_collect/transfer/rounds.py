@@ -195,7 +195,6 @@ class Rounds:
             connection=self._connection,
             profiler_root=os.fsencode(profiler_root(self._spec)),
             codec=codec,
-            niceness=self._options.remote_niceness,
             max_entries=self._options.max_entries_per_host,
             follow=self._spec.follow_links,
             pattern=profiler_pattern(self._spec),

@@ -44,7 +44,7 @@ async def differing(
 
 async def _hashes(source: HostSource, names: Sequence[bytes]) -> dict[bytes, str]:
     """Return the host's SHA-256 of each file that it could read."""
-    program = hash_program(source.profiler_root, names, source.niceness)
+    program = hash_program(source.profiler_root, names)
     limit = sum(map(len, names)) + _OVERHEAD_BYTES_PER_FILE * len(names) + _SLACK_BYTES
     answer = await hashes_of(source, program, limit)
     matches = [_RECORD.fullmatch(record) for record in answer.split(b"\0")]
@@ -123,7 +123,7 @@ def samples_of(run_directory: Path, files: Iterable[CollectedFile]) -> list[Samp
 async def has_by_shell(source: HostSource, samples: Sequence[Sample]) -> bool:
     """Whether the host hashes all samples as they are here; False where it cannot."""
     parts = [(sample.source, sample.begin, sample.n_bytes) for sample in samples]
-    program = samples_program(source.profiler_root, parts, source.niceness)
+    program = samples_program(source.profiler_root, parts)
     answer = await hashes_of(source, program, _MAX_ANSWER_BYTES)
     hashes = [match.decode() for match in _HASH.findall(answer)]
     return bool(samples) and hashes == [sample.sha256 for sample in samples]

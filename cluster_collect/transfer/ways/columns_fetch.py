@@ -90,7 +90,6 @@ async def fetch_columns(
         reader().boot.encode(),
         data,
         source.codec,
-        source.niceness,
         source.follow,
         source.pattern,
     )

@@ -64,9 +64,7 @@ async def fetch_by_tar(
         HostError: the stream broke, or is not what was asked for; files that came whole stay stored.
     """
     names = (file.entry.path for file in files)
-    program = fetch_program(
-        source.profiler_root, names, source.codec, source.niceness, source.follow, source.pattern
-    )
+    program = fetch_program(source.profiler_root, names, source.codec, source.follow, source.pattern)
     sink = TarIntake(files, intake)
     known = {placed.entry.path: placed.entry for placed in files}
     trailer = Trailer(program.marker, source.max_entries, MAX_ARCHIVE_PADDING, known)

@@ -66,7 +66,6 @@ def test_nothing_is_taken_from_a_stream_that_was_cancelled(has_shell: bool) -> N
         connection,
         b"/root",
         "none",
-        niceness=0,
         max_entries=1,
         follow=(),
         pattern=b"",
