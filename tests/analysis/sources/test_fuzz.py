@@ -95,6 +95,17 @@ def test_a_truncated_file_gives_no_row_that_the_whole_file_does_not_hold(
         assert found == expected or of_file(tables, role) or is_at_line_end
 
 
+# Of the other two test_columns.py says it, and of databases.
+@pytest.mark.parametrize("role", sorted(ALL.keys() - {"communication", "matrix"}))
+@given(data=st.data())
+def test_flipped_bytes_are_never_a_traceback(tmp_path: Path, role: str, data: st.DataObject) -> None:
+    content = bytearray(ALL[role][1])
+    for position in data.draw(st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=5)):
+        content[position] ^= data.draw(st.integers(1, 255))
+    tables = read(tmp_path, role, bytes(content))
+    assert all(getattr(tables, name).schema is not None for name in TABLES)
+
+
 json_values = st.recursive(
     st.none()
     | st.booleans()
