@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
+from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.messages import TOGETHER_US
 from cluster_analysis.trace.calls import Calls
-from cluster_analysis.trace.missing.clocks import offsets_by_messages
 from cluster_analysis.trace.missing.record import Holed
 from cluster_analysis.trace.pairing.ends import Program
 from cluster_analysis.trace.pairing.program import Edges
@@ -49,11 +49,12 @@ def _lost(program: Program) -> BoolArray:
 def _holed(
     calls: Calls, offset_us: FloatArray, number: int, program: Program, lost: BoolArray
 ) -> Iterator[Holed]:
-    clocks_us = offsets_by_messages(calls, program, offset_us)
     family, table = program.family, program.family.table
     is_there = table >= 0
     elapse = np.where(is_there, calls.elapse_us[table], np.nan)
-    end = np.where(is_there, calls.end_us[table] + clocks_us[calls.rank[table]], np.nan)
+    end = np.where(is_there, calls.end_us[table] + offset_us[calls.rank[table]], np.nan)
+    later_us = _later_us(program, end, elapse)[:, family.stage]
+    end = end + later_us
     start = end - elapse
     who, whom = _waits(program, start, end)
     quick_us = np.nanmin(elapse, axis=0, initial=np.inf)
@@ -73,12 +74,44 @@ def _holed(
             known=table[is_there[:, slot], slot],
             lacking=(rank,),
             group=int(calls.group[table[row, is_there[row]][0]]),
-            ended_us=float(ended_us + offset_us[rank] - clocks_us[rank]),
+            ended_us=float(ended_us - later_us[row, slot]),
             needed_us=float(needed_us),
             usual_us=np.nan,
             waited=False,
             place=(number, row, slot),
         )
+
+
+def _later_us(program: Program, end_us: FloatArray, elapse_us: FloatArray) -> FloatArray:
+    """What to add to each stage's clock (groups, stages) so that both ends of a message are over together.
+
+    Collectives connect the clocks of ranks that share one, and stages share hardly any. It is 0 where no
+    messages tell, or they disagree.
+
+    Args:
+        program: groups of ranks, and their messages.
+        end_us: when each call ended (groups, slots) by clocks that collectives connect, NaN where lost.
+        elapse_us: how long each took.
+    """
+    (source, target), stage = program.edges, program.family.stage
+    # Messages that were there before their receive began ended before it.
+    met = elapse_us[:, target] >= HALFWAY * np.nanmin(elapse_us[:, source], initial=np.inf)
+    apart = np.where(met, end_us[:, source] - end_us[:, target], np.nan)
+    later = np.zeros(program.family.ranks.shape)
+    settled = stage[source[:1]].tolist()
+    for one in settled:  # those that are found meanwhile, too
+        for other in sorted(set(range(program.family.n_stages)) - set(settled)):
+            sent, received = (
+                (stage[source] == first) & (stage[target] == last)
+                for first, last in ((one, other), (other, one))
+            )
+            if (sent | received).any():
+                ends = np.concatenate([apart[:, sent], -apart[:, received]], axis=1)
+                # A batch is over when the last of its messages is: those of two may agree on nothing.
+                agree = sigma(ends, 1) <= TOGETHER_US
+                later[:, other] = later[:, one] + np.where(agree, median(ends, 1), 0.0)
+                settled.append(other)
+    return later
 
 
 def _waits(program: Program, start_us: FloatArray, end_us: FloatArray) -> Edges:
