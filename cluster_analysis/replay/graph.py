@@ -70,12 +70,8 @@ class _MergedSteps:
         self.groups = tuple(sorted({group for step in steps for group in step.groups}))
         self.types = tuple(sorted({name for step in steps for name in step.types}))
 
-    def numbers(self, name: str) -> FloatArray:
-        """Return a column of numbers."""
-        return np.concatenate(self._taken(name))
-
-    def marks(self, name: str) -> BoolArray:
-        """Return a column of truths."""
+    def column(self, name: str) -> Any:
+        """Return a column that stays as it is."""
         return np.concatenate(self._taken(name))
 
     def instances(self, name: str, *, none: int) -> IntArray:
@@ -147,16 +143,16 @@ def build_graph(steps: list[StepOperators]) -> Graph | None:
         merged.instances(f"instance_{name}", none=n_instances) for name in ("after", "sender", "receiver")
     )
     join = merged.instances("instance_join", none=n_instances + 1)
-    is_p2p, is_side = merged.marks("instance_is_p2p"), merged.marks("instance_is_side")
+    is_p2p, is_side = merged.column("instance_is_p2p"), merged.column("instance_is_side")
     at = np.flatnonzero(is_p2p)
     messages = Messages(
         at, n_instances, operator[at], rank[at], sender[at], receiver[at],
-        merged.marks("instance_is_send")[at], merged.marks("instance_is_receive")[at],
+        merged.column("instance_is_send")[at], merged.column("instance_is_receive")[at],
     )  # fmt: skip
-    elapse, quickest = merged.numbers("instance_elapse_us"), merged.numbers("operator_transfer_us")
+    elapse, quickest = merged.column("instance_elapse_us"), merged.column("operator_transfer_us")
     cell = number_of_step * np.int32(len(ranks)) + rank
     by_operator = merged.instances("instance_by_operator", none=0)
-    waits_last = merged.marks("instance_waits_last")
+    waits_last = merged.column("instance_waits_last")
 
     def timed(*, may_wait: bool) -> tuple[FloatArray, BoolArray, ReplayOrder]:
         own, waits = np.full(n_instances, np.nan), np.zeros(n_instances, bool)
@@ -180,7 +176,7 @@ def build_graph(steps: list[StepOperators]) -> Graph | None:
         after=after,
         sender=sender,
         receiver=receiver,
-        gap_us=np.nan_to_num(merged.numbers("instance_gap_us"), copy=False),
+        gap_us=np.nan_to_num(merged.column("instance_gap_us"), copy=False),
         is_side=is_side,
         is_p2p=is_p2p,
         waits_for_receiver=waits,
@@ -188,8 +184,8 @@ def build_graph(steps: list[StepOperators]) -> Graph | None:
         operator_step=np.repeat(np.arange(n_steps, dtype=np.int32), merged.n_operators_by_step),
         operator_group=merged.named("operator_group", "groups", merged.groups),
         operator_type=merged.named("operator_type", "types", merged.types),
-        operator_place=merged.numbers("operator_place").astype(np.int32),
-        operator_bytes=merged.numbers("operator_bytes"),
+        operator_place=merged.column("operator_place").astype(np.int32),
+        operator_bytes=merged.column("operator_bytes"),
         operator_n_ranks=np.bincount(operator, minlength=len(transfer)),
         groups=merged.groups,
         types=merged.types,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from cluster_analysis.numeric.arrays import BoolArray, IntArray
+from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.numeric.sorting import begins, combined, distinct, places_in_runs
 from cluster_analysis.trace.evidence import StepOperators
 
@@ -26,32 +26,13 @@ def with_voted_messages(steps: Sequence[StepOperators]) -> list[StepOperators]:
     A step whose rank makes another number of such calls than in most steps keeps what it has.
     """
     places = [np.flatnonzero(step.instance_is_p2p) for step in steps]
-    if len(steps) < 2 or not any(map(len, places)) or _agree(steps, places):
+    if len(steps) < 2 or not any(map(len, places)):
         return list(steps)
     slots, n_slots = _slots(steps, places)
     sender = _partners(steps, places, slots, n_slots)
     if not (sender >= 0).any():
         return list(steps)
     return [_paired(step, at, own, sender) for step, at, own in zip(steps, places, slots, strict=True)]
-
-
-def _is_open(step: StepOperators) -> BoolArray:
-    return np.asarray(step.instance_is_p2p & (step.instance_sender < 0) & (step.instance_receiver < 0))
-
-
-def _agree(steps: Sequence[StepOperators], places: Sequence[IntArray]) -> bool:
-    """Whether all steps pair the same calls, and all of them."""
-    if any(_is_open(step).any() for step in steps):
-        return False
-    first, at = steps[0], places[0]
-    own = np.searchsorted(at, np.maximum(first.instance_sender[at], 0))
-    for step, other in zip(steps[1:], places[1:], strict=True):
-        if len(other) != len(at):
-            return False
-        theirs = np.searchsorted(other, np.maximum(step.instance_sender[other], 0))
-        if not np.array_equal(own, theirs):
-            return False
-    return True
 
 
 def _slots(steps: Sequence[StepOperators], places: Sequence[IntArray]) -> tuple[list[_Slots], int]:
