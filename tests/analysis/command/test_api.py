@@ -144,6 +144,8 @@ def test_the_names_of_columns_are_those_of_the_frames(run):
 @pytest.mark.slow
 def test_a_type_checker_refuses_a_table_or_column_that_is_not_there(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    # mypy does not follow what an editable installation imports by.
+    monkeypatch.setenv("MYPYPATH", str(DOCS.parent))
     user = tmp_path / "user.py"
     user.write_text(
         "from cluster_analysis.tables.columns import Steps, TableName\n"
