@@ -53,7 +53,7 @@ def _holed(
     is_there = table >= 0
     elapse = np.where(is_there, calls.elapse_us[table], np.nan)
     end = np.where(is_there, calls.end_us[table] + offset_us[calls.rank[table]], np.nan)
-    later_us = _later_us(program, end, elapse)[:, family.stage]
+    later_us = later_of_stages(program, end, elapse)[:, family.stage]
     end = end + later_us
     start = end - elapse
     who, whom = _waits(program, start, end)
@@ -82,8 +82,8 @@ def _holed(
         )
 
 
-def _later_us(program: Program, end_us: FloatArray, elapse_us: FloatArray) -> FloatArray:
-    """What to add to each stage's clock (groups, stages) so that both ends of a message are over together.
+def later_of_stages(program: Program, end_us: FloatArray, elapse_us: FloatArray) -> FloatArray:
+    """Return what to add to each stage's clock (groups, stages) so that both ends of a message are over together.
 
     Collectives connect the clocks of ranks that share one, and stages share hardly any. It is 0 where no
     messages tell, or they disagree.
