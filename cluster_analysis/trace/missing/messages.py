@@ -83,7 +83,7 @@ def _holed(
 
 
 def later_of_stages(program: Program, end_us: FloatArray, elapse_us: FloatArray) -> FloatArray:
-    """Return what to add to each stage's clock (groups, stages) so that both ends of a message are over together.
+    """Return what to add to each stage's clock (groups, stages): both ends of a message are over together.
 
     Collectives connect the clocks of ranks that share one, and stages share hardly any. It is 0 where no
     messages tell, or they disagree.
