@@ -108,7 +108,7 @@ def test_limits_and_retries_are_told_with_the_numbers_of_the_code(text: str) -> 
     assert given.listing_deadline_s == given.progress_deadline_s
     contributing = (DOCUMENT.parents[1] / "CONTRIBUTING.md").read_text()
     assert f"A host has {given.n_attempts} attempts" in contributing
-    assert f"unless {given.give_up_s:g} s of the host's own time brought nothing" in contributing
+    assert f"not once {given.give_up_s:g} s of its own time brought nothing" in contributing
     waits = [given.backoff_first_s * 2**n for n in range(3)]
     said = f"{', '.join(f'{one:g}' for one in waits)}, … {given.backoff_most_s:g} s"
     assert said in contributing

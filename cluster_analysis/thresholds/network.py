@@ -9,3 +9,7 @@ LINK_EFFECT = 0.10
 SMALL_BYTES = 100e3
 #: Quantile of a class of links that is surely healthy: most links of a job are.
 HEALTHY_QUANTILE = 0.3
+#: What a part that may be broken costs, in slow links: as few parts as possible explain them all.
+PRICE_OF_PART = 1.0
+#: The same for each healthy link that it would make slow: one weighs as much as two slow ones.
+PRICE_OF_HEALTHY = 2.0

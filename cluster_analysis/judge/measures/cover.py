@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.slow_units import Units
 from cluster_analysis.thresholds.common import TOLERANCE_SHARE
-from cluster_analysis.thresholds.network import LINK_EFFECT
+from cluster_analysis.thresholds.network import LINK_EFFECT, PRICE_OF_HEALTHY, PRICE_OF_PART
 
 #: From the smallest to the largest.
 PartName = Literal[
@@ -75,7 +75,7 @@ class Part(Struct, frozen=True):
         n_healthy = len(self.claimed - slow)
         if not self.claimed & left or (n_healthy and self.name in (*_PORT, *_NIC)):
             return -np.inf
-        return len((self.claimed | self.perhaps) & left) - 1.0 - 2.0 * n_healthy
+        return len((self.claimed | self.perhaps) & left) - PRICE_OF_PART - PRICE_OF_HEALTHY * n_healthy
 
 
 def cover(units: Units, host_of: Mapping[int, int]) -> list[Part]:
