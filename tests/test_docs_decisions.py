@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from cluster_analysis.judge.gates import RULES
 from cluster_analysis.numeric.stats import PRIOR_DF
 from cluster_analysis.thresholds import (
     common,
@@ -63,6 +65,7 @@ def percent(share: float) -> str:
         f"It is an alarm from {percent(AS_GIVEN.sure_cost_share)} of the step on",
         f"within {percent(network.LINK_EFFECT)} of the {percent(network.HEALTHY_QUANTILE)} quantile",
         f"Below {network.SMALL_BYTES / 1e3:g} kB nothing counts",
+        f"slow links explained − {network.PRICE_OF_PART:g} − {network.PRICE_OF_HEALTHY:g} × healthy links",
         f"and by more than {AS_GIVEN.retransmission_us / 1e6:g} s",
         f"Above {percent(AS_GIVEN.replay_refuse)} no milliseconds are quoted",
         f"within {percent(AS_GIVEN.replay_mean_doubt)} (`replay.mean_error_share`)",
@@ -126,3 +129,8 @@ def test_the_rules_of_the_graph_are_told_with_the_numbers_that_decide(said: str)
 )
 def test_the_page_on_judging_tells_the_numbers_that_decide(said: str) -> None:
     assert said in PAGE
+
+
+def test_the_rules_that_make_a_finding_are_listed_in_their_order() -> None:
+    listed = re.findall(r"^\| `(\w+)` \| ", (LAB / "decisions.md").read_text("utf-8"), re.MULTILINE)
+    assert listed == [rule.__name__ for rule in RULES]

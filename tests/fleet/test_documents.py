@@ -8,11 +8,14 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cluster_act.options import make_parser as act_parser
 from cluster_analysis.cli import main as analyse
 from cluster_fleet.cli import main as fleet
+from cluster_fleet.judging.evidence import courses
+from cluster_fleet.judging.judge import EFFECTS
 from cluster_run.errors import ExitCode
 from cluster_simulate.options import build_parser as simulate_parser
 
@@ -65,3 +68,19 @@ def test_the_runs_that_a_stranger_makes_are_those_of_a_slow_device() -> None:
     assert loop is not None
     given = simulate_parser("cluster-simulate").parse_args(shlex.split(loop[1].replace("$n", "1")))
     assert (str(given.out), given.scenario, given.run) == ("run1", ["slow_rank:1.08@5"], 1)
+
+
+def is_named_after(n_runs: int, n_devices: int) -> bool:
+    """Whether one device of so many, far slower than all others in each run, is then named."""
+    values = np.zeros((n_runs, n_devices))
+    values[:, 0] = 1.0
+    return bool(courses(values, np.full_like(values, 1e-6), EFFECTS["compute"]).onset[0] >= 0)
+
+
+def test_the_page_says_how_many_runs_it_takes_to_name_a_device() -> None:
+    text = (DOCS / "fleet.md").read_text(encoding="utf-8")
+    found = re.search(r"three runs at least up to (\d+) devices, four up to (\d+), five up to (\d+)", text)
+    assert found is not None
+    for n_runs, n_devices in zip((3, 4, 5), map(int, found.groups()), strict=True):
+        assert is_named_after(n_runs, n_devices)
+        assert not is_named_after(n_runs, n_devices + n_devices // 25)
