@@ -133,7 +133,7 @@ def build_wheel(directory: Path) -> Path:
         "--no-deps",
         "--wheel-dir",
         str(directory),
-        str(_copy(directory / "pure")),
+        str(copy_of_project(directory / "pure", "tests", "docs")),
         CLUSTER_PROFILER_PURE="1",
     )
     return next(directory.glob("*-none-any.whl"))
@@ -150,7 +150,7 @@ def compiled_wheel(directory: Path, machine: str) -> Path | None:
         "LDSHARED": f"{compiler} -shared",
         "_PYTHON_HOST_PLATFORM": f"linux-{machine}",
     }
-    source = _copy(directory / f"source-{machine}")
+    source = copy_of_project(directory / f"source-{machine}", "tests", "docs")
     _pip("wheel", "--no-deps", "--wheel-dir", str(built), str(source), **environment)
     (wheel,) = built.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
@@ -185,13 +185,11 @@ def _compiler(machine: str) -> str | None:
     return next((name for name in names if shutil.which(name)), None)
 
 
-def _copy(source: Path) -> Path:
-    """Copy the project to `source`: the checkout may hold an old `build/`."""
-    ignored = shutil.ignore_patterns(
-        "__pycache__", ".*", "build", "dist", "*.egg-info", "*.so", "tests", "docs"
-    )
-    shutil.copytree(ROOT, source, ignore=ignored)
-    return source
+def copy_of_project(copy: Path, *left_out: str) -> Path:
+    """Copy the project to build there: a build writes next to the sources, where others may read."""
+    made = ("__pycache__", ".*", "build", "dist", "*.egg-info", "*.so", "demo-out")
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*made, *left_out))
+    return copy
 
 
 def _download(target: Target, own: str, wheels: Path, extras: str) -> None:

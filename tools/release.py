@@ -21,7 +21,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from cluster_run.version import VERSION
-from tools.bundle import MACHINES, ROOT, build_wheel, compiled_wheel
+from tools.bundle import MACHINES, ROOT, build_wheel, compiled_wheel, copy_of_project
 
 SUMS = "SHA256SUMS"
 SBOM = f"cluster-profiler-{VERSION}.cdx.json"
@@ -32,7 +32,9 @@ def build_sdist(directory: Path) -> Path:
     """Build the source distribution, which holds the tests and what they need."""
     code = f"from setuptools import build_meta; print(build_meta.build_sdist({str(directory)!r}))"
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)  # noqa: S603
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = copy_of_project(Path(scratch) / "source")
+        done = subprocess.run(command, cwd=copy, check=True, capture_output=True, text=True)  # noqa: S603
     return directory / done.stdout.split()[-1]
 
 
