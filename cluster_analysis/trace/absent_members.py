@@ -14,38 +14,39 @@ from cluster_analysis.numeric.sorting import combined, half_octaves
 from cluster_analysis.numeric.stats import sigma
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.trace import ENOUGH_COMPLETE, ENOUGH_STEADY, STEADY_SHARE
-from cluster_analysis.trace.calls import Calls, codes, is_sum, numbers
+from cluster_analysis.trace.calls import Calls, codes, is_variant, numbers
 
 
 def without_absent(
     calls: Calls,
-    first: IntArray,
-    n_present: IntArray,
+    operators: tuple[IntArray, IntArray],
     transfer_us: FloatArray,
     topology: Topology,
     links: pa.Table,
-) -> FloatArray:
-    """Return the transfers (O,) of operators, less what they waited for members without files.
+) -> tuple[FloatArray, FloatArray]:
+    """Return transfers (O,), less what they waited for members without files, and what of them moved data.
+
+    Nothing moves for longer than all links of a member were busy together: where members have no files, all
+    others may have waited for them.
 
     Args:
         calls: the step's calls.
-        first: the call of each operator's first rank (O,).
-        n_present: ranks that made it (O,).
+        operators: the calls of each operator side by side, by rank (V,), and where those of each begin (O,).
         transfer_us: the shortest elapse of each (O,).
         topology: the groups with all their members.
         links: the step's LINKS rows.
     """
+    members, begin = operators
+    first, n_present = members[begin], np.diff(np.r_[begin, len(members)])
     sizes = [len(topology.groups[name].ranks) if name in topology.groups else 0 for name in calls.groups]
     group_of = calls.group[first]
     n_expected = np.array(sizes)[group_of]
     collective = ~calls.is_point_to_point[first] & (n_expected > 1)
     short = collective & (n_present < n_expected)
     if not short.any():
-        return transfer_us
-    size = half_octaves(calls.size_bytes[first])
-    _, code = combined(calls.kind[first], size, n_expected)
-    slowest = _slowest_link(links)
-    result = transfer_us.copy()
+        return transfer_us, transfer_us
+    _, code = combined(calls.kind[first], half_octaves(calls.size_bytes[first]), n_expected)
+    slowest, result = _slowest_link(links), transfer_us.copy()
     for one in np.unique(code[short]):
         complete = transfer_us[(code == one) & collective & ~short]
         if len(complete) < ENOUGH_COMPLETE:
@@ -58,36 +59,15 @@ def without_absent(
                 kind = calls.types[calls.kind[first[here][0]]]
                 link_us = slowest.get((calls.groups[group], kind), 0.0)
                 result[here] = np.minimum(transfer_us[here], max(float(np.median(complete)), link_us))
-    return result
-
-
-def moved_us(
-    calls: Calls, members: IntArray, begin: IntArray, transfer_us: FloatArray, topology: Topology
-) -> FloatArray:
-    """Return the part of the transfers (O,) that moved data.
-
-    Where members have no files all others may have waited for them: no transfer lasts longer than all of
-    its links were busy together.
-
-    Args:
-        calls: the step's calls.
-        members: the calls of each operator side by side, by rank (V,).
-        begin: where those of each begin (O,).
-        transfer_us: the transfers as the present ranks' times have them.
-        topology: the groups with all their members.
-    """
-    sizes = [len(topology.groups[name].ranks) if name in topology.groups else 0 for name in calls.groups]
-    first = members[begin]
-    lacks = np.diff(np.r_[begin, len(members)]) < np.array(sizes)[calls.group[first]]
-    busy = np.fmax.reduceat(calls.busy_us[members], begin)
-    return np.where(lacks & ~calls.is_point_to_point[first], np.fmin(transfer_us, busy), transfer_us)
+    busy_us = np.fmax.reduceat(calls.busy_us[members], begin)
+    return result, np.where(short, np.fmin(result, busy_us), result)
 
 
 def _slowest_link(links: pa.Table) -> dict[tuple[str, str], float]:
     """µs of the longest entry by group and kind of operator; sums over operators are left out."""
     groups, group = codes(links["group"])
     kinds, kind = codes(links["op_type"])
-    single = ~is_sum(links["variant"])
+    single = ~is_variant(links["variant"], "total")
     longest = np.zeros(len(groups) * len(kinds))
     time = numbers(links["time_us"])
     np.maximum.at(longest, (group.astype(np.int64) * len(kinds) + kind)[single], time[single])

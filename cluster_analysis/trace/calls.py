@@ -257,21 +257,10 @@ def numbers(column: Any) -> FloatArray:
     return np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
 
 
-def is_sum(variant: Any) -> BoolArray:
-    """Whether rows of LINKS are sums over operators (N,), by their column `variant`."""
-    names, code = codes(variant)
-    return np.asarray(np.isin(code, [number for number, name in enumerate(names) if name == "total"]))
-
-
-def is_representative(variant: Any) -> BoolArray:
-    """Whether rows of LINKS together show what is usual for a link (N,), by their column `variant`.
-
-    Files name the fastest operator, the one in the middle and the three slowest: with more slow than fast
-    ones, a few calls of many that met others on their way would be the median of the known ones.
-    """
-    names, code = codes(variant)
-    apart = ("total", "bottom2", "bottom3")
-    return np.asarray(~np.isin(code, [number for number, name in enumerate(names) if name in apart]))
+def is_variant(variant: Any, *names: str) -> BoolArray:
+    """Whether rows of LINKS are of these variants (N,), by their column `variant`."""
+    known, code = codes(variant)
+    return np.asarray(np.isin(code, [number for number, name in enumerate(known) if name in names]))
 
 
 def codes(column: Any) -> tuple[tuple[str, ...], IntArray]:

@@ -20,7 +20,7 @@ from cluster_analysis.numeric.sorting import begins, stable_order
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import COLLECTIVES, MATCHED, RANK_TIMES, empty
 from cluster_analysis.thresholds.messages import TOGETHER_US
-from cluster_analysis.trace.absent_members import moved_us, without_absent
+from cluster_analysis.trace.absent_members import without_absent
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, numbers, on_device_us
 from cluster_analysis.trace.evidence import Queue, StepEvidence, StepOperators
@@ -29,7 +29,7 @@ from cluster_analysis.trace.matching import match_calls
 from cluster_analysis.trace.missing.durations import Exposed
 from cluster_analysis.trace.missing.imputation import with_missing_calls
 from cluster_analysis.trace.pairing.ends import Ends, Program, ends_of, last_to_arrive, programs_of
-from cluster_analysis.trace.pairing.peers import Stated
+from cluster_analysis.trace.pairing.hints import Stated
 from cluster_analysis.trace.streams.free import is_one_queue, likely_streams, outside_us
 from cluster_analysis.trace.streams.streams import Streams
 from cluster_analysis.trace.streams.waits import most_waited_us, waited_first_us, waited_us, with_issues
@@ -137,11 +137,9 @@ def _matched(
     shortest = np.minimum.reduceat(calls.elapse_us[members], begin)
     uncovered = _totals_us(steps, calls, "communication_not_overlapped_us")
     local = likely_streams(calls, stage, data, shortest[operator], steps, uncovered)
-    n_ranks = np.diff(np.r_[begin, len(members)])
-    transfer = without_absent(
-        calls, members[begin], n_ranks, _transfer(calls, operator, shortest, ends), topology, links
+    transfer, moved = without_absent(
+        calls, (members, begin), _transfer(calls, operator, shortest, ends), topology, links
     )
-    moved = moved_us(calls, members, begin, transfer, topology)
     wait = calls.elapse_us - moved[operator]
     most, first = most_waited_us(calls, local), waited_first_us(calls, local)
     all_waited = first + np.bincount(calls.rank, np.nan_to_num(most), len(calls.ranks))
@@ -224,7 +222,8 @@ def _operators(seen: _Matched, steps: pa.Table, offset_us: FloatArray) -> StepOp
     """
     calls, local, first = seen.calls, seen.local, seen.first
     late, transfer = _left_late_us(seen, offset_us)
-    total, head = _step_time(steps, calls.ranks), _head_us(calls, steps)
+    total, last_end = _step_time(steps, calls.ranks), _last_end_us(calls)
+    head = np.maximum(np.where(np.isfinite(total), total - last_end, 0.0), 0.0)
     gap = local.gap_us.copy()
     leads = (local.after < 0) & ~local.is_queued
     gap[leads] = head[calls.rank[leads]] + calls.start_us[leads]
@@ -234,7 +233,7 @@ def _operators(seen: _Matched, steps: pa.Table, offset_us: FloatArray) -> StepOp
     late_before = np.where(after >= 0, late[after], 0.0)
     operators = StepOperators(
         ranks=calls.ranks,
-        step_us=np.where(np.isfinite(total), total, _last_end_us(calls)),
+        step_us=np.where(np.isfinite(total), total, last_end),
         left_late_us=np.bincount(
             calls.rank, np.where(local.is_side, 0.0, late_before), len(calls.ranks)
         ).astype(np.float64),
@@ -293,12 +292,6 @@ def _last_end_us(calls: Calls) -> FloatArray:
     """When each rank's last call ended, counted from its first one (ranks,)."""
     ends: FloatArray = np.maximum.reduceat(calls.end_us, np.flatnonzero(begins(calls.rank)))
     return np.maximum(ends, 0.0)
-
-
-def _head_us(calls: Calls, steps: pa.Table) -> FloatArray:
-    """Time of each rank's step that remains for before its first call (ranks,)."""
-    total, last_end = _step_time(steps, calls.ranks), _last_end_us(calls)
-    return np.maximum(np.where(np.isfinite(total), total - last_end, 0.0), 0.0)
 
 
 def _exposed(calls: Calls, local: Streams, steps: pa.Table, stage: IntArray, waited: FloatArray) -> Exposed:

@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import begins, combined, half_octaves, stable_order
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.common import EVENT_US
 from cluster_analysis.thresholds.trace import ENOUGH_TOGETHER, WAITED_FACTOR
 from cluster_analysis.trace.calls import Calls
-from cluster_analysis.trace.missing.record import Holed
-from cluster_analysis.trace.streams.usual_gaps import medians_of_known
+
+
+class Incomplete(Struct, frozen=True):
+    """An operator that some ranks lack, the others' calls, and what they tell, in µs.
+
+    `known` are the calls that others make in its place: those of its members, or of a message its replicas'.
+    `group` is that of those who lack it. `ended_us` is when it was over, on the clock of all, NaN where
+    nobody tells. `needed_us` is how long it takes who waits for nobody, and `usual_us` how long complete ones
+    take, NaN if there are none. `waited` says whether all who are known waited for one who is not. A message
+    has a place in a program: its number among the programs, the row of its group there, and its slot.
+    """
+
+    known: IntArray
+    lacking: tuple[int, ...]
+    group: int
+    ended_us: float
+    needed_us: float
+    usual_us: float
+    waited: bool
+    place: tuple[int, int, int] | None = None
 
 
 def purposes(calls: Calls, topology: Topology) -> IntArray:
@@ -26,9 +46,9 @@ def purposes(calls: Calls, topology: Topology) -> IntArray:
     return np.array(numbers)
 
 
-def holed_collectives(
+def incomplete_collectives(
     calls: Calls, operator: IntArray, offset_us: FloatArray, topology: Topology, purpose: IntArray
-) -> list[Holed]:
+) -> list[Incomplete]:
     """Return operators that half of their members have, and not all; or half of those of groups alike.
 
     Args:
@@ -67,10 +87,8 @@ def holed_collectives(
         return []
     shortest = np.minimum.reduceat(calls.elapse_us[order], begin)
     complete = np.where(size < wanted, np.nan, shortest)
-    usual = _usual_transfer(calls, lead, wanted, complete)
     busy = np.fmax.reduceat(calls.busy_us[order], begin)
-    # Where its links are busy for longer than usual, so long does it take.
-    usual = np.where(np.isnan(usual), usual, np.fmax(usual, _as_busy(calls, lead, wanted, complete, busy)))
+    usual = _usual_transfer(calls, lead, wanted, complete, busy)
     found = []
     for at in chosen.tolist():
         known, least_us, usual_us = order[begin[at] : begin[at] + size[at]], shortest[at], usual[at]
@@ -81,14 +99,17 @@ def holed_collectives(
         waited = bool(least_us > WAITED_FACTOR * usual_us) and not stood_still
         ended_us = float(np.median(calls.end_us[known] + offset_us[calls.rank[known]]))
         needed_us = float(np.fmin(least_us, usual_us))
-        found.append(Holed(known, lacking, group, ended_us, needed_us, float(usual_us), waited))
+        found.append(Incomplete(known, lacking, group, ended_us, needed_us, float(usual_us), waited))
     return found
 
 
-def _as_busy(
+def _usual_transfer(
     calls: Calls, first: IntArray, n_members: IntArray, transfer_us: FloatArray, busy_us: FloatArray
 ) -> FloatArray:
-    """Time of each operator (O,) by the busy time of its links, as for complete ones of its kind and size.
+    """Median transfer of the complete operators of each operator's group, kind and size (half an octave).
+
+    Where the group has none, that of groups with as many members. Where its links are busy for longer than
+    those of complete ones, so long does it take.
 
     Args:
         calls: the step's calls.
@@ -97,25 +118,10 @@ def _as_busy(
         transfer_us: shortest elapse of each operator (O,); NaN where members are missing.
         busy_us: the most that the links of one member were busy (O,); NaN where no file tells it.
     """
-    alike = combined(n_members, calls.kind[first], half_octaves(calls.size_bytes[first]))[1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return busy_us * medians_of_known(alike, transfer_us / busy_us)
-
-
-def _usual_transfer(
-    calls: Calls, first: IntArray, n_members: IntArray, transfer_us: FloatArray
-) -> FloatArray:
-    """Median transfer of the complete operators of each operator's group, kind and size (half an octave).
-
-    Where the group has none, that of groups with as many members.
-
-    Args:
-        calls: the step's calls.
-        first: a call of each operator (O,).
-        n_members: the ranks that should have it (O,).
-        transfer_us: shortest elapse of each operator (O,); NaN where members are missing.
-    """
     kind, size = calls.kind[first], half_octaves(calls.size_bytes[first])
-    own = medians_of_known(combined(calls.group[first], kind, size)[1], transfer_us)
-    others = medians_of_known(combined(n_members, kind, size)[1], transfer_us)
-    return np.where(np.isnan(own), others, own)
+    of_group, alike = (combined(one, kind, size)[1] for one in (calls.group[first], n_members))
+    own, others = (medians_of(transfer_us, code)[code] for code in (of_group, alike))
+    usual = np.where(np.isnan(own), others, own)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        as_busy = busy_us * medians_of(transfer_us / busy_us, alike)[alike]
+    return np.where(np.isnan(usual), usual, np.fmax(usual, as_busy))

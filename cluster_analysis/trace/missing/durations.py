@@ -12,7 +12,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.trace import CLEAR_SIGMAS, ENOUGH_RANKS, LEAST_MISSING_US
-from cluster_analysis.trace.missing.record import MissingCall
+from cluster_analysis.trace.missing.placing import MissingCall
 
 
 class Exposed(Struct, frozen=True):

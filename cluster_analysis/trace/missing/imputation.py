@@ -14,11 +14,10 @@ from msgspec.structs import replace
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.calls import Calls, with_more
-from cluster_analysis.trace.missing.collectives import holed_collectives, purposes
+from cluster_analysis.trace.missing.collectives import incomplete_collectives, purposes
 from cluster_analysis.trace.missing.durations import Exposed, as_totals_say
-from cluster_analysis.trace.missing.messages import holed_messages
-from cluster_analysis.trace.missing.placing import placed
-from cluster_analysis.trace.missing.record import MissingCall
+from cluster_analysis.trace.missing.messages import incomplete_messages
+from cluster_analysis.trace.missing.placing import MissingCall, placed
 from cluster_analysis.trace.pairing.ends import Program
 from cluster_analysis.trace.streams.streams import Streams
 from cluster_analysis.trace.streams.usual_gaps import UsualGaps
@@ -51,29 +50,22 @@ def with_missing_calls(
     if not calls.has_clock:
         return calls, programs
     purpose = purposes(calls, topology)
-    holed = [
-        *holed_collectives(calls, operator, offset_us, topology, purpose),
-        *holed_messages(calls, offset_us, programs),
+    incomplete = [
+        *incomplete_collectives(calls, operator, offset_us, topology, purpose),
+        *incomplete_messages(calls, offset_us, programs),
     ]
-    if not holed:
+    if not incomplete:
         return calls, programs
     stage = np.array([topology.stages.get(Rank(int(rank)), -1) for rank in calls.ranks])
     gaps = UsualGaps.of(calls, operator, stage, purpose, [one.family.table for one in programs])
-    found = placed(calls, holed, gaps, offset_us, stage, local)
+    found = placed(calls, incomplete, gaps, offset_us, stage, local)
     if not found:
         return calls, programs
     found = as_totals_say(found, exposed, local.is_side, np.isfinite(most_waited_us(calls, local)))
-    whole, order = _filled_in(calls, found)
+    names = ("rank", "group", "start_us", "end_us")
+    own = {name: np.array([getattr(one, name) for one in found]) for name in names}
+    whole, order = with_more(calls, np.array([one.source for one in found], np.int64), **own)
     return whole, _moved_to(programs, order, found)
-
-
-def _filled_in(calls: Calls, found: Sequence[MissingCall]) -> tuple[Calls, IntArray]:
-    """Return the calls with some more, and of each which it was: its place before, or behind those (V,)."""
-    own = {
-        name: np.array([getattr(one, name) for one in found])
-        for name in ("rank", "group", "start_us", "end_us")
-    }
-    return with_more(calls, np.array([one.source for one in found], np.int64), **own)
 
 
 def _moved_to(programs: Sequence[Program], order: IntArray, found: Sequence[MissingCall]) -> list[Program]:

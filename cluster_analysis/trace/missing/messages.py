@@ -15,12 +15,14 @@ from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.messages import TOGETHER_US
 from cluster_analysis.trace.calls import Calls
-from cluster_analysis.trace.missing.record import Holed
+from cluster_analysis.trace.missing.collectives import Incomplete
 from cluster_analysis.trace.pairing.ends import Program
 from cluster_analysis.trace.pairing.program import Edges
 
 
-def holed_messages(calls: Calls, offset_us: FloatArray, programs: Sequence[Program]) -> Iterator[Holed]:
+def incomplete_messages(
+    calls: Calls, offset_us: FloatArray, programs: Sequence[Program]
+) -> Iterator[Incomplete]:
     """Yield the messages that half of the replicas have and some lack.
 
     Args:
@@ -31,7 +33,7 @@ def holed_messages(calls: Calls, offset_us: FloatArray, programs: Sequence[Progr
     for number, program in enumerate(programs):
         lost = _lost(program)
         if lost.any():
-            yield from _holed(calls, offset_us, number, program, lost)
+            yield from _incomplete(calls, offset_us, number, program, lost)
 
 
 def _lost(program: Program) -> BoolArray:
@@ -46,9 +48,9 @@ def _lost(program: Program) -> BoolArray:
     return np.asarray(lost & (family.ranks[:, family.stage] >= 0))
 
 
-def _holed(
+def _incomplete(
     calls: Calls, offset_us: FloatArray, number: int, program: Program, lost: BoolArray
-) -> Iterator[Holed]:
+) -> Iterator[Incomplete]:
     family, table = program.family, program.family.table
     is_there = table >= 0
     elapse = np.where(is_there, calls.elapse_us[table], np.nan)
@@ -70,7 +72,7 @@ def _holed(
             if len(further) and not met_us > begun_us + quick_us[other] + TOGETHER_US:
                 met_us = min(start[row, other] + needed_us, met_us)  # it may have waited for those
             ended_us = np.fmax(ended_us, met_us)
-        yield Holed(
+        yield Incomplete(
             known=table[is_there[:, slot], slot],
             lacking=(rank,),
             group=int(calls.group[table[row, is_there[row]][0]]),

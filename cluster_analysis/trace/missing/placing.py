@@ -10,18 +10,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.trace.calls import Calls
-from cluster_analysis.trace.missing.record import Holed, MissingCall
+from cluster_analysis.trace.missing.collectives import Incomplete
 from cluster_analysis.trace.streams.streams import Streams
 from cluster_analysis.trace.streams.usual_gaps import UsualGaps
 
 
+class MissingCall(Struct, frozen=True):
+    """One call to fill in: like `source` (a call of another rank), on this rank's clock, in µs.
+
+    `earliest_us` and `latest_us` are between which times it may have begun instead. `place` is that of a
+    message in a program.
+    """
+
+    rank: int
+    group: int
+    source: int
+    start_us: float
+    end_us: float
+    earliest_us: float
+    latest_us: float
+    place: tuple[int, int, int] | None = None
+
+
 def placed(
     calls: Calls,
-    holed: Sequence[Holed],
+    incomplete: Sequence[Incomplete],
     gaps: UsualGaps,
     offset_us: FloatArray,
     stage: IntArray,
@@ -31,7 +49,7 @@ def placed(
 
     Args:
         calls: the step's calls.
-        holed: operators that some ranks lack.
+        incomplete: operators that some ranks lack.
         gaps: how long ranks usually work before each call.
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         stage: pipeline stage of each rank (ranks,), -1 for unknown.
@@ -40,7 +58,7 @@ def placed(
     found: list[MissingCall] = []
     until_us: dict[tuple[int, bool], float] = {}
     made_up_us: dict[tuple[int, int], float] = {}
-    for one in sorted(holed, key=lambda one: _about_us(calls, one, offset_us)):
+    for one in sorted(incomplete, key=lambda one: _about_us(calls, one, offset_us)):
         alike = {rank: one.known[stage[calls.rank[one.known]] == stage[rank]] for rank in one.lacking}
         came_us = {
             rank: gaps.issued_us(calls, rank, alike[rank], streams, made_up_us) for rank in one.lacking
@@ -73,7 +91,7 @@ def placed(
     return found
 
 
-def _about_us(calls: Calls, one: Holed, offset_us: FloatArray) -> float:
+def _about_us(calls: Calls, one: Incomplete, offset_us: FloatArray) -> float:
     """When about an operator was over, on the clock of all."""
     if np.isfinite(one.ended_us):
         return one.ended_us
@@ -95,7 +113,7 @@ def _made_up(
     calls: Calls,
     times_us: tuple[FloatArray, FloatArray],
     rank: int,
-    one: Holed,
+    one: Incomplete,
     left_us: float,
     issued_us: float,
     after_us: float,

@@ -13,14 +13,11 @@ from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.thresholds.messages import (
-    LEAST_EXPLAINED_SHARE,
-)
+from cluster_analysis.thresholds.messages import LEAST_EXPLAINED_SHARE
 from cluster_analysis.trace.alignment import connected
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.pairing.coincidences import explained, sample_of, some_groups, votes_of
-from cluster_analysis.trace.pairing.hints import completed, hinted, hints
-from cluster_analysis.trace.pairing.peers import Stated, allowed_stages
+from cluster_analysis.trace.pairing.hints import Stated, allowed_stages, completed, hinted, hints
 from cluster_analysis.trace.pairing.program import NO_EDGES, Edges, edges_of
 from cluster_analysis.trace.pairing.slots import Family, families
 from cluster_run.ids import Rank

@@ -95,22 +95,16 @@ def of_kinds(
 def _batched(calls: StageCalls, *, same_peer: bool) -> tuple[BatchCall, ...]:
     """Merge a send with the receive right after it, always or only when both are with one peer."""
     merged: list[BatchCall] = []
-    pending: Message | None = None
-    for message, is_send in zip(calls.messages, calls.is_send, strict=True):
-        if is_send:
-            if pending is not None:
-                merged.append(BatchCall((pending,), ()))
-            pending = message
-        elif pending is not None and (not same_peer or pending[1] == message[0]):
-            merged.append(BatchCall((pending,), (message,)))
-            pending = None
+    for one in single(calls):
+        before = merged[-1] if merged else one
+        if (
+            one.receives
+            and not before.receives
+            and (not same_peer or before.sends[0][1] == one.receives[0][0])
+        ):
+            merged[-1] = BatchCall(before.sends, one.receives)
         else:
-            if pending is not None:
-                merged.append(BatchCall((pending,), ()))
-                pending = None
-            merged.append(BatchCall((), (message,)))
-    if pending is not None:
-        merged.append(BatchCall((pending,), ()))
+            merged.append(one)
     return tuple(merged)
 
 

@@ -80,7 +80,7 @@ def issue_as_peers(calls: Calls, is_side: BoolArray, after: IntArray, stage: Int
     if not is_filled.any():
         return
     place = np.full(len(calls) + 1, -1)  # of a main call among its rank's
-    for instances, sides in _peers(calls, main, side, stage):
+    for instances, sides in _peers(calls, stage, main, side):
         n_places = instances.shape[1]
         place[instances] = np.arange(n_places)
         before = np.where(after[sides] >= 0, place[after[sides]], -1)
@@ -191,7 +191,7 @@ def keep_likely_joins(
     is_sum, issued = calls.moves_gradients, _issued_us(calls, side)
     lonely = np.zeros(len(calls), bool)
     lonely[main] = True
-    for instances, sides in _peers(calls, main, side, stage):
+    for instances, sides in _peers(calls, stage, main, side):
         lonely[instances] = False
         for place in np.flatnonzero(awaited[instances].mean(axis=0) >= FEW_SHARE):
             here = instances[:, place]
@@ -215,18 +215,18 @@ def keep_likely_joins(
     return waits_last
 
 
-def _peers(
-    calls: Calls, main: IntArray, side: IntArray, stage: IntArray
-) -> Iterator[tuple[IntArray, IntArray]]:
-    """Calls of ranks that run one program, side by side (ranks, places): of the main and a second stream."""
-    n_main, n_side = (np.bincount(calls.rank[one], minlength=len(calls.ranks)) for one in (main, side))
-    begin, side_begin = (np.r_[0, np.cumsum(one)[:-1]] for one in (n_main, n_side))
-    for one, places, n in sorted(set(zip(stage.tolist(), n_main.tolist(), n_side.tolist(), strict=True))):
-        ranks = np.flatnonzero((stage == one) & (n_main == places) & (n_side == n))
-        if places and n and len(ranks) >= ENOUGH_PEERS:
-            yield (
-                main[begin[ranks][:, None] + np.arange(places)],
-                side[side_begin[ranks][:, None] + np.arange(n)],
+def _peers(calls: Calls, stage: IntArray, *streams: IntArray) -> Iterator[tuple[IntArray, ...]]:
+    """Calls of ranks that run one program, side by side (ranks, places), of each of some streams (sorted)."""
+    counts = [np.bincount(calls.rank[one], minlength=len(calls.ranks)) for one in streams]
+    begin = [np.r_[0, np.cumsum(one)[:-1]] for one in counts]
+    for one, *places in sorted(set(zip(stage.tolist(), *(n.tolist() for n in counts), strict=True))):
+        ranks = np.flatnonzero(
+            np.all([stage == one, *(n == m for n, m in zip(counts, places, strict=True))], 0)
+        )
+        if all(places) and len(ranks) >= ENOUGH_PEERS:
+            yield tuple(
+                own[first[ranks][:, None] + np.arange(n)]
+                for own, first, n in zip(streams, begin, places, strict=True)
             )
 
 
@@ -289,15 +289,8 @@ def count_from_wait(
     two is work, and that since the main stream's last call is mostly waiting. Peers tell, as in
     `keep_likely_joins`.
     """
-    side = np.flatnonzero(is_side & ~calls.is_send)
-    count = np.bincount(calls.rank[side], minlength=len(calls.ranks))
-    begin = np.r_[0, np.cumsum(count)[:-1]]
-    for one, places in sorted(set(zip(stage.tolist(), count.tolist(), strict=True))):
-        ranks = np.flatnonzero((stage == one) & (count == places))
-        if not places or len(ranks) < ENOUGH_PEERS:
-            continue
-        instances = side[begin[ranks][:, None] + np.arange(places)]
-        for place in range(1, places):
+    for (instances,) in _peers(calls, stage, np.flatnonzero(is_side & ~calls.is_send)):
+        for place in range(1, instances.shape[1]):
             here = instances[:, place]
             waited_until = np.where(join[here] >= 0, calls.end_us[join[here]], -np.inf)
             begun = np.where(after[here] >= 0, calls.end_us[after[here]], -np.inf)

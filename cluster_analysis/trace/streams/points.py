@@ -27,7 +27,7 @@ POINT = "computing"
 _Rows = tuple[int, IntArray]
 
 
-class _Woven(Struct):
+class _AddedPoints(Struct):
     """Points found so far, and what calls count from: positions of calls, or `n_calls` + a point's number."""
 
     n_calls: int
@@ -38,7 +38,7 @@ class _Woven(Struct):
     points: list[tuple[IntArray, FloatArray, IntArray, BoolArray]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, step: StepOperators) -> _Woven:
+    def of(cls, step: StepOperators) -> _AddedPoints:
         """Begin without any."""
         return cls(
             step.n_instances, step.instance_gap_us.copy(), step.instance_after.astype(np.int64),
@@ -57,7 +57,7 @@ class _Woven(Struct):
 
 def with_points(steps: Sequence[StepOperators]) -> list[StepOperators]:
     """Return the steps with points where computing goes on during calls; without a queue as they are."""
-    woven = {number: _Woven.of(step) for number, step in enumerate(steps) if step.queue is not None}
+    added = {number: _AddedPoints.of(step) for number, step in enumerate(steps) if step.queue is not None}
     for rows in _of_one_program(steps):
         laid = _laid(steps, rows)
         overlap = overlap_of(laid)
@@ -68,10 +68,10 @@ def with_points(steps: Sequence[StepOperators]) -> list[StepOperators]:
             some = slice(begin, begin + len(at))
             queue = steps[number].queue
             assert queue is not None
-            _weave(woven[number], at, laid.gathers, overlap.of(some), queue.left_late_us[at])
+            _add_points(added[number], at, laid.gathers, overlap.of(some), queue.left_late_us[at])
             begin += len(at)
     return [
-        _put_in(step, woven[number]) if number in woven and woven[number].before else step
+        _put_in(step, added[number]) if number in added and added[number].before else step
         for number, step in enumerate(steps)
     ]
 
@@ -123,7 +123,9 @@ def _laid(steps: Sequence[StepOperators], rows: Sequence[_Rows]) -> PeerRows:
     )  # fmt: skip
 
 
-def _weave(woven: _Woven, at: IntArray, gathers: BoolArray, overlap: Overlap, late_us: FloatArray) -> None:
+def _add_points(
+    added: _AddedPoints, at: IntArray, gathers: BoolArray, overlap: Overlap, late_us: FloatArray
+) -> None:
     """Put points before the calls of some ranks: two before each, so that all steps have the same ones.
 
     At the first one computing has gone as far as it does during the call before; the second is where the rank
@@ -134,28 +136,28 @@ def _weave(woven: _Woven, at: IntArray, gathers: BoolArray, overlap: Overlap, la
     chain = none
     for place in range(at.shape[1]):
         call = at[:, place]
-        own = woven.gap_us[call] - late_us[:, place]
-        side_call = woven.join[call]  # what it waits for of a second stream
+        own = added.gap_us[call] - late_us[:, place]
+        side_call = added.join[call]  # what it waits for of a second stream
         ended = at[:, place - 1] if place else none
         worked = overlap.worked_us[:, place]
         if place == 0:
-            first, own = woven.add(call, woven.after[call], own, none, waits_last=False), nothing
+            first, own = added.add(call, added.after[call], own, none, waits_last=False), nothing
         elif overlap.runs_on[place]:
             # Computing needs the weights that were gathered before.
             awaited = at[:, place - 2] if place > 1 and gathers[place - 2] else none
-            first, own = woven.add(call, chain, worked, awaited, waits_last=False), nothing
+            first, own = added.add(call, chain, worked, awaited, waits_last=False), nothing
         elif worked.any():
-            first = woven.add(call, chain, worked, ended, waits_last=True)
+            first = added.add(call, chain, worked, ended, waits_last=True)
         else:
-            first = woven.add(call, woven.after[call], worked, none, waits_last=False)
-        chain = woven.add(call, first, own, side_call, waits_last=True)
-        woven.after[call], woven.join[call], woven.gap_us[call] = chain, ended, late_us[:, place]
+            first = added.add(call, added.after[call], worked, none, waits_last=False)
+        chain = added.add(call, first, own, side_call, waits_last=True)
+        added.after[call], added.join[call], added.gap_us[call] = chain, ended, late_us[:, place]
 
 
-def _put_in(operators: StepOperators, woven: _Woven) -> StepOperators:
+def _put_in(operators: StepOperators, added: _AddedPoints) -> StepOperators:
     """Return the operators with the points before their calls."""
-    n, before = woven.n_calls, np.concatenate(woven.before)
-    after, gap, join, waits_last = (np.concatenate(column) for column in zip(*woven.points, strict=True))
+    n, before = added.n_calls, np.concatenate(added.before)
+    after, gap, join, waits_last = (np.concatenate(column) for column in zip(*added.points, strict=True))
     n_points, n_operators = len(before), len(operators.operator_group)
     # Points before a call stand in the order in which they were put there.
     by_call = stable_order(before)
@@ -182,9 +184,9 @@ def _put_in(operators: StepOperators, woven: _Woven) -> StepOperators:
         "instance_by_operator": longer(place[operators.instance_by_operator], place[n : n + n_points]).astype(
             np.int32
         ),
-        "instance_after": positions(woven.after, after),
-        "instance_join": positions(woven.join, join),
-        "instance_gap_us": column(woven.gap_us, gap),
+        "instance_after": positions(added.after, after),
+        "instance_join": positions(added.join, join),
+        "instance_gap_us": column(added.gap_us, gap),
         "instance_elapse_us": column(operators.instance_elapse_us, 0.0),
         "instance_sender": positions(operators.instance_sender, -1),
         "instance_receiver": positions(operators.instance_receiver, -1),

@@ -8,7 +8,6 @@ import numpy as np
 from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import begins, combined, places_in_runs
 from cluster_analysis.thresholds.streams import MOST_OVERLAPPED, ROUNDED_US
 from cluster_analysis.trace.calls import Calls
@@ -123,11 +122,6 @@ def _places(calls: Calls, chosen: BoolArray) -> tuple[IntArray, IntArray]:
     place = np.empty(len(inside), np.int64)
     place[order] = places_in_runs(begins(run[order]))
     return place, np.bincount(run)[run]
-
-
-def medians_of_known(code: IntArray, values: FloatArray) -> FloatArray:
-    """Median of the finite values of each code, for every entry (N,); NaN where there is none."""
-    return np.asarray(medians_of(values, code)[code])
 
 
 def _gaps(calls: Calls) -> tuple[FloatArray, IntArray]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import begins, combined, places_in_runs
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.streams.joins import begins_with, running_maxima
 from cluster_analysis.trace.streams.streams import Streams
-from cluster_analysis.trace.streams.usual_gaps import medians_of_known
 
 
 def waited_us(calls: Calls, most_us: FloatArray, missing_us: FloatArray) -> FloatArray:
@@ -88,7 +88,7 @@ def with_issues(
     last = np.searchsorted(calls.rank[main], np.arange(len(calls.ranks)), side="right")
     before = np.where(local.after[side] >= 0, place[local.after[side]], -1)
     _, alike = combined(stage[rank] + 1, side_place, (last - first)[rank])
-    shown = np.floor(medians_of_known(alike, np.where(queued, np.nan, before)))
+    shown = np.floor(medians_of(np.where(queued, np.nan, before), alike)[alike])
     known = np.where(queued, shown, before)
     before = np.fmin(before, _evenly(rank, known, before)).astype(np.int64)
     after = local.after.copy()
@@ -103,7 +103,7 @@ def with_issues(
         most = np.where(waits_first, np.inf, 1.0)
         part = np.where(queued, np.nan, np.minimum(gap_us[side] / whole, most))
     _, code = combined(stage[rank[has]] + 1, side_place[has], before + 1)
-    part = medians_of_known(code, part)
+    part = medians_of(part, code)[code]
     goes_last = local.waits_last[around] & calls.moves_gradients[side]
     if goes_last.any():
         part[goes_last] = _parts_evenly(around[goes_last], part[goes_last])

@@ -20,7 +20,7 @@ from cluster_analysis.topology.use import group_use
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import calls_of
 from cluster_analysis.trace.matching import match_calls
-from cluster_analysis.trace.pairing.peers import Stated
+from cluster_analysis.trace.pairing.hints import Stated
 from cluster_analysis.trace.reduction import reduce_step
 from cluster_run.ids import Step
 from tests.analysis.real.captures import DATA

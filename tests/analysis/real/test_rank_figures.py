@@ -20,7 +20,7 @@ from cluster_analysis.topology.build import map_links
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import calls_of
 from cluster_analysis.trace.matching import match_calls
-from cluster_analysis.trace.pairing.peers import Stated
+from cluster_analysis.trace.pairing.hints import Stated
 from cluster_reduce.reduction import reducer_of
 from cluster_run.facts import Fact
 from cluster_run.ids import Rank

@@ -6,7 +6,7 @@ from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.pairing.ends import Ends, ends_of, programs_of
-from cluster_analysis.trace.pairing.peers import Stated
+from cluster_analysis.trace.pairing.hints import Stated
 
 
 def paired_ends(

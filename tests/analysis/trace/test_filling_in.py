@@ -11,7 +11,7 @@ from cluster_analysis.trace.calls import Calls, calls_of
 from cluster_analysis.trace.matching import match_calls
 from cluster_analysis.trace.missing.durations import Exposed, as_totals_say
 from cluster_analysis.trace.missing.imputation import with_missing_calls
-from cluster_analysis.trace.missing.record import MissingCall
+from cluster_analysis.trace.missing.placing import MissingCall
 from cluster_analysis.trace.pairing.ends import programs_of
 from cluster_analysis.trace.reduction import reduce_step
 from cluster_analysis.trace.streams.streams import sequence

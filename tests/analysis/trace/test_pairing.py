@@ -21,7 +21,7 @@ from cluster_analysis.trace.calls import (
 )
 from cluster_analysis.trace.matching import match_calls
 from cluster_analysis.trace.pairing.ends import Ends
-from cluster_analysis.trace.pairing.peers import Stated
+from cluster_analysis.trace.pairing.hints import Stated
 from cluster_analysis.trace.pairing.schedules import (
     BatchCall,
     StageCalls,
