@@ -71,7 +71,7 @@ def compared(
 
 def _with_findings(found: Comparison, before: FindingsDocument, after: FindingsDocument) -> Comparison:
     """Return the comparison with what was put right, is still there, and is new; not of unlike jobs."""
-    from cluster_analysis.judge.matched_findings import match_findings  # noqa: PLC0415
+    from cluster_analysis.judge.baseline import match_findings  # noqa: PLC0415
 
     if found.refusals:
         return found

@@ -231,7 +231,6 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         "cluster_analysis.reports": (
             "cluster_analysis.findings_json cluster_analysis.result cluster_analysis.judge.baseline "
-            "cluster_analysis.judge.matched_findings "
             "cluster_analysis.trace.calls cluster_analysis.numeric cluster_analysis.tables "
             "cluster_analysis.sentences cluster_run"
         ),
@@ -248,7 +247,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_analysis.output_folder "
             "cluster_analysis.pipeline cluster_analysis.judging cluster_analysis.result "
             "cluster_analysis.engine "
-            "cluster_analysis.judge.baseline cluster_analysis.judge.matched_findings "
+            "cluster_analysis.judge.baseline "
             "cluster_analysis.options cluster_analysis.run_header cluster_run"
         ),
         "cluster_analysis": "cluster_analysis cluster_run",

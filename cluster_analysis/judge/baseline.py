@@ -1,4 +1,4 @@
-"""Changes between two runs of the same job, by rank, link, operator and part of the step.
+"""Changes between two runs of the same job, by rank, link, operator, part of the step, and finding.
 
 Runs are compared place by place: the parts of the step by step, ranks within their role and operators by
 kind. A rank's change is compared with that of its peers: a new version of the software changes all of
@@ -7,7 +7,7 @@ them, and must make no rank look worse. Noise bands come from the steps of both 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, TypeGuard
 
 import numpy as np
@@ -15,7 +15,6 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cluster_analysis.judge.matched_findings import Matched
 from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.slow_units import Observations
 from cluster_analysis.judge.view import JobView, build_view
@@ -28,6 +27,7 @@ from cluster_analysis.thresholds.comparison import BAND_SIGMAS, LEAST_CHANGE, RU
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.trace.calls import numbers
 from cluster_run.facts import Fact, fact
+from cluster_run.findings import Finding
 
 Subject = Literal["step", "component", "rank", "link", "operator"]
 
@@ -51,6 +51,27 @@ class Change(Struct, frozen=True):
     ranks: tuple[int, ...] = ()
     transport: str = ""
     more_ms_per_step: float | None = None
+
+
+class Matched(Struct, frozen=True):
+    """A finding of the older run, of the newer one, or of both; never of neither."""
+
+    before: Finding | None
+    after: Finding | None
+
+    @property
+    def state(self) -> Literal["fixed", "still", "new"]:
+        """Its state in the newer run."""
+        if self.after is None:
+            return "fixed"
+        return "still" if self.before is not None else "new"
+
+    @property
+    def finding(self) -> Finding:
+        """The finding as it is now, or was."""
+        found = self.after or self.before
+        assert found is not None
+        return found
 
 
 class Comparison(Struct, frozen=True):
@@ -238,3 +259,32 @@ def _change(
     is_seen_twice = min(int(np.isfinite(sample).sum()) for sample in (before, after)) > 1
     certain = abs(share) > width and abs(share) >= LEAST_CHANGE and is_seen_twice
     return Change(what, name, metric, one, other, share, share - width, share + width, certain)
+
+
+def match_findings(before: Iterable[Finding], after: Iterable[Finding]) -> tuple[Matched, ...]:
+    """Match what either run alarms of; new and remaining ones by their cost now, then those that are gone.
+
+    A finding is the same by its id, or by its kind where it names some of the same ranks: a link may be named
+    from one end or the other. Information in one run matches an alarm in the other.
+    """
+    old, new = list(before), list(after)
+    pairs = []
+    for finding in new:
+        partner = _partner(finding, old)
+        if partner is not None:
+            old.remove(partner)
+        if finding.is_alarm or (partner is not None and partner.is_alarm):
+            pairs.append(Matched(partner, finding))
+    gone = [Matched(finding, None) for finding in old if finding.is_alarm]
+    return (*pairs, *gone)
+
+
+def _partner(finding: Finding, candidates: Sequence[Finding]) -> Finding | None:
+    alike = [one for one in candidates if one.kind == finding.kind]
+    by_id = [one for one in alike if one.id == finding.id]
+    by_place = [
+        one for one in alike if set(one.ranks) & set(finding.ranks) and set(one.hosts) == set(finding.hosts)
+    ]
+    # The workload's own findings name the whole job: there is one of a kind.
+    is_whole = not finding.record.is_fault
+    return next(iter((*by_id, *by_place, *(alike if is_whole else ()))), None)

@@ -10,12 +10,11 @@ import pyarrow as pa
 from msgspec import Struct
 
 from cluster_analysis.judge.case import build_case
-from cluster_analysis.judge.compared_with import with_peers
 from cluster_analysis.judge.cost.ideal import Ideal, lost_parts
 from cluster_analysis.judge.cost.whatif import WhatIf
 from cluster_analysis.judge.detectors.registry import DETECTORS
 from cluster_analysis.judge.gates import Context, finding_of, less_sure
-from cluster_analysis.judge.measures.fused import unnamed_share
+from cluster_analysis.judge.measures.computing import unnamed_share
 from cluster_analysis.judge.measures.links import link_summary
 from cluster_analysis.judge.open_questions import (
     can_judge,
@@ -32,10 +31,11 @@ from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import LINK_SUMMARY, empty
 from cluster_analysis.thresholds.common import HALFWAY
-from cluster_analysis.thresholds.cost import N_CHAINS, N_PLACEBOS
+from cluster_analysis.thresholds.cost import N_CHAINS, N_PEERS_NAMED, N_PLACEBOS
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import WARNING_COST_SHARE, Finding, LostPart, Verdict
+from cluster_run.ids import Rank
 
 
 class Detection(Struct, frozen=True):
@@ -110,7 +110,7 @@ def detect(
     )  # fmt: skip
     findings = [finding_of(one, saving, context) for one, saving in zip(suspects, savings, strict=True)]
     findings = _with_chains(_without_doubles(findings), suspects, what_if)
-    findings = with_peers(_listed(findings, len(view.steps), limits, step_us / 1e3), view)
+    findings = _with_peers(_listed(findings, len(view.steps), limits, step_us / 1e3), view)
     findings.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), not one.is_alarm, one.id))
     notes = [*few_peers(case, suspects), *what_is_missing(view, evidence)]
     if context.mean_error_share > limits.replay_mean_doubt:
@@ -219,3 +219,31 @@ def _listed(findings: list[Finding], n_steps: int, limits: Thresholds, step_ms: 
         one.id for one in sums if max(one.cost_ms_per_step or 0.0, one.cost_high_ms or 0.0) < least_ms
     }
     return [one for one in findings if one.id not in dropped]
+
+
+def _with_peers(findings: Sequence[Finding], view: JobView) -> list[Finding]:
+    """Give each finding that names ranks or links healthy peers of the first rank, which no alarm names.
+
+    They are to open for comparison: those that are nearest in number.
+    """
+    accused = {rank for one in findings if one.is_alarm for rank in _named(one)}
+    return [replace(one, peers=_peers(one, view, accused)) for one in findings]
+
+
+def _named(finding: Finding) -> tuple[Rank, ...]:
+    ends = (end for link in finding.links for end in (link.src, link.dst))
+    return finding.ranks or tuple(dict.fromkeys(ends))
+
+
+def _peers(finding: Finding, view: JobView, accused: set[Rank]) -> tuple[Rank, ...]:
+    named = _named(finding)
+    places = np.flatnonzero(view.ranks == named[0]) if named else np.empty(0, np.int64)
+    if not len(places):
+        return ()
+    others = [
+        rank
+        for rank in view.rank_ids(view.peers_of(int(places[0])))
+        if rank not in accused and rank not in named
+    ]
+    nearest = sorted(others, key=lambda rank: (abs(rank - named[0]), rank))
+    return tuple(sorted(nearest[:N_PEERS_NAMED]))

@@ -215,7 +215,7 @@ def is_as_severe_as_costly(one: Judged, context: Context) -> Judged:
 def is_information_by_itself(one: Judged, context: Context) -> Judged:
     """Suspects that are no alarms stay information, and so do moments of a device that cost little."""
     is_moment = (one.suspect.cause, one.suspect.pattern) == ("compute", "transient")
-    is_little = is_moment and not _is_costly(one, context)
+    is_little = is_moment and (one.weight_us or 0.0) < context.limits.sure_cost_share * context.step_us
     return replace(one, severity="info") if is_little or not one.suspect.is_alarm else one
 
 
@@ -324,10 +324,6 @@ def less_sure(first: Confidence, second: Confidence) -> Confidence:
 def lie_apart(low: float, high: float, step: float) -> bool:
     """Whether the interval of a saving is wide, and that matters; `step` in the unit of both ends."""
     return high > WIDE_INTERVAL * low and high - low >= WARNING_COST_SHARE * step
-
-
-def _is_costly(one: Judged, context: Context) -> bool:
-    return (one.weight_us or 0.0) >= context.limits.sure_cost_share * context.step_us
 
 
 #: In their order: what it costs, whether somebody should act on it, how sure that is.

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from cluster_analysis.judge.measures.counters import by_rank, over_labels
+from cluster_analysis.judge.measures.counters import by_rank
 from cluster_analysis.judge.measures.steady import Kernels
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
@@ -62,19 +62,15 @@ def with_counters(counters: pa.Table, view: JobView, suspects: Sequence[Suspect]
         suspects: of any kind.
     """
     clocks_mhz = by_rank(counters, _CLOCK, "mean")
-    n_retries = by_rank(counters, _RETRIES)
-    explained = list(suspects)
-    if any(clocks_mhz.values()):
-        explained = [_with_clock(clocks_mhz, view, one) for one in explained]
-    if any(n_retries.values()):
-        explained = [_with_retries(n_retries, view, one) for one in explained]
     known = set(counters["metric"].unique().to_pylist())
-    of_cards = {one: over_labels(counters, one, operator.add) for one in _OF_CARDS if one in known}
-    if of_cards:
-        explained = [_with_cards(of_cards, view, one) for one in explained]
-    of_ports = {one: over_labels(counters, one, min) for one in set(_OF_PORTS.values()) & known}
-    if of_ports:
-        explained = [_with_ports(of_ports, view, one) for one in explained]
+    n_retries = {_RETRIES: by_rank(counters, _RETRIES)}
+    of_cards = {one: by_rank(counters, one, None, operator.add) for one in _OF_CARDS if one in known}
+    of_ports = {one: by_rank(counters, one, None, min) for one in set(_OF_PORTS.values()) & known}
+    explained = []
+    for one in suspects:
+        clocked = _with_clock(clocks_mhz, view, one)
+        counted = _with_counts(of_cards, view, _with_counts(n_retries, view, clocked))
+        explained.append(_with_ports(of_ports, view, counted))
     return explained
 
 
@@ -86,7 +82,7 @@ def _with_clock(clocks_mhz: Mapping[int, float], view: JobView, suspect: Suspect
     peers = view.ranks[np.isin(view.role, view.role[inside]) & ~inside]
     own = _known(clocks_mhz, suspect.ranks)
     row = _row(_CLOCK, float(np.median(own)) if len(own) else np.nan, _known(clocks_mhz, peers.tolist()))
-    if row is None:
+    if row is None or not row.peers_median > 0:
         return suspect
     time = suspect.evidence[0]
     needed = HALFWAY * max(STEADY_SIGMA, time.value / time.peers_median - 1.0)
@@ -95,20 +91,7 @@ def _with_clock(clocks_mhz: Mapping[int, float], view: JobView, suspect: Suspect
         return suspect
     lower = 1.0 - row.value / row.peers_median
     said = fact("clock_below_peers", own_mhz=row.value, peers_mhz=row.peers_median, lower_share=lower)
-    return _explained(suspect, row, said)
-
-
-def _with_retries(n_retries: Mapping[int, float], view: JobView, suspect: Suspect) -> Suspect:
-    """The end of the suspect's links, or its rank, with most retries, against all that have no part in it."""
-    if not _may_lose_packets(suspect):
-        return suspect
-    ends, others = _ends(view, suspect)
-    rank = max(sorted(ends & n_retries.keys()), key=lambda one: n_retries[one], default=-1)
-    row = _row(_RETRIES, n_retries.get(rank, np.nan), _known(n_retries, others))
-    if row is None or row.value <= row.peers_median + CLEAR_SIGMAS * row.peers_mad:
-        return suspect
-    said = fact("sent_again", own_rank=rank, n_retries=round(row.value), others=row.peers_median)
-    return _explained(suspect, row, said)
+    return _explained(suspect, [row], said)
 
 
 def _ends(view: JobView, suspect: Suspect) -> tuple[set[int], set[int]]:
@@ -117,20 +100,24 @@ def _ends(view: JobView, suspect: Suspect) -> tuple[set[int], set[int]]:
     return ends, set(view.ranks.tolist()) - set(suspect.ranks) - ends
 
 
-def _with_cards(of_cards: Mapping[str, Mapping[int, float]], view: JobView, suspect: Suspect) -> Suspect:
-    """The first counter of cards that one end of the suspect has more of than those without a part."""
-    if not _may_lose_packets(suspect):
+def _with_counts(counted: Mapping[str, Mapping[int, float]], view: JobView, suspect: Suspect) -> Suspect:
+    """The first counter that one end of the suspect has more of than those without a part in it.
+
+    HCCL repeats operators between hosts only: inside a host no counter can confirm anything.
+    """
+    reaches_others = any(link.transport.upper() == "RDMA" for link in suspect.links) or not suspect.links
+    if suspect.record.subject not in ("link", "nic") or not reaches_others:
         return suspect
     ends, others = _ends(view, suspect)
-    for metric, counted in of_cards.items():
-        rank = max(sorted(ends & counted.keys()), key=lambda one: counted[one], default=-1)
-        row = _row(metric, counted.get(rank, np.nan), _known(counted, others))
+    for metric, values in counted.items():
+        rank = max(sorted(ends & values.keys()), key=lambda one: values[one], default=-1)
+        row = _row(metric, values.get(rank, np.nan), _known(values, others))
         if row is not None and row.value > row.peers_median + CLEAR_SIGMAS * row.peers_mad:
-            n_counted = round(row.value)
-            said = fact(
-                "card_counted", metric=metric, own_rank=rank, n_counted=n_counted, others=row.peers_median
-            )
-            return _explained(suspect, row, said)
+            count, usual = round(row.value), row.peers_median
+            said = fact("card_counted", metric=metric, own_rank=rank, n_counted=count, others=usual)
+            if metric == _RETRIES:
+                said = fact("sent_again", own_rank=rank, n_retries=count, others=usual)
+            return _explained(suspect, [row], said)
     return suspect
 
 
@@ -149,16 +136,8 @@ def _with_ports(of_ports: Mapping[str, Mapping[int, float]], view: JobView, susp
     if below <= CLEAR_SIGMAS * max(row.peers_mad, STEADY_SIGMA * row.peers_median):
         return suspect
     lower = below / row.peers_median
-    return _explained(
-        suspect, row, fact("port_below_peers", transport=transport, own_rank=rank, lower_share=lower)
-    )
-
-
-def _may_lose_packets(suspect: Suspect) -> bool:
-    """HCCL repeats operators between hosts only: inside a host no counter can confirm anything."""
-    return suspect.record.subject in ("link", "nic") and (
-        not suspect.links or any(link.transport.upper() == "RDMA" for link in suspect.links)
-    )
+    said = fact("port_below_peers", transport=transport, own_rank=rank, lower_share=lower)
+    return _explained(suspect, [row], said)
 
 
 def _known(values: Mapping[int, float], ranks: Iterable[int]) -> FloatArray:
@@ -172,8 +151,8 @@ def _row(metric: str, own: float, others: FloatArray) -> Evidence | None:
     return Evidence(metric, own, float(median(others)), float(sigma(others)), len(others))
 
 
-def _explained(suspect: Suspect, row: Evidence, said: Fact) -> Suspect:
-    return replace(suspect, evidence=(*suspect.evidence, row), facts=(*suspect.facts, said))
+def _explained(suspect: Suspect, rows: Sequence[Evidence], said: Fact) -> Suspect:
+    return replace(suspect, evidence=(*suspect.evidence, *rows), facts=(*suspect.facts, said))
 
 
 _MATRIX_CORES = ("AI_CORE", "AI_CUBE", "MIX_AIC", "AIC")
@@ -214,4 +193,4 @@ def _with_slow_kernels(kernels: Kernels, view: JobView, suspect: Suspect) -> Sus
         for one in named
     ]  # fmt: skip
     said = fact(kind, kernels=tuple((kernels.types[one][0], float(longer[one])) for one in named))
-    return replace(suspect, evidence=(*suspect.evidence, *rows), facts=(*suspect.facts, said))
+    return _explained(suspect, rows, said)

@@ -8,8 +8,7 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from cluster_analysis.judge.measures.dense import dense_us
-from cluster_analysis.judge.measures.fused import waited_inside_us
+from cluster_analysis.judge.measures.computing import dense_us, waited_inside_us
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import combined, rows_at
 from cluster_analysis.numeric.stats import median

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import asdict
 
-from cluster_analysis.judge.baseline import Comparison
-from cluster_analysis.judge.matched_findings import Matched
+from cluster_analysis.judge.baseline import Comparison, Matched
 from cluster_analysis.reports import changes
 from cluster_analysis.result import Reported
 from cluster_analysis.sentences.results import wording

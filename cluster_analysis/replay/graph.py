@@ -30,14 +30,9 @@ def laid_out(evidence: JobEvidence, operators: list[StepOperators]) -> JobEviden
     """
     graph = build_graph(operators)
     notes = evidence.notes
-    if graph is not None and not _lacks_partners(graph):
+    if graph is not None and not graph.is_lone.any():
         notes = tuple(note for note in notes if note.kind != "unpaired_messages")
     return replace(evidence, graph=graph, notes=notes)
-
-
-def _lacks_partners(graph: Graph) -> bool:
-    none = len(graph.rank)
-    return bool((graph.is_p2p & (graph.sender == none) & (graph.receiver == none)).any())
 
 
 def operators_of(evidence: JobEvidence) -> list[StepOperators]:

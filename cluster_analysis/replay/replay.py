@@ -30,7 +30,7 @@ _CARRY_ROUNDS = 3
 _PASS_BYTES = 4 * 1024 * 1024
 _FLOAT_BYTES = 8
 #: Values that a graph computes once, and those of them that depend on the gaps.
-_WHATEVER_THE_GAPS = ("cell_begin", "cell", "is_message", "_entries", "_transfers")
+_WHATEVER_THE_GAPS = ("cell_begin", "cell", "is_message", "is_lone", "_entries", "_transfers")
 _OF_GAPS = ("main_gaps_us", "_local", "waits_us")
 
 
@@ -113,6 +113,12 @@ class Graph(Struct, frozen=True, dict=True):
         found = np.zeros(len(self.transfer_us), bool)
         found[self.operator[self.is_p2p]] = True
         return found
+
+    @cached_property
+    def is_lone(self) -> BoolArray:
+        """Which instances (V,) are messages of which neither other end is known."""
+        none = len(self.rank)
+        return np.asarray(self.is_p2p & (self.sender == none) & (self.receiver == none))
 
     def instances_of(self, is_chosen: BoolArray) -> IntArray:
         """Return the instances of ranks that are chosen (R,), sorted."""

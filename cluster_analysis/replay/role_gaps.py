@@ -7,9 +7,10 @@ from functools import cached_property
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import begins, places_in_runs, stable_order
+from cluster_analysis.numeric.sorting import begins, distinct, places_in_runs, stable_order
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph
+from cluster_analysis.thresholds.common import CLEAR_SIGMAS
 from cluster_analysis.thresholds.replay import MOST_SHARE
 
 
@@ -89,6 +90,49 @@ class RoleGaps:
                 continue
             known = np.isfinite(beyond[step, at]).all() and beyond.shape[2] == count
             found[step, at] = here[np.argmax(beyond[step, at] if known else self._gap_us[here])]
+        return found
+
+    def of_work_us(self, role: IntArray, sample: IntArray, *, lasts: bool) -> FloatArray:
+        """How much longer each gap (V,) is for its work than the peers' mean in µs, less than 0 if shorter.
+
+        Samples differ from micro-batch to micro-batch, so that each place waits for another one. The common
+        part of TP/CP peers belongs to the sample. A significant excess in all steps is the rank's own, or its
+        experts' (`lasts`). NaN where peers do not tell.
+
+        Args:
+            role: ranks that do the same work (R,).
+            sample: those of them that have the same samples (R,).
+            lasts: what all steps have alike counts, and nothing else.
+        """
+        after = self._job[1].after
+        found = np.full(len(after), np.nan)
+        for same in np.unique(role).tolist():
+            ranks = np.flatnonzero(role == same)
+            for stream in (self, self.of_side) if len(ranks) > 1 else ():
+                gaps, at = stream.complete(ranks)
+                if gaps is None or at is None:
+                    continue
+                since = self.place[after[at]]
+                is_known = (at >= 0) & np.isfinite(gaps) & (since == np.median(since, axis=1, keepdims=True))
+                known, peers = np.where(is_known, gaps, np.nan), distinct(sample[ranks])[1]
+                together = np.stack(
+                    [known[:, peers == one].mean(axis=1) for one in range(int(peers.max()) + 1)], axis=1
+                )
+                more = together - np.nansum(together, axis=1, keepdims=True) / np.maximum(
+                    np.isfinite(together).sum(axis=1, keepdims=True), 1
+                )
+                steady = np.nan_to_num(more).mean(axis=0)
+                if lasts:
+                    more = np.broadcast_to(steady, more.shape)
+                else:
+                    by_step = np.nan_to_num(more).sum(axis=2)
+                    varies = by_step.var(axis=0)  # long samples vary more than the middle of all
+                    chance = np.maximum(varies, varies.mean()) / max(len(more) - 1, 1)
+                    is_own = np.abs(by_step.mean(axis=0)) > CLEAR_SIGMAS * np.sqrt(chance)
+                    more -= np.where(is_own[:, None], steady, 0.0)
+                own = more[:, peers]
+                is_known &= np.isfinite(own)
+                found[at[is_known]] = own[is_known]
         return found
 
     def _complete_gaps(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from cluster_analysis.judge.baseline import Change, Comparison
-from cluster_analysis.judge.matched_findings import Matched
+from cluster_analysis.judge.baseline import Change, Comparison, Matched
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.phrase import Phrase, Template, fill

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from cluster_analysis.judge.measures.work import of_work_us
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
@@ -54,7 +53,8 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
     instances = graph.instances_of(is_hit)
     gap = graph.gap_us[instances]
     for part in uneven:
-        more = of_work_us(view, graph, lasts=part == "experts")[instances]
+        assert view.gaps is not None
+        more = view.gaps.of_work_us(view.role, view.sample, lasts=part == "experts")[instances]
         around = _taken_on_side_stream(graph, instances, np.nan_to_num(more), gap, is_head=False)
         gap = gap - np.where(np.isfinite(more), more, around)
     for suspect, excess in excesses:
@@ -138,7 +138,8 @@ def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatAr
         usual = median(idle[peers], 0)
         measured = np.clip(idle[own] - usual, 0.0, idle[own])
         middle = float(median(measured.ravel()))
-        real = _real_part(sigma((measured - middle).ravel()), sigma((idle[peers] - usual).ravel()))
+        variances = (np.square(sigma(one)) for one in (measured - middle, idle[peers] - usual))
+        real = beyond_chance(*map(float, variances))
         excess[own] = np.maximum(middle + real * (measured - middle), 0.0)
     return excess
 
@@ -273,11 +274,6 @@ def _rates(lost: FloatArray, gap: FloatArray) -> FloatArray:
     if works.any():
         rate[works] = _profile_of(lost[..., works] / usual[works])
     return rate
-
-
-def _real_part(values: FloatArray, chance: FloatArray) -> float:
-    """Which part of values' variance is no chance, by the mean squares of both."""
-    return beyond_chance(float(np.mean(np.square(values))), float(np.mean(np.square(chance))))
 
 
 def _profile_of(lost: FloatArray) -> FloatArray:

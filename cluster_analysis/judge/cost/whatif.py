@@ -13,11 +13,10 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from cluster_analysis.judge.cost.attribution import waits_for
-from cluster_analysis.judge.cost.copied import Copied, copied_waiting
 from cluster_analysis.judge.cost.ideal import Ideal, beyond_peers, evened
 from cluster_analysis.judge.cost.one_host import IdleHosts, idle_hosts
 from cluster_analysis.judge.cost.placement import repair_of
+from cluster_analysis.judge.cost.waiting import Copied, copied_waiting, waits_for
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray

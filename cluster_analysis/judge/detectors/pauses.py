@@ -16,11 +16,9 @@ from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.deviation import every_so_many, rhythm_of
 from cluster_analysis.judge.measures.metrics import Metric
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TWICE
-from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import fact
 from cluster_run.findings import Evidence
 
@@ -52,17 +50,12 @@ def as_pause(case: Case, metric: Metric, one: Suspect, rank: int, events: BoolAr
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give the pause that all ranks make in some steps, if there is one."""
-    for metric in case.metrics:
-        if metric.name == "free":
-            yield from job_pauses(case.view, metric, case.limits)
-
-
-def job_pauses(view: JobView, metric: Metric, limits: Thresholds) -> Iterator[Suspect]:
-    """Give the pause that all ranks make in some steps, if there is one."""
-    n_steps = len(view.steps)
+    metric, n_steps = next((one for one in case.metrics if one.name == "free"), None), len(case.view.steps)
+    if metric is None or n_steps < case.limits.min_steps_intermittent:
+        return
     by_step = median(metric.time_us, 0)
     usual = float(median(by_step))
-    if n_steps < limits.min_steps_intermittent or not np.isfinite(by_step).all():
+    if not np.isfinite(by_step).all():
         return
     extra = np.where(by_step - usual > TWICE * metric.effect, by_step - usual, 0.0)
     events = np.flatnonzero(extra)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cluster_analysis.judge.case import Detector
 from cluster_analysis.judge.detectors import (
-    host_alone,
     pauses,
     slow_host,
     slow_network,
@@ -16,7 +15,7 @@ from cluster_analysis.judge.detectors import (
 
 DETECTORS: tuple[Detector, ...] = (
     slow_host.detect,
-    host_alone.detect,
+    slow_host.holding_a_stage,
     uneven_host.detect,
     pauses.detect,
     slow_rank.detect,

@@ -8,10 +8,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
-from cluster_analysis.judge.detectors.few_steps import confirmed
 from cluster_analysis.judge.detectors.pauses import as_pause
 from cluster_analysis.judge.measures.deviation import Deviation, chance_of_as_many, most_of_others
-from cluster_analysis.judge.measures.metrics import Metric, late
+from cluster_analysis.judge.measures.metrics import Metric, confirmed, late
 from cluster_analysis.judge.suspects import Suspect, most_significant
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray

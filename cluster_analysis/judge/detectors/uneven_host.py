@@ -64,7 +64,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
             one = _suspect(case, metric, own, series, n_hosts=len(hosts) - 1)
             # Idle time is tested in two places: before a step's first operator, and after it.
             p_value = 2.0 * len(hosts) * _chance(series, events, others)
-            is_costly = _mean_loss_us(one) >= limits.open_cost_share * view.mean_step_us
+            is_costly = one.most_us(None) >= limits.open_cost_share * view.mean_step_us
             if p_value <= (limits.doubted_p_value if is_costly else limits.listed_p_value):
                 yield replace(one, p_value=min(1.0, p_value))
 
@@ -90,10 +90,6 @@ def _chance(series: FloatArray, events: BoolArray, others: FloatArray) -> float:
     chance = chance_of_events(int(late.sum()), len(late), int((others >= half_us).sum()), known)
     # One rank after the other shows no pattern of the host.
     return chance * (chance_of_pattern(of_host, late) if (of_host[late] >= half_us).all() else 1.0)
-
-
-def _mean_loss_us(one: Suspect) -> float:
-    return 0.0 if one.lost_us is None else float(one.lost_us.mean())
 
 
 def _suspect(case: Case, metric: Metric, own: IntArray, series: FloatArray, *, n_hosts: int) -> Suspect:

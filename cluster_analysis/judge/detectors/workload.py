@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.deviation import deviation_of, relative_to_peers
-from cluster_analysis.judge.measures.work import of_work_us
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
@@ -133,6 +132,6 @@ def _spread_of_places(view: JobView) -> float:
     """
     if view.graph is None or view.gaps is None or len(np.unique(view.sample)) * 2 > len(view.ranks):
         return 0.0
-    more = of_work_us(view, view.graph, lasts=False)
+    more = view.gaps.of_work_us(view.role, view.sample, lasts=False)
     is_measured = np.isfinite(more) & ~view.graph.is_side
     return float(np.abs(more[is_measured]).sum() / max(float(view.graph.gap_us[is_measured].sum()), 1.0))

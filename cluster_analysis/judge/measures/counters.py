@@ -8,18 +8,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def by_rank(counters: pa.Table, metric: str, label: str = "") -> dict[int, float]:
-    """Return the value of one counter by rank, of COUNTERS; ranks that have none are left out."""
-    is_metric = pc.equal(counters["metric"].cast(pa.string()), metric)
-    table = counters.filter(pc.and_(is_metric, pc.equal(counters["label"], label)))
-    return dict(zip(table["rank"].to_pylist(), table["value"].to_pylist(), strict=True))
-
-
-def over_labels(
-    counters: pa.Table, metric: str, combine: Callable[[float, float], float]
+def by_rank(
+    counters: pa.Table, metric: str, label: str | None = "", combine: Callable[[float, float], float] = min
 ) -> dict[int, float]:
-    """Return one value by rank of a counter that has several, of COUNTERS: their sum, least or most."""
+    """Return the value of one counter of COUNTERS by rank; ranks that have none are left out.
+
+    With None for the label those of all labels count: their sum, least or most.
+    """
     table = counters.filter(pc.equal(counters["metric"].cast(pa.string()), metric))
+    if label is not None:
+        table = table.filter(pc.equal(table["label"], label))
     found: dict[int, float] = {}
     for rank, value in zip(table["rank"].to_pylist(), table["value"].to_pylist(), strict=True):
         if value is not None:

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
+from cluster_analysis.judge.measures.computing import communicate
 from cluster_analysis.judge.measures.deviation import most_of_others
-from cluster_analysis.judge.measures.fused import communicate
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.stats import group_medians, median, shortest_half_sigma, sigma

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
-from cluster_analysis.judge.cost.attribution import waits_for
+from cluster_analysis.judge.cost.waiting import waits_for
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.judge.open_questions import _unexplained
 from cluster_analysis.judge.view import build_view

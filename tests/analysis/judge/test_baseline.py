@@ -2,8 +2,7 @@
 
 import pytest
 
-from cluster_analysis.judge.baseline import Comparison, compare
-from cluster_analysis.judge.matched_findings import match_findings
+from cluster_analysis.judge.baseline import Comparison, compare, match_findings
 from cluster_analysis.reports.changes import refusals, summary
 from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, Judged, judged

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.judge.detection import Detection, detect
-from cluster_analysis.judge.measures.fused import communicate
+from cluster_analysis.judge.measures.computing import communicate
 from cluster_analysis.tables.schema import OPERATORS
 from tests.analysis.copies import replace
 from tests.analysis.totals import evidence_of_computing, on_hosts, peers_agree
