@@ -7,6 +7,7 @@ or it is busy with other hosts, it looks late, and no host is to blame for that.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
@@ -24,7 +25,7 @@ class Watchdog:
     """Ends work that shows no sign of life for `deadline_s`.
 
     Bytes count for the time that they take at `least_bytes_per_s`, so that work that only drips ends too.
-    `when_quiet` is called once as soon as nothing has happened for `quiet_s`.
+    `when_quiet` is called once as soon as nothing has come for `quiet_s`.
     """
 
     def __init__(
@@ -39,27 +40,31 @@ class Watchdog:
         self._least_bytes_per_s = least_bytes_per_s
         self._quiet_s = min(quiet_s, deadline_s)
         self._when_quiet = when_quiet
-        self._last = time.monotonic()
+        self._last = self._last_sent = time.monotonic()
 
     def progress(self) -> None:
         """Something happened, on our side or on the other."""
+        self._last = self._last_sent = time.monotonic()
+
+    def alive(self) -> None:
+        """The other side says that it works, and sends nothing yet."""
         self._last = time.monotonic()
 
     def received(self, n_bytes: int) -> None:
         """Bytes came that are what was asked for."""
-        now = time.monotonic()
-        if self._least_bytes_per_s > 0:
-            now = min(now, self._last + n_bytes / self._least_bytes_per_s)
-        self._last = max(self._last, now)
+        worth_s = n_bytes / self._least_bytes_per_s if self._least_bytes_per_s > 0 else math.inf
+        self._later(worth_s)
 
     def paused(self, pause_s: float) -> None:
         """Nothing is expected for so long: we asked for it ourselves."""
         self._last += pause_s
+        self._last_sent += pause_s
 
-    def bear(self, deadline_s: float) -> None:
-        """From now on nothing may happen for so long."""
-        self._deadline_s = deadline_s
-        self.progress()
+    def _later(self, seconds: float) -> None:
+        """All happened so much later, but not in the future."""
+        now = time.monotonic()
+        self._last = max(self._last, min(now, self._last + seconds))
+        self._last_sent = max(self._last_sent, min(now, self._last_sent + seconds))
 
     async def guard(self, work: Awaitable[_T], waiting_for: str) -> _T:
         """Await `work`.
@@ -72,18 +77,19 @@ class Watchdog:
         self.progress()
         try:
             while not task.done():
-                silent_s = time.monotonic() - self._last
+                silent_s, quiet_s = (time.monotonic() - last for last in (self._last, self._last_sent))
                 if silent_s >= self._deadline_s:
                     raise StalledError(
                         f"no answer for {self._deadline_s:g} s while {waiting_for}",
                         "look whether the host hangs; call it again to go on",
                     )
-                if silent_s >= self._quiet_s and self._when_quiet is not None:
+                if quiet_s >= self._quiet_s and self._when_quiet is not None:
                     self._when_quiet()
                     self._when_quiet = None
-                step_s = self._quiet_s if self._when_quiet is not None else self._deadline_s
-                late_s = await look((task,), max(0.01, min(look_s, step_s - silent_s)))
-                self._last = max(self._last, min(time.monotonic(), self._last + late_s))
+                left_s = self._deadline_s - silent_s
+                if self._when_quiet is not None:
+                    left_s = min(left_s, self._quiet_s - quiet_s)
+                self._later(await look((task,), max(0.01, min(look_s, left_s))))
             return task.result()
         finally:
             await cancelled(task)

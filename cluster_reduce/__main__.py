@@ -1,6 +1,7 @@
-"""Reads what is wanted from standard input, and writes the answer: one line, then an archive.
+"""Reads what is wanted from standard input, and writes the answer: one line, then an archive, packed.
 
-The line is `columns 1`, or `unfit` and why this host does no such work. Standard input stays open as long as
+The line is `columns 1`, or `unfit` and why this host does no such work. While files are read, headers
+without meaning say each `sign_s` that the readers still compute. Standard input stays open as long as
 somebody waits for the answer.
 """
 
@@ -10,37 +11,34 @@ import json
 import os
 import sys
 import time
-from typing import Any, BinaryIO
+from typing import Any
 
-from cluster_reduce.archive import Archive
+from cluster_reduce.archive import Archive, PackedOutput
 from cluster_reduce.form import OVER_LIMITS, READY, SUFFIX, UNFIT, UNREAD_SUFFIX
 from cluster_reduce.guest import holders, n_workers
 from cluster_reduce.reduction import LEAST_BYTES, comes_reduced_only, reducer_of
 from cluster_reduce.sums.trace_view import unread
 from cluster_reduce.workers import GoneError, Workers
 
-_WAIT_S = 3600.0
-_STDERR = 2
+_STDOUT, _STDERR = 1, 2
 
 
 def main() -> int:
     """Answer one request; return the exit code."""
     settings = json.loads(_line())
     names = [name for name in _exactly(settings["names_bytes"]).split(b"\0") if name]
-    output = os.fdopen(1, "wb", 1 << 16)
     unfit = _why_not(settings)
     if unfit:
-        output.write(UNFIT + unfit.encode() + b"\n")
-        output.flush()
+        os.write(_STDOUT, UNFIT + unfit.encode() + b"\n")
         return 3
-    output.write(READY)
-    output.flush()
     try:
+        os.write(_STDOUT, READY)
+        output = PackedOutput(settings["packer"])
         _answer(names, settings, output)
+        output.flush()
     except (GoneError, BrokenPipeError):
         # Nobody reads the report.
         os._exit(1)
-    output.flush()
     return 0
 
 
@@ -53,17 +51,23 @@ def _why_not(settings: dict[str, Any]) -> str:
     return ""
 
 
-def _answer(names: list[bytes], settings: dict[str, Any], output: BinaryIO) -> None:
+def _answer(names: list[bytes], settings: dict[str, Any], output: PackedOutput) -> None:
     end_s = time.monotonic() + settings["deadline_s"]
     wanted = [name for name in names if reducer_of(name) is not None and _size(name) >= LEAST_BYTES]
     # Whatever takes long must not cost the others their time.
     wanted.sort(key=comes_reduced_only)
     as_they_are = sorted(set(names) - set(wanted), reverse=True)
     archive = Archive(output)
-    workers = Workers(wanted, n_workers(), settings["memory_bytes"], end_s)
+    workers = Workers(wanted, n_workers(), settings["memory_bytes"], end_s, lambda: output.descriptor)
+    sign_s, sent_s = settings["sign_s"], time.monotonic()
     try:
         while as_they_are or not workers.are_done:
-            done = workers.take(0.0 if as_they_are else _WAIT_S)
+            done = workers.take(0.0 if as_they_are else sign_s)
+            if time.monotonic() - sent_s >= sign_s:
+                if workers.have_worked():
+                    archive.add_sign_of_life()
+                output.flush()
+                sent_s = time.monotonic()
             if done is None:
                 if as_they_are:
                     archive.add_file(as_they_are.pop())

@@ -71,12 +71,21 @@ class UnfitError(Exception):
     """The file holds something that this reader does not know: it travels as it is."""
 
 
+def has_columns(path: bytes) -> bool:
+    """Return whether a file of this name may come as columns."""
+    return _kind_of(path) is not None
+
+
+def _kind_of(path: bytes) -> str | None:
+    return next((kind for pattern, kind in KINDS if pattern.fullmatch(path.rpartition(b"/")[2])), None)
+
+
 def why_not_of(path: bytes, begin: bytes) -> str:
     """Say why a file that begins so is not the columns of the file `path`; empty when it may be.
 
     `begin` is the whole file, or at least its head.
     """
-    kind = next((kind for pattern, kind in KINDS if pattern.fullmatch(path.rpartition(b"/")[2])), None)
+    kind = _kind_of(path)
     if kind is None:
         return "such files have no columns"
     schema, _, rest = begin.partition(b"\n")

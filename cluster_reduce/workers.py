@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from cluster_reduce.form import UnfitError
@@ -35,9 +36,18 @@ class GoneError(Exception):
 
 
 class Workers:
-    """Reduces files; `close` ends what still runs."""
+    """Reduces files; `close` ends what still runs. `output` is what only their maker writes to."""
 
-    def __init__(self, names: list[bytes], n_at_a_time: int, memory_bytes: int, end_s: float) -> None:
+    def __init__(
+        self,
+        names: list[bytes],
+        n_at_a_time: int,
+        memory_bytes: int,
+        end_s: float,
+        output: Callable[[], int] = lambda: _STDOUT,
+    ) -> None:
+        self._output = output
+        self._used: list[bytes] = []
         self._waiting = list(reversed(names))
         self._n_at_a_time = n_at_a_time
         self._memory_bytes = memory_bytes
@@ -65,6 +75,11 @@ class Workers:
         """Whether nothing more will come."""
         return not (self._done or self._waiting or self._running)
 
+    def have_worked(self) -> bool:
+        """Whether any of them has used a processor since this was asked last: one that hangs does not."""
+        before, self._used = self._used, [_used(process) for process, _, _ in self._running.values()]
+        return self._used != before
+
     def close(self) -> None:
         """End all processes."""
         for pipe, (process, _, _) in self._running.items():
@@ -87,7 +102,7 @@ class Workers:
             process = os.fork()
             if process == 0:
                 # A dying worker must leave no pipe open in another one.
-                for pipe in (_STDIN, _STDOUT, here, *self._running):
+                for pipe in {_STDIN, _STDOUT, self._output(), here, *self._running}:
                     os.close(pipe)
                 self._work(name, there)
             os.close(there)
@@ -138,6 +153,16 @@ def _write(pipe: int, content: bytes) -> None:
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(pipe, rest) :]
+
+
+def _used(process: int) -> bytes:
+    """Return number, user time and system time of a process, as the kernel counts them."""
+    try:
+        with open(f"/proc/{process}/stat", "rb") as stream:
+            times = stream.read().rpartition(b")")[2].split()[11:13]
+    except OSError:
+        return b""
+    return b" ".join([b"%d" % process, *times])
 
 
 def _result(name: bytes, status: int, content: bytes) -> Reduced:

@@ -22,6 +22,8 @@ _GZIP_WINDOW_BITS = 31
 def unpacking(codec: Codec, sink: Sink) -> Callable[[bytes], None]:
     """Return a function that takes compressed bytes and gives the plain ones to `sink`, 124 KiB at a time.
 
+    Several compressed streams may follow one another.
+
     The function raises HostileDataError for a stream that is not in `codec`'s format, and lets
     everything through that `sink` raises.
     """
@@ -64,14 +66,15 @@ def _gzip(sink: Sink) -> Callable[[bytes], None]:
     inflater = zlib.decompressobj(_GZIP_WINDOW_BITS)
 
     def take(data: bytes) -> None:
+        nonlocal inflater
         while data:
             if inflater.eof:
-                raise HostileDataError("bytes follow the end of the gzip stream")
+                inflater = zlib.decompressobj(_GZIP_WINDOW_BITS)
             try:
                 piece = inflater.decompress(data, _PIECE_BYTES)
             except zlib.error as error:
                 raise HostileDataError(f"the gzip stream cannot be read: {error}") from None
-            data = inflater.unconsumed_tail
+            data = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
             sink(piece)
 
     return take

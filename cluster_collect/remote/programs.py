@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -97,20 +97,22 @@ pack() {
   $low tar $dereference --null --no-unquote --no-recursion --hard-dereference --format=gnu \
     --quoting-style=literal --blocking-factor=128 -T - -cf -
   status=$?
-  say "$marker"; say "status $status"; say listing; list
+  # Behind an archive that was cut off nothing may follow: it would be taken for content.
+  [ $status -gt 128 ] || ending
 }
+send() { packed pack; }
 """
 
-#: The same by the reader of columns: its first line says whether it works here.
+#: The same by the reader of columns: a plain line says whether it works here. It packs by itself, as a
+#: compressor keeps what it has until it has enough.
 _COLUMNS = rb"""
-pack() {
+send() {
   if command -v python3 >/dev/null 2>&1; then
     ionice -c 3 true >/dev/null 2>&1 && low="ionice -c 3 $low"
-    $low python3 -I -S -B -c "$boot"; status=$?
+    $low python3 -I -S -B -c "$boot" && { status=0; packed ending; }
   else
-    printf 'unfit no python3\n'; status=127
+    printf 'unfit no python3\n'
   fi
-  say "$marker"; say "status $status"; say listing; list
 }
 """
 
@@ -120,6 +122,7 @@ pack() {
   say "$marker"; say "status 0"; say listing
   find -H "$name" -maxdepth 0 -printf '%y %s %T@ %p\0'; say "end $?"
 }
+send() { packed pack; }
 """
 
 _SEND = rb"""
@@ -128,18 +131,22 @@ enter || { echo 'its profiler root cannot be entered any more' >&2; exit 91; }
 low=
 # No lower than that: on a host with much to do a reader of the lowest priority takes too long to begin.
 nice true >/dev/null 2>&1 && low=nice
-case $codec in
-  # With threads of its own zstd takes more of the host's time. Before 1.3.4 it had none, nor this option.
-  # Half its usual window costs 0.2 % more bytes, and saves a quarter of a MiB a host on our side.
-  # SSH authenticates every packet: a checksum of the content beside that costs both ends time for nothing.
-  zstd)
-    pack | {
-      $low zstd -1 --no-check --zstd=wlog=18 --single-thread -q -c || [ $? -ne 1 ] || $low zstd -1 -q -c
-    } ;;
-  gzip) pack | $low gzip -1 -c ;;
-  *) pack ;;
-esac
+ending() { say "$marker"; say "status $status"; say listing; list; }
+packed() { if [ -n "$codec" ]; then "$@" | eval "$codec"; else "$@"; fi; }
+send
 """
+
+#: What packs standard input, as a line of the shell.
+# With threads of its own zstd takes more of the host's time. Before 1.3.4 it had none, nor this option.
+# Half its usual window costs 0.2 % more bytes, and saves a quarter of a MiB a host on our side.
+# SSH authenticates every packet: a checksum of the content beside that costs both ends time for nothing.
+PACKERS: Mapping[Codec, str] = {
+    "zstd": (
+        "$low zstd -1 --no-check --zstd=wlog=18 --single-thread -q -c || [ $? -ne 1 ] || $low zstd -1 -q -c"
+    ),
+    "gzip": "$low gzip -1 -c",
+    "none": "",
+}
 
 _HASH = rb"""
 say "$marker"
@@ -220,7 +227,7 @@ def _root(profiler_root: bytes) -> bytes:
 
 def _sent(profiler_root: bytes, codec: Codec) -> dict[bytes, bytes]:
     """Return what every program needs that sends an archive."""
-    return {b"root": _root(profiler_root), b"codec": codec.encode()}
+    return {b"root": _root(profiler_root), b"codec": quoted(PACKERS[codec].encode())}
 
 
 def _listed(follow: Sequence[str], pattern: bytes) -> dict[bytes, bytes]:

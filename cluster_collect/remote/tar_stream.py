@@ -32,7 +32,7 @@ class TarReceiver(Protocol):
         """More content of the file that began last; the view is valid during the call only."""
 
     def end_file(self) -> None:
-        """All content of the file has been given."""
+        """All content of the file has been given, and the archive goes on behind it."""
 
 
 class TarParser:
@@ -53,9 +53,12 @@ class TarParser:
         self._extension_kind = b""
         self._long_name: bytes | None = None
         self._long_size: int | None = None
+        self._has_file = False
         self.finished = False
         #: Bytes of files that have come: headers and padding are none.
         self.n_content_bytes = 0
+        #: Global headers that have come: they say nothing of files, but that the sender works.
+        self.n_global_headers = 0
 
     def feed(self, data: bytes | memoryview) -> memoryview:
         """Take the next bytes; return those that follow the end of the archive (empty before it).
@@ -85,8 +88,6 @@ class TarParser:
             return view[n_bytes:]
         self.n_content_bytes += n_bytes
         self._receiver.file_data(view[:n_bytes])
-        if not self._remaining:
-            self._receiver.end_file()
         return view[n_bytes:]
 
     def _header_block(self, view: memoryview) -> memoryview:
@@ -103,16 +104,23 @@ class TarParser:
 
     def _header(self, block: bytes, view: memoryview) -> memoryview:
         """Take a header and what follows it; return what is left of that."""
-        if block == _ZERO_BLOCK:
+        is_end = block == _ZERO_BLOCK
+        if not is_end:
+            _verify_checksum(block)
+        # Where the sender was cut off, what follows would have filled up the file.
+        if self._has_file:
+            self._has_file = False
+            self._receiver.end_file()
+        if is_end:
             self.finished = True
             return view
-        _verify_checksum(block)
         kind = block[156:157]
         size_bytes = _number(block[124:136])
         if kind in (b"L", b"x", b"g"):
             if size_bytes > _MAX_EXTENSION_BYTES or size_bytes == 0:
                 raise HostileDataError(f"an archive header of {size_bytes} bytes")
             self._extension_kind = kind
+            self.n_global_headers += kind == b"g"
             self._begin_content(size_bytes)
             return view
         if kind not in _REGULAR:
@@ -137,9 +145,8 @@ class TarParser:
         self._seen.add(name)
         self.n_content_bytes += 1  # one without content is something, too
         self._receiver.begin_file(name, size_bytes)
+        self._has_file = True
         self._begin_content(size_bytes)
-        if not size_bytes:
-            self._receiver.end_file()
 
     def _begin_content(self, size_bytes: int) -> None:
         self._remaining = size_bytes

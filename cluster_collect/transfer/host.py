@@ -155,7 +155,7 @@ class HostCollection:
     async def _attempts(self) -> None:
         retries = Retries(self._options, HOST_TIME.get(), self._shared.chance)
         while True:
-            before = self._brought()
+            before = self._intake.brought
             try:
                 return await self._attempt()
             except NoShellError as error:
@@ -164,15 +164,11 @@ class HostCollection:
                 self._one_by_one = True
                 self._shared.watch.noted(self._spec.host, f"{error.message}: copying file by file")
             except HostError as error:
-                wait_s = retries.wait_s(error, has_brought=any(map(gt, self._brought(), before)))
+                wait_s = retries.wait_s(error, has_brought=any(map(gt, self._intake.brought, before)))
                 if wait_s is None:
                     raise
                 self._shared.watch.retrying(self._spec.host, error.message, wait_s)
                 await asyncio.sleep(wait_s)
-
-    def _brought(self) -> tuple[int, int]:
-        """Return how many files have come, and how many bytes of others."""
-        return len(self._intake.stored), self._intake.n_bytes_aside
 
     async def _attempt(self) -> None:
         began_s = time.monotonic()

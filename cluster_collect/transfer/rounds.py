@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -24,6 +25,7 @@ from cluster_collect.transfer.ways.walker import fetch_by_walker
 from cluster_collect.transports.bounds import HOST_TIME, BandwidthCap, TransferSlot
 from cluster_collect.transports.protocol import HostConnection, RunningCommand
 from cluster_collect.watchdog import Watchdog
+from cluster_reduce.form import has_columns
 from cluster_run.manifest import CollectedFile
 
 #: A file that changed while it was read is fetched again this often before it is called unstable.
@@ -109,8 +111,8 @@ class Rounds:
     async def _fetch(
         self, pending: Sequence[PlacedFile], slot: TransferSlot
     ) -> tuple[dict[bytes, RemoteEntry], bytes]:
-        whole = {placed.entry.path: placed for placed in pending if placed.stays_whole}
-        others = [placed for placed in pending if not placed.stays_whole]
+        whole = {placed.entry.path: placed for placed in pending if self._comes_as_it_is(placed)}
+        others = [placed for placed in pending if placed.entry.path not in whole]
         answer = None
         if self._options.columns and others and not self._findings.raw_because:
             answer = await self._columns(others, slot)
@@ -128,6 +130,12 @@ class Rounds:
         before = {path: entry for path, entry in answer[0].items() if path not in whole}
         return {**before, **after}, answer[1] + errors
 
+    def _comes_as_it_is(self, placed: PlacedFile) -> bool:
+        """Whether the reader of columns has nothing to do with a file, or it goes on where it was cut off."""
+        return placed.stays_whole or (
+            self._intake.cut_bytes(placed) > 0 and not has_columns(placed.entry.path)
+        )
+
     async def _as_they_are(
         self, pending: Sequence[PlacedFile], slot: TransferSlot
     ) -> tuple[dict[bytes, RemoteEntry], bytes]:
@@ -144,27 +152,39 @@ class Rounds:
     async def _columns(
         self, pending: Sequence[PlacedFile], slot: TransferSlot
     ) -> tuple[dict[bytes, RemoteEntry], bytes] | None:
-        """Fetch what comes as columns; None where that fails, and the host is not asked for any again.
+        """Fetch what comes as columns; None where that fails.
+
+        A host is asked for columns as long as they bring something, and then for its files as they are.
 
         Raises:
-            HostError: the connection broke, and all else has to begin anew.
+            HostError: the stream broke, and all else has to begin anew.
         """
         options = self._options
-        watchdog = Watchdog(options.progress_deadline_s, slot.patience_s, slot.give_back)
+        watchdog = Watchdog(
+            options.progress_deadline_s,
+            slot.patience_s,
+            slot.give_back,
+            least_bytes_per_s=options.least_bytes_per_s,
+        )
         source = self._source(self._survey.codec or "none", watchdog)
+        # By then the host has ended all that it still computes.
+        end_s = time.monotonic() + options.columns_deadline_s + options.progress_deadline_s
+        before = self._intake.brought
 
-        def reads() -> None:
-            # While a large file is reduced, nothing comes. The host ends that itself, a moment later.
-            watchdog.bear(options.columns_deadline_s + options.progress_deadline_s)
+        def works() -> None:
+            if time.monotonic() < end_s:
+                watchdog.alive()
 
         try:
-            fetching = fetch_columns(source, pending, self._intake, self._take_shell(), self._options, reads)
+            fetching = fetch_columns(source, pending, self._intake, self._take_shell(), self._options, works)
             after, errors, over_limits = await watchdog.guard(fetching, "waiting for its columns")
             self._findings.over_limits |= over_limits
             return after, errors
         except NoRoomError:
             raise  # files as they are would need more
         except HostError as error:
+            if error.retryable and self._intake.brought != before:
+                raise
             self._findings.raw_because = error.message
             self._watch.noted(self._spec.host, f"files as they are: {error.message}")
             if error.retryable:

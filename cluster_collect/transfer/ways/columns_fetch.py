@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
+from dataclasses import replace
 
 from cluster_collect.entries import RemoteEntry
-from cluster_collect.faults import LostConnectionError, NoColumnsError
+from cluster_collect.faults import HostileDataError, LostConnectionError, NoColumnsError
+from cluster_collect.remote.decompress import Codec, unpacking
 from cluster_collect.remote.host_stream import HostSource, Trailer, stream_from
-from cluster_collect.remote.programs import columns_program
+from cluster_collect.remote.programs import PACKERS, columns_program
 from cluster_collect.remote.reader import reader, request
 from cluster_collect.selection.select import PlacedFile
 from cluster_collect.spec import CollectOptions
@@ -18,20 +20,21 @@ from cluster_collect.wording import printable
 from cluster_reduce.form import OVER_LIMITS, READY, SUFFIX, UNFIT, UNREAD_SUFFIX
 
 _MAX_LINE_BYTES = 400
+#: A reader that computes says so this often in the time after which it would be taken for one that hangs.
+_SIGNS_IN_A_DEADLINE = 5
 #: What comes reduced is some figures: however large its file is there, so much is announced at most.
 _MOST_REDUCED_BYTES = 1 << 16
 
 
 class _ColumnsStream:
-    """The unpacked stream: a line that says whether the reader works, then the archive."""
+    """The stream: a plain line that says whether the reader works, then the archive, packed."""
 
-    def __init__(self, archive: ArchiveStream, when_ready: Callable[[], None]) -> None:
+    def __init__(self, archive: ArchiveStream, codec: Codec) -> None:
         self._line = b""
-        self._archive = archive
-        self._when_ready = when_ready
+        self._unpack = unpacking(codec, archive.feed)
 
     def feed(self, data: bytes | memoryview) -> None:
-        """Take unpacked bytes."""
+        """Take bytes as they come."""
         if self._line != READY:
             self._line += bytes(data)
             line, end, rest = self._line.partition(b"\n")
@@ -44,8 +47,7 @@ class _ColumnsStream:
             if line + end != READY:
                 raise NoColumnsError("the reader did not start on the host")
             self._line, data = READY, rest
-            self._when_ready()
-        self._archive.feed(data)
+        self._unpack(bytes(data))
 
     @property
     def is_ready(self) -> bool:
@@ -63,19 +65,20 @@ async def fetch_columns(
     intake: Intake,
     shell: RunningCommand | None,
     options: CollectOptions,
-    when_ready: Callable[[], None],
+    works: Callable[[], None],
 ) -> tuple[dict[bytes, RemoteEntry], bytes, Set[bytes]]:
     """Fetch `files` into `intake`, the large ones as columns.
 
     Returns what the host lists afterwards, what the reader says of files that it could not open, and those
     that came as they are because they take more time or memory than their reader has.
 
-    `shell` is that of `stream_from`; `when_ready` is called when the reader has begun. Where anything but the
-    connection goes wrong, what came is removed.
+    `shell` is that of `stream_from`; `works` that of `ArchiveStream`. What came whole stays, however the
+    stream ends; what a host sent that lies is removed.
 
     Raises:
         NoColumnsError: the host does not run our reader.
-        HostError: the stream broke, or is not what was asked for.
+        LostConnectionError: the stream ended early.
+        HostError: it is not what was asked for.
     """
     settings: dict[str, str | int | float | bool] = {
         "as_root": options.columns_as_root,
@@ -83,6 +86,8 @@ async def fetch_columns(
         "devices": options.columns_devices,
         "memory_bytes": options.columns_memory_bytes,
         "deadline_s": options.columns_deadline_s,
+        "packer": PACKERS[source.codec],
+        "sign_s": options.progress_deadline_s / _SIGNS_IN_A_DEADLINE,
     }
     data = request([file.entry.path for file in files], settings)
     program = columns_program(
@@ -99,27 +104,25 @@ async def fetch_columns(
     sizes = {file.entry.path: _announced(file) for file in files}
     suffixes = ("", SUFFIX, UNREAD_SUFFIX)
     requested = {path + end.encode(): size for path, size in sizes.items() for end in suffixes}
-    stream = _ColumnsStream(ArchiveStream(requested, sink, trailer, source.brought), when_ready)
-    is_sound = False
+    stream = _ColumnsStream(ArchiveStream(requested, sink, trailer, source.brought, works), source.codec)
+    as_it_comes = replace(source, codec="none")
     try:
         result = await stream_from(
-            source, shell, program, stream.feed, trailer, intake.note_down, hold_input=True
+            as_it_comes, shell, program, stream.feed, trailer, intake.note_down, hold_input=True
         )
         if not stream.is_ready:
             raise NoColumnsError(f"the reader did not start: {printable(last_line(result.errors))}")
         if not trailer.listing.complete:
-            raise NoColumnsError(
+            raise LostConnectionError(
                 f"the reader ended early (status {result.exit_status}): {printable(last_line(result.errors))}"
             )
-        is_sound = True
-    except LostConnectionError:
-        is_sound = True
+    except HostileDataError:
+        sink.close(keep=False)
+        for placed in files:
+            intake.drop(placed)
         raise
     finally:
-        sink.close(keep=False)
-        if not is_sound:
-            for placed in files:
-                intake.drop(placed)
+        sink.close()
         intake.note_down()
         intake.report()
     over_limits, errors = _reported(result.errors)

@@ -16,7 +16,7 @@ from cluster_collect.store.incoming import LARGE_BYTES, FileRefusedError, Incomi
 from cluster_collect.store.journal import Journal
 from cluster_collect.store.writer import Budget, RunWriter
 from cluster_collect.threads import in_thread
-from cluster_reduce.form import MOST_HEAD_BYTES, SUFFIX, UNREAD_SUFFIX, why_not_of
+from cluster_reduce.form import MOST_HEAD_BYTES, SUFFIX, UNREAD_SUFFIX, has_columns, why_not_of
 from cluster_run.ids import HostId, ServerId
 from cluster_run.manifest import CollectedFile
 
@@ -64,6 +64,11 @@ class Intake:
         self.stored: dict[bytes, CollectedFile] = {}
         self.mismatched: dict[bytes, CollectedFile] = {}
         self.failed: dict[bytes, CollectedFile] = {}
+
+    @property
+    def brought(self) -> tuple[int, int]:
+        """How many files have come, and how many bytes of others."""
+        return len(self.stored), self.n_bytes_aside
 
     def path_of(self, placed: PlacedFile) -> str:
         """Return the file's path relative to the run directory."""
@@ -245,7 +250,9 @@ class TarIntake:
         self._placed = self._wanted(name, size_bytes)
         self._incoming = self._intake.begin(self._placed)
         self._begin.clear()
-        self._is_as_listed = size_bytes == self._placed.entry.size_bytes
+        # What may come as columns is asked for anew, and not gone on with.
+        begins_anew = self._takes_columns and has_columns(self._placed.entry.path)
+        self._is_as_listed = not begins_anew and size_bytes == self._placed.entry.size_bytes
 
     def _wanted(self, name: bytes, size_bytes: int) -> PlacedFile:
         """Return the file of that name; one of columns with the size that it turns out to have."""

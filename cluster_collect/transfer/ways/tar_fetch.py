@@ -23,7 +23,8 @@ _SLACK_BYTES = 128 << 20
 class ArchiveStream:
     """The unpacked stream: archive and trailer; bounded as a whole by the announced sizes in `requested`.
 
-    `brought` is told of content of files, and of what is listed behind them.
+    `brought` is told of content of files, and of what is listed behind them; `works` is called where the
+    sender says that it works, though it sends nothing.
     """
 
     def __init__(
@@ -32,8 +33,10 @@ class ArchiveStream:
         sink: TarIntake,
         trailer: Trailer,
         brought: Callable[[int], None],
+        works: Callable[[], None] = lambda: None,
     ) -> None:
         self._brought = brought
+        self._works = works
         overhead_bytes = _OVERHEAD_BYTES_PER_ENTRY * len(requested) + _SLACK_BYTES
         self._left_bytes = 2 * sum(requested.values()) + overhead_bytes
         self._parser = TarParser(requested, sink)
@@ -44,13 +47,15 @@ class ArchiveStream:
         self._left_bytes -= len(data)
         if self._left_bytes < 0 and not self._parser.finished:
             raise HostileDataError("the host sends more than it announced")
-        n_before = self._parser.n_content_bytes
+        n_before, n_signs = self._parser.n_content_bytes, self._parser.n_global_headers
         rest = self._parser.feed(data)
         n_bytes = self._parser.n_content_bytes - n_before
         if len(rest):
             n_bytes += self._trailer.feed(bytes(rest))
         if n_bytes:
             self._brought(n_bytes)
+        if self._parser.n_global_headers > n_signs:
+            self._works()
 
 
 async def fetch_by_tar(

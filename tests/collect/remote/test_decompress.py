@@ -34,6 +34,17 @@ def test_content_comes_back_whatever_the_pieces(codec: Codec, piece: int) -> Non
 
 
 @pytest.mark.parametrize("codec", ["zstd", "gzip"])
+@pytest.mark.parametrize("piece", [1, 1000, 10 << 20])
+def test_streams_that_follow_one_another_come_back_as_one(codec: Codec, piece: int) -> None:
+    out: list[bytes] = []
+    take = unpacking(codec, lambda data: out.append(bytes(data)))
+    data = packed(codec, b"first") + packed(codec, b"") + packed(codec, TEXT[:3000])
+    for begin in range(0, len(data), piece):
+        take(data[begin : begin + piece])
+    assert b"".join(out) == b"first" + TEXT[:3000]
+
+
+@pytest.mark.parametrize("codec", ["zstd", "gzip"])
 def test_a_bomb_meets_the_limit_behind_it_after_a_quarter_mebibyte(codec: Codec) -> None:
     """One 32 KiB packet that holds hundreds of MiB must never be unpacked as a whole."""
 

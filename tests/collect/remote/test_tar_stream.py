@@ -123,11 +123,21 @@ def test_damaged_archives_end_in_our_error_or_in_whole_requested_files(
 def test_every_prefix_of_an_archive_is_unfinished_and_no_file_is_taken_early() -> None:
     files = {"a": b"x" * 600, "b": b"y" * 10}
     data = archive(files)
-    content_ends = {"a": 512 + 600, "b": 512 + 1024 + 512 + 10}
-    for length in range(0, 512 * 5, 37):
+    # Each is taken when the block behind it is known to be one of the archive.
+    content_ends = {"a": 512 + 1024 + 512, "b": 512 + 1024 + 512 + 512 + 512}
+    for length in range(0, 512 * 7, 37):
         kept, parser, _ = parsed(data[:length], {b"a": 600, b"b": 10})
         assert set(kept.files) == {name.encode() for name, end in content_ends.items() if end <= length}
-        assert not parser.finished
+        assert parser.finished == (length >= content_ends["b"])
+
+
+def test_a_file_that_other_text_fills_up_behind_an_archive_that_was_cut_off_is_not_taken() -> None:
+    data = archive({"a": b"x" * 600, "b": b"y" * 600})
+    kept = Kept()
+    parser = TarParser({b"a": 600, b"b": 600}, kept)
+    with pytest.raises(HostileDataError):
+        parser.feed(data[: 512 + 1024 + 512 + 500] + b"a listing " * 200)
+    assert set(kept.files) == {b"a"}
 
 
 @pytest.mark.parametrize(

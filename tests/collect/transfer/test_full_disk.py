@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cluster_collect.faults import DiskFullError
+from cluster_collect.spec import CollectOptions
 from cluster_run.ids import HostId
 from demo.sshd import SshLab, SshServer
 from tests.collect.helpers import (
@@ -25,6 +26,7 @@ from tests.collect.helpers import (
     tree,
 )
 from tests.collect.liar import Liar, entry, met, sending
+from tests.collect.transfer.test_columns import COLUMNS
 
 pytestmark = pytest.mark.slow  # many servers are started
 
@@ -95,8 +97,9 @@ def test_a_host_that_sends_more_than_there_is_room_for_costs_only_itself(
     assert no_leftovers(small_disk / "in" / "run")
 
 
+@pytest.mark.parametrize("options", [FULL, COLUMNS], ids=["files", "columns"])
 def test_a_disk_that_fills_up_stops_everything_and_a_second_call_goes_on(
-    onto: OneHost, small_disk: Path
+    onto: OneHost, small_disk: Path, options: CollectOptions
 ) -> None:
     make_capture(onto.root, 1, size_bytes=4_000_000, n_more=10)
     ballast = small_disk / "ballast"
@@ -106,10 +109,13 @@ def test_a_disk_that_fills_up_stops_everything_and_a_second_call_goes_on(
             if not ballast.exists():
                 ballast.write_bytes(bytes(6_000_000))
 
+    first, second = Filler(), Recorder()
     with pytest.raises(DiskFullError, match="no space left") as caught:
-        onto.collect(watch=Filler())
+        onto.collect(options, first)
     assert "goes on" in caught.value.advice
     assert not (onto.run / "manifest.json").exists()
     assert no_leftovers(onto.run)
     ballast.unlink()
-    onto.collect_all()
+    outcome = onto.collect(options, second)
+    assert (outcome.state, outcome.reason) == ("complete", "")
+    assert sorted([*first.stored, *second.stored]) == sorted(file.path for file in outcome.files)
