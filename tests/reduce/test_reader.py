@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
 import zipfile
 from contextlib import suppress
@@ -17,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from cluster_collect.remote.decompress import Codec, unpacking
+from cluster_collect.remote.programs import PACKERS
 from cluster_collect.remote.reader import reader, request
 from cluster_reduce.form import READY, SUFFIX, UNFIT
 from tests.analysis.runs import write_small_run
@@ -34,6 +37,8 @@ SETTINGS: dict[str, str | int | float | bool] = {
     "devices": "/dev/davinci[0-9]+",
     "memory_bytes": 2 << 30,
     "deadline_s": 60.0,
+    "packer": "",
+    "sign_s": 5.0,
 }
 #: What 3.7's standard library lacks, or has under another name.
 NOT_THERE = (0, 0)
@@ -167,6 +172,24 @@ def test_it_stops_when_nobody_waits_any_more(tmp_path: Path) -> None:
     assert process.wait(10) == 1
     assert members(process.pid) == set()
     process.stdout.close()
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "zstd"])
+def test_while_it_computes_it_says_so_and_does_not_keep_what_it_has(tmp_path: Path, codec: Codec) -> None:
+    if codec != "none" and shutil.which(codec) is None:
+        pytest.skip(f"no {codec} on this machine")
+    (tmp_path / OUTPUT).mkdir()
+    (tmp_path / OUTPUT / "small.csv").write_text("1,2\n")
+    slow = tmp_path / OUTPUT / "communication.json"
+    slow.write_text('{"step1": [' + "1.5," * 2_000_000 + "1.5]}")
+    names = [os.fsencode(path.relative_to(tmp_path)) for path in sorted(slow.parent.iterdir())]
+    answer = answer_of(started(tmp_path, names, packer=PACKERS[codec], sign_s=0.02))
+    assert answer.startswith(READY)
+    plain: list[bytes] = []
+    unpacking(codec, lambda data: plain.append(bytes(data)))(answer[len(READY) :])
+    with tarfile.open(fileobj=BytesIO(b"".join(plain))) as archive:
+        assert sorted(archive.getnames()) == [f"./{name.decode()}" for name in names]
+    assert b"".join(plain).count(b"comment=on") > 1
 
 
 def members(session: int) -> set[int]:
