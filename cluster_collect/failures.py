@@ -72,11 +72,11 @@ def left_out(n_left_out: int, source: str, reason: str) -> Failure:
     return Failure("left-out", f"{source}: {reason}{others}", advice)
 
 
-def listing_failure(problem: str) -> Failure:
-    """Return the failure of a host that could not list everything; none when there is no problem."""
+def listing_failure(problem: str, *, is_denied: bool) -> Failure:
+    """Return the failure of a host that could not list everything, or may not; none without a problem."""
     if not problem:
         return Failure()
     advice = "check the permissions below the profiler root"
-    if "Permission denied" in problem or "permission" in problem:
+    if is_denied:
         advice = "let the login user read it, or set become: sudo for this host"
     return Failure("listing", problem, advice)

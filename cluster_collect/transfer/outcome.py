@@ -120,10 +120,9 @@ def _why(spec: HostSpec, findings: Findings, *, may_be_empty: bool) -> Failure:
     if findings.same_files_as is not None:
         return Failure()
     survey = findings.survey or Survey((), None)
-    problem = survey.problem
     if findings.files and (why := _why_files(findings)).word:
         # What could not be listed is worse, and the same right may be missing: both are told.
-        also = listing_failure(problem)
+        also = listing_failure(survey.problem, is_denied=survey.is_denied)
         return replace(also, reason=f"{also.reason}; {why.reason}") if also.word else why
     return why_not_all(spec, len(findings.files), findings.refused, survey, may_be_empty=may_be_empty)
 
@@ -138,9 +137,9 @@ def why_not_all(
     lost = [one for one in refused if one.is_lost]
     if lost:
         return left_out(len(lost), os.fsdecode(lost[0].entry.path), lost[0].reason)
-    is_denied = "ermission denied" in survey.problem  # what may not be read may be all there is
-    if n_files or is_denied or (may_be_empty and not survey.problem):
-        return listing_failure(survey.problem)
+    # What may not be read may be all there is.
+    if n_files or survey.is_denied or (may_be_empty and not survey.problem):
+        return listing_failure(survey.problem, is_denied=survey.is_denied)
     return nothing_found(spec.local or spec.profiler_root, survey.inside, survey.top_names)
 
 

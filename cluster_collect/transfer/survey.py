@@ -36,7 +36,8 @@ _LEAST_LISTING_BYTES_PER_S = 50.0
 
 @dataclass(frozen=True)
 class Survey:
-    """One host's answer. `codec` is None where files travel one by one, `problem` empty when all was read.
+    """One host's answer. `codec` is None where files travel one by one, `problem` empty when all was read;
+    `is_denied` where the login may not read some of it.
 
     `shell` still runs and takes one more program; it ends with the connection.
     """
@@ -47,6 +48,7 @@ class Survey:
     clock: ClockOffset | None = None
     free_bytes: int | None = None
     problem: str = ""
+    is_denied: bool = False
     shell: RunningCommand | None = field(default=None, repr=False, compare=False)
     links: Sequence[Link] = ()
     real_root: bytes = b""
@@ -187,23 +189,29 @@ async def _survey_by_shell(
         said = printable(last_line(shell.errors.strip() or bytes(before)))
         raise NoShellError(f"the host runs no commands for us ({said})")
     tools = _require_listing(listing, spec)
+    denied = _denied(listing.complaints) if listing.find_status else []
     return Survey(
         entries=listing.entries,
         codec=tools.codec(options.compression),
         tools=tools,
         clock=None if listing.clock_s is None else offset_of(listing.clock_s, sent_s, arrived_s[0]),
         free_bytes=listing.free_bytes,
-        problem=_unlisted(listing.complaints) if listing.find_status else "",
+        problem=_unlisted(listing.complaints, denied) if listing.find_status else "",
+        is_denied=bool(denied),
         shell=shell,
         links=listing.links,
         real_root=listing.real_root,
     )
 
 
-def _unlisted(errors: bytes) -> str:
+def _denied(errors: bytes) -> list[str]:
+    """Return what find says, in the language of programs, of directories that it may not read."""
+    lines = errors.decode(errors="replace").splitlines()
+    return [line for line in lines if line.endswith("Permission denied")]
+
+
+def _unlisted(errors: bytes, denied: Sequence[str]) -> str:
     """Say what find could not list: the first directory that it names, and how many more."""
-    lines = [line for line in errors.decode(errors="replace").splitlines() if line.strip()]
-    denied = [line for line in lines if line.endswith("Permission denied")]
     said = printable(denied[0] if denied else last_line(errors)).removeprefix("find: ")[:300]
     others = f" ({len(denied) - 1} more)" if len(denied) > 1 else ""
     return f"not everything could be listed: {said}{others}"

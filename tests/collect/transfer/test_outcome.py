@@ -19,7 +19,7 @@ def _file(name: str, reason: str) -> CollectedFile:
 
 def test_directories_that_could_not_be_listed_are_told_beside_files_that_are_missing() -> None:
     problem = "not everything could be listed: b: Permission denied"
-    findings = Findings(survey=Survey([], None, problem=problem))
+    findings = Findings(survey=Survey([], None, problem=problem, is_denied=True))
     findings.files = [_file("a/x", ""), _file("a/y", "Permission denied")]
     outcome = outcome_of(SPEC, findings, (), 0.0)
     assert (outcome.state, outcome.failure) == ("partial", "listing")
