@@ -115,7 +115,7 @@ def test_the_rules_of_the_graph_are_told_with_the_numbers_that_decide(said: str)
         f"Messages below {network.SMALL_BYTES / 1e3:g} kB",
         f"by {AS_GIVEN.retransmission_us / 1e6:g} s or more, is a `retransmission`",
         f"Above a median error of {percent(AS_GIVEN.replay_refuse)}, no milliseconds are quoted",
-        f"Above {percent(AS_GIVEN.replay_mean_doubt)} of the mean step, no cost has high confidence",
+        f"mean step is off by more than {percent(AS_GIVEN.replay_mean_doubt)}, no cost has high confidence",
         f"saves most beside it, {WORDS[cost.N_GREEDY]} at most",
         f"The {WORDS[cost.N_CHAINS]} costliest alarms have a chain",
         f"of other faults the {WORDS[AS_GIVEN.max_info]} costliest",

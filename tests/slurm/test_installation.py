@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -178,8 +179,14 @@ def test_the_drain_and_its_workers_find_slurm_wherever_the_site_has_it(
     installed: SlurmLab, python: Path
 ) -> None:
     """Nothing is on the path but Slurm's own commands, in a directory that no list of ours holds."""
-    prefix, called = installed.root / "the site's" / "slurm 22" / "bin", installed.root / "called"
-    prefix.mkdir(parents=True)
+    site, called = (
+        Path(tempfile.mkdtemp(prefix="the site's slurm ", dir=installed.root)),
+        installed.root / "called",
+    )
+    site.chmod(0o755)
+    prefix = site / "bin"
+    prefix.mkdir()
+    called.unlink(missing_ok=True)
     called.touch()
     called.chmod(0o666)
     for name in SLURM_COMMANDS:
