@@ -1,23 +1,19 @@
 """Chinese of English messages, of our programs and of those that they call: templates recognise them.
 
 A reason is written down in English, in a manifest or a journal, and read again by later calls and by other
-commands. So what is shown is made Chinese where it is shown, from the English text alone.
+commands. So what is shown is made Chinese where it is shown, from the English text alone. The texts stand in
+`chinese.json`. In a template `{name}` is a value, and `{s}` an `s` or nothing.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from string import Formatter
-from typing import Literal
-
-from cluster_run.said.acting import ACTING
-from cluster_run.said.files import FILES
-from cluster_run.said.hosts import HOSTS
-from cluster_run.said.inventories import INVENTORIES, KINDS
-from cluster_run.said.live import LIVE, USAGE
-from cluster_run.said.progress import PROGRESS, WORDS
+from typing import Any, Literal
 
 Language = Literal["en", "zh"]
 #: What stands between two things that are said together.
@@ -45,20 +41,12 @@ def translated(text: str, language: Language) -> str:
 
 def word(text: str, language: Language) -> str:
     """Return a single word of a table or a bar in a language."""
-    return text if language == "en" else WORDS.get(text, text)
+    return text if language == "en" else _catalogue()["words of tables"].get(text, text)
 
 
 def help_texts() -> Mapping[str, str]:
     """Return what the parsers of all commands say: English → Chinese."""
-    from cluster_run.said.help import analyse, collect, fleet, hook, simulate  # noqa: PLC0415 - for help alone
-
-    return {
-        **analyse.ANALYSE,
-        **collect.COLLECT,
-        **fleet.FLEET,
-        **hook.HOOK,
-        **simulate.SIMULATE,
-    }
+    return _joined(_catalogue()["help"])
 
 
 def in_chinese(text: str) -> str:
@@ -71,7 +59,8 @@ def in_chinese(text: str) -> str:
         if found is not None:
             values = found.groupdict()
             values |= {name: in_chinese(values[name]) for name in _SAID & values.keys()}
-            values |= {name: KINDS.get(values[name], values[name]) for name in _KINDS & values.keys()}
+            kinds = _catalogue()["kinds of values"]
+            values |= {name: kinds.get(values[name], values[name]) for name in _KINDS & values.keys()}
             return meaning.format(**values)
     for between, chinese in _BETWEEN:
         before, _, after = text.partition(between)
@@ -79,6 +68,17 @@ def in_chinese(text: str) -> str:
             parts = in_chinese(before), in_chinese(after)
             return (between if parts == (before, after) else chinese).join(parts)
     return text
+
+
+@cache
+def _catalogue() -> dict[str, Any]:
+    """Return `chinese.json`, all in it English → Chinese: `messages` and `help` by subject, single words."""
+    catalogue: dict[str, Any] = json.loads(Path(__file__).with_name("chinese.json").read_text("utf-8"))
+    return catalogue
+
+
+def _joined(subjects: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    return {english: chinese for one in subjects.values() for english, chinese in one.items()}
 
 
 def _line(text: str) -> str:
@@ -93,9 +93,7 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str], str], ...]:
 
     Each has its longest piece beside it: to look for that costs little.
     """
-    catalogues = (ACTING, FILES, HOSTS, INVENTORIES, PROGRESS, LIVE, USAGE)
-    every = [item for one in catalogues for item in one.items()]
-    every.sort(key=lambda one: -sum(map(len, _words(one[0]))))
+    every = sorted(_joined(_catalogue()["messages"]).items(), key=lambda one: -sum(map(len, _words(one[0]))))
     return tuple(
         (max(_words(english), key=len), re.compile(_pattern(english)), chinese) for english, chinese in every
     )

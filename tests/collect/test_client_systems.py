@@ -13,7 +13,6 @@ REPOSITORY = Path(__file__).parents[2]
 #: Where a path of Linux may stand, and why that does no harm elsewhere.
 GUARDED = {
     "cluster_collect/store/writer.py": "without the mark of a boot, files that were cut off begin anew",
-    "cluster_run/said/live.py": "it is a sentence",
     "cluster_collect/remote/reader.py": "it runs on the host, which says so where it cannot",
 }
 _OF_LINUX = ("/proc/", "/sys/", "/dev/shm")
