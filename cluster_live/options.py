@@ -13,7 +13,8 @@ from typing import Literal, get_args
 from cluster_run.command_line import language_of, named_path, number_above_0, positive_number
 from cluster_run.said.chinese import Language
 
-WayChoice = Literal["msmonitor", "file", "mindspore", "vllm"]
+#: How a capture is asked for; one module in `ways` each.
+WayName = Literal["msmonitor", "file", "mindspore", "vllm"]
 Parse = Literal["host", "job", "never"]
 #: A capture of more steps than this is none of a running job.
 MOST_STEPS = 50
@@ -28,7 +29,7 @@ class LiveOptions:
     """
 
     n_steps: int
-    via: WayChoice | None = None
+    via: WayName | None = None
     job: str = ""
     quorum: int | None = None
     zoom: bool = False
@@ -58,7 +59,7 @@ def add_live_options(group: argparse._ArgumentGroup) -> None:
         metavar="N",
         help="capture N steps of the running job on all hosts first",
     )
-    add("--via", choices=get_args(WayChoice), help="how the job is asked (default: as it was started)")
+    add("--via", choices=get_args(WayName), help="how the job is asked (default: as it was started)")
     add("--job", default="", metavar="WHICH", help="which job: its Slurm number, a process, or its directory")
     add(
         "--require",

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from cluster_collect.faults import HostileDataError
+from cluster_live.options import WayName
 from cluster_run.ids import HostId
-
-#: How a capture is asked for; one module in `ways` each.
-WayName = Literal["msmonitor", "file", "mindspore", "vllm"]
 
 _TORCH_MEMORY, _MINDSPORE_MEMORY = "DynamicProfileNpuShm", "DynamicProfileShm"
 #: torch_npu's name for the process that reads the configuration for all ranks of a host.

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from cluster_live.sight import JobName, Process, Sight, WayName
+from cluster_live.options import WayName
+from cluster_live.sight import JobName, Process, Sight
 from cluster_run.ids import HostId
 
 RefusalKind = Literal[

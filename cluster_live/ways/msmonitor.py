@@ -67,7 +67,7 @@ class MsMonitorWay:
 
     def __init__(self, session: Session, target: Target, settings: Settings) -> None:
         self._session = session
-        self._target = target
+        self._pids = [one.inner_pid for one in ([target.monitor] if target.monitor else target.ranks)]
         self._daemon = Daemon(session, settings.port or PORT, client_context(settings.certificates))
         self._points: list[Point] = []
         self._began_s: float | None = None
@@ -133,16 +133,14 @@ class MsMonitorWay:
         return answer
 
     async def _send(self, text: str) -> Answer:
-        monitor = self._target.monitor
-        pids = [monitor.inner_pid] if monitor is not None else [one.inner_pid for one in self._target.ranks]
-        reply = await self._daemon.ask(_request(text, pids))
+        reply = await self._daemon.ask(self._request(text))
         if reply.get("status") == "failed" or reply.get("commandStatus") != "effective":
             status = await self._daemon.status()
             return Answer(
                 "refused",
                 f"the daemon says {reply.get('commandStatus') or reply.get('status')!s}: "
                 f"trace {status.state}, monitor {status.monitor}; "
-                f"it knows none of the processes {pids}, or npu-monitor runs",
+                f"it knows none of the processes {self._pids}, or npu-monitor runs",
             )
         if reply.get("activityProfilersBusy"):
             return Answer("busy", "an earlier text waits at the daemon, and ours was dropped")
@@ -155,9 +153,7 @@ class MsMonitorWay:
         """Have the program on the host cancel when we are gone; TLS it cannot speak: our key stays here."""
         if self._daemon.context is not None:
             return
-        monitor = self._target.monitor
-        pids = [monitor.inner_pid] if monitor is not None else [one.inner_pid for one in self._target.ranks]
-        frame = framed(_request(text_of(_NOTHING), pids))
+        frame = framed(self._request(text_of(_NOTHING)))
         data = base64.b64encode(frame).decode()
         talk = {
             "do": "talk",
@@ -208,10 +204,15 @@ class MsMonitorWay:
         """Nothing was changed that stays."""
         await self._session.ask("at_end", requests=[])
 
-
-def _request(text: str, pids: list[int]) -> Mapping[str, object]:
-    # More processes than there can be: the daemon counts those of the whole host.
-    return {"fn": "setKinetOnDemandRequest", "config": text, "job_id": 0, "pids": pids, "process_limit": 64}
+    def _request(self, text: str) -> Mapping[str, object]:
+        # More processes than there can be: the daemon counts those of the whole host.
+        return {
+            "fn": "setKinetOnDemandRequest",
+            "config": text,
+            "job_id": 0,
+            "pids": self._pids,
+            "process_limit": 64,
+        }
 
 
 _NOTHING = Request("", 0, 1, 0, "./", "Level0")

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from cluster_live.common_start import Point
-from cluster_live.session import Session
 from cluster_live.whose import Target
 
 #: What the dynamic profilers of both frameworks read, and beside it the lock of a capture.
@@ -122,13 +121,6 @@ class Way(Protocol):
 
     async def put_back(self) -> None:
         """Leave everything as it was before."""
-
-
-class MakesWay(Protocol):
-    """Makes the trigger of one host."""
-
-    def __call__(self, session: Session, target: Target, settings: Settings) -> Way:
-        """Return it."""
 
 
 @dataclass(frozen=True)

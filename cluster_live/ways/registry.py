@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from cluster_live.sight import WayName
+from cluster_live.options import WayName
+from cluster_live.session import Session
 from cluster_live.ways.mindspore_file import MindSporeWay
 from cluster_live.ways.msmonitor import MsMonitorWay
-from cluster_live.ways.protocol import MakesWay
+from cluster_live.ways.protocol import Settings, Way
 from cluster_live.ways.torch_file import FileWay
 from cluster_live.ways.vllm_server import VllmWay
+from cluster_live.whose import Target
 
-WAYS: Mapping[WayName, MakesWay] = {
+WAYS: Mapping[WayName, Callable[[Session, Target, Settings], Way]] = {
     "file": FileWay,
     "msmonitor": MsMonitorWay,
     "mindspore": MindSporeWay,

@@ -40,6 +40,8 @@ _LOOK_S = 0.3
 #: The job's 11th step is when it says how often it will look: a point, where no other is known.
 _POLL_STEP = 11
 _CANCELLED, _NOW = 0, -1
+#: The request that cancels: a start that is past.
+_NOTHING = Request("", _CANCELLED, 1, 0, "./", "Level0")
 
 
 @dataclass(frozen=True)
@@ -91,11 +93,6 @@ def configuration(request: Request, is_probe: bool = False) -> str:
         },
         indent=1,
     )
-
-
-def nothing_asked() -> Request:
-    """Return the request that cancels: a start that is past."""
-    return Request("", _CANCELLED, 1, 0, "./", "Level0")
 
 
 class FileWay:
@@ -210,7 +207,7 @@ class FileWay:
         if not self._writes:
             return
         requests: list[dict[str, object]] = [
-            {"do": "replace", "path": self._path, "text": configuration(nothing_asked())},
+            {"do": "replace", "path": self._path, "text": configuration(_NOTHING)},
             {"do": "sleep", "secs": min(self._poll_s(), _LONGEST_POLL_S) + 0.5},
             {"do": "put_back", "path": self._path},
         ]
@@ -273,7 +270,7 @@ class FileWay:
     async def cancel(self) -> None:
         """Ask for a start that is past: what waits is dropped."""
         if self._writes:
-            await self._session.ask("replace", path=self._path, text=configuration(nothing_asked()))
+            await self._session.ask("replace", path=self._path, text=configuration(_NOTHING))
             await self._session.ask("sleep", secs=self._poll_s() + 0.5, deadline_s=_LONGEST_POLL_S + 10)
 
     async def put_back(self) -> None:
