@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import begins, combined, distinct, searchsorted_within
 from cluster_analysis.numeric.stats import medians_by
 from cluster_analysis.thresholds.streams import (
@@ -211,7 +212,8 @@ def keep_likely_joins(
     if lonely.any():
         here = np.flatnonzero(lonely)
         waits_last[here] = _others_wait(calls, main, awaited)[here] & (ended[here] >= 0)
-        join[here] = np.where(waits_last[here], ended[here], -1)
+        by_members = _joined_by_members(calls, main, side, here, join)
+        join[here] = np.where(waits_last[here], ended[here], by_members)
     return waits_last
 
 
@@ -272,12 +274,38 @@ def _others_wait(calls: Calls, main: IntArray, awaited: BoolArray) -> BoolArray:
     These decide for ranks without peers: all members of a collective are in the same line of one program.
     """
     found = np.zeros(len(calls), bool)
-    own = main[~calls.is_point_to_point[main] & (calls.number[main] >= 0)]
-    _, line = combined(calls.group[own], calls.kind[own], calls.number[own])
+    own, line = _lines(calls, main)
     n_calls, n_awaited = np.bincount(line), np.bincount(line, awaited[own])
     is_known = (n_calls >= ENOUGH_PEERS) & (n_awaited >= FEW_SHARE * n_calls)
     found[own] = is_known[line]
     return found
+
+
+def _joined_by_members(
+    calls: Calls, main: IntArray, side: IntArray, here: IntArray, join: IntArray
+) -> IntArray:
+    """Which side calls others wait for before calls `here` (N,) of ranks without peers; -1 for none.
+
+    All count the side calls of their ranks. `join` (V,) is what ranks with peers wait for, -1 for nothing.
+    """
+    first = np.searchsorted(calls.rank[side], np.arange(len(calls.ranks) + 1))
+    own, line = _lines(calls, main)
+    place, has = np.full(len(own), np.nan), join[own] >= 0
+    place[has] = np.searchsorted(side, join[own[has]]) - first[calls.rank[own[has]]]
+    usual, n_others = medians_of(place, line), np.bincount(line, ~np.isin(own, here))
+    usual[np.bincount(line, has) <= FEW_SHARE * n_others] = np.nan
+    wanted, rank = np.full(len(calls), -1), calls.rank[here]
+    wanted[own] = np.nan_to_num(usual, nan=-1.0)[line]
+    at = first[rank] + wanted[here]
+    chosen = side[np.minimum(at, len(side) - 1)]
+    is_own = (wanted[here] >= 0) & (at < first[rank + 1])
+    return np.where(is_own & (calls.end_us[chosen] <= calls.start_us[here] + TOLERANCE_US), chosen, -1)
+
+
+def _lines(calls: Calls, main: IntArray) -> tuple[IntArray, IntArray]:
+    """Collectives among `main` (sorted), and a number for the line of its program that each stands in."""
+    own = main[~calls.is_point_to_point[main] & (calls.number[main] >= 0)]
+    return own, combined(calls.group[own], calls.kind[own], calls.number[own])[1]
 
 
 def count_from_wait(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -171,6 +172,22 @@ def one_waits_for_its_weights(rank: int) -> list[Call]:
 
 def test_that_one_rank_waited_for_its_weights_shows_that_all_do() -> None:
     calls, found = in_order(one_waits_for_its_weights)
+    main = named(calls, 3)
+    assert calls.number[found.join[main]].tolist() == [2] * N_RANKS
+    assert found.gap_us[main] == pytest.approx(np.full(N_RANKS, 10_000.0))
+
+
+@pytest.mark.parametrize("lacking", [(0,), (1,), (0, 1)], ids=["quick", "late", "both"])
+def test_ranks_without_peers_wait_for_what_other_members_of_the_same_operator_wait_for(
+    lacking: tuple[int, ...],
+) -> None:
+    """Two ranks may lack the same record, so that none shows it and they run no program that others do."""
+
+    def of_rank(rank: int) -> list[Call]:
+        made = one_waits_for_its_weights(LATE if rank in (1, LATE) else rank)
+        return [replace(one, rank=rank) for one in made if rank not in lacking or one.number != 5]
+
+    calls, found = in_order(of_rank)
     main = named(calls, 3)
     assert calls.number[found.join[main]].tolist() == [2] * N_RANKS
     assert found.gap_us[main] == pytest.approx(np.full(N_RANKS, 10_000.0))
