@@ -102,7 +102,7 @@ def with_issues(
     with np.errstate(divide="ignore", invalid="ignore"):
         most = np.where(waits_first, np.inf, 1.0)
         part = np.where(queued, np.nan, np.minimum(gap_us[side] / whole, most))
-    _, code = combined(stage[rank[has]] + 1, side_place[has], before + 1, waits_first)
+    _, code = combined(stage[rank[has]] + 1, side_place[has], before + 1, waits_first.astype(np.int64))
     part = medians_of(part, code)[code]
     goes_last = local.waits_last[around] & calls.moves_gradients[side]
     if goes_last.any():
