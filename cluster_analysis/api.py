@@ -78,7 +78,7 @@ def analyse(
             steps=None if steps is None else frozenset(map(Step, steps)),
             ranks=None if ranks is None else frozenset(map(Rank, ranks)),
         ),
-        capture=capture,
+        part=capture,
         scheduler=scheduler,
         n_workers=workers,
         write_report=False,

@@ -115,7 +115,7 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--part",
         "--capture",
-        dest="capture",
+        dest="part",
         metavar="NAME",
         help="this part, where there are several jobs or windows (default: the newest of the largest)",
     )

@@ -215,7 +215,7 @@ def options_of(arguments: argparse.Namespace) -> AnalyseOptions:
         raise UsageError("--fail-on regression needs --baseline RUN0")
     if arguments.no_output and (arguments.all_parts or arguments.open or arguments.timeline):
         raise UsageError("--no-output goes with none of --all-parts, --open and --timeline")
-    if arguments.all_parts and (arguments.capture is not None or arguments.baseline is not None):
+    if arguments.all_parts and (arguments.part is not None or arguments.baseline is not None):
         raise UsageError("--all-parts goes with neither --part nor --baseline", "leave one of them out")
     limit = parse_size(arguments.memory_limit) if arguments.memory_limit else None
     return AnalyseOptions(
@@ -226,7 +226,7 @@ def options_of(arguments: argparse.Namespace) -> AnalyseOptions:
             steps=None if steps is None else frozenset(map(Step, parse_number_ranges(steps))),
             ranks=None if ranks is None else frozenset(map(Rank, parse_number_ranges(ranks))),
         ),
-        capture=arguments.capture,
+        part=arguments.part,
         scheduler=scheduler,
         n_workers=arguments.workers,
         memory_limit_bytes=limit,

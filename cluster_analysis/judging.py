@@ -18,7 +18,6 @@ from cluster_analysis.replay.job_evidence import NO_COMMON_STEP
 from cluster_analysis.replay.shown_step import lanes_tables
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import analysed_at, captured_at, places_of, run_command
-from cluster_analysis.sentences.headings import open_question
 from cluster_analysis.sentences.problems import reason
 from cluster_analysis.tables.fused import computing_apart
 from cluster_analysis.tables.model import Capture, Selection, Topology
@@ -26,6 +25,7 @@ from cluster_analysis.tables.schema import RANKS
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import FindingsDocument, RunInfo, Verdict
 from cluster_run.ids import Rank
+from cluster_run.kinds import NOTES
 from cluster_run.layout import MAPPING_NAME
 from cluster_run.problem import Problem, one_a_file
 from cluster_run.version import VERSION
@@ -61,7 +61,7 @@ def compared(
         return _with_findings(found, older_result.document, result.document)
     # Steps are numbered anew in each run; only the choice of ranks means the same in both.
     selection = Selection(ranks=options.selection.ranks)
-    older = structs.replace(options, run=options.baseline, baseline=None, capture=None, selection=selection)
+    older = structs.replace(options, run=options.baseline, baseline=None, part=None, selection=selection)
     with examined(older, progress) as before:
         found = compare(before.evidence, before.topology, examined_run.evidence, examined_run.topology)
         if found.refusals:
@@ -90,7 +90,7 @@ def judged(known: Examined) -> AnalysisResult:
     found = detect(evidence, topology, prior=memory.p_slow)
     seen = _ranks_with_data(read)
     expected = _expected_ranks(capture, topology, options.selection)
-    problems = tuple(_placed(one, topology) for one in one_a_file(capture.problems, read.problems))
+    problems = tuple(_with_host(one, topology) for one in one_a_file(capture.problems, read.problems))
     missing = sorted(expected - seen)
     if NO_COMMON_STEP in evidence.notes:
         problems += (Problem(NO_COMMON_STEP, advice="record_same_steps"),)
@@ -103,8 +103,6 @@ def judged(known: Examined) -> AnalysisResult:
         own_notes = (fact("one_rank_of_several", rank=min(seen)),)
     if untimed:
         own_notes += (fact("ranks_without_step_times", n_silent=len(untimed), n_ranks=len(seen)),)
-    is_open = missing or untimed or open_question((*capture.notes, *own_notes))
-    verdict: Verdict = "unknown" if is_open and found.verdict == "healthy" else found.verdict
     of_batches = (note for one in read.summaries for note in one.notes)
     notes = dict.fromkeys(
         (
@@ -117,6 +115,8 @@ def judged(known: Examined) -> AnalysisResult:
             *memory.unnamed(found.findings),
         )
     )
+    is_open = missing or any(NOTES[one.kind].is_open for one in notes)
+    verdict: Verdict = "unknown" if is_open and found.verdict == "healthy" else found.verdict
     document = FindingsDocument(
         tool_version=VERSION,
         run=_run_info(known, found, seen, len(expected), captured),
@@ -189,7 +189,7 @@ def blaming_nobody(found: Detection) -> Detection:
     return structs.replace(found, findings=kept, verdict=verdict, ideal=None, lost=())
 
 
-def _placed(problem: Problem, topology: Topology) -> Problem:
+def _with_host(problem: Problem, topology: Topology) -> Problem:
     """Return the problem with the host of its rank, which was not known when it was met."""
     if problem.host is not None or problem.rank is None:
         return problem

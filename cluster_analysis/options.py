@@ -73,7 +73,7 @@ class AnalyseOptions(Struct, frozen=True):
     output: Path | None = None
     baseline: Path | None = None
     selection: Selection = field(default_factory=Selection)
-    capture: str | None = None
+    part: str | None = None
     scheduler: str = "auto"
     n_workers: int | None = None
     memory_limit_bytes: int | None = None

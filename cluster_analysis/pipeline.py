@@ -24,7 +24,7 @@ from cluster_analysis.engine.read_ranks import (
     RanksRead,
     read_all,
     require_data,
-    without_operators,
+    without_communication,
 )
 from cluster_analysis.engine.reduce_steps import reduce_all
 from cluster_analysis.engine.scratch import scratch_directory
@@ -104,7 +104,7 @@ def examined(
     """
     on_progress = progress or _quiet
     on_progress("looking for captures", 0, 1)
-    found = discover(options.run, options.capture)
+    found = discover(options.run, options.part)
     sources = _chosen(found, options.selection, options.run)
     capture = _selected(found, sources, options.selection)
     size_bytes = sum(source.size_bytes for source in sources)
@@ -124,7 +124,7 @@ def examined(
             capture = seated(capture, read.metadata)
             alike = as_many_iterations(read.steps, read.operators)
             if alike.notes:
-                read = without_operators(structs.replace(read, steps=alike.steps))
+                read = without_communication(structs.replace(read, steps=alike.steps))
             topology, contradictions = _topology(capture, read, options.selection)
             unlike = unlike_versions(read.metadata)
             topology = structs.replace(topology, starts_agree=not unlike)
@@ -149,15 +149,17 @@ def _chosen(capture: Capture, selection: Selection, run: Path) -> tuple[RankSour
             "give a run directory, or one that holds *_ascend_pt, *_ascend_ms or PROF_* directories",
         )
     if selection.ranks is None:
-        return tuple(map(_placed, capture.sources))
-    sources = tuple(_placed(source) for source in capture.sources if source.rank in selection.ranks)
+        return tuple(map(_with_absolute_paths, capture.sources))
+    sources = tuple(
+        _with_absolute_paths(source) for source in capture.sources if source.rank in selection.ranks
+    )
     if not sources:
         found = format_number_ranges(source.rank for source in capture.sources)
         raise InputError(f"{run}: none of the ranks asked for is there", f"found are {found}")
     return sources
 
 
-def _placed(source: RankSource) -> RankSource:
+def _with_absolute_paths(source: RankSource) -> RankSource:
     """Return the source with paths that mean the same to workers, which run in other directories."""
     return structs.replace(source, files={role: os.path.abspath(file) for role, file in source.files.items()})
 
@@ -199,16 +201,15 @@ def _without_cut_step(parts: list[StepEvidence]) -> tuple[Fact, ...]:
 
 def _evidence(parts: list[StepEvidence], read: RanksRead) -> JobEvidence:
     """Return what all steps say together, and let go of the parts."""
-    from cluster_analysis.replay.graph import laid_out, operators_of  # noqa: PLC0415
-    from cluster_analysis.replay.job_evidence import merge_steps  # noqa: PLC0415
-    from cluster_analysis.replay.job_evidence import without_operators as without_calls  # noqa: PLC0415
+    from cluster_analysis.replay.graph import laid_out, step_operators_of  # noqa: PLC0415
+    from cluster_analysis.replay.job_evidence import merge_steps, without_step_operators  # noqa: PLC0415
 
     steps = pa.array([one.step for one in parts], read.packets.schema.field("step").type)
     packets = read.packets.filter(pc.is_in(read.packets["step"], steps))
     merged = merge_steps(parts, read.operators, packets)
     parts.clear()
-    operators = operators_of(merged)
-    merged = structs.replace(without_calls(merged), counters=read.figures["counters"])
+    operators = step_operators_of(merged)
+    merged = structs.replace(without_step_operators(merged), counters=read.figures["counters"])
     return laid_out(merged, operators)
 
 

@@ -34,8 +34,8 @@ def run_command(options: AnalyseOptions) -> str:
     for name, numbers in (("--steps", options.selection.steps), ("--ranks", options.selection.ranks)):
         if numbers is not None:
             words += [name, format_number_ranges(numbers)]
-    if options.capture is not None:
-        words += ["--part", options.capture]
+    if options.part is not None:
+        words += ["--part", options.part]
     if options.fleet:
         words += ["--fleet", _PASSWORD.sub(r"\1@", options.fleet)]
     return shlex.join(words)

@@ -53,7 +53,7 @@ class Places:
         return Known(key, f"device {number} of {of_host.name}", place, of_host.key, chip.physical)
 
 
-def places_of(run: Path, *, show_addresses: bool = False) -> Places:
+def places_of_run(run: Path, *, show_addresses: bool = False) -> Places:
     """Return who the hosts of a run are.
 
     A name that a host gave itself is shown; one of the rank table is often an address, and is a hash of it

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cluster_fleet.identity import Known, Places, places_of
+from cluster_fleet.identity import Known, Places, places_of_run
 from cluster_fleet.judging.evidence import FloatArray
 from cluster_fleet.records import NamedFinding, RunRecord, Series
 from cluster_run.errors import InputError
@@ -46,7 +46,7 @@ def record_of(
     ranks, steps, relative = (
         _table(folder / TABLES_NAME / f"{name}.parquet") for name in ("ranks", "steps", "relative_to_peers")
     )
-    places = places_of(run, show_addresses=show_addresses)
+    places = places_of_run(run, show_addresses=show_addresses)
     by_rank, hosts = units_of(ranks, places)
     info = document["run"]
     return RunRecord(

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from cluster_run.kinds import NoteFact
+
 #: States of a device or host in earlier runs.
 FleetFact = Literal["fleet_slow", "fleet_intermittent", "fleet_repaired", "fleet_healthy", "fleet_unknown"]
 #: Facts that make a finding's summary.
@@ -100,55 +102,6 @@ FindingFact = Literal[
     "fleet_repaired",
     "fleet_healthy",
     "fleet_unknown",
-]
-#: Notes on what could not be judged, and why.
-NoteFact = Literal[
-    "no_step_times",
-    "steps_as_a_whole",
-    "no_common_step",
-    "no_operators",
-    "no_communication_matrix",
-    "ranks_missing",
-    "few_steps",
-    "few_peers",
-    "costly_unexplained",
-    "host_may_cost",
-    "waits_for_absent",
-    "waited_for_others",
-    "unread_communication",
-    "uncompared_network",
-    "long_step",
-    "ranks_without_step_times",
-    "steps_of_some_ranks",
-    "no_start_times",
-    "replay_off",
-    "replay_far_off",
-    "waiting_copied",
-    "unpaired_messages",
-    "several_runs",
-    "several_captures",
-    "windows_together",
-    "unlike_versions",
-    "capture_lacks_ranks",
-    "family_left_out",
-    "only_capture_is_rank_0",
-    "one_rank_of_several",
-    "windows_unlike",
-    "windows_not_compared",
-    "last_step_cut",
-    "hosts_by_devices",
-    "hosts_unknown",
-    "hosts_are_one",
-    "no_groups",
-    "no_groups_of_iterations",
-    "other_models",
-    "no_communication_recorded",
-    "level0_operators",
-    "mean_step_only",
-    "average_row_differs",
-    "timeline_too_large",
-    "fleet_not_asked",
-    "fleet_names_others",
 ]
 #: Why something could not be used.
 ReasonKind = Literal[

@@ -1,4 +1,4 @@
-"""Kinds of findings: one record each, which judging, reports and the schema use."""
+"""Kinds of findings and of notes: one record each, which judging, reports and the schema use."""
 
 from __future__ import annotations
 
@@ -65,3 +65,115 @@ KINDS: Mapping[str, KindRecord] = {
     "exposed_communication": KindRecord("job", is_repairable=False, by_itself=True),
 }
 FAULT_KINDS: frozenset[str] = frozenset(name for name, record in KINDS.items() if record.is_fault)
+
+#: Notes on what could not be judged, and why.
+NoteFact = Literal[
+    "ranks_missing",
+    "capture_lacks_ranks",
+    "one_rank_of_several",
+    "waits_for_absent",
+    "waited_for_others",
+    "no_step_times",
+    "ranks_without_step_times",
+    "unread_communication",
+    "hosts_unknown",
+    "hosts_by_devices",
+    "no_common_step",
+    "windows_unlike",
+    "windows_not_compared",
+    "no_communication_recorded",
+    "level0_operators",
+    "no_operators",
+    "no_communication_matrix",
+    "timeline_too_large",
+    "few_steps",
+    "costly_unexplained",
+    "host_may_cost",
+    "long_step",
+    "uncompared_network",
+    "few_peers",
+    "unlike_versions",
+    "steps_as_a_whole",
+    "no_start_times",
+    "replay_off",
+    "replay_far_off",
+    "waiting_copied",
+    "unpaired_messages",
+    "no_groups",
+    "no_groups_of_iterations",
+    "mean_step_only",
+    "steps_of_some_ranks",
+    "several_runs",
+    "several_captures",
+    "windows_together",
+    "family_left_out",
+    "only_capture_is_rank_0",
+    "last_step_cut",
+    "hosts_are_one",
+    "other_models",
+    "average_row_differs",
+    "fleet_not_asked",
+    "fleet_names_others",
+]
+#: What its reader can do: mend it (data that are elsewhere, another capture, a good run to compare with);
+#: bear it (due to the form of the files or the replay: so it is in each run of the job); or only know it.
+Action = Literal["mend", "bear", "know"]
+
+
+@dataclass(frozen=True)
+class NoteRecord:
+    """Properties of all notes of one kind. A job with a note that `is_open` is not called healthy."""
+
+    action: Action
+    is_open: bool = False
+
+
+#: Notes to mend are reported in this order: first what is only to be fetched.
+NOTES: Mapping[str, NoteRecord] = {
+    "ranks_missing": NoteRecord("mend"),
+    "capture_lacks_ranks": NoteRecord("mend"),
+    "one_rank_of_several": NoteRecord("mend", is_open=True),
+    "waits_for_absent": NoteRecord("mend", is_open=True),
+    "waited_for_others": NoteRecord("mend", is_open=True),
+    "no_step_times": NoteRecord("mend"),
+    "ranks_without_step_times": NoteRecord("mend", is_open=True),
+    "unread_communication": NoteRecord("mend", is_open=True),
+    "hosts_unknown": NoteRecord("mend"),
+    "hosts_by_devices": NoteRecord("mend"),
+    "no_common_step": NoteRecord("mend"),
+    "windows_unlike": NoteRecord("mend", is_open=True),
+    "windows_not_compared": NoteRecord("mend", is_open=True),
+    "no_communication_recorded": NoteRecord("mend"),
+    "level0_operators": NoteRecord("mend"),
+    "no_operators": NoteRecord("mend"),
+    "no_communication_matrix": NoteRecord("mend"),
+    "timeline_too_large": NoteRecord("mend"),
+    "few_steps": NoteRecord("mend"),
+    "costly_unexplained": NoteRecord("mend", is_open=True),
+    "host_may_cost": NoteRecord("mend", is_open=True),
+    "long_step": NoteRecord("mend", is_open=True),
+    "uncompared_network": NoteRecord("mend", is_open=True),
+    "few_peers": NoteRecord("mend"),
+    "unlike_versions": NoteRecord("mend"),
+    "steps_as_a_whole": NoteRecord("bear"),
+    "no_start_times": NoteRecord("bear"),
+    "replay_off": NoteRecord("bear"),
+    "replay_far_off": NoteRecord("bear", is_open=True),
+    "waiting_copied": NoteRecord("bear", is_open=True),
+    "unpaired_messages": NoteRecord("bear"),
+    "no_groups": NoteRecord("bear"),
+    "no_groups_of_iterations": NoteRecord("bear"),
+    "mean_step_only": NoteRecord("bear"),
+    "steps_of_some_ranks": NoteRecord("know"),
+    "several_runs": NoteRecord("know"),
+    "several_captures": NoteRecord("know"),
+    "windows_together": NoteRecord("know"),
+    "family_left_out": NoteRecord("know"),
+    "only_capture_is_rank_0": NoteRecord("know"),
+    "last_step_cut": NoteRecord("know"),
+    "hosts_are_one": NoteRecord("know"),
+    "other_models": NoteRecord("know"),
+    "average_row_differs": NoteRecord("know"),
+    "fleet_not_asked": NoteRecord("know"),
+    "fleet_names_others": NoteRecord("know"),
+}

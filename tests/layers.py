@@ -227,7 +227,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         "cluster_analysis.reports.timeline": (
             "cluster_analysis.reports.commands cluster_analysis.result "
-            "cluster_analysis.numeric cluster_analysis.sentences cluster_run"
+            "cluster_analysis.numeric cluster_analysis.tables cluster_analysis.sentences cluster_run"
         ),
         "cluster_analysis.reports": (
             "cluster_analysis.findings_json cluster_analysis.result cluster_analysis.judge.baseline "

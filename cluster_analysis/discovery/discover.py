@@ -41,25 +41,27 @@ from cluster_run.problem import Problem
 _N_ASKED = 3
 
 
-def discover(path: Path, capture: str | None = None) -> Capture:
-    """Find the profiler data of one job below `path`; nothing but names and small files is read.
+def discover(path: Path, part: str | None = None) -> Capture:
+    """Find the profiler data of one job below `path`, by names and small files.
+
+    Files that were touched since they were collected are read whole, and compared with their hashes.
 
     Args:
         path: a run directory, a tree of captures, one capture, or a flat directory of r1.x files.
-        capture: which of several parts to take; by default the newest of those with most ranks.
+        part: which of several to take; by default the newest of those with most ranks.
 
     Raises:
         InputError: `path` cannot be read, nothing that can be analysed is below it, or no single
             part has that name.
     """
     jobs = _jobs(path)
-    part = choose_part([part for job in jobs for part in job.parts], capture)
-    job = next(job for job in jobs if part in job.parts)
+    chosen = choose_part([one for job in jobs for one in job.parts], part)
+    job = next(job for job in jobs if chosen in job.parts)
     notes: list[Fact] = []
     if len(jobs) > 1:
         names = tuple(name_of(one.run, path) for one in jobs)
         notes.append(fact("several_runs", runs=names, chosen=name_of(job.run, path)))
-    return _capture(job, part, notes)
+    return _capture(job, chosen, notes)
 
 
 def part_names(path: Path) -> tuple[str, ...]:
@@ -268,7 +270,7 @@ def _source(
     found: Found,
     hosts: Mapping[Rank, HostId],
     devices: Mapping[Rank, DeviceId],
-    window: str,
+    part: str,
 ) -> RankSource:
     return RankSource(
         rank=rank,
@@ -277,7 +279,7 @@ def _source(
         size_bytes=found.size_bytes,
         host=hosts.get(rank),
         device=devices.get(rank),
-        capture=window,
+        part=part,
     )
 
 

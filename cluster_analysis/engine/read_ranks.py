@@ -127,7 +127,7 @@ def read_all(
                 fact("given_up", detail=failure),
                 rank=source.rank,
                 host=source.host,
-                file=source.capture,
+                file=source.part,
                 advice="others_analysed",
             )
         )
@@ -151,7 +151,7 @@ def read_all(
     )
 
 
-def without_operators(read: RanksRead) -> RanksRead:
+def without_communication(read: RanksRead) -> RanksRead:
     """Return what was read without calls and links, where windows of ranks are not of the same time."""
     none = tuple(structs.replace(one, bulk_steps=()) for one in read.summaries)
     return structs.replace(read, summaries=none, packets=PACKETS.empty_table(), totals=TOTALS.empty_table())

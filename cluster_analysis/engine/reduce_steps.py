@@ -1,7 +1,7 @@
 """All steps of a run, reduced: the second half of the job as a Dask graph.
 
-It cannot be one graph with the first: which steps there are, and who sits where, is known when all ranks
-have been read.
+Two graphs and not one: which steps there are, and which rank sits where, is known only when all ranks have
+been read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cluster_analysis.engine.step_files import StepFiles, StepTables
 from cluster_analysis.engine.tasks import reduce_parts
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.evidence import StepEvidence
-from cluster_run.facts import fact
+from cluster_run.facts import Value, fact
 from cluster_run.ids import Step
 from cluster_run.problem import Problem
 
@@ -62,16 +62,17 @@ def reduce_all(
         graph, [("evidence", step) for step in steps], lambda n_done: on_progress(_WHAT, n_done, len(steps))
     )
     evidence: list[StepEvidence] = []
-    problems: list[Problem] = []
+    failed: list[Problem] = []
+    unmapped: dict[Value, Problem] = {}
     for step, outcome in zip(steps, outcomes, strict=True):
         if outcome.value is None:
-            problems.append(Problem(fact("step_not_analysed", step=step, detail=outcome.failure)))
+            failed.append(Problem(fact("step_not_analysed", step=step, detail=outcome.failure)))
             continue
-        one, unmapped = outcome.value
+        one, of_groups = outcome.value
         evidence.append(one)
-        # Groups that cannot be mapped are the same in each step: once is enough.
-        problems = problems or list(unmapped)
-    return evidence, tuple(problems)
+        # A group that cannot be mapped is told of the first step that has it.
+        unmapped = {problem.why["group"]: problem for problem in of_groups} | unmapped
+    return evidence, (*unmapped.values(), *failed)
 
 
 def _reduced_aside(

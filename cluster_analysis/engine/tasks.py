@@ -137,7 +137,7 @@ def batches_by_bytes(
     With several workers the batches are small enough for each worker to get three, and all get as many: the
     last ones end at about the same time.
     """
-    ordered = sorted(sources, key=lambda source: (source.rank, source.capture, source.kind))
+    ordered = sorted(sources, key=lambda source: (source.rank, source.part, source.kind))
     total = sum(map(_weight, ordered))
     limit: float = batch_bytes
     if n_workers > 1:
@@ -261,7 +261,7 @@ def _read(source: RankSource, wanted: Wanted) -> RankTables:
         text = " ".join(str(error).split()) or "no message"
         problem = Problem(
             fact("reading_failed", error=type(error).__name__, detail=text),
-            file=source.capture or next(iter(source.files.values()), ""),
+            file=source.part or next(iter(source.files.values()), ""),
             rank=source.rank,
             host=source.host,
             advice="report_file",

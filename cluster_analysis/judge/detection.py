@@ -36,6 +36,7 @@ from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import WARNING_COST_SHARE, Finding, LostPart, Verdict
 from cluster_run.ids import Rank
+from cluster_run.kinds import NOTES
 
 
 class Detection(Struct, frozen=True):
@@ -130,9 +131,10 @@ def detect(
     step_share = what_if.copied.step_share if what_if.copied else 0.0
     if context.copied_share > HALFWAY or step_share >= limits.open_cost_share:
         questions.append(fact("waiting_copied", share=context.copied_share, step_share=step_share))
-    if verdict == "healthy" and (questions or not can_judge(view, limits)):
-        verdict = "unknown"
     notes += questions
+    is_open = any(NOTES[one.kind].is_open for one in notes)
+    if verdict == "healthy" and (is_open or not can_judge(view, limits)):
+        verdict = "unknown"
     return Detection(
         tuple(findings), verdict, tuple(dict.fromkeys((*evidence.notes, *notes))), replay,
         step_us / 1e3 if step_us > 0 else None,

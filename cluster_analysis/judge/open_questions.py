@@ -20,9 +20,10 @@ from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.cost import LATE_SHARE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.trace.calls import codes, is_point_to_point, numbers
-from cluster_run.facts import Fact, NoteFact, fact
+from cluster_run.facts import Fact, fact
 from cluster_run.findings import Finding
 from cluster_run.ids import Rank
+from cluster_run.kinds import NoteFact
 
 
 def can_judge(view: JobView, limits: Thresholds) -> bool:

@@ -53,7 +53,7 @@ def judge_all(
     owned = (INSIGHT_NAMES, *((one.owned,) for one in FILES), (PARTS_NAME, PARTS_INDEX_NAME))
     with new_output(options.output_folder, owned) as staging:
         for name in names:
-            own = replace(options, capture=name, output=staging / PARTS_NAME / folders[name])
+            own = replace(options, part=name, output=staging / PARTS_NAME / folders[name])
             try:
                 with examined(own, on_progress, remark) as one:
                     outcomes[name] = write_everything(one, on_progress).reported

@@ -26,7 +26,7 @@ def laid_out(evidence: JobEvidence, operators: list[StepOperators]) -> JobEviden
 
     Args:
         evidence: all steps, without operators.
-        operators: `operators_of` the evidence while it had them; empty afterwards.
+        operators: `step_operators_of` the evidence while it had them; empty afterwards.
     """
     graph = build_graph(operators)
     notes = evidence.notes
@@ -35,7 +35,7 @@ def laid_out(evidence: JobEvidence, operators: list[StepOperators]) -> JobEviden
     return replace(evidence, graph=graph, notes=notes)
 
 
-def operators_of(evidence: JobEvidence) -> list[StepOperators]:
+def step_operators_of(evidence: JobEvidence) -> list[StepOperators]:
     """Return the operators of all steps; none unless every step has some: a part would not be the job."""
     by_step = dict(zip(evidence.steps, evidence.step_operators, strict=True))
     operators = [
@@ -47,7 +47,7 @@ def operators_of(evidence: JobEvidence) -> list[StepOperators]:
 
 def job_graph(evidence: JobEvidence) -> Graph | None:
     """Return the graph of all steps; None without the operators of every one."""
-    return build_graph(operators_of(evidence))
+    return build_graph(step_operators_of(evidence))
 
 
 class _MergedSteps:

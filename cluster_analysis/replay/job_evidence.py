@@ -83,7 +83,7 @@ def merge_steps(parts: Sequence[StepEvidence], operators: pa.Table, packets: pa.
     )
 
 
-def without_operators(evidence: JobEvidence) -> JobEvidence:
+def without_step_operators(evidence: JobEvidence) -> JobEvidence:
     """Return the evidence of all steps without what only the graph needs."""
     return replace(evidence, step_operators=tuple(None for _ in evidence.step_operators))
 

@@ -6,13 +6,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import cast
 
 from cluster_analysis.sentences.phrase import Phrase, Template, fill
-from cluster_run.facts import Fact, NoteFact
 
 HEADINGS: Mapping[str, Template] = {
     "a_step": ("a step", "每步"),
@@ -113,59 +111,6 @@ HEADINGS: Mapping[str, Template] = {
     "could_not_tell": ("Could not tell: {why}.", "无法判断：{why}。"),
 }
 
-#: Why a job that could be judged is not called healthy, shorter than its note says it.
-OPEN_QUESTIONS: Mapping[NoteFact, Template] = {
-    "costly_unexplained": (
-        "what may cost {step_share:percent} of the step cannot be told from chance or from the work itself",
-        "可能占每步 {step_share:percent} 的损失，无法与偶然或工作负载本身区分",
-    ),
-    "one_rank_of_several": (
-        "whom rank {rank} waited for is not here",
-        "卡 {rank} 等待的对象不在其中",
-    ),
-    "windows_unlike": (
-        "windows of ranks hold unlike numbers of iterations, so that their communication cannot be compared",
-        "各卡窗口的迭代数不同，无法比较通信",
-    ),
-    "windows_not_compared": (
-        "windows of ranks are of unlike length, and nothing counts their iterations",
-        "各卡窗口长度不同，且无法计数迭代",
-    ),
-    "waits_for_absent": (
-        "{step_share:percent} of the step went into waiting for ranks without files, or for the network",
-        "每步有 {step_share:percent} 用于等待没有文件的卡或网络",
-    ),
-    "waited_for_others": (
-        "{step_share:percent} of the step may be waiting for ranks that are not here",
-        "每步有 {step_share:percent} 可能用于等待没有文件的卡",
-    ),
-    "host_may_cost": (
-        "{ranks:rank|ranks} {ranks:ranges} may cost {step_share:percent} of the step, in no pattern",
-        "卡 {ranks:ranges} 可能占每步的 {step_share:percent}，但没有规律足以指认",
-    ),
-    "unread_communication": (
-        "the communication of {n_ranks} {n_ranks:rank|ranks} could not be read",
-        "{n_ranks} 张卡的通信数据无法读取",
-    ),
-    "uncompared_network": (
-        "communication that takes {step_share:percent} of the step could be compared with nothing",
-        "占每步 {step_share:percent} 的通信没有可比对象",
-    ),
-    "long_step": (
-        "all ranks communicate for {longer_us:ms} longer in step {step}, and nothing says why",
-        "所有卡在步 {step} 的通信长了 {longer_us:ms}，原因不明",
-    ),
-    "replay_far_off": (
-        "the replay misses the measured steps by more than 5 %, which may hide what was lost",
-        "重放与实测的步耗时相差超过 5 %，可能掩盖损失",
-    ),
-    "waiting_copied": (
-        "for whom ranks waited is not known of {share:percent} of all waiting, "
-        "{step_share:percent} of the step",
-        "全部等待时间的 {share:percent}（占每步 {step_share:percent}）不知在等待谁",
-    ),
-}
-
 
 @cache
 def words_of_page() -> Mapping[str, Template]:
@@ -191,12 +136,6 @@ def counted(what: str, number: int) -> Phrase:
 def term(words: Mapping[str, Template], name: str) -> Phrase:
     """Return a word of `sentences.terms` in both languages."""
     return Phrase(*words[name])
-
-
-def open_question(notes: Sequence[Fact]) -> Phrase | None:
-    """Return the first question of the notes, as they are ordered, that is left open; None where none is."""
-    asked = [(one, OPEN_QUESTIONS.get(cast("NoteFact", one.kind))) for one in notes]
-    return next((fill(said, dict(one.values)) for one, said in asked if said is not None), None)
 
 
 #: Headings of cluster-fleet around them, in the terminal and on its page.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from cluster_analysis.sentences.phrase import Phrase, Template, fill
-from cluster_run.facts import Fact, NoteFact
+from cluster_run.facts import Fact
+from cluster_run.kinds import NOTES, Action, NoteFact
 
 SENTENCES: Mapping[NoteFact, Template] = {
     "no_step_times": (
@@ -253,67 +255,62 @@ SENTENCES: Mapping[NoteFact, Template] = {
 }
 
 
-#: Notes that data which are elsewhere, another capture, or a good run for comparison would put right: in this
-#: order, first what is only to be fetched.
-TO_MEND: tuple[NoteFact, ...] = (
-    "ranks_missing",
-    "capture_lacks_ranks",
-    "one_rank_of_several",
-    "waits_for_absent",
-    "waited_for_others",
-    "no_step_times",
-    "ranks_without_step_times",
-    "unread_communication",
-    "hosts_unknown",
-    "hosts_by_devices",
-    "no_common_step",
-    "windows_unlike",
-    "windows_not_compared",
-    "no_communication_recorded",
-    "level0_operators",
-    "no_operators",
-    "no_communication_matrix",
-    "timeline_too_large",
-    "few_steps",
-    "costly_unexplained",
-    "host_may_cost",
-    "long_step",
-    "uncompared_network",
-    "few_peers",
-    "unlike_versions",
-)
-#: Notes due to the form of the files, or to the replay: the same job would leave them open again.
-BOUNDS: frozenset[NoteFact] = frozenset(
-    {
-        "steps_as_a_whole",
-        "no_start_times",
-        "replay_off",
-        "replay_far_off",
-        "waiting_copied",
-        "unpaired_messages",
-        "no_groups",
-        "no_groups_of_iterations",
-        "mean_step_only",
-    }
-)
-
-#: Notes on choices and on normal states: they leave nothing of the verdict open.
-TO_KNOW: frozenset[NoteFact] = frozenset(
-    {
-        "steps_of_some_ranks",
-        "several_runs",
-        "several_captures",
-        "windows_together",
-        "family_left_out",
-        "only_capture_is_rank_0",
-        "last_step_cut",
-        "hosts_are_one",
-        "other_models",
-        "average_row_differs",
-        "fleet_not_asked",
-        "fleet_names_others",
-    }
-)
+#: Why a job is not called healthy, shorter than its note says it: for each note that `is_open`.
+WHY_OPEN: Mapping[NoteFact, Template] = {
+    "costly_unexplained": (
+        "what may cost {step_share:percent} of the step cannot be told from chance or from the work itself",
+        "可能占每步 {step_share:percent} 的损失，无法与偶然或工作负载本身区分",
+    ),
+    "one_rank_of_several": (
+        "whom rank {rank} waited for is not here",
+        "卡 {rank} 等待的对象不在其中",
+    ),
+    "windows_unlike": (
+        "windows of ranks hold unlike numbers of iterations, so that their communication cannot be compared",
+        "各卡窗口的迭代数不同，无法比较通信",
+    ),
+    "windows_not_compared": (
+        "windows of ranks are of unlike length, and nothing counts their iterations",
+        "各卡窗口长度不同，且无法计数迭代",
+    ),
+    "waits_for_absent": (
+        "{step_share:percent} of the step went into waiting for ranks without files, or for the network",
+        "每步有 {step_share:percent} 用于等待没有文件的卡或网络",
+    ),
+    "waited_for_others": (
+        "{step_share:percent} of the step may be waiting for ranks that are not here",
+        "每步有 {step_share:percent} 可能用于等待没有文件的卡",
+    ),
+    "host_may_cost": (
+        "{ranks:rank|ranks} {ranks:ranges} may cost {step_share:percent} of the step, in no pattern",
+        "卡 {ranks:ranges} 可能占每步的 {step_share:percent}，但没有规律足以指认",
+    ),
+    "ranks_without_step_times": (
+        "{n_silent} of {n_ranks} ranks {n_silent:has|have} no step times",
+        "{n_ranks} 张卡中有 {n_silent} 张没有步耗时",
+    ),
+    "unread_communication": (
+        "the communication of {n_ranks} {n_ranks:rank|ranks} could not be read",
+        "{n_ranks} 张卡的通信数据无法读取",
+    ),
+    "uncompared_network": (
+        "communication that takes {step_share:percent} of the step could be compared with nothing",
+        "占每步 {step_share:percent} 的通信没有可比对象",
+    ),
+    "long_step": (
+        "all ranks communicate for {longer_us:ms} longer in step {step}, and nothing says why",
+        "所有卡在步 {step} 的通信长了 {longer_us:ms}，原因不明",
+    ),
+    "replay_far_off": (
+        "the replay misses the measured steps by more than 5 %, which may hide what was lost",
+        "重放与实测的步耗时相差超过 5 %，可能掩盖损失",
+    ),
+    "waiting_copied": (
+        "for whom ranks waited is not known of {share:percent} of all waiting, "
+        "{step_share:percent} of the step",
+        "全部等待时间的 {share:percent}（占每步 {step_share:percent}）不知在等待谁",
+    ),
+}
 
 _OF_COMMUNICATION: frozenset[NoteFact] = frozenset({"no_operators", "no_communication_matrix"})
 
@@ -333,9 +330,17 @@ def reasons(notes: Sequence[Fact], n_ranks: int) -> Reasons:
     A job of one rank does not communicate: no other capture of it would.
     """
     alone = _OF_COMMUNICATION if n_ranks == 1 else frozenset()
-    to_mend = tuple(one for kind in TO_MEND if kind not in alone for one in notes if one.kind == kind)
-    bounds = tuple(one for one in notes if one.kind in BOUNDS | alone)
-    return Reasons(to_mend, bounds, tuple(one for one in notes if one.kind in TO_KNOW))
+    mend, bear, know = ([kind for kind in NOTES if NOTES[kind].action == one] for one in get_args(Action))
+    return Reasons(
+        tuple(one for kind in mend if kind not in alone for one in notes if one.kind == kind),
+        tuple(one for one in notes if one.kind in alone.union(bear)),
+        tuple(one for one in notes if one.kind in know),
+    )
+
+
+def why_open(notes: Sequence[Fact]) -> Phrase | None:
+    """Return, shorter than its note, the first question that notes leave open; None where none does."""
+    return next((fill(WHY_OPEN[one.kind], dict(one.values)) for one in notes if one.kind in WHY_OPEN), None)  # type: ignore[index]
 
 
 def note(fact: Fact) -> Phrase:

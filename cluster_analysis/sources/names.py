@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.tables import schema
+from cluster_analysis.tables.operations import MESSAGES, OPERATIONS, SYNONYMS
 
 #: Which of its file's distinct texts each row has, and these texts, None for a missing one.
 Coded = tuple[npt.NDArray[np.integer], Sequence[str | None]]
@@ -24,12 +25,8 @@ DATA_LOADER = "enumerate(DataLoader)"
 
 _TEXT = schema.COLLECTIVES.field("group").type
 #: Leftmost match, longest first: `hcom_reduceScatter` is `reducescatter`, not `reduce`.
-_OPERATION = re.compile(
-    "batchsendrecv|sendrecv|reducescatter|allreduce|allgatherv|allgather|alltoallvc|alltoallv|alltoall"
-    "|broadcast|receive|recv|send|scatter|reduce|gather|barrier|invalid"
-)
-_POINT_TO_POINT = pa.array(["send", "receive", "batchsendrecv"])
-_SYNONYMS = {"recv": "receive", "sendrecv": "batchsendrecv"}
+_OPERATION = re.compile("|".join(sorted((*OPERATIONS, *SYNONYMS), key=len, reverse=True)))
+_MESSAGES = pa.array(MESSAGES)
 
 
 def split_keys(keys: pa.Array) -> tuple[pa.Array, pa.Array]:
@@ -78,7 +75,7 @@ def _operation_of_stem(stem: str) -> str:
 def operation(name: str | None) -> str:
     """Return the operation in one name; see `operations`."""
     match = _OPERATION.search((name or "").rpartition("/")[2].lower())
-    return _SYNONYMS.get(match.group(), match.group()) if match else "unknown"
+    return SYNONYMS.get(match.group(), match.group()) if match else "unknown"
 
 
 def indices_in_group(names: pa.Array) -> pa.Array:
@@ -92,7 +89,7 @@ def point_to_point(op_types: pa.Array) -> pa.Array:
 
     MindSpore files `hcom_send__` under `collective`, because it looks for a capital `Send`.
     """
-    is_one = pc.is_in(op_types.dictionary, value_set=_POINT_TO_POINT)
+    is_one = pc.is_in(op_types.dictionary, value_set=_MESSAGES)
     return pc.fill_null(is_one.take(op_types.indices), False)
 
 

@@ -42,7 +42,7 @@ class RankSource(Struct, frozen=True):
     size_bytes: int
     host: HostId | None = None
     device: DeviceId | None = None
-    capture: str = ""
+    part: str = ""
     windows: tuple[tuple[int, RankSource], ...] = ()
 
 

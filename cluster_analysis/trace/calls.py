@@ -14,11 +14,9 @@ from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import distinct, stable_order
+from cluster_analysis.tables.operations import record_of
 from cluster_analysis.thresholds.streams import DRIFT
 
-#: Operation names that send only and receive only; everything else synchronises its members.
-SEND_TYPES = frozenset({"send", "isend"})
-RECEIVE_TYPES = frozenset({"receive", "recv", "irecv"})
 _TRANSPORT_TIMES = ("hccs_us", "rdma_us", "pcie_us", "sio_us")
 _TRANSPORT_BYTES = ("hccs_bytes", "rdma_bytes", "pcie_bytes", "sio_bytes")
 #: Columns of COLLECTIVES that `calls_of` reads.
@@ -73,7 +71,7 @@ class Calls(Struct, frozen=True, dict=True):
     @cached_property
     def is_send(self) -> BoolArray:
         """True for calls that only send."""
-        return self._where_type(SEND_TYPES.__contains__)
+        return self._where_type(lambda name: record_of(name).is_send)
 
     @cached_property
     def is_point_to_point(self) -> BoolArray:
@@ -98,7 +96,7 @@ class Calls(Struct, frozen=True, dict=True):
     @cached_property
     def is_receive(self) -> BoolArray:
         """True for calls that only receive."""
-        return self._where_type(RECEIVE_TYPES.__contains__)
+        return self._where_type(lambda name: record_of(name).is_receive)
 
     @cached_property
     def by_group(self) -> IntArray:
@@ -151,22 +149,22 @@ def with_more(calls: Calls, source: IntArray, **own: Any) -> tuple[Calls, IntArr
 
 def is_point_to_point(op_type: str) -> bool:
     """Whether a kind of operator is between two ranks; files put some of them under `collective`."""
-    return op_type in SEND_TYPES or op_type in RECEIVE_TYPES or "sendrecv" in op_type
+    return record_of(op_type).ends == "message"
 
 
 def moves_gradients(op_type: str) -> bool:
     """Whether a kind of operator adds up what ranks have computed."""
-    return "reduce" in op_type
+    return record_of(op_type).moves == "gradients"
 
 
 def moves_weights(op_type: str) -> bool:
     """Whether a kind of operator fetches what ranks will compute with."""
-    return "gather" in op_type
+    return record_of(op_type).moves == "weights"
 
 
 def moves_tokens(op_type: str) -> bool:
     """Whether every rank sends something else to each, as tokens go to their experts."""
-    return "alltoall" in op_type
+    return record_of(op_type).moves == "tokens"
 
 
 def calls_of(collectives: pa.Table, *, starts_agree: bool = True) -> Calls:

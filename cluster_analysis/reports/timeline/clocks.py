@@ -17,12 +17,11 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from cluster_analysis.numeric.stats import MAD_TO_SIGMA
+from cluster_analysis.tables.operations import COMMON_END
 from cluster_run.ids import HostId, Rank
 
 Array = np.ndarray[Any, Any]
 
-#: Operators that no rank leaves before all have arrived.
-COMMON_END = ("allreduce", "allgather", "reducescatter", "alltoall", "alltoallv", "barrier")
 #: A drift is fitted only where a capture is this long; in a shorter one it is noise.
 MIN_DRIFT_SPAN_S = 10.0
 _MIN_OBSERVATIONS = 3

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.findings import summary
-from cluster_analysis.sentences.headings import open_question, say
-from cluster_analysis.sentences.notes import reasons
+from cluster_analysis.sentences.headings import say
+from cluster_analysis.sentences.notes import reasons, why_open
 from cluster_analysis.sentences.phrase import Phrase
 from cluster_analysis.sentences.results.costs import Cost, cost_of
 from cluster_analysis.sentences.terms import KINDS
@@ -229,7 +229,7 @@ def unknown_reason(document: FindingsDocument) -> Phrase:
     """
     run = document.run
     apart = reasons(document.notes, run.expected_ranks)
-    question = open_question(apart.to_mend) or _lacking(document) or open_question(apart.bounds)
+    question = why_open(apart.to_mend) or _lacking(document) or why_open(apart.bounds)
     if run.ranks < run.expected_ranks:
         few = say("too_few", n=run.ranks, expected=run.expected_ranks)
         return few if question is None else say("and_open", first=few, then=question)

@@ -75,7 +75,7 @@ class OperatorFile:
             self.sums = _Sums(file, levels.steps, self.groups)
 
 
-def operators_of(files: Sequence[OperatorFile], remark: Remark) -> CommunicationTables:
+def communication_of(files: Sequence[OperatorFile], remark: Remark) -> CommunicationTables:
     """Return the tables of one or more files, one file behind the other; what they lack goes to `remark`."""
     collectives = _collectives(files)
     tell_missing(collectives, NEEDED_COLLECTIVES, remark)

@@ -127,12 +127,12 @@ def texts_of(database: Database, ids: pa.Array) -> pa.Array:
     known, texts = database.once(strings)
     if not len(known):
         return pa.nulls(len(ids), pa.string())
-    at, is_known = places_of(known, pc.fill_null(ids, 0).to_numpy())
+    at, is_known = positions_in(known, pc.fill_null(ids, 0).to_numpy())
     is_known &= ids.is_valid().to_numpy(zero_copy_only=False)
     return texts.take(pa.array(at, mask=~is_known))
 
 
-def places_of(known: _Ints, ids: _Ints) -> tuple[_Ints, npt.NDArray[np.bool_]]:
+def positions_in(known: _Ints, ids: _Ints) -> tuple[_Ints, npt.NDArray[np.bool_]]:
     """Return the places of ids (N,) among known ones (ascending, at least one), and which are known (N,)."""
     last = len(known) - 1
     if known[-1] - known[0] == last:

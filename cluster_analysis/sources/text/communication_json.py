@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cluster_analysis.sources.columns.columns import GivenColumns
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
-from cluster_analysis.sources.columns.operators import OperatorFile, operators_of
+from cluster_analysis.sources.columns.operators import OperatorFile, communication_of
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.compiled.operator_columns import operators_of_files
@@ -53,4 +53,4 @@ def read_communication(
         content, n_skipped = read_with_offset(path)
         given = GivenColumns(write_operators, content, remark)
         found.append(OperatorFile(given, rank, n_skipped, with_spans=with_spans))
-    return operators_of(found, remark)
+    return communication_of(found, remark)

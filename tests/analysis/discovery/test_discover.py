@@ -168,7 +168,7 @@ def test_wrapper_directories_of_the_dynamic_profiler_are_windows(tmp_path: Path)
             )
     capture = discover(tmp_path, "start2_stop5")
     assert first_steps(capture) == {0: 2, 1: 2}
-    assert {source.capture for source in capture.sources} == {"start2_stop5"}
+    assert {source.part for source in capture.sources} == {"start2_stop5"}
     assert "2 jobs or windows of one found" in notes_of(capture)[0]
 
 

@@ -6,17 +6,30 @@ import io
 import time
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.joined import canonical, cut_by_step
-from cluster_analysis.engine.step_files import StepTables, filed, let_files_go
-from cluster_analysis.engine.tasks import SPANS, Batch, Wanted, batches_by_bytes, read_batch, reduce_parts
+from cluster_analysis.engine.local import InProcessEngine
+from cluster_analysis.engine.read_ranks import read_all
+from cluster_analysis.engine.reduce_steps import reduce_all
+from cluster_analysis.engine.step_files import StepFiles, StepTables, filed, let_files_go
+from cluster_analysis.engine.tasks import (
+    SPANS,
+    Batch,
+    BatchBulk,
+    Wanted,
+    batches_by_bytes,
+    read_batch,
+    reduce_parts,
+)
 from cluster_analysis.tables.model import Capture, RankSource, Selection, Topology
 from cluster_analysis.tables.schema import COLLECTIVES, LINKS
 from cluster_analysis.topology.build import build_topology
@@ -168,3 +181,28 @@ def test_files_of_calls_alone_have_what_a_step_is_reduced_of(capture: Capture, t
         collectives.append(bulk.part(11).load().collectives)
     assert collectives[0].schema == COLLECTIVES
     assert collectives[1] == collectives[0].select(CALLS.names)
+
+
+@pytest.mark.parametrize("broken", [10, 11])
+def test_links_that_cannot_be_mapped_are_told_whichever_step_fails(capture: Capture, broken: int) -> None:
+    engine = InProcessEngine()
+    read = read_all(engine, capture.sources, Wanted(), "", lambda *_: None)
+    lost = tuple(_Lost(kept, Step(broken)) for kept in read.kept)  # type: ignore[arg-type]
+    unknown, _ = build_topology(capture, {}, read.uses.slice(0, 0))
+    evidence, problems = reduce_all(engine, structs.replace(read, kept=lost), unknown, lambda *_: None)
+    assert broken not in {one.step for one in evidence} != set()
+    kinds = [one.kind for one in problems]
+    assert kinds.count("step_not_analysed") == 1
+    assert kinds.count("links_not_mapped") > 1
+    groups = [one.why["group"] for one in problems if one.kind == "links_not_mapped"]
+    assert len(set(groups)) == len(groups)
+
+
+class _Lost(NamedTuple):
+    """What a batch kept, without the file of one step."""
+
+    kept: BatchBulk
+    step: Step
+
+    def part(self, key: int) -> object:
+        return StepFiles("/nowhere/batch", 0, 1, 0) if key == self.step else self.kept.part(key)

@@ -1,5 +1,7 @@
 """The notes on what could not be judged are sentences for one rank as for several."""
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,13 +9,19 @@ import pytest
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.judge.open_questions import open_questions
 from cluster_analysis.judge.view import build_view
+from cluster_analysis.judging import judged as verdict_of
+from cluster_analysis.options import AnalyseOptions
+from cluster_analysis.pipeline import examined
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.limits import Thresholds
+from cluster_run.facts import Fact
 from cluster_run.ids import Rank
+from cluster_run.kinds import NOTES
 from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, tables, topology
 from tests.analysis.copies import replace, with_column
 from tests.analysis.jobs import evidence_of, evidence_of_tables, judged, small_topology, steps_table
+from tests.analysis.runs import write_small_run
 from tests.analysis.said import notes_of
 from tests.analysis.totals import STEP_US, evidence_of_computing, on_hosts, peers_agree
 
@@ -177,3 +185,19 @@ def test_a_late_rank_explains_no_more_than_its_delay_where_nobody_knows_for_whom
     evidence = replace(evidence, step_table=with_column(table, name, longer))
     asked = open_questions(build_view(evidence, where), evidence, (), Thresholds(), copied_share)
     assert ("long_step" in [one.kind for one in asked]) == is_open
+
+
+def test_a_note_that_leaves_a_question_open_is_not_healthy_wherever_it_comes_from(tmp_path: Path) -> None:
+    run = write_small_run(tmp_path / "run", dp=4, faults=())
+    with examined(AnalyseOptions(run, tmp_path / "out")) as known:
+        assert verdict_of(known).document.verdict == "healthy"
+        capture, read = known.capture, known.read
+        for kind, record in NOTES.items():
+            told = Fact(kind)
+            known.capture = replace(capture, notes=(told,))
+            of_capture = verdict_of(known).document.verdict
+            known.capture = capture
+            known.read = replace(read, summaries=tuple(replace(one, notes=(told,)) for one in read.summaries))
+            of_readers = verdict_of(known).document.verdict
+            known.read = read
+            assert of_capture == of_readers == ("unknown" if record.is_open else "healthy"), kind

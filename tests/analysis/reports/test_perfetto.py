@@ -99,9 +99,13 @@ def test_a_short_capture_has_no_drift():
     assert estimate_clocks(tables, hosts(0, 1)).by_host["2"].drift_ppm == 0.0
 
 
-def test_operators_without_a_common_end_are_not_used():
-    tables = collectives([(0, 1)], {0: 0.0, 1: 700.0}, op_type="broadcast")
-    assert estimate_clocks(tables, hosts(0, 1)).by_host["2"].error_us is None
+@pytest.mark.parametrize(
+    ("op_type", "is_used"),
+    [("broadcast", False), ("send", False), ("unknown", False), ("allgatherv", True), ("alltoallvc", True)],
+)
+def test_operators_without_a_common_end_are_not_used(op_type, is_used):
+    tables = collectives([(0, 1)], {0: 0.0, 1: 700.0}, op_type=op_type)
+    assert (estimate_clocks(tables, hosts(0, 1)).by_host["2"].error_us is not None) == is_used
 
 
 def test_one_operator_that_one_rank_lost_moves_nothing():

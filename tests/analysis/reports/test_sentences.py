@@ -22,9 +22,10 @@ from cluster_analysis.sentences import (
 )
 from cluster_analysis.sentences.phrase import Template, fill
 from cluster_analysis.sources.errors import LeftOutReason, Part
-from cluster_run.facts import AdviceKind, Fact, FindingFact, NoteFact, ReasonKind, RefusalKind, fact, fact_of
+from cluster_run.facts import AdviceKind, Fact, FindingFact, ReasonKind, RefusalKind, fact, fact_of
 from cluster_run.findings import Cause, Confidence, Finding, GroupPurpose, Pattern, Severity, Verdict, Wait
 from cluster_run.ids import HostId, Rank, Step
+from cluster_run.kinds import NoteFact
 from cluster_run.kinds import Part as LostTo
 from cluster_run.problem import Problem
 from cluster_run.said.chinese import in_chinese
@@ -55,7 +56,7 @@ PAIRS = [
     *(("headings", key, pair) for key, pair in headings.HEADINGS.items()),
     *(("fleet", key, pair) for key, pair in headings.OF_FLEET.items()),
     *(("acting", key, pair) for key, pair in headings.OF_ACT.items()),
-    *(("open questions", key, pair) for key, pair in headings.OPEN_QUESTIONS.items()),
+    *(("open questions", key, pair) for key, pair in notes.WHY_OPEN.items()),
     *(("terms", key, pair) for table in (terms.TERMS, terms.KINDS) for key, pair in table.items()),
 ]
 

@@ -19,12 +19,12 @@ from cluster_analysis.reports.templates import KeptTemplates, compile_all
 from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.sentences.checks import BASE_VARIABLE, page_of
 from cluster_analysis.sentences.headings import words_of_page
-from cluster_analysis.sentences.notes import BOUNDS, TO_KNOW, TO_MEND, reasons
+from cluster_analysis.sentences.notes import WHY_OPEN, reasons
 from cluster_analysis.sentences.results.costs import Cost
 from cluster_analysis.sentences.results.wording import unknown_reason
 from cluster_hook.telling.metrics import labelled
-from cluster_run.facts import NoteFact, fact
-from cluster_run.kinds import FaultKind, WorkloadKind
+from cluster_run.facts import fact
+from cluster_run.kinds import NOTES, FaultKind, NoteFact, WorkloadKind
 from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 from tests.analysis.reports.pages import Elements
@@ -113,8 +113,9 @@ def test_up_to_nothing_is_nothing():
     assert Cost(None, None).phrase(700.0).en == "unknown"
 
 
-def test_each_kind_of_note_has_one_class_by_what_can_be_done_about_it():
-    assert sorted((*TO_MEND, *BOUNDS, *TO_KNOW)) == sorted(get_args(NoteFact))
+def test_each_kind_of_note_has_one_record_and_those_that_leave_the_verdict_open_say_why_in_short():
+    assert sorted(NOTES) == sorted(get_args(NoteFact))
+    assert sorted(WHY_OPEN) == sorted(kind for kind, record in NOTES.items() if record.is_open)
 
 
 def test_the_headline_of_one_rank_says_that_nothing_stands_beside_it():

@@ -139,7 +139,7 @@ def batch_of(folder: Path, files: Sequence[tuple[object, object]]) -> Batch:
             path = folder / f"{rank}.{role}.json"
             path.write_text(content if isinstance(content, str) else json.dumps(content))
             paths[role] = str(path)
-        sources.append(RankSource(Rank(rank), "ascend_pt/text", paths, 1, capture=str(folder)))
+        sources.append(RankSource(Rank(rank), "ascend_pt/text", paths, 1, part=str(folder)))
     return Batch(0, tuple(sources))
 
 
