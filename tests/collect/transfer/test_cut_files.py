@@ -11,11 +11,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from cluster_run.ids import HostId
 from demo.sshd import SshLab, SshServer
 from demo.tcp_proxy import Mischief, TcpProxy
 from tests.collect.conftest import Start
@@ -25,8 +26,6 @@ pytestmark = pytest.mark.slow  # tens of MB each
 
 MIB = 1 << 20
 LARGE = 30 * MIB
-#: What a cut costs: what was on its way, in the buffers of both ends and of the proxy.
-ON_ITS_WAY = 14 * MIB
 REPOSITORY = Path(__file__).parents[3]
 
 
@@ -55,20 +54,45 @@ def cuts_in(run: Path) -> list[Path]:
     return [path for path in run.rglob(".*") if path.name.startswith((".cut-", ".part-"))]
 
 
+def _size_bytes(part: Path) -> int:
+    """How much of a file is here; 0 if it got its final name a moment ago."""
+    try:
+        return part.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+@dataclass
+class Kept(Recorder):
+    """Remembers how much of a file is here, and what has been sent, when another attempt begins."""
+
+    run: Path = Path()
+    proxy: TcpProxy | None = None
+    n_here: int = 0
+    n_sent: int = 0
+
+    def retrying(self, host: HostId, reason: str, wait_s: float) -> None:
+        super().retrying(host, reason, wait_s)
+        self.n_here = sum(map(_size_bytes, cuts_in(self.run)))
+        self.n_sent = self.proxy.n_bytes if self.proxy else 0
+
+
 def with_one_cut(host: OneHost, lab: SshLab, share: float) -> Recorder:
     """Collect through a link that is cut once: what has come before is not sent again."""
-    watch = Recorder()
     server = host.server
     mischief = (Mischief(cut_after_bytes=int(LARGE * share)),)
     with TcpProxy(server.address, server.port, mischief=mischief) as proxy:
+        watch = Kept(run=host.run, proxy=proxy)
         host.through(proxy, lab).collect_all(PLAIN, watch)
         assert proxy.n_connections == 2
-        assert proxy.n_bytes < LARGE + ON_ITS_WAY
+        # What was on its way, in the buffers of both ends, comes again: how much that is, nobody knows.
+        assert 0 < watch.n_here < LARGE
+        assert proxy.n_bytes - watch.n_sent < LARGE - watch.n_here + MIB
     assert cuts_in(host.run) == []
     return watch
 
 
-@pytest.mark.parametrize("share", [0.3, 0.9])
+@pytest.mark.parametrize("share", [0.6, 0.9])
 def test_a_file_cut_in_the_middle_is_gone_on_with_and_not_begun_anew(
     host: OneHost, lab: SshLab, share: float
 ) -> None:
@@ -79,14 +103,6 @@ def test_a_file_cut_in_the_middle_is_gone_on_with_and_not_begun_anew(
 @pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
 def test_it_is_gone_on_with_over_sftp_too(start: Start, lab: SshLab, transport: str) -> None:
     with_one_cut(start({"ForceCommand": "internal-sftp"}, transport=transport), lab, 0.8)
-
-
-def _size_bytes(part: Path) -> int:
-    """How much of a file is here; 0 if it got its final name a moment ago."""
-    try:
-        return part.stat().st_size
-    except FileNotFoundError:
-        return 0
 
 
 def killed_within_the_file(host: OneHost) -> Path:
