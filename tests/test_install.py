@@ -132,9 +132,12 @@ def test_a_login_node_collects_without_dask(bundle: Path, tmp_path: Path) -> Non
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(("machine", "elf_number"), [("x86_64", 62), ("aarch64", 183)])
 def test_one_wheel_a_machine_has_the_compiled_reader_for_every_python(
-    tmp_path: Path, machine: str, elf_number: int
+    bundle: Path, tmp_path: Path, machine: str, elf_number: int
 ) -> None:
-    wheel = compiled_wheel(tmp_path, machine)
+    if machine == HERE.machine:
+        wheel = next(bundle.glob(f"wheels/cluster_profiler-*_{machine}.whl"), None)
+    else:
+        wheel = compiled_wheel(tmp_path, machine)
     if wheel is None:
         pytest.skip(f"no compiler for {machine} here")
     assert "-cp310-abi3-" in wheel.name

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cluster_run.manifest import read_manifest
-from demo.__main__ import main
+from demo.__main__ import MARKER, main
 from demo.sshd import find_sshd
 
 needs_sshd = pytest.mark.skipif(find_sshd() is None, reason="no sshd on this machine")
@@ -29,7 +29,11 @@ def demo(directory: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
+    """The demo, run where an older one lies."""
     directory = tmp_path_factory.mktemp("demo") / "a clone, é"  # as people name directories
+    (directory / "run").mkdir(parents=True)
+    (directory / MARKER).touch()
+    (directory / "run" / "old").touch()
     return demo(directory), directory
 
 
@@ -82,8 +86,9 @@ class TestDemo:
         assert not [command for command in commands if str(out).encode() in command]
 
     def test_it_can_be_run_again(self, finished: tuple[subprocess.CompletedProcess[str], Path]) -> None:
-        _, out = finished
-        assert demo(out).returncode == 0
+        result, out = finished
+        assert result.returncode == 0, result.stderr
+        assert not (out / "run" / "old").exists()
 
 
 def test_without_sshd_it_says_what_to_install(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

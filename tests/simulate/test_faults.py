@@ -40,17 +40,18 @@ def healthy() -> SimulatedJob:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_the_true_cost_is_the_difference_to_the_job_without_the_fault(scenario: str) -> None:
+def test_the_true_cost_is_the_difference_to_the_job_without_the_fault(
+    healthy: SimulatedJob, scenario: str
+) -> None:
     fault = parse_scenario(scenario)
     job = simulate(SPEC, [fault], 11)
     answer = truth(job)
-    without = simulate(SPEC, (), 11)
     (found,) = answer.faults
     assert found.kind == fault.kind
-    assert found.cost_ms_per_step == pytest.approx(job.step_ms - without.step_ms)
+    assert found.cost_ms_per_step == pytest.approx(job.step_ms - healthy.step_ms)
     assert found.cost_ms_per_step >= 0.0
     assert found.cumulative_saving_ms == pytest.approx(found.cost_ms_per_step)
-    assert answer.healthy_step_ms == pytest.approx(without.step_ms)
+    assert answer.healthy_step_ms == pytest.approx(healthy.step_ms)
 
 
 @settings(max_examples=15)
@@ -121,9 +122,9 @@ def test_a_link_fault_slows_exactly_the_links_it_is_about(healthy: SimulatedJob,
     np.testing.assert_allclose(gaps(job), gaps(healthy))
 
 
-def test_an_operator_kind_can_be_slow_alone() -> None:
+def test_an_operator_kind_can_be_slow_alone(healthy: SimulatedJob) -> None:
     job = simulate(SPEC, [parse_scenario("slow_rank:1.5@5,op=vector")], 11)
-    before = simulate(SPEC, (), 11).times
+    before = healthy.times
     np.testing.assert_allclose(job.times.cube_us, before.cube_us)
     vector = (job.times.computing_us - job.times.cube_us) / (before.computing_us - before.cube_us)
     np.testing.assert_allclose(vector[:, 5], 1.5)
@@ -201,7 +202,7 @@ def test_taking_one_fault_away_leaves_the_others_as_they_were() -> None:
         for text in ("slow_rank:1.1@1", "slow_rank:1.5@5,pattern=transient", "retransmission:4000@0-2")
     ]
     spec = dataclasses.replace(SPEC, steps=8)
-    for seed in range(6):
+    for seed in range(2):
         all_three = {(one.kind, one.ranks): one.steps for one in truth(simulate(spec, faults, seed)).faults}
         without = {(one.kind, one.ranks): one.steps for one in truth(simulate(spec, faults[1:], seed)).faults}
         assert without.items() < all_three.items()
@@ -236,8 +237,8 @@ def test_a_fault_without_a_place_gets_one_of_the_job() -> None:
         "slow_uplink",
         "retransmission",
     )
-    for seed in range(5):
-        for kind in (*kinds, "retransmission"):
+    for seed in range(2):
+        for kind in kinds:
             (fault,) = simulate(SPEC, [parse_scenario(kind)], seed).faults
             assert fault.ranks or fault.hosts or fault.links
             assert truth(simulate(SPEC, [fault], seed)).faults[0].cost_ms_per_step >= 0.0
