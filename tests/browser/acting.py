@@ -24,8 +24,8 @@ _COLOURS = """canvas => {
 _CHOOSE_EVERYTHING = """async () => {
   const chosen = [], at = (i) => document.querySelectorAll("select")[i];
   for (let i = 0; at(i); i++) {
-    const [first, ...others] = [...at(i).options].map((option) => option.value);
-    for (const value of [...others, first]) {
+    const values = [...at(i).options].map((option) => option.value);
+    for (const value of [...values.slice(1), ...values.slice(0, 1)]) {
       at(i).value = value;
       for (const name of ["input", "change"]) at(i).dispatchEvent(new Event(name, {bubbles: true}));
       await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.browser.acting import wait_until_ready
+from tests.browser.looking import READERS, Look, opened, show
 
 #: Opening, clicking, printing: the page of ten thousand ranks on a loaded machine.
 ACTION_TIMEOUT_MS = 60_000
@@ -66,8 +67,8 @@ class Viewer:
             self.wrong.append(f"request: {url}")
 
     def close(self) -> None:
-        for opened in self._open:
-            opened.close()
+        for context in self._open:
+            context.close()
 
 
 @pytest.fixture
@@ -75,4 +76,29 @@ def viewer(browser: Any, tmp_path: Path) -> Iterator[Viewer]:
     viewer = Viewer(browser, tmp_path)
     yield viewer
     viewer.close()
+    assert viewer.wrong == []
+
+
+@pytest.fixture(scope="module")
+def _kept(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Viewer, dict[int, Any]]]:
+    viewer = Viewer(browser, tmp_path_factory.mktemp("kept"))
+    yield viewer, {}
+    viewer.close()
+
+
+@pytest.fixture
+def kept(_kept: tuple[Viewer, dict[int, Any]]) -> Iterator[Callable[[int], Any]]:
+    """Gives the page of a job of that size, at its top, nothing chosen; a module opens it once."""
+    viewer, of_size = _kept
+
+    def page_of(n_ranks: int = 32) -> Any:
+        if n_ranks not in of_size:
+            of_size[n_ranks] = opened(viewer, Look(n_ranks, 1280, READERS[0]))
+        page = of_size[n_ranks]
+        page.mouse.move(0, 0)
+        show(page, "")
+        page.evaluate("scrollTo(0, 0)")
+        return page
+
+    yield page_of
     assert viewer.wrong == []

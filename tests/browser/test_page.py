@@ -23,8 +23,8 @@ from tests.browser.looking import READERS
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 
-def test_every_finding_opens_its_evidence(viewer):
-    page = viewer.open(pages.degraded())
+def test_every_finding_opens_its_evidence(kept):
+    page = kept()
 
     assert open_every_finding(page) == 2
     for finding in page.locator("details.finding").all():
@@ -78,17 +78,15 @@ def test_marks_of_a_finding_are_told_in_each_legend_and_absent_where_nothing_is_
         expect(page.locator(".legend", has_text="named by a finding")).to_have_count(number)
 
 
-def test_text_of_a_finding_shows_its_cost_and_evidence(viewer):
-    result = builder.degraded()
-    page = viewer.open(html.render(result))
-    finding = open_finding(page)
+def test_text_of_a_finding_shows_its_cost_and_evidence(kept):
+    finding = open_finding(kept())
 
     for wanted in ("12.3 ms", "4.4 %", "201 ms", "165 ms", "900 µs", "15", "+22 %"):
         expect(finding).to_contain_text(wanted)
 
 
-def test_top_n_are_the_largest_and_not_the_first(viewer):
-    page = viewer.open(pages.degraded(pages.LARGE))
+def test_top_n_are_the_largest_and_not_the_first(kept):
+    page = kept(pages.LARGE)
     page.locator("#bars-sort").select_option("compute_only")
     page.locator("#bars-top").select_option("16")
 
@@ -131,8 +129,8 @@ def test_a_baseline_shows_what_moved_first_and_everything_on_demand(viewer):
     expect(page.locator("#changes")).to_contain_text("within noise")
 
 
-def test_keyboard_alone_opens_a_finding_and_reads_a_cell(viewer):
-    page = viewer.open(pages.degraded())
+def test_keyboard_alone_opens_a_finding_and_reads_a_cell(kept):
+    page = kept()
     finding = page.locator("details.finding").first
     finding.locator("> summary").focus()
     page.keyboard.press("Enter")
@@ -144,8 +142,8 @@ def test_keyboard_alone_opens_a_finding_and_reads_a_cell(viewer):
         wait_for_tip(page, f"rank {rank} = host 1 / device {rank}\n")
 
 
-def test_a_pair_of_hosts_opens_its_ranks_and_closes_again(viewer):
-    page = viewer.open(pages.degraded(pages.LARGE))
+def test_a_pair_of_hosts_opens_its_ranks_and_closes_again(kept):
+    page = kept(pages.LARGE)
     canvas = page.locator("#matrix canvas")
     canvas.click(position={"x": 64, "y": 60})
 
@@ -155,8 +153,8 @@ def test_a_pair_of_hosts_opens_its_ranks_and_closes_again(viewer):
     expect(page.locator(".matrix-head")).to_have_count(1)
 
 
-def test_bars_zoom_by_dragging_and_come_back(viewer):
-    page = viewer.open(pages.degraded(pages.LARGE))
+def test_bars_zoom_by_dragging_and_come_back(kept):
+    page = kept(pages.LARGE)
     page.locator("#bars").scroll_into_view_if_needed()
     box = page.locator("#bars canvas").bounding_box()
     page.mouse.move(box["x"] + 100, box["y"] + 100)
@@ -168,8 +166,8 @@ def test_bars_zoom_by_dragging_and_come_back(viewer):
     expect(page.locator("#bars .reset")).to_have_count(0)
 
 
-def test_a_link_to_a_finding_opens_it(viewer):
-    page = viewer.open(pages.degraded())
+def test_a_link_to_a_finding_opens_it(kept):
+    page = kept()
     page.evaluate("location.hash = '#finding-slow_link-2-10'")
 
     finding = page.locator("#finding-slow_link-2-10")

@@ -35,8 +35,8 @@ def test_a_page_answers_before_all_is_drawn_and_draws_what_is_scrolled_or_gone_t
     assert stands_at_its_top(page, "method")
 
 
-def test_search_finds_hosts_devices_links_groups_operators_and_findings(viewer):
-    page = opened(viewer, Look(32, 1400, READERS[0]))
+def test_search_finds_hosts_devices_links_groups_operators_and_findings(kept):
+    page = kept()
     box, first = page.locator("#search"), page.locator("#found li").first
     for text, wanted in (
         ("host 2", "host 2"),
@@ -52,8 +52,8 @@ def test_search_finds_hosts_devices_links_groups_operators_and_findings(viewer):
 
 
 @BOTH_SIZES
-def test_a_click_on_a_bar_a_cell_a_dot_or_a_row_opens_a_panel(viewer, n_ranks):
-    page = opened(viewer, Look(n_ranks, 1400, READERS[0]))
+def test_a_click_on_a_bar_a_cell_a_dot_or_a_row_opens_a_panel(kept, n_ranks):
+    page = kept(n_ranks)
     title = page.locator("#panel h2")
     for chart, position in (("bars", (200, 200)), ("heat", (300, 60)), ("map", (40, 30))):
         page.locator(f"#{chart} canvas").click(position={"x": position[0], "y": position[1]})
@@ -131,8 +131,8 @@ def test_the_link_and_the_ticket_are_copied(viewer):
     page.wait_for_function("navigator.clipboard.readText().then((text) => text.startsWith('## Degraded'))")
 
 
-def test_charts_show_the_metric_of_the_costliest_finding_first(viewer):
-    page = opened(viewer, Look(pages.LARGE, 1400, READERS[0]))
+def test_charts_show_the_metric_of_the_costliest_finding_first(kept):
+    page = kept(pages.LARGE)
     for chart in ("heat", "map"):
         expect(page.locator(f"#{chart}-metric")).to_have_value("computing")
     expect(page.locator("#matrix-metric")).to_have_value("excess")
@@ -152,8 +152,8 @@ def test_a_healthy_job_looks_healthy(viewer):
 
 
 @BOTH_SIZES
-def test_a_selection_is_drawn_while_dragging_and_the_matrix_zooms_by_it(viewer, n_ranks):
-    page = opened(viewer, Look(n_ranks, 1400, READERS[0]))
+def test_a_selection_is_drawn_while_dragging_and_the_matrix_zooms_by_it(kept, n_ranks):
+    page = kept(n_ranks)
     page.locator("#matrix-level").select_option("ranks")
     drag(page, "#matrix canvas", (120, 60), (420, 360), release=False)
     expect(page.locator("#matrix .selection")).to_be_visible()

@@ -176,7 +176,6 @@ class Job:
             "PATH": os.environ["PATH"],
             "HOME": str(host.directory),
             "PYTHONPATH": os.pathsep.join(paths),
-            "PYTHONDONTWRITEBYTECODE": "1",
             "RANK": str(rank),
             "LOCAL_RANK": str(local),
             "WORLD_SIZE": str(len(self.hosts) * self.n_ranks),
