@@ -28,7 +28,10 @@ WAITING_SHARE = 0.85
 #: These share what is dear to make: a cluster of Slurm; runs that were analysed, and a PostgreSQL.
 TOGETHER = {"tests/slurm/": "tests/slurm/", "tests/fleet/": "tests/fleet/", "tests/act/": "tests/fleet/"}
 #: Tests of these share nothing, and each waits long.
-APART = ("tests/live/test_traps.py", "tests/live/test_msmonitor.py", "tests/live/test_command.py")
+APART = (
+    *("tests/live/test_traps.py", "tests/live/test_msmonitor.py", "tests/live/test_command.py"),
+    "tests/collect/transfer/test_columns_cut.py",
+)
 # No test asserts a time, and hypothesis would by default: on a loaded machine any example may take long.
 # Examples write into one directory of their test, one after another. Other examples come with every run;
 # `--hypothesis-profile=many` takes ten times as many.

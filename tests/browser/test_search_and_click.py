@@ -109,8 +109,8 @@ def test_all_that_a_reader_chose_is_in_the_address_and_opens_again_from_it(viewe
     assert chosen(again) == chosen(page)
 
 
-def test_back_returns_to_what_was_shown_before(viewer):
-    page = opened(viewer, Look(32, 1400, READERS[0]))
+def test_back_returns_to_what_was_shown_before(kept):
+    page = kept()
     page.locator('.bar nav a[href="#cluster"]').click()
     page.evaluate("() => document.querySelector('#links tbody tr').click()")
     expect(page.locator("#panel")).to_be_visible()
@@ -120,8 +120,8 @@ def test_back_returns_to_what_was_shown_before(viewer):
     expect(page.locator("#panel")).to_be_visible()
 
 
-def test_the_link_and_the_ticket_are_copied(viewer):
-    page = opened(viewer, Look(32, 1400, READERS[0]))
+def test_the_link_and_the_ticket_are_copied(kept):
+    page = kept()
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator('.bar nav a[href="#cluster"]').click()
     page.locator("#copy-link").click()

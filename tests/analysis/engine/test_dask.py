@@ -123,29 +123,20 @@ def test_a_worker_killed_half_way_changes_nothing_and_a_lost_scheduler_is_one_cl
     assert not (tmp_path / "lost").exists()
 
 
-def test_workers_that_do_not_see_the_output_leave_the_writing_to_the_command(
-    run: Path, expected: dict[str, str], tmp_path: Path
-) -> None:
-    (tmp_path / "results").mkdir()
-    private = not_mounted(tmp_path / "results")
-    with loopback_cluster(tmp_path, n_workers=0) as cluster:
-        cluster.add_worker(before=[*PRIVATE, *private])
-        cluster.wait_for_workers()
-        done = analysed(run, tmp_path / "results" / "out", cluster.address)
-    assert done.returncode == 0, done.stderr
-    assert digests(tmp_path / "results" / "out") == expected
-    assert _written_privately(tmp_path / "results" / "out") == set()
-
-
-def test_an_encrypted_cluster_gives_the_same_bytes(
+def test_encrypted_workers_that_do_not_see_the_output_leave_the_writing_to_the_command(
     run: Path, expected: dict[str, str], tmp_path: Path
 ) -> None:
     certificates = write_certificates(tmp_path)
-    with loopback_cluster(tmp_path, n_workers=1, protocol="tls", options=certificates) as cluster:
+    (tmp_path / "results").mkdir()
+    private = not_mounted(tmp_path / "results")
+    with loopback_cluster(tmp_path, n_workers=0, protocol="tls", options=certificates) as cluster:
+        cluster.add_worker(before=[*PRIVATE, *private])
+        cluster.wait_for_workers()
         assert cluster.address.startswith("tls://127.0.0.1:")
-        done = analysed(run, tmp_path / "out", cluster.address, certificates)
+        done = analysed(run, tmp_path / "results" / "out", cluster.address, certificates)
         assert done.returncode == 0, done.stderr
-        assert digests(tmp_path / "out") == expected
+        assert digests(tmp_path / "results" / "out") == expected
+        assert _written_privately(tmp_path / "results" / "out") == set()
         without = analysed(run, tmp_path / "without", cluster.address, connect_s=2)
     assert without.returncode == 1
     assert without.stderr.startswith(f"cluster-analyse: no Dask scheduler at {cluster.address}: ")

@@ -6,7 +6,6 @@ import functools
 import os
 import re
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -259,22 +258,6 @@ def test_the_image_runs_the_hook_as_the_user_of_the_manifests_and_copies_only_th
     assert f"USER {spec['runAsUser']}:{spec['runAsGroup']}" in recipe
     assert 'ENTRYPOINT ["cluster-hook"]' in recipe
     assert re.findall(r"^COPY (\S+)", recipe, re.MULTILINE) == ["dist/cluster_profiler-*.whl"]
-
-
-@pytest.mark.slow
-def test_the_wheel_that_the_image_is_built_from_runs_by_itself(tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    ignored = shutil.ignore_patterns("__pycache__", ".*", "build", "*.egg-info", "tests", "docs", "demo-out")
-    shutil.copytree(REPOSITORY, source, ignore=ignored, symlinks=True)
-    build = "import sys, setuptools.build_meta as b; print(b.build_wheel(sys.argv[1]))"
-    made = ran([sys.executable, "-W", "ignore", "-c", build, tmp_path / "dist"], cwd=source, check=True)
-    wheel = tmp_path / "dist" / made.stdout.split()[-1]
-    assert wheel.match("cluster_profiler-*.whl")
-    shutil.unpack_archive(wheel, tmp_path / "site", "zip")
-    ended = ran(
-        [sys.executable, "-S", "-m", "cluster_hook", "sweep", "--help"], cwd=tmp_path / "site", check=True
-    )
-    assert "--profiles" in ended.stdout
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed here")
