@@ -14,6 +14,7 @@ ClusterError
 │   ├── NoShellError            commands cannot be run there: files may still be read over SFTP
 │   ├── NoProfilerRootError     the profiler root is missing or unreadable
 │   ├── RemoteFailureError      a command on the host failed
+│   │   ├── NoFilesError          neither a shell nor SFTP
 │   │   └── NoColumnsError        our reader does not run there: files may still travel as they are
 │   ├── NoRoomError             its files do not fit on this machine
 │   ├── HostileDataError        the host sent what it must not send

@@ -48,7 +48,9 @@ def _names(node: ast.AST) -> Iterator[tuple[str, bool]]:
     elif isinstance(node, _Function):
         children = node.body
     elif isinstance(node, ast.Assign | ast.AnnAssign):
-        children = [] if node.value is None else [node.value]
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        places = [one for one in targets if not isinstance(one, ast.Name)]
+        children = places if node.value is None else [node.value, *places]
     else:
         children = list(ast.iter_child_nodes(node))
     for child in children:

@@ -12,7 +12,6 @@ from cluster_collect.inventory.located import Located
 from cluster_collect.inventory.nodesets import MAX_NODES, expand, is_ip6
 from cluster_collect.spec import HostSpec
 from cluster_collect.transports.local import LOCAL
-from cluster_collect.transports.registry import TRANSPORTS
 from cluster_run.errors import InputError, UsageError
 from cluster_run.ids import HostId, ServerId
 
@@ -166,7 +165,7 @@ class _Builder:
             jump=entry.text("jump"),
             prepare=entry.text("prepare"),
             local=_text_path(target, self._base) if local else None,
-            transport=LOCAL.name if local else entry.text("transport") or next(iter(TRANSPORTS)),
+            transport=LOCAL.name if local else entry.text("transport") or HostSpec.transport,
             bandwidth_bytes_per_s=size_of(entry.values["bandwidth"], "'bandwidth'")
             if "bandwidth" in entry.values
             else None,

@@ -25,7 +25,7 @@ from cluster_collect.store.incoming import FileRefusedError
 from cluster_collect.store.journal import Journal
 from cluster_collect.store.writer import Budget, RunWriter
 from cluster_collect.threads import in_thread
-from cluster_collect.transfer.outcome import PREPARE_LOG_NAME, Findings, outcome_of
+from cluster_collect.transfer.outcome import PREPARE_LOG_NAME, OutcomeSoFar, outcome_of
 from cluster_collect.transfer.retry import Retries
 from cluster_collect.transfer.rounds import Rounds
 from cluster_collect.transfer.same_files import SameFiles
@@ -107,7 +107,7 @@ class HostCollection:
         )
         self._one_by_one = False
         self._is_prepared = False
-        self._findings = Findings()
+        self._so_far = OutcomeSoFar()
         self._present: dict[bytes, CollectedFile] = {}
 
     async def run(self) -> HostOutcome:
@@ -121,9 +121,9 @@ class HostCollection:
         try:
             await in_time(self._attempts(), self._options, self._shared.end_s)
         except Exception as error:
-            self._findings.error = as_host_error(error)
+            self._so_far.error = as_host_error(error)
         finally:
-            found = self._findings
+            found = self._so_far
             is_late = isinstance(found.error, DeadlineError)
             self._shared.same_files.ended(
                 self._spec.host, found.files, has_all=found.has_all, is_late=is_late
@@ -136,17 +136,17 @@ class HostCollection:
 
     def _outcome(self, seconds: float) -> HostOutcome:
         return outcome_of(
-            self._spec, self._findings, self._kept(), seconds, self._options.ranks, self._shared.table
+            self._spec, self._so_far, self._kept(), seconds, self._options.ranks, self._shared.table
         )
 
     def _kept(self) -> list[CollectedFile]:
         """Return the files of earlier calls that this one did not ask for, and the host may still have."""
         journal, server_id = self._shared.journal, self._spec.server_id
-        asked = {file.source for file in self._findings.files}
-        asked |= {os.fsdecode(one.entry.path) for one in self._findings.refused}
+        asked = {file.source for file in self._so_far.files}
+        asked |= {os.fsdecode(one.entry.path) for one in self._so_far.refused}
         if asked.issuperset(journal.sources(server_id)):
             return []
-        listed = [] if self._findings.survey is None else self._findings.survey.entries
+        listed = [] if self._so_far.survey is None else self._so_far.survey.entries
         others = ((os.fsdecode(entry.path), entry) for entry in listed)
         known = [journal.stored(server_id, source, entry) for source, entry in others if source not in asked]
         unchanged = [file for file in known if file is not None]
@@ -179,7 +179,7 @@ class HostCollection:
             if self._spec.prepare and not self._is_prepared:
                 await self._prepare(connection)
             survey, selection = await self._parsed(connection)
-            self._findings.look(survey, selection)
+            self._so_far.look(survey, selection)
             self._shared.watch.noted(self._spec.host, survey.method(self._spec))
             rounds = Rounds(
                 connection,
@@ -187,17 +187,17 @@ class HostCollection:
                 self._spec,
                 self._options,
                 intake=self._intake,
-                findings=self._findings,
+                so_far=self._so_far,
                 caps=self._caps,
                 watch=self._shared.watch,
             )
-            self._findings.clocks += await clocks_of(survey)
+            self._so_far.clocks += await clocks_of(survey)
             if not await self._is_brought_by_another(rounds, selection):
                 await self._fetch_missing(rounds, selection)
             if survey.shell is not None:
                 # Behind the hosts that wait to be listed: one machine may serve them all.
                 with await self._shared.bounds.asking() as turn:
-                    self._findings.hardware = await ask_hardware(connection)
+                    self._so_far.hardware = await ask_hardware(connection)
                     turn.answered()
         finally:
             await connection.close()
@@ -241,7 +241,7 @@ class HostCollection:
         if brought is None:
             return False
         other, has_all = brought
-        self._findings.same_files_as = other
+        self._so_far.same_files_as = other
         if not has_all:
             raise DeadlineError(f"it sees the files of host {other}, which was not finished in time", _GO_ON)
         self._shared.watch.noted(host, f"sees the files of host {other}: fetched once")
@@ -254,14 +254,14 @@ class HostCollection:
     async def _prepare(self, connection: HostConnection) -> None:
         problem, printed = await run_prepare(connection, self._spec, self._options)
         self._is_prepared = True
-        self._findings.prepare_problem = problem
+        self._so_far.prepare_problem = problem
         log = f"{self._prefix.rpartition('/')[0]}/{PREPARE_LOG_NAME}"
         try:
             file = self._shared.writer.begin(log)
             file.write(printed)
             file.commit(time.time_ns())
         except FileRefusedError as error:
-            self._findings.prepare_problem = problem or f"its output cannot be kept: {error}"
+            self._so_far.prepare_problem = problem or f"its output cannot be kept: {error}"
 
     async def _fetch_missing(self, rounds: Rounds, selection: Selection) -> None:
         """Fetch what is not here."""
@@ -284,12 +284,12 @@ class HostCollection:
                 finally:
                     self._budget.release()
                     self._intake.drop_held()
-                    self._findings.take(self._intake, present, selection)
+                    self._so_far.take(self._intake, present, selection)
         else:
-            self._findings.take(self._intake, present, selection)
-        self._findings.files = merge_identical(
+            self._so_far.take(self._intake, present, selection)
+        self._so_far.files = merge_identical(
             partial(self._shared.writer.remove, with_empty=True),
-            self._findings.files,
+            self._so_far.files,
             selection,
             self._intake.path_of,
         )

@@ -25,7 +25,7 @@ PREPARE_LOG_NAME = "prepare.log"
 
 
 @dataclass
-class Findings:
+class OutcomeSoFar:
     """What is known of a host while it is collected."""
 
     error: HostError | None = None
@@ -68,23 +68,23 @@ class Findings:
 
 def outcome_of(
     spec: HostSpec,
-    findings: Findings,
+    so_far: OutcomeSoFar,
     kept: Sequence[CollectedFile],
     seconds: float,
     ranks: Set[int] | None = None,
     table: RankTable | None = None,
 ) -> HostOutcome:
     """Return the host's line of the manifest; of `ranks` alone it was asked for something, None for all."""
-    listed = (*findings.files, *kept, *map(not_taken, findings.refused))
+    listed = (*so_far.files, *kept, *map(not_taken, so_far.refused))
     files = FileList(listed, packed=True)
-    failure = _why(spec, findings, may_be_empty=ranks is not None)
-    if table is not None and not failure.word and findings.same_files_as is None:
+    failure = _why(spec, so_far, may_be_empty=ranks is not None)
+    if table is not None and not failure.word and so_far.same_files_as is None:
         found = ranks_of(file.source for file in listed if file.state == "stored")
         missing = ranks_missing(table, spec.server_id, found, ranks)
         advice = "did these ranks write a profile? look at profiler_root of this host, and at the rank table"
         failure = Failure("ranks-missing", missing, advice) if missing else failure
     state: HostState = "complete" if not failure.reason else "partial" if files.n_stored else "failed"
-    clock = best(findings.clocks)
+    clock = best(so_far.clocks)
     return HostOutcome(
         host=spec.host,
         server_id=spec.server_id,
@@ -95,12 +95,12 @@ def outcome_of(
         clock_offset_ms=None if clock is None else round(clock.offset_ms, 3),
         clock_uncertainty_ms=None if clock is None else round(clock.uncertainty_ms, 3),
         seconds=round(seconds, 3),
-        wire_bytes=findings.wire_bytes,
+        wire_bytes=so_far.wire_bytes,
         failure=failure.word,
-        same_files_as=findings.same_files_as or "",
-        raw_because=findings.raw_because,
-        n_over_limits=len(findings.over_limits),
-        hardware={} if findings.hardware is None else _plain(findings.hardware),
+        same_files_as=so_far.same_files_as or "",
+        raw_because=so_far.raw_because,
+        n_over_limits=len(so_far.over_limits),
+        hardware={} if so_far.hardware is None else _plain(so_far.hardware),
     )
 
 
@@ -109,22 +109,22 @@ def _plain(hardware: Hardware) -> dict[str, object]:
     return {**asdict(hardware), "chips": [asdict(chip) for chip in hardware.chips]}
 
 
-def _why(spec: HostSpec, findings: Findings, *, may_be_empty: bool) -> Failure:
+def _why(spec: HostSpec, so_far: OutcomeSoFar, *, may_be_empty: bool) -> Failure:
     """Why the host is not complete, worst first."""
-    if findings.error is not None:
-        return Failure(findings.error.failure, findings.error.message, findings.error.advice)
-    if findings.prepare_problem:
+    if so_far.error is not None:
+        return Failure(so_far.error.failure, so_far.error.message, so_far.error.advice)
+    if so_far.prepare_problem:
         log = host_directory(Path(), spec.host).parent / PREPARE_LOG_NAME
         advice = f"its output is in the run directory, in {log}"
-        return Failure("prepare", findings.prepare_problem, advice)
-    if findings.same_files_as is not None:
+        return Failure("prepare", so_far.prepare_problem, advice)
+    if so_far.same_files_as is not None:
         return Failure()
-    survey = findings.survey or Survey((), None)
-    if findings.files and (why := _why_files(findings)).word:
+    survey = so_far.survey or Survey((), None)
+    if so_far.files and (why := _why_files(so_far)).word:
         # What could not be listed is worse, and the same right may be missing: both are told.
         also = listing_failure(survey.problem, is_denied=survey.is_denied)
         return replace(also, reason=f"{also.reason}; {why.reason}") if also.word else why
-    return why_not_all(spec, len(findings.files), findings.refused, survey, may_be_empty=may_be_empty)
+    return why_not_all(spec, len(so_far.files), so_far.refused, survey, may_be_empty=may_be_empty)
 
 
 def why_not_all(
@@ -157,9 +157,9 @@ def not_taken(refused: Refused) -> CollectedFile:
     )
 
 
-def _why_files(findings: Findings) -> Failure:
-    failed = [file for file in findings.files if file.state == "failed"]
-    unstable = [file for file in findings.files if file.state == "unstable"]
+def _why_files(so_far: OutcomeSoFar) -> Failure:
+    failed = [file for file in so_far.files if file.state == "failed"]
+    unstable = [file for file in so_far.files if file.state == "unstable"]
     if failed:
         reason = f"{_n_files(failed)} missing: {failed[0].source}: {failed[0].reason}"
         return Failure("files-missing", reason, "see manifest.json for all")

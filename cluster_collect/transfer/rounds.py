@@ -14,7 +14,7 @@ from cluster_collect.remote.decompress import Codec
 from cluster_collect.remote.host_stream import HostSource
 from cluster_collect.selection.select import PlacedFile
 from cluster_collect.spec import CollectOptions, HostSpec
-from cluster_collect.transfer.outcome import Findings
+from cluster_collect.transfer.outcome import OutcomeSoFar
 from cluster_collect.transfer.survey import Survey, profiler_pattern, profiler_root
 from cluster_collect.transfer.verify import Sample, differing, has_by_files, has_by_shell
 from cluster_collect.transfer.ways.columns_fetch import fetch_columns
@@ -37,7 +37,7 @@ _MORE_THAN_A_MARKER_BYTES = 256
 
 
 class Rounds:
-    """The fetching over one connection. What came and what did not is told to `intake` and `findings`."""
+    """The fetching over one connection. What came and what did not is told to `intake` and `so_far`."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Rounds:
         options: CollectOptions,
         *,
         intake: Intake,
-        findings: Findings,
+        so_far: OutcomeSoFar,
         caps: Sequence[BandwidthCap],
         watch: ProgressListener,
     ) -> None:
@@ -56,7 +56,7 @@ class Rounds:
         self._spec = spec
         self._options = options
         self._intake = intake
-        self._findings = findings
+        self._so_far = so_far
         self._caps = caps
         self._shell = survey.shell
         self._watch = watch
@@ -76,7 +76,7 @@ class Rounds:
         for placed in pending:
             if placed.entry.path not in self._intake.failed:
                 self._intake.keep_changed(placed)
-                self._findings.unstable.add(placed.entry.path)
+                self._so_far.unstable.add(placed.entry.path)
 
     async def differing(
         self, files: Sequence[PlacedFile], here: Mapping[bytes, CollectedFile]
@@ -114,14 +114,12 @@ class Rounds:
         whole = {placed.entry.path: placed for placed in pending if self._comes_as_it_is(placed)}
         others = [placed for placed in pending if placed.entry.path not in whole]
         answer = None
-        if self._options.columns and others and not self._findings.raw_because:
+        if self._options.columns and others and not self._so_far.raw_because:
             answer = await self._columns(others, slot)
         if answer is None:
             for placed in pending:
                 if placed.comes_reduced:
-                    self._intake.refuse(
-                        placed, f"read on its host or not at all: {self._findings.raw_because}"
-                    )
+                    self._intake.refuse(placed, f"read on its host or not at all: {self._so_far.raw_because}")
             pending = [placed for placed in pending if not placed.comes_reduced]
             return await self._as_they_are(pending, slot) if pending else ({}, b"")
         if not whole:
@@ -178,14 +176,14 @@ class Rounds:
         try:
             fetching = fetch_columns(source, pending, self._intake, self._take_shell(), self._options, works)
             after, errors, over_limits = await watchdog.guard(fetching, "waiting for its columns")
-            self._findings.over_limits |= over_limits
+            self._so_far.over_limits |= over_limits
             return after, errors
         except NoRoomError:
             raise  # files as they are would need more
         except HostError as error:
             if error.retryable and self._intake.brought != before:
                 raise
-            self._findings.raw_because = error.message
+            self._so_far.raw_because = error.message
             self._watch.noted(self._spec.host, f"files as they are: {error.message}")
             if error.retryable:
                 raise
@@ -193,12 +191,12 @@ class Rounds:
 
     def _source(self, codec: Codec, watchdog: Watchdog, slot: TransferSlot | None = None) -> HostSource:
         """Return where files come from; the watchdog hears of content, and of pauses that we ask for."""
-        n_before = self._findings.wire_bytes
+        n_before = self._so_far.wire_bytes
         taken = HOST_TIME.get()
 
         def book(n_bytes: int) -> float:
-            self._findings.wire_bytes += n_bytes
-            if slot is not None and self._findings.wire_bytes > n_before + _MORE_THAN_A_MARKER_BYTES:
+            self._so_far.wire_bytes += n_bytes
+            if slot is not None and self._so_far.wire_bytes > n_before + _MORE_THAN_A_MARKER_BYTES:
                 slot.begun()
             pause_s = max((cap.pause_after(n_bytes) for cap in self._caps), default=0.0)
             watchdog.paused(pause_s)

@@ -50,7 +50,7 @@ _PARAMIKO = Transport(
     _by_paramiko,
     not_honoured=dict.fromkeys(_ASYNCSSH_ALONE, "only transport: asyncssh honours it"),
 )
-#: Every transport by its name in inventories; the first one is the default.
+#: Every transport by its name in inventories.
 TRANSPORTS: Mapping[str, Transport] = {
     transport.name: transport for transport in (_ASYNCSSH, _PARAMIKO, SRUN, LOCAL)
 }

@@ -50,7 +50,8 @@ class FollowOptions:
     the analysis. `collect_more` are further options of cluster-collect.
 
     With the scheduler `srun` Dask runs on the nodes of the post-job and talks over `dask_interface`.
-    `deadline_s` is what each of the two may take. `shows_report` passes the analysis' own words on to stdout.
+    `deadline_s` is what each process may take: collecting, analysing, fetching suspects.
+    `shows_report` passes the analysis' own words on to stdout.
     """
 
     scheduler: str = "auto"

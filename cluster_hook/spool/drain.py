@@ -73,7 +73,7 @@ def drain(
 ) -> tuple[Drained, ...] | None:
     """Work off all requests that are due; None where another drain is at work.
 
-    `told` is called for each request when it ends, from this thread; for a finished one before that is
+    `report` is called for each request when it ends, from this thread; for a finished one before that is
     recorded, so that a crash in between tells it again rather than never. `looked` is called about every
     second, each time it looked for requests.
 

@@ -39,7 +39,7 @@ class Teller:
 
     Args:
         options: where messages go, and which.
-        told: called for each message, from any thread, with its key and why it was not sent, empty where it
+        report: called for each message, from any thread, with its key and why it was not sent, empty where it
             was.
         backlog: a directory of this process and its successors; without it messages that the webhook does not
             take are lost, and said to be.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cluster_collect.spec import HostSpec
-from cluster_collect.transfer.outcome import Findings, outcome_of
+from cluster_collect.transfer.outcome import OutcomeSoFar, outcome_of
 from cluster_collect.transfer.survey import Survey
 from cluster_run.ids import HostId, ServerId
 from cluster_run.manifest import CollectedFile
@@ -19,9 +19,9 @@ def _file(name: str, reason: str) -> CollectedFile:
 
 def test_directories_that_could_not_be_listed_are_told_beside_files_that_are_missing() -> None:
     problem = "not everything could be listed: b: Permission denied"
-    findings = Findings(survey=Survey([], None, problem=problem, is_denied=True))
-    findings.files = [_file("a/x", ""), _file("a/y", "Permission denied")]
-    outcome = outcome_of(SPEC, findings, (), 0.0)
+    so_far = OutcomeSoFar(survey=Survey([], None, problem=problem, is_denied=True))
+    so_far.files = [_file("a/x", ""), _file("a/y", "Permission denied")]
+    outcome = outcome_of(SPEC, so_far, (), 0.0)
     assert (outcome.state, outcome.failure) == ("partial", "listing")
     assert outcome.reason == f"{problem}; 1 file missing: a/y: Permission denied"
     assert outcome.advice == "let the login user read it, or set become: sudo for this host"
