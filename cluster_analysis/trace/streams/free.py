@@ -47,13 +47,11 @@ def data_is_free(calls: Calls, data_groups: frozenset[str], shortest_us: FloatAr
 
 
 def is_one_queue(calls: Calls, local: Streams) -> bool:
-    """Return whether all calls are collectives of which a rank hardly ever has two at a time.
+    """Return whether all calls are collectives, and a rank's main stream hardly ever has two at a time.
 
-    Sums of gradients may go on during those that fetch weights.
+    Calls of a second stream may go on beside them.
     """
     if not calls.has_clock or calls.is_point_to_point.any():
-        return False
-    if local.is_side.any() and not local.fetches:
         return False
     own = np.flatnonzero(~local.is_side)
     is_early = ~begins(calls.rank[own])[1:] & (
