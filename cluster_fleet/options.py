@@ -7,6 +7,7 @@ import os
 from datetime import datetime, timezone
 
 from cluster_run.command_line import (
+    Commands,
     Parser,
     add_language,
     add_print_completion,
@@ -76,9 +77,7 @@ def _add_form(parser: argparse.ArgumentParser) -> None:
     add_language(parser, ", not of JSON", argparse.SUPPRESS)
 
 
-def _command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
-) -> argparse.ArgumentParser:
+def _command(commands: Commands, name: str, text: str) -> argparse.ArgumentParser:
     parser = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
     parser.add_argument(
         "--db",

@@ -41,16 +41,15 @@ def identity_of(uid: int) -> Identity | None:
     return Identity(user.pw_uid, user.pw_gid, groups, user.pw_dir, user.pw_name)
 
 
-def refuse_as_root(uid: int | None, what: str) -> None:
-    """Refuse to read another user's files as root, who could be led by them to files of root's.
+def refuse_as_root(uid: int | None) -> None:
+    """Refuse to read another user's job's data as root, who could be led by them to files of root's.
 
     Args:
         uid: whose files they are; None where nobody knows.
-        what: what they are called in the message.
 
     Raises:
         InputError: we are root, and they are not root's.
     """
     if os.geteuid() == 0 and uid != 0:
         whose = "nobody knows whose they are" if uid is None else f"they are user {uid}'s"
-        raise InputError(f"root does not read {what}: {whose}", "run it as the user who may read them")
+        raise InputError(f"root does not read a job's data: {whose}", "run it as the user who may read them")

@@ -55,13 +55,14 @@ MOST_NUMBERS = 8
 _MAX_EXACT = 1 << 53
 
 
-#: Kind of columns in their head, by the file's name.
-KINDS: list[tuple[re.Pattern[bytes], str]] = [
+#: The kind that the head of its columns names, by the file's name.
+_KINDS: list[tuple[re.Pattern[bytes], str]] = [
     (re.compile(rb"communication\.json"), "communication"),
     (re.compile(rb"communication_matrix\.json"), "matrix"),
     (re.compile(rb"kernel_details\.csv"), "kernels"),
     (re.compile(rb"trace_view\.json"), "timeline"),
-    (re.compile(rb".+\.db"), "database"),
+    (re.compile(rb"(analysis|communication_analyzer)\.db"), "database"),
+    (re.compile(rb"ascend_(pytorch|mindspore)_profiler(_[0-9]{1,6})?\.db"), "database"),
 ]
 #: The head of a columns file ends within this many bytes.
 MOST_HEAD_BYTES = 4 << 20
@@ -73,11 +74,12 @@ class UnfitError(Exception):
 
 def has_columns(path: bytes) -> bool:
     """Return whether a file of this name may come as columns."""
-    return _kind_of(path) is not None
+    return kind_of(path) is not None
 
 
-def _kind_of(path: bytes) -> str | None:
-    return next((kind for pattern, kind in KINDS if pattern.fullmatch(path.rpartition(b"/")[2])), None)
+def kind_of(path: bytes) -> str | None:
+    """Return the kind of columns that a file of this name has, None where it has none."""
+    return next((kind for pattern, kind in _KINDS if pattern.fullmatch(path.rpartition(b"/")[2])), None)
 
 
 def why_not_of(path: bytes, begin: bytes) -> str:
@@ -85,7 +87,7 @@ def why_not_of(path: bytes, begin: bytes) -> str:
 
     `begin` is the whole file, or at least its head.
     """
-    kind = _kind_of(path)
+    kind = kind_of(path)
     if kind is None:
         return "such files have no columns"
     schema, _, rest = begin.partition(b"\n")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 
 from cluster_reduce.communication import reduce_communication
-from cluster_reduce.form import UnfitError
+from cluster_reduce.form import UnfitError, kind_of
 from cluster_reduce.matrix import reduce_matrix
 from cluster_reduce.sums.kernel_details import reduce_kernel_details
 from cluster_reduce.sums.trace_view import reduce_trace_view
@@ -44,22 +43,20 @@ def _database(path: bytes) -> bytes:
     return reduce_database(os.path.abspath(path), os.stat(path).st_size)
 
 
-_REDUCERS: list[tuple[re.Pattern[bytes], Callable[[bytes], bytes]]] = [
-    (re.compile(rb"communication\.json"), _communication),
-    (re.compile(rb"communication_matrix\.json"), _matrix),
-    (re.compile(rb"kernel_details\.csv"), _kernel_details),
-    (re.compile(rb"trace_view\.json"), _trace_view),
-    (re.compile(rb"(analysis|communication_analyzer)\.db"), _database),
-    (re.compile(rb"ascend_(pytorch|mindspore)_profiler(_[0-9]{1,6})?\.db"), _database),
-]
+#: By the kind of columns.
+_REDUCERS: dict[str, Callable[[bytes], bytes]] = {
+    "communication": _communication,
+    "matrix": _matrix,
+    "kernels": _kernel_details,
+    "timeline": _trace_view,
+    "database": _database,
+}
 
 
 def reducer_of(path: bytes) -> Callable[[bytes], bytes] | None:
     """Return what reduces a file with this path, None for one that travels as it is."""
-    directory, _, name = path.rpartition(b"/")
-    if directory.rpartition(b"/")[2] != _OUTPUT:
-        return None
-    return next((reduce for pattern, reduce in _REDUCERS if pattern.fullmatch(name)), None)
+    kind = kind_of(path) if path.split(b"/")[-2:-1] == [_OUTPUT] else None
+    return None if kind is None else _REDUCERS[kind]
 
 
 def comes_reduced_only(path: bytes) -> bool:

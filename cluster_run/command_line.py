@@ -14,10 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TextIO
+from typing import Any, Literal, NoReturn, TextIO, TypeAlias
 
 from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError
 from cluster_run.said.line_breaks import line_breaks
+
+#: Takes subcommands.
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 _MEANING = {
     ExitCode.DONE: "done, evidence complete",

@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 _HIDDEN = "(an address)"
-_IPV4 = r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\w)"
-_IPV6 = r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?:%\w+)?(?![\w:])"
-_ADDRESS = re.compile(f"{_IPV4}|{_IPV6}")
+#: What an address looks like, wherever it stands.
+IPV4 = r"(?:\d{1,3}\.){3}\d{1,3}"
+IPV6 = r"(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?:%\w+)?"
+_ADDRESS = re.compile(rf"(?<![\w.]){IPV4}(?![\w.]*\w)|(?<![\w:.]){IPV6}(?![\w:])")
 
 
 class HostNames:
@@ -35,17 +36,18 @@ class HostNames:
 
     def _add(self, name: str, shown: str) -> None:
         self._numbers.setdefault(name.lower(), shown)
-        if not _is_address(name):
+        if not is_address(name):
             self._numbers.setdefault(name.partition(".")[0].lower(), shown)
 
     def hidden(self, text: str) -> str:
         """Return the text with numbers in place of names, and without any other address."""
         if self._known is not None:
             text = self._known.sub(lambda match: self._numbers[match.group().lower()], text)
-        return _ADDRESS.sub(lambda match: _HIDDEN if _is_address(match.group()) else match.group(), text)
+        return _ADDRESS.sub(lambda match: _HIDDEN if is_address(match.group()) else match.group(), text)
 
 
-def _is_address(text: str) -> bool:
+def is_address(text: str) -> bool:
+    """Whether it is an IP address, with a zone or without."""
     try:
         ipaddress.ip_address(text.partition("%")[0])
     except ValueError:

@@ -329,7 +329,7 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "distributed": ("cluster_analysis.engine", "cluster_hook.follow.dask_allocation"),
     "dask_jobqueue": ("cluster_analysis.engine.clusters.slurm",),
     "jinja2": ("cluster_analysis.reports.templates",),
-    "msgspec": ("cluster_analysis", "cluster_fleet.identity"),
+    "msgspec": ("cluster_analysis", "cluster_fleet.identity", "cluster_hook.telling.outcome"),
     "torch": ("benchmarks.executed.worker",),
     "ClusterShell": ("cluster_collect",),
     "matplotlib": ("cluster_analysis.reports.plots",),
@@ -337,7 +337,12 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "sqlalchemy": ("cluster_fleet.store", "cluster_fleet.tables"),
 }
 #: Where msgspec decodes. Everywhere else it makes the classes of values.
-DECODING = ("cluster_analysis.sources", "cluster_analysis.discovery", "cluster_fleet.identity")
+DECODING = (
+    "cluster_analysis.sources",
+    "cluster_analysis.discovery",
+    "cluster_fleet.identity",
+    "cluster_hook.telling.outcome",
+)
 OF_VALUES = ("msgspec.Struct", "msgspec.field", "msgspec.structs")
 #: Libraries that one module alone may import: their errors are made ours there.
 IN_ONE_MODULE = ("jinja2", "dask_jobqueue", "ClusterShell", "scipy")

@@ -12,14 +12,13 @@ from dataclasses import replace
 
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import HostSpec
+from cluster_run.host_names import IPV4, IPV6
 from cluster_run.ids import HostId
 from cluster_run.manifest import HostOutcome
 
 #: The server that a reason is about stands in front of it; a path has a slash, and stays.
 _SERVER = re.compile(r"^\[?[\w.%:-]+\]?(?::\d+)?: ")
-_NUMERIC = re.compile(
-    r"(?<![\w.:])\[?(?:(?:\d{1,3}\.){3}\d{1,3}|(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F]{0,4}(?:%\w+)?)\]?(?::\d{1,5})?(?![\w.:])"
-)
+_NUMERIC = re.compile(rf"(?<![\w.:])\[?(?:{IPV4}|{IPV6})\]?(?::\d{{1,5}})?(?![\w.:])")
 
 
 def without_addresses(outcome: HostOutcome, spec: HostSpec, called: Mapping[str, str]) -> HostOutcome:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import gt
+from pathlib import Path
 from typing import TypeVar
 
 from cluster_collect.entries import group_of
@@ -36,7 +37,7 @@ from cluster_collect.transports.bounds import HOST_TIME, BandwidthCap, Bounds, H
 from cluster_collect.transports.protocol import Dialer, HostConnection
 from cluster_collect.watchdog import until
 from cluster_collect.wording import format_bytes
-from cluster_run.layout import HOST_PROFILER_NAME, PARSED_MARK_NAME, PROFILER_TREE_NAME
+from cluster_run.layout import PARSED_MARK_NAME, host_directory
 from cluster_run.manifest import CollectedFile, HostOutcome
 from cluster_run.ranktable import RankTable
 
@@ -93,13 +94,12 @@ class HostCollection:
         self._options = shared.options
         rate = spec.bandwidth_bytes_per_s
         self._caps = [cap for cap in (shared.cap, BandwidthCap(rate) if rate else None) if cap is not None]
-        prefix = f"{PROFILER_TREE_NAME}/{spec.host}/{HOST_PROFILER_NAME}"
-        self._prefix = prefix
+        self._prefix = host_directory(Path(), spec.host).as_posix()
         self._budget = Budget(shared.writer)
         self._intake = Intake(
             spec.host,
             spec.server_id,
-            prefix,
+            self._prefix,
             writer=shared.writer,
             budget=self._budget,
             journal=shared.journal,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import asdict
+from pathlib import Path
 
 from cluster_collect.remote.clock import best
 from cluster_collect.remote.reader import reader
@@ -14,7 +15,7 @@ from cluster_collect.transfer.plan import HostLook, PlannedFile
 from cluster_collect.transfer.survey import chosen, clocks_of, survey_host
 from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.protocol import Dialer
-from cluster_run.layout import HOST_PROFILER_NAME, PROFILER_TREE_NAME
+from cluster_run.layout import host_directory
 
 
 async def look_at_host(dialer: Dialer, spec: HostSpec, options: CollectOptions, bounds: Bounds) -> HostLook:
@@ -32,7 +33,7 @@ async def look_at_host(dialer: Dialer, spec: HostSpec, options: CollectOptions, 
     finally:
         await connection.close()
     selection = chosen(survey, spec, options)
-    prefix = f"{PROFILER_TREE_NAME}/{spec.host}/{HOST_PROFILER_NAME}"
+    prefix = host_directory(Path(), spec.host).as_posix()
     files = tuple(
         PlannedFile(
             os.fsdecode(placed.entry.path), f"{prefix}/{os.fsdecode(placed.target)}", placed.most_bytes

@@ -137,12 +137,7 @@ class Rounds:
     async def _as_they_are(
         self, pending: Sequence[PlacedFile], slot: TransferSlot
     ) -> tuple[dict[bytes, RemoteEntry], bytes]:
-        watchdog = Watchdog(
-            self._options.progress_deadline_s,
-            slot.patience_s,
-            slot.give_back,
-            least_bytes_per_s=self._options.least_bytes_per_s,
-        )
+        watchdog = self._watchdog(slot)
         source = self._source(self._survey.codec or "none", watchdog, slot)
         fetch = self._by_walker if self._survey.codec is None else self._by_tar
         return await watchdog.guard(fetch(pending, source), "waiting for its files")
@@ -158,12 +153,7 @@ class Rounds:
             HostError: the stream broke, and all else has to begin anew.
         """
         options = self._options
-        watchdog = Watchdog(
-            options.progress_deadline_s,
-            slot.patience_s,
-            slot.give_back,
-            least_bytes_per_s=options.least_bytes_per_s,
-        )
+        watchdog = self._watchdog(slot)
         source = self._source(self._survey.codec or "none", watchdog)
         # By then the host has ended all that it still computes.
         end_s = time.monotonic() + options.columns_deadline_s + options.progress_deadline_s
@@ -188,6 +178,15 @@ class Rounds:
             if error.retryable:
                 raise
             return None
+
+    def _watchdog(self, slot: TransferSlot) -> Watchdog:
+        options = self._options
+        return Watchdog(
+            options.progress_deadline_s,
+            slot.patience_s,
+            slot.give_back,
+            least_bytes_per_s=options.least_bytes_per_s,
+        )
 
     def _source(self, codec: Codec, watchdog: Watchdog, slot: TransferSlot | None = None) -> HostSource:
         """Return where files come from; the watchdog hears of content, and of pauses that we ask for."""

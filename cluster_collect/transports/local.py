@@ -18,6 +18,7 @@ from cluster_collect.transports.protocol import (
     Receive,
     RemoteFiles,
     Transport,
+    hand_on,
 )
 from cluster_collect.watchdog import cancelled
 
@@ -103,9 +104,7 @@ class LocalCommand:
 
     async def _listen(self) -> int:
         while data := await self._stdout.read(_PIECE_BYTES):
-            pause_s = self._receive(data)
-            if pause_s > 0:
-                await asyncio.sleep(pause_s)
+            await hand_on(self._receive, data)
         await self._errors
         return await self._process.wait()
 
@@ -142,9 +141,7 @@ class LocalFiles:
             data = await _in_thread(path, open_and_read)
             while data:
                 n_left -= len(data)
-                pause_s = receive(data)
-                if pause_s > 0:
-                    await asyncio.sleep(pause_s)
+                await hand_on(receive, data)
                 if n_left <= 0:
                     return
                 data = await _in_thread(path, os.read, descriptor, min(_PIECE_BYTES, n_left))

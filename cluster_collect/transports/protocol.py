@@ -5,6 +5,7 @@ asyncssh, paramiko, the local disk and the fakes of the tests give it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -20,6 +21,13 @@ MAX_ERROR_BYTES = 64 * 1024
 THE_HOST, THE_JUMP_HOST = "the host", "the jump host"
 #: Takes bytes as they arrive; returns the seconds that the sender must pause. May raise to end the stream.
 Receive = Callable[[bytes], float]
+
+
+async def hand_on(receive: Receive, data: bytes) -> None:
+    """Give a piece to `receive`, and pause as long as it says."""
+    pause_s = receive(data)
+    if pause_s > 0:
+        await asyncio.sleep(pause_s)
 
 
 @dataclass(frozen=True)

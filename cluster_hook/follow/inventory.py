@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import socket
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 
 from cluster_run.errors import InputError, UsageError
+from cluster_run.host_names import is_address
 from cluster_run.ranktable import RankTable, parse_rank_table
 
 #: Turns a node name into its addresses; empty where there are none.
@@ -60,7 +60,7 @@ def server_ids_of(nodes: Sequence[str], table: RankTable | None, resolve: Resolv
     one of its addresses; its own where the table has none of them.
     """
     known = set(table.server_ids) if table else set[str]()
-    short = {name.partition(".")[0]: name for name in sorted(known) if not _is_address(name)}
+    short = {name.partition(".")[0]: name for name in sorted(known) if not is_address(name)}
     return tuple(_server_id(node, known, short, resolve) for node in nodes)
 
 
@@ -70,14 +70,6 @@ def _server_id(node: str, known: Set[str], short: Mapping[str, str], resolve: Re
     if node.partition(".")[0] in short:
         return short[node.partition(".")[0]]
     return next((address for address in resolve(node) if address in known), node)
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 def resolve_addresses(node: str) -> tuple[str, ...]:

@@ -154,7 +154,7 @@ def follow(job: FinishedJob, request: ProfileRequest, options: FollowOptions) ->
     names = HostNames([], job.nodes or ())
     try:
         # Here, because nothing that reads a job's data gets past it.
-        refuse_as_root(job.uid, "a job's data")
+        refuse_as_root(job.uid)
         plan = plan_run(job, request, options.host_defaults or {})
         results, names = plan.results, plan.names
         with no_wider_than(readable_at(job, request), results):

@@ -71,7 +71,7 @@ def _why_not(request: NodeRequest, options: CollectorOptions) -> str:
     if not directory.is_dir():
         return f"there is no directory {request.directory} on the node"
     try:
-        refuse_as_root(directory.stat().st_uid, "a job's data")
+        refuse_as_root(directory.stat().st_uid)
     except InputError as error:
         return str(error)
     return ""

@@ -14,6 +14,7 @@ from cluster_hook.follow.inventory import server_ids_of
 from cluster_hook.follow.view import link_directory, write_run_files
 from cluster_hook.kubernetes.api import ApiClient
 from cluster_hook.kubernetes.node_exchange import (
+    ONLY_HOST,
     NodeRequest,
     forget,
     forget_older,
@@ -34,8 +35,6 @@ NODES_NAME = "nodes.json"
 RUN_NAME = "run"
 #: A request that no sweep has concluded for so long belongs to a job that was deleted.
 _FORGOTTEN_AFTER_S = 86400.0
-#: A collector's directory is a run of one host, whose number is this.
-_ONLY = HostId("1")
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,7 @@ def assemble(job: TrainingJob, asked: Path | None, work_dir: Path, patience_s: f
     outcomes = []
     for node, server_id in numbered.items():
         host = hosts[server_id]
-        link_directory(host_directory(run, host), host_directory((asked / node).absolute(), _ONLY))
+        link_directory(host_directory(run, host), host_directory((asked / node).absolute(), ONLY_HOST))
         outcomes.append(_outcome(asked / node, host, server_id, patience_s))
     table = work_dir / RANK_TABLE_NAME
     write_run_files(run, "node-collect", hosts, outcomes, table if table.is_file() else None)
@@ -181,6 +180,6 @@ def _outcome(part: Path, host: HostId, server_id: ServerId, patience_s: float) -
         (collected,) = read_manifest(part / MANIFEST_NAME).hosts
     except (InputError, ValueError) as error:
         return HostOutcome(host, server_id, "failed", reason=reason or str(error))
-    own, ours = (f"{host_directory(Path(), one).as_posix()}/" for one in (_ONLY, host))
+    own, ours = (f"{host_directory(Path(), one).as_posix()}/" for one in (ONLY_HOST, host))
     files = FileList(replace(file, path=ours + file.path.removeprefix(own)) for file in collected.files)
     return replace(collected, host=host, server_id=server_id, files=files)

@@ -19,9 +19,12 @@ from pathlib import Path
 
 from cluster_run.errors import InputError
 from cluster_run.files import write_text_whole
+from cluster_run.ids import HostId
 
 REQUEST_NAME = "request.json"
 ENDED_NAME = "ended.json"
+#: A collector's directory is a run of one host, whose number is this.
+ONLY_HOST = HostId("1")
 #: Made by the sweep, for its own group: the collectors may run as another user of it.
 _SHARED_MODE = 0o2775
 #: Names of nodes are DNS names; anything else must not become a path.

@@ -13,7 +13,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cluster_hook.kubernetes.node_disks import asked_request, numbered_nodes
-from cluster_hook.kubernetes.node_exchange import NodeRequest, forget, read_ended, requests, write_request
+from cluster_hook.kubernetes.node_exchange import (
+    ONLY_HOST,
+    NodeRequest,
+    forget,
+    read_ended,
+    requests,
+    write_request,
+)
 from cluster_hook.telling.outcome import Outcome
 from cluster_run.errors import InputError
 from cluster_run.files import write_bytes_whole
@@ -24,8 +31,6 @@ from cluster_run.layout import FINDINGS_NAME, host_directory
 RAW_NAME = "raw"
 _PARTIAL_NAME = "raw.partial"
 _SUFFIX = ".raw"
-#: A collector's directory is a run of one host, whose number is this.
-_ONLY = HostId("1")
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ def _brought(asked: Path, request: NodeRequest, results: Path) -> str:
     shutil.rmtree(partial, ignore_errors=True)
     missing = []
     for number, node in enumerate(numbered_nodes(request, work_dir), start=1):
-        part = host_directory(asked / node, _ONLY)
+        part = host_directory(asked / node, ONLY_HOST)
         if (reason := read_ended(asked / node)) != "":
             missing.append(f"host {number}: {reason or 'its collector did not answer'}")
         if part.is_dir() and not part.is_symlink():

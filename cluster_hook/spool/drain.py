@@ -160,8 +160,9 @@ def _begin(spool: Spool, key: str, options: DrainOptions) -> Drained | tuple[Fin
         spool.forget(key, "pending")
         return None
     is_waiting = attempts.number == 0 and attempts.last_s > 0
-    if spool.age_s("pending", key) > options.max_age_s and not is_waiting:
-        hours = spool.age_s("pending", key) / 3600
+    age_s = time.time() - spool.dropped_s(key)
+    if age_s > options.max_age_s and not is_waiting:
+        hours = age_s / 3600
         return _give_up(
             spool, key, "pending", f"the request is {hours:.0f} h old: the drain did not get to it in time"
         )

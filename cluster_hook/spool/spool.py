@@ -132,10 +132,6 @@ class Spool:
         """Return when a request that waits was dropped, in seconds since 1970."""
         return self.path("pending", key, ".job").lstat().st_mtime
 
-    def age_s(self, area: str, key: str) -> float:
-        """Return how long ago a request was dropped, in seconds."""
-        return max(0.0, time.time() - self.path(area, key, ".job").lstat().st_mtime)
-
     def move(self, key: str, origin: str, target: str) -> None:
         """Move a request; atomic, and its age stays."""
         os.rename(self.path(origin, key, ".job"), self.path(target, key, ".job"))

@@ -6,7 +6,6 @@ import argparse
 import os
 import pwd
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cluster_hook.identity import identity_of
 from cluster_hook.spool.check import check
@@ -14,12 +13,9 @@ from cluster_hook.spool.probe import Probe
 from cluster_hook.spool.spool import Spool
 from cluster_hook.subcommands.drain import DEFAULT_SPOOL
 from cluster_hook.subcommands.json_lines import add_json, print_json
-from cluster_run.command_line import add_valued, named_path
+from cluster_run.command_line import Commands, add_valued, named_path
 from cluster_run.errors import ExitCode, UsageError
 from cluster_run.standard_streams import write_result
-
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 def add_check(commands: Commands) -> None:

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cluster_hook.options import (
     add_analyse_arguments,
@@ -25,12 +24,9 @@ from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_hook.telling.metrics import place_drain_metrics, prune_metrics
 from cluster_hook.telling.outcome import outcome_document
 from cluster_hook.telling.teller import Teller
-from cluster_run.command_line import add_valued, named_path, number_above_0, positive_number
+from cluster_run.command_line import Commands, add_valued, named_path, number_above_0, positive_number
 from cluster_run.errors import ExitCode, InputError
 from cluster_run.standard_streams import as_log, write_result
-
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 DEFAULT_SPOOL = Path("/var/spool/cluster-hook")
 _DEFAULT = DrainOptions()

@@ -6,17 +6,13 @@ import argparse
 import os
 import sys
 import time
-from typing import TYPE_CHECKING
 
 from cluster_hook.kubernetes.node_collector import CollectorOptions, collect_asked
 from cluster_hook.kubernetes.node_exchange import is_node_name
 from cluster_hook.subcommands.json_lines import add_json, print_json
-from cluster_run.command_line import add_valued, named_path, number_above_0
+from cluster_run.command_line import Commands, add_valued, named_path, number_above_0
 from cluster_run.errors import ExitCode, UsageError
 from cluster_run.standard_streams import as_log, write_result
-
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 #: Group and owner alike: the sweep, which removes what was collected, may be another user of the group.
 _UMASK = 0o002

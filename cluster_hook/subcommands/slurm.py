@@ -7,7 +7,6 @@ import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cluster_hook.checks import check_profile_dir
 from cluster_hook.job import FinishedJob, job_from_text
@@ -26,12 +25,9 @@ from cluster_hook.slurm.submit import SubmitOptions, submit_with_post_job
 from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_hook.telling.outcome import outcome_to_line
 from cluster_hook.telling.teller import Teller
-from cluster_run.command_line import named_path, positive_number
+from cluster_run.command_line import Commands, named_path, positive_number
 from cluster_run.errors import ExitCode, InputError, worst
 from cluster_run.standard_streams import write_result
-
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 def add_slurm_submit(commands: Commands) -> None:

@@ -7,7 +7,6 @@ import os
 import platform
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from cluster_hook.kubernetes.api import ApiAccess, ApiClient, access_from_pod, namespace_from_pod
 from cluster_hook.kubernetes.sweep import SweepOptions, Swept, sweep
@@ -21,13 +20,10 @@ from cluster_hook.subcommands.json_lines import add_json, print_json
 from cluster_hook.telling.metrics import prune_metrics
 from cluster_hook.telling.outcome import outcome_document
 from cluster_hook.telling.teller import Teller
-from cluster_run.command_line import add_valued, named_path, number_above_0, positive_number
+from cluster_run.command_line import Commands, add_valued, named_path, number_above_0, positive_number
 from cluster_run.errors import ExitCode, UsageError
 from cluster_run.ids import SUSPECTS
 from cluster_run.standard_streams import as_log, write_result
-
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 DEFAULT_SELECTOR = "cluster-hook/enabled=true"
 #: One job may take this long: several fit into one sweep.

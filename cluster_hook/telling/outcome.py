@@ -8,10 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from msgspec import convert
+
 from cluster_analysis.sentences.phrase import Language
 from cluster_hook.telling.metrics import MAX_METRICS_LENGTH
 from cluster_hook.telling.sentences import say
-from cluster_hook.telling.verdict import FindingLine, Verdict
+from cluster_hook.telling.verdict import Verdict
 from cluster_run.errors import ExitCode, InputError, SchemaError
 from cluster_run.host_names import HostNames
 from cluster_run.layout import REPORT_NAME
@@ -130,7 +132,7 @@ def outcome_from_text(text: str) -> Outcome:
             state=_STATES[document["state"]],
             code=ExitCode(document["exit_code"]),
             results=Path(document["results"]) if document["results"] else None,
-            verdict=_verdict(verdict) if verdict else None,
+            verdict=convert(verdict, Verdict, strict=False) if verdict else None,
             reason=str(document["reason"]),
             metrics=metrics,
             is_permanent=bool(document.get("is_permanent", False)),
@@ -161,41 +163,3 @@ def without_names(outcome: Outcome, names: HostNames) -> Outcome:
         )
         verdict = replace(verdict, findings=findings, problems=problems, problems_zh=problems_zh)
     return replace(outcome, reason=names.hidden(outcome.reason), verdict=verdict)
-
-
-def _verdict(document: dict[str, Any]) -> Verdict:
-    # Each value is made the type it has to be: what formats a number would fail on a text.
-    return Verdict(
-        verdict=str(document["verdict"]),
-        ranks=int(document["ranks"]),
-        expected_ranks=int(document["expected_ranks"]),
-        findings=tuple(_finding(one) for one in document["findings"]),
-        problems=_texts(document.get("problems")),
-        problems_zh=_texts(document.get("problems_zh")),
-        n_problems=int(document.get("n_problems", 0)),
-    )
-
-
-def _finding(document: dict[str, Any]) -> FindingLine:
-    return FindingLine(
-        id=str(document["id"]),
-        kind=str(document["kind"]),
-        severity=str(document["severity"]),
-        summary=str(document["summary"]),
-        cost_ms_per_step=_number(document["cost_ms_per_step"]),
-        cost_share=_number(document["cost_share"]),
-        places=_texts(document.get("places")),
-        summary_zh=str(document.get("summary_zh", "")),
-        places_zh=_texts(document.get("places_zh")),
-        cost_low_ms=_number(document.get("cost_low_ms")),
-        cost_high_ms=_number(document.get("cost_high_ms")),
-        costs_at_least=bool(document.get("costs_at_least", False)),
-    )
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(map(str, value or ()))

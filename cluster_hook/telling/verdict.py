@@ -1,25 +1,19 @@
-"""findings.json as the hook needs it: the verdict, and one line that says what matters.
-
-Read by itself: findings of an older analysis may lack what its own reader asks for. Chinese is made of the
-facts, and is not there without them.
-"""
+"""findings.json as the hook needs it: the verdict, and one line that says what matters."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cluster_analysis.findings_json import document_from_json
 from cluster_analysis.sentences import findings, problems
 from cluster_analysis.sentences.phrase import Language
 from cluster_analysis.sentences.results.costs import cost_between
 from cluster_hook.telling.sentences import place_text, say, verdict_name
-from cluster_run.errors import ClusterError, InputError, SchemaError
-from cluster_run.findings import FindingsDocument, Place
+from cluster_run.errors import InputError
+from cluster_run.findings import Finding
+from cluster_run.problem import Problem
 
-SCHEMA = "cluster-findings/1"
 _FAULTY = ("warning", "critical")
 #: A whole host needs no list of its devices in a message.
 _MAX_PLACES = 4
@@ -39,7 +33,6 @@ class FindingLine:
     cost_share: float | None
     #: Its place, as in every report: `rank 13 = host 2 / device 5`.
     places: tuple[str, ...] = ()
-    #: Empty where the findings hold no facts to make it of.
     summary_zh: str = ""
     places_zh: tuple[str, ...] = ()
     #: Its lower and upper cost, with other repairs too.
@@ -118,70 +111,42 @@ def read_verdict(path: Path) -> Verdict:
         SchemaError: it has another schema version.
     """
     try:
-        content = path.read_bytes()
-        document = json.loads(content)
-        if document["schema"] != SCHEMA:
-            raise SchemaError(f"{path}: schema {document['schema']!r} found, {SCHEMA!r} wanted")
-        summaries_zh, reasons_zh = _in_chinese(content, path)
-        n_unsaid = len(document["findings"]) - len(summaries_zh)
+        document = document_from_json(path.read_bytes(), str(path))
+        told = document.problems[:_N_PROBLEMS]
+        reasons = [problems.reason(one) for one in told]
         return Verdict(
-            verdict=str(document["verdict"]),
-            ranks=int(document["run"]["ranks"]),
-            expected_ranks=int(document["run"]["expected_ranks"]),
-            findings=tuple(
-                _finding(finding, summary_zh)
-                for finding, summary_zh in zip(
-                    document["findings"], (*summaries_zh, *[""] * n_unsaid), strict=True
-                )
-            ),
-            problems=tuple(
-                _problem(problem, str(problem["reason"])) for problem in document["problems"][:_N_PROBLEMS]
-            ),
-            problems_zh=tuple(
-                _problem(problem, reason_zh)
-                for problem, reason_zh in zip(document["problems"][:_N_PROBLEMS], reasons_zh, strict=False)
-            ),
-            n_problems=len(document["problems"]),
+            verdict=document.verdict,
+            ranks=document.run.ranks,
+            expected_ranks=document.run.expected_ranks,
+            findings=tuple(map(_finding, document.findings)),
+            problems=tuple(_problem(one, why.en) for one, why in zip(told, reasons, strict=True)),
+            problems_zh=tuple(_problem(one, why.zh) for one, why in zip(told, reasons, strict=True)),
+            n_problems=len(document.problems),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, KeyError) as error:
         raise InputError(f"{path}: not readable findings: {error!r}") from error
 
 
-def _in_chinese(content: bytes, path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return summaries and reasons; nothing where the document holds no facts."""
-    try:
-        document = document_from_json(content, str(path))
-        return _summaries(document), tuple(problems.reason(one).zh for one in document.problems)
-    except (ClusterError, KeyError):
-        # Of an older or newer analysis: its English sentences are there all the same.
-        return (), ()
-
-
-def _summaries(document: FindingsDocument) -> tuple[str, ...]:
-    return tuple(findings.summary(one).zh for one in document.findings)
-
-
-def _finding(finding: dict[str, Any], summary_zh: str) -> FindingLine:
-    places = [Place(one["rank"], one["host"], one["device"]) for one in finding.get("places", ())][
-        : _MAX_PLACES + 1
-    ]
+def _finding(finding: Finding) -> FindingLine:
+    said, places = findings.summary(finding), finding.places[: _MAX_PLACES + 1]
     return FindingLine(
-        id=str(finding["id"]),
-        kind=str(finding["kind"]),
-        severity=str(finding["severity"]),
-        summary=str(finding["summary"]),
-        cost_ms_per_step=finding.get("cost_ms_per_step"),
-        cost_share=finding.get("cost_share"),
+        id=finding.id,
+        kind=finding.kind,
+        severity=finding.severity,
+        summary=said.en,
+        cost_ms_per_step=finding.cost_ms_per_step,
+        cost_share=finding.cost_share,
         places=tuple(place.text() for place in places),
-        summary_zh=summary_zh,
+        summary_zh=said.zh,
         places_zh=tuple(place_text(place, "zh") for place in places),
-        cost_low_ms=finding.get("cost_low_ms"),
-        cost_high_ms=finding.get("cost_high_ms"),
-        costs_at_least=any(one["kind"] == "cost_at_least" for one in finding.get("facts", ())),
+        cost_low_ms=finding.cost_low_ms,
+        cost_high_ms=finding.cost_high_ms,
+        costs_at_least=any(one.kind == "cost_at_least" for one in finding.facts),
     )
 
 
-def _problem(problem: dict[str, Any], why: str) -> str:
-    where = [f"{key} {problem[key]}" for key in ("host", "rank") if key in problem]
-    where += [str(problem["file"])] if problem.get("file") else []
+def _problem(problem: Problem, why: str) -> str:
+    where = [f"host {problem.host}"] if problem.host is not None else []
+    where += [f"rank {problem.rank}"] if problem.rank is not None else []
+    where += [problem.file] if problem.file else []
     return ": ".join([*([", ".join(where)] if where else []), why.rstrip(".。")])

@@ -12,6 +12,8 @@ from typing import Literal
 from cluster_simulate.job.spec import JobSpec
 
 Verb = Literal["receive", "compute", "send"]
+#: Sending stage, receiving stage, is_forward, microbatch, virtual stage that receives.
+Message = tuple[int, int, bool, int, int]
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ def ordered_actions(spec: JobSpec) -> tuple[Action, ...]:
     """
     queues = [_stage_actions(spec, stage) for stage in range(spec.pp)]
     done = [0] * spec.pp
-    sent: set[tuple[int, int, bool, int, int]] = set()
+    sent: set[Message] = set()
     ordered: list[Action] = []
     n_actions = sum(map(len, queues))
     while len(ordered) < n_actions:
@@ -43,11 +45,10 @@ def ordered_actions(spec: JobSpec) -> tuple[Action, ...]:
         for stage, queue in enumerate(queues):
             while done[stage] < len(queue):
                 action = queue[done[stage]]
-                key = (action.peer, stage, action.is_forward, action.microbatch, _virtual(spec, action))
-                if action.verb == "receive" and key not in sent:
+                if action.verb == "receive" and message_of(spec, action) not in sent:
                     break
                 if action.verb == "send":
-                    sent.add(_send_key(spec, action))
+                    sent.add(message_of(spec, action))
                 ordered.append(action)
                 done[stage] += 1
         if len(ordered) == before:
@@ -55,13 +56,13 @@ def ordered_actions(spec: JobSpec) -> tuple[Action, ...]:
     return tuple(ordered)
 
 
-def _virtual(spec: JobSpec, action: Action) -> int:
-    return action.chunk * spec.pp + action.stage
-
-
-def _send_key(spec: JobSpec, action: Action) -> tuple[int, int, bool, int, int]:
-    arrives_at = _virtual(spec, action) + (1 if action.is_forward else -1)
-    return (action.stage, action.peer, action.is_forward, action.microbatch, arrives_at)
+def message_of(spec: JobSpec, action: Action) -> Message:
+    """Return which message a send or receive is about."""
+    virtual = action.chunk * spec.pp + action.stage
+    if action.verb == "receive":
+        return action.peer, action.stage, action.is_forward, action.microbatch, virtual
+    arrives_at = virtual + (1 if action.is_forward else -1)
+    return action.stage, action.peer, action.is_forward, action.microbatch, arrives_at
 
 
 def _stage_actions(spec: JobSpec, stage: int) -> list[Action]:

@@ -16,7 +16,7 @@ from cluster_simulate.job.layout import GroupSet
 from cluster_simulate.job.network import Network, Wires, link_bytes
 from cluster_simulate.job.plant import Plant
 from cluster_simulate.job.recorder import Recorder
-from cluster_simulate.job.schedule import Action
+from cluster_simulate.job.schedule import Action, Message, message_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -26,9 +26,6 @@ _RECEIVE_US = 6.0
 _MB = 1e6
 #: Loss of a collective's bandwidth by concurrent matrix multiplications.
 _CONTENTION = 1.0 / 0.8
-
-#: (sending stage, receiving stage, is_forward, microbatch, virtual stage that receives)
-MessageKey = tuple[int, int, bool, int, int]
 
 
 class Streams:
@@ -47,7 +44,7 @@ class Streams:
         self._sending = np.zeros(n)
         self._compute = np.zeros(n)
         self._free = np.zeros(n)
-        self._messages: dict[MessageKey, tuple[Floats, Floats, Wires]] = {}
+        self._messages: dict[Message, tuple[Floats, Floats, Wires]] = {}
         self._channel: dict[tuple[int, int], Floats] = {}
         self._pending: dict[int, Action] = {}
 
@@ -140,7 +137,7 @@ class Streams:
         times = self._network.link_times(wires, everything, kinds.SEND, size, 2)[:, 0]
         times = times * self._network.crowding(wires, everything, start, times)
         times = times + self._retransmitted(wires, everything, size)[:, 0]
-        self._messages[self._key(action)] = (start, times, wires)
+        self._messages[message_of(spec, action)] = (start, times, wires)
         if blocking:
             self._pending[action.stage] = action
             return
@@ -153,7 +150,7 @@ class Streams:
     def receive(self, action: Action) -> None:
         """Wait for what another stage sends to this one."""
         here = self._ranks(action.stage)
-        sent, times, wires = self._messages[self._expected(action)]
+        sent, times, wires = self._messages[message_of(self._spec, action)]
         pending = self._pending.pop(action.stage, None)
         start = self.clock[here].copy()
         if self._spec.p2p == "rendezvous":
@@ -213,18 +210,15 @@ class Streams:
         here = self._ranks(action.stage)
         start = self.clock[here].copy()
         end, transfer = start, np.zeros(len(here))
+        parts = [self._messages[message_of(self._spec, one)] for one in (send, receive) if one is not None]
         if send is not None:
-            _, times, _ = self._messages[self._key(send)]
-            end, transfer = np.maximum(end, start + times), np.maximum(transfer, times)
-        if receive is not None and received is not None:
-            times = self._messages[self._expected(receive)][1]
-            end, transfer = np.maximum(end, received), np.maximum(transfer, times)
+            end = start + parts[0][1]
+        if received is not None:
+            end = np.maximum(end, received)
+        for _, times, _ in parts:
+            transfer = np.maximum(transfer, times)
         rows = self._record_blocking(here, kinds.BATCH_SEND_RECV, start, end, transfer)
-        if send is not None:
-            _, times, wires = self._messages[self._key(send)]
-            self._add_p2p_links(rows, wires, times, wires.src_rank[:, 0] == here)
-        if receive is not None:
-            _, times, wires = self._messages[self._expected(receive)]
+        for _, times, wires in parts:
             self._add_p2p_links(rows, wires, times, wires.src_rank[:, 0] == here)
 
     def _add_p2p_links(self, rows: Ints, wires: Wires, times: Floats, mine: npt.NDArray[np.bool_]) -> None:
@@ -242,16 +236,6 @@ class Streams:
     def _ranks(self, stage: int) -> Ints:
         n = self._spec.stage_ranks
         return np.arange(stage * n, (stage + 1) * n, dtype=np.int64)
-
-    def _message(self, action: Action) -> tuple[bool, int, int]:
-        return action.is_forward, action.microbatch, action.chunk * self._spec.pp + action.stage
-
-    def _key(self, send: Action) -> MessageKey:
-        is_forward, microbatch, virtual = self._message(send)
-        return send.stage, send.peer, is_forward, microbatch, virtual + (1 if is_forward else -1)
-
-    def _expected(self, receive: Action) -> MessageKey:
-        return receive.peer, receive.stage, *self._message(receive)
 
     def _p2p_group(self, here: Ints) -> Ints:
         pipelines = self._plant.layout.pp

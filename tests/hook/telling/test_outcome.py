@@ -13,6 +13,8 @@ from cluster_hook.telling.teller import TellWhen, is_worth_telling, message_text
 from cluster_hook.telling.verdict import FindingLine, Verdict, read_verdict
 from cluster_run.errors import ExitCode, InputError, SchemaError
 from cluster_run.facts import fact
+from cluster_run.ids import HostId, Rank
+from cluster_run.problem import Problem
 from tests.analysis.reports import builder
 from tests.chinese import placeholders
 
@@ -112,29 +114,17 @@ def test_what_a_crashed_worker_left_is_no_outcome(text: str) -> None:
         outcome_from_text(text)
 
 
+def a_verdict(directory: Path, *problems: Problem) -> Verdict:
+    path = directory / "findings.json"
+    path.write_text(document_to_json(replace(builder.degraded().document, problems=problems)))
+    return read_verdict(path)
+
+
 def test_findings_are_read_with_their_problems_in_words(tmp_path: Path) -> None:
-    document = {
-        "schema": "cluster-findings/1",
-        "verdict": "degraded",
-        "run": {"ranks": 7, "expected_ranks": 8},
-        "findings": [
-            {
-                "id": "a",
-                "kind": "slow_rank",
-                "severity": "critical",
-                "summary": "S.",
-                "cost_ms_per_step": None,
-            }
-        ],
-        "problems": [
-            {"host": "1", "rank": 7, "file": "communication.json", "reason": "truncated at byte 9."}
-        ],
-    }
-    path = tmp_path / "findings.json"
-    path.write_text(json.dumps(document))
-    verdict = read_verdict(path)
+    lost = Problem(fact("truncated", byte=9), "communication.json", Rank(7), HostId("1"))
+    verdict = a_verdict(tmp_path, lost)
     assert verdict.problems == ("host 1, rank 7, communication.json: truncated at byte 9",)
-    assert verdict.faults[0].text() == "S."
+    assert verdict.faults[0].text().startswith("Rank 5 ")
 
 
 @pytest.mark.parametrize(
@@ -209,13 +199,8 @@ def test_findings_of_another_version_say_found_and_wanted(tmp_path: Path) -> Non
 
 
 def test_thousands_of_broken_captures_are_a_number_in_a_record(tmp_path: Path) -> None:
-    problems = [
-        {"file": f"{rank}/communication.json", "rank": rank, "reason": "x" * 200} for rank in range(3000)
-    ]
-    said = {"verdict": "unknown", "run": {"ranks": 0, "expected_ranks": 3000}, "findings": []}
-    document = {"schema": "cluster-findings/1", **said, "problems": problems}
-    (tmp_path / "findings.json").write_text(json.dumps(document))
-    outcome = an_outcome(read_verdict(tmp_path / "findings.json"))
+    broken = [Problem(fact("unreadable", detail="x" * 200), rank=Rank(rank)) for rank in range(3000)]
+    outcome = an_outcome(a_verdict(tmp_path, *broken))
     assert "3000 problems" in outcome.line
-    assert len(outcome_text(outcome)) < 20_000
+    assert len(outcome_text(outcome)) < 30_000
     assert outcome_from_text(outcome_to_line(outcome)) == outcome

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import asyncssh
 
 from cluster_collect.entries import Allowance, RemoteEntry, kind_letter
-from cluster_collect.transports.protocol import Receive
+from cluster_collect.transports.protocol import Receive, hand_on
 from cluster_collect.transports.ssh.by_asyncssh.errors import our_errors
 from cluster_collect.watchdog import cancelled
 
@@ -86,9 +86,7 @@ async def read_in_order(
             data = await coming
             end = start
             while data:
-                pause_s = receive(data)
-                if pause_s > 0:
-                    await asyncio.sleep(pause_s)
+                await hand_on(receive, data)
                 end += len(data)
                 if end - start >= PIECE_BYTES:
                     break

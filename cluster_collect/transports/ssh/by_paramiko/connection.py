@@ -11,7 +11,13 @@ import paramiko
 
 from cluster_collect.faults import HostError
 from cluster_collect.threads import in_loop, in_thread
-from cluster_collect.transports.protocol import MAX_ERROR_BYTES, CommandResult, Receive, RemoteFiles
+from cluster_collect.transports.protocol import (
+    MAX_ERROR_BYTES,
+    CommandResult,
+    Receive,
+    RemoteFiles,
+    hand_on,
+)
 from cluster_collect.transports.ssh.by_paramiko.errors import ERRORS, closed, translated
 from cluster_collect.transports.ssh.by_paramiko.files import ParamikoFiles
 from cluster_collect.transports.ssh.errors import no_commands, no_way_to_files
@@ -118,11 +124,6 @@ class ParamikoCommand:
         self._outgoing.put(None)
         self._receive = lambda _: 0.0
 
-    async def _deliver(self, data: bytes) -> None:
-        pause_s = self._receive(data)
-        if pause_s > 0:
-            await asyncio.sleep(pause_s)
-
     def _send_all(self) -> None:
         try:
             while (data := self._outgoing.get()) is not None:
@@ -134,7 +135,7 @@ class ParamikoCommand:
     def _receive_all(self) -> int:
         channel = self._channel
         while data := channel.recv(_READ_BYTES):
-            in_loop(self._loop, partial(self._deliver, data))
+            in_loop(self._loop, partial(hand_on, self._receive, data))
             while channel.recv_stderr_ready():
                 self._errors += channel.recv_stderr(_READ_BYTES)[: MAX_ERROR_BYTES - len(self._errors)]
         while more := channel.recv_stderr(_READ_BYTES):

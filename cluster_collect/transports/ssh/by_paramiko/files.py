@@ -11,7 +11,7 @@ from paramiko.sftp import CMD_CLOSE, CMD_OPENDIR, CMD_READDIR, CMD_REALPATH
 
 from cluster_collect.entries import Allowance, RemoteEntry, kind_letter
 from cluster_collect.threads import in_loop, in_thread
-from cluster_collect.transports.protocol import Receive
+from cluster_collect.transports.protocol import Receive, hand_on
 from cluster_collect.transports.ssh.by_paramiko.errors import ERRORS, closed, translated_sftp
 from cluster_collect.transports.ssh.errors import lost
 
@@ -95,11 +95,6 @@ class ParamikoFiles:
         """Read a file in order."""
         loop = asyncio.get_running_loop()
 
-        async def deliver(data: bytes) -> None:
-            pause_s = receive(data)
-            if pause_s > 0:
-                await asyncio.sleep(pause_s)
-
         def read() -> None:
             with self._client.open(path, "rb") as file:
                 file.seek(begin)
@@ -110,7 +105,7 @@ class ParamikoFiles:
                     file.prefetch(portion + n_left)
                     while n_left > 0 and (data := file.read(min(_READ_BYTES, n_left))):
                         n_left -= len(data)
-                        in_loop(loop, partial(deliver, data))
+                        in_loop(loop, partial(hand_on, receive, data))
                     if n_left:
                         return
 
