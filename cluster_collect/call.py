@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -176,7 +176,10 @@ def _collect(job: _Job, shown: Display) -> Result:
         outcomes = run_interruptibly(work, shown.tick).hosts
     except InterruptedRunError as error:
         raise _interrupted(job, shown, error) from error
-    stored = ((outcome.host, _stored(outcome)) for outcome in outcomes)
+    stored = (
+        (outcome.host, (file.source for file in outcome.files if file.state == "stored"))
+        for outcome in outcomes
+    )
     around = _surroundings(job, stored, time.monotonic() - begin_s)
     code = _code_of_outcomes(job, outcomes, around)
     is_empty = code == ExitCode.FAILED or not any(outcome.files.n_stored for outcome in outcomes)
@@ -205,10 +208,6 @@ def _look(job: _Job, shown: Display) -> Result:
     if job.arguments.json:
         return Result((check_json if is_check else plan_json)(looks, around, code), code)
     return Result((check_text if is_check else plan_text)(looks, around), code)
-
-
-def _stored(outcome: HostOutcome) -> Iterator[str]:
-    return (file.source for file in outcome.files if file.state == "stored")
 
 
 def _surroundings(

@@ -134,12 +134,8 @@ def _write_no_more() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _plain_signs(text: str) -> str:
-    """Return `text` in ASCII; a character that has no plain form is written as its number, `\\u4e2d`."""
-    return "".join(map(_plain_character, text))
-
-
 def _plain_character(character: str) -> str:
+    """Return a character in ASCII; one that has no plain form is written as its number, `\\u4e2d`."""
     if character in _PLAIN:
         return _PLAIN[character]
     bare = unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode("ascii")
@@ -149,4 +145,4 @@ def _plain_character(character: str) -> str:
 def _plain(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    return _plain_signs(error.object[error.start : error.end]), error.end
+    return "".join(map(_plain_character, error.object[error.start : error.end])), error.end

@@ -20,7 +20,7 @@ from cluster_hook.follow.inventory import (
     server_ids_of,
 )
 from cluster_hook.follow.modes import no_wider_than
-from cluster_hook.follow.view import View, view_of_nodes, view_of_one, write_view
+from cluster_hook.follow.view import View, view_of_nodes, write_view
 from cluster_hook.identity import refuse_as_root
 from cluster_hook.isolation import our_command
 from cluster_hook.job import FinishedJob, ProfileRequest
@@ -106,7 +106,7 @@ def plan_run(job: FinishedJob, request: ProfileRequest, defaults: HostDefaults) 
     run = job.work_dir / f"cluster-run-{job.job}"
     results = request.results or run / ANALYSIS_OUTPUT_NAME
     if shared and not request.is_per_node and request.rank_table and table:
-        view = view_of_one(request.profile_dir, request.rank_table, table)
+        view = View(table.server_ids, data=Path(request.profile_dir), rank_table=request.rank_table)
         names = HostNames([(one,) for one in table.server_ids], job.nodes or ())
         return RunPlan(run, results, view=view, names=names)
     if job.nodes is None:

@@ -14,7 +14,7 @@ from cluster_run.files import write_text_whole
 from cluster_run.ids import HostId, ServerId
 from cluster_run.layout import MANIFEST_NAME, MAPPING_NAME, RANK_TABLE_NAME, host_directory
 from cluster_run.manifest import HostOutcome, Manifest, manifest_to_json
-from cluster_run.ranktable import RankTable, format_host_mapping
+from cluster_run.ranktable import format_host_mapping
 from cluster_run.version import VERSION
 
 #: The link to the one directory that all hosts share.
@@ -45,11 +45,6 @@ def view_of_nodes(
         pattern=profile_dir,
         rank_table=rank_table,
     )
-
-
-def view_of_one(profile_dir: str, rank_table: Path, table: RankTable) -> View:
-    """Return the view of one directory for all hosts of a rank table."""
-    return View(hosts=table.server_ids, data=Path(profile_dir), rank_table=rank_table)
 
 
 def write_view(view: View, run: Path) -> None:

@@ -20,7 +20,7 @@ from cluster_hook.options import (
 )
 from cluster_hook.spool.drain import Drained, DrainOptions, drain, drain_code
 from cluster_hook.spool.spool import Spool
-from cluster_hook.subcommands.json_lines import add_json, print_json
+from cluster_hook.subcommands.json_lines import add_json, print_json, print_trouble
 from cluster_hook.telling.metrics import place_drain_metrics, prune_metrics
 from cluster_hook.telling.outcome import outcome_document
 from cluster_hook.telling.teller import Teller
@@ -90,8 +90,7 @@ def _drain(arguments: argparse.Namespace) -> ExitCode:
     def said(key: str, trouble: str) -> None:
         with contextlib.suppress(OSError):
             spool.note_reported(key, trouble)
-        if trouble:
-            print(f"cluster-hook: {key}: {trouble}", file=sys.stderr, flush=True)
+        print_trouble(key, trouble)
 
     def ended(drained: Drained) -> None:
         with as_log():

@@ -1,9 +1,10 @@
-"""`--json` of the subcommands: one JSON object a line, each with its schema; messages stay on stderr."""
+"""Output of the subcommands: with `--json` one JSON object a line, each with its schema."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 
 from cluster_run.standard_streams import write_result
 
@@ -24,3 +25,9 @@ def add_json(parser: argparse.ArgumentParser, what: str) -> None:
 def print_json(schema: str, **values: object) -> None:
     """Print one line."""
     write_result(json.dumps({"schema": SCHEMAS[schema], **values}) + "\n")
+
+
+def print_trouble(of_what: str, trouble: str) -> None:
+    """Say what went wrong with a message or metrics, if anything."""
+    if trouble:
+        print(f"cluster-hook: {of_what}: {trouble}", file=sys.stderr, flush=True)

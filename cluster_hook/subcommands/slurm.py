@@ -22,7 +22,7 @@ from cluster_hook.options import (
 from cluster_hook.slurm.commands import check_submission
 from cluster_hook.slurm.post import find_jobs, follow_as_its_user, follow_one
 from cluster_hook.slurm.submit import SubmitOptions, submit_with_post_job
-from cluster_hook.subcommands.json_lines import add_json, print_json
+from cluster_hook.subcommands.json_lines import add_json, print_json, print_trouble
 from cluster_hook.telling.outcome import outcome_to_line
 from cluster_hook.telling.teller import Teller
 from cluster_run.command_line import Commands, named_path, positive_number
@@ -140,7 +140,7 @@ def _slurm_post(arguments: argparse.Namespace) -> ExitCode:
     else:
         jobs = find_jobs(arguments.slurm_job, known)
     codes = []
-    with Teller(telling, _say_trouble) as teller:
+    with Teller(telling, lambda job, trouble: print_trouble(f"job {job}", trouble)) as teller:
         for job in jobs:
             if os.geteuid() == 0 and job.uid != 0:
                 work = forwarded_work_arguments(arguments)
@@ -152,8 +152,3 @@ def _slurm_post(arguments: argparse.Namespace) -> ExitCode:
             write_result(line)
             codes.append(outcome.code)
     return worst(*codes)
-
-
-def _say_trouble(job: str, trouble: str) -> None:
-    if trouble:
-        print(f"cluster-hook: job {job}: {trouble}", file=sys.stderr, flush=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import sys
 from dataclasses import replace
 
 from cluster_hook.kubernetes.api import ApiAccess, ApiClient, access_from_pod, namespace_from_pod
@@ -16,7 +15,7 @@ from cluster_hook.options import (
     follow_options,
     tell_options,
 )
-from cluster_hook.subcommands.json_lines import add_json, print_json
+from cluster_hook.subcommands.json_lines import add_json, print_json, print_trouble
 from cluster_hook.telling.metrics import prune_metrics
 from cluster_hook.telling.outcome import outcome_document
 from cluster_hook.telling.teller import Teller
@@ -116,12 +115,8 @@ def _sweep(arguments: argparse.Namespace) -> ExitCode:
         if swept.outcome is not None and swept.state in ("done", "failed", "unreadable"):
             teller.tell(swept.job, swept.outcome)
 
-    def said(job: str, trouble: str) -> None:
-        if trouble:
-            print(f"cluster-hook: {job}: {trouble}", file=sys.stderr, flush=True)
-
     if telling.prometheus_dir is not None:
         prune_metrics(telling.prometheus_dir)
-    with Teller(telling, said) as teller:
+    with Teller(telling, print_trouble) as teller:
         sweep(ApiClient(access), options, report)
     return ExitCode.DONE

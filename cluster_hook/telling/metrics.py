@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from cluster_run import metric_names
@@ -134,17 +134,13 @@ def place_drain_metrics(requests: Mapping[str, int], directory: Path) -> None:
 
 def prune_metrics(directory: Path) -> None:
     """Remove the metrics of jobs that have expired. Files of others are left alone."""
-    for path in _files_of_jobs(directory):
+    for path in directory.glob(f"{metric_names.PREFIX}*.prom"):
         with contextlib.suppress(OSError, ValueError):
             expires = _EXPIRES_AT.search(path.read_text())
             # Files of an older version say nothing of it.
             expires_s = float(expires.group(1)) if expires else path.stat().st_mtime + KEEP_S
             if expires_s < time.time():
                 path.unlink()
-
-
-def _files_of_jobs(directory: Path) -> Iterable[Path]:
-    return directory.glob(f"{metric_names.PREFIX}*.prom")
 
 
 def _write(path: Path, text: str) -> None:

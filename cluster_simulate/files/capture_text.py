@@ -91,7 +91,7 @@ def api_statistic_csv(captured: CapturedJob, rank: int) -> bytes:
 
 def metadata_json(captured: CapturedJob, rank: int) -> bytes:
     """Return profiler_metadata.json."""
-    return json.dumps({**metadata(captured, rank)}).encode()
+    return json.dumps(metadata(captured, rank)).encode()
 
 
 def metadata(captured: CapturedJob, rank: int) -> dict[str, object]:
