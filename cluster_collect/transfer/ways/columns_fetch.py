@@ -98,33 +98,29 @@ async def fetch_columns(
         source.follow,
         source.pattern,
     )
-    sink = TarIntake(files, intake, takes_columns=True)
     known = {file.entry.path: file.entry for file in files}
     trailer = Trailer(program.marker, source.max_entries, MAX_ARCHIVE_PADDING, known)
     sizes = {file.entry.path: _announced(file) for file in files}
     suffixes = ("", SUFFIX, UNREAD_SUFFIX)
     requested = {path + end.encode(): size for path, size in sizes.items() for end in suffixes}
-    stream = _ColumnsStream(ArchiveStream(requested, sink, trailer, source.brought, works), source.codec)
     as_it_comes = replace(source, codec="none")
-    try:
-        result = await stream_from(
-            as_it_comes, shell, program, stream.feed, trailer, intake.note_down, hold_input=True
-        )
-        if not stream.is_ready:
-            raise NoColumnsError(f"the reader did not start: {printable(last_line(result.errors))}")
-        if not trailer.listing.complete:
-            raise LostConnectionError(
-                f"the reader ended early (status {result.exit_status}): {printable(last_line(result.errors))}"
+    with TarIntake(files, intake, takes_columns=True) as sink:
+        stream = _ColumnsStream(ArchiveStream(requested, sink, trailer, source.brought, works), source.codec)
+        try:
+            result = await stream_from(
+                as_it_comes, shell, program, stream.feed, trailer, intake.note_down, hold_input=True
             )
-    except HostileDataError:
-        sink.close(keep=False)
-        for placed in files:
-            intake.drop(placed)
-        raise
-    finally:
-        sink.close()
-        intake.note_down()
-        intake.report()
+        except HostileDataError:
+            sink.close(keep=False)
+            for placed in files:
+                intake.drop(placed)
+            raise
+    if not stream.is_ready:
+        raise NoColumnsError(f"the reader did not start: {printable(last_line(result.errors))}")
+    if not trailer.listing.complete:
+        raise LostConnectionError(
+            f"the reader ended early (status {result.exit_status}): {printable(last_line(result.errors))}"
+        )
     over_limits, errors = _reported(result.errors)
     after = {entry.path: entry for entry in trailer.listing.entries}
     return after, errors, over_limits & sizes.keys()

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import os
 from collections.abc import Callable, Iterable
+from types import TracebackType
 
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import HostileDataError
@@ -164,10 +165,8 @@ class Intake:
 
     def discard(self, placed: PlacedFile, reason: str) -> None:
         """Remove a file that was stored and turned out not to be right."""
-        file = self.stored[placed.entry.path]
-        self._writer.remove(file.path)
-        self.forget(placed)
-        self.failed[placed.entry.path] = self.described(placed, reason=reason)
+        self.drop(placed)
+        self.refuse(placed, reason)
 
     def drop(self, placed: PlacedFile) -> None:
         """Remove a file that was stored, as if it had never come."""
@@ -231,7 +230,7 @@ def _why_no_columns(placed: PlacedFile, begin: bytes | bytearray | memoryview) -
 
 
 class TarIntake:
-    """Hands the files of one tar stream to an intake; `close` belongs at its end, however it ends.
+    """Hands the files of one tar stream to an intake. A context manager: at its end all is noted down.
 
     With `takes_columns` each file may come as columns, too.
     """
@@ -244,6 +243,16 @@ class TarIntake:
         self._incoming: IncomingFile | None = None
         self._is_as_listed = False
         self._begin = bytearray()
+
+    def __enter__(self) -> TarIntake:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close(keep=not isinstance(error, HostileDataError))
+        self._intake.note_down()
+        self._intake.report()
 
     def begin_file(self, name: bytes, size_bytes: int) -> None:
         """Open the file; a name that this machine cannot hold is read past."""
@@ -292,7 +301,7 @@ class TarIntake:
                 self._intake.finish(self._placed, self._incoming)
             self._incoming = None
 
-    def close(self, keep: bool = True) -> None:
+    def close(self, *, keep: bool) -> None:
         """Put a file aside whose end has not come; remove it without `keep`, or if it is not as listed."""
         if self._incoming is not None:
             if keep and self._is_as_listed:

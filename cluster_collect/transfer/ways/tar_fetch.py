@@ -70,20 +70,12 @@ async def fetch_by_tar(
     """
     names = (file.entry.path for file in files)
     program = fetch_program(source.profiler_root, names, source.codec, source.follow, source.pattern)
-    sink = TarIntake(files, intake)
     known = {placed.entry.path: placed.entry for placed in files}
     trailer = Trailer(program.marker, source.max_entries, MAX_ARCHIVE_PADDING, known)
     requested = {file.entry.path: file.entry.size_bytes for file in files}
-    stream = ArchiveStream(requested, sink, trailer, source.brought)
-    try:
+    with TarIntake(files, intake) as sink:
+        stream = ArchiveStream(requested, sink, trailer, source.brought)
         result = await stream_from(source, shell, program, stream.feed, trailer, intake.note_down)
-    except HostileDataError:
-        sink.close(keep=False)
-        raise
-    finally:
-        sink.close()
-        intake.note_down()
-        intake.report()
     if not trailer.listing.complete:
         raise RemoteFailureError(
             f"the archive ended early (status {result.exit_status}): {last_line(result.errors)}",
