@@ -1,18 +1,11 @@
-"""Starts cluster-act."""
+"""Entry point of `cluster-act` and `python -m cluster_act`."""
 
 from __future__ import annotations
 
-import sys
-
 from cluster_act.cli import main
-from cluster_run.standard_streams import prepare_streams
+from cluster_run.standard_streams import command
 
-
-def run() -> None:
-    """Run the command and exit with its code."""
-    prepare_streams()
-    sys.exit(main())
-
+run = command(main)
 
 if __name__ == "__main__":
     run()

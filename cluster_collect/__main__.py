@@ -1,18 +1,11 @@
-"""`python -m cluster_collect`, and the script `cluster-collect`."""
+"""Entry point of `cluster-collect` and `python -m cluster_collect`."""
 
 from __future__ import annotations
 
-import sys
-
 from cluster_collect.cli import main
-from cluster_run.standard_streams import prepare_streams
+from cluster_run.standard_streams import command
 
-
-def run() -> None:
-    """Run the command and exit with its code."""
-    prepare_streams()
-    sys.exit(main(sys.argv[1:]))
-
+run = command(main)
 
 if __name__ == "__main__":
     run()

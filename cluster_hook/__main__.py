@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 from cluster_hook.cli import main
-from cluster_run.standard_streams import prepare_streams
+from cluster_run.standard_streams import command
 
-
-def run() -> None:
-    """Run the command and exit with its code."""
-    prepare_streams()
-    sys.exit(main(sys.argv[1:]))
-
+run = command(main)
 
 if __name__ == "__main__":
     run()

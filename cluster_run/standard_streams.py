@@ -11,9 +11,9 @@ import io
 import os
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 from cluster_run.errors import ClusterError
 
@@ -100,6 +100,16 @@ def prepare_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=_NAME)
+
+
+def command(main: Callable[[Sequence[str]], int]) -> Callable[[], NoReturn]:
+    """Return the entry point of a command: it prepares the streams, and exits with the code of `main`."""
+
+    def run() -> NoReturn:
+        prepare_streams()
+        sys.exit(main(sys.argv[1:]))
+
+    return run
 
 
 def write_result(text: str) -> None:

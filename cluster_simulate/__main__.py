@@ -1,18 +1,11 @@
-"""Starts cluster-simulate."""
+"""Entry point of `cluster-simulate` and `python -m cluster_simulate`."""
 
 from __future__ import annotations
 
-import sys
-
-from cluster_run.standard_streams import prepare_streams
+from cluster_run.standard_streams import command
 from cluster_simulate.cli import main
 
-
-def run() -> None:
-    """Run the command and exit with its code."""
-    prepare_streams()
-    sys.exit(main())
-
+run = command(main)
 
 if __name__ == "__main__":
     run()
