@@ -18,6 +18,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
+from cluster_hook.telling.webhook import NoRedirection
 from cluster_run.errors import ClusterError, InputError
 
 #: Objects of the API are JSON objects of any form; `trainingjob` gives the ones we use a type.
@@ -82,7 +83,7 @@ class ApiClient:
 
     def __init__(self, access: ApiAccess) -> None:
         self._access = access
-        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({}), _NoRedirection()]
+        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({}), NoRedirection()]
         if access.url.startswith("https://"):
             try:
                 context = ssl.create_default_context(cafile=access.ca_file)
@@ -203,8 +204,3 @@ def _advice(status: int) -> str:
     if status == 403:
         return "give the service account the role of deploy/kubernetes/base/rbac.yaml in this namespace"
     return ""
-
-
-class _NoRedirection(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_args: object, **_kwargs: object) -> None:
-        return None

@@ -154,8 +154,7 @@ def _post(webhook: Webhook, body: bytes, deadline_s: float) -> Trouble | None:
         headers={"Content-Type": "application/json", "User-Agent": "cluster-hook"},
         method="POST",
     )
-    # Redirections would carry the message where nobody chose to send it.
-    opener = urllib.request.build_opener(_NoRedirection())
+    opener = urllib.request.build_opener(NoRedirection())
     try:
         with opener.open(request, timeout=deadline_s) as response:
             answer = response.read(4096)
@@ -195,6 +194,8 @@ def _refusal(chosen: WebhookFormat, answer: bytes) -> str:
     return f"the webhook answered {key} {code}" if code else ""
 
 
-class _NoRedirection(urllib.request.HTTPRedirectHandler):
+class NoRedirection(urllib.request.HTTPRedirectHandler):
+    """Takes a redirection for an answer: it would carry a secret where nobody chose to send it."""
+
     def redirect_request(self, *_args: object, **_kwargs: object) -> None:
-        return None
+        """Follow none."""
