@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from msgspec import convert
-
 from cluster_analysis.sentences.phrase import Language
 from cluster_hook.telling.metrics import MAX_METRICS_LENGTH
 from cluster_hook.telling.sentences import say
@@ -116,6 +114,8 @@ def outcome_from_text(text: str) -> Outcome:
     Raises:
         InputError: not such a text, or of another schema version.
     """
+    from msgspec import convert  # noqa: PLC0415  most calls read none
+
     try:
         if len(text) > _MAX_LENGTH:
             raise InputError(f"{len(text)} characters are too many for an outcome")

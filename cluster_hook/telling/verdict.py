@@ -55,7 +55,7 @@ class FindingLine:
         )
         if not cost.is_known:
             return said + where
-        # The whole of its share, which findings of an older analysis do not hold themselves.
+        # The mean step, which a line does not hold itself.
         step_ms = (
             self.cost_ms_per_step / self.cost_share if self.cost_ms_per_step and self.cost_share else None
         )
