@@ -49,8 +49,7 @@ _JUDGED = (
 )
 _SOURCES = "cluster_analysis.sources"
 _NAMES_OF_SHARED = (
-    "communication_tables errors host_times kernel_groups link_names measured names numbers packet_sums "
-    "reading"
+    "communication_tables errors host_times kernel_groups link_names measured names numbers reading"
 )
 _SHARED_BY_FORMATS = " ".join(f"{_SOURCES}.{name}" for name in _NAMES_OF_SHARED.split())
 _SHARED = f"{_SHARED_BY_FORMATS} cluster_analysis.tables cluster_run"
@@ -60,7 +59,7 @@ _FORMATS = (
     f"{_SOURCES}.text {_TEXT_BESIDE} {_SOURCES}.columns {_SOURCES}.compiled {_SOURCES}.iterations.place"
 )
 _ALL_FORMATS = f"{_SOURCES}.db {_SOURCES}.r1 {_SOURCES}.iterations"
-_ONE_RANK = f"{_SOURCES}.missing {_SOURCES}.rank_figures {_SOURCES}.rank"
+_ONE_RANK = f"{_SOURCES}.missing {_SOURCES}.rank_figures {_SOURCES}.rank {_SOURCES}.windows"
 #: Rooms that pages name together.
 GROUPS: Mapping[str, frozenset[str]] = {
     "the collector's values": frozenset(_COLLECTOR.split()),
@@ -159,7 +158,6 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.sources.r1": f"{_FORMATS} {_SHARED}",
         "cluster_analysis.sources.iterations": f"cluster_analysis.sources.r1 {_FORMATS} {_SHARED}",
         **dict.fromkeys(_ONE_RANK.split(), f"{_ONE_RANK} {_ALL_FORMATS} {_FORMATS} {_SHARED}"),
-        "cluster_analysis.sources.together": f"{_ONE_RANK} {_ALL_FORMATS} {_FORMATS} {_SHARED}",
         "cluster_analysis.discovery": (
             "cluster_analysis.sentences cluster_analysis.sources cluster_analysis.tables cluster_run"
         ),
@@ -223,7 +221,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.findings_json": ("cluster_analysis.result cluster_analysis.sentences cluster_run"),
         "cluster_analysis.reports.page": (
             "cluster_analysis.result cluster_analysis.sentences cluster_analysis.trace.calls "
-            "cluster_analysis.tables cluster_run"
+            "cluster_analysis.numeric cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.reports.timeline": (
             "cluster_analysis.reports.commands cluster_analysis.result "

@@ -6,14 +6,9 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from cluster_analysis.describe import places
-from cluster_analysis.describe.communication import by_group_and_type
-from cluster_analysis.describe.figures import figures_between_ranks
-from cluster_analysis.describe.kernels import between_ranks, flops_of_ranks
-from cluster_analysis.describe.memory import peaks
+from cluster_analysis.describe import places, spreads
 from cluster_analysis.describe.relative_to_peers import relative_to_peers
 from cluster_analysis.describe.rules import advice
-from cluster_analysis.describe.stages import by_stage
 from cluster_analysis.tables.model import Topology
 
 
@@ -25,12 +20,12 @@ def described(tables: Mapping[str, pa.Table], topology: Topology) -> dict[str, p
         topology: the ranks' stages.
     """
     made = {
-        "communication": by_group_and_type(tables["matched"]),
-        "kernel_spread": between_ranks(tables["kernels"], topology),
-        "figures_between_ranks": figures_between_ranks(tables["counters"]),
-        "flops": flops_of_ranks(tables["kernels"], tables["counters"]),
-        "memory_peaks": peaks(tables["memory"], tables["counters"], topology),
-        "stages": by_stage(tables["steps"], topology),
+        "communication": spreads.by_group_and_type(tables["matched"]),
+        "kernel_spread": spreads.between_ranks(tables["kernels"], topology),
+        "figures_between_ranks": places.figures_between_ranks(tables["counters"]),
+        "flops": places.flops_of_ranks(tables["kernels"], tables["counters"]),
+        "memory_peaks": places.memory_peaks(tables["memory"], tables["counters"], topology),
+        "stages": places.by_stage(tables["steps"], topology),
         "relative_to_peers": relative_to_peers(tables, topology),
     }
     made |= {

@@ -1,4 +1,4 @@
-"""Devices, groups, packets and hosts, each as one table: what maps and pictures are drawn of."""
+"""Ranks, devices, stages, groups, packets and hosts, each as one table: what maps and pictures show."""
 
 from __future__ import annotations
 
@@ -9,9 +9,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.tables.columns_described import Devices, Groups, HostTimes, PacketSizes
+from cluster_analysis.tables.columns_described import (
+    Devices,
+    FiguresBetweenRanks,
+    Flops,
+    Groups,
+    HostTimes,
+    MemoryPeaks,
+    PacketSizes,
+    Stages,
+)
+from cluster_analysis.tables.columns_measured import PartsOfStep
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.calls import codes, numbers
+from cluster_run.ids import Rank
 
 Tables = Mapping[str, pa.Table]
 #: Counter and label of each column of `HostTimes`.
@@ -24,6 +35,122 @@ _HOST_COUNTERS = {
     ("dispatched_late_share", ""): "dispatched_late_share",
     ("host_cpu_busy_share", "all"): "host_cpu_busy_share",
 }
+_PEAKS = ("allocated_bytes", "reserved_bytes", "active_bytes")
+
+
+def by_stage(steps: pa.Table, topology: Topology) -> pa.Table:
+    """Return `Stages` of STEPS; ranks whose stage is not known stand together, with a null."""
+    rows_of: dict[int | None, list[int]] = defaultdict(list)
+    ranks = steps["rank"].to_pylist()
+    for row, rank in enumerate(ranks):
+        rows_of[topology.stages.get(Rank(rank))].append(row)
+    values = {name: numbers(steps[name]) for name in PartsOfStep.schema.names}
+    rows: list[dict[str, object]] = []
+    for stage in sorted(rows_of, key=lambda one: (one is None, one or 0)):
+        here = np.array(rows_of[stage])
+        means = {
+            name: float(np.nanmean(own[here])) if np.isfinite(own[here]).any() else None
+            for name, own in values.items()
+        }
+        rows.append({"stage": stage, "n_ranks": len({ranks[row] for row in here}), **means})
+    return Stages.of_rows(rows)
+
+
+def figures_between_ranks(counters: pa.Table) -> pa.Table:
+    """Return `FiguresBetweenRanks` of COUNTERS; what no rank has more or less of stands there too."""
+    values: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
+    for row in counters.to_pylist():
+        values[row["metric"], row["label"] or ""][row["rank"]] = row["value"]
+    rows: list[dict[str, object]] = [
+        {
+            "metric": metric,
+            "label": label,
+            "n_ranks": len(by_rank),
+            "min_value": min(by_rank.values()),
+            "median_value": float(np.median(list(by_rank.values()))),
+            "max_value": max(by_rank.values()),
+            "max_rank": max(sorted(by_rank), key=lambda rank: by_rank[rank]),
+        }
+        for (metric, label), by_rank in sorted(values.items())
+    ]
+    return FiguresBetweenRanks.of_rows(rows)
+
+
+def flops_of_ranks(kernels: pa.Table, counters: pa.Table) -> pa.Table:
+    """Return `Flops` by rank: what r1.x states, else that of matrix products over the time they took.
+
+    The share is of the fastest rank's, as the r1.x page has it (FLOPs / max FLOPs).
+    """
+    rows: dict[int, dict[str, object]] = {}
+    stated = {
+        "flops_count": "flops_count",
+        "flops_per_s": "flops_per_s",
+        "flops_utilization_share": "peak_share",
+    }
+    for row in counters.to_pylist():
+        if row["metric"] in stated:
+            of_rank = rows.setdefault(row["rank"], {"rank": row["rank"], "of": "step"})
+            of_rank[stated[row["metric"]]] = row["value"]
+    products = kernels.filter(pc.is_valid(kernels["flops_count"]))
+    summed = products.group_by(["rank"], use_threads=False).aggregate(
+        [("flops_count", "sum"), ("total_us", "sum")]
+    )
+    for row in summed.to_pylist():
+        if row["rank"] not in rows and row["total_us_sum"] > 0:
+            per_s = row["flops_count_sum"] / (row["total_us_sum"] / 1e6)
+            rows[row["rank"]] = {
+                "rank": row["rank"],
+                "of": "matrix products",
+                "flops_count": row["flops_count_sum"],
+                "flops_per_s": per_s,
+            }
+    most = max((float(row.get("flops_count") or 0.0) for row in rows.values()), default=0.0)  # type: ignore[arg-type]
+    for row in rows.values():
+        row["share_of_largest"] = float(row.get("flops_count") or 0.0) / most if most else None  # type: ignore[arg-type]
+    return Flops.of_rows([rows[rank] for rank in sorted(rows)])
+
+
+def memory_peaks(memory: pa.Table, counters: pa.Table, topology: Topology) -> pa.Table:
+    """Return `MemoryPeaks`: recorded peaks, and r1.x' theoretical peak against the device's capacity."""
+    grouped = memory.group_by(["rank", "component"], use_threads=False).aggregate(
+        [(name, "max") for name in _PEAKS]
+    )
+    rows: list[dict[str, object]] = [
+        {
+            "rank": row["rank"],
+            "component": row["component"],
+            **{name: row[f"{name}_max"] for name in _PEAKS},
+        }
+        for row in grouped.to_pylist()
+    ]
+    theory: dict[int, dict[str, float]] = defaultdict(dict)
+    for row in counters.to_pylist():
+        if row["metric"] in ("memory_theoretical_peak_bytes", "memory_capacity_bytes"):
+            theory[row["rank"]][row["metric"]] = row["value"]
+    rows += [
+        {
+            "rank": rank,
+            "component": "theoretical",
+            "allocated_bytes": found.get("memory_theoretical_peak_bytes"),
+            "capacity_bytes": found.get("memory_capacity_bytes"),
+        }
+        for rank, found in theory.items()
+    ]
+    _with_peers(rows, topology)
+    rows.sort(key=lambda row: (int(row["rank"]), str(row["component"])))  # type: ignore[call-overload]
+    return MemoryPeaks.of_rows(rows)
+
+
+def _with_peers(rows: list[dict[str, object]], topology: Topology) -> None:
+    """Add to each row the median of its component over the ranks of its stage."""
+    together: dict[tuple[object, object], list[dict[str, object]]] = defaultdict(list)
+    for row in rows:
+        together[topology.stages.get(Rank(int(row["rank"]))), row["component"]].append(row)  # type: ignore[call-overload]
+    for group in together.values():
+        values = [one.get("reserved_bytes") or one.get("allocated_bytes") for one in group]
+        known = [float(one) for one in values if one is not None]  # type: ignore[arg-type]
+        for one in group:
+            one["peers_median_bytes"] = float(np.median(known)) if known else None
 
 
 def devices(tables: Tables, topology: Topology) -> pa.Table:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined
-from cluster_analysis.numeric.stats import group_medians
+from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, sigma
 from cluster_analysis.tables.columns_described import RelativeToPeers
 from cluster_analysis.tables.fused import is_fused
 from cluster_analysis.tables.model import Topology
@@ -218,18 +218,8 @@ def _by_step(steps: pa.Table, name: str) -> tuple[IntArray, FloatArray]:
 def _mean_and_error(series: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The middle over steps and its error; NaN with one step."""
     n = np.isfinite(series).sum(1)
-    middle = _median(series.T)
-    scatter = _median(np.abs(series - middle[:, None]).T) * 1.4826
     with np.errstate(divide="ignore", invalid="ignore"):
-        return middle, np.where(n > 1, 1.2533 * scatter / np.sqrt(n), np.nan)
-
-
-def _median(values: FloatArray) -> FloatArray:
-    """Over the first axis, without NaN; NaN where nothing is known."""
-    known = np.isfinite(values).any(0)
-    found = np.full(values.shape[1:], np.nan)
-    found[known] = np.nanmedian(values[:, known], axis=0)
-    return found
+        return median(series, 1), np.where(n > 1, MEDIAN_SE * sigma(series, 1) / np.sqrt(n), np.nan)
 
 
 def _whole(table: pa.Table, name: str) -> IntArray:

@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from cluster_analysis.discovery.found import Found, as_rank, is_file, public_name
+from cluster_analysis.discovery.legacy import INPUT_PIPELINE
 from cluster_analysis.sources.columns.place import original_name
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.metadata_json import read_metadata
@@ -49,14 +50,6 @@ _ABOUT = {"metadata", "profiler_info", "done"}
 _TEXT_ROLES = ("step_trace", "communication", "matrix")
 _INFO = re.compile(r"^profiler_info(?:_(\d{1,6}))?\.json$")
 _DATABASE = re.compile(r"^ascend_(pytorch|mindspore)_profiler(?:_(\d{1,6}))?\.db$")
-#: Pattern of MindSpore's files on the input pipeline for each role.
-INPUT_PIPELINE = {
-    "minddata_pipeline": re.compile(r"^minddata_pipeline_raw(?:_\d+)?\.csv$"),
-    "minddata_summary": re.compile(r"^minddata_pipeline_summary(?:_\d+)?\.csv$"),
-    "device_queue": re.compile(r"^(?:device_queue|dataset_iterator)_profiling(?:_\d+)?\.txt$"),
-    "device_fetches": re.compile(r"^minddata_aicpu(?:_\d+)?\.txt$"),
-    "host_processors": re.compile(r"^minddata_cpu_utilization(?:_\d+)?\.json$"),
-}
 _STAMP = re.compile(r"_(\d{14,17})_ascend_(?:pt|ms)$")
 _WORKER = re.compile(r"^(?P<worker>(?P<host>.+)_\d+)_\d{14,17}_ascend_(?:pt|ms)$")
 #: Names that MindSpore gives a capture (`rank-3_…_ascend_ms`) or the directory around it.

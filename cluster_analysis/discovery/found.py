@@ -32,37 +32,19 @@ def public_text(text: str) -> str:
     return _HOST_IN_TEXT.sub(r"*\1", text)
 
 
-def status_of(path: Path) -> os.stat_result:
-    """Return what the system says of a file, or of its columns where only they are there.
-
-    Raises:
-        OSError: neither is there, or it cannot be asked.
-    """
+def _bytes_read(path: Path) -> int:
+    """Return about the size of a file on its host; 0 where it has gone, which reading it will report."""
+    there = on_disk(path)
     try:
-        return os.stat(path)
-    except OSError:
-        return os.stat(on_disk(path))
-
-
-def file_size(path: Path) -> int:
-    """Return a file's size in bytes; 0 where it has gone meanwhile, which reading it will report."""
-    try:
-        return status_of(path).st_size
+        return os.stat(there).st_size * (1 if there is path else _COLUMNS_GROW)
     except OSError:
         return 0
 
 
-def _bytes_read(path: Path) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return file_size(path) * _COLUMNS_GROW  # of its columns, or 0
-
-
 def modified_ns(path: Path) -> int:
-    """Return when a file was last written; 0 where it has gone meanwhile."""
+    """Return when a file, or its columns, was last written; 0 where it has gone meanwhile."""
     try:
-        return status_of(path).st_mtime_ns
+        return os.stat(on_disk(path)).st_mtime_ns
     except OSError:
         return 0
 

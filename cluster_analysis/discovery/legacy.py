@@ -18,6 +18,14 @@ from cluster_run.facts import fact
 from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_run.problem import Problem
 
+#: Pattern of MindSpore's files on the input pipeline for each role, of 2.x too; the number is the id.
+INPUT_PIPELINE = {
+    "minddata_pipeline": re.compile(r"^minddata_pipeline_raw(?:_(\d{1,6}))?\.csv$"),
+    "minddata_summary": re.compile(r"^minddata_pipeline_summary(?:_(\d{1,6}))?\.csv$"),
+    "device_queue": re.compile(r"^(?:device_queue|dataset_iterator)_profiling(?:_(\d{1,6}))?\.txt$"),
+    "device_fetches": re.compile(r"^minddata_aicpu(?:_(\d{1,6}))?\.txt$"),
+    "host_processors": re.compile(r"^minddata_cpu_utilization(?:_(\d{1,6}))?\.json$"),
+}
 #: Pattern of the file for each role; the last number is the id.
 FILES = {
     "r1_step_trace": re.compile(r"^step_trace_raw_(\d{1,6})_detail_time\.csv$"),
@@ -30,11 +38,7 @@ FILES = {
     "r1_flops": re.compile(r"^flops_summary_(\d{1,6})\.json$"),
     "r1_memory": re.compile(r"^memory_usage_summary_(\d{1,6})\.json$"),
     "r1_gpu_operators": re.compile(r"^gpu_op_type_info_(\d{1,6})\.csv$"),
-    "minddata_pipeline": re.compile(r"^minddata_pipeline_raw_(\d{1,6})\.csv$"),
-    "minddata_summary": re.compile(r"^minddata_pipeline_summary_(\d{1,6})\.csv$"),
-    "device_queue": re.compile(r"^(?:device_queue|dataset_iterator)_profiling_(\d{1,6})\.txt$"),
-    "device_fetches": re.compile(r"^minddata_aicpu_(\d{1,6})\.txt$"),
-    "host_processors": re.compile(r"^minddata_cpu_utilization_(\d{1,6})\.json$"),
+    **INPUT_PIPELINE,
 }
 
 _MAIN = frozenset({"r1_step_trace", "r1_hccl", "r1_cluster_analyse"})
@@ -96,13 +100,18 @@ def inspect_legacy(
     return found, problems
 
 
+def names_rank(name: str) -> bool:
+    """Return whether a file is one of those that make a capture of r1.x."""
+    return any(FILES[role].match(name) for role in _MAIN)
+
+
 def _files_by_id(directory: Path) -> dict[int, dict[str, list[Path]]]:
     files: dict[int, dict[str, list[Path]]] = {}
     names = {original_name(entry.name) for entry in os.scandir(directory) if is_file(entry)}
     for name in sorted(names):
         for role, pattern in FILES.items():
             match = pattern.match(name)
-            if match:
+            if match and match.group(1):
                 files.setdefault(int(match.group(1)), {}).setdefault(role, []).append(directory / name)
     return {number: roles for number, roles in files.items() if roles.keys() & _MAIN}
 

@@ -143,18 +143,15 @@ def notes_of(parts: Sequence[Part], chosen: Part) -> tuple[Fact, ...]:
     if len(parts) == 1:
         return tuple(notes)
     names = tuple(part.name or "." for part in parts)
-    notes.append(_several(names, chosen.name or "."))
+    name = chosen.name or "."
+    others = tuple(one for one in names if one != name)
+    notes.append(fact("several_captures", captures=names, chosen=name, others=others))
     everyone = {rank for part in parts for rank in part.captures}
     for part in parts:
         missing = everyone - part.captures.keys()
         if missing and part.is_window:
             notes.append(fact("capture_lacks_ranks", capture=part.name or ".", ranks=tuple(sorted(missing))))
     return tuple(notes)
-
-
-def _several(names: tuple[str, ...], chosen: str) -> Fact:
-    others = tuple(name for name in names if name != chosen)
-    return fact("several_captures", captures=names, chosen=chosen, others=others)
 
 
 def _best(found: Sequence[Found], session: _Labels) -> tuple[_Labels, tuple[_Sign, ...]]:

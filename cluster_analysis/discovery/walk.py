@@ -10,15 +10,13 @@ import re
 from pathlib import Path
 
 from cluster_analysis.discovery.found import Tree, is_directory
+from cluster_analysis.discovery.legacy import names_rank
 from cluster_analysis.sources.columns.place import original_name
 from cluster_run import layout
 from cluster_run.facts import AdviceKind, ReasonKind
 
 #: Deeper than any real layout; it ends a walk that somebody started at `/`.
 MAX_DEPTH = 16
-LEGACY_FILE = re.compile(
-    r"^(step_trace_raw_\d+_detail_time\.csv|hccl_raw_\d+\.csv|(ascend|gpu)_cluster_analyse_.*_\d+\.csv)$"
-)
 _CAPTURE_SUFFIXES = (layout.PYTORCH_SUFFIX, layout.MINDSPORE_SUFFIX)
 _PROF_PREFIX = "PROF_"
 #: Names found in place of captures: what each is, and what to do.
@@ -87,7 +85,7 @@ def walk(root: Path) -> Tree:
         if directory.name.startswith(_PROF_PREFIX):
             prof.append(directory)
             continue
-        if any(LEGACY_FILE.match(name) for name in names):
+        if any(map(names_rank, names)):
             legacy.append(directory)
         if depth < MAX_DEPTH:
             pending += [

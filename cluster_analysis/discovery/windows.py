@@ -109,7 +109,7 @@ def _steps_of(captures: Mapping[Rank, Sequence[Found]]) -> _Steps:
             if "step_trace" in files:
                 from cluster_analysis.sources.text.step_trace_csv import read_step_trace  # noqa: PLC0415
 
-                found |= set(read_step_trace(files["step_trace"], rank, unheard)["step"].to_pylist())
+                found |= set(read_step_trace([(str(files["step_trace"]), rank)], unheard)["step"].to_pylist())
             elif "analysis_db" in files:
                 from cluster_analysis.sources.db.analysis_db import read_db_steps  # noqa: PLC0415
 

@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.numeric.sorting import begins
+from cluster_analysis.tables.schema import one_behind_the_other
 from cluster_run.ids import Step
 
-#: Up to this many different texts are sorted faster here than by Arrow.
-_FEW_TEXTS = 64
 #: Runs of rows of one step that are longer than this on average are copied run by run.
 _LEAST_RUN = 32
 #: Stands for a step that is not known; no step has such a number.
@@ -25,7 +24,7 @@ def joined(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     filled = [table.select(schema.names) for table in tables if table.num_rows]
     if not filled:
         return schema.empty_table()
-    return pa.concat_tables(filled).unify_dictionaries().combine_chunks()
+    return one_behind_the_other(filled)
 
 
 def canonical(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
@@ -42,29 +41,12 @@ def _sorted_dictionary(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     encoded = column.unify_dictionaries().combine_chunks()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], kind)
-    if len(encoded.dictionary) <= _FEW_TEXTS and not encoded.indices.null_count:
-        texts = encoded.dictionary.to_pylist()
-        if None not in texts and len(set(texts)) == len(texts):
-            return _few_sorted(encoded, texts)
     used = pc.unique(encoded.indices).drop_null()
     values = encoded.dictionary.take(used)
     order = pc.sort_indices(values)
     ordered = values.take(order)
     indices = pc.index_in(encoded.dictionary, value_set=ordered).take(encoded.indices)
     return pa.DictionaryArray.from_arrays(indices.cast(pa.int32()), ordered)
-
-
-def _few_sorted(encoded: pa.DictionaryArray, texts: list[str]) -> pa.DictionaryArray:
-    """The same for a few different texts and no null: a call into Arrow costs more than they do."""
-    number = encoded.indices.to_numpy()
-    used = np.flatnonzero(np.bincount(number, minlength=len(texts))).tolist()
-    ordered = sorted(used, key=texts.__getitem__)
-    if ordered == list(range(len(texts))):
-        return encoded
-    place = np.zeros(len(texts), np.int32)
-    place[ordered] = np.arange(len(ordered))
-    values = pa.array([texts[one] for one in ordered], encoded.dictionary.type)
-    return pa.DictionaryArray.from_arrays(pa.array(place[number]), values)
 
 
 def cut_by_step(table: pa.Table, steps: Sequence[Step]) -> list[pa.Table]:

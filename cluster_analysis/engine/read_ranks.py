@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 
-import pyarrow as pa
-from msgspec import Struct, structs
+from msgspec import structs
 
 from cluster_analysis.engine import tasks
 from cluster_analysis.engine.graph import task
 from cluster_analysis.engine.joined import canonical
 from cluster_analysis.engine.protocol import Engine, Graph, Kept, Key
-from cluster_analysis.engine.tasks import Batch, BatchSummary, Wanted
+from cluster_analysis.engine.tasks import SMALL, Batch, BatchSummary, SmallTables, Wanted
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.problems import reason
-from cluster_analysis.sources.together.read_together import import_readers
+from cluster_analysis.sources.rank import import_readers
 from cluster_analysis.tables.model import RankMetadata, RankSource
-from cluster_analysis.tables.schema import FIGURES, FIRST_CALLS, ITERATIONS, OPERATORS, PACKETS, STEPS, TOTALS
-from cluster_analysis.topology.groups import GROUP_USE
+from cluster_analysis.tables.schema import FIGURES, PACKETS, TOTALS
 from cluster_run.errors import InputError
 from cluster_run.facts import fact
 from cluster_run.ids import Rank, Step, format_number_ranges
@@ -28,17 +26,9 @@ from cluster_run.problem import Problem
 Progress = Callable[[str, int, int], None]
 
 
-class RanksRead(Struct, frozen=True):
+class RanksRead(SmallTables, frozen=True):
     """All ranks, read: the small tables here, the large ones wherever the engine kept them."""
 
-    steps: pa.Table
-    operators: pa.Table
-    packets: pa.Table
-    iterations: pa.Table
-    uses: pa.Table
-    totals: pa.Table
-    firsts: pa.Table
-    figures: Mapping[str, pa.Table]
     summaries: tuple[BatchSummary, ...]
     kept: tuple[Kept, ...]
     problems: tuple[Problem, ...]
@@ -134,13 +124,9 @@ def read_all(
     order = sorted(range(len(summaries)), key=lambda position: summaries[position].ranks)
     ordered = tuple(summaries[position] for position in order)
     return RanksRead(
-        steps=canonical([one.steps for one in ordered], STEPS),
-        operators=canonical([one.operators for one in ordered], OPERATORS),
-        packets=canonical([one.packets for one in ordered], PACKETS),
-        iterations=canonical([one.iterations for one in ordered], ITERATIONS),
-        uses=canonical([one.uses for one in ordered], GROUP_USE),
-        totals=canonical([one.totals for one in ordered], TOTALS),
-        firsts=canonical([one.firsts for one in ordered], FIRST_CALLS),
+        **{
+            name: canonical([getattr(one, name) for one in ordered], schema) for name, schema in SMALL.items()
+        },
         figures={
             name: canonical([one.figures[name] for one in ordered], schema)
             for name, schema in FIGURES.items()

@@ -17,15 +17,15 @@ from msgspec import Struct, field
 from cluster_analysis.engine.joined import canonical, cut_by_step, joined
 from cluster_analysis.engine.step_files import StepFiles, StepTables, file_sink, filed
 from cluster_analysis.engine.totals import first_calls, totals_of
-from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.sources.rank import read_rank, read_ranks
 from cluster_analysis.sources.reading import has_databases
-from cluster_analysis.sources.together.read_together import read_together
-from cluster_analysis.sources.together.windows import read_windows
+from cluster_analysis.sources.windows import read_windows
 from cluster_analysis.tables.model import RankMetadata, RankSource, Selection, Topology
 from cluster_analysis.tables.rank_tables import Pieces, RanksTables, RankTables, of_one
 from cluster_analysis.tables.schema import (
     COLLECTIVES,
     FIGURES,
+    FIRST_CALLS,
     HOST_SUMS,
     ITERATIONS,
     LINKS,
@@ -33,8 +33,10 @@ from cluster_analysis.tables.schema import (
     OPERATORS,
     PACKETS,
     STEPS,
+    TOTALS,
 )
 from cluster_analysis.topology.build import map_links
+from cluster_analysis.topology.groups import GROUP_USE
 from cluster_analysis.topology.use import group_use
 from cluster_analysis.trace.evidence import StepEvidence
 from cluster_analysis.trace.reduction import CALLS, reduce_step
@@ -77,10 +79,9 @@ class Batch(Struct, frozen=True):
     sources: tuple[RankSource, ...]
 
 
-class BatchSummary(Struct, frozen=True):
-    """Small tables of a batch of ranks, sorted by rank."""
+class SmallTables(Struct, frozen=True):
+    """Small tables of some ranks; `figures` are those of `schema.FIGURES`."""
 
-    ranks: tuple[Rank, ...]
     steps: pa.Table
     operators: pa.Table
     packets: pa.Table
@@ -89,6 +90,26 @@ class BatchSummary(Struct, frozen=True):
     totals: pa.Table
     firsts: pa.Table
     figures: Mapping[str, pa.Table]
+
+
+#: Schemas of these but the figures.
+SMALL = {
+    "steps": STEPS,
+    "operators": OPERATORS,
+    "packets": PACKETS,
+    "iterations": ITERATIONS,
+    "uses": GROUP_USE,
+    "totals": TOTALS,
+    "firsts": FIRST_CALLS,
+}
+#: Those that ranks have, the others are made of them.
+_READ = ("steps", "operators", "packets", "iterations")
+
+
+class BatchSummary(SmallTables, frozen=True):
+    """Small tables of a batch of ranks, sorted by rank."""
+
+    ranks: tuple[Rank, ...]
     metadata: Mapping[Rank, RankMetadata]
     bulk_steps: tuple[Step, ...]
     problems: tuple[Problem, ...]
@@ -189,10 +210,7 @@ def read_batch(batch: Batch, wanted: Wanted, file_stem: str = "") -> tuple[Batch
     cut = zip(cut_by_step(collectives, steps), cut_by_step(links, steps), strict=True)
     summary = BatchSummary(
         ranks=tuple(rank for one in tables for rank in one.ranks),
-        steps=all_of((one.steps for one in tables), STEPS),
-        operators=all_of((one.operators for one in tables), OPERATORS),
-        packets=all_of((one.packets for one in tables), PACKETS),
-        iterations=all_of((one.iterations for one in tables), ITERATIONS),
+        **{name: all_of((getattr(one, name) for one in tables), SMALL[name]) for name in _READ},
         uses=group_use(collectives, links),
         totals=totals_of(collectives, all_of((one.sums for one in tables), HOST_SUMS)),
         firsts=first_calls(collectives),
@@ -246,7 +264,7 @@ def _read_some(sources: Sequence[RankSource], wanted: Wanted) -> list[RanksTable
     if len(sources) == 1:
         return [of_one(_read(sources[0], wanted))]
     try:
-        return [read_together(sources, wanted.selection.steps, with_spans=wanted.spans)]
+        return [read_ranks(sources, wanted.selection.steps, with_spans=wanted.spans)]
     except Exception:  # one file is at fault; reading rank by rank reports it, and costs no other rank
         middle = len(sources) // 2
         return [*_read_some(sources[:middle], wanted), *_read_some(sources[middle:], wanted)]
@@ -266,17 +284,7 @@ def _read(source: RankSource, wanted: Wanted) -> RankTables:
             host=source.host,
             advice="report_file",
         )
-        nothing = {name: schema.empty_table() for name, schema in _EMPTY.items()}
-        return RankTables(rank=source.rank, problems=(problem,), **nothing)
-
-
-_EMPTY = {
-    "steps": STEPS,
-    "collectives": COLLECTIVES,
-    "links": LINKS,
-    "operators": OPERATORS,
-    "packets": PACKETS,
-}
+        return RankTables(rank=source.rank, problems=(problem,))
 
 
 def _alone(tables: StepTables) -> StepTables:

@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 
 from cluster_analysis.insight.group_file import GroupRow
 from cluster_analysis.insight.naming import NO_GROUP, TOTAL, rank_set, safe, safe_names, step_key
-from cluster_analysis.insight.step_table import StepRow
+from cluster_analysis.insight.step_table import COLUMNS, StepRow
 from cluster_analysis.insight.totals import TRANSPORTS, ratio, ratios
+from cluster_analysis.sources.db.analysis_db import STEP_COLUMNS
 from cluster_analysis.sources.numbers import BYTES_PER_MB, NS_PER_US, US_PER_MS
 
 _TIMES = ("elapse_us", "transit_us", "wait_us", "synchronization_us", "idle_us")
@@ -28,11 +29,10 @@ _BANDS = tuple(f"{name}_{unit}" for name in TRANSPORTS for unit in ("bytes", "us
 #: Older SQLite takes no more values at once. Row by row would take a third longer.
 _MOST_VALUES = 999
 
-_TABLES = """
-CREATE TABLE ClusterStepTraceTime (step TEXT, type TEXT, "index" TEXT, computing NUMERIC,
- communication_not_overlapped NUMERIC, overlapped NUMERIC, communication NUMERIC, free NUMERIC,
- stage NUMERIC, bubble NUMERIC, communication_not_overlapped_and_exclude_receive NUMERIC,
- preparing NUMERIC, dp_index INTEGER, pp_index INTEGER, tp_index INTEGER);
+_TABLES = f"""
+CREATE TABLE ClusterStepTraceTime (step TEXT, type TEXT, "index" TEXT,
+ {", ".join(f"{STEP_COLUMNS[name]} NUMERIC" for name, _ in COLUMNS)},
+ dp_index INTEGER, pp_index INTEGER, tp_index INTEGER);
 CREATE TABLE ClusterCommunicationTime (step TEXT, rank_id INTEGER, hccl_op_name TEXT, group_name TEXT,
  start_timestamp REAL, elapsed_time REAL, transit_time REAL, wait_time REAL, synchronization_time REAL,
  idle_time REAL, synchronization_time_ratio REAL, wait_time_ratio REAL);

@@ -19,7 +19,7 @@ from cluster_analysis.insight.naming import TOTAL, all_safe, safe
 from cluster_analysis.insight.totals import ratios
 from cluster_analysis.sources.numbers import BYTES_PER_MB, US_PER_MS
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.tables.schema import LINKS, PEER_VARIANT
+from cluster_analysis.tables.schema import LINKS, PEER_VARIANT, one_behind_the_other
 from cluster_analysis.topology.build import map_links
 from cluster_run.ids import Step
 
@@ -49,7 +49,7 @@ MATRIX = pa.schema(
 
 def of_all_steps(tables: Sequence[pa.Table]) -> pa.Table:
     """Return MATRIX of all steps, from that of each."""
-    return pa.concat_tables([MATRIX.empty_table(), *tables]).unify_dictionaries().combine_chunks()
+    return one_behind_the_other([MATRIX.empty_table(), *tables])
 
 
 def matrix_of_step(step: Step, topology: Topology, parts: Sequence[StepTables | StepFiles]) -> pa.Table:

@@ -11,7 +11,7 @@ from cluster_analysis.findings_json import document_from_json
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.tables.model import Group, Topology
-from cluster_analysis.tables.schema import LINKS, empty
+from cluster_analysis.tables.schema import LINKS
 from cluster_run.errors import InputError
 from cluster_run.findings import FindingsDocument
 from cluster_run.ids import DeviceId, HostId, Rank
@@ -73,7 +73,7 @@ def evidence_of(result: AnalysisResult) -> JobEvidence:
         step_table=tables["steps"],
         matched=tables["matched"],
         rank_times=tables["rank_times"],
-        links=empty(LINKS),
+        links=LINKS.empty_table(),
         operators=tables["operators"],
         packets=tables["packets"],
         step_operators=(None,) * len(steps),

@@ -119,12 +119,10 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
 
 def _payload(result: AnalysisResult, baseline: Comparison | None, ticket: str) -> str:
     cube = build_cube(result)
-    traffic = build_traffic(result)
+    drawn = [build(result) for build in (build_traffic, build_lanes, build_who_waits, build_bubbles)]
     per_rank = build_per_rank(result, cube.ranks)
-    drawn = [build(result) for build in (build_lanes, build_who_waits, build_bubbles)]
     topology = result.topology
     header = {
-        **traffic.header,
         **{name: value for one in drawn for name, value in one.header.items()},
         "document": json.loads(document_to_json(result.document)),
         "addresses": dict(result.addresses),
@@ -143,12 +141,12 @@ def _payload(result: AnalysisResult, baseline: Comparison | None, ticket: str) -
         ],
         "placed": list(topology.ranks),
         "changes": [asdict(change) for change in baseline.changes] if baseline else [],
-        "wait_groups": per_rank.wait_groups,
-        "kernel_kinds": per_rank.kernel_kinds,
-        "memory_components": per_rank.memory_components,
+        **per_rank.header,
         "ticket": ticket,
         "metric_names": dict(words.METRIC_NAMES),
         "words": words_of_scripts(),
     }
-    columns = {name: values for one in drawn for name, values in one.columns.items()}
-    return pack(header, {**cube.values, **traffic.columns, **per_rank.columns, **columns})
+    columns = {
+        name: values for one in (drawn[0], per_rank, *drawn[1:]) for name, values in one.columns.items()
+    }
+    return pack(header, {**cube.values, **columns})

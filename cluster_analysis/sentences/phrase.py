@@ -93,8 +93,12 @@ def _listed(numbers: tuple[int, ...], language: Language) -> str:
     return f"{shown} 等 {len(numbers)} 张" if language == "zh" else f"{shown} and {n_more} more"
 
 
-def _names(values: tuple[str, ...], language: Language) -> str:
-    return ("、" if language == "zh" else ", ").join(map(str, values))
+def _between(english: str, chinese: str) -> Callable[[Iterable[Any], Language], str]:
+    """Return what joins values by these words."""
+    return lambda values, language: (chinese if language == "zh" else english).join(map(str, values))
+
+
+_names, _and = _between(", ", "、"), _between(" and ", " 与 ")
 
 
 def _some(values: tuple[str, ...], language: Language) -> str:
@@ -110,14 +114,6 @@ def _part_options(values: tuple[str, ...], language: Language) -> str:
 def _times(values: tuple[float, ...], language: Language) -> str:
     least, most = min(values), max(values)
     return f"{least:.2f}" if least == most else f"{least:.2f}{'～' if language == 'zh' else ' to '}{most:.2f}"
-
-
-def _either(values: tuple[str, ...], language: Language) -> str:
-    return (" 或 " if language == "zh" else " or ").join(map(str, values))
-
-
-def _and(values: tuple[str, ...], language: Language) -> str:
-    return (" 与 " if language == "zh" else " and ").join(map(str, values))
 
 
 def _shares(values: tuple[tuple[str, float], ...], language: Language) -> str:
@@ -170,9 +166,9 @@ _FORMS: Mapping[str, Callable[[Any, Language], str]] = {
     "some": _some,
     "part_options": _part_options,
     "times": _times,
-    "or": _either,
+    "or": _between(" or ", " 或 "),
     "and": _and,
-    "to": lambda values, language: (" 到 " if language == "zh" else " to ").join(values),
+    "to": _between(" to ", " 到 "),
     "shares": _shares,
     "say_rank": _say_rank,
     "n": lambda value, _: str(len(value)),

@@ -38,7 +38,7 @@ def counter_table(rank: int, counters: Iterable[Counter]) -> pa.Table:
     """Return COUNTERS of `(metric, label, value)`; without those whose value is not known."""
     known = [one for one in counters if one[2] is not None]
     if not known:
-        return schema.empty(schema.COUNTERS)
+        return schema.COUNTERS.empty_table()
     return schema.rows(
         schema.COUNTERS,
         rank,

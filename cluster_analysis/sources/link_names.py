@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from cluster_analysis.sources import names
-from cluster_analysis.sources.names import shared_texts
+from cluster_analysis.sources.names import coded_rows
 from cluster_analysis.tables import schema
 
 #: Variant of an entry that is one operator, not a sample or a sum.
@@ -67,7 +66,7 @@ class LinkNames(Struct, frozen=True):
         variants, distinct = _coded([variant for _, variant in keys.samples])
         return (
             _taken(keys.group_codes[self.keys], keys.groups),
-            shared_texts([(resolved, operations)]),
+            coded_rows((resolved, operations)),
             _taken(variants[base_of], distinct),
             op_names.take(pa.array(place)),
         )
@@ -155,8 +154,7 @@ class _Keys(Struct, frozen=True):
         return len(distinct), places.reshape(-1)
 
 
-@lru_cache(maxsize=1 << 12)
 def _sample(base: str) -> tuple[str | None, str]:
-    """Return kind and variant; the groups of a job have the same few."""
+    """Return kind and variant."""
     match = _SAMPLE.match(base)
     return (match[1], match[2]) if match else (None, OPERATOR_VARIANT)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from os.path import basename
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.sources.reading import Reading, name_of
+from cluster_analysis.sources.reading import Reading
 from cluster_analysis.tables.model import RankMetadata
 from cluster_run.facts import fact
 
@@ -35,7 +36,7 @@ def tell_what_is_missing(
     """
     reported = {problem.file for problem in reading.problems}
     files = reading.source.files
-    if any(name_of(files[role]) in reported for role in _DATABASES if role in files):
+    if any(basename(files[role]) in reported for role in _DATABASES if role in files):
         # The damaged database would have held the missing data.
         return
     if steps is None and "step_trace" not in files:
@@ -47,7 +48,7 @@ def tell_what_is_missing(
         operators, links = operators and operators & wanted, links and links & wanted
     if steps is not None and operators is not None:
         _tell_silent_steps(reading, reported, steps, operators)
-    matrix = name_of(files.get("matrix", ""))
+    matrix = basename(files.get("matrix", ""))
     if matrix and matrix not in reported and links is not None and not links and operators:
         reading.problem(fact("no_link_in_it"), matrix, "parse_again")
 
@@ -83,7 +84,7 @@ def _tell_silent_steps(
 
     A file that is whole, and of the right form, can be without them all the same.
     """
-    read = (name_of(path) for role in _COMMUNICATION if (path := reading.source.files.get(role)))
+    read = (basename(path) for role in _COMMUNICATION if (path := reading.source.files.get(role)))
     name = next(read, None)
     if name is None or name in reported:
         return

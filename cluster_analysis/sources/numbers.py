@@ -35,8 +35,6 @@ _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?$"
 _STAMP = r"^(\d{1,15}|[0-8]\d{15}|9[01]\d{14})(\.\d*)?$"
 #: No count or identifier has more than 18 digits.
 _MAX_WHOLE = 10**18
-#: Columns of so few rows are cast together.
-_FEW_ROWS = 256
 _NULLS = pa.array(["", "N/A", "NA", "null", "None"])
 #: Other tools make `13.0` of a step when they write the table anew.
 _STEP = re.compile(r"^\s*(?:step[ _]?)?(?:(\d{1,18})(?:\.0+)?)?\s*$", re.IGNORECASE)
@@ -47,8 +45,8 @@ def to_float64(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
 
     Such cells become null. Empty cells and `N/A` become null too, but are not counted.
     """
-    plain = _plainly_finite(text)
-    if plain is not None:
+    plain = _plainly_cast(text, pa.float64())
+    if plain is not None and np.isfinite(plain.to_numpy()).all():
         return plain, 0
     cells, n_given = _numeric(text, _NUMBER)
     numbers = pc.cast(cells, pa.float64())
@@ -57,17 +55,8 @@ def to_float64(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
 
 
 def floats_of(text: pa.Table, names: Sequence[str]) -> tuple[dict[str, pa.Array], dict[str, int]]:
-    """Return the columns `names` of a table of text that it has, as `to_float64` does, by their names.
-
-    They are cast together where all are plain: a call into Arrow takes longer than a few rows of a file.
-    """
-    there = [name for name in names if name in text.column_names]
-    if there and 0 < text.num_rows <= _FEW_ROWS:
-        numbers = _plainly_finite(pa.concat_arrays([part for name in there for part in text[name].chunks]))
-        if numbers is not None:
-            n_rows = text.num_rows
-            return {name: numbers.slice(at * n_rows, n_rows) for at, name in enumerate(there)}, {}
-    pairs = {name: to_float64(text[name]) for name in there}
+    """Return the columns `names` of a table of text that it has, as `to_float64` does, by their names."""
+    pairs = {name: to_float64(text[name]) for name in names if name in text.column_names}
     return {name: one for name, (one, _) in pairs.items()}, {name: n for name, (_, n) in pairs.items() if n}
 
 
@@ -148,11 +137,6 @@ def counts_and_times(text: pa.Table, times: Mapping[str, str]) -> tuple[dict[str
     return {"n_calls": counts, **columns}, n_bad + sum(bad.values())
 
 
-def _plainly_finite(text: pa.Array | pa.ChunkedArray) -> pa.Array | None:
-    plain = _plainly_cast(text, pa.float64())
-    return plain if plain is not None and np.isfinite(plain.to_numpy()).all() else None
-
-
 def _plainly_cast(text: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | None:
     """Return `text` as numbers where every cell is one as it stands: the usual case, in one call."""
     cells = text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
@@ -165,19 +149,7 @@ def _plainly_cast(text: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Arr
 
 def _is_decimal(text: pa.Array | pa.ChunkedArray) -> bool:
     """Whether no cell is hexadecimal. Arrow reads such numbers, but a damaged digit must not make one."""
-    chunks = text.chunks if isinstance(text, pa.ChunkedArray) else [text]
-    # A few calls of Python for all letters at once take less than one of Arrow for each cell.
-    if all(pa.types.is_string(one.type) and b"x" not in _letters(one).lower() for one in chunks):
-        return True
     return not pc.any(pc.match_substring(pc.cast(text, pa.string()), "x", ignore_case=True)).as_py()
-
-
-def _letters(text: pa.Array) -> bytes:
-    _, offsets, letters = text.buffers()
-    if letters is None or not len(text):
-        return b""
-    within = np.frombuffer(offsets, np.int32)
-    return bytes(letters[int(within[text.offset]) : int(within[text.offset + len(text)])])
 
 
 def parse_step(text: str) -> int | None:

@@ -1,4 +1,8 @@
-"""One rank, read: every file of its capture, each on its own; a bad one costs that file only.
+"""Ranks, read: every file of their captures, of one rank or of several at once.
+
+A file of one rank that is bad costs that file only. Of several ranks, text files and columns of one role are
+read together: a call into Arrow takes longer than a few rows. If one of them is not plain (damage, another
+form, anything that its reader would report), all are refused, and fewer ranks are read at once, down to one.
 
 Readers of databases, columns and older profilers are imported when they are first needed: a job of text
 files, the most frequent, starts sooner without them.
@@ -6,40 +10,44 @@ files, the most frequent, starts sooner without them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from cluster_analysis.sources.communication_tables import CommunicationTables, without_packets
-from cluster_analysis.sources.errors import BadFileError
+from cluster_analysis.sources.errors import BadFileError, FileOfRank, RefusedError, Remark, refuse, unheard
 from cluster_analysis.sources.iterations.place import TIMELINE, is_iteration_export, slice_number
 from cluster_analysis.sources.missing import tell_what_is_missing
 from cluster_analysis.sources.rank_figures import read_figures
 from cluster_analysis.sources.reading import (
     Candidate,
-    NoDatabases,
+    Candidates,
+    Databases,
     Reading,
     has_databases,
     of_steps,
-    or_empty,
-    path_of,
 )
 from cluster_analysis.sources.text.communication_json import read_communication
 from cluster_analysis.sources.text.kernel_details_csv import read_kernel_communication, read_kernel_details
 from cluster_analysis.sources.text.matrix_json import read_matrix
 from cluster_analysis.sources.text.metadata_json import read_metadata, read_profiler_info
-from cluster_analysis.sources.text.statistics_csv import read_op_statistic
+from cluster_analysis.sources.text.statistics_csv import read_api_statistic, read_op_statistic
 from cluster_analysis.sources.text.step_trace_csv import read_device_of_steps, read_step_trace
 from cluster_analysis.sources.text.timeline_json import read_timeline_steps
-from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankMetadata, RankSource, Selection
-from cluster_analysis.tables.rank_tables import RankTables
+from cluster_analysis.tables.rank_tables import RanksTables, RankTables, alone, of_one
 from cluster_run.ids import DeviceId
 
+_T = TypeVar("_T")
+#: A file's role, and what reads the files of one or more ranks.
+_OfFiles: TypeAlias = tuple[str, Callable[[Sequence[FileOfRank], Remark], _T]]
+#: What else gives the same of one rank: see `of_rank.databases_of`.
+_Others: TypeAlias = "Callable[[Reading, Databases], Candidates[_T]]"
 #: Tables of a rank, of which rows are of steps.
 BY_STEP = ("steps", "collectives", "links", "packets", "spans", "sums")
 
@@ -54,152 +62,237 @@ def read_rank(
         selection: which steps; all without it.
         with_spans: whether also where each operator lies in a text.
     """
-    reading = Reading(source, None if selection is None else selection.steps)
-    with _databases_kept_open(source):
-        if source.kind == "mindspore_r1/text":
+    return alone(read_ranks([source], None if selection is None else selection.steps, with_spans=with_spans))
+
+
+def read_ranks(
+    sources: Sequence[RankSource], steps: frozenset[int] | None = None, *, with_spans: bool
+) -> RanksTables:
+    """Return the tables of some ranks.
+
+    Args:
+        sources: their files.
+        steps: the wanted steps; None is all.
+        with_spans: whether also where each operator lies in a text.
+
+    Raises:
+        RefusedError: fewer of several are to be read at once; and so is every other exception.
+    """
+    if len(sources) > 1 and not all(map(_is_usual, sources)):
+        raise RefusedError
+    readings = [Reading(one, steps) for one in sources]
+    with _databases_kept_open(sources):
+        if sources[0].kind == "mindspore_r1/text":
             from cluster_analysis.sources.r1.rank import read_r1_rank  # noqa: PLC0415
 
-            tables = read_r1_rank(reading)
-        elif is_iteration_export(source.files):
+            tables = of_one(read_r1_rank(readings[0]))
+        elif is_iteration_export(sources[0].files):
             from cluster_analysis.sources.iterations.rank import read_iteration_export  # noqa: PLC0415
 
-            tables = read_iteration_export(reading)
+            tables = of_one(read_iteration_export(readings[0]))
         else:
-            tables = _read_ascend(reading, with_spans)
-    if reading.steps is not None:
-        wanted = {name: of_steps(getattr(tables, name), reading.steps) for name in BY_STEP}
-        tables = replace(tables, **wanted)
-    if not reading.problems and not reading.notes:
-        return tables
-    return replace(tables, problems=tuple(reading.problems), notes=tuple(reading.notes))
+            tables = _read_ascend(readings, with_spans)
+    wanted: dict[str, Any] = {} if steps is None else {
+        name: tuple(of_steps(one, steps) for one in getattr(tables, name)) for name in BY_STEP
+    }  # fmt: skip
+    return replace(
+        tables,
+        problems=tuple(problem for one in readings for problem in one.problems),
+        notes=tuple(note for one in readings for note in one.notes),
+        **wanted,
+    )
 
 
-def _databases_kept_open(source: RankSource) -> AbstractContextManager[None]:
+def import_readers(sources: Iterable[RankSource]) -> None:
+    """Import what reads these ranks' files, before processes are forked that would each do it."""
+    if any(has_databases(one.files) for one in sources):
+        import cluster_analysis.sources.db.of_rank  # noqa: F401, PLC0415
+
+
+def _is_usual(source: RankSource) -> bool:
+    """Return whether a rank may be read with others: known before any file is read."""
+    is_text = not has_databases(source.files) and source.kind != "mindspore_r1/text"
+    return is_text and not source.windows and not is_iteration_export(source.files)
+
+
+def _databases_kept_open(sources: Sequence[RankSource]) -> AbstractContextManager[None]:
     """Open each database of a rank once within this: see `kept_open`."""
-    if not has_databases(source.files):
+    if not has_databases(sources[0].files):
         return nullcontext()
     from cluster_analysis.sources.db.sqlite import kept_open  # noqa: PLC0415
 
     return kept_open()
 
 
-def _databases(reading: Reading, *, is_mindspore: bool) -> NoDatabases:
-    """Return what reads the databases of a rank, and with the first of them import it."""
+def _databases(reading: Reading) -> Databases:
+    """Return what reads the databases of a rank, by table, and with the first of them import it."""
     if not has_databases(reading.source.files):
-        return NoDatabases()
-    from cluster_analysis.sources.db.of_rank import Databases  # noqa: PLC0415
+        return {}
+    from cluster_analysis.sources.db.of_rank import databases_of  # noqa: PLC0415
 
-    return Databases(reading, is_mindspore=is_mindspore)
-
-
-def _read_ascend(reading: Reading, with_spans: bool) -> RankTables:
-    """Read a capture of PyTorch, MindSpore 2.x or CANN: text where there is text, databases otherwise."""
-    rank, is_mindspore = reading.source.rank, reading.source.kind.startswith("ascend_ms")
-    databases = _databases(reading, is_mindspore=is_mindspore)
-    metadata = reading.first(("metadata", lambda path, _: read_metadata(path)), *databases.metadata())
-    metadata = databases.with_host(metadata or RankMetadata())
-    metadata = with_info(reading, metadata, _device(reading, databases))
-    step_table = reading.first(
-        ("step_trace", lambda path, remark: read_step_trace(path, rank, remark)),
-        *databases.steps(),
-        timeline_steps(reading),
-    )
-    communication = reading.first(
-        (
-            "communication",
-            lambda path, remark: read_communication([(str(path), rank)], remark, with_spans=with_spans),
-        ),
-        *databases.communication(),
-        kernel_operators(rank),
-    )
-    links = reading.first(
-        ("matrix", lambda path, remark: read_matrix([(str(path), rank)], remark)),
-        *databases.links(),
-    )
-    peers = reading.first(*databases.peers())
-    operators = reading.first(
-        ("op_statistic", lambda path, remark: read_op_statistic(path, rank, remark)),
-        kernel_kinds(rank),
-        *databases.operators(),
-    )
-    collectives = communication.collectives if communication else None
-    step_times = None if step_table is None else step_rows(step_table)
-    tell_what_is_missing(reading, metadata, step_times, steps_in(collectives), steps_in(links))
-    return RankTables(
-        rank=rank,
-        steps=or_empty(step_table, schema.STEPS),
-        collectives=or_empty(collectives, schema.COLLECTIVES),
-        links=or_empty(_together(links, peers), schema.LINKS),
-        operators=or_empty(operators, schema.OPERATORS),
-        packets=or_empty(communication.packets if communication else None, schema.PACKETS),
-        metadata=metadata,
-        figures=read_figures(reading, databases),
-        spans=or_empty(communication.spans if communication else None, schema.OPERATOR_SPANS),
-        sums=or_empty(communication.sums if communication else None, schema.HOST_SUMS),
-    )
+    return databases_of(reading)
 
 
-def timeline_steps(reading: Reading) -> Candidate[pa.Table]:
+class _Ranks:
+    """Ranks that are read at once: one, or several with text files alike."""
+
+    def __init__(self, readings: Sequence[Reading]) -> None:
+        self._all = [(one, _databases(one)) for one in readings]
+
+    def first(self, of_files: _OfFiles[_T], others: _Others[_T]) -> Sequence[_T | None]:
+        """Return what the files of a role give: one value of all ranks, or one of each.
+
+        A rank that is read alone, and all where none has such a file, is asked for `others` in turn.
+        """
+        role, read = of_files
+        files = [
+            (one.source.files[role], int(one.source.rank)) for one, _ in self._all if role in one.source.files
+        ]
+        if 0 < len(files) < len(self._all):
+            raise RefusedError
+        if len(files) > 1:
+            return (read(files, refuse),)
+
+        def of_one(path: Path, remark: Remark) -> _T:
+            return read([(str(path), files[0][1])], remark)
+
+        return [one.first((role, of_one), *others(one, databases)) for one, databases in self._all]
+
+    def each(self, read: Callable[[Reading, Databases], _T]) -> list[_T]:
+        """Return what is read of each rank by itself."""
+        return [read(one, databases) for one, databases in self._all]
+
+
+def _read_ascend(readings: Sequence[Reading], with_spans: bool) -> RanksTables:
+    """Read captures of PyTorch, MindSpore 2.x or CANN: text where there is text, databases otherwise."""
+    ranks = _Ranks(readings)
+    metadata = ranks.each(_metadata)
+    steps = ranks.first(
+        ("step_trace", read_step_trace), lambda one, db: (*db.get("steps", ()), _timeline_steps(one))
+    )
+    communication = ranks.first(
+        ("communication", lambda files, remark: read_communication(files, remark, with_spans=with_spans)),
+        lambda one, db: (*db.get("communication", ()), _kernel_operators(one)),
+    )
+    links = ranks.first(("matrix", read_matrix), lambda _, db: db.get("links", ()))
+    peers = ranks.each(lambda one, db: one.first(*db.get("peers", ())))
+    operators = ranks.first(
+        ("op_statistic", read_op_statistic), lambda one, db: (_kernel_kinds(one), *db.get("operators", ()))
+    )
+    collectives = [None if one is None else one.collectives for one in communication]
+    of_ranks = zip(
+        readings,
+        metadata,
+        _by_rank(steps, readings, _step_times),
+        _by_rank(collectives, readings, _steps_in),
+        _by_rank(links, readings, _steps_in),
+        strict=True,
+    )
+    for reading, own, own_steps, own_operators, own_links in of_ranks:
+        tell_what_is_missing(reading, own, own_steps, own_operators, own_links)
+    figures = ranks.each(read_figures)
+    apis = _pieces(ranks.first(("api_statistic", read_api_statistic), lambda _, db: db.get("apis", ())))
+    names = dict.fromkeys(name for one in figures for name in one)
+    by_name = {name: tuple(one[name] for one in figures if name in one) for name in names}
+    found = _pieces(communication)
+    return RanksTables(
+        ranks=tuple(one.source.rank for one in readings),
+        metadata={one.source.rank: own for one, own in zip(readings, metadata, strict=True)},
+        steps=_pieces(steps),
+        links=_pieces((*links, *peers)),
+        operators=_pieces(operators),
+        figures=by_name | ({"apis": apis} if apis else {}),
+        **{
+            name: tuple(getattr(one, name) for one in found) for name in CommunicationTables.__struct_fields__
+        },
+    )
+
+
+def _metadata(reading: Reading, databases: Databases) -> RankMetadata:
+    """Return what a rank says of itself, with its device, its host, and what profiler_info.json adds."""
+    metadata: RankMetadata = reading.first(
+        ("metadata", lambda path, _: read_metadata(path)), *databases.get("metadata", ())
+    ) or RankMetadata()  # fmt: skip
+    if databases and not metadata.host_name:
+        from cluster_analysis.sources.db.profiler_db import read_db_host  # noqa: PLC0415
+
+        own = metadata
+        metadata = reading.first(("profiler_db", lambda path, _: read_db_host(path, own))) or metadata
+    device = _device(reading, databases)
+    metadata = replace(metadata, device=None if device is None else DeviceId(device))
+    info = reading.first(("profiler_info", lambda path, _: read_profiler_info(path)))
+    return metadata if info is None else replace(metadata, profiler_level=info[0], versions=info[1])
+
+
+def _device(reading: Reading, databases: Databases) -> int | None:
+    """Return the device that a file names. The file's own reader reports what is wrong with it."""
+    readers: Candidates[int] = (
+        ("step_trace", lambda path, _: read_device_of_steps(path)),
+        *databases.get("device", ()),
+    )
+    for role, read in readers:
+        path = reading.source.files.get(role)
+        if path is not None:
+            with suppress(BadFileError):
+                device = read(Path(path), unheard)
+                if device is not None:
+                    return device
+    return None
+
+
+def _timeline_steps(reading: Reading) -> Candidate[pa.Table]:
     """Return what gives STEPS of the timeline's slices."""
     slices = [Path(path) for role, path in reading.source.files.items() if role.partition("/")[0] == TIMELINE]
     timeline = sorted(slices, key=slice_number)
     return TIMELINE, lambda _, remark: read_timeline_steps(timeline, reading.source.rank, remark)
 
 
-def kernel_operators(rank: int) -> Candidate[CommunicationTables]:
+def _kernel_operators(reading: Reading) -> Candidate[CommunicationTables]:
     """Return what gives operators of communication where only the table of kernels has them."""
+    rank = reading.source.rank
     return (
         "kernel_details",
         lambda path, remark: without_packets(read_kernel_communication(path, rank, remark)),
     )
 
 
-def kernel_kinds(rank: int) -> Candidate[pa.Table]:
+def _kernel_kinds(reading: Reading) -> Candidate[pa.Table]:
     """Return what gives OPERATORS of the table of kernels."""
+    rank = reading.source.rank
     return "kernel_details", lambda path, remark: read_kernel_details(path, rank, remark)
 
 
-def step_rows(steps: pa.Table) -> list[tuple[int, float | None]]:
-    """Return the steps of STEPS, and how long each communicated, µs."""
-    return list(zip(steps["step"].to_pylist(), steps["communication_us"].to_pylist(), strict=True))
+def _by_rank(
+    tables: Sequence[pa.Table | None],
+    readings: Sequence[Reading],
+    asked: Callable[[pa.Table], Mapping[int, _T]],
+) -> list[_T | None]:
+    """Return what is asked of the tables, by rank; None for a rank without a table."""
+    found = [None if one is None else asked(one) for one in tables]
+    of_each = found * len(readings) if len(found) == 1 else found
+    return [
+        None if one is None else one[int(reading.source.rank)]
+        for one, reading in zip(of_each, readings, strict=True)
+    ]
 
 
-def with_info(reading: Reading, metadata: RankMetadata, device: int | None) -> RankMetadata:
-    """Return what a rank says of itself, with its device and what profiler_info.json adds."""
-    info = reading.first(("profiler_info", lambda path, _: read_profiler_info(path)))
-    device_id = None if device is None else DeviceId(device)
-    if info is None:
-        return replace(metadata, device=device_id)
-    return replace(metadata, device=device_id, profiler_level=info[0], versions=info[1])
+def _step_times(steps: pa.Table) -> Mapping[int, list[tuple[int, float | None]]]:
+    """Return the steps of each rank of STEPS, and how long each communicated, µs."""
+    found: dict[int, list[tuple[int, float | None]]] = defaultdict(list)
+    columns = (steps[name].to_pylist() for name in ("rank", "step", "communication_us"))
+    for rank, step, time_us in zip(*columns, strict=True):
+        found[rank].append((step, time_us))
+    return found
 
 
-def _device(reading: Reading, databases: NoDatabases) -> int | None:
-    """Return the device that a file names. The file's own reader reports what is wrong with it."""
-    for role, read in (("step_trace", read_device_of_steps), *databases.device()):
-        path = reading.source.files.get(role)
-        if path is not None:
-            with suppress(BadFileError):
-                device = read(path_of(path))
-                if device is not None:
-                    return device
-    return None
-
-
-def _together(links: pa.Table | None, peers: pa.Table | None) -> pa.Table | None:
-    if links is None or peers is None:
-        return peers if links is None else links
-    return pa.concat_tables([links, peers]).unify_dictionaries().combine_chunks()
-
-
-def steps_in(table: pa.Table | None) -> Set[int] | None:
-    """Return the steps of which a table has rows; None without a table."""
-    return None if table is None else set(pc.unique(table["step"]).to_pylist())
-
-
-def steps_of_ranks(table: pa.Table, ranks: Iterable[int]) -> list[Set[int]]:
-    """Return the same of each rank."""
-    found: dict[int, set[int]] = {rank: set() for rank in ranks}
+def _steps_in(table: pa.Table) -> Mapping[int, set[int]]:
+    """Return the steps of which a table has rows, by rank."""
+    found: dict[int, set[int]] = defaultdict(set)
     pairs = table.group_by(["rank", "step"], use_threads=False).aggregate([])
     for rank, step in zip(pairs["rank"].to_pylist(), pairs["step"].to_pylist(), strict=True):
         found[rank].add(step)
-    return list(found.values())
+    return found
+
+
+def _pieces(tables: Iterable[_T | None]) -> tuple[_T, ...]:
+    return tuple(one for one in tables if one is not None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -14,10 +14,9 @@ from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.memory_curve import read_memory_curve
 from cluster_analysis.sources.r1.input_pipeline import read_input_pipeline
-from cluster_analysis.sources.reading import NoDatabases, Reading
+from cluster_analysis.sources.reading import Databases, Reading
 from cluster_analysis.sources.text.environment_json import read_environment
 from cluster_analysis.sources.text.kernel_details_csv import read_kernels
-from cluster_analysis.sources.text.statistics_csv import read_api_statistic
 from cluster_analysis.tables.schema import Counter
 from cluster_run.facts import fact
 
@@ -26,7 +25,6 @@ _MOST_TIMELINE_BYTES = 256_000_000
 _Reader = Callable[[Path, int, Remark], pa.Table | None]
 #: For each table of FIGURES the text files that hold it, which are better than a database.
 _READERS: Mapping[str, tuple[tuple[str, _Reader], ...]] = {
-    "apis": (("api_statistic", read_api_statistic),),
     "kernels": (("kernel_details", read_kernels),),
     "memory": (("memory_record", read_memory_curve),),
     "frequency": (),
@@ -34,17 +32,13 @@ _READERS: Mapping[str, tuple[tuple[str, _Reader], ...]] = {
 }
 
 
-def read_figures(
-    reading: Reading, databases: NoDatabases, known: Collection[str] = ()
-) -> dict[str, pa.Table]:
-    """Return the tables of `schema.FIGURES` that the rank's files hold, by name, without the `known` ones."""
+def read_figures(reading: Reading, databases: Databases) -> dict[str, pa.Table]:
+    """Return the tables of `schema.FIGURES` that the rank's files hold, by name, all but APIS."""
     rank, files = reading.source.rank, reading.source.files
     found = {"counters": counters.counter_table(rank, _counters(reading, databases))}
     for name, readers in _READERS.items():
-        if name in known:
-            continue
         there = [(role, partial(_of_rank, read, rank)) for role, read in readers if role in files]
-        table = reading.first(*there, *databases.figures(name))
+        table = reading.first(*there, *databases.get(name, ()))
         if table is not None:
             found[name] = table
     return found
@@ -54,7 +48,7 @@ def _of_rank(read: _Reader, rank: int, path: Path, remark: Remark) -> pa.Table |
     return read(path, rank, remark)
 
 
-def _counters(reading: Reading, databases: NoDatabases) -> list[Counter]:
+def _counters(reading: Reading, databases: Databases) -> list[Counter]:
     """Return the figures of the capture as a whole; each file adds its own."""
     found: list[Counter] = []
     for role, read in (
@@ -63,7 +57,7 @@ def _counters(reading: Reading, databases: NoDatabases) -> list[Counter]:
         ("operator_memory", counters.read_operator_memory),
         ("dataset", counters.read_dataset),
         ("operator_details", counters.read_data_loader),
-        *databases.counters(),
+        *databases.get("counters", ()),
     ):
         if role in reading.source.files:
             found += reading.first((role, read)) or []

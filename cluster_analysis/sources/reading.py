@@ -5,21 +5,16 @@ Nothing here knows SQLite: who reads databases is a candidate too.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct, field
 
-from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.errors import BadFileError, Remark
-from cluster_analysis.tables import schema
-from cluster_analysis.tables.model import RankMetadata, RankSource
-from cluster_analysis.tables.schema import Counter
+from cluster_analysis.tables.model import RankSource
 from cluster_run.facts import AdviceKind, Fact, fact
 from cluster_run.problem import Problem
 
@@ -27,23 +22,12 @@ _T = TypeVar("_T")
 #: A file's role, and what reads it; the best first.
 Candidate: TypeAlias = "tuple[str, Callable[[Path, Remark], _T | None]]"
 Candidates: TypeAlias = "tuple[Candidate[_T], ...]"
+#: What gives each table of a rank's databases: see `db.of_rank`. Empty for a rank without any.
+Databases: TypeAlias = "Mapping[str, Candidates[Any]]"
 _DATABASE_SUFFIX = "_db"
-#: The files of the ranks that are read together.
-_MOST_PATHS = 1 << 10
 _UNFORESEEN = (ValueError, TypeError, ArithmeticError, LookupError)
 #: More problems of one file say nothing new.
 _MAX_REMARKS_OF_FILE = 20
-
-
-@lru_cache(_MOST_PATHS)
-def path_of(file: str) -> Path:
-    """Return the path of a file; each is asked for several times, and takes as long as opening the file."""
-    return Path(file)
-
-
-def name_of(file: str) -> str:
-    """Return a file's name."""
-    return os.path.basename(file)
 
 
 class Reading(Struct):
@@ -66,7 +50,7 @@ class Reading(Struct):
             if role not in self.source.files:
                 continue
             file = self.source.files[role]
-            path = path_of(file)
+            path = Path(file)
             n_problems = len(self.problems)
             try:
                 value = read(path, self._remark(path))
@@ -119,53 +103,9 @@ def of_steps(table: pa.Table, steps: frozenset[int] | None) -> pa.Table:
 
 def or_empty(table: pa.Table | None, kind: pa.Schema) -> pa.Table:
     """Return the table, or one without rows."""
-    return schema.empty(kind) if table is None else table
+    return kind.empty_table() if table is None else table
 
 
 def has_databases(roles: Iterable[str]) -> bool:
     """Return whether one of the files with these roles is a database."""
     return any(role.endswith(_DATABASE_SUFFIX) for role in roles)
-
-
-class NoDatabases:
-    """A rank without databases. Of one that has some, each method gives role and reader, the best first."""
-
-    def metadata(self) -> Candidates[RankMetadata]:
-        """Return what gives the rank's metadata."""
-        return ()
-
-    def with_host(self, metadata: RankMetadata) -> RankMetadata:
-        """Return the metadata with the host that a database names; text files name none."""
-        return metadata
-
-    def device(self) -> tuple[tuple[str, Callable[[Path], int | None]], ...]:
-        """Return what gives the device that a database says it is of."""
-        return ()
-
-    def steps(self) -> Candidates[pa.Table]:
-        """Return what gives STEPS."""
-        return ()
-
-    def communication(self) -> Candidates[CommunicationTables]:
-        """Return what gives the operators of communication; their steps' times are read for it."""
-        return ()
-
-    def links(self) -> Candidates[pa.Table]:
-        """Return what gives LINKS; to be asked after `communication`."""
-        return ()
-
-    def peers(self) -> Candidates[pa.Table]:
-        """Return what gives LINKS of messages whose peers only the tasks know."""
-        return ()
-
-    def operators(self) -> Candidates[pa.Table]:
-        """Return what gives OPERATORS."""
-        return ()
-
-    def figures(self, name: str) -> Candidates[pa.Table]:
-        """Return what gives a table of FIGURES."""
-        return ()
-
-    def counters(self) -> Candidates[list[Counter]]:
-        """Return what gives counters, each its own."""
-        return ()

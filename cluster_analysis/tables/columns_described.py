@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from cluster_analysis.tables.columns_measured import PartsOfStep
 from cluster_analysis.tables.table import BINARY, CATEGORY, FLOAT64, INT32, INT64, LIST_OF_INT32, TEXT, Table
 
 
@@ -133,20 +134,11 @@ class MemoryPeaks(Table):
     peers_median_bytes = FLOAT64
 
 
-class Stages(Table):
+class Stages(PartsOfStep):
     """One row a pipeline stage: means over its ranks and steps."""
 
     stage = INT32
     n_ranks = INT32
-    computing_us = FLOAT64
-    communication_not_overlapped_us = FLOAT64
-    overlapped_us = FLOAT64
-    communication_us = FLOAT64
-    free_us = FLOAT64
-    stage_us = FLOAT64
-    bubble_us = FLOAT64
-    communication_not_overlapped_exclude_receive_us = FLOAT64
-    preparing_us = FLOAT64
 
 
 class Devices(Table):

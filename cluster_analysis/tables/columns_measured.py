@@ -16,11 +16,9 @@ class Ranks(Table):
     dp_index = INT32
 
 
-class Steps(Table):
-    """One row a rank and step, as step_trace_time.csv has it."""
+class PartsOfStep(Table):
+    """The times of a step, as step_trace_time.csv has them."""
 
-    rank = INT32
-    step = INT64
     computing_us = FLOAT64
     communication_not_overlapped_us = FLOAT64
     overlapped_us = FLOAT64
@@ -30,6 +28,13 @@ class Steps(Table):
     bubble_us = FLOAT64
     communication_not_overlapped_exclude_receive_us = FLOAT64
     preparing_us = FLOAT64
+
+
+class Steps(PartsOfStep):
+    """One row a rank and step, as step_trace_time.csv has it."""
+
+    rank = INT32
+    step = INT64
 
 
 class Matched(Table):

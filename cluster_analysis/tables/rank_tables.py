@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -26,18 +25,18 @@ class RankTables(Struct, frozen=True):
     """
 
     rank: Rank
-    steps: pa.Table
-    collectives: pa.Table
-    links: pa.Table
-    operators: pa.Table
-    packets: pa.Table
+    steps: pa.Table = field(default_factory=schema.STEPS.empty_table)
+    collectives: pa.Table = field(default_factory=schema.COLLECTIVES.empty_table)
+    links: pa.Table = field(default_factory=schema.LINKS.empty_table)
+    operators: pa.Table = field(default_factory=schema.OPERATORS.empty_table)
+    packets: pa.Table = field(default_factory=schema.PACKETS.empty_table)
     metadata: RankMetadata = RankMetadata()
     problems: tuple[Problem, ...] = ()
     notes: tuple[Fact, ...] = ()
-    iterations: pa.Table = field(default_factory=partial(schema.empty, schema.ITERATIONS))
+    iterations: pa.Table = field(default_factory=schema.ITERATIONS.empty_table)
     figures: Mapping[str, pa.Table] = field(default_factory=dict)
-    spans: pa.Table = field(default_factory=partial(schema.empty, schema.OPERATOR_SPANS))
-    sums: pa.Table = field(default_factory=partial(schema.empty, schema.HOST_SUMS))
+    spans: pa.Table = field(default_factory=schema.OPERATOR_SPANS.empty_table)
+    sums: pa.Table = field(default_factory=schema.HOST_SUMS.empty_table)
 
 
 class RanksTables(Struct, frozen=True):
@@ -45,8 +44,8 @@ class RanksTables(Struct, frozen=True):
 
     ranks: tuple[Rank, ...]
     metadata: Mapping[Rank, RankMetadata]
-    problems: tuple[Problem, ...]
-    notes: tuple[Fact, ...]
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[Fact, ...] = ()
     steps: Pieces = ()
     operators: Pieces = ()
     packets: Pieces = ()
@@ -58,11 +57,30 @@ class RanksTables(Struct, frozen=True):
     links: Pieces = ()
 
 
+_TABLES = RanksTables.__struct_fields__[4:]
+
+
 def of_one(tables: RankTables) -> RanksTables:
     """Return a rank that was read alone."""
-    names = RanksTables.__struct_fields__[4:]
-    pieces: dict[str, Any] = {name: (getattr(tables, name),) for name in names}
+    pieces: dict[str, Any] = {name: (getattr(tables, name),) for name in _TABLES}
     pieces["figures"] = {name: (table,) for name, table in tables.figures.items()}
     return RanksTables(
         (tables.rank,), {tables.rank: tables.metadata}, tables.problems, tables.notes, **pieces
+    )
+
+
+def alone(tables: RanksTables) -> RankTables:
+    """Return the tables of the only rank."""
+    pieces = {name: own for name in _TABLES if (own := getattr(tables, name)) and name != "figures"}
+    (rank,) = tables.ranks
+    return RankTables(
+        rank,
+        metadata=tables.metadata[rank],
+        problems=tables.problems,
+        notes=tables.notes,
+        figures={name: own for name, (own,) in tables.figures.items()},
+        **{
+            name: own[0] if len(own) == 1 else schema.one_behind_the_other(own)
+            for name, own in pieces.items()
+        },
     )

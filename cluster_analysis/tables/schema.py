@@ -149,16 +149,14 @@ FIGURES = {
 }
 
 
-#: Tables without rows, by the identity of their schema, which is kept with each: its hash takes 50 µs.
-_EMPTY: dict[int, tuple[pa.Schema, pa.Table]] = {}
-
-
 def empty(schema: pa.Schema) -> pa.Table:
-    """Return the table of `schema` without rows, the same one each time."""
-    found = _EMPTY.get(id(schema))
-    if found is None:
-        found = _EMPTY[id(schema)] = schema, schema.empty_table()
-    return found[1]
+    """Return the table of `schema` without rows."""
+    return schema.empty_table()
+
+
+def one_behind_the_other(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return the rows of all tables of one schema, each column in one piece."""
+    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
 
 
 def rows(

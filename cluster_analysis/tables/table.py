@@ -32,14 +32,17 @@ LIST_OF_INT32: str = _Column.of(pa.list_(pa.int32()))
 
 
 class Table:
-    """A table: `schema` has the types of its columns, and each attribute is the name of its own."""
+    """A table: `schema` has the types of its columns, and each attribute is the name of its own.
 
-    schema: ClassVar[pa.Schema]
+    A table that is made of another one has its own columns first, then those of the other.
+    """
+
+    schema: ClassVar[pa.Schema] = pa.schema([])
 
     def __init_subclass__(cls) -> None:
         columns = {name: one for name, one in vars(cls).items() if isinstance(one, _Column)}
-        cls.schema = pa.schema([(name, one.kind) for name, one in columns.items()])
-        for name in columns:
+        cls.schema = pa.schema([*((name, one.kind) for name, one in columns.items()), *cls.schema])
+        for name in cls.schema.names:
             setattr(cls, name, name)
 
     @classmethod

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster_analysis.numeric.sorting import begins, places_in_runs
 from cluster_analysis.reports.page.picture import Array, Picture
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.trace.calls import numbers
@@ -48,14 +49,8 @@ def _received(result: AnalysisResult) -> tuple[Array, Array, Array, Array] | Non
     wait_us = np.nan_to_num(numbers(table["total_wait_us"]))
     order = np.lexsort((place, step, rank))
     rank, last, step, wait_us = rank[order], last[order], step[order], wait_us[order]
-    number = _counted(rank * (int(step.max()) + 1) + step)
+    number = places_in_runs(begins(rank * (int(step.max()) + 1) + step))
     return _means(stage_of[rank], np.where(last == rank, -1, stage_of[last]), number, wait_us)
-
-
-def _counted(cell: Array) -> Array:
-    """Number the rows of each cell from 0, where those of one lie together."""
-    begins = np.flatnonzero(np.append(True, cell[1:] != cell[:-1]))
-    return np.arange(len(cell)) - np.repeat(begins, np.diff(np.append(begins, len(cell))))
 
 
 def _means(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-from msgspec import Struct
 
+from cluster_analysis.reports.page.picture import Array, Picture
 from cluster_analysis.reports.page.waiting import waits_by_rank
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.trace.calls import numbers
-
-Array = np.ndarray[Any, Any]
 
 #: Kinds of kernels on the page: those that take most time over all ranks.
 MAX_KERNEL_KINDS = 24
@@ -22,28 +19,20 @@ _LEAST_WAIT_US = 1.0
 MAX_WAITS = 100_000
 
 
-class PerRank(Struct, frozen=True):
-    """`columns` are arrays for the page; `wait_groups` and `kernel_kinds` name what their numbers stand for.
+def build_per_rank(result: AnalysisResult, ranks: Sequence[int]) -> Picture:
+    """Return waits and kernels of `ranks`, which are the rows of the page's other tables.
 
+    The header names what numbers stand for: `wait_groups`, `kernel_kinds`, `memory_components`. Columns:
     `wait.group`, `wait.rank`, `wait.us`: what a rank of the group waits a step for that rank, in µs.
     `kernels`: (ranks × kinds), µs a step, NaN where a rank has no such kernel.
-    `memory.rank`, `memory.component` (a number of `memory_components`), and peaks in bytes, NaN where
-    they are not known.
+    `memory.rank`, `memory.component`, and peaks in bytes, NaN where they are not known.
     """
-
-    wait_groups: tuple[str, ...]
-    kernel_kinds: tuple[str, ...]
-    memory_components: tuple[str, ...]
-    columns: Mapping[str, Array]
-
-
-def build_per_rank(result: AnalysisResult, ranks: Sequence[int]) -> PerRank:
-    """Return waits and kernels of `ranks`, which are the rows of the page's other tables."""
     n_steps = max(1, len(result.document.run.steps))
     groups, waits = _waits(result, n_steps)
     kinds, kernels = _kernels(result, ranks, n_steps)
     components, memory = _memory(result)
-    return PerRank(groups, kinds, components, {**waits, **kernels, **memory})
+    header = {"wait_groups": groups, "kernel_kinds": kinds, "memory_components": components}
+    return Picture(header, {**waits, **kernels, **memory})
 
 
 def _waits(result: AnalysisResult, n_steps: int) -> tuple[tuple[str, ...], dict[str, Array]]:

@@ -45,60 +45,37 @@ def _n_timed(result: AnalysisResult, column: str) -> int:
     return int(pc.count_distinct(result.tables["steps"][column]).as_py()) if _n_rows(result, "steps") else 0
 
 
-def _ranks_to_compare(result: AnalysisResult) -> str:
-    n_ranks = _n_timed(result, "rank")
-    return "" if n_ranks > 1 else "absent.onerank" if n_ranks else "step.none"
-
-
-def _steps_to_compare(result: AnalysisResult) -> str:
-    n_steps = _n_timed(result, "step")
-    return "" if n_steps > 1 else "absent.onestep" if n_steps else "step.none"
-
-
-def _several_ranks(result: AnalysisResult) -> str:
-    return "" if len(result.topology.ranks) > 1 else "absent.onerank"
-
-
-def _links(result: AnalysisResult) -> str:
-    return "" if _n_rows(result, "links") else "matrix.none"
-
-
-def _matched(result: AnalysisResult) -> str:
-    return "" if _n_rows(result, "matched") else "groups.none"
+def _timed(result: AnalysisResult, column: str, too_few: str) -> str:
+    """Return why ranks, or steps, cannot be compared."""
+    n_timed = _n_timed(result, column)
+    return "" if n_timed > 1 else too_few if n_timed else "step.none"
 
 
 def _stages(result: AnalysisResult) -> str:
     return "" if len(set(result.topology.stages.values())) > 1 else "stages.none"
 
 
-def _lanes(result: AnalysisResult) -> str:
-    return "" if _n_rows(result, "lanes") > 1 else "absent.noreplay"
-
-
-def _waits(result: AnalysisResult) -> str:
-    return "" if _n_rows(result, "waits") else "absent.noreplay"
-
-
 def _bubbles(result: AnalysisResult) -> str:
     return _stages(result) or ("" if build_bubbles(result).columns else "absent.nomessages")
 
 
-def _memory(result: AnalysisResult) -> str:
-    return "" if _n_rows(result, "memory_peaks") else "absent.nomemory"
+def _lacks(table: str, why: str, fewest: int = 1) -> Callable[[AnalysisResult], str]:
+    """Return what says why a picture of a table cannot be drawn: it has too few rows."""
+    return lambda result: "" if _n_rows(result, table) >= fewest else why
 
 
 #: Each picture's title, and what says why it cannot be drawn: the key of a word, empty where it can.
 _PICTURES: Mapping[str, tuple[str, Callable[[AnalysisResult], str]]] = {
-    "lanes": ("lanes.title", _lanes),
-    "who-waits": ("whowaits.title", _waits),
+    "lanes": ("lanes.title", _lacks("lanes", "absent.noreplay", 2)),
+    "who-waits": ("whowaits.title", _lacks("waits", "absent.noreplay")),
     "bubbles": ("bubbles.title", _bubbles),
-    "trend": ("trend.title", _steps_to_compare),
-    "ranks": ("ranks.title", _ranks_to_compare),
-    "heat": ("heat.title", _ranks_to_compare),
-    "cluster": ("map.title", _several_ranks),
-    "memory": ("memory.title", _memory),
-    "communication": ("matrix.title", _links),
-    "groups": ("groups.title", _matched),
-    "operators": ("ops.title", _matched),
+    "trend": ("trend.title", lambda result: _timed(result, "step", "absent.onestep")),
+    "ranks": ("ranks.title", lambda result: _timed(result, "rank", "absent.onerank")),
+    "heat": ("heat.title", lambda result: _timed(result, "rank", "absent.onerank")),
+    "cluster": ("map.title", lambda result: "" if len(result.topology.ranks) > 1 else "absent.onerank"),
+    "memory": ("memory.title", _lacks("memory_peaks", "absent.nomemory")),
+    "communication": ("matrix.title", _lacks("links", "matrix.none")),
+    "groups": ("groups.title", _lacks("matched", "groups.none")),
+    "operators": ("ops.title", _lacks("matched", "groups.none")),
     "stages": ("stages.title", _stages),
 }

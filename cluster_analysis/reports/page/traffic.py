@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
 from msgspec.structs import asdict
 
 from cluster_analysis.reports.page import waiting
+from cluster_analysis.reports.page.picture import Array, Picture
 from cluster_analysis.result import AnalysisResult
-
-Array = np.ndarray[Any, Any]
 
 #: A page with more links keeps those that deviate most and those that take most time; the pairs of
 #: hosts are always complete.
@@ -22,15 +20,11 @@ MAX_LINKS = 120_000
 MAX_OPERATORS = 200
 
 
-class Traffic(Struct, frozen=True):
-    """`columns` are arrays of equal length for each prefix (`link.`, `pair.`), `header` is JSON."""
+def build_traffic(result: AnalysisResult, max_links: int = MAX_LINKS) -> Picture:
+    """Return links by rank and by host, groups by waiting time, and the slowest operators.
 
-    header: Mapping[str, object]
-    columns: Mapping[str, Array]
-
-
-def build_traffic(result: AnalysisResult, max_links: int = MAX_LINKS) -> Traffic:
-    """Return links by rank and by host, groups by waiting time, and the slowest operators."""
+    Columns of one prefix (`link.`, `pair.`) are of equal length.
+    """
     links = result.tables.get("links")
     matched = result.tables.get("matched")
     n_steps = max(1, len(result.document.run.steps))
@@ -50,7 +44,7 @@ def build_traffic(result: AnalysisResult, max_links: int = MAX_LINKS) -> Traffic
         columns |= {f"pair.{name}": values for name, values in _host_pairs(frame).items()}
         keep = _worst(frame, max_links)
         columns |= {f"link.{name}": values[keep] for name, values in frame.items() if "host" not in name}
-    return Traffic(header, columns)
+    return Picture(header, columns)
 
 
 def _link_frame(links: pa.Table, result: AnalysisResult, header: dict[str, Any]) -> dict[str, Array]:

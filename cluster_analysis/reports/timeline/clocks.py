@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
+from cluster_analysis.numeric.sorting import places_in_runs
 from cluster_analysis.numeric.stats import MAD_TO_SIGMA
 from cluster_analysis.tables.operations import COMMON_END
 from cluster_run.ids import HostId, Rank
@@ -137,10 +138,8 @@ def _place_in_group(rows: pa.Table) -> Array:
     sorted_keys = np.stack([column[order] for column in columns[1:]])
     is_first = np.ones(len(order), dtype=bool)
     is_first[1:] = (sorted_keys[:, 1:] != sorted_keys[:, :-1]).any(axis=0)
-    begin = np.flatnonzero(is_first)
-    counts = np.diff(np.append(begin, len(order)))
     place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order)) - np.repeat(begin, counts)
+    place[order] = places_in_runs(is_first)
     return place
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +11,6 @@ import pyarrow as pa
 
 from cluster_analysis.sources import names
 from cluster_analysis.sources.errors import BadFileError
-from cluster_analysis.sources.names import in_order_of_rows
 from cluster_run.facts import fact
 
 _IntArray = npt.NDArray[np.int64]
@@ -43,21 +41,6 @@ class Names:
 
     def __len__(self) -> int:
         return len(self._places)
-
-    @classmethod
-    def joined(cls, names: Sequence[Names]) -> Names:
-        """Return the names of several files, one behind the other."""
-        if len(names) == 1:
-            return names[0]
-        begins = np.cumsum([0, *(len(one._stems) for one in names)])
-        n_most = max(one._numbers.shape[1] for one in names)
-        numbers = np.zeros((sum(map(len, names)), n_most), np.int64)
-        row = 0
-        for one in names:
-            numbers[row : row + len(one), : one._numbers.shape[1]] = one._numbers
-            row += len(one)
-        places = [one._places + begin for one, begin in zip(names, begins, strict=False)]
-        return cls([stem for one in names for stem in one._stems], np.concatenate(places), numbers)
 
     def texts(self) -> pa.Array:
         """Return the names.
@@ -98,15 +81,9 @@ class Names:
 
     def operations(self) -> tuple[pa.DictionaryArray, npt.NDArray[np.bool_]]:
         """Return what `names.operations` makes of the names, and which are point to point (N,)."""
-        known: dict[str, int] = {}
-        codes = np.zeros(len(self._stems), np.int32)
-        for at in in_order_of_rows(self._places, len(self._stems)):
-            # No number in a name decides it.
-            operation = names.operation_of("0".join(self._stems[at]))
-            codes[at] = known.setdefault(operation, len(known))
-        op_types = pa.DictionaryArray.from_arrays(
-            pa.array(codes[self._places]), pa.array(list(known), pa.string())
-        )
+        # No number in a name decides it.
+        of_stems = [names.operation_of("0".join(stem)) for stem in self._stems]
+        op_types = names.coded_rows((self._places, of_stems))
         return op_types, names.point_to_point(op_types).to_numpy(zero_copy_only=False)
 
     def indices_in_group(self) -> pa.Array:

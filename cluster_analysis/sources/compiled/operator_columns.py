@@ -7,7 +7,6 @@ below 0. Files of several ranks become one table; one file is a batch of one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.sources import names, numbers
-from cluster_analysis.sources.communication_tables import CommunicationTables, PacketEntries
+from cluster_analysis.sources.communication_tables import CommunicationTables, PacketEntries, packet_sums
 from cluster_analysis.sources.compiled.arrays import array, column, figures, named, texts
 from cluster_analysis.sources.compiled.reader import compiled
 from cluster_analysis.sources.measured import MEASURED_COLLECTIVES, NEEDED_COLLECTIVES
-from cluster_analysis.sources.packet_sums import packet_sums
 from cluster_analysis.tables import schema
 
 #: The columns of figures, as the compiled reader has them too.
@@ -41,7 +39,7 @@ class Rows:
     def __init__(self, given: Mapping[str, Any], ranks: Sequence[int]) -> None:
         levels = array(given["levels"], np.int32).reshape(-1, _N_OF_LEVEL)
         keys, is_p2p, n_rows, files = np.ascontiguousarray(levels.T)
-        steps = _steps_of(*given["step_names"])
+        steps = [numbers.parse_step(key) for key in texts(given["step_names"]).to_pylist()]
         #: Whether every key is a step, which Python says of it otherwise.
         self.are_steps = None not in steps
         self.steps = np.repeat(np.array([step or 0 for step in steps], np.int64)[keys], n_rows)
@@ -74,7 +72,7 @@ def operators_of_files(
     packets = _packets(given, rows) if rows.are_steps else None
     if packets is None:
         return None
-    spans = _spans(given, rows) if with_places else schema.empty(schema.OPERATOR_SPANS)
+    spans = _spans(given, rows) if with_places else schema.OPERATOR_SPANS.empty_table()
     return CommunicationTables(_collectives(given, rows), packets, spans)
 
 
@@ -132,38 +130,16 @@ def _spans(given: Mapping[str, Any], rows: Rows) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema.OPERATOR_SPANS)
 
 
-@lru_cache(maxsize=16)
-def _steps_of(offsets: bytes, letters: bytes) -> list[int | None]:
-    """Return the steps that keys name; the ranks' files have the same."""
-    return [numbers.parse_step(key) for key in texts((offsets, letters)).to_pylist()]
-
-
 def _operations(
     op_names: pa.Array, stems: npt.NDArray[np.int32], stem_names: list[str]
 ) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     """Return the operations (dictionary), and which are point to point; `stems` say which stem a name has."""
-    known = _operations_of(tuple(stem_names))
-    if known is None:
-        # The operation stands behind the first number: few profilers name operators so.
-        op_types = names.operations(op_names)
-        return op_types, names.point_to_point(op_types).to_numpy(zero_copy_only=False)
-    distinct, codes, is_p2p = known
-    op_types = pa.DictionaryArray.from_arrays(pa.array(codes[stems]), distinct, safe=False)
-    return op_types, is_p2p[stems]
-
-
-@lru_cache(maxsize=64)
-def _operations_of(
-    stem_names: tuple[str, ...],
-) -> tuple[pa.Array, npt.NDArray[np.int32], npt.NDArray[np.bool_]] | None:
-    """Return the distinct operations, which of them each stem is, and which stems are point to point.
-
-    None where a stem says nothing. The ranks' files have the same few stems.
-    """
     values = [names.operation(stem) for stem in stem_names]
     if "unknown" in values:
-        return None
-    distinct = list(dict.fromkeys(values))
-    codes = np.array([distinct.index(value) for value in values], np.int32)
-    is_p2p = names.point_to_point(pa.array(values, pa.string()).dictionary_encode())
-    return pa.array(distinct, pa.string()), codes, is_p2p.to_numpy(zero_copy_only=False)
+        # The operation stands behind the first number: few profilers name operators so.
+        op_types = names.operations(op_names)
+    else:
+        of_stems = pa.array(values, pa.string()).dictionary_encode()
+        codes = of_stems.indices.to_numpy()[stems]
+        op_types = pa.DictionaryArray.from_arrays(pa.array(codes), of_stems.dictionary, safe=False)
+    return op_types, names.point_to_point(op_types).to_numpy(zero_copy_only=False)

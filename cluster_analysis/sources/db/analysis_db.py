@@ -30,7 +30,8 @@ from cluster_analysis.sources.measured import without_repeated_steps
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.sent import TRANSPORTS
 
-_STEP_COLUMNS = {
+#: Column of the databases for each column of STEPS.
+STEP_COLUMNS = {
     "computing_us": "computing",
     "communication_not_overlapped_us": "communication_not_overlapped",
     "overlapped_us": "overlapped",
@@ -63,12 +64,12 @@ def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         if not database.has(STEPS, "computing"):
             return None
         given = present(database, STEPS, ("step",))
-        times = present(database, STEPS, tuple(_STEP_COLUMNS.values()), are_floats=True)
+        times = present(database, STEPS, tuple(STEP_COLUMNS.values()), are_floats=True)
     n = len(times["computing"])
     if not n:
         return None
     columns = {"step": database_columns.steps(given.get("step", pa.nulls(n)), remark)}
-    for name, column in _STEP_COLUMNS.items():
+    for name, column in STEP_COLUMNS.items():
         values = times.get(column, pa.nulls(n))
         columns[name] = database_columns.floats(values, remark, are_needed=name in measured.NEEDED_STEPS)
     table = schema.rows(schema.STEPS, rank, **columns)
@@ -218,7 +219,7 @@ def _ns(start_us: float) -> int:
 
 def _collectives(operators: _Operators, rank: int, remark: Remark) -> pa.Table:
     if not len(operators.start):
-        return schema.empty(schema.COLLECTIVES)
+        return schema.COLLECTIVES.empty_table()
     name, group, step = operators.keys
     op_names = database_columns.texts(name)
     op_types, indices = names.operations(op_names), names.indices_in_group(op_names)

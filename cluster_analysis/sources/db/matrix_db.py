@@ -64,7 +64,7 @@ def _cells(database: Database) -> list[Cells] | None:
 def _table(cells: list[Cells], rank: int, remark: Remark) -> pa.Table:
     n = len(cells[0])
     if not n:
-        return schema.empty(schema.LINKS)
+        return schema.LINKS.empty_table()
     op_keys, group_keys, sources, destinations, transports, steps, kinds, op_names, *figures = cells
     distinct = database_columns.coded_texts(op_names)
     known_operators = distinct.dictionary.to_pylist()

@@ -10,13 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.communication_tables import PacketEntries
+from cluster_analysis.sources.communication_tables import PacketEntries, packet_sums
 from cluster_analysis.sources.db import database_columns
 from cluster_analysis.sources.db.carried_db import BANDWIDTH, PACKET_FIGURES, transport_places
 from cluster_analysis.sources.db.cells import Cells, as_list, chosen
 from cluster_analysis.sources.db.sqlite import Database
 from cluster_analysis.sources.errors import Remark, left_out
-from cluster_analysis.sources.packet_sums import packet_sums
 from cluster_analysis.tables import schema
 
 #: Step of each operator, by its name and group.
@@ -48,7 +47,7 @@ def read_packets(
     `known` are the names of several operators, and the steps of the others.
     """
     if not database.has(BANDWIDTH, *PACKET_FIGURES, "transport_type", "group_name"):
-        return schema.empty(schema.PACKETS)
+        return schema.PACKETS.empty_table()
     names = ("hccl_op_name", "group_name", "step")
     present = [name for name in names if database.has(BANDWIDTH, name)]
     figures = database.cells(BANDWIDTH, *PACKET_FIGURES, are_floats=True)

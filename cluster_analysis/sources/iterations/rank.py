@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,9 +15,8 @@ from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
 from cluster_analysis.sources.link_names import OPERATOR_VARIANT
 from cluster_analysis.sources.r1.step_trace import graph_groups
 from cluster_analysis.sources.reading import Reading, or_empty
-from cluster_analysis.sources.text.timeline_json import COLUMNS
+from cluster_analysis.sources.text.timeline_json import Event, read_events
 from cluster_analysis.tables import schema
-from cluster_analysis.tables.model import RankMetadata
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.tables.sent import TRANSPORTS
 from cluster_run.facts import fact
@@ -36,7 +34,7 @@ def read_iteration_export(reading: Reading) -> RankTables:
     for which, role in by_kind.get("msprof", {}).items():
         events = _events(reading, role)
         traced.update({one.number: one for one in export.iterations(events)})
-        sums = export.overlap_sums(events, COLUMNS)
+        sums = export.overlap_sums(events)
         if sums is not None:
             overlaps[which] = sums
         _add_kernels(kernels, events)
@@ -57,8 +55,6 @@ def read_iteration_export(reading: Reading) -> RankTables:
         collectives=_with_names(operators, schema.COLLECTIVES),
         links=_with_names(links, schema.LINKS),
         operators=or_empty(kernels.operators(rank), schema.OPERATORS),
-        packets=schema.empty(schema.PACKETS),
-        metadata=RankMetadata(),
         iterations=iterations,
         figures={} if found is None else {"kernels": found},
     )
@@ -79,11 +75,8 @@ def _files_of_busiest_model(reading: Reading) -> dict[str, dict[int, str]]:
     return {kind: dict(sorted(roles.items())) for kind, roles in found.items()}
 
 
-def _events(reading: Reading, role: str) -> Sequence[export.Event]:
-    def read(path: Path, _: object) -> list[export.Event]:
-        return export.read_events(path)
-
-    return reading.first((role, read)) or ()
+def _events(reading: Reading, role: str) -> Sequence[Event]:
+    return reading.first((role, lambda path, _: read_events(path))) or ()
 
 
 def _iterations(rank: int, found: list[export.Iteration]) -> pa.Table:
@@ -179,7 +172,7 @@ def _with_names(rows: _Rows, table_schema: pa.Schema) -> pa.Table:
     return pa.table([given.get(name, table[name]) for name in table_schema.names], schema=table_schema)
 
 
-def _add_kernels(sums: KernelSums, events: Sequence[export.Event]) -> None:
+def _add_kernels(sums: KernelSums, events: Sequence[Event]) -> None:
     """Add the kernels of one iteration; the graph's operator is named as its kind, behind the last slash."""
     found = list(export.kernels(events))
     if not found:

@@ -14,14 +14,11 @@ two sends with the wait that follows them (MindSpore's profiling tutorial).
 from __future__ import annotations
 
 import bisect
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
-import msgspec
 from msgspec import Struct
 
-from cluster_analysis.sources.text.json_text import decode, read_bytes
+from cluster_analysis.sources.text.timeline_json import COLUMNS, Event, number, overlap_events
 
 _OPERATORS = "Communication Kernel"
 #: How HCCL writes that the other end of a task is not known.
@@ -31,38 +28,6 @@ _RDMA_SENDS = frozenset({"rdmasend", "rdmasendpayload", "rdmasendnotify"})
 _RDMA_WAIT = "notifywait"
 #: Tasks of the timeline that compute; the others are events and waits between streams.
 _KERNEL_TASKS = frozenset({"AI_CORE", "AI_CPU", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV"})
-_Number = float | str | None
-
-
-class _Arguments(msgspec.Struct, gc=False):
-    name: object = None
-    task: object = msgspec.field(name="task type", default=None)
-    kernel_task: object = msgspec.field(name="Task Type", default=None)
-    source: object = msgspec.field(name="src rank", default=None)
-    destination: object = msgspec.field(name="dst rank", default=None)
-    transport: object = msgspec.field(name="transport type", default=None)
-    link: object = msgspec.field(name="link type", default=None)
-    size: object = msgspec.field(name="size(Byte)", default=None)
-    iteration: object = msgspec.field(name="Iteration ID", default=None)
-    forward_start: object = msgspec.field(name="FP Start", default=None)
-    backward_end: object = msgspec.field(name="BP End", default=None)
-    iteration_end: object = msgspec.field(name="Iteration End", default=None)
-
-
-class Event(msgspec.Struct, gc=False):
-    """One event of a timeline, as far as it is read."""
-
-    name: str = ""
-    phase: str = msgspec.field(name="ph", default="")
-    category: str = msgspec.field(name="cat", default="")
-    pid: int | str | None = None
-    tid: int | str | None = None
-    begin: _Number = msgspec.field(name="ts", default=None)
-    length: _Number = msgspec.field(name="dur", default=None)
-    arguments: _Arguments | None = msgspec.field(name="args", default=None)
-
-
-_EVENTS: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(list[Event])
 
 
 class Iteration(Struct, frozen=True):
@@ -102,15 +67,6 @@ class Kernel(Struct, frozen=True):
     time_us: float
 
 
-def read_events(path: Path) -> list[Event]:
-    """Return all events of one file.
-
-    Raises:
-        BadFileError: it is no such file.
-    """
-    return decode(read_bytes(path), _EVENTS)
-
-
 def iterations(events: Sequence[Event]) -> Iterator[Iteration]:
     """Yield the iterations of a step trace."""
     for event in events:
@@ -129,15 +85,14 @@ def iterations(events: Sequence[Event]) -> Iterator[Iteration]:
             )
 
 
-def overlap_sums(events: Sequence[Event], columns: Mapping[str, str]) -> dict[str, float] | None:
+def overlap_sums(events: Sequence[Event]) -> dict[str, float] | None:
     """Return the summed times of the overlap analysis by column; None where the file has none."""
-    processes = _of_metadata(events, "process_name", "Overlap Analysis")
     sums: dict[str, float] | None = None
-    for event in events:
+    for event in overlap_events(events, set()):
         length = number(event.length)
-        if event.phase == "X" and event.pid in processes and event.name in columns and length is not None:
-            sums = sums if sums is not None else dict.fromkeys(columns.values(), 0.0)
-            sums[columns[event.name]] += length
+        if length is not None:
+            sums = sums if sums is not None else dict.fromkeys(COLUMNS.values(), 0.0)
+            sums[COLUMNS[event.name]] += length
     return sums
 
 
@@ -222,22 +177,3 @@ def _kind(event: Event) -> str:
 
 def _size(event: Event) -> float:
     return (number(event.arguments.size) if event.arguments else None) or 0.0
-
-
-def _of_metadata(events: Sequence[Event], name: str, value: str) -> set[object]:
-    return {
-        event.pid
-        for event in events
-        if event.phase == "M" and event.name == name and event.arguments and event.arguments.name == value
-    }
-
-
-def number(value: object) -> float | None:
-    """Return what a cell says as a finite number; None where it says none (`N/A`)."""
-    if not isinstance(value, (int, float, str)) or isinstance(value, bool):
-        return None
-    try:
-        found = float(value)
-    except ValueError:
-        return None
-    return found if math.isfinite(found) else None

@@ -80,7 +80,6 @@ def read_r1_rank(reading: Reading) -> RankTables:
         collectives=or_empty(collectives, schema.COLLECTIVES),
         links=or_empty(links, schema.LINKS),
         operators=or_empty(operators, schema.OPERATORS),
-        packets=schema.empty(schema.PACKETS),
         metadata=reading.first(("r1_strategy", read_strategy))
         or _metadata(reading.source.files.get("r1_cluster_analyse", "")),
         iterations=iterations,

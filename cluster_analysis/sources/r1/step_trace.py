@@ -153,7 +153,7 @@ def _collectives(text: pa.Table, rank: int, iterations: pa.Table) -> pa.Table:
             ).append_column("name", pa.repeat(pa.scalar(operator), text.num_rows))
         )
     if not tables:
-        return schema.empty(schema.COLLECTIVES)
+        return schema.COLLECTIVES.empty_table()
     rows = pa.concat_tables(tables)
     return _as_collectives(rows.filter(pc.fill_null(rows["ran"], False)).combine_chunks(), rank)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cluster_analysis.sources.columns.columns import GivenColumns
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
-from cluster_analysis.sources.columns.operators import OperatorFile, communication_of
+from cluster_analysis.sources.columns.operators import communication_of
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.compiled.operator_columns import operators_of_files
@@ -48,9 +48,9 @@ def read_communication(
     found = []
     for path, columns, (_, rank) in zip(paths, sent, files, strict=True):
         if columns is not None:
-            found.append(OperatorFile(ColumnsFile(columns, "communication"), rank))
+            found.append(communication_of(ColumnsFile(columns, "communication"), rank, remark))
             continue
         content, n_skipped = read_with_offset(path)
         given = GivenColumns(write_operators, content, remark)
-        found.append(OperatorFile(given, rank, n_skipped, with_spans=with_spans))
-    return communication_of(found, remark)
+        found.append(communication_of(given, rank, remark, n_skipped, with_spans=with_spans))
+    return found[0] if len(found) == 1 else CommunicationTables.of_ranks(found)

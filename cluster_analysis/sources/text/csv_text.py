@@ -10,14 +10,15 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 from msgspec import Struct
 
-from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.errors import BadFileError, FileOfRank, RefusedError, Remark, left_out
 from cluster_analysis.sources.text.json_text import read_bytes
 from cluster_run.facts import fact
 
@@ -70,6 +71,25 @@ def read_alike(paths: Sequence[str], remark: Remark) -> Alike | None:
     return Alike(text, n_rows) if text.num_rows == sum(n_rows) and all(n_rows) else None
 
 
+def read_files(
+    files: Sequence[FileOfRank], wanted: Iterable[str], remark: Remark
+) -> tuple[pa.Table, npt.NDArray[np.int32]]:
+    """Return the text of the files of one or more ranks, and the rank of each row (N,).
+
+    Raises:
+        BadFileError: see `read_columns`.
+        RefusedError: several files have not one header, or one has lines without a row.
+    """
+    paths, ranks = zip(*files, strict=True)
+    if len(files) == 1:
+        text = read_columns(Path(paths[0]), wanted, remark)
+        return text, np.full(text.num_rows, ranks[0], np.int32)
+    alike = read_alike(paths, remark)
+    if alike is None:
+        raise RefusedError
+    return alike.text, np.repeat(np.array(ranks, np.int32), alike.n_rows)
+
+
 def named(text: pa.Table, wanted: Iterable[str], needed: Iterable[str]) -> pa.Table:
     """Return the wanted columns that a table of text has, named as wanted; compared case-blind.
 
@@ -85,11 +105,6 @@ def named(text: pa.Table, wanted: Iterable[str], needed: Iterable[str]) -> pa.Ta
     return text.select(list(found.values())).rename_columns(list(found))
 
 
-def column_named(text: pa.Table, name: str) -> str | None:
-    """Return what a table of text calls a column, None where it has none; compared case-blind."""
-    return _found(tuple(text.column_names), (name,)).get(name)
-
-
 def read_all_columns(path: Path, remark: Remark, *, keep_last: bool = False) -> pa.Table:
     """Return all columns as text. The second column of one name is called `name#2`, and so on.
 
@@ -103,9 +118,8 @@ def read_all_columns(path: Path, remark: Remark, *, keep_last: bool = False) -> 
     return _parse(content, header, list(header), remark)
 
 
-@lru_cache(maxsize=64)
 def _found(header: tuple[str, ...], wanted: tuple[str, ...]) -> dict[str, str]:
-    """Return the header's name of each wanted column that is there; the ranks' files have the same few."""
+    """Return the header's name of each wanted column that is there."""
     by_folded = {_folded(name): name for name in reversed(header)}
     return {name: by_folded[_folded(name)] for name in wanted if _folded(name) in by_folded}
 
@@ -209,7 +223,6 @@ def _first_line_of(content: bytes) -> bytes:
     return content[: next(_LINE_END.finditer(content)).start()]
 
 
-@lru_cache(maxsize=64)
 def _header(line: bytes) -> tuple[str, ...]:
     cells = [name.strip().strip('"') for name in line.decode().split(",")]
     seen: dict[str, int] = {}

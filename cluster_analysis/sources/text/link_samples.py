@@ -55,7 +55,7 @@ def sampled_links(links: pa.Table) -> pa.Table:
         time_us=_sums(time[order], begin, numbers.US_PER_MS),
     )
     rest = links.filter(pc.invert(is_operator))
-    return pa.concat_tables([rest, *samples, totals]).unify_dictionaries().combine_chunks()
+    return schema.one_behind_the_other([rest, *samples, totals])
 
 
 def _link_numbers(operators: pa.Table) -> _Ints:

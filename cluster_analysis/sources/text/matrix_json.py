@@ -12,12 +12,13 @@ import pyarrow as pa
 
 from cluster_analysis.sources.columns.columns import Columns, GivenColumns
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
-from cluster_analysis.sources.columns.links import LinkFile, links_of
+from cluster_analysis.sources.columns.links import links_of
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.compiled.link_columns import links_of_files
 from cluster_analysis.sources.compiled.reader import of_plain_files
 from cluster_analysis.sources.errors import FileOfRank, Remark
 from cluster_analysis.sources.text.json_text import read_bytes
+from cluster_analysis.tables.schema import one_behind_the_other
 from cluster_reduce.matrix import write_links
 
 
@@ -40,5 +41,5 @@ def read_matrix(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
             if columns is None
             else ColumnsFile(columns, "matrix")
         )
-        found.append(LinkFile(given, rank))
-    return links_of(found, remark)
+        found.append(links_of(given, rank, remark))
+    return one_behind_the_other(found)

@@ -5,8 +5,7 @@ Columns are found by name, so a file with `Device_id` in front or without `Prepa
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
-from itertools import accumulate, pairwise
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.errors import BadFileError, Remark, left_out, unheard
+from cluster_analysis.sources.errors import BadFileError, FileOfRank, Remark, left_out, unheard
 from cluster_analysis.sources.measured import (
     MEASURED_STEPS,
     NEEDED_STEPS,
@@ -23,7 +22,7 @@ from cluster_analysis.sources.measured import (
     without_negative,
     without_repeated_steps,
 )
-from cluster_analysis.sources.text.csv_text import column_named, named, read_columns
+from cluster_analysis.sources.text.csv_text import named, read_columns, read_files
 from cluster_analysis.tables import schema
 from cluster_run.facts import fact
 
@@ -43,22 +42,14 @@ _WANTED = ("Step", *COLUMNS.values())
 DEVICE = "Device_id"
 
 
-def read_step_trace(path: Path, rank: int, remark: Remark) -> pa.Table:
-    """Return the steps (STEPS) of one file; a cell that is no number is null.
+def read_step_trace(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
+    """Return the steps (STEPS) of the files of one or more ranks; a cell that is no number is null.
 
     Raises:
-        BadFileError: nothing of the file can be used.
+        BadFileError: nothing of a file can be used: a column that is judged is missing, or there is no step.
+        RefusedError: several files are not alike.
     """
-    text = read_columns(path, _WANTED, remark)
-    return steps_of(text, rank, remark)
-
-
-def steps_of(text: pa.Table, ranks: int | npt.NDArray[np.int32], remark: Remark) -> pa.Table:
-    """Return STEPS of the text of one or more files; `ranks` (N,) is of each row.
-
-    Raises:
-        BadFileError: a column that is judged is missing, or there is no step.
-    """
+    text, ranks = read_files(files, _WANTED, remark)
     text = named(text, _WANTED, needed=("Computing",))
     if text.num_rows == 0:
         raise BadFileError(fact("no_step_in_it"))
@@ -76,22 +67,12 @@ def read_device_of_steps(path: Path) -> int | None:
         BadFileError: nothing of the file can be used.
     """
     text = read_columns(path, ("Step", DEVICE), unheard)
-    return _device_in(set(text[DEVICE].to_pylist()) if DEVICE in text.column_names else set())
+    cells = set(text[DEVICE].to_pylist()) if DEVICE in text.column_names else set()
+    cell = cells.pop() if len(cells) == 1 else ""
+    return int(cell) if cell.strip().isdecimal() else None
 
 
-def devices_of(text: pa.Table, n_rows: Sequence[int]) -> list[int | None]:
-    """Return the same of files that were read together, each with so many rows of their text."""
-    name = column_named(text, DEVICE)
-    cells = text[name].to_pylist() if name else [""] * text.num_rows
-    return [_device_in(set(cells[begin:end])) for begin, end in pairwise(accumulate(n_rows, initial=0))]
-
-
-def _device_in(cells: Set[str | None]) -> int | None:
-    (cell,) = cells if len(cells) == 1 else ("",)
-    return int(cell) if cell and cell.strip().isdecimal() else None
-
-
-def _steps_from_text(text: pa.Table, ranks: int | npt.NDArray[np.int32], remark: Remark) -> pa.Table:
+def _steps_from_text(text: pa.Table, ranks: npt.NDArray[np.int32], remark: Remark) -> pa.Table:
     columns = {"step": _steps(text, remark)}
     found, bad = numbers.floats_of(text, list(COLUMNS.values()))
     for name, column in COLUMNS.items():

@@ -28,20 +28,49 @@ COLUMNS = {
 }
 
 
-class _Arguments(msgspec.Struct, gc=False):
+_Number = float | str | None
+
+
+class Arguments(msgspec.Struct, gc=False):
+    """What else an event says, as far as it is read."""
+
     name: object = None
+    task: object = msgspec.field(name="task type", default=None)
+    kernel_task: object = msgspec.field(name="Task Type", default=None)
+    source: object = msgspec.field(name="src rank", default=None)
+    destination: object = msgspec.field(name="dst rank", default=None)
+    transport: object = msgspec.field(name="transport type", default=None)
+    link: object = msgspec.field(name="link type", default=None)
+    size: object = msgspec.field(name="size(Byte)", default=None)
+    iteration: object = msgspec.field(name="Iteration ID", default=None)
+    forward_start: object = msgspec.field(name="FP Start", default=None)
+    backward_end: object = msgspec.field(name="BP End", default=None)
+    iteration_end: object = msgspec.field(name="Iteration End", default=None)
 
 
-class _Event(msgspec.Struct, gc=False):
+class Event(msgspec.Struct, gc=False):
+    """One event of a timeline, as far as it is read."""
+
     name: str = ""
     phase: str = msgspec.field(name="ph", default="")
+    category: str = msgspec.field(name="cat", default="")
     pid: int | str | None = None
-    begin: float | str | None = msgspec.field(name="ts", default=None)
-    length: float | str | None = msgspec.field(name="dur", default=None)
-    arguments: _Arguments | None = msgspec.field(name="args", default=None)
+    tid: int | str | None = None
+    begin: _Number = msgspec.field(name="ts", default=None)
+    length: _Number = msgspec.field(name="dur", default=None)
+    arguments: Arguments | None = msgspec.field(name="args", default=None)
 
 
-_EVENTS: msgspec.json.Decoder[list[_Event]] = msgspec.json.Decoder(list[_Event])
+_EVENTS: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(list[Event])
+
+
+def read_events(path: Path) -> list[Event]:
+    """Return all events of one file.
+
+    Raises:
+        BadFileError: it is no such file.
+    """
+    return decode(read_bytes(path), _EVENTS)
 
 
 def read_timeline_steps(paths: Sequence[Path], rank: int, remark: Remark) -> pa.Table | None:
@@ -64,7 +93,7 @@ def read_timeline_steps(paths: Sequence[Path], rank: int, remark: Remark) -> pa.
     ends: list[float] = []
     n_bad = 0
     for event in _overlap_events(paths):
-        begin, length = _number(event.begin), _number(event.length)
+        begin, length = number(event.begin), number(event.length)
         if begin is None or length is None:
             n_bad += 1
             continue
@@ -86,33 +115,40 @@ def read_timeline_steps(paths: Sequence[Path], rank: int, remark: Remark) -> pa.
     return pa.Table.from_pylist([row], schema=schema.STEPS)
 
 
-def _overlap_events(paths: Sequence[Path]) -> Iterator[_Event]:
+def _overlap_events(paths: Sequence[Path]) -> Iterator[Event]:
     """Yield the events that say what overlaps what. The first slice may name the processes of all."""
     processes: set[int | str | None] = set()
     for path in paths:
         try:
-            events = decode(read_bytes(path), _EVENTS)
+            events = read_events(path)
         except BadFileError as error:
             raise BadFileError(
                 fact("of_part", part=path.name), error.advice_kind, error.why, *error.also
             ) from error
-        processes |= {
-            event.pid
-            for event in events
-            if event.phase == "M" and event.name == "process_name" and _said_name(event) == _PROCESS
-        }
-        for event in events:
-            if event.pid in processes and event.phase == "X" and event.name in COLUMNS:
-                yield event
+        yield from overlap_events(events, processes)
 
 
-def _said_name(event: _Event) -> object:
-    return event.arguments.name if event.arguments else None
+def overlap_events(events: Sequence[Event], processes: set[int | str | None]) -> Iterator[Event]:
+    """Yield those events of one file that say what overlaps what; `processes` gathers whose they are."""
+    processes |= {
+        event.pid
+        for event in events
+        if event.phase == "M"
+        and event.name == "process_name"
+        and event.arguments
+        and event.arguments.name == _PROCESS
+    }
+    for event in events:
+        if event.pid in processes and event.phase == "X" and event.name in COLUMNS:
+            yield event
 
 
-def _number(value: float | str | None) -> float | None:
+def number(value: object) -> float | None:
+    """Return what a cell says as a finite number; None where it says none (`N/A`)."""
+    if not isinstance(value, (int, float, str)) or isinstance(value, bool):
+        return None
     try:
-        number = None if value is None else float(value)
+        found = float(value)
     except ValueError:
         return None
-    return number if number is not None and math.isfinite(number) else None
+    return found if math.isfinite(found) else None

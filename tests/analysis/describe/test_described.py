@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_analysis.describe.kernels import between_ranks
 from cluster_analysis.describe.places import host_times, packet_sizes
-from cluster_analysis.describe.quartiles import QUARTILES, quartiles
+from cluster_analysis.describe.spreads import QUARTILES, between_ranks, quartiles
 from cluster_analysis.judging import judged
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from msgspec.structs import fields
 
-from cluster_analysis.describe.figures import figures_between_ranks
+from cluster_analysis.describe.places import figures_between_ranks
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.tables.schema import COUNTERS, FIGURES
 from tests.layers import modules

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster_analysis.describe.memory import peaks
+from cluster_analysis.describe.places import memory_peaks
 from cluster_analysis.describe.rules import RULES, advice, advised
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.rules import rule_sentences
@@ -24,7 +24,7 @@ def test_a_rank_with_more_memory_than_its_peers_is_advised_on() -> None:
         {"rank": rank, "component": "APP", "time_us": 0.0, "reserved_bytes": size}
         for rank, size in enumerate((10e9, 10e9, 15e9))
     ]
-    table = peaks(rows_of(schema.MEMORY, *records), schema.COUNTERS.empty_table(), NOWHERE)
+    table = memory_peaks(rows_of(schema.MEMORY, *records), schema.COUNTERS.empty_table(), NOWHERE)
     (found,) = advice({**EMPTY, "memory_peaks": table}).to_pylist()
     assert (found["rule"], found["ranks"]) == ("memory_beside_peers", [2])
     assert "50 %" in found["sentence"]

@@ -11,7 +11,7 @@ import pytest
 from cluster_analysis.api import analyse
 from cluster_analysis.cli import main
 from cluster_analysis.discovery.discover import discover, part_names
-from cluster_analysis.sources.together.windows import read_windows
+from cluster_analysis.sources.windows import read_windows
 from cluster_analysis.tables.model import Selection
 from cluster_run.ids import Step
 from tests.analysis.discovery.test_discover import rank_table, run_directory, write_manifest

@@ -12,7 +12,7 @@ from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import shortest_half_sigma
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.tables.schema import OPERATORS, empty
+from cluster_analysis.tables.schema import OPERATORS
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Finding
 from cluster_run.ids import Rank
@@ -42,7 +42,7 @@ def alarms(
     samples = SAMPLES if isinstance(by_step, float) else 1.0
     evidence = computed(slower, samples, where=where, by_step=by_step, **alone)
     if not with_kernels:
-        evidence = replace(evidence, operators=empty(OPERATORS))
+        evidence = replace(evidence, operators=OPERATORS.empty_table())
     return [one for one in detect(evidence, where).findings if one.is_alarm]
 
 

@@ -176,5 +176,5 @@ def test_a_step_far_longer_than_the_others_is_named():
 
 
 def test_an_empty_step_table_has_no_parts():
-    result = builder.with_tables(builder.healthy(), {"steps": schema.empty(schema.STEPS)})
+    result = builder.with_tables(builder.healthy(), {"steps": schema.STEPS.empty_table()})
     assert step_parts(result) == ()

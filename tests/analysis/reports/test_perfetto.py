@@ -115,7 +115,7 @@ def test_one_operator_that_one_rank_lost_moves_nothing():
 
 
 def test_no_operators_give_no_clocks():
-    assert estimate_clocks([schema.empty(schema.COLLECTIVES)], {}).by_host == {}
+    assert estimate_clocks([schema.COLLECTIVES.empty_table()], {}).by_host == {}
 
 
 def test_ranks_without_a_host_have_clocks_of_their_own():

@@ -14,7 +14,7 @@ def read(tmp_path: Path, text: str | bytes) -> tuple[list[dict], list[str]]:
     path = tmp_path / "step_trace_time.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     remarks = Heard()
-    return read_step_trace(path, 1, remarks).to_pylist(), remarks
+    return read_step_trace([(str(path), 1)], remarks).to_pylist(), remarks
 
 
 def test_columns_are_found_by_name_with_and_without_device_and_preparing(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_commas_at_the_end_of_a_row_are_no_cells(tmp_path: Path, n_steps: int) -
     path = tmp_path / "step_trace_time.csv"
     path.write_text("\n".join([lines[0], *(f"{line},,\t" for line in lines[1:-1]), f"{lines[-1]},7"]) + "\n")
     remarks = Heard()
-    steps = read_step_trace(path, 3, remarks)
+    steps = read_step_trace([(str(path), 3)], remarks)
     assert steps["step"].to_pylist() == list(range(n_steps - 1))
     assert set(steps["computing_us"].to_pylist()) == {STEP_ROW[0]}
     assert remarks == ["left out: 1 line with another number of cells than the header"]

@@ -20,9 +20,9 @@ from cluster_analysis.engine.tasks import Batch, BatchSummary, Wanted, read_batc
 from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.compiled.reader import CHOICE
 from cluster_analysis.sources.errors import BadFileError, RefusedError, refuse
+from cluster_analysis.sources.rank import read_ranks
 from cluster_analysis.sources.text.communication_json import read_communication
 from cluster_analysis.sources.text.matrix_json import read_matrix
-from cluster_analysis.sources.together.read_together import read_together
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankSource, Selection
 from cluster_reduce.form import SUFFIX
@@ -92,7 +92,7 @@ def files_of(source: RankSource, role: str) -> Path:
 @of_both_forms
 def test_ranks_that_are_read_together_give_what_each_gives_alone(job: Path) -> None:
     sources = discover(job).sources
-    read = read_together(sources, with_spans=True)
+    read = read_ranks(sources, with_spans=True)
     assert read.ranks == tuple(one.rank for one in sources)
     assert said([sources]) == each_alone(sources)
 
@@ -101,7 +101,7 @@ def test_ranks_that_are_read_together_give_what_each_gives_alone(job: Path) -> N
 @pytest.mark.parametrize("steps", [(10,), (10, 11), (99,)])
 def test_chosen_steps_are_read_together_too(job: Path, steps: tuple[int, ...]) -> None:
     sources = discover(job).sources
-    read = read_together(sources, frozenset(map(Step, steps)), with_spans=True)
+    read = read_ranks(sources, frozenset(map(Step, steps)), with_spans=True)
     assert {step for table in read.steps for step in table["step"].to_pylist()} <= set(steps)
     assert said([sources], *steps) == each_alone(sources, *steps)
 
@@ -152,11 +152,12 @@ def test_ranks_of_which_one_or_all_lack_a_file_are_told_as_each_alone(job: Path,
         replace(one, files={name: path for name, path in one.files.items() if name != role})
         for one in sources
     ]
-    assert read_together(others, with_spans=True).ranks, "what all lack, no batch minds"
+    assert read_ranks(others, with_spans=True).ranks, "what all lack, no batch minds"
     assert said([others]) == each_alone(others)
     some = [sources[0], *others[1:]]
-    with pytest.raises(RefusedError):
-        read_together(some, with_spans=True)
+    if role != "metadata":
+        with pytest.raises(RefusedError):
+            read_ranks(some, with_spans=True)
     assert said([some]) == each_alone(some)
 
 

@@ -62,11 +62,11 @@ def tables(
     ]
     return RankTables(
         rank=Rank(rank),
-        steps=schema.empty(schema.STEPS),
+        steps=schema.STEPS.empty_table(),
         collectives=rows_of(schema.COLLECTIVES, collectives),
         links=rows_of(schema.LINKS, link_rows),
-        operators=schema.empty(schema.OPERATORS),
-        packets=schema.empty(schema.PACKETS),
+        operators=schema.OPERATORS.empty_table(),
+        packets=schema.PACKETS.empty_table(),
     )
 
 
@@ -357,7 +357,7 @@ def test_links_that_cannot_be_mapped_stay_and_are_counted_once_a_group() -> None
 
 def test_an_empty_table_of_links_is_mapped() -> None:
     topology, _ = build([tables(0)])
-    mapped, problems = map_links(schema.empty(schema.LINKS), topology)
+    mapped, problems = map_links(schema.LINKS.empty_table(), topology)
     assert mapped.schema == schema.LINKS
     assert (mapped.num_rows, problems) == (0, ())
 

@@ -46,12 +46,12 @@ def _joined(tables: Sequence[tuple[int, pa.Table]]) -> pa.Table:
             at = table.column_names.index("step")
             table = table.set_column(at, table.schema.field("step"), pc.add(table["step"], added))  # noqa: PLW2901
         numbered.append(table)
-    return pa.concat_tables(numbered).unify_dictionaries().combine_chunks()
+    return schema.one_behind_the_other(numbered)
 
 
 def _summed(tables: Sequence[pa.Table]) -> pa.Table:
     """Return OPERATORS over all windows, longest first."""
-    together = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    together = schema.one_behind_the_other(tables)
     if not together.num_rows:
         return together
     keys = [name for name in schema.OPERATORS.names if not name.endswith(("_us", "_calls"))]
