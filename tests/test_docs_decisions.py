@@ -103,8 +103,8 @@ def test_the_rules_of_the_graph_are_told_with_the_numbers_that_decide(said: str)
         f"{percent(AS_GIVEN.device_effect)} of computing, {percent(AS_GIVEN.link_effect)} of a link's time, "
         f"{percent(AS_GIVEN.local_effect_share_of_step)} of the step for idle time",
         f"costly enough: {percent(WARNING_COST_SHARE)} of the step",
-        f"one in {1 / (AS_GIVEN.chance_per_cost * AS_GIVEN.sure_cost_share):g} at "
-        f"{percent(AS_GIVEN.sure_cost_share)}",
+        f"An alarm that costs {percent(AS_GIVEN.sure_cost_share)} of the step may be raised falsely in one "
+        f"healthy job of {1 / (AS_GIVEN.chance_per_cost * AS_GIVEN.sure_cost_share):g}",
         f"over {percent(common.MOSTLY)} of the steps are slow",
         f"the loss grows over {WORDS[AS_GIVEN.min_steps_intermittent]} steps or more",
         f"A loss of {percent(AS_GIVEN.open_cost_share)} of the step stands in the headline",
@@ -123,7 +123,8 @@ def test_the_rules_of_the_graph_are_told_with_the_numbers_that_decide(said: str)
         f"from {percent(AS_GIVEN.exposed_share)} of the step on. Its cost",
         f"no rank has {WORDS[AS_GIVEN.min_peers]} peers whose times could be read",
         f"A question is open if {percent(AS_GIVEN.open_cost_share)} of the step may be lost",
-        f"({cost.WIDE_INTERVAL:g} times, and by {percent(WARNING_COST_SHARE)} of the step)",
+        f"{cost.WIDE_INTERVAL:g} times the lower one, "
+        f"and higher by {percent(WARNING_COST_SHARE)} of the step",
         f"misses the measured steps by more than {percent(AS_GIVEN.replay_refuse)}",
     ],
 )
