@@ -73,7 +73,7 @@ def test_steps_operators_links_kernels_and_packets_are_equal_in_both_forms(
 
 
 @pytest.mark.slow
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(spec=specs(), framework=st.sampled_from(FRAMEWORKS))
 def test_any_job_gives_equal_tables_in_both_forms(spec: JobSpec, framework: Framework) -> None:
     with tempfile.TemporaryDirectory() as root:

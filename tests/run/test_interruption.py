@@ -69,5 +69,5 @@ def test_writers_of_a_large_simulation_end_with_it(tmp_path: Path) -> None:
         while not list(tmp_path.rglob("*_ascend_pt")):
             time.sleep(0.01)
         started.send_signal(signal.SIGTERM)
-        _, said = started.communicate(timeout=20)
+        _, said = started.communicate(timeout=120)
     assert (started.returncode, said) == (130, "cluster-simulate: interrupted by SIGTERM\n")

@@ -16,7 +16,7 @@ from cluster_run.errors import ExitCode
 from tests.commands import program, ran
 from tests.slurm.lab import SlurmLab
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 NODE = "node4"
 DOCS = Path(__file__).parents[2] / "docs"
 

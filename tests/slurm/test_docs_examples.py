@@ -14,7 +14,7 @@ import pytest
 from tests.slurm.conftest import REPOSITORY
 from tests.slurm.lab import SlurmLab
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(170)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 _TEXT = "\n".join((REPOSITORY / "docs" / name).read_text() for name in ("hooks.md", "hooks-reference.md"))
 _BLOCKS = re.findall(r"^```sh\n(.*?)^```$", _TEXT, re.MULTILINE | re.DOTALL)

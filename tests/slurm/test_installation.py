@@ -25,7 +25,7 @@ from tests.slurm.lab import SlurmLab, start_lab
 
 SLURM_COMMANDS = ("scontrol", "squeue", "sacct", "scancel", "sbatch", "srun", "sinfo")
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(170)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 @contextmanager

@@ -92,7 +92,7 @@ def is_turned_away(address: str) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(150)
+@pytest.mark.timeout(300)
 def test_certificates_of_dasks_own_configuration_open_a_tls_cluster_and_nothing_else_does(
     tmp_path: Path,
 ) -> None:
