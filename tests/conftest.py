@@ -25,8 +25,16 @@ WAITING = (
 COMPUTING_LONG = ("tests/benchmarks/", "tests/analysis/engine/", "tests/analysis/sources/", "tests/simulate/")
 #: Of all tests, this share has begun when the last of those begins: what ends late is short.
 WAITING_SHARE = 0.85
-#: These share what is dear to make: a cluster of Slurm; runs that were analysed, and a PostgreSQL.
-TOGETHER = {"tests/slurm/": "tests/slurm/", "tests/fleet/": "tests/fleet/", "tests/act/": "tests/fleet/"}
+#: These share what is dear to make: a cluster of Slurm; runs that were analysed, and a PostgreSQL. All tests
+#: of Slurm in a row would last longer than the rest beside them: those of users' jobs have another cluster.
+OF_USERS = ("jobs", "time_limit", "docs_examples", "more_than_one_end", "one_directory")
+TOGETHER = {
+    **{f"tests/slurm/test_{name}.py": "tests/slurm/test_jobs.py" for name in OF_USERS},
+    "tests/slurm/test_installation.py": "tests/slurm/test_installation.py",
+    "tests/slurm/": "tests/slurm/",
+    "tests/fleet/": "tests/fleet/",
+    "tests/act/": "tests/fleet/",
+}
 #: Tests of these share nothing, and each waits long.
 APART = (
     *("tests/live/test_traps.py", "tests/live/test_msmonitor.py", "tests/live/test_command.py"),

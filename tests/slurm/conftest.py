@@ -1,4 +1,4 @@
-"""One Slurm cluster for all tests of this directory."""
+"""One Slurm cluster for all tests that a worker runs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import together
 from tests.hook.public_python import make_public_python, public_directory
 from tests.slurm.jobs import Pair, SimulatedJob, simulate, submit, write_script
 from tests.slurm.lab import SlurmLab, missing_programs, start_lab
@@ -76,8 +77,12 @@ def followed(
     return pairs
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(autouse=True)
 def _submit_early(request: pytest.FixtureRequest) -> None:
-    """Slurm counts time limits in minutes: the job that runs into one starts before all tests."""
-    if any("followed" in getattr(item, "fixturenames", ()) for item in request.session.items):
+    """Slurm counts time limits in minutes: the job that runs into one starts before the tests beside it."""
+    beside = together(request.node.nodeid)
+    if any(
+        "followed" in getattr(item, "fixturenames", ()) and together(item.nodeid) == beside
+        for item in request.session.items
+    ):
         request.getfixturevalue("followed")
