@@ -62,16 +62,6 @@ SUSPECTS = FollowOptions(
 )
 
 
-def test_columns_of_all_ranks_and_the_raw_files_of_suspects_are_there(tmp_path: Path) -> None:
-    options = dataclasses.replace(SUSPECTS, host_defaults={"ssh_config": str(tmp_path / "config")})
-    outcome = followed(tmp_path, options)
-    assert (outcome.state, outcome.code, outcome.reason) == ("analysed", ExitCode.DONE, "")
-    (run,) = tmp_path.glob("cluster-run-*/")
-    reduced = list(run.rglob(f"communication.json{SUFFIX}"))
-    whole = list(run.rglob("communication.json"))
-    assert (len(reduced), len(whole)) == (5, 3), "one suspect, two peers"
-
-
 def test_a_host_that_is_gone_after_the_verdict_costs_the_raw_files_and_not_the_verdict(
     tmp_path: Path,
 ) -> None:
