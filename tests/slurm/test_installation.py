@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster_hook.spool.spool import Spool
 from cluster_run.errors import ExitCode
 from tests.commands import program
 from tests.hook.http_server import mailbox
@@ -86,7 +87,9 @@ def run_job(lab: SlurmLab) -> Path:
 
 @contextmanager
 def drained(lab: SlurmLab, python: Path, *options: str, path: str = "") -> Iterator[None]:
-    """Have a drain run again and again, as its timer does."""
+    """Have a drain run again and again, as its timer does; its first one has noted how it runs."""
+    # What it notes there is what `check` goes by: a note of another test's drain says another PATH.
+    (lab.spool / "drain.lock").unlink(missing_ok=True)
     drain = f"'{python}' -I -m cluster_hook drain '--spool={lab.spool}' {' '.join(options)}"
     loop = f"while :; do {drain}; /bin/sleep 1; done"
     timer = subprocess.Popen(
@@ -98,6 +101,7 @@ def drained(lab: SlurmLab, python: Path, *options: str, path: str = "") -> Itera
         stdin=subprocess.DEVNULL,
     )
     try:
+        lab.wait_until(lambda: bool(Spool(lab.spool).drain_settings()), "no drain begins")
         yield
     finally:
         os.killpg(timer.pid, signal.SIGKILL)
@@ -203,9 +207,7 @@ def test_the_drain_and_its_workers_find_slurm_wherever_the_site_has_it(
 
 @needs_root
 def test_the_probe_says_where_the_chain_breaks(installed: SlurmLab, python: Path) -> None:
-    (installed.spool / "drain.lock").unlink(missing_ok=True)
     with drained(installed, python, path="/nowhere"):
-        installed.wait_until((installed.spool / "drain.lock").exists)
         said = probe(installed, python)
     assert said.returncode == ExitCode.FAILED
     assert "problem: the drain does not reach Slurm with PATH=/nowhere" in said.stdout
