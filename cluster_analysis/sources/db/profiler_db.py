@@ -37,6 +37,7 @@ from cluster_analysis.tables import schema
 from cluster_analysis.tables.group_hash import as_group_hash
 from cluster_analysis.tables.hccl_names import BYTES_OF_TYPE
 from cluster_analysis.tables.model import RankMetadata
+from cluster_analysis.tables.operations import MESSAGES
 from cluster_run.facts import fact
 from cluster_run.ids import Rank
 
@@ -44,7 +45,7 @@ from cluster_run.ids import Rank
 _STEP_MARK = re.compile(r"^(?:ProfilerStep#|step )(\d{1,9})$")
 _OVERLAP, _COMPUTING, _COMMUNICATION = "OVERLAP_ANALYSIS", 0, 1
 #: Operators whose time is bubble: PyTorch counts receiving, MindSpore all point-to-point operators.
-_BUBBLES = {False: ("receive",), True: ("receive", "send", "batchsendrecv")}
+_BUBBLES = {False: ("receive",), True: MESSAGES}
 
 
 def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -> pa.Table | None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.tables.model import Topology
+from cluster_analysis.tables.operations import OPERATIONS
 from cluster_analysis.tables.schema import LINKS
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import (
@@ -44,6 +45,7 @@ from tests.analysis.trace.pipelines import (
     rings,
     zero_bubble,
 )
+from tests.layers import modules
 
 Pairs = set[frozenset[tuple[int, int]]]
 PROGRAMS: dict[str, Program] = {
@@ -328,3 +330,13 @@ def test_whoever_is_no_mate_lends_nothing(kinds: dict[int, Sequence[str]], n_rep
 def test_each_kind_of_operator_moves_one_sort_of_data(op_type: str, does: list[object]) -> None:
     asked = (moves_gradients, moves_weights, moves_tokens, is_point_to_point)
     assert [one for one in asked if one(op_type)] == does
+
+
+def test_one_module_names_the_operations() -> None:
+    words = [f'"{one}"' for one in OPERATIONS if one.startswith(("all", "reducescatter", "batch"))]
+    naming = {
+        name
+        for name, path in modules().items()
+        if name.startswith("cluster_analysis.") and any(one in path.read_text("utf-8") for one in words)
+    }
+    assert naming == {"cluster_analysis.tables.operations"}
