@@ -34,8 +34,8 @@ from cluster_run.findings import (
 _CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
 
 
-class Judged(Struct, frozen=True):
-    """A finding in the making: µs of the mean step, None where that is not known.
+class FindingDraft(Struct, frozen=True):
+    """A finding, as far as the rules have made it: µs of the mean step, None where that is not known.
 
     `weight_us` decides how severe it is: mostly the cost, or what else is known to be lost. `seen_us` is what
     its own steps show, where the replay does not.
@@ -82,12 +82,12 @@ class Context(Struct, frozen=True):
         return max(self.error_share, self.mean_error_share) > self.limits.replay_refuse
 
 
-Rule = Callable[[Judged, Context], Judged]
+Rule = Callable[[FindingDraft, Context], FindingDraft]
 
 
 def finding_of(suspect: Suspect, saving: Saving, context: Context) -> Finding:
     """Turn a suspect and what its repair saves into a finding, an alarm if all rules let it be one."""
-    one = Judged(suspect, saving, suspect.facts, suspect.confidence)
+    one = FindingDraft(suspect, saving, suspect.facts, suspect.confidence)
     for rule in RULES:
         one = rule(one, context)
     steps = context.view.steps
@@ -118,7 +118,7 @@ def _ms(us: float | None) -> float | None:
     return None if us is None else round(us / 1e3, 3)
 
 
-def costs_what_its_repair_saves(one: Judged, context: Context) -> Judged:
+def costs_what_its_repair_saves(one: FindingDraft, context: Context) -> FindingDraft:
     """The cost by replay; where nothing can be replayed an upper bound, said to be one."""
     suspect, saving = one.suspect, one.saving
     if suspect.excess_us is None and suspect.link_factor is None:
@@ -134,7 +134,7 @@ def costs_what_its_repair_saves(one: Judged, context: Context) -> Judged:
     return replace(one, weight_us=saving.bound_us, facts=one.saying(fact("cost_not_replayable")))
 
 
-def weighs_what_its_steps_show(one: Judged, context: Context) -> Judged:
+def weighs_what_its_steps_show(one: FindingDraft, context: Context) -> FindingDraft:
     """An event weighs what its ranks' own steps are longer than others, where the replay explains half of it.
 
     At most what its operator lost. Ranks that were not part of it show the delay a step later, if it came at
@@ -154,7 +154,7 @@ def weighs_what_its_steps_show(one: Judged, context: Context) -> Judged:
     return replace(one, cost_us=None, weight_us=seen, facts=one.saying(fact("cost_not_explained")))
 
 
-def weighs_what_others_hide(one: Judged, context: Context) -> Judged:
+def weighs_what_others_hide(one: FindingDraft, context: Context) -> FindingDraft:
     """Two equal faults cost nothing alone, so each weighs what it costs once all others are repaired."""
     hidden = one.saving.after_others_us or 0.0
     is_more = one.weight_us is not None and hidden >= TWICE * max(one.weight_us, 1.0)
@@ -163,7 +163,7 @@ def weighs_what_others_hide(one: Judged, context: Context) -> Judged:
     return replace(one, weight_us=hidden, facts=one.saying(fact("hidden", cost_us=hidden)))
 
 
-def lies_between_alone_and_last(one: Judged, context: Context) -> Judged:
+def lies_between_alone_and_last(one: FindingDraft, context: Context) -> FindingDraft:
     """A cost lies between the saving of its repair alone and after all others; else below the bound."""
     if one.cost_us is None:
         return replace(one, high_us=one.saving.bound_us)
@@ -171,7 +171,7 @@ def lies_between_alone_and_last(one: Judged, context: Context) -> Judged:
     return replace(one, low_us=min(known), high_us=max(known))
 
 
-def weighs_its_lead(one: Judged, context: Context) -> Judged:
+def weighs_its_lead(one: FindingDraft, context: Context) -> FindingDraft:
     """A device weighs by how much it is later than all that nobody suspects, where nothing excuses that.
 
     Stages may wait for others. Where all ranks do the same work, or a device is slower than any healthy one,
@@ -193,7 +193,7 @@ def weighs_its_lead(one: Judged, context: Context) -> Judged:
     return replace(one, weight_us=late, high_us=max(one.high_us or 0.0, late), facts=said)
 
 
-def is_no_loss_where_no_peer_does_without(one: Judged, context: Context) -> Judged:
+def is_no_loss_where_no_peer_does_without(one: FindingDraft, context: Context) -> FindingDraft:
     """Covering communication would save time, but is no repair: the saving is reported, and is no cost."""
     if one.suspect.record.is_repairable or one.cost_us is None:
         return one
@@ -205,21 +205,21 @@ def is_no_loss_where_no_peer_does_without(one: Judged, context: Context) -> Judg
     return replace(unrepaired, facts=said) if is_bound else replace(unrepaired, high_us=None)
 
 
-def is_as_severe_as_costly(one: Judged, context: Context) -> Judged:
+def is_as_severe_as_costly(one: FindingDraft, context: Context) -> FindingDraft:
     """Severity follows from the weight."""
     return replace(
         one, severity=severity_of(None if one.weight_us is None else one.weight_us / context.step_us)
     )
 
 
-def is_information_by_itself(one: Judged, context: Context) -> Judged:
+def is_information_by_itself(one: FindingDraft, context: Context) -> FindingDraft:
     """Suspects that are no alarms stay information, and so do moments of a device that cost little."""
     is_moment = (one.suspect.cause, one.suspect.pattern) == ("compute", "transient")
     is_little = is_moment and (one.weight_us or 0.0) < context.limits.sure_cost_share * context.step_us
     return replace(one, severity="info") if is_little or not one.suspect.is_alarm else one
 
 
-def blames_nobody_where_members_are_absent(one: Judged, context: Context) -> Judged:
+def blames_nobody_where_members_are_absent(one: FindingDraft, context: Context) -> FindingDraft:
     """An operator lasts as long as its last member is late, and members without files may be that one."""
     suspect, read = one.suspect, {int(rank) for rank in context.view.ranks}
     if not suspect.record.is_event or suspect.links:
@@ -232,7 +232,7 @@ def blames_nobody_where_members_are_absent(one: Judged, context: Context) -> Jud
     return replace(one, severity="info", confidence="low", facts=(*facts, fact("absent_members")))
 
 
-def is_no_chance(one: Judged, context: Context) -> Judged:
+def is_no_chance(one: FindingDraft, context: Context) -> FindingDraft:
     """With many ranks somebody is always the unluckiest: an alarm is improbable over all of them.
 
     Intermittent idle time must be improbable whatever it costs, as accidents are costly too.
@@ -274,13 +274,13 @@ def _surprise(suspect: Suspect, context: Context) -> float:
     return any_device / (1 - any_device) * (1 - own) / own
 
 
-def costs_more_than_healthy_ranks(one: Judged, context: Context) -> Judged:
+def costs_more_than_healthy_ranks(one: FindingDraft, context: Context) -> FindingDraft:
     """The placebo: what "repairing" healthy ranks seems to save as well is no loss."""
     is_less = one.weight_us is not None and one.weight_us < context.chance_us
     return replace(one, severity="info") if is_less and one.suspect.link_factor is None else one
 
 
-def may_cost_all_that_its_host_loses(one: Judged, context: Context) -> Judged:
+def may_cost_all_that_its_host_loses(one: FindingDraft, context: Context) -> FindingDraft:
     """The upper cost of a late host, in no pattern as well, and of one that nobody's gaps are compared with.
 
     Of a host with peers that is no alarm nothing is said: it is asked of all hosts what they may cost.
@@ -291,14 +291,14 @@ def may_cost_all_that_its_host_loses(one: Judged, context: Context) -> Judged:
     return replace(one, high_us=max(one.high_us, most_us))
 
 
-def is_a_lower_bound_of_waiting_for_unknown(one: Judged, context: Context) -> Judged:
+def is_a_lower_bound_of_waiting_for_unknown(one: FindingDraft, context: Context) -> FindingDraft:
     """A cost may be more where a rank waits for what no file shows, whatever is repaired."""
     if not context.holds_the_step or one.cost_us is None:
         return one
     return _at_most(replace(one, facts=one.saying(fact("cost_at_least"))), "low")
 
 
-def is_as_sure_as_the_replay(one: Judged, context: Context) -> Judged:
+def is_as_sure_as_the_replay(one: FindingDraft, context: Context) -> FindingDraft:
     """No cost is sure where its interval is wide, the replay is off, or for whom ranks waited is unknown."""
     if one.low_us is not None and one.high_us is not None:
         is_wide = lie_apart(one.low_us, one.high_us, context.step_us)
@@ -312,7 +312,7 @@ def is_as_sure_as_the_replay(one: Judged, context: Context) -> Judged:
     return _at_most(one, "medium") if context.mean_error_share > context.limits.replay_mean_doubt else one
 
 
-def _at_most(one: Judged, most: Confidence) -> Judged:
+def _at_most(one: FindingDraft, most: Confidence) -> FindingDraft:
     return replace(one, confidence=less_sure(one.confidence, most)) if one.cost_us is not None else one
 
 
