@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.deviation import Deviation, deviation_of, relative_to_peers
+from cluster_analysis.judge.measures.idle import beyond_scatter
 from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.metrics import Metric, metrics
 from cluster_analysis.judge.measures.operators import observe_operators, observe_sent, slow_senders
@@ -141,6 +142,22 @@ class Case(Struct, frozen=True, dict=True):
                 by_mean=not metric.has_idle,
             )  # fmt: skip
         return self._compared[key]
+
+    def events(self, metric: Metric, excluded: BoolArray) -> tuple[BoolArray, FloatArray]:
+        """In which steps ranks are far from their peers, and what they lose in each step (both R, S).
+
+        Each place of a step has its own scatter, and what lies within it is not lost there.
+        """
+        if not metric.places:
+            whole = self.deviation(metric, excluded)
+            return whole.events(metric.event_effect), whole.series
+        found = [
+            self.deviation(replace(one, of_all=metric.of_all), excluded)
+            for one in metric.places
+            if np.isfinite(one.values).any()
+        ]
+        far = np.any([one.events(metric.event_effect) for one in found], axis=0)
+        return far, np.sum([beyond_scatter(one.series, one.step_scale) for one in found], axis=0)
 
     def _within_host(self, metric: Metric, inside: BoolArray) -> FloatArray:
         """How far ranks `inside` (R,) slow hosts lie above the middle of their host's others (R, S).

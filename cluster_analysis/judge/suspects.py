@@ -16,20 +16,19 @@ from cluster_run.findings import Cause, Confidence, Evidence, Link, Pattern
 from cluster_run.ids import HostId, Rank
 from cluster_run.kinds import KINDS, Kind, KindRecord
 
-#: Which local times the excess sits in: everywhere, before the first operator of a step, in pauses of one gap
-#: each, or in all gaps of some steps.
-Where = Literal["spread", "head", "pauses", "gaps"]
+#: Which local times the excess sits in: everywhere, or in pauses of one gap each.
+Where = Literal["spread", "pauses"]
 
 
 class Suspect(Struct, frozen=True):
     """One hypothesis.
 
     `step_positions` are the steps that show it, None for all. `excess_us` (R, S) is the local time that would
-    go away, `link_factor` (O,) what would remain of each operator's transfer, by what is `mended`: together
-    with others that is less. Only an alarm may become more than information. `p_value` is how probable such a
-    suspect is in a healthy job, over all ranks or hosts that were compared. `metric` names the local time
-    that is too long. `facts` are what reports make sentences of; `separable` is false where the traffic
-    cannot tell it from a neighbouring part.
+    go away, `head_us` (R, S) what of it lies before a step's first operator. `link_factor` (O,) is what would
+    remain of each operator's transfer, by what is `mended`: together with others that is less. Only an alarm
+    may become more than information. `p_value` is how probable such a suspect is in a healthy job, over all
+    ranks or hosts that were compared. `metric` names the local time that is too long. `facts` are what
+    reports make sentences of; `separable` is false where the traffic cannot tell it from a neighbouring part.
     """
 
     key: str
@@ -43,6 +42,7 @@ class Suspect(Struct, frozen=True):
     facts: tuple[Fact, ...] = ()
     confidence: Confidence = "high"
     excess_us: FloatArray | None = None
+    head_us: FloatArray | None = None
     where: Where = "spread"
     links: tuple[Link, ...] = ()
     link_factor: FloatArray | None = None

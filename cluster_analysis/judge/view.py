@@ -84,6 +84,11 @@ class JobView(Struct, frozen=True, dict=True):
         """Communication that no computing covers (R, S), waiting within it."""
         return self.step_us - self.local_us
 
+    @property
+    def idle_us(self) -> FloatArray:
+        """Idle time of each rank (R, S), wherever the first operator of its step falls."""
+        return self.idled_us + np.nan_to_num(self.preparing_us)
+
     @cached_property
     def likely_idle_us(self) -> FloatArray:
         """`free_us` with the likely idle time during calls of a second stream."""
@@ -94,8 +99,7 @@ class JobView(Struct, frozen=True, dict=True):
     @cached_property
     def paused_us(self) -> FloatArray:
         """Idle time of each rank beyond its median step (R, S), also during calls of a second stream."""
-        idle_us = self.idled_us + np.nan_to_num(self.preparing_us)
-        longer_us = idle_us - median(idle_us, 1)[:, None]
+        longer_us = self.idle_us - median(self.idle_us, 1)[:, None]
         if self.graph is None or self.graph.n_steps != len(self.steps):
             return longer_us
         during_us = idle_during_calls_us(self.graph, self.ranks, self._busy_us, self.idled_us)

@@ -15,7 +15,7 @@ from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import rows_at
-from cluster_analysis.numeric.stats import beyond_chance, median, sigma
+from cluster_analysis.numeric.stats import beyond_chance, median
 from cluster_analysis.replay.replay import Graph, Repair
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.cost import ENOUGH_TP_CP_PEERS, LEAST_WORK
@@ -44,11 +44,9 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
         if one.record.part in uneven:
             continue
         if one.excess_us is not None:
-            own = _excess_us(view, one, one.excess_us)
-            excess = rows_at(graph.ranks, view.ranks, own + _followed_us(view, own), 0.0)
-            # A rank of a late host may lose nothing in any step: its gaps are looked at with the others'.
-            late = view.ranks[(one.excess_us > 0).any(axis=1)]
-            is_hit |= (excess != 0.0).any(axis=1) | np.isin(graph.ranks, late)
+            own = one.excess_us + _followed_us(view, one.excess_us)
+            excess = rows_at(graph.ranks, view.ranks, own, 0.0)
+            is_hit |= (excess != 0.0).any(axis=1)
             excesses.append((one, excess))
     instances = graph.instances_of(is_hit)
     gap = graph.gap_us[instances]
@@ -75,8 +73,8 @@ def _taken(
 ) -> FloatArray:
     """Where the excess sits: at the places where the suspect's gaps are longer than its peers'.
 
-    Where the calls of peers cannot be laid side by side, in proportion to the gaps; late starts all
-    before the first operator.
+    Where the calls of peers cannot be laid side by side, in proportion to the gaps. How much of it lies
+    before a step's first operator is known.
 
     Args:
         view: the job.
@@ -86,12 +84,18 @@ def _taken(
         instances: all instances of ranks that have any, sorted.
         gap: what is left of their gaps.
     """
-    weight = _weights(view, graph, suspect, excess, instances)
     cell = graph.cell[instances]
+    head = np.zeros(len(instances))
+    if suspect.head_us is not None:
+        head_us = rows_at(graph.ranks, view.ranks, suspect.head_us, 0.0)
+        head = np.minimum(head_us.ravel()[cell] * graph.begins[instances], gap)
+        excess = excess - head_us
+    weight = np.maximum(_weights(view, graph, suspect, excess, instances) - head, 0.0)
     total = np.bincount(cell, weight, excess.size)[cell]
     taken = np.where(total > 0, excess.ravel()[cell] * weight / np.maximum(total, _LEAST_US), 0.0)
-    taken = np.minimum(taken, gap)
-    return taken + _taken_on_side_stream(graph, instances, taken, gap, is_head=suspect.where == "head")
+    taken = np.minimum(taken, gap - head)
+    on_side = _taken_on_side_stream(graph, instances, head, gap, is_head=True)
+    return head + taken + on_side + _taken_on_side_stream(graph, instances, taken, gap, is_head=False)
 
 
 def _taken_on_side_stream(
@@ -114,34 +118,6 @@ def _taken_on_side_stream(
     part = np.ones(len(side)) if is_head else np.maximum(of_around, 0.0)
     on_side[side] = np.where(has, np.minimum(part * taken[around], gap[side]), 0.0)
     return on_side
-
-
-def _excess_us(view: JobView, suspect: Suspect, level_us: FloatArray) -> FloatArray:
-    """Loss of each rank of a suspect in each step (R, S); `level_us` is its usual loss.
-
-    A host launches late by chance more or less, before the first operator as behind it. Its ranks wait for
-    the latest of them, so that the usual does not tell what they lose together: what they idle longer than
-    their peers does, as far as it scatters more than that of peers.
-    """
-    is_head = (suspect.cause, suspect.where) == ("input", "head")
-    is_spread = (suspect.cause, suspect.where) == ("dispatch", "spread")
-    if view.gaps is None or not suspect.is_slow_host or not (is_head or is_spread):
-        return level_us
-    preparing = np.nan_to_num(view.preparing_us)
-    idle = preparing if is_head else np.nan_to_num(view.likely_idle_us) + preparing
-    is_hit = np.asarray((level_us > 0).any(axis=1))
-    excess = level_us.copy()
-    for role in np.unique(view.role[is_hit]):
-        of_role = view.role == role
-        own, peers = np.flatnonzero(of_role & is_hit), np.flatnonzero(of_role & ~is_hit)
-        peers = peers if len(peers) else np.flatnonzero(~is_hit)  # a host that is a whole stage
-        usual = median(idle[peers], 0)
-        measured = np.clip(idle[own] - usual, 0.0, idle[own])
-        middle = float(median(measured.ravel()))
-        variances = (np.square(sigma(one)) for one in (measured - middle, idle[peers] - usual))
-        real = beyond_chance(*map(float, variances))
-        excess[own] = np.maximum(middle + real * (measured - middle), 0.0)
-    return excess
 
 
 def _followed_us(view: JobView, excess: FloatArray) -> FloatArray:
@@ -174,8 +150,6 @@ def _weights(
     by a share, in the same places in each step; the mean over steps counts, because the chance of single gaps
     is not the fault's. Idle time scatters with the fault itself.
     """
-    if suspect.where == "head":
-        return graph.begins[instances].astype(np.float64)
     weight = np.where(graph.is_side[instances], 0.0, graph.gap_us[instances])
     is_of_ranks = suspect.record.part in ("slow_devices", "pauses")
     if view.gaps is None or suspect.excess_us is None or not is_of_ranks:

@@ -14,25 +14,23 @@ from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.deviation import every_so_many, rhythm_of
-from cluster_analysis.judge.measures.metrics import Metric
 from cluster_analysis.judge.suspects import Suspect
-from cluster_analysis.numeric.arrays import BoolArray
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TWICE
 from cluster_run.facts import fact
 from cluster_run.findings import Evidence
 
 
-def as_pause(case: Case, metric: Metric, one: Suspect, rank: int, events: BoolArray) -> Suspect:
-    """Return the suspect as a rank that pauses in steps of `events` (S,), where it does.
+def as_pause(case: Case, one: Suspect, rank: int, lost_us: FloatArray, events: BoolArray) -> Suspect:
+    """Return the suspect, which loses `lost_us` (S,), as a rank that pauses in steps of `events` (S,).
 
     So if each lies in one gap. Late starts come from slow input too: only their rhythm makes them pauses.
     """
-    every, lost_us = rhythm_of(events), case.deviation(metric).series[rank]
-    is_head = metric.where == "head"
+    every = rhythm_of(events)
     # A rank that is late in nearly all steps does not pause.
     is_late = float((lost_us >= HALFWAY * lost_us[events].min()).mean()) > MOSTLY
-    if is_late or not (every if is_head else case.view.in_one_gap(rank, events)):
+    if is_late or not (every if one.cause == "input" else case.view.in_one_gap(rank, events)):
         return one
     length_us = float(median(lost_us[events]))
     said = fact("rank_pauses", length_us=length_us, n_steps=len(events))
@@ -44,13 +42,13 @@ def as_pause(case: Case, metric: Metric, one: Suspect, rank: int, events: BoolAr
         kind="periodic_pause",
         cause="dispatch",
         facts=(said,),
-        where="head" if is_head else "pauses",
+        where="pauses",
     )
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give the pause that all ranks make in some steps, if there is one."""
-    metric, n_steps = next((one for one in case.metrics if one.name == "free"), None), len(case.view.steps)
+    metric, n_steps = next((one for one in case.metrics if one.name == "idle"), None), len(case.view.steps)
     if metric is None or n_steps < case.limits.min_steps_intermittent:
         return
     by_step = median(metric.time_us, 0)
@@ -60,12 +58,15 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     extra = np.where(by_step - usual > TWICE * metric.effect, by_step - usual, 0.0)
     events = np.flatnonzero(extra)
     every = every_so_many(extra > 0)
-    if not (len(events) == 1 or every):
+    # The first step of a capture begins later on all ranks.
+    is_costly = extra.mean() >= case.limits.sure_cost_share * case.view.mean_step_us
+    if not is_costly or not (len(events) == 1 or every):
         return
     length_us, pause_us = float(extra[events].mean()), float(by_step[events].mean())
     said = fact("job_pauses_once", length_us=length_us)
     if every:
         said = fact("job_pauses_regularly", length_us=length_us, every_n_steps=every)
+    excess_us = np.minimum(np.broadcast_to(extra, metric.time_us.shape), np.nan_to_num(metric.time_us))
     yield Suspect(
         key="periodic_pause",
         kind="periodic_pause",
@@ -74,7 +75,8 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         step_positions=tuple(events.tolist()),
         evidence=(Evidence("free_us", pause_us, usual, metric.floor, n_steps - len(events)),),
         facts=(said,),
-        excess_us=np.minimum(np.broadcast_to(extra, metric.time_us.shape), np.nan_to_num(metric.time_us)),
+        excess_us=excess_us,
+        head_us=_before_first_us(case, excess_us),
         where="pauses",
         is_alarm=False,
     )
@@ -89,10 +91,10 @@ def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     view, limits = case.view, case.limits
     if len(view.steps) < limits.min_steps_confident:
         return
-    idle = [one for one in found if one.cause != "compute" and one.where != "head"]
+    idle = [one for one in found if one.cause != "compute"]
     named = case.ranks_of([one for one in idle if one.is_alarm])
     all_pause = {at for one in idle if not one.ranks for at in one.positions(len(view.steps))}
-    for metric in (one for one in case.metrics if one.name == "free"):
+    for metric in (one for one in case.metrics if one.name == "idle"):
         longer_us = view.paused_us
         longer_us = longer_us - np.maximum(np.nan_to_num(median(longer_us, 0)), 0.0)
         is_pause = np.nan_to_num(longer_us) > metric.event_effect
@@ -102,7 +104,7 @@ def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         if lost_us.max(axis=0, initial=0.0).mean() < metric.effect:
             continue
         own, length_us = np.flatnonzero(is_pause.any(axis=1)), float(median(lost_us[is_pause]))
-        usual_us = float(median(metric.time_us + np.nan_to_num(view.preparing_us)))
+        usual_us = float(median(metric.time_us))
         said = fact(
             "ranks_pause_by_turns",
             ranks=view.rank_ids(own), n_pauses=int(is_pause.sum()),
@@ -119,6 +121,13 @@ def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
             facts=(said,),
             confidence="medium",
             excess_us=lost_us,
+            head_us=_before_first_us(case, lost_us),
             where="pauses",
             is_alarm=False,
         )
+
+
+def _before_first_us(case: Case, lost_us: FloatArray) -> FloatArray:
+    """How much of what pauses take (R, S) lies before a step's first operator: what is longer than usual."""
+    preparing = np.nan_to_num(case.view.preparing_us)
+    return np.asarray(np.clip(preparing - median(preparing, 1)[:, None], 0.0, lost_us))

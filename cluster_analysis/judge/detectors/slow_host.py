@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.deviation import deviation_of, relative_to_other_hosts
+from cluster_analysis.judge.measures.idle import lost_by_host_us
 from cluster_analysis.judge.measures.metrics import Metric, confirmed, late
 from cluster_analysis.judge.suspects import Suspect, most_significant
 from cluster_analysis.judge.view import JobView
@@ -95,6 +96,7 @@ def _worst_host(view: JobView, metric: Metric, relative: FloatArray, limits: Thr
     n_ranks, n_hosts = n_peers[worst]
     # The host's own level in all steps, so that the chance of single steps is not claimed as a saving.
     course = np.full(len(view.steps), float(median(of_rank[own])))
+    course = course if metric.is_log else lost_by_host_us(view, own)
     one = late(view, metric, own, course, scale=judged.scale[worst], n_others=n_ranks, n_hosts=n_hosts)
     return replace(one, p_value=float(judged.tail[worst]))
 
@@ -148,7 +150,7 @@ def _of_work(one: Suspect) -> Suspect:
     row, host, is_alarm = one.evidence[0], one.hosts[0], one.cause != "compute"
     kind: WorkloadKind = "stage_imbalance"
     if is_alarm:  # others may idle for no time at all
-        is_head = one.where == "head"
+        is_head = one.cause == "input"
         kind = "input_bound" if is_head else "host_bound"
         fact_kind: FindingFact = "host_alone_late" if is_head else "host_alone_idle"
         said = fact(fact_kind, host=host, own_us=row.value, others_us=row.peers_median)

@@ -9,7 +9,12 @@ from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors.pauses import as_pause
-from cluster_analysis.judge.measures.deviation import Deviation, chance_of_as_many, most_of_others
+from cluster_analysis.judge.measures.deviation import (
+    Deviation,
+    chance_of_as_many,
+    most_of_others,
+    sizes_and_chances,
+)
 from cluster_analysis.judge.measures.metrics import Metric, confirmed, late
 from cluster_analysis.judge.suspects import Suspect, most_significant
 from cluster_analysis.judge.view import JobView
@@ -66,15 +71,15 @@ def rank_suspects(
     """
     view, limits = case.compared(metric), case.limits
     deviation, by_step = (case.deviation(one, out) for one in (metric, by_time))
-    series, level, n_ranks = deviation.series, deviation.level, len(deviation.level)
+    level, n_ranks = deviation.level, len(deviation.level)
     has_peers = deviation.n_peers >= limits.min_peers
     lasts = _is_lasting(metric, deviation, limits)
-    events = deviation.events(metric.event_effect) & (has_peers & ~lasts)[:, None]
-    n_events, (size, chance) = events.sum(axis=1), deviation.sizes_and_chances(events)
+    events, series = case.events(metric, out)
+    events &= (has_peers & ~lasts)[:, None]
+    n_events, (size, chance) = events.sum(axis=1), sizes_and_chances(series, events)
     # Counting alone calls two events of five chance in a small job, however large they are: of computing.
     beyond = size >= TWICE * _farthest_of_others(view.role, series, lasts | others | (n_events > 1))
-    # Idle time is looked for in two places.
-    p_events = 2.0 * n_ranks * chance if metric.has_idle else np.where(beyond, 0.0, n_ranks * chance)
+    p_events = np.where(beyond & (not metric.has_idle), 0.0, n_ranks * chance)
     often = (n_events > 1) & (p_events <= limits.listed_p_value)
     once = (n_events > 0) & ~often & beyond & (size >= limits.natural_effect)
     once &= (series >= HALFWAY * size[:, None]).sum(axis=1) == 1
@@ -97,7 +102,7 @@ def rank_suspects(
         if once[rank]:  # experts may hold anybody's tokens for a step
             one = replace(one, pattern="transient", confidence="medium", is_alarm=view.knows_work)
         elif often[rank] and not metric.is_log:
-            one = as_pause(case, metric, one, rank, events[rank])
+            one = as_pause(case, one, rank, series[rank], events[rank])
         if one.record.is_fault and others[rank]:
             continue
         if one.record.is_fault and rising[rank] and not once[rank]:

@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.deviation import chance_of_events, chance_of_pattern
+from cluster_analysis.judge.measures.idle import before_first_us, beyond_scatter
 from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect
+from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import group_medians, median, sigma
 from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FAR_SIGMAS, FEWEST_PEERS, HALFWAY, MOSTLY
@@ -36,37 +39,84 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     if len(view.steps) < limits.min_steps_confident or len(hosts) < 2:
         return
     for metric in (one for one in case.metrics if not one.is_log):
-        usually_us = median(metric.time_us, 1)
-        of_role = group_medians(usually_us[:, None], view.role)[:, 0]
-        differ_us = CLEAR_SIGMAS * IDLE_SIGMA * float(median(of_role))  # as healthy hosts do, in all steps
-        longer_us = metric.time_us - np.fmin(usually_us, of_role)[:, None]
-        # Of two hosts one is half of all ranks: the quick ones are the other's.
-        beyond_all = longer_us - np.sort(longer_us, axis=0)[int(HEALTHY_QUANTILE * len(longer_us))]
-        known = beyond_all[np.isfinite(beyond_all)]
-        # With fewer sigmas than below: where hosts are few, one of them widens what all scatter by.
-        with np.errstate(invalid="ignore"):
-            may_be = beyond_all > max(
-                metric.effect, CLEAR_SIGMAS * float(sigma(known)) if len(known) else np.inf
-            )
+        parts = [one for one in metric.places if np.isfinite(one.time_us).any()]
+        places = [_longer_us(view, one.time_us, metric.effect) for one in (metric, *parts)]
         for host in hosts.tolist():
             own = np.flatnonzero(view.host == host)
             # Most hosts have nothing that is large enough, and need no look at how all others scatter.
-            if view.hosts[host] in slow_hosts or may_be[own].any(axis=1).sum() < FEWEST_PEERS:
+            may_be = [one.may_be[own].any(axis=1).sum() >= FEWEST_PEERS for one in places]
+            if view.hosts[host] in slow_hosts or not any(may_be):
                 continue
-            others = np.delete(longer_us, own, axis=0)
-            usual_us = median(others, 0)
-            series, others = longer_us[own] - usual_us, others - usual_us
-            scatter = float(sigma(others[np.isfinite(others)])) if np.isfinite(others).any() else np.inf
-            with np.errstate(invalid="ignore"):
-                events = np.asarray(series > max(metric.effect, FAR_SIGMAS * scatter, differ_us))
-            if not _are_several(series, events):
+            seen = [one.of_host(own) for one in places]
+            chances = [one.chance for one in seen if _are_several(one.series, one.events)]
+            if not chances:
                 continue
-            one = _suspect(case, metric, own, series, n_hosts=len(hosts) - 1)
-            # Idle time is tested in two places: before a step's first operator, and after it.
-            p_value = 2.0 * len(hosts) * _chance(series, events, others)
+            lost_us = np.sum([beyond_scatter(one.series, one.scatter) for one in seen[1:]], axis=0)
+            one = _suspect(case, metric, own, lost_us, n_hosts=len(hosts) - 1)
+            # Each place is tested, and their sum: one of them may scatter so much that it hides the other.
+            p_value = len(hosts) * len(places) * min(chances)
             is_costly = one.most_us(None) >= limits.open_cost_share * view.mean_step_us
             if p_value <= (limits.doubted_p_value if is_costly else limits.listed_p_value):
                 yield replace(one, p_value=min(1.0, p_value))
+
+
+class _OfHost(Struct, frozen=True):
+    """How much longer a host's ranks idle than others (K, S), what `others` scatter by, and events."""
+
+    series: FloatArray
+    others: FloatArray
+    scatter: FloatArray
+    events: BoolArray
+
+    @property
+    def chance(self) -> float:
+        """P of such steps with events by chance, by how often ranks of other hosts idle half as long.
+
+        Events of one step count once, as one may hold up several ranks.
+        """
+        series, events, others = self.series, self.events, self.others
+        known = int(np.isfinite(others).any(axis=0).sum()) * max(1, len(others) // len(series))
+        half_us = HALFWAY * float(series[events].min())
+        of_host, late = median(series, 0), np.asarray(events.any(axis=0))
+        chance = chance_of_events(int(late.sum()), len(late), int((others >= half_us).sum()), known)
+        # One rank after the other shows no pattern of the host.
+        return chance * (chance_of_pattern(of_host, late) if (of_host[late] >= half_us).all() else 1.0)
+
+
+class _Place(Struct, frozen=True):
+    """How much longer ranks idle than usually in one place of each step (R, S), and if that may be an event.
+
+    Less than `least_us` is none.
+    """
+
+    longer_us: FloatArray
+    may_be: BoolArray
+    least_us: float
+
+    def of_host(self, own: IntArray) -> _OfHost:
+        others = np.delete(self.longer_us, own, axis=0)
+        usual_us = median(others, 0)
+        series, others = self.longer_us[own] - usual_us, others - usual_us
+        scatter = float(sigma(others[np.isfinite(others)])) if np.isfinite(others).any() else np.inf
+        with np.errstate(invalid="ignore"):
+            events = np.asarray(series > max(self.least_us, FAR_SIGMAS * scatter))
+        return _OfHost(series, others, np.array(scatter), events)
+
+
+def _longer_us(view: JobView, time_us: FloatArray, effect_us: float) -> _Place:
+    """Compare an idle time (R, S) with the usual one of each rank, or of its role if that is less."""
+    usually_us = median(time_us, 1)
+    of_role = group_medians(usually_us[:, None], view.role)[:, 0]
+    differ_us = CLEAR_SIGMAS * IDLE_SIGMA * float(median(of_role))  # as healthy hosts do, in all steps
+    longer_us = time_us - np.fmin(usually_us, of_role)[:, None]
+    # Of two hosts one is half of all ranks: the quick ones are the other's.
+    beyond_all = longer_us - np.sort(longer_us, axis=0)[int(HEALTHY_QUANTILE * len(longer_us))]
+    known = beyond_all[np.isfinite(beyond_all)]
+    # With fewer sigmas than for events: where hosts are few, one of them widens what all scatter by.
+    scatter = float(sigma(known)) if len(known) else np.inf
+    with np.errstate(invalid="ignore"):
+        may_be = np.asarray(beyond_all > max(effect_us, CLEAR_SIGMAS * scatter))
+    return _Place(longer_us, may_be, max(effect_us, differ_us))
 
 
 def _are_several(series: FloatArray, events: BoolArray) -> bool:
@@ -79,19 +129,6 @@ def _are_several(series: FloatArray, events: BoolArray) -> bool:
     return n_now_and_then >= FEWEST_PEERS and int(n_events.max()) <= HALFWAY * int(n_events.sum())
 
 
-def _chance(series: FloatArray, events: BoolArray, others: FloatArray) -> float:
-    """P of such steps with events (R, S) by chance, by how often ranks of other hosts idle half as long.
-
-    Events of one step count once, as one may hold up several ranks.
-    """
-    known = int(np.isfinite(others).any(axis=0).sum()) * max(1, len(others) // len(series))
-    half_us = HALFWAY * float(series[events].min())
-    of_host, late = median(series, 0), np.asarray(events.any(axis=0))
-    chance = chance_of_events(int(late.sum()), len(late), int((others >= half_us).sum()), known)
-    # One rank after the other shows no pattern of the host.
-    return chance * (chance_of_pattern(of_host, late) if (of_host[late] >= half_us).all() else 1.0)
-
-
 def _suspect(case: Case, metric: Metric, own: IntArray, series: FloatArray, *, n_hosts: int) -> Suspect:
     """The host, with what each of its ranks idles longer in each step: the mean of it is what is said."""
     view, idle_us = case.view, np.nan_to_num(metric.time_us[own])
@@ -102,6 +139,8 @@ def _suspect(case: Case, metric: Metric, own: IntArray, series: FloatArray, *, n
     one = late(view, metric, own, course, scale=scale, n_others=len(others), n_hosts=n_hosts)
     excess_us = np.zeros(metric.time_us.shape)
     excess_us[own] = lost_us
+    head_us = np.zeros(excess_us.shape)
+    head_us[own] = before_first_us(view, own, lost_us)
     own_us = float(idle_us.mean())
     said = one.facts[0]
     more = tuple((name, float(course.mean()) if name == "more_us" else value) for name, value in said.values)
@@ -110,8 +149,8 @@ def _suspect(case: Case, metric: Metric, own: IntArray, series: FloatArray, *, n
         one,
         pattern="intermittent",
         confidence="low",  # its cost may be too low by up to half
-        where="gaps",
         evidence=(evidence,),
         facts=(Fact(said.kind, more),),
         excess_us=excess_us,
+        head_us=head_us,
     )

@@ -39,7 +39,9 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     if late_us >= limits.input_bound_share * step_us:
         said = fact("late_first_operator", wait_us=late_us, step_share=late_us / step_us, n_ranks=n_ranks)
         reading, confidence = _why_late(case, late_us)
-        yield replace(late, cause="input", where="head", facts=(said, reading), confidence=confidence)
+        yield replace(
+            late, cause="input", head_us=late.excess_us, facts=(said, reading), confidence=confidence
+        )
     if idle_us >= limits.host_bound_share * float(median(view.free_us) + median(view.computing_us)):
         said = fact("devices_idle", idle_us=idle_us, step_share=idle_us / step_us, n_ranks=n_ranks)
         yield replace(idle, cause="dispatch", facts=(said, *_why_idle(case)))

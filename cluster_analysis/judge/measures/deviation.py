@@ -47,17 +47,18 @@ class Deviation(Struct, frozen=True):
         with np.errstate(invalid="ignore"):
             return np.asarray(self.series > np.maximum(FAR_SIGMAS * self.step_scale, least))
 
-    def sizes_and_chances(self, events: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """How large the least of each rank's events (R, S) is, and P of as many by chance; 1 without any.
 
-        The more alike several are, and where they come in a rhythm, the less they are accidents.
-        """
-        size, chance = np.where(events, self.series, np.inf).min(axis=1), np.ones(len(events))
-        for rank in np.flatnonzero(events.any(axis=1)).tolist():
-            n_own = int(events[rank].sum())
-            chance[rank] = chance_of_as_many(n_own, self.series, rank, float(size[rank]))
-            chance[rank] *= chance_of_pattern(self.series[rank], events[rank])
-        return size, chance
+def sizes_and_chances(series: FloatArray, events: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """How large the least of each rank's events (R, S) is, and P of as many by chance; 1 without any.
+
+    The more alike several are, and where they come in a rhythm, the less they are accidents.
+    """
+    size, chance = np.where(events, series, np.inf).min(axis=1), np.ones(len(events))
+    for rank in np.flatnonzero(events.any(axis=1)).tolist():
+        n_own = int(events[rank].sum())
+        chance[rank] = chance_of_as_many(n_own, series, rank, float(size[rank]))
+        chance[rank] *= chance_of_pattern(series[rank], events[rank])
+    return size, chance
 
 
 def relative_to_peers(values: FloatArray, view: JobView, apart: IntArray | None = None) -> FloatArray:

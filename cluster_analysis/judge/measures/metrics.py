@@ -9,7 +9,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cluster_analysis.judge.suspects import Suspect, Where
+from cluster_analysis.judge.measures.idle import before_first_us
+from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
@@ -27,12 +28,11 @@ class Metric(Struct, frozen=True):
     `healthy` is what healthy ranks are known to scatter by; 0 if nothing is. `follows_work`: what a rank was
     given to do may lengthen it, samples or experts' tokens. `has_idle`: idle time is in it, which has
     accidents; computing has none, it is what kernels took. `of_all`: all ranks of the job are peers in it,
-    whatever their role.
+    whatever their role. `places`: the parts of a step that it is the sum of, each with its own scatter.
     """
 
     name: str
     cause: Cause
-    where: Where
     values: FloatArray
     time_us: FloatArray
     floor: float
@@ -42,6 +42,7 @@ class Metric(Struct, frozen=True):
     follows_work: bool = False
     has_idle: bool = True
     of_all: bool = False
+    places: tuple[Metric, ...] = ()
 
     @property
     def event_effect(self) -> float:
@@ -50,7 +51,7 @@ class Metric(Struct, frozen=True):
 
 
 def metrics(view: JobView, limits: Thresholds) -> tuple[Metric, ...]:
-    """Computing, idle time between operators (free), and idle time before the first one (preparing).
+    """Computing, and idle time, wherever the first operator of a step falls.
 
     Of computing that of experts, whose load is nobody's fault, is left out where it is known.
     """
@@ -60,11 +61,14 @@ def metrics(view: JobView, limits: Thresholds) -> tuple[Metric, ...]:
     log_computing = np.log(np.where(computed_us > 0, computed_us, np.nan))
     is_short = len(view.steps) < limits.min_steps_confident
     floor, effect = limits.floor * step_us, limits.local_effect_share_of_step * step_us
+    head, behind, idle = (
+        Metric(name, "dispatch", time_us, time_us, floor, effect, False)
+        for name, time_us in (("head", view.preparing_us), ("behind", view.idled_us), ("idle", view.idle_us))
+    )
     return (
-        Metric("preparing", "input", "head", view.preparing_us, view.preparing_us, floor, effect, False),
-        Metric("free", "dispatch", "spread", view.idled_us, view.idled_us, floor, effect, False),
+        replace(idle, places=(head, behind)),
         Metric(
-            "computing", "unknown" if has_idle else "compute", "spread", log_computing, view.computing_us,
+            "computing", "unknown" if has_idle else "compute", log_computing, view.computing_us,
             limits.floor_single if is_short else limits.floor, limits.device_effect, True,
             healthy=HEALTHY_SIGMA, follows_work=True,
             has_idle=has_idle,
@@ -89,16 +93,23 @@ def late(
         view: the job.
         metric: what is too long.
         own: positions of the ranks.
-        course: by how much in each step (S,), in the metric's unit.
+        course: by how much in each step (S,), or each of them (K, S), in the metric's unit.
         events: steps (S,) in which they are late, and lose anything; None for all.
         scale: what a healthy level scatters by, in the metric's unit.
         n_others: ranks that they were compared with.
         n_hosts: as many other hosts, of a host.
     """
-    inside = np.ones(len(course), bool) if events is None else events
-    course, time_us = np.where(inside, course, 0.0), np.nan_to_num(metric.time_us[own])
-    excess_us = np.zeros(metric.time_us.shape)
+    inside = np.ones(len(view.steps), bool) if events is None else events
+    time_us, place = np.nan_to_num(metric.time_us[own]), metric.name
+    excess_us, head_us = np.zeros(metric.time_us.shape), None
+    if not metric.is_log:
+        head_us = np.zeros(excess_us.shape)
+    course = np.where(inside, course, 0.0)
     excess_us[own] = np.clip(time_us * -np.expm1(-course) if metric.is_log else course, 0.0, time_us)
+    if head_us is not None:
+        head_us[own] = before_first_us(view, own, excess_us[own])
+        place = "preparing" if head_us.sum() >= HALFWAY * excess_us.sum() else "free"
+    course = course if course.ndim == 1 else course.mean(axis=0)
     own_us, level = float(median(metric.time_us[own][:, inside])), float(median(course[inside]))
     peers_us = own_us * math.exp(-level) if metric.is_log else max(own_us - level, 0.0)
     more = {"slower_share": math.expm1(level)} if metric.is_log else {"more_us": own_us - peers_us}
@@ -109,7 +120,7 @@ def late(
     ranks = view.rank_ids(np.flatnonzero(view.host == view.host[own[0]]) if is_host else own)
     hosts = view.hosts_of_ranks(ranks)
     kind: FaultKind = "slow_host" if is_host else "slow_rank"
-    fact_kind = cast(FindingFact, f"{'host' if is_host else 'rank'}_{metric.name}")
+    fact_kind = cast(FindingFact, f"{'host' if is_host else 'rank'}_{place}")
     spread = float(scale * (peers_us if metric.is_log else 1.0))
     doubt = (fact("computing_or_idle"),) if metric.is_log and metric.has_idle else ()
     return Suspect(
@@ -118,13 +129,13 @@ def late(
         metric=metric.name,
         ranks=ranks,
         hosts=hosts,
-        cause=metric.cause,
+        cause="input" if place == "preparing" else metric.cause,
         pattern="persistent" if events is None else "intermittent",
         step_positions=tuple(np.flatnonzero(inside & (course >= HALFWAY * level)).tolist()),
         evidence=(Evidence(f"{metric.name}_us", own_us, peers_us, spread, n_others),),
         facts=(fact(fact_kind, **more, **context), *doubt),
         excess_us=excess_us,
-        where=metric.where,
+        head_us=head_us,
     )
 
 
@@ -144,7 +155,7 @@ def confirmed(view: JobView, suspect: Suspect, limits: Thresholds) -> Suspect:
     is_long = excess >= limits.natural_effect if is_computing else is_multiple
     rank, in_all = view.position_of(suspect.ranks[0]), np.ones(len(view.steps), bool)
     is_spread = suspect.is_slow_host or not view.in_one_gap(rank, in_all)
-    if is_long and is_spread and suspect.where != "head":
+    if is_long and is_spread and suspect.cause != "input":
         return replace(suspect, confidence="medium")
     said = fact("moment_or_fault", n_steps=len(view.steps))
     doubted = replace(suspect, confidence="low", facts=(*suspect.facts, said))

@@ -1,0 +1,63 @@
+"""Idle time is one quantity of a step, wherever its first operator falls: how much of it peers do not have.
+
+A host that launches late, or a pause, holds up whatever comes next: the first operator of a step in one step,
+another one in the next. So the time before it and the time behind it are judged and costed together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cluster_analysis.judge.view import JobView
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.stats import beyond_chance, median, sigma
+
+
+def lost_by_host_us(view: JobView, own: IntArray) -> FloatArray:
+    """What each rank of a late host `own` (K,) idles longer than its peers in each step (K, S).
+
+    A host launches late by chance more or less. Its ranks wait for the latest of them, so that the usual does
+    not tell what they lose together: what each idles does, as far as it scatters more than that of peers.
+    """
+    idle_us = view.likely_idle_us + np.nan_to_num(view.preparing_us)
+    lost = np.zeros((len(own), len(view.steps)))
+    for inside, longer, of_peers in _beyond_peers(view, own, np.nan_to_num(idle_us)):
+        measured = np.clip(longer, 0.0, np.nan_to_num(idle_us[own[inside]]))
+        middle = float(median(measured.ravel()))
+        variances = (np.square(sigma(one)) for one in (measured - middle, of_peers))
+        real = beyond_chance(*map(float, variances))
+        lost[inside] = np.maximum(middle + real * (measured - middle), 0.0)
+    return lost
+
+
+def before_first_us(view: JobView, own: IntArray, lost_us: FloatArray) -> FloatArray:
+    """How much of what ranks (K,) lose by idling (K, S) lies before the first operator of its step."""
+    found, preparing_us = np.zeros(lost_us.shape), np.nan_to_num(view.preparing_us)
+    for inside, longer, of_peers in _beyond_peers(view, own, preparing_us):
+        found[inside] = beyond_scatter(longer, np.fmax(sigma(of_peers), sigma(of_peers, 0)))
+    return np.minimum(found, lost_us)
+
+
+def beyond_scatter(longer: FloatArray, scatter: FloatArray) -> FloatArray:
+    """How much longer something takes than on peers, 0 at least, as far as theirs does not scatter so."""
+    with np.errstate(invalid="ignore"):
+        real = 1.0 - np.square(scatter / np.maximum(longer, 1e-9))
+        return np.asarray(np.where(longer > 0, longer, 0.0) * np.maximum(real, 0.0))
+
+
+def _beyond_peers(
+    view: JobView, own: IntArray, time_us: FloatArray
+) -> Iterator[tuple[BoolArray, FloatArray, FloatArray]]:
+    """Which of `own` (K,) have one role, how much longer than peers they have a time (R, S), and its scatter.
+
+    Of a host that is a whole stage everybody else is a peer.
+    """
+    is_own = np.zeros(len(view.ranks), bool)
+    is_own[own] = True
+    for role in np.unique(view.role[own]):
+        peers = np.flatnonzero((view.role == role) & ~is_own)
+        peers = peers if len(peers) else np.flatnonzero(~is_own)
+        inside, usual = view.role[own] == role, median(time_us[peers], 0)
+        yield inside, time_us[own[inside]] - usual, time_us[peers] - usual
