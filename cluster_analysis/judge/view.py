@@ -91,10 +91,11 @@ class JobView(Struct, frozen=True, dict=True):
 
     @cached_property
     def likely_idle_us(self) -> FloatArray:
-        """`free_us` with the likely idle time during calls of a second stream."""
-        if self.graph is None:
-            return self.free_us
-        return likely_idle_us(self.graph, self.ranks, self._busy_us, self.free_us, self.role)
+        """All idle time, with what is likely during calls of a second stream: totals do not hold that."""
+        idle_us = self.free_us
+        if self.graph is not None:
+            idle_us = likely_idle_us(self.graph, self.ranks, self._busy_us, idle_us, self.role)
+        return idle_us + np.nan_to_num(self.preparing_us)
 
     @cached_property
     def paused_us(self) -> FloatArray:

@@ -56,7 +56,7 @@ def idle_hosts(view: JobView) -> IdleHosts:
     """
     if len(view.hosts) < 2:
         view = replace(view, host=np.arange(len(view.ranks), dtype=np.int32))
-    idle_us = np.nan_to_num(view.likely_idle_us) + np.nan_to_num(view.preparing_us)
+    idle_us = np.nan_to_num(view.likely_idle_us)
     of_role = relative_to_other_hosts(idle_us, view)
     of_all = relative_to_other_hosts(idle_us, replace(view, role=np.zeros_like(view.role)))
     has_peers = np.asarray(np.isfinite(of_role).any(axis=1))

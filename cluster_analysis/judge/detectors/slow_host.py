@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.deviation import deviation_of, relative_to_other_hosts
-from cluster_analysis.judge.measures.idle import lost_by_host_us
+from cluster_analysis.judge.measures.idle import lost_always_us
 from cluster_analysis.judge.measures.metrics import Metric, confirmed, late
 from cluster_analysis.judge.suspects import Suspect, most_significant
 from cluster_analysis.judge.view import JobView
@@ -96,7 +96,7 @@ def _worst_host(view: JobView, metric: Metric, relative: FloatArray, limits: Thr
     n_ranks, n_hosts = n_peers[worst]
     # The host's own level in all steps, so that the chance of single steps is not claimed as a saving.
     course = np.full(len(view.steps), float(median(of_rank[own])))
-    course = course if metric.is_log else lost_by_host_us(view, own)
+    course = course if metric.is_log else lost_always_us(view, own, view.likely_idle_us)
     one = late(view, metric, own, course, scale=judged.scale[worst], n_others=n_ranks, n_hosts=n_hosts)
     return replace(one, p_value=float(judged.tail[worst]))
 

@@ -79,7 +79,8 @@ def rank_suspects(
     n_events, (size, chance) = events.sum(axis=1), sizes_and_chances(series, events)
     # Counting alone calls two events of five chance in a small job, however large they are: of computing.
     beyond = size >= TWICE * _farthest_of_others(view.role, series, lasts | others | (n_events > 1))
-    p_events = np.where(beyond & (not metric.has_idle), 0.0, n_ranks * chance)
+    n_looks = max(1, len(metric.places))
+    p_events = np.where(beyond & (not metric.has_idle), 0.0, n_looks * n_ranks * chance)
     often = (n_events > 1) & (p_events <= limits.listed_p_value)
     once = (n_events > 0) & ~often & beyond & (size >= limits.natural_effect)
     once &= (series >= HALFWAY * size[:, None]).sum(axis=1) == 1
@@ -95,7 +96,8 @@ def rank_suspects(
         seen, scale = None if lasts[rank] else events[rank], deviation.scale[rank]
         if lasts[rank] and by_step is not deviation and not rising[rank]:
             seen = _seen_in(course, limits)
-        one = late(view, metric, np.array([rank]), course, seen, scale=scale, n_others=len(peers))
+        own, always = np.array([rank]), bool(lasts[rank])
+        one = late(view, metric, own, course, seen, scale=scale, n_others=len(peers), lasts=always)
         if lasts[rank]:
             by_counting = _by_counting(deviation, rank, limits) if metric.has_idle else 0.0
             p_value = n_ranks * max(float(deviation.tail[rank]), by_counting)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.deviation import chance_of_events, chance_of_pattern
-from cluster_analysis.judge.measures.idle import before_first_us, beyond_scatter
+from cluster_analysis.judge.measures.idle import beyond_scatter
 from cluster_analysis.judge.measures.metrics import Metric, late
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
@@ -129,28 +129,19 @@ def _are_several(series: FloatArray, events: BoolArray) -> bool:
     return n_now_and_then >= FEWEST_PEERS and int(n_events.max()) <= HALFWAY * int(n_events.sum())
 
 
-def _suspect(case: Case, metric: Metric, own: IntArray, series: FloatArray, *, n_hosts: int) -> Suspect:
+def _suspect(case: Case, metric: Metric, own: IntArray, lost_us: FloatArray, *, n_hosts: int) -> Suspect:
     """The host, with what each of its ranks idles longer in each step: the mean of it is what is said."""
-    view, idle_us = case.view, np.nan_to_num(metric.time_us[own])
-    lost_us = np.clip(np.nan_to_num(series), 0.0, idle_us)
-    course = lost_us.mean(axis=0)
-    others = np.flatnonzero(view.host != view.host[own[0]])
+    view = case.view
+    n_others = int((view.host != view.host[own[0]]).sum())
     scale = float(np.median(case.deviation(metric).scale[own]))
-    one = late(view, metric, own, course, scale=scale, n_others=len(others), n_hosts=n_hosts)
-    excess_us = np.zeros(metric.time_us.shape)
-    excess_us[own] = lost_us
-    head_us = np.zeros(excess_us.shape)
-    head_us[own] = before_first_us(view, own, lost_us)
-    own_us = float(idle_us.mean())
+    one = late(view, metric, own, lost_us, scale=scale, n_others=n_others, n_hosts=n_hosts, lasts=False)
+    own_us, more_us = float(np.nan_to_num(metric.time_us[own]).mean()), float(lost_us.mean())
     said = one.facts[0]
-    more = tuple((name, float(course.mean()) if name == "more_us" else value) for name, value in said.values)
-    evidence = Evidence(one.evidence[0].metric, own_us, own_us - float(course.mean()), scale, len(others))
+    more = tuple((name, more_us if name == "more_us" else value) for name, value in said.values)
     return replace(
         one,
         pattern="intermittent",
         confidence="low",  # its cost may be too low by up to half
-        evidence=(evidence,),
+        evidence=(Evidence(one.evidence[0].metric, own_us, own_us - more_us, scale, n_others),),
         facts=(Fact(said.kind, more),),
-        excess_us=excess_us,
-        head_us=head_us,
     )

@@ -15,13 +15,13 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import beyond_chance, median, sigma
 
 
-def lost_by_host_us(view: JobView, own: IntArray) -> FloatArray:
-    """What each rank of a late host `own` (K,) idles longer than its peers in each step (K, S).
+def lost_always_us(view: JobView, own: IntArray, idle_us: FloatArray) -> FloatArray:
+    """How much longer than their peers ranks `own` (K,) that are always late idle in each step (K, S).
 
     A host launches late by chance more or less. Its ranks wait for the latest of them, so that the usual does
     not tell what they lose together: what each idles does, as far as it scatters more than that of peers.
+    `idle_us` (R, S) is all that ranks idle, or in one place.
     """
-    idle_us = view.likely_idle_us + np.nan_to_num(view.preparing_us)
     lost = np.zeros((len(own), len(view.steps)))
     for inside, longer, of_peers in _beyond_peers(view, own, np.nan_to_num(idle_us)):
         measured = np.clip(longer, 0.0, np.nan_to_num(idle_us[own[inside]]))
@@ -32,12 +32,12 @@ def lost_by_host_us(view: JobView, own: IntArray) -> FloatArray:
     return lost
 
 
-def before_first_us(view: JobView, own: IntArray, lost_us: FloatArray) -> FloatArray:
-    """How much of what ranks (K,) lose by idling (K, S) lies before the first operator of its step."""
-    found, preparing_us = np.zeros(lost_us.shape), np.nan_to_num(view.preparing_us)
-    for inside, longer, of_peers in _beyond_peers(view, own, preparing_us):
-        found[inside] = beyond_scatter(longer, np.fmax(sigma(of_peers), sigma(of_peers, 0)))
-    return np.minimum(found, lost_us)
+def lost_at_times_us(view: JobView, own: IntArray, idle_us: FloatArray) -> FloatArray:
+    """The same of ranks that are late now and then: what is more in one step than that of peers scatters."""
+    lost = np.zeros((len(own), len(view.steps)))
+    for inside, longer, of_peers in _beyond_peers(view, own, np.nan_to_num(idle_us)):
+        lost[inside] = beyond_scatter(longer, np.fmax(sigma(of_peers), sigma(of_peers, 0)))
+    return lost
 
 
 def beyond_scatter(longer: FloatArray, scatter: FloatArray) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cluster_analysis.judge.measures.idle import before_first_us
+from cluster_analysis.judge.measures.idle import lost_always_us, lost_at_times_us
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
@@ -86,6 +86,7 @@ def late(
     scale: float,
     n_others: int,
     n_hosts: int = 0,
+    lasts: bool = True,
 ) -> Suspect:
     """Return the suspect of ranks that lose time: a rank, or those of one host.
 
@@ -98,6 +99,7 @@ def late(
         scale: what a healthy level scatters by, in the metric's unit.
         n_others: ranks that they were compared with.
         n_hosts: as many other hosts, of a host.
+        lasts: whether they are late in nearly all steps.
     """
     inside = np.ones(len(view.steps), bool) if events is None else events
     time_us, place = np.nan_to_num(metric.time_us[own]), metric.name
@@ -105,9 +107,11 @@ def late(
     if not metric.is_log:
         head_us = np.zeros(excess_us.shape)
     course = np.where(inside, course, 0.0)
-    excess_us[own] = np.clip(time_us * -np.expm1(-course) if metric.is_log else course, 0.0, time_us)
+    most_us = time_us if metric.is_log else np.nan_to_num(view.likely_idle_us[own])
+    excess_us[own] = np.clip(time_us * -np.expm1(-course) if metric.is_log else course, 0.0, most_us)
     if head_us is not None:
-        head_us[own] = before_first_us(view, own, excess_us[own])
+        lost_us = lost_always_us if lasts else lost_at_times_us
+        head_us[own] = np.minimum(lost_us(view, own, view.preparing_us), excess_us[own])
         place = "preparing" if head_us.sum() >= HALFWAY * excess_us.sum() else "free"
     course = course if course.ndim == 1 else course.mean(axis=0)
     own_us, level = float(median(metric.time_us[own][:, inside])), float(median(course[inside]))
