@@ -15,9 +15,9 @@ from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import rows_at
-from cluster_analysis.numeric.stats import beyond_chance, median
+from cluster_analysis.numeric.stats import beyond_chance, median, sigma
 from cluster_analysis.replay.replay import Graph, Repair
-from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.common import CLEAR_SIGMAS, HALFWAY
 from cluster_analysis.thresholds.cost import ENOUGH_TP_CP_PEERS, LEAST_WORK
 from cluster_run.kinds import Part
 
@@ -90,7 +90,10 @@ def _taken(
         head_us = rows_at(graph.ranks, view.ranks, suspect.head_us, 0.0)
         head = np.minimum(head_us.ravel()[cell] * graph.begins[instances], gap)
         excess = excess - head_us
-    weight = np.maximum(_weights(view, graph, suspect, excess, instances) - head, 0.0)
+    in_proportion = np.where(graph.is_side[instances], 0.0, gap - head)
+    weight = _weights(view, graph, suspect, excess, instances, in_proportion, head)
+    total = np.bincount(cell, weight, excess.size)
+    weight = np.where(total[cell] > 0, weight, in_proportion)
     total = np.bincount(cell, weight, excess.size)[cell]
     taken = np.where(total > 0, excess.ravel()[cell] * weight / np.maximum(total, _LEAST_US), 0.0)
     taken = np.minimum(taken, gap - head)
@@ -142,15 +145,16 @@ def _followed_us(view: JobView, excess: FloatArray) -> FloatArray:
 
 
 def _weights(
-    view: JobView, graph: Graph, suspect: Suspect, excess: FloatArray, instances: IntArray
-) -> FloatArray:
+    view: JobView, graph: Graph, suspect: Suspect, excess: FloatArray, instances: IntArray,
+    in_proportion: FloatArray, head: FloatArray,
+) -> FloatArray:  # fmt: skip
     """By how much each gap of `instances` (N,) takes part in what the suspect loses in its step.
 
     Each pause lies in one gap: samples make others longer than the peers' too. Slow computing lengthens a gap
     by a share, in the same places in each step; the mean over steps counts, because the chance of single gaps
     is not the fault's. Idle time scatters with the fault itself.
     """
-    weight = np.where(graph.is_side[instances], 0.0, graph.gap_us[instances])
+    weight = in_proportion.copy()
     is_of_ranks = suspect.record.part in ("slow_devices", "pauses")
     if view.gaps is None or suspect.excess_us is None or not is_of_ranks:
         return weight
@@ -173,6 +177,11 @@ def _weights(
             if not tells.any():
                 continue
             lost = _rates(lost[tells], gap[tells]) * gap
+        else:
+            others, _ = view.gaps.complete(peers)
+            lost = lost - np.where(at >= 0, head[np.searchsorted(instances, np.maximum(at, 0))], 0.0)
+            if others is not None:
+                lost = np.where(lost > CLEAR_SIGMAS * sigma(others, 1)[:, None], lost, 0.0)
         weight[np.searchsorted(instances, at[is_known])] = np.maximum(lost[is_known], 0.0)
         rest = excess - np.bincount(graph.cell[instances], weight, excess.size).reshape(excess.shape)
         weight += _lost_on_side_stream(view, graph, (suspects, peers), instances, (weight, rest))
