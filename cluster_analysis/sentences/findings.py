@@ -83,8 +83,9 @@ SENTENCES: Mapping[FindingFact, Template] = {
         f"{{who}}的设备空闲时间比{_PEERS[1]}长 {{more_us:ms}}（{{when}}）。",
     ),
     "rank_preparing": (
-        f"{{who:capital}} starts its work {{more_us:ms}} later than {_PEERS[0]} {{when}}.",
-        f"{{who}}比{_PEERS[1]}晚 {{more_us:ms}} 开始（{{when}}）。",
+        f"{{who:capital}} leaves its device idle {{more_us:ms}} longer than {_PEERS[0]} {{when}}, mostly "
+        "before the first operator.",
+        f"{{who}}的设备空闲时间比{_PEERS[1]}长 {{more_us:ms}}（{{when}}），多在首个算子之前。",
     ),
     "host_computing": (
         f"All {_HOST[0]} compute {{slower_share:percent}} slower than {_HOSTS[0]}.",
@@ -95,8 +96,9 @@ SENTENCES: Mapping[FindingFact, Template] = {
         f"{_HOST[1]}的设备每步空闲时间比{_HOSTS[1]}长 {{more_us:ms}}。",
     ),
     "host_preparing": (
-        f"The {_HOST[0]} start their steps {{more_us:ms}} later than {_HOSTS[0]}.",
-        f"{_HOST[1]}每步比{_HOSTS[1]}晚 {{more_us:ms}} 开始。",
+        f"The {_HOST[0]} leave their devices idle {{more_us:ms}} longer a step than {_HOSTS[0]}, mostly "
+        "before the first operator.",
+        f"{_HOST[1]}的设备每步空闲时间比{_HOSTS[1]}长 {{more_us:ms}}，多在首个算子之前。",
     ),
     "computing_or_idle": (
         "Idle time counts as computing in these files: it may be either.",
@@ -178,16 +180,18 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "若被计算掩盖，每步可节省 {cost_us:ms}。",
     ),
     "host_alone_late": (
-        "Host {host} begins every step {own_us:ms} late, all others {others_us:ms}. All ranks of its "
+        "Devices of host {host} idle {own_us:ms} a step, mostly before the first operator, all others "
+        "{others_us:ms}. All ranks of its "
         "stage are on it: it may be the host's input, or what this stage prepares.",
-        "主机 {host} 每步开始前有 {own_us:ms}，其他主机为 {others_us:ms}。该 stage 的所有卡都在这台主机上："
-        "可能是该主机的输入慢，也可能是该 stage 自身的准备工作。",
+        "主机 {host} 的设备每步空闲 {own_us:ms}，多在首个算子之前，其他主机为 {others_us:ms}。"
+        "该 stage 的所有卡都在这台主机上：可能是该主机的输入慢，也可能是该 stage 自身的准备工作。",
     ),
     "host_alone_idle": (
-        "Devices of host {host} idle {own_us:ms} a step between operators, all others {others_us:ms}. All "
-        "ranks of its stage are on it: it may be the host, or how this stage's operators are dispatched.",
-        "主机 {host} 的设备每步在算子之间空闲 {own_us:ms}，其他主机为 {others_us:ms}。该 stage 的所有卡都在"
-        "这台主机上：可能是该主机慢，也可能是该 stage 的算子下发方式。",
+        "Devices of host {host} idle {own_us:ms} a step, mostly between operators, all others "
+        "{others_us:ms}. All ranks of its stage are on it: it may be the host, or how this "
+        "stage's operators are dispatched.",
+        "主机 {host} 的设备每步空闲 {own_us:ms}，多在算子之间，其他主机为 {others_us:ms}。"
+        "该 stage 的所有卡都在这台主机上：可能是该主机慢，也可能是该 stage 的算子下发方式。",
     ),
     "host_alone_slow": (
         "Every type of kernel takes {slower_share:percent} longer or more on host {host} than elsewhere. "

@@ -70,6 +70,33 @@ def test_two_pauses_are_a_rhythm_if_they_are_alike(
     assert named == ([(RANK,)] if is_named else [])
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_pauses_are_one_finding_and_one_cost_whichever_of_them_hold_up_the_first_operator(seed: int) -> None:
+    dice, steps = np.random.default_rng(seed), np.arange(seed % 3, 12, 3)
+    free, preparing = idle(12), idle(12, usual_us=20e3) * dice.uniform(0.7, 1.4, (N_RANKS, 12))
+    is_first, length_us = dice.random(4) < 0.5, 60e3 * dice.uniform(0.95, 1.05, 4)
+    preparing[RANK, steps] += np.where(is_first, length_us, 0.0)
+    free[RANK, steps] += np.where(is_first, 0.0, length_us)
+    (alarm,) = alarms_of(free, preparing)
+    assert (alarm.kind, alarm.ranks, alarm.steps) == ("periodic_pause", (RANK,), tuple(steps))
+    # Without operators it is the lead over the next-latest rank.
+    assert alarm.cost_ms_per_step == pytest.approx(length_us.sum() / 12e3, rel=0.25)
+
+
+@pytest.mark.parametrize("late_ms", [(24.0, 0.0), (14.0, 10.0), (0.0, 24.0)])
+def test_a_late_host_idles_as_much_longer_wherever_the_first_operator_falls(
+    late_ms: tuple[float, float],
+) -> None:
+    free, preparing = idle(), idle(usual_us=5e3)
+    for time_us, longer_ms in zip((preparing, free), late_ms, strict=True):
+        time_us[8:] += 1e3 * longer_ms
+    (alarm,) = alarms_of(free, preparing)
+    row = alarm.evidence[0]
+    assert (alarm.id, row.metric) == ("slow_host-2", "idle_us")
+    assert row.value - row.peers_median == pytest.approx(24e3, rel=0.1)
+    assert alarm.cause == ("input" if late_ms[0] > late_ms[1] else "dispatch")
+
+
 @pytest.mark.parametrize(("n_accidents", "is_named"), [(0, True), (8, False)])
 def test_two_alike_pauses_are_an_accident_where_other_ranks_have_many(
     n_accidents: int, is_named: bool
