@@ -181,7 +181,8 @@ def _weights(
             others, _ = view.gaps.complete(peers)
             lost = lost - np.where(at >= 0, head[np.searchsorted(instances, np.maximum(at, 0))], 0.0)
             if others is not None:
-                lost = np.where(lost > CLEAR_SIGMAS * sigma(others, 1)[:, None], lost, 0.0)
+                scatter = sigma((others - median(others, 1)[:, None]).reshape(-1, others.shape[2]), 0)
+                lost = np.where(lost > CLEAR_SIGMAS * scatter, lost, 0.0)
         weight[np.searchsorted(instances, at[is_known])] = np.maximum(lost[is_known], 0.0)
         rest = excess - np.bincount(graph.cell[instances], weight, excess.size).reshape(excess.shape)
         weight += _lost_on_side_stream(view, graph, (suspects, peers), instances, (weight, rest))
