@@ -144,18 +144,11 @@ class Case(Struct, frozen=True, dict=True):
         return self._compared[key]
 
     def events(self, metric: Metric, excluded: BoolArray) -> tuple[BoolArray, FloatArray]:
-        """In which steps ranks are far from their peers, and what they lose in each step (both R, S).
-
-        Each place of a step has its own scatter, and what lies within it is not lost there.
-        """
+        """When ranks are far from their peers by the scatter of a place, and their loss in it (both R, S)."""
         if not metric.places:
             whole = self.deviation(metric, excluded)
             return whole.events(metric.event_effect), whole.series
-        found = [
-            self.deviation(replace(one, of_all=metric.of_all), excluded)
-            for one in metric.places
-            if np.isfinite(one.values).any()
-        ]
+        found = [self.deviation(replace(one, of_all=metric.of_all), excluded) for one in metric.places]
         far = np.any([one.events(metric.event_effect) for one in found], axis=0)
         return far, np.sum([beyond_scatter(one.series, one.step_scale) for one in found], axis=0)
 

@@ -21,7 +21,6 @@ class IdleHosts(Struct, frozen=True):
 
     view: JobView
     longer_us: FloatArray
-    head_us: FloatArray
     has_peers: BoolArray
 
     def late(self, least_us: float, n_most: int) -> list[Suspect]:
@@ -44,7 +43,7 @@ class IdleHosts(Struct, frozen=True):
         return Suspect(
             "idle", "slow_host", (), ranks=self.view.rank_ids(np.flatnonzero(own)), cause="dispatch",
             excess_us=np.where(own[:, None], self.longer_us, 0.0),
-            head_us=np.where(own[:, None], self.head_us, 0.0), separable=bool(self.has_peers[own].all()),
+            separable=bool(self.has_peers[own].all()),
         )  # fmt: skip
 
 
@@ -61,6 +60,4 @@ def idle_hosts(view: JobView) -> IdleHosts:
     of_all = relative_to_other_hosts(idle_us, replace(view, role=np.zeros_like(view.role)))
     has_peers = np.asarray(np.isfinite(of_role).any(axis=1))
     longer_us = np.maximum(np.nan_to_num(np.where(has_peers[:, None], of_role, of_all)), 0.0)
-    head_us = np.nan_to_num(view.preparing_us)
-    head_us = np.clip(np.nan_to_num(relative_to_other_hosts(head_us, view)), 0.0, longer_us)
-    return IdleHosts(view, longer_us, head_us, has_peers)
+    return IdleHosts(view, longer_us, has_peers)

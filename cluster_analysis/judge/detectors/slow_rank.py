@@ -79,8 +79,8 @@ def rank_suspects(
     n_events, (size, chance) = events.sum(axis=1), sizes_and_chances(series, events)
     # Counting alone calls two events of five chance in a small job, however large they are: of computing.
     beyond = size >= TWICE * _farthest_of_others(view.role, series, lasts | others | (n_events > 1))
-    n_looks = max(1, len(metric.places))
-    p_events = np.where(beyond & (not metric.has_idle), 0.0, n_looks * n_ranks * chance)
+    n_looks = n_ranks * max(1, len(metric.places))
+    p_events = np.where(beyond & (not metric.has_idle), 0.0, n_looks * chance)
     often = (n_events > 1) & (p_events <= limits.listed_p_value)
     once = (n_events > 0) & ~often & beyond & (size >= limits.natural_effect)
     once &= (series >= HALFWAY * size[:, None]).sum(axis=1) == 1

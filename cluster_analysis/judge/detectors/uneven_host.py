@@ -39,8 +39,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     if len(view.steps) < limits.min_steps_confident or len(hosts) < 2:
         return
     for metric in (one for one in case.metrics if not one.is_log):
-        parts = [one for one in metric.places if np.isfinite(one.time_us).any()]
-        places = [_longer_us(view, one.time_us, metric.effect) for one in (metric, *parts)]
+        places = [_longer_us(view, one.time_us, metric.effect) for one in (metric, *metric.places)]
         for host in hosts.tolist():
             own = np.flatnonzero(view.host == host)
             # Most hosts have nothing that is large enough, and need no look at how all others scatter.
@@ -74,20 +73,17 @@ class _OfHost(Struct, frozen=True):
 
         Events of one step count once, as one may hold up several ranks.
         """
-        series, events, others = self.series, self.events, self.others
+        series, others = self.series, self.others
         known = int(np.isfinite(others).any(axis=0).sum()) * max(1, len(others) // len(series))
-        half_us = HALFWAY * float(series[events].min())
-        of_host, late = median(series, 0), np.asarray(events.any(axis=0))
+        half_us = HALFWAY * float(series[self.events].min())
+        of_host, late = median(series, 0), np.asarray(self.events.any(axis=0))
         chance = chance_of_events(int(late.sum()), len(late), int((others >= half_us).sum()), known)
         # One rank after the other shows no pattern of the host.
         return chance * (chance_of_pattern(of_host, late) if (of_host[late] >= half_us).all() else 1.0)
 
 
 class _Place(Struct, frozen=True):
-    """How much longer ranks idle than usually in one place of each step (R, S), and if that may be an event.
-
-    Less than `least_us` is none.
-    """
+    """How much longer ranks idle than usually in one place (R, S), and if it may be an event: `least_us`."""
 
     longer_us: FloatArray
     may_be: BoolArray
@@ -104,7 +100,6 @@ class _Place(Struct, frozen=True):
 
 
 def _longer_us(view: JobView, time_us: FloatArray, effect_us: float) -> _Place:
-    """Compare an idle time (R, S) with the usual one of each rank, or of its role if that is less."""
     usually_us = median(time_us, 1)
     of_role = group_medians(usually_us[:, None], view.role)[:, 0]
     differ_us = CLEAR_SIGMAS * IDLE_SIGMA * float(median(of_role))  # as healthy hosts do, in all steps

@@ -1,7 +1,6 @@
 """Idle time is one quantity of a step, wherever its first operator falls: how much of it peers do not have.
 
-A host that launches late, or a pause, holds up whatever comes next: the first operator of a step in one step,
-another one in the next. So the time before it and the time behind it are judged and costed together.
+A host that launches late, or a pause, holds up whatever comes next: a step's first operator, or another one.
 """
 
 from __future__ import annotations

@@ -61,12 +61,12 @@ def metrics(view: JobView, limits: Thresholds) -> tuple[Metric, ...]:
     log_computing = np.log(np.where(computed_us > 0, computed_us, np.nan))
     is_short = len(view.steps) < limits.min_steps_confident
     floor, effect = limits.floor * step_us, limits.local_effect_share_of_step * step_us
-    head, behind, idle = (
-        Metric(name, "dispatch", time_us, time_us, floor, effect, False)
-        for name, time_us in (("head", view.preparing_us), ("behind", view.idled_us), ("idle", view.idle_us))
+    idle, *places = (
+        Metric("idle", "dispatch", time_us, time_us, floor, effect, False)
+        for time_us in (view.idle_us, view.preparing_us, view.idled_us)
     )
     return (
-        replace(idle, places=(head, behind)),
+        replace(idle, places=tuple(one for one in places if np.isfinite(one.values).any())),
         Metric(
             "computing", "unknown" if has_idle else "compute", log_computing, view.computing_us,
             limits.floor_single if is_short else limits.floor, limits.device_effect, True,
@@ -104,12 +104,11 @@ def late(
     inside = np.ones(len(view.steps), bool) if events is None else events
     time_us, place = np.nan_to_num(metric.time_us[own]), metric.name
     excess_us, head_us = np.zeros(metric.time_us.shape), None
-    if not metric.is_log:
-        head_us = np.zeros(excess_us.shape)
     course = np.where(inside, course, 0.0)
     most_us = time_us if metric.is_log else np.nan_to_num(view.likely_idle_us[own])
     excess_us[own] = np.clip(time_us * -np.expm1(-course) if metric.is_log else course, 0.0, most_us)
-    if head_us is not None:
+    if not metric.is_log:
+        head_us = np.zeros(excess_us.shape)
         lost_us = lost_always_us if lasts else lost_at_times_us
         head_us[own] = np.minimum(lost_us(view, own, view.preparing_us), excess_us[own])
         place = "preparing" if head_us.sum() >= HALFWAY * excess_us.sum() else "free"
