@@ -72,7 +72,12 @@ def _act(arguments: argparse.Namespace, fleet: Fleet | None) -> ExitCode:
     past = [] if fleet is None else fleet.actions()
     way = way_of(arguments)
     plan = planned(
-        cases, past, way.name, budget=arguments.budget, now_s=time.time(), unconfirmed=arguments.unconfirmed
+        cases,
+        past,
+        arguments.way,
+        budget=arguments.budget,
+        now_s=time.time(),
+        unconfirmed=arguments.unconfirmed,
     )
     due = [one for one in plan if one.decision == "do"]
     if due and arguments.apply:
@@ -82,7 +87,7 @@ def _act(arguments: argparse.Namespace, fleet: Fleet | None) -> ExitCode:
     for one in plan:
         write_result(f"{_described(one, way).of(language)}\n")
         if one.decision == "do" and arguments.apply and fleet is not None:
-            n_failed += not _apply(one.case, way, fleet, language)
+            n_failed += not _apply(one.case, arguments.way, way, fleet, language)
     if not plan:
         write_result(f"{of_act('nothing').of(language)}\n")
     if fleet is not None and arguments.apply:
@@ -102,10 +107,10 @@ def _described(one: Planned, way: Way) -> Phrase:
     return of_act("due", unit=case.name, evidence=case.evidence, cost=case.cost, do=do, undo=undo)
 
 
-def _apply(case: Case, way: Way, fleet: Fleet, language: Language) -> bool:
+def _apply(case: Case, name: str, way: Way, fleet: Fleet, language: Language) -> bool:
     """Write down what is intended, do it, write down how it went; a kill leaves the intention."""
     number = fleet.note_action(
-        at_s=time.time(), way=way.name, node=case.node, unit=case.unit, reason=case.evidence.en,
+        at_s=time.time(), way=name, node=case.node, unit=case.unit, reason=case.evidence.en,
         token=case.token, state="intended", devices=json.dumps(case.devices),
     )  # fmt: skip
     try:
@@ -127,7 +132,7 @@ def _undo(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
     standing = [
         one
         for one in fleet.actions()
-        if is_standing(one) and one["way"] == way.name and arguments.undo in ("all", one["node"])
+        if is_standing(one) and one["way"] == arguments.way and arguments.undo in ("all", one["node"])
     ]
     if not standing:
         write_result(f"{of_act('nothing_stands').of(language)}\n")

@@ -52,10 +52,6 @@ class RefusedError(ClusterError):
 class Way(Protocol):
     """One way to act. Each may be done twice, and changes nothing that is not ours."""
 
-    @property
-    def name(self) -> str:
-        """What options and the audit log call it."""
-
     def check(self) -> None:
         """Raise a RefusedError where this way cannot be gone at all here."""
 
@@ -71,4 +67,13 @@ class Way(Protocol):
 
 def reason_of(case: Case) -> str:
     """Return the reason that others read, on one line; its beginning is always the same."""
-    return f"cluster-act:{case.token} {' '.join(case.evidence.en.split())}"
+    return f"{_mark(case)} {' '.join(case.evidence.en.split())}"
+
+
+def is_ours(reason: str, case: Case) -> bool:
+    """Whether a reason that others read is ours for this case."""
+    return reason.startswith(_mark(case))
+
+
+def _mark(case: Case) -> str:
+    return f"cluster-act:{case.token}"

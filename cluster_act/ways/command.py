@@ -14,7 +14,6 @@ class Command:
     """`line` is split as a shell would, and no shell runs it; `apply` or `undo` is its last argument."""
 
     line: str
-    name: str = "command"
 
     def check(self) -> None:
         """Refuse without a command."""

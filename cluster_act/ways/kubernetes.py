@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from cluster_act.values import Case, RefusedError, reason_of
+from cluster_act.values import Case, RefusedError, is_ours, reason_of
 from cluster_act.ways.process import run
 
 CONDITION = "AscendSlowDevice"
@@ -15,11 +14,8 @@ TAINT = "cluster-act/slow-device"
 _MAX_MESSAGE = 1024
 
 
-@dataclass(frozen=True)
 class Condition:
     """The node's condition `AscendSlowDevice`, which node-problem-detector and others read."""
-
-    name: str = "kubernetes"
 
     def check(self) -> None:
         """Refuse without kubectl."""
@@ -35,7 +31,7 @@ class Condition:
     def apply(self, case: Case) -> str:
         """Set it, unless it is set for another device of the node."""
         before = _condition(case.node)
-        if before.get("status") == "True" and not _is_ours(before.get("message", ""), case):
+        if before.get("status") == "True" and not is_ours(before.get("message", ""), case):
             raise RefusedError(f"{case.node} has {CONDITION} already: {before.get('message', '')}")
         _patch(case.node, "True", "SlowDeviceConfirmed", reason_of(case))
         return f"{case.node}: {CONDITION}=True"
@@ -45,17 +41,14 @@ class Condition:
         before = _condition(case.node)
         if before.get("status") != "True":
             return f"{case.node} has no {CONDITION} any more"
-        if not _is_ours(before.get("message", ""), case):
+        if not is_ours(before.get("message", ""), case):
             raise RefusedError(f"{case.node} has {CONDITION} for another reason: {before.get('message', '')}")
         _patch(case.node, "False", "Undone", reason_of(case))
         return f"{case.node}: {CONDITION}=False"
 
 
-@dataclass(frozen=True)
 class Taint:
     """A taint `NoSchedule`: nothing new begins there, and pods that run stay."""
-
-    name: str = "kubernetes-taint"
 
     def check(self) -> None:
         """Refuse without kubectl."""
@@ -87,10 +80,6 @@ class Taint:
             raise RefusedError(f"{case.node} has the taint {TAINT}={value}, which is not of this device")
         run(["kubectl", "taint", "nodes", case.node, f"{TAINT}-"])
         return f"{case.node}: taint taken away"
-
-
-def _is_ours(message: str, case: Case) -> bool:
-    return message.startswith(f"cluster-act:{case.token}")
 
 
 def _node(name: str) -> dict[str, Any]:

@@ -30,7 +30,6 @@ class MindCluster:
     sender: str = "cluster-act"
     customization: Path = Path("/user1/mindx-dl/clusterd/publicCustomization.json")
     namespace: str = "cluster-system"
-    name: str = "mindcluster"
 
     def check(self) -> None:
         """Refuse where ClusterD would drop the fault: its sender or code is not in the list."""

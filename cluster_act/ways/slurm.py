@@ -7,7 +7,7 @@ import re
 import shlex
 from dataclasses import dataclass
 
-from cluster_act.values import Case, RefusedError, reason_of
+from cluster_act.values import Case, RefusedError, is_ours, reason_of
 from cluster_act.ways.process import run
 
 #: Set by Slurm in its prologs and epilogs, which must not call Slurm's commands.
@@ -20,7 +20,6 @@ class Slurm:
     """`drain_busy`: nodes on which jobs run are drained too; those jobs end by themselves."""
 
     drain_busy: bool = False
-    name: str = "slurm"
 
     def check(self) -> None:
         """Refuse where Slurm's commands may not be called, or are not there."""
@@ -39,7 +38,7 @@ class Slurm:
         """Drain the node, unless somebody else has, or jobs run there."""
         states, reason = _node(case.node)
         if "DRAIN" in states:
-            if _is_ours(reason, case):
+            if is_ours(reason, case):
                 return f"{case.node} is drained already"
             raise RefusedError(f"{case.node} is drained by somebody else: {reason}")
         if states & _BUSY and not self.drain_busy:
@@ -54,7 +53,7 @@ class Slurm:
         states, reason = _node(case.node)
         if "DRAIN" not in states:
             return f"{case.node} is not drained any more"
-        if not _is_ours(reason, case):
+        if not is_ours(reason, case):
             raise RefusedError(f"{case.node} is drained for another reason: {reason}")
         run(_resume(case))
         return f"{case.node} resumed"
@@ -66,10 +65,6 @@ def _drain(case: Case) -> list[str]:
 
 def _resume(case: Case) -> list[str]:
     return ["scontrol", "update", f"nodename={case.node}", "state=resume"]
-
-
-def _is_ours(reason: str, case: Case) -> bool:
-    return reason.startswith(f"cluster-act:{case.token}")
 
 
 def _node(name: str) -> tuple[frozenset[str], str]:
