@@ -25,8 +25,14 @@ _STDOUT, _STDERR = 1, 2
 
 def main() -> int:
     """Answer one request; return the exit code."""
-    settings = json.loads(_line())
-    names = [name for name in _exactly(settings["names_bytes"]).split(b"\0") if name]
+    line = sys.stdin.buffer.readline()
+    if not line.endswith(b"\n"):
+        return 1
+    settings = json.loads(line)
+    joined = sys.stdin.buffer.read(settings["names_bytes"])
+    if len(joined) < settings["names_bytes"]:
+        return 1
+    names = [name for name in joined.split(b"\0") if name]
     unfit = _why_not(settings)
     if unfit:
         os.write(_STDOUT, UNFIT + unfit.encode() + b"\n")
@@ -92,26 +98,6 @@ def _size(name: bytes) -> int:
         return os.stat(name).st_size
     except OSError:
         return 0
-
-
-def _line() -> bytes:
-    line = b""
-    while not line.endswith(b"\n"):
-        piece = os.read(0, 1)
-        if not piece:
-            sys.exit(1)
-        line += piece
-    return line
-
-
-def _exactly(n_bytes: int) -> bytes:
-    content = b""
-    while len(content) < n_bytes:
-        piece = os.read(0, n_bytes - len(content))
-        if not piece:
-            sys.exit(1)
-        content += piece
-    return content
 
 
 if __name__ == "__main__":
