@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cluster_collect.faults import HostKeyError
+from cluster_collect.progress_events import ProgressListener
+from cluster_collect.spec import CollectOptions
 from cluster_collect.transports.ssh.known_hosts import (
     KnownHosts,
     KnownKeys,
@@ -15,6 +19,10 @@ from cluster_collect.transports.ssh.known_hosts import (
     read_known_hosts,
     remember_host,
 )
+from cluster_run.ids import HostId
+
+if TYPE_CHECKING:
+    from functools import _lru_cache_wrapper
 
 _DEFAULT_PORT = 22
 _KEY_KINDS = (
@@ -25,7 +33,7 @@ _KEY_KINDS = (
     "rsa-sha2-512",
     "rsa-sha2-256",
 )
-SYSTEM_KNOWN_HOSTS = Path("/etc/ssh/ssh_known_hosts")
+_SYSTEM_KNOWN_HOSTS = Path("/etc/ssh/ssh_known_hosts")
 
 
 def user_known_hosts(named: str | None) -> Path:
@@ -33,22 +41,22 @@ def user_known_hosts(named: str | None) -> Path:
     return Path(named or "~/.ssh/known_hosts").expanduser()
 
 
-class KnownHostsCache:
-    """Reads each set of known_hosts files once for all hosts."""
+class HostKeys:
+    """Judges the servers of one collection; each set of known_hosts files is read once for all."""
 
-    def __init__(self) -> None:
-        self._read: dict[tuple[Path, ...], KnownHosts] = {}
+    def __init__(self, options: CollectOptions, watch: ProgressListener) -> None:
+        self._accepts_new = options.accept_new_host_keys
+        self._watch = watch
+        self._read = cache(read_known_hosts)
 
-    def of(self, paths: Iterable[Path]) -> KnownHosts:
-        """Return what the files say."""
-        key = tuple(paths)
-        if key not in self._read:
-            self._read[key] = read_known_hosts(key)
-        return self._read[key]
+    def judge(self, name: str, port: int, alias: str | None, paths: Sequence[Path]) -> HostKeyJudge:
+        """Return who judges the key of a server by these files, and those of the system."""
+        return HostKeyJudge(name, port, alias, (*paths, _SYSTEM_KNOWN_HOSTS), self._read, self._accepts_new)
 
-    def forget(self) -> None:
-        """Read the files again next time: one of them has been written."""
-        self._read.clear()
+    def confirm(self, judge: HostKeyJudge, host: HostId) -> None:
+        """Write down a key that was accepted as new, and say so."""
+        if new_key := judge.confirm():
+            self._watch.noted(host, f"new host key of {judge.name} accepted: {new_key}")
 
 
 @dataclass
@@ -56,21 +64,21 @@ class HostKeyJudge:
     """Judges the key of one server in one handshake.
 
     `alias` (HostKeyAlias) replaces name and port in the lookup. The key of an unknown host is accepted
-    when `accept_new` says so, and written down by `confirm` after the login.
+    when `accept_new` says so, and written down by `confirm` after the login. `read` keeps what files say.
     """
 
     name: str
     port: int
     alias: str | None
-    paths: Sequence[Path]
-    cache: KnownHostsCache
+    paths: tuple[Path, ...]
+    read: _lru_cache_wrapper[KnownHosts]
     accept_new: bool
     offered: str = ""
     verdict: str = ""
 
     def known(self, address: str) -> KnownKeys:
         """Return what the files say of this server."""
-        hosts = self.cache.of(self.paths)
+        hosts = self.read(self.paths)
         if self.alias:
             return hosts.lookup([self.alias], _DEFAULT_PORT)
         return hosts.lookup(dict.fromkeys([self.name, address]), self.port)
@@ -115,7 +123,7 @@ class HostKeyJudge:
         remember_host(
             self.paths[0], self.alias or self.name, _DEFAULT_PORT if self.alias else self.port, self.offered
         )
-        self.cache.forget()
+        self.read.cache_clear()
         self.verdict = "trusted"
         return fingerprint(self.offered)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import hmac
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from cluster_collect.transports.ssh.host_keys import HostKeyJudge, KnownHostsCache
+from cluster_collect.transports.ssh.host_keys import HostKeyJudge
 from cluster_collect.transports.ssh.known_hosts import (
     KnownHosts,
     fingerprint,
@@ -94,7 +95,7 @@ def test_the_fingerprint_is_that_of_ssh_keygen(tmp_path: Path) -> None:
 
 
 def judge(path: Path, accept_new: bool) -> HostKeyJudge:
-    return HostKeyJudge("node1", 22, None, [path], KnownHostsCache(), accept_new)
+    return HostKeyJudge("node1", 22, None, (path,), cache(read_known_hosts), accept_new)
 
 
 @pytest.mark.parametrize("accept_new", [False, True])

@@ -25,12 +25,7 @@ from cluster_collect.transports.ssh.handshake import (
     refuse_open_keys,
     window_bytes,
 )
-from cluster_collect.transports.ssh.host_keys import (
-    SYSTEM_KNOWN_HOSTS,
-    HostKeyJudge,
-    KnownHostsCache,
-    user_known_hosts,
-)
+from cluster_collect.transports.ssh.host_keys import HostKeyJudge, HostKeys, user_known_hosts
 from cluster_collect.watchdog import cancelled
 from cluster_run.ids import HostId
 
@@ -45,8 +40,7 @@ class AsyncsshDialer:
     def __init__(self, options: CollectOptions, bounds: Bounds, watch: ProgressListener) -> None:
         self._options = options
         self._bounds = bounds
-        self._watch = watch
-        self._known_hosts = KnownHostsCache()
+        self._host_keys = HostKeys(options, watch)
         self._identities = Identities()
         self._names: dict[HostId, dict[str, str]] = {}
         self._gateway_names: dict[str, str] = {}
@@ -147,8 +141,7 @@ class AsyncsshDialer:
                 )
         except (OSError, ValueError, asyncssh.Error, asyncssh.ChannelListenError) as error:
             raise translated(error, judge, by_jump=tunnel is not None) from None
-        if new_key := judge.confirm():
-            self._watch.noted(spec.host, f"new host key of {judge.name} accepted: {new_key}")
+        self._host_keys.confirm(judge, spec.host)
         return connection
 
     def _judge(self, spec: HostSpec, base: asyncssh.SSHClientConnectionOptions) -> HostKeyJudge:
@@ -157,14 +150,7 @@ class AsyncsshDialer:
             paths = [user_known_hosts(spec.known_hosts)]
         else:  # "none" comes as an empty list: no host is known then
             paths = [Path(str(name)).expanduser() for name in configured] or [Path(os.devnull)]
-        return HostKeyJudge(
-            name=str(base.host),
-            port=int(base.port),
-            alias=base.host_key_alias,
-            paths=(*paths, SYSTEM_KNOWN_HOSTS),
-            cache=self._known_hosts,
-            accept_new=self._options.accept_new_host_keys,
-        )
+        return self._host_keys.judge(str(base.host), int(base.port), base.host_key_alias, paths)
 
 
 def _called(base: asyncssh.SSHClientConnectionOptions) -> tuple[str, ...]:

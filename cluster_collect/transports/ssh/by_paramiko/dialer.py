@@ -32,12 +32,7 @@ from cluster_collect.transports.ssh.handshake import (
     refuse_open_keys,
     window_bytes,
 )
-from cluster_collect.transports.ssh.host_keys import (
-    SYSTEM_KNOWN_HOSTS,
-    HostKeyJudge,
-    KnownHostsCache,
-    user_known_hosts,
-)
+from cluster_collect.transports.ssh.host_keys import HostKeyJudge, HostKeys, user_known_hosts
 from cluster_run.ids import HostId
 
 _KEEPALIVE_S = 15
@@ -52,8 +47,7 @@ class ParamikoDialer:
     def __init__(self, options: CollectOptions, bounds: Bounds, watch: ProgressListener) -> None:
         self._options = options
         self._bounds = bounds
-        self._watch = watch
-        self._known_hosts = KnownHostsCache()
+        self._host_keys = HostKeys(options, watch)
         self._names: dict[HostId, dict[str, str]] = {}
 
     async def dial(self, spec: HostSpec) -> ParamikoConnection:
@@ -101,14 +95,8 @@ class ParamikoDialer:
         called = filter(None, (place.name, name, settings.get("hostkeyalias")))
         self._names.setdefault(spec.host, {}).update(dict.fromkeys(called, role))
         port = place.port or int(settings.get("port", 22))
-        judge = HostKeyJudge(
-            name=name,
-            port=port,
-            alias=settings.get("hostkeyalias"),
-            paths=(user_known_hosts(spec.known_hosts), SYSTEM_KNOWN_HOSTS),
-            cache=self._known_hosts,
-            accept_new=self._options.accept_new_host_keys,
-        )
+        paths = [user_known_hosts(spec.known_hosts)]
+        judge = self._host_keys.judge(name, port, settings.get("hostkeyalias"), paths)
         try:
             transport = paramiko.Transport(
                 self._socket(name, port, through), default_window_size=window_bytes(spec, self._options)
@@ -121,8 +109,7 @@ class ParamikoDialer:
         except ERRORS as error:
             raise translated(error, name, by_jump=through is not None) from None
         transport.set_keepalive(_KEEPALIVE_S)
-        if new_key := judge.confirm():
-            self._watch.noted(spec.host, f"new host key of {name} accepted: {new_key}")
+        self._host_keys.confirm(judge, spec.host)
         return transport
 
     def _socket(self, name: str, port: int, through: paramiko.Transport | None) -> Any:
