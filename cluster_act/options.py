@@ -8,15 +8,14 @@ from pathlib import Path
 
 from cluster_run.command_line import (
     Parser,
+    add_about,
     add_language,
-    add_print_completion,
     exit_codes_help,
     named_path,
     positive_number,
 )
 from cluster_run.errors import ExitCode
 from cluster_run.layout import FLEET_VARIABLE
-from cluster_run.version import VERSION
 
 WAYS = ("slurm", "mindcluster", "kubernetes", "kubernetes-taint", "command")
 _CODES = {
@@ -35,8 +34,7 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"cluster-act {VERSION}")
-    add_print_completion(parser)
+    add_about(parser)
     what = parser.add_argument_group("what to act on")
     what.add_argument(
         "run", type=named_path, nargs="?", metavar="RUN", help="whom the alarms of this run name"

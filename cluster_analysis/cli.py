@@ -14,8 +14,8 @@ from cluster_analysis.options import FailOn, fail_on
 from cluster_analysis.outputs.registry import TEXTS
 from cluster_run.command_line import (
     Parser,
+    add_about,
     add_language,
-    add_print_completion,
     exit_codes_help,
     interruptible,
     named_path,
@@ -23,7 +23,6 @@ from cluster_run.command_line import (
 )
 from cluster_run.errors import ClusterError, ExitCode
 from cluster_run.layout import FLEET_VARIABLE
-from cluster_run.version import VERSION
 
 #: Queries that need no raw data. A directory of that name is analysed all the same.
 QUERIES = ("report", "trend")
@@ -102,8 +101,7 @@ def make_parser() -> argparse.ArgumentParser:
         "-v", "--verbose", action="count", default=0, help="say more on stderr, and how well the replay fits"
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing on stderr but errors")
-    parser.add_argument("--version", action="version", version=f"cluster-analyse {VERSION}")
-    add_print_completion(parser)
+    add_about(parser)
     return parser
 
 

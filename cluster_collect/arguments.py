@@ -27,8 +27,8 @@ from cluster_collect.spec import LIVE_HOST_DEADLINE_S, CollectOptions, Compressi
 from cluster_live.options import LiveOptions, add_live_options, live_options
 from cluster_run.command_line import (
     Parser,
+    add_about,
     add_language,
-    add_print_completion,
     add_valued,
     exit_codes_help,
     language_of,
@@ -37,7 +37,6 @@ from cluster_run.command_line import (
     positive_number,
 )
 from cluster_run.errors import ExitCode
-from cluster_run.version import VERSION
 
 _DEFAULTS = CollectOptions()
 
@@ -177,8 +176,7 @@ def make_parser() -> argparse.ArgumentParser:
     loudness.add_argument(
         "-q", "--quiet", action="store_true", help="no progress; only warnings, errors and the result"
     )
-    output.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
-    add_print_completion(output)
+    add_about(output)
     return parser
 
 

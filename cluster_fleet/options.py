@@ -9,15 +9,14 @@ from datetime import datetime, timezone
 from cluster_run.command_line import (
     Commands,
     Parser,
+    add_about,
     add_language,
-    add_print_completion,
     exit_codes_help,
     named_path,
     number_above_0,
 )
 from cluster_run.errors import ExitCode
 from cluster_run.layout import FLEET_VARIABLE
-from cluster_run.version import VERSION
 
 _CODES = {
     ExitCode.INCOMPLETE: "add: the run is there already",
@@ -34,8 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"cluster-fleet {VERSION}")
-    add_print_completion(parser)
+    add_about(parser)
     add_language(parser, ", not of JSON")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, dest="command")
     add = _command(commands, "add", "remember an analysed run; the same run twice counts once")

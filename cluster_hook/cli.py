@@ -11,9 +11,8 @@ from cluster_hook.subcommands.drain import add_drain
 from cluster_hook.subcommands.nodes import add_node_collect
 from cluster_hook.subcommands.slurm import add_slurm_post, add_slurm_submit
 from cluster_hook.subcommands.sweep import add_sweep
-from cluster_run.command_line import Parser, add_language, add_print_completion, exit_code_of, exit_codes_help
+from cluster_run.command_line import Parser, add_about, add_language, exit_code_of, exit_codes_help
 from cluster_run.errors import ExitCode
-from cluster_run.version import VERSION
 
 _EXIT_CODES = {
     ExitCode.INCOMPLETE: "done, but hosts, ranks or files are missing or unreadable; "
@@ -48,8 +47,7 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"cluster-hook {VERSION}")
-    add_print_completion(parser)
+    add_about(parser)
     add_language(parser, LANGUAGE)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for add in (add_slurm_submit, add_slurm_post, add_drain, add_check, add_sweep, add_node_collect):

@@ -18,6 +18,7 @@ from typing import Any, Literal, NoReturn, TextIO, TypeAlias
 
 from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError
 from cluster_run.said.line_breaks import line_breaks
+from cluster_run.version import VERSION
 
 #: Takes subcommands.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -99,8 +100,9 @@ def add_language(
     parser.add_argument("--lang", choices=("en", "zh"), default=default, help=text)
 
 
-def add_print_completion(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
-    """Add `--print-completion SHELL`."""
+def add_about(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Add `--version` and `--print-completion SHELL`."""
+    parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     parser.add_argument(
         "--print-completion",
         action=_PrintCompletion,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import get_args
 
-from cluster_run.command_line import Parser, add_print_completion, named_path
+from cluster_run.command_line import Parser, add_about, named_path
 from cluster_run.ids import parse_number_ranges
-from cluster_run.version import VERSION
 from cluster_simulate.job import spec as choices
 from cluster_simulate.job.spec import Healthy, JobSpec, Noise
 
@@ -59,8 +58,7 @@ def build_parser(program: str) -> argparse.ArgumentParser:
     add("--dated", type=int, metavar="S", help=dated)
     add("-q", "--quiet", action="store_true", help="print nothing")
     add("--json", action="store_true", help="print the truth as JSON, the same as in the file beside the run")
-    add("--version", action="version", version=f"%(prog)s {VERSION}")
-    add_print_completion(parser)
+    add_about(parser)
     _add_job(parser.add_argument_group("the job"))
     _add_variations(parser.add_argument_group("what varies though nothing is broken"))
     return parser
