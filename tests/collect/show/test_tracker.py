@@ -13,6 +13,8 @@ from cluster_collect.show.tracker import Tracker, Verbosity
 from cluster_collect.spec import HostSpec
 from cluster_run.ids import HostId, ServerId
 from cluster_run.manifest import CollectedFile, FileList, HostOutcome, HostState
+from cluster_run.said.chinese import translated
+from tests.chinese import english_in
 
 SPECS = [
     HostSpec(HostId(str(number)), ServerId(f"node{number}"), address=f"10.0.0.{number}")
@@ -124,12 +126,14 @@ def test_the_status_line_has_hosts_files_bytes_rate_and_time_left() -> None:
 
 
 def test_the_last_hosts_are_named_by_the_status_line() -> None:
-    tracker, _, _ = tracked(Verbosity.NORMAL)
+    tracker, _, clock = tracked(Verbosity.NORMAL)
     work(tracker)
     for spec in SPECS[3:]:
         tracker.host_started(spec.host)
     tracker.host_finished(HostOutcome(HostId("3"), ServerId("node3"), "complete"))
-    assert tracker.status_line().endswith("waiting for node[4-8]")
+    clock.now_s += 4
+    assert tracker.status_line().endswith("B/s, about 4.0 s left, waiting for node[4-8]")
+    assert not english_in(translated(f"collecting: {tracker.status_line()}", "zh"))
 
 
 def test_the_outcomes_are_kept() -> None:
