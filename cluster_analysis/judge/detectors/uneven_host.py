@@ -46,7 +46,9 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
             may_be = [one.may_be[own].any(axis=1).sum() >= FEWEST_PEERS for one in places]
             if view.hosts[host] in slow_hosts or not any(may_be):
                 continue
-            seen = [one.of_host(own) for one in places]
+            # What most ranks idle longer in a step is the job's, whichever place it takes on them.
+            of_others_us = median(np.delete(places[0].longer_us, own, axis=0), 0)
+            seen = [one.of_host(own, of_others_us) for one in places]
             chances = [one.chance for one in seen if _are_several(one.series, one.events)]
             if not chances:
                 continue
@@ -89,9 +91,9 @@ class _Place(Struct, frozen=True):
     may_be: BoolArray
     least_us: float
 
-    def of_host(self, own: IntArray) -> _OfHost:
+    def of_host(self, own: IntArray, of_others_us: FloatArray) -> _OfHost:
         others = np.delete(self.longer_us, own, axis=0)
-        usual_us = median(others, 0)
+        usual_us = np.fmax(median(others, 0), of_others_us)
         series, others = self.longer_us[own] - usual_us, others - usual_us
         scatter = float(sigma(others[np.isfinite(others)])) if np.isfinite(others).any() else np.inf
         with np.errstate(invalid="ignore"):

@@ -37,6 +37,13 @@ def test_a_host_that_starts_late_is_named_though_all_ranks_pause_before_half_of_
     assert (alarm.kind, alarm.hosts, alarm.cause) == ("slow_host", (SLOW_HOST,), "input")
 
 
+@pytest.mark.parametrize("seed", seeds(11, 12, 13))
+def test_a_checkpoint_that_one_stage_begins_with_and_another_makes_later_accuses_no_host(seed: int) -> None:
+    """All ranks pause in the same steps: before the first operator where a stage begins, else behind it."""
+    spec = replace(TWO_A_STAGE, steps=8, healthy=Healthy(checkpoint_every=4))
+    assert judged(spec, seed=seed).of_kind("slow_host") == ()
+
+
 def view_of(sizes: tuple[int, ...], *, knows_hosts: bool = True) -> JobView:
     """A job of one role on hosts of so many ranks."""
     where = on_hosts(sum(sizes), sum(sizes))
