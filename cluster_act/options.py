@@ -32,7 +32,6 @@ def make_parser() -> argparse.ArgumentParser:
         description="Says what is to be done about slow devices and hosts, and does it with --apply.",
         epilog=exit_codes_help(_CODES),
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     add_about(parser)
     what = parser.add_argument_group("what to act on")

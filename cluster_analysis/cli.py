@@ -86,7 +86,6 @@ def make_parser() -> argparse.ArgumentParser:
         description=f"Say what slowed a training job, and what it cost.\n\n{_EXAMPLES}",
         epilog=exit_codes_help(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument(
         "run",

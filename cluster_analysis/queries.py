@@ -51,10 +51,10 @@ def query(argv: Sequence[str]) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the queries."""
-    parser = Parser(prog="cluster-analyse", allow_abbrev=False)
+    parser = Parser(prog="cluster-analyse")
     commands = parser.add_subparsers(title="without raw data", metavar="QUERY", required=True)
     report = commands.add_parser(
-        "report", help="the findings of an earlier call again", allow_abbrev=False,
+        "report", help="the findings of an earlier call again",
         description="Tells the findings of an output again, from findings.json and tables/. Writes nothing "
         "but the page that --page or --open asks for.",
     )  # fmt: skip
@@ -71,7 +71,7 @@ def make_parser() -> argparse.ArgumentParser:
     report.add_argument("--open", action="store_true", help="open the page in a browser")
     report.set_defaults(run=_report)
     trend = commands.add_parser(
-        "trend", help="step, loss and findings by run", allow_abbrev=False,
+        "trend", help="step, loss and findings by run",
         description="One row a run: when it was recorded, the mean step, what is lost of it, the findings. "
         "Each DIR is an output, a run that holds one, or a directory of such runs.",
     )  # fmt: skip

@@ -155,7 +155,6 @@ def make_parser() -> argparse.ArgumentParser:
         description="Collects the profiler data of all hosts of a job over SSH into one run directory.",
         epilog=_EXAMPLES + exit_codes_help(_EXIT_CODES),
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     _add_host_options(parser.add_argument_group("which hosts"))
     _add_data_options(parser.add_argument_group("what, and where to"))

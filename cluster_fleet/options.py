@@ -31,7 +31,6 @@ def make_parser() -> argparse.ArgumentParser:
         description="Remembers what runs say of devices, hosts and links: which are slow since when.",
         epilog=exit_codes_help(_CODES),
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     add_about(parser)
     add_language(parser, ", not of JSON")
@@ -76,7 +75,7 @@ def _add_form(parser: argparse.ArgumentParser) -> None:
 
 
 def _command(commands: Commands, name: str, text: str) -> argparse.ArgumentParser:
-    parser = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+    parser = commands.add_parser(name, help=text, description=text)
     parser.add_argument(
         "--db",
         default=os.environ.get(FLEET_VARIABLE, ""),

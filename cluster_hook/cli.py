@@ -45,7 +45,6 @@ def build_parser() -> argparse.ArgumentParser:
         description="Collects and analyses the profiler data of a job after it ended.",
         epilog=exit_codes_help(_EXIT_CODES),
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     add_about(parser)
     add_language(parser, LANGUAGE)

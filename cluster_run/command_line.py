@@ -126,9 +126,15 @@ def add_valued(
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose help and usage errors are Chinese where that is asked for; so are its subcommands'."""
+    """A parser whose help and usage errors are Chinese where that is asked for; so are its subcommands'.
+
+    Options are written out: what is short enough today may mean two of them tomorrow.
+    """
 
     is_chinese = False
+
+    def __init__(self, *, allow_abbrev: bool = False, **how: Any) -> None:
+        super().__init__(allow_abbrev=allow_abbrev, **how)
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None

@@ -25,7 +25,6 @@ def add_check(commands: Commands) -> None:
         help="say whether slurmctld runs the epilog, and whether the drain works",
         description="Says whether jobs that ended will be analysed on this site: whether slurmctld runs the "
         "epilog, whether it can drop requests, and whether a drain works them off.",
-        allow_abbrev=False,
     )
     add_valued(parser, "--spool", named_path, DEFAULT_SPOOL, "DIR")
     parser.add_argument(

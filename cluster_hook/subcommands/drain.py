@@ -44,7 +44,6 @@ def add_drain(commands: Commands) -> None:
         help="work off the requests that the epilog dropped; for cron or a systemd timer",
         description="Works off the requests in the spool, each in the name of the job's user. May be started "
         "at any time: a second drain ends at once, a finished request is not done again.",
-        allow_abbrev=False,
     )
     add_valued(parser, "--spool", named_path, DEFAULT_SPOOL, "DIR")
     add_valued(parser, "--at-once", positive_number, _DEFAULT.n_at_once, "N")

@@ -25,7 +25,6 @@ def add_node_collect(commands: Commands) -> None:
         help="collect what Kubernetes jobs left on this node's own disk; this is what the DaemonSet runs",
         description="Copies the profiles that a sweep asks for from this node to the exchange directory, "
         "which sweep and nodes share. It needs no access to the API.",
-        allow_abbrev=False,
     )
     parser.add_argument(
         "--node", default=os.environ.get("NODE_NAME", ""), help="this node's name (default: $NODE_NAME)"

@@ -38,7 +38,6 @@ def add_slurm_submit(commands: Commands) -> None:
         description="Submits a job as sbatch does, and a post-job that runs when it ended, however it ended. "
         "Options of cluster-hook come before the script, options of sbatch after it, arguments of the script "
         "after --.",
-        allow_abbrev=False,
     )
     parser.add_argument("--profile-dir", metavar="DIR", help="the same as sbatch --comment=profile_dir=DIR")
     parser.add_argument(
@@ -109,7 +108,6 @@ def add_slurm_post(commands: Commands) -> None:
         help="collect and analyse a job that ended; this is what the post-job runs",
         description="Collects and analyses a job that ended. The job's comment says where its data are: "
         "profile_dir=DIR[,profile_results=DIR][,profile_via=auto|shared|ssh|srun][,rank_table=FILE].",
-        allow_abbrev=False,
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--slurm-job", metavar="ID", help="the job's number")

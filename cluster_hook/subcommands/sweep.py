@@ -36,7 +36,6 @@ def add_sweep(commands: Commands) -> None:
         help="analyse the Kubernetes jobs that ended; this is what the CronJob runs",
         description="Analyses each training job (batch Job, Volcano job, AscendJob) that carries the label "
         "and has ended, and annotates it with the verdict. The exit code is the sweep's, not the jobs'.",
-        allow_abbrev=False,
     )
     parser.add_argument(
         "--profiles", type=named_path, required=True, metavar="DIR", help="the volume with the data"
