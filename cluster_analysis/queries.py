@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from rich.cells import cell_len
 
 from cluster_analysis.command import exit_code, shown
@@ -172,8 +172,7 @@ def _trend(arguments: argparse.Namespace) -> int:
         ]
         _write_page(arguments.page, runs_page.render(listed, runs_page.change(listed)))
     if arguments.json:
-        plain = [{name: getattr(row, name) for name in Row.__struct_fields__} for row in rows]
-        write_result(json.dumps(plain, indent=1, ensure_ascii=False) + "\n")
+        write_result(json.dumps(list(map(structs.asdict, rows)), indent=1, ensure_ascii=False) + "\n")
         return 0
     language = shown(arguments.lang, is_verbose=False).language
     heads = tuple(say("trend_columns").of(language).split("|"))

@@ -7,15 +7,17 @@ from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import BoolArray, IntArray
 from cluster_analysis.tables.model import Capture, RankMetadata, Topology
 from cluster_analysis.tables.schema import OPERATOR_GROUP_PREFIX
 from cluster_analysis.topology.groups import declared_members, find_members, in_whole_blocks
+from cluster_analysis.topology.hosts import devices_of
 from cluster_analysis.topology.roles import assign_roles
 from cluster_analysis.trace.calls import codes
 from cluster_run.facts import fact
-from cluster_run.ids import DeviceId, ParallelSizes, Rank
+from cluster_run.ids import ParallelSizes, Rank
 from cluster_run.problem import Problem
 
 _NO_LOCAL = -1
@@ -48,49 +50,28 @@ def build_topology(
     if not world_size and set(capture.expected_ranks) <= set(captured):
         members, guessed = in_whole_blocks(members)
         problems += [guessed] if guessed else []
-    roles = assign_roles(members, sizes, ranks, use)
-    topology = Topology(
-        ranks=ranks,
-        hosts=dict(capture.hosts),
-        devices=_devices_of(metadata) | dict(capture.devices),
-        groups=dict(roles.groups),
-        parallel=roles.parallel,
-        stages=dict(roles.stages),
-        tp_index=dict(roles.tp_index),
-        dp_index=dict(roles.dp_index),
-        confidence=roles.confidence,
-    )
-    return topology, tuple(problems)
-
-
-def _devices_of(metadata: Mapping[Rank, RankMetadata]) -> dict[Rank, DeviceId]:
-    """Return the devices that captures name: ranks need not lie on the devices of their own numbers."""
-    return {rank: one.device for rank, one in sorted(metadata.items()) if one.device is not None}
+    topology = assign_roles(members, sizes, ranks, use)
+    return replace(topology, hosts=capture.hosts, devices=devices_of(capture, metadata)), tuple(problems)
 
 
 def _declared_sizes(
     metadata: Mapping[Rank, RankMetadata], problems: list[Problem]
 ) -> tuple[ParallelSizes, int]:
     """Return what most ranks declare; a contradiction means that several jobs were mixed."""
-    declared = Counter(
-        (one.parallel, one.world_size)
-        for one in metadata.values()
+    declared = {
+        rank: (one.parallel, one.world_size)
+        for rank, one in sorted(metadata.items())
         if one.world_size or one.parallel != ParallelSizes()
-    )
+    }
     if not declared:
         return ParallelSizes(), 0
-    ordered = sorted(declared.items(), key=lambda item: (-item[1], str(item[0])))
-    chosen = ordered[0][0]
-    if len(ordered) > 1:
-        others = sorted(
-            rank
-            for rank, one in metadata.items()
-            if (one.parallel, one.world_size) != chosen
-            and (one.world_size or one.parallel != ParallelSizes())
-        )
+    counts = Counter(declared.values())
+    chosen = min(counts, key=lambda one: (-counts[one], str(one)))
+    if len(counts) > 1:
+        others = tuple(rank for rank, one in declared.items() if one != chosen)
         problems.append(
             Problem(
-                fact("several_jobs", ranks=tuple(others), n_sizes=len(ordered)),
+                fact("several_jobs", ranks=others, n_sizes=len(counts)),
                 file="profiler_metadata.json",
                 advice="analyse_apart",
             )

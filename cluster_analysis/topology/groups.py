@@ -101,7 +101,9 @@ def find_members(
         if clash is not None or _is_several(group, one):
             members[group] = Members(group, (), "", "low", users)
             if clash is not None and not group.startswith(OPERATOR_GROUP_PREFIX):
-                problems.append(clash.problem(group))
+                local, pair = clash
+                why = fact("two_of_one_local_rank", ranks=pair, local_rank=local, group=group)
+                problems.append(Problem(why, rank=pair[1], advice="check_one_job"))
             continue
         ranks, confidence = _inferred(one, known)
         members[group] = Members(group, ranks, "", confidence, users)
@@ -131,19 +133,6 @@ def in_whole_blocks(members: Mapping[str, Members]) -> tuple[dict[str, Members],
     )
 
 
-class _Clash(Struct, frozen=True):
-    local: int
-    ranks: tuple[Rank, Rank]
-
-    def problem(self, group: str) -> Problem:
-        first, second = self.ranks
-        return Problem(
-            fact("two_of_one_local_rank", ranks=(first, second), local_rank=self.local, group=group),
-            rank=second,
-            advice="check_one_job",
-        )
-
-
 class _Seen(Struct):
     """Data on one group."""
 
@@ -161,13 +150,13 @@ class _Seen(Struct):
         """Return the rank at each local rank that is known for certain."""
         return {next(iter(local)): rank for rank, local in sorted(self.locals_of.items()) if len(local) == 1}
 
-    def clash(self) -> _Clash | None:
-        """Return two ranks that have one local rank; None when there are none."""
+    def clash(self) -> tuple[int, tuple[Rank, Rank]] | None:
+        """Return a local rank that two ranks have, and these; None when there is none."""
         taken: dict[int, Rank] = {}
         for rank, own in sorted(self.locals_of.items()):
             for local in own if len(own) == 1 else ():
                 if local in taken:
-                    return _Clash(local, (taken[local], rank))
+                    return local, (taken[local], rank)
                 taken[local] = rank
         return None
 

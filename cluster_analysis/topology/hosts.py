@@ -38,8 +38,7 @@ class Seats(Struct, frozen=True):
 
 def seated(capture: Capture, metadata: Mapping[Rank, RankMetadata]) -> Capture:
     """Return the capture with the hosts that its own files, and those of the run directory, tell together."""
-    devices = {rank: one.device for rank, one in metadata.items() if one.device is not None}
-    devices |= dict(capture.devices)
+    devices = devices_of(capture, metadata)
     seats = (
         _one_machine(capture, metadata, devices)
         if capture.is_placed
@@ -51,6 +50,12 @@ def seated(capture: Capture, metadata: Mapping[Rank, RankMetadata]) -> Capture:
         addresses=seats.addresses,
         notes=(*capture.notes, *seats.notes),
     )
+
+
+def devices_of(capture: Capture, metadata: Mapping[Rank, RankMetadata]) -> dict[Rank, DeviceId]:
+    """Return the devices that captures name: ranks need not lie on the devices of their own numbers."""
+    named = {rank: one.device for rank, one in sorted(metadata.items()) if one.device is not None}
+    return named | dict(capture.devices)
 
 
 def _one_machine(

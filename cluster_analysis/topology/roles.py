@@ -7,13 +7,13 @@ confidence says which: high, medium, low.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from msgspec import Struct, field
 
-from cluster_analysis.tables.model import Group, GroupRole
+from cluster_analysis.tables.model import Group, GroupRole, Topology
 from cluster_analysis.topology.groups import Members
 from cluster_analysis.trace.calls import moves_tokens
 from cluster_run.ids import ParallelSizes, Rank
@@ -45,22 +45,14 @@ _NUMBERED = re.compile(r"^(tp|pp|dp|cp|ep)[-_]?\d[\d_-]*$")
 #: Collectives of tensor parallelism run several times a layer, those of data parallelism a few times a step.
 _TP_OVER_DP_OPERATORS = 2.0
 
-
-class Roles(Struct, frozen=True):
-    """Groups with their roles, and the place of each rank; mappings lack ranks that are not placed."""
-
-    groups: Mapping[str, Group]
-    parallel: ParallelSizes
-    stages: Mapping[Rank, int] = field(default_factory=dict)
-    tp_index: Mapping[Rank, int] = field(default_factory=dict)
-    dp_index: Mapping[Rank, int] = field(default_factory=dict)
-    confidence: Confidence = "high"
+#: Rows of GROUP_USE.
+_Uses = list[dict[str, Any]]
 
 
 def assign_roles(
     members: Mapping[str, Members], sizes: ParallelSizes, ranks: tuple[Rank, ...], use: pa.Table
-) -> Roles:
-    """Return roles and places.
+) -> Topology:
+    """Return groups with their roles, and the place of each rank; hosts and devices are not known here.
 
     Args:
         members: every group's members.
@@ -74,13 +66,13 @@ def assign_roles(
     roles, rings = named, set[str]()
     if not is_named:
         rings = _rings(members, uses)
-        roles = {**infer_roles(members, uses, ranks, rings), **_known(named)}
-    groups = {
-        key: Group(key, roles.get(key, "unknown"), one.ranks, one.name, one.confidence)
-        for key, one in members.items()
-    }
-    if not is_named:
-        groups = {key: _disputed(group) for key, group in groups.items()}
+        known = {key: role for key, role in named.items() if role != "unknown"}
+        roles = {**infer_roles(members, uses, ranks, rings), **known}
+    groups = {}
+    for key, one in members.items():
+        # A guessed role is of medium confidence at most.
+        believed: Confidence = one.confidence if is_named or one.confidence == "low" else "medium"
+        groups[key] = Group(key, roles.get(key, "unknown"), one.ranks, one.name, believed)
     rings |= {key for key, group in groups.items() if group.role == "cp"}
     messages = [row for row in uses if row["is_p2p"] and row["group"] not in rings]
     stages = _stages(groups, members, messages)
@@ -95,13 +87,16 @@ def assign_roles(
     dp_index = {**by_size[2], **dp_index} if is_named else {**dp_index, **by_size[2]}
     if not stages and sizes.pp <= 1 and not messages:
         stages = dict.fromkeys(ranks, 0)
-    return Roles(
-        groups,
-        _completed(sizes, stages, tp_index, dp_index, len(ranks)),
-        stages,
-        tp_index,
-        dp_index,
-        confidence,
+    return Topology(
+        ranks=ranks,
+        hosts={},
+        devices={},
+        groups=groups,
+        parallel=_completed(sizes, stages, tp_index, dp_index, len(ranks)),
+        stages=stages,
+        tp_index=tp_index,
+        dp_index=dp_index,
+        confidence=confidence,
     )
 
 
@@ -116,7 +111,7 @@ def role_of_name(name: str) -> GroupRole:
 
 def infer_roles(
     members: Mapping[str, Members],
-    uses: list[dict[str, object]],
+    uses: _Uses,
     ranks: tuple[Rank, ...],
     rings: set[str],
 ) -> dict[str, GroupRole]:
@@ -173,36 +168,32 @@ def _of_the_rest(
     return {**dict.fromkeys(across, "unknown"), **dict.fromkeys(near, of_near), **dict.fromkeys(far, of_far)}
 
 
-def _messages_a_rank(roles: Mapping[str, GroupRole], uses: list[dict[str, object]]) -> float:
+def _messages_a_rank(roles: Mapping[str, GroupRole], uses: _Uses) -> float:
     """Return how often a rank of a pipeline sends or receives; 0 in a job without one."""
-    counts: dict[int, int] = {}
-    for row in uses:
-        if row["is_p2p"] and roles.get(str(row["group"])) == "pp":
-            rank = int(str(row["rank"]))
-            counts[rank] = counts.get(rank, 0) + int(str(row["n_ops"]))
-    return sum(counts.values()) / max(1, len(counts))
+    rows = [row for row in uses if row["is_p2p"] and roles.get(row["group"]) == "pp"]
+    n_messages: int = sum(row["n_ops"] for row in rows)
+    return n_messages / max(1, len({row["rank"] for row in rows}))
 
 
-def _kinds(uses: list[dict[str, object]]) -> dict[str, dict[str, int]]:
+def _kinds(uses: _Uses) -> dict[str, Counter[str]]:
     """Return, for each group, how many operators of each kind it has; all point-to-point ones are `p2p`."""
-    kinds: dict[str, dict[str, int]] = {}
+    kinds: dict[str, Counter[str]] = {}
     for row in uses:
-        of_group = kinds.setdefault(str(row["group"]), {})
-        kind = "p2p" if row["is_p2p"] else str(row["op_type"])
-        of_group[kind] = of_group.get(kind, 0) + int(str(row["n_ops"]))
+        kind = "p2p" if row["is_p2p"] else row["op_type"]
+        kinds.setdefault(row["group"], Counter())[kind] += row["n_ops"]
     return kinds
 
 
-def _rings(members: Mapping[str, Members], uses: list[dict[str, object]]) -> set[str]:
+def _rings(members: Mapping[str, Members], uses: _Uses) -> set[str]:
     """Groups of three ranks or more in which all send and receive alike: the ends of a pipeline do not.
 
     One of which ranks have no files is a ring if those that have are as those of a ring as large.
     """
-    counts: dict[str, dict[Rank, dict[str, int]]] = {}
+    counts: dict[str, dict[Rank, Counter[str]]] = {}
     for row in uses:
         if row["is_p2p"]:
-            of_rank = counts.setdefault(str(row["group"]), {}).setdefault(Rank(int(str(row["rank"]))), {})
-            of_rank[str(row["op_type"])] = of_rank.get(str(row["op_type"]), 0) + int(str(row["n_ops"]))
+            of_group = counts.setdefault(row["group"], {})
+            of_group.setdefault(Rank(row["rank"]), Counter())[row["op_type"]] += row["n_ops"]
     alike = {
         key: (len(members[key].ranks), tuple(sorted(next(iter(by_rank.values())).items())))
         for key, by_rank in counts.items()
@@ -220,19 +211,7 @@ def _are_neighbours(ranks: tuple[Rank, ...]) -> bool:
     return list(ranks) == list(range(ranks[0], ranks[0] + len(ranks)))
 
 
-def _known(named: Mapping[str, GroupRole]) -> dict[str, GroupRole]:
-    return {key: role for key, role in named.items() if role != "unknown"}
-
-
-def _disputed(group: Group) -> Group:
-    """Return the group with at most medium confidence: its role is a guess."""
-    confidence: Confidence = "low" if group.confidence == "low" else "medium"
-    return Group(group.group, group.role, group.ranks, group.name, confidence)
-
-
-def _stages(
-    groups: Mapping[str, Group], members: Mapping[str, Members], messages: list[dict[str, object]]
-) -> dict[Rank, int]:
+def _stages(groups: Mapping[str, Group], members: Mapping[str, Members], messages: _Uses) -> dict[Rank, int]:
     """Return the stage of each rank that a pipeline connects: its place in the chain, by rank."""
     edges: set[tuple[Rank, Rank]] = set()
     for group in groups.values():
@@ -252,15 +231,14 @@ def _stages(
     return stages
 
 
-def _world_edges(members: Mapping[str, Members], messages: list[dict[str, object]]) -> set[tuple[Rank, Rank]]:
+def _world_edges(members: Mapping[str, Members], messages: _Uses) -> set[tuple[Rank, Rank]]:
     """Return who sends to whom where a pipeline uses a group that is not its own: the links show it."""
     edges = set()
     for row in messages:
-        one = members.get(str(row["group"]))
-        peers = row["peers"]
-        if one and isinstance(peers, list):
-            rank = Rank(int(str(row["rank"])))
-            edges |= {(rank, one.ranks[peer]) for peer in peers if peer < len(one.ranks)}
+        one = members.get(row["group"])
+        if one:
+            own = Rank(row["rank"])
+            edges |= {(own, one.ranks[peer]) for peer in row["peers"] if peer < len(one.ranks)}
     return {(left, right) for left, right in edges if left != right}
 
 

@@ -30,7 +30,6 @@ _BATCH_ROWS = 4096
 _TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
 #: Computed columns, and those of virtual tables, are hidden.
 _COLUMNS = "SELECT name FROM pragma_table_xinfo(?) WHERE NOT hidden"
-_Rows: TypeAlias = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]]
 #: Columns as they are spelled, by name in lower case.
 _Columns: TypeAlias = Mapping[str, str]
 
@@ -66,7 +65,8 @@ class Database:
         self._path = path
         self._connected = connection
         self._wanted = wanted
-        self._schema: _Schema | None = None
+        self._tables: dict[str, str] | None = None
+        self._known: dict[str, _Columns] = {}
         self._cells: dict[tuple[str, str, bool], Cells] = {}
         self._made: dict[Callable[[Database], Any], Any] = {}
 
@@ -166,13 +166,10 @@ class Database:
         return made
 
     def close(self) -> None:
-        """Close it, and drop its columns and what was made of them.
-
-        The schema asks the database back. Without this the columns of closed databases would stay until
-        Python looks for cycles, which a process that makes few objects seldom does.
-        """
+        """Close it, and drop its columns and what was made of them."""
         self._path = None
-        self._schema = None
+        self._tables = None
+        self._known = {}
         self._cells = {}
         self._made = {}
         if self._connected is not None:
@@ -186,9 +183,14 @@ class Database:
         return self._connected
 
     def _columns(self, table: str) -> _Columns:
-        if self._schema is None:
-            self._schema = _Schema(self.rows)
-        return self._schema.columns(table)
+        """Return the columns of a table or view; none where there is no such table."""
+        if self._tables is None:
+            self._tables = {str(name).casefold(): str(name) for (name,) in self.rows(_TABLES)}
+        key = table.casefold()
+        if key not in self._known:
+            found = self.rows(_COLUMNS, (self._tables[key],)) if key in self._tables else ()
+            self._known[key] = {str(name).casefold(): str(name) for (name,) in found}
+        return self._known[key]
 
 
 class _Column:
@@ -219,23 +221,6 @@ class _Column:
         if self._others is not None or not self._numbers:
             return cells_of(self._others or (), are_floats=self._are_floats)
         return pa.array(np.frombuffer(self._numbers, self._numbers.typecode))
-
-
-class _Schema:
-    """All tables and views of a database, by name in lower case."""
-
-    def __init__(self, rows: _Rows) -> None:
-        self._rows = rows
-        self._names = {str(name).casefold(): str(name) for (name,) in rows(_TABLES, ())}
-        self._known: dict[str, _Columns] = {}
-
-    def columns(self, table: str) -> _Columns:
-        """Return the columns of a table; none where there is no such table."""
-        key = table.casefold()
-        if key not in self._known:
-            found = self._rows(_COLUMNS, (self._names[key],)) if key in self._names else ()
-            self._known[key] = {str(name).casefold(): str(name) for (name,) in found}
-        return self._known[key]
 
 
 class _KeptOpen(threading.local):
