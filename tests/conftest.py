@@ -42,9 +42,9 @@ APART = (
 )
 # No test asserts a time, and hypothesis would by default: on a loaded machine any example may take long.
 # Examples write into one directory of their test, one after another. Other examples come with every run;
-# `--hypothesis-profile=many` takes ten times as many.
+# `--hypothesis-profile=many` takes 250.
 _UNHURRIED = {"deadline": None, "suppress_health_check": list(HealthCheck)}
-settings.register_profile("few", max_examples=25, **_UNHURRIED)
+settings.register_profile("few", max_examples=15, **_UNHURRIED)
 settings.register_profile("many", max_examples=250, **_UNHURRIED)
 settings.load_profile("few")
 

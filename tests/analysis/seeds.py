@@ -1,4 +1,7 @@
-"""Jobs that differ by chance alone: the fast suite tries the first one, the whole suite all."""
+"""Jobs that differ by chance alone: the fast suite tries the first one, the whole suite all.
+
+Two show that it is no luck. How often it holds is measured by `benchmarks.detection`.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,6 @@ CAPTURES = [
     "gpt3-16ranks-pt",
     "mindspore-r1-4ranks",
     "resnet-2of8-pt-db",
-    "resnet-2of8-pt-text",
 ]
 
 

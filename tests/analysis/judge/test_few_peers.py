@@ -143,7 +143,7 @@ def test_a_dear_moment_in_the_only_step_leaves_the_verdict_open_and_not_healthy(
 
 
 @pytest.mark.parametrize("steps", [1, 2])
-@pytest.mark.parametrize("seed", seeds(11, 12, 13, 14))
+@pytest.mark.parametrize("seed", seeds(11, 12))
 def test_a_healthy_job_of_few_steps_has_no_alarm(steps: int, seed: int) -> None:
     assert judged(replace(SMALL, steps=steps), seed=seed).alarms == ()
 
@@ -251,7 +251,7 @@ def test_lost_records_do_not_hide_what_a_fault_costs(share: float) -> None:
     assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.1)
 
 
-@pytest.mark.parametrize("seed", seeds(11, 12, 13))
+@pytest.mark.parametrize("seed", seeds(11, 12))
 def test_a_slow_link_of_a_group_that_lacks_a_member_is_not_taken_for_waiting(seed: int) -> None:
     spec = JobSpec(tp=4, pp=2, dp=4, cp=2, steps=5, microbatches=4, healthy=Healthy(missing_ranks=(7, 46)))
     case = judged(spec, "slow_nic:3@3", seed=seed)

@@ -29,7 +29,7 @@ def test_a_slow_host_is_named_whichever_of_two_hosts_lacks_a_rank(fault: str, mi
     assert [(one.kind, one.hosts) for one in case.alarms] == [("slow_host", (SLOW_HOST,))]
 
 
-@pytest.mark.parametrize("seed", seeds(11, 12, 13))
+@pytest.mark.parametrize("seed", seeds(11, 12))
 def test_a_host_that_starts_late_is_named_though_all_ranks_pause_before_half_of_the_steps(seed: int) -> None:
     pauses = Healthy(gc_every=4, checkpoint_every=5)
     spec = JobSpec(tp=1, pp=1, dp=32, steps=8, microbatches=8, healthy=pauses)
@@ -86,7 +86,7 @@ def test_a_host_is_not_held_against_a_single_quiet_peer_where_other_hosts_idle_a
     assert [one.hosts for one in found.findings if one.is_alarm] == ([("4",)] if is_named else [])
 
 
-@pytest.mark.parametrize("seed", seeds(1, 2, 3))
+@pytest.mark.parametrize("seed", seeds(1, 2))
 def test_a_host_that_launches_late_costs_what_its_latest_rank_loses_in_each_step(seed: int) -> None:
     result = judged(JobSpec(tp=1, pp=1, dp=32), "slow_host:1.15", seed=seed)
     (finding,) = result.alarms
@@ -94,7 +94,7 @@ def test_a_host_that_launches_late_costs_what_its_latest_rank_loses_in_each_step
 
 
 @pytest.mark.parametrize("tp", [4, 8])
-@pytest.mark.parametrize("seed", seeds(11, 12, 13, 14))
+@pytest.mark.parametrize("seed", seeds(11, 12))
 def test_a_slow_host_makes_no_slow_host_of_another_stage_that_works_on_other_samples(
     seed: int, tp: int
 ) -> None:

@@ -249,7 +249,7 @@ def test_links_to_itself_and_of_no_size_are_left_out() -> None:
     assert (seen.size_bytes > 0).all()
 
 
-@pytest.mark.parametrize("seed", seeds(1, 2, 3))
+@pytest.mark.parametrize("seed", seeds(1, 2))
 def test_a_repaired_link_saves_no_more_than_the_next_slow_one_of_its_step_leaves(seed: int) -> None:
     result = judged(JobSpec(tp=1, pp=1, dp=32), "slow_host_pair:3", seed=seed)
     (finding,) = result.alarms

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -70,23 +71,32 @@ CAPTURES = [
 ]
 
 
-def findings(name: str, output: Path) -> dict[str, Any]:
-    if not (DATA / name).is_dir():
-        pytest.skip(f"the real captures are not at {DATA}")
-    main([str(DATA / name), "--output", str(output), "--no-report", "-q"])
-    document: dict[str, Any] = json.loads((output / "findings.json").read_text())
-    return document
+@pytest.fixture(scope="module")
+def findings(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, Any]]:
+    @cache
+    def found(name: str) -> dict[str, Any]:
+        """What is said of a capture, which is analysed once."""
+        if not (DATA / name).is_dir():
+            pytest.skip(f"the real captures are not at {DATA}")
+        output = tmp_path_factory.mktemp("real") / "out"
+        main([str(DATA / name), "--output", str(output), "--no-report", "-q"])
+        document: dict[str, Any] = json.loads((output / "findings.json").read_text())
+        return document
+
+    return found
 
 
 @pytest.mark.parametrize("name", CAPTURES)
-def test_no_real_capture_blames_a_device_or_link(name: str, tmp_path: Path) -> None:
-    document = findings(name, tmp_path / "out")
+def test_no_real_capture_blames_a_device_or_link(
+    name: str, findings: Callable[[str], dict[str, Any]]
+) -> None:
+    document = findings(name)
     assert [one["id"] for one in document["findings"] if one["kind"] in FAULT_KINDS] == []
     assert document["verdict"] != "degraded"
 
 
-def test_the_four_rank_job_has_an_uneven_stage(tmp_path: Path) -> None:
-    document = findings("qwen3-4ranks-pt", tmp_path / "out")
+def test_the_four_rank_job_has_an_uneven_stage(findings: Callable[[str], dict[str, Any]]) -> None:
+    document = findings("qwen3-4ranks-pt")
     (finding,) = [one for one in document["findings"] if one["kind"] == "stage_imbalance"]
     assert "401 ms a step against 231 ms" in finding["summary"]
     assert finding["severity"] == "info"
@@ -94,7 +104,9 @@ def test_the_four_rank_job_has_an_uneven_stage(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["resnet-2of8-pt-text", "resnet-2of8-pt-db"])
-def test_two_of_eight_ranks_are_not_judged_and_the_others_are_mentioned(name: str, tmp_path: Path) -> None:
-    document = findings(name, tmp_path / "out")
+def test_two_of_eight_ranks_are_not_judged_and_the_others_are_mentioned(
+    name: str, findings: Callable[[str], dict[str, Any]]
+) -> None:
+    document = findings(name)
     assert document["verdict"] == "unknown"
     assert any("2 of 8 ranks were read" in note for note in document["notes"])

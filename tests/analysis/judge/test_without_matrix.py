@@ -89,7 +89,7 @@ def test_where_no_file_tells_what_members_sent_a_slow_link_is_told_by_its_group(
     assert finding.confidence == "low"
 
 
-@pytest.mark.parametrize("seed", seeds(11, 12, 13))
+@pytest.mark.parametrize("seed", seeds(11, 12))
 @pytest.mark.parametrize("spec", [SMALL, PAIRS, replace(SMALL, pp=4, dp=2)], ids=["small", "pairs", "deep"])
 def test_a_healthy_job_has_no_slow_group(spec: JobSpec, seed: int) -> None:
     detection = without_matrix(judged(spec, seed=seed))
@@ -112,7 +112,7 @@ def test_an_uplink_that_slows_all_groups_alike_is_told_by_what_their_members_sen
     assert finding.cost_ms_per_step == pytest.approx(whole.true_cost_ms, rel=0.1)
 
 
-@pytest.mark.parametrize("seed", seeds(11, 12, 13))
+@pytest.mark.parametrize("seed", seeds(11, 12))
 @pytest.mark.parametrize("spec", [ONE_GROUP, ONE_HOST], ids=["hosts", "one host"])
 def test_a_healthy_job_of_one_group_stays_healthy(spec: JobSpec, seed: int) -> None:
     assert without_matrix(judged(spec, seed=seed)).verdict == "healthy"

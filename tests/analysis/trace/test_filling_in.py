@@ -306,7 +306,7 @@ def test_totals_that_no_rank_s_records_agree_with_move_nothing() -> None:
     assert filled_in(calls, exposed_us=uneven).elapse_us.tolist() == untold.tolist()
 
 
-@pytest.mark.parametrize("seed", seeds(3, 4, 5))
+@pytest.mark.parametrize("seed", seeds(3, 4))
 def test_a_replay_with_lost_records_lasts_as_long_as_the_job_did(seed: int) -> None:
     spec = JobSpec(tp=4, pp=4, dp=4, vpp=2, steps=5, microbatches=8)
     uneven = Healthy(stage_work=(1.1, 1.0, 1.0, 1.3), missing_records=0.05)
@@ -314,7 +314,7 @@ def test_a_replay_with_lost_records_lasts_as_long_as_the_job_did(seed: int) -> N
     assert result.detection.replay["step_ms"] == pytest.approx(result.job.step_ms, rel=0.011)
 
 
-@pytest.mark.parametrize("seed", seeds(7, 9, 11, 13))
+@pytest.mark.parametrize("seed", seeds(7, 9))
 def test_a_lost_record_of_the_one_whom_all_wait_for_does_not_hide_its_cost(seed: int) -> None:
     spec = JobSpec(tp=1, pp=1, dp=16, steps=5, healthy=Healthy(missing_records=0.1))
     result = judged(spec, "slow_rank:1.2@9", seed=seed)

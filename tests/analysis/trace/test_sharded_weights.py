@@ -61,7 +61,7 @@ def test_what_is_lost_around_weights_hides_no_cost() -> None:
     assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.02)
 
 
-@pytest.mark.parametrize("seed", seeds(1, 2, 4))
+@pytest.mark.parametrize("seed", seeds(1, 2))
 @pytest.mark.parametrize("spec", [SHARDED, replace(SHARDED, tp=8)])
 def test_what_a_slow_card_costs_is_told_where_blocks_wait_for_their_weights(spec: JobSpec, seed: int) -> None:
     result = judged(spec, "slow_nic:4,dir=tx", seed=seed)
@@ -69,7 +69,7 @@ def test_what_a_slow_card_costs_is_told_where_blocks_wait_for_their_weights(spec
     assert result.alarms[0].cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.015)
 
 
-@pytest.mark.parametrize("seed", seeds(1, 2, 4))
+@pytest.mark.parametrize("seed", seeds(1, 2))
 def test_messages_that_are_filled_in_keep_their_place_beside_a_second_stream(seed: int) -> None:
     result = judged(replace(SHARDED, healthy=Healthy(missing_records=0.01)), "slow_rank:1.2", seed=seed)
     assert result.detection.replay["mean_error_share"] < 0.001
