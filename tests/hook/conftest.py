@@ -37,6 +37,6 @@ def site(tmp_path: Path) -> Iterator[Site]:
             profiles=tmp_path / "profiles",
             results=tmp_path / "results",
             holder="this-sweep",
-            follow=FollowOptions(deadline_s=120, shows_report=False),
+            follow=FollowOptions(deadline_s=170, shows_report=False),
         )
         yield Site(cluster, options)

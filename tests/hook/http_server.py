@@ -54,7 +54,7 @@ def mailbox(
             length = int(self.headers.get("Content-Length", 0))
             box.received.append((self.headers.get("Content-Type", ""), self.rfile.read(length)))
             if hang is not None:
-                hang.wait(20)
+                hang.wait(150)
             self.send_response([*statuses, *[status] * len(box.received)][len(box.received) - 1])
             for name, value in {**(headers or {}), **({"Location": location} if location else {})}.items():
                 self.send_header(name, value)

@@ -206,4 +206,4 @@ class Job:
         """Let it end by itself."""
         (self.directory / "end").touch()
         for process in self.processes.values():
-            process.wait(30)
+            process.wait(120)

@@ -132,7 +132,7 @@ def test_the_program_ends_with_its_input_and_undoes_what_it_was_told_to(tmp_path
         assert ("error" in answer) == (request["do"] == "nonsense")
     assert path.read_text() == "ours"
     process.stdin.close()
-    assert process.wait(60) == 0
+    assert process.wait(120) == 0
     process.stdout.close()
     assert path.read_text() == "before"
 

@@ -169,7 +169,7 @@ def test_it_stops_when_nobody_waits_any_more(tmp_path: Path) -> None:
     while not members(process.pid) - {process.pid}:
         time.sleep(0.01)
     process.stdin.close()
-    assert process.wait(10) == 1
+    assert process.wait(120) == 1
     assert members(process.pid) == set()
     process.stdout.close()
 

@@ -85,7 +85,7 @@ def cluster(
         address, key = json.loads(said)
         yield Cluster(address, key, process.pid, work / "out")
         process.stdin.close()
-        assert process.wait(60) == 0
+        assert process.wait(120) == 0
         assert not (work / "out").exists(), "no key is left behind"
     finally:
         process.kill()

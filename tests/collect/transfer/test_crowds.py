@@ -84,7 +84,7 @@ def test_hosts_that_one_machine_serves_one_by_one_are_all_collected(start: Start
 def test_hosts_that_hang_hold_up_nobody(host: OneHost, start: Start) -> None:
     hung = start({"ForceCommand": "sleep 600"})
     specs = [hung.having(host=HostId(str(n)), server_id=ServerId(f"hung-{n}")).spec for n in range(2, 14)]
-    options = replace(FULL, listing_deadline_s=60.0, deadline_s=15.0, n_attempts=1)
+    options = replace(FULL, listing_deadline_s=60.0, deadline_s=30.0, n_attempts=1)
     first, *others = collected([host.spec, *specs], host.run, options).hosts
     assert {one.failure for one in others} == {"deadline"}
     assert first.state == "complete", first.reason

@@ -221,7 +221,7 @@ def test_a_host_that_brings_content_without_end_ends_and_the_others_are_whole(
     host: OneHost, keys: Keys
 ) -> None:
     with beside(Liar(VAST, content_without_end), keys) as lying:
-        manifest = collected([host.spec, lying], host.run, replace(FULL, host_deadline_s=15.0))
+        manifest = collected([host.spec, lying], host.run, replace(FULL, host_deadline_s=30.0))
     first, second = manifest.hosts
     assert (first.state, second.failure) == ("complete", "deadline")
     assert host.landed() == tree(host.root)

@@ -32,7 +32,7 @@ def test_results_are_no_wider_than_the_profile(
     prof.chmod(mode)
     results = tmp_path / "results"
     request = ProfileRequest(str(prof), results, "shared", None, is_own=True)
-    outcome = follow(a_job(work_dir=tmp_path), request, FollowOptions(deadline_s=60, shows_report=False))
+    outcome = follow(a_job(work_dir=tmp_path), request, FollowOptions(deadline_s=170, shows_report=False))
     assert outcome.state == "analysed", outcome.reason
     if os.stat("/tmp").st_mode & 0o001 and all(one.stat().st_mode & 0o001 for one in prof.parents):
         assert modes_below(results) == expected

@@ -43,7 +43,7 @@ def test_a_capture_that_is_being_parsed_is_waited_for(
     waiting.join(0.3)
     assert waiting.is_alive()
     (late / PARSED_MARK_NAME).touch()
-    waiting.join(20)
+    waiting.join(120)
     assert not waiting.is_alive()
 
 

@@ -93,7 +93,7 @@ def test_what_root_wrote_for_itself_is_told_with_what_to_do(mode: int, closed: b
         child = fork.Process(target=as_nobody, args=(public / "job", said))
         child.start()
         why = said.get(timeout=120)
-        child.join(20)
+        child.join(120)
     if closed:
         assert "job/x_ascend_pt first (user 0, group 0, mode 07" in why
         assert "umask 022" in why

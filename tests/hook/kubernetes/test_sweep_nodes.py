@@ -214,7 +214,7 @@ def test_a_collector_that_runs_takes_a_new_request_and_ends_when_kubernetes_says
         assert (told["schema"], told["node"]) == ("cluster-hook-node-collected/1", "node-a")
         assert told["reason"] == ""
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == ExitCode.INTERRUPTED
+        assert process.wait(120) == ExitCode.INTERRUPTED
     finally:
         process.kill()
         process.communicate()
