@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cluster_collect.inventory.located import Located, unknown_key
+from cluster_collect.spec import SRUN_NAME, HostSpec
 from cluster_collect.transports.local import LOCAL
 from cluster_collect.transports.registry import TRANSPORTS
 from cluster_collect.wording import parse_size
@@ -15,6 +16,9 @@ KeyType = Literal["text", "number", "size", "transport", "directories", "become"
 
 #: A host with `local` has its transport by that.
 _CHOICES = tuple(name for name in TRANSPORTS if name != LOCAL.name)
+_SSH = [
+    f"{name} (the default)" if name == HostSpec.transport else name for name in _CHOICES if name != SRUN_NAME
+]
 
 
 @dataclass(frozen=True)
@@ -64,8 +68,7 @@ HOST_KEYS: Mapping[str, HostKey] = {
         HostKey(
             "transport",
             "transport",
-            f"{_CHOICES[0]} (the default), {_CHOICES[1]}, "
-            f"or {_CHOICES[2]}: by steps of Slurm, where address is the node",
+            f"{', '.join(_SSH)}, or {SRUN_NAME}: by steps of Slurm, where address is the node",
         ),
         HostKey("bandwidth", "size", "limit of this host in bytes a second, like 50M"),
     )
