@@ -14,7 +14,9 @@ from typing import Any
 
 import dask.local
 import dask.threaded
+import numpy.ma  # noqa: F401 - `pa.array` imports this when first called: once here, not in each worker
 import pyarrow as pa
+import pyarrow.acero  # and `group_by` this
 
 from cluster_analysis.engine.handover import dumps, loads
 from cluster_analysis.engine.protocol import (
