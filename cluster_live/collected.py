@@ -17,7 +17,7 @@ from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.pool import collect
 from cluster_live.capture import capture, clean
 from cluster_live.collectives import elsewhere
-from cluster_live.fleet import Say, opened_fleet
+from cluster_live.fleet import Say, names_of, opened_fleet
 from cluster_live.options import LiveOptions
 from cluster_live.outcome import Captured
 from cluster_live.prepare import Prepared, found, held, made
@@ -52,7 +52,7 @@ class Hosts:
     @property
     def names(self) -> Mapping[HostId, str]:
         """Their names for people."""
-        return {spec.host: str(spec.server_id or spec.address) for spec in self.specs}
+        return names_of(self.specs)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from typing import TypeVar
 from cluster_collect.faults import HostError, as_host_error
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
-from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.registry import Dialers
 from cluster_collect.watchdog import cancelled
 from cluster_live.outcome import Lost, not_captured
@@ -22,6 +21,11 @@ _T = TypeVar("_T")
 Say = Callable[[str], None]
 #: After so long it is said who is waited for, and so many are named.
 _SAY_S, _N_NAMED = 10.0, 5
+
+
+def names_of(specs: Sequence[HostSpec]) -> Mapping[HostId, str]:
+    """Return what people call the hosts."""
+    return {spec.host: str(spec.server_id or spec.address) for spec in specs}
 
 
 class Fleet:
@@ -90,11 +94,9 @@ async def opened_fleet(
     specs: Sequence[HostSpec], options: CollectOptions, quorum: int | None, say: Say = lambda _: None
 ) -> AsyncIterator[Fleet]:
     """Open a session on every host that can be reached while the block runs."""
-    bounds = Bounds(options.n_connecting, options.n_handshakes_per_gateway, options.n_jobs)
-    dialers = Dialers(options, bounds, ProgressListener())
-    names = {spec.host: str(spec.server_id or spec.address) for spec in specs}
+    dialers = Dialers(options, ProgressListener())
     stacks: list[AsyncExitStack] = []
-    fleet = Fleet(names, quorum, say)
+    fleet = Fleet(names_of(specs), quorum, say)
 
     async def open_one(spec: HostSpec) -> None:
         stack = AsyncExitStack()
@@ -114,4 +116,4 @@ async def opened_fleet(
     finally:
         # Undo on all hosts at once: one after the other would take minutes.
         await asyncio.shield(asyncio.gather(*(stack.aclose() for stack in stacks), return_exceptions=True))
-        await dialers.close()
+        await dialers.aclose()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing, closing
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,7 +23,7 @@ from cluster_collect.transfer.manifests import Manifests
 from cluster_collect.transfer.plan import HostLook
 from cluster_collect.transfer.preview import look_at_host
 from cluster_collect.transfer.same_files import SameFiles
-from cluster_collect.transports.bounds import BandwidthCap, Bounds
+from cluster_collect.transports.bounds import BandwidthCap
 from cluster_collect.transports.registry import Dialers
 from cluster_collect.watchdog import cancelled
 from cluster_run.ids import HostId
@@ -60,19 +60,19 @@ async def collect(
         if options.hide_addresses:
             watch = DiscreetListener(watch, of_host, lambda spec: dialers.of(spec).names(spec))
         rate = options.bandwidth_bytes_per_s
-        shared = Shared(
-            options=options,
-            bounds=_bounds(options),
-            writer=writer,
-            journal=journal,
-            watch=watch,
-            cap=BandwidthCap(rate) if rate else None,
-            chance=random.Random(),
-            table=None if rank_table is None else read_rank_table(rank_table),
-            same_files=SameFiles(_brought_before(specs, journal)),
-            end_s=time.monotonic() + options.deadline_s,
-        )
-        async with _dialers(options, shared.bounds, watch) as dialers:
+        async with aclosing(Dialers(options, watch)) as dialers:
+            shared = Shared(
+                options=options,
+                bounds=dialers.bounds,
+                writer=writer,
+                journal=journal,
+                watch=watch,
+                cap=BandwidthCap(rate) if rate else None,
+                chance=random.Random(),
+                table=None if rank_table is None else read_rank_table(rank_table),
+                same_files=SameFiles(_brought_before(specs, journal)),
+                end_s=time.monotonic() + options.deadline_s,
+            )
             manifests = Manifests(
                 specs, options, writer, journal, dialers, frozenset(mapping.values()), origin
             )
@@ -101,13 +101,12 @@ async def look(
     Nothing is copied. Where a host cannot be looked at, its answer is the reason.
     """
     end_s = time.monotonic() + options.deadline_s
-    bounds = _bounds(options)
-    async with _dialers(options, bounds, watch) as dialers:
+    async with aclosing(Dialers(options, watch)) as dialers:
 
         async def one(spec: HostSpec) -> HostLook:
             watch.host_started(spec.host)
             try:
-                looking = look_at_host(dialers.of(spec), spec, options, bounds)
+                looking = look_at_host(dialers.of(spec), spec, options, dialers.bounds)
                 found = await in_time(looking, options, end_s)
             except Exception as error:
                 why = as_host_error(error)
@@ -132,21 +131,6 @@ def _brought_before(specs: Sequence[HostSpec], journal: Journal) -> dict[HostId,
         if outcome.host in asked and outcome.same_files_as in asked
     }
     return {host: other for host, other in brought.items() if other not in brought}
-
-
-def _bounds(options: CollectOptions) -> Bounds:
-    return Bounds(options.n_connecting, options.n_handshakes_per_gateway, options.n_jobs)
-
-
-@asynccontextmanager
-async def _dialers(
-    options: CollectOptions, bounds: Bounds, watch: ProgressListener
-) -> AsyncIterator[Dialers]:
-    dialers = Dialers(options, bounds, watch)
-    try:
-        yield dialers
-    finally:
-        await dialers.close()
 
 
 async def _each(specs: Sequence[HostSpec], work: Callable[[HostSpec], Awaitable[_T]]) -> tuple[_T, ...]:

@@ -57,11 +57,11 @@ TRANSPORTS: Mapping[str, Transport] = {
 
 
 class Dialers:
-    """The dialers of one collection; each is made when the first host needs it."""
+    """The dialers of one collection, and its bounds; each dialer is made when the first host needs it."""
 
-    def __init__(self, options: CollectOptions, bounds: Bounds, watch: ProgressListener) -> None:
+    def __init__(self, options: CollectOptions, watch: ProgressListener) -> None:
         self._options = options
-        self._bounds = bounds
+        self.bounds = Bounds(options.n_connecting, options.n_handshakes_per_gateway, options.n_jobs)
         self._watch = watch
         self._made: dict[str, Dialer] = {}
 
@@ -69,11 +69,11 @@ class Dialers:
         """Return the dialer for a host."""
         if spec.transport not in self._made:
             make = TRANSPORTS[spec.transport].make_dialer
-            self._made[spec.transport] = make(self._options, self._bounds, self._watch)
+            self._made[spec.transport] = make(self._options, self.bounds, self._watch)
         dialer = self._made[spec.transport]
         return BecomingDialer(dialer) if spec.become and spec.local is None else dialer
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Close what the dialers hold."""
         for dialer in self._made.values():
             await dialer.close()
