@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
 
 from cluster_collect.transports.asking import Asking, Turn
@@ -96,18 +96,11 @@ class Bounds:
     async def handshake(self, gateway: str) -> AsyncIterator[None]:
         """Wait for a turn to connect through `gateway` (the jump host, or the address itself)."""
         one_gateway = self._gateways.setdefault(gateway, asyncio.Semaphore(self._n_per_gateway))
-        with queueing():
-            await one_gateway.acquire()
-            try:
-                await self._connecting.acquire()
-            except BaseException:
-                one_gateway.release()
-                raise
-        try:
+        async with AsyncExitStack() as held:
+            with queueing():
+                await held.enter_async_context(one_gateway)
+                await held.enter_async_context(self._connecting)
             yield
-        finally:
-            self._connecting.release()
-            one_gateway.release()
 
     async def asking(self) -> Turn:
         """Wait for a turn to ask a host what it has."""
