@@ -29,7 +29,7 @@ from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.stats import group_medians, median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.tables.schema import LINK_SUMMARY, empty
+from cluster_analysis.tables.schema import LINK_SUMMARY
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.cost import N_CHAINS, N_PEERS_NAMED, N_PLACEBOS
 from cluster_analysis.thresholds.limits import Thresholds
@@ -86,7 +86,7 @@ def detect(
             None,
             evidence.matched,
             evidence.rank_times,
-            empty(LINK_SUMMARY),
+            LINK_SUMMARY.empty_table(),
         )
     case = build_case(evidence, topology, limits)
     view = case.view

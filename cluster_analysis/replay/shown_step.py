@@ -27,7 +27,6 @@ from cluster_analysis.replay.lanes import (
 )
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.tables import columns_described as described
-from cluster_analysis.tables.schema import empty
 from cluster_run.findings import Finding
 from cluster_run.ids import Step
 
@@ -41,9 +40,9 @@ def lanes_tables(
     """
     if graph is None or not len(graph.operator) or graph.n_steps != len(steps):
         return {
-            "lanes": empty(described.Lanes.schema),
-            "critical_path": empty(described.CriticalPath.schema),
-            "waits": empty(described.Waits.schema),
+            "lanes": described.Lanes.schema.empty_table(),
+            "critical_path": described.CriticalPath.schema.empty_table(),
+            "waits": described.Waits.schema.empty_table(),
         }
     at = _shown_step(graph, steps, findings)
     span = span_of(graph, at)

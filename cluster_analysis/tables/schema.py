@@ -149,11 +149,6 @@ FIGURES = {
 }
 
 
-def empty(schema: pa.Schema) -> pa.Table:
-    """Return the table of `schema` without rows."""
-    return schema.empty_table()
-
-
 def one_behind_the_other(tables: Sequence[pa.Table]) -> pa.Table:
     """Return the rows of all tables of one schema, each column in one piece."""
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks()

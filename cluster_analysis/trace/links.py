@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.tables.schema import LINKS, empty
+from cluster_analysis.tables.schema import LINKS
 from cluster_analysis.tables.sent import NAMELESS, SENT, TRANSPORTS
 from cluster_analysis.trace.calls import codes, is_point_to_point, numbers
 
@@ -43,7 +43,7 @@ def sent_by_ranks(collectives: pa.Table, links: pa.Table) -> pa.Table:
     Both ends record a message, so that it needs no row here.
     """
     if links.num_rows:
-        return empty(SENT)
+        return SENT.empty_table()
     kinds, kind = codes(collectives["op_type"])
     is_collective = ~np.array([is_point_to_point(name) for name in kinds], bool)[kind]
     payload = numbers(collectives["payload_bytes"])
@@ -61,4 +61,4 @@ def sent_by_ranks(collectives: pa.Table, links: pa.Table) -> pa.Table:
             )
             columns = (*rows.columns, carrier, pa.array(size[moved]), pa.array(time[moved]))
             parts.append(pa.table(dict(zip(SENT.names, columns, strict=True)), schema=SENT))
-    return pa.concat_tables(parts) if parts else empty(SENT)
+    return pa.concat_tables(parts) if parts else SENT.empty_table()

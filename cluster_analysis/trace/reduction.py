@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, stable_order
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.tables.schema import COLLECTIVES, MATCHED, RANK_TIMES, empty
+from cluster_analysis.tables.schema import COLLECTIVES, MATCHED, RANK_TIMES
 from cluster_analysis.thresholds.messages import TOGETHER_US
 from cluster_analysis.trace.absent_members import without_absent
 from cluster_analysis.trace.alignment import clock_offsets
@@ -57,7 +57,7 @@ def reduce_step(
     own_collectives = _of_step(collectives, step)
     calls = calls_of(own_collectives, starts_agree=topology.starts_agree)
     if not len(calls):
-        return StepEvidence(step, own_steps, empty(MATCHED), empty(RANK_TIMES), own_links, None)
+        return StepEvidence(step, own_steps, MATCHED.empty_table(), RANK_TIMES.empty_table(), own_links, None)
     operator, place = match_calls(calls)
     offset_us = clock_offsets(calls, operator)
     names = own_collectives["op_name"]

@@ -11,7 +11,7 @@ from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined, distinct, first_positions, half_octaves
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.tables.schema import LINK_SUMMARY, empty
+from cluster_analysis.tables.schema import LINK_SUMMARY
 from cluster_analysis.thresholds.common import MOSTLY
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.network import SMALL_BYTES
@@ -106,7 +106,7 @@ def _reach(
 def link_summary(seen: Observations | None) -> pa.Table:
     """LINK_SUMMARY: sums by link, transport and kind of operator, with the median link of the class."""
     if seen is None or not len(seen.unit):
-        return empty(LINK_SUMMARY)
+        return LINK_SUMMARY.empty_table()
     row = combined(seen.unit, seen.kind)[1]
     first = first_positions(row)
     size, time = (np.bincount(row, sums) for sums in (seen.size_bytes, seen.time_us))
