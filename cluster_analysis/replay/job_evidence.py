@@ -20,7 +20,6 @@ from cluster_analysis.tables.schema import (
     PACKETS,
     RANK_TIMES,
     STEPS,
-    empty,
 )
 from cluster_analysis.tables.sent import SENT
 from cluster_analysis.trace.evidence import StepEvidence, StepOperators
@@ -73,10 +72,12 @@ def merge_steps(parts: Sequence[StepEvidence], operators: pa.Table, packets: pa.
         matched=_sorted([part.matched for part in ordered], MATCHED, ()),
         rank_times=_sorted([part.rank_times for part in ordered], RANK_TIMES, ("step", "rank")),
         links=_sorted([part.links for part in ordered], LINKS, ()),
-        operators=operators.sort_by([("rank", "ascending")]) if operators.num_rows else empty(OPERATORS),
+        operators=operators.sort_by([("rank", "ascending")])
+        if operators.num_rows
+        else OPERATORS.empty_table(),
         packets=packets.sort_by([("rank", "ascending"), ("step", "ascending")])
         if packets.num_rows
-        else empty(PACKETS),
+        else PACKETS.empty_table(),
         step_operators=tuple(part.operators for part in ordered),
         notes=tuple(notes),
         sent=_sorted([part.sent for part in ordered], SENT, ()),
@@ -91,6 +92,6 @@ def without_step_operators(evidence: JobEvidence) -> JobEvidence:
 def _sorted(tables: Sequence[pa.Table], schema: pa.Schema, keys: tuple[str, ...]) -> pa.Table:
     filled = [table for table in tables if table.num_rows]
     if not filled:
-        return empty(schema)
+        return schema.empty_table()
     table = pa.concat_tables(filled).unify_dictionaries()
     return table.sort_by([(key, "ascending") for key in keys]) if keys else table

@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -77,23 +77,11 @@ def read_operator_memory(path: Path, remark: Remark) -> list[Counter]:
 
 def read_dataset(path: Path, remark: Remark) -> list[Counter]:
     """Return how often and how long each operation of the input pipeline ran: dataset.csv."""
-    text = read_columns(path, ("Operation", "Stage", "Occurrences", "Avg. time (us)"), remark)
-    if text.num_columns < 4:
-        raise BadFileError(
-            fact("lacks_one_column", columns=("Operation", "Stage", "Occurrences", "Avg. time (us)"))
-        )
-    times, n_bad = numbers.to_float64(text["Avg. time (us)"])
-    counts, n_bad_counts = numbers.to_float64(text["Occurrences"])
-    if n_bad + n_bad_counts:
-        remark(left_out(n_bad + n_bad_counts, "cell", "no_number"))
-    labels = [
-        f"{operation} {stage}".strip()
-        for operation, stage in zip(text["Operation"].to_pylist(), text["Stage"].to_pylist(), strict=True)
-    ]
+    labels, (counts, times) = _labelled(path, ("Operation", "Stage", "Occurrences", "Avg. time (us)"), remark)
     return [
-        (metric, label, value)
+        (metric, label.strip(), value)
         for metric, values in (("input_operation_avg_us", times), ("input_operation_count", counts))
-        for label, value in zip(labels, values.to_pylist(), strict=True)
+        for label, value in zip(labels, values, strict=True)
     ]
 
 
@@ -118,17 +106,26 @@ def read_minddata_summary(path: Path, remark: Remark) -> list[Counter]:
 
 
 def _queue_usage(path: Path, columns: tuple[str, str, str], factor: float, remark: Remark) -> list[Counter]:
+    labels, (shares,) = _labelled(path, columns, remark)
+    return [
+        ("input_queue_usage_share", label, _scaled(share, factor))
+        for label, share in zip(labels, shares, strict=True)
+    ]
+
+
+def _labelled(
+    path: Path, columns: Sequence[str], remark: Remark
+) -> tuple[list[str], list[list[float | None]]]:
+    """Return the texts of the first two columns of each row together, and the numbers of the others."""
     text = read_columns(path, columns, remark)
     if text.num_columns < len(columns):
         raise BadFileError(fact("lacks_one_column", columns=tuple(columns)))
-    shares, n_bad = numbers.to_float64(text[columns[2]])
+    found = [numbers.to_float64(text[column]) for column in columns[2:]]
+    n_bad = sum(bad for _, bad in found)
     if n_bad:
         remark(left_out(n_bad, "cell", "no_number"))
-    op_ids, names = (text[column].to_pylist() for column in columns[:2])
-    return [
-        ("input_queue_usage_share", f"{op_id} {name}", _scaled(share, factor))
-        for op_id, name, share in zip(op_ids, names, shares.to_pylist(), strict=True)
-    ]
+    first, second = (text[column].to_pylist() for column in columns[:2])
+    return [*map("{} {}".format, first, second)], [values.to_pylist() for values, _ in found]
 
 
 class _Flops(msgspec.Struct):

@@ -31,9 +31,9 @@ def tables(job: SimulatedJob, framework: Framework = "pt") -> Mapping[Rank, Rank
     view = observe(job)
     detail = job.spec.detail
     whole = {
-        "collectives": _collectives(job, view) if detail != "totals" else schema.empty(schema.COLLECTIVES),
-        "links": _links(job, view, framework) if detail == "full" else schema.empty(schema.LINKS),
-        "packets": _packets(job, view) if detail != "totals" else schema.empty(schema.PACKETS),
+        "collectives": _collectives(job, view) if detail != "totals" else schema.COLLECTIVES.empty_table(),
+        "links": _links(job, view, framework) if detail == "full" else schema.LINKS.empty_table(),
+        "packets": _packets(job, view) if detail != "totals" else schema.PACKETS.empty_table(),
         "steps": _steps(job, framework),
     }
     ranks = seen_ranks(job)

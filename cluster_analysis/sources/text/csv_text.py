@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pa_csv
-from msgspec import Struct
 
 from cluster_analysis.sources.errors import BadFileError, FileOfRank, RefusedError, Remark, left_out
 from cluster_analysis.sources.text.json_text import read_bytes
@@ -37,72 +36,42 @@ def read_columns(path: Path, wanted: Iterable[str], remark: Remark) -> pa.Table:
     Raises:
         BadFileError: missing, empty, not UTF-8, or without any wanted column.
     """
-    wanted = tuple(wanted)
-    content = read_lines(path, remark)
-    header = _header(_first_line_of(content))
-    found = _found(header, wanted)
-    if not found:
-        raise BadFileError(fact("no_expected_column", header=",".join(header)[:200]))
-    table = _parse(content, header, list(dict.fromkeys(found.values())), remark)
-    return table.select(list(found.values())).rename_columns(list(found))
-
-
-class Alike(Struct, frozen=True):
-    """Files of one header: their text, one behind the other, and the rows of each."""
-
-    text: pa.Table
-    n_rows: Sequence[int]
-
-
-def read_alike(paths: Sequence[str], remark: Remark) -> Alike | None:
-    """Return files of one header together; None where they have not one, or one has lines without a row.
-
-    Raises:
-        BadFileError: see `read_columns`.
-    """
-    contents = [read_lines(Path(path), remark) for path in paths]
-    first = _first_line_of(contents[0])
-    if any(_first_line_of(content) != first for content in contents):
-        return None
-    header = _header(first)
-    bodies = [content[len(first) :].partition(b"\n")[2] for content in contents]
-    text = _parse(b"\n".join([first, b"".join(bodies)]), header, list(header), remark)
-    n_rows = [body.count(b"\n") for body in bodies]
-    return Alike(text, n_rows) if text.num_rows == sum(n_rows) and all(n_rows) else None
+    return read_files([(str(path), 0)], wanted, (), remark)[0]
 
 
 def read_files(
-    files: Sequence[FileOfRank], wanted: Iterable[str], remark: Remark
+    files: Sequence[FileOfRank], wanted: Iterable[str], needed: Iterable[str], remark: Remark
 ) -> tuple[pa.Table, npt.NDArray[np.int32]]:
-    """Return the text of the files of one or more ranks, and the rank of each row (N,).
+    """Return the same of the files of one or more ranks, and the rank of each row (N,).
 
     Raises:
-        BadFileError: see `read_columns`.
+        BadFileError: see `read_columns`; or a column that is needed is missing.
         RefusedError: several files have not one header, or one has lines without a row.
     """
-    paths, ranks = zip(*files, strict=True)
-    if len(files) == 1:
-        text = read_columns(Path(paths[0]), wanted, remark)
-        return text, np.full(text.num_rows, ranks[0], np.int32)
-    alike = read_alike(paths, remark)
-    if alike is None:
-        raise RefusedError
-    return alike.text, np.repeat(np.array(ranks, np.int32), alike.n_rows)
-
-
-def named(text: pa.Table, wanted: Iterable[str], needed: Iterable[str]) -> pa.Table:
-    """Return the wanted columns that a table of text has, named as wanted; compared case-blind.
-
-    Raises:
-        BadFileError: it has none, or one that is needed is missing.
-    """
-    found = _found(tuple(text.column_names), tuple(wanted))
+    contents = [read_lines(Path(path), remark) for path, _ in files]
+    first = _first_line_of(contents[0])
+    header = _header(first)
+    by_folded = {_folded(name): name for name in reversed(header)}
+    found = {name: by_folded[_folded(name)] for name in wanted if _folded(name) in by_folded}
     if not found:
-        raise BadFileError(fact("no_expected_column", header=",".join(text.column_names)[:200]))
+        raise BadFileError(fact("no_expected_column", header=",".join(header)[:200]))
+    columns = list(dict.fromkeys(found.values()))
+    if len(files) == 1:
+        text = _parse(contents[0], header, columns, remark)
+        n_rows = [text.num_rows]
+    else:
+        if any(_first_line_of(content) != first for content in contents):
+            raise RefusedError
+        bodies = [content[len(first) :].partition(b"\n")[2] for content in contents]
+        text = _parse(b"\n".join([first, b"".join(bodies)]), header, columns, remark)
+        n_rows = [body.count(b"\n") for body in bodies]
+        if text.num_rows != sum(n_rows) or not all(n_rows):
+            raise RefusedError
     missing = set(needed) - set(found)
     if missing:
         raise BadFileError(fact("no_column", columns=tuple(sorted(missing))))
-    return text.select(list(found.values())).rename_columns(list(found))
+    named = text.select(list(found.values())).rename_columns(list(found))
+    return named, np.repeat(np.array([rank for _, rank in files], np.int32), n_rows)
 
 
 def read_all_columns(path: Path, remark: Remark, *, keep_last: bool = False) -> pa.Table:
@@ -116,12 +85,6 @@ def read_all_columns(path: Path, remark: Remark, *, keep_last: bool = False) -> 
     content = read_lines(path, remark, keep_last=keep_last)
     header = _header(_first_line_of(content))
     return _parse(content, header, list(header), remark)
-
-
-def _found(header: tuple[str, ...], wanted: tuple[str, ...]) -> dict[str, str]:
-    """Return the header's name of each wanted column that is there."""
-    by_folded = {_folded(name): name for name in reversed(header)}
-    return {name: by_folded[_folded(name)] for name in wanted if _folded(name) in by_folded}
 
 
 def _parse(content: bytes, header: tuple[str, ...], columns: list[str], remark: Remark) -> pa.Table:

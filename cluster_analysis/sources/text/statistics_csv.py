@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import FileOfRank, Remark, left_out
-from cluster_analysis.sources.text.csv_text import named, read_files
+from cluster_analysis.sources.text.csv_text import read_files
 from cluster_analysis.tables import schema
 
 _OP_TIMES = {
@@ -34,16 +34,14 @@ def read_op_statistic(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
         BadFileError: nothing of a file can be used.
         RefusedError: several files are not alike.
     """
-    text, ranks = read_files(files, _OP_COLUMNS, remark)
-    text = named(text, _OP_COLUMNS, needed=("OP Type", "Count", "Total Time(us)"))
+    text, ranks = read_files(files, _OP_COLUMNS, ("OP Type", "Count", "Total Time(us)"), remark)
     names = {"op_type": "OP Type", "core_type": "Core Type"}
     return _table(text, schema.OPERATORS, ranks, names, _OP_TIMES, remark)
 
 
 def read_api_statistic(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
     """Return the host's calls (APIS) of the files of one or more ranks; see `read_op_statistic`."""
-    text, ranks = read_files(files, _API_COLUMNS, remark)
-    text = named(text, _API_COLUMNS, needed=("API Name", "Count", "Time(us)"))
+    text, ranks = read_files(files, _API_COLUMNS, ("API Name", "Count", "Time(us)"), remark)
     names = {"level": "Level", "api": "API Name"}
     return _table(text, schema.APIS, ranks, names, _API_TIMES, remark)
 

@@ -22,7 +22,7 @@ from cluster_analysis.sources.measured import (
     without_negative,
     without_repeated_steps,
 )
-from cluster_analysis.sources.text.csv_text import named, read_columns, read_files
+from cluster_analysis.sources.text.csv_text import read_columns, read_files
 from cluster_analysis.tables import schema
 from cluster_run.facts import fact
 
@@ -49,8 +49,7 @@ def read_step_trace(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
         BadFileError: nothing of a file can be used: a column that is judged is missing, or there is no step.
         RefusedError: several files are not alike.
     """
-    text, ranks = read_files(files, _WANTED, remark)
-    text = named(text, _WANTED, needed=("Computing",))
+    text, ranks = read_files(files, _WANTED, ("Computing",), remark)
     if text.num_rows == 0:
         raise BadFileError(fact("no_step_in_it"))
     steps = without_negative(_steps_from_text(text, ranks, remark), MEASURED_STEPS, remark)

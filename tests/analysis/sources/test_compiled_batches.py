@@ -16,7 +16,7 @@ from cluster_analysis.engine.joined import canonical
 from cluster_analysis.engine.tasks import Batch, BatchBulk, BatchSummary, Wanted, read_batch
 from cluster_analysis.sources.compiled import reader
 from cluster_analysis.sources.errors import BadFileError, RefusedError, refuse
-from cluster_analysis.sources.text.csv_text import Alike, read_alike, read_all_columns
+from cluster_analysis.sources.text.csv_text import read_columns, read_files
 from cluster_analysis.tables.model import RankSource
 from cluster_analysis.tables.schema import COLLECTIVES, LINKS, PACKETS, TOTALS
 from cluster_analysis.topology.groups import GROUP_USE
@@ -212,23 +212,22 @@ def test_csv_files_that_are_read_together_have_the_text_of_each(
     paths = [str(tmp_path / f"{at}.csv") for at in range(3)]
     for path, own in zip(paths, (["Step,Computing", "7,8"], lines, ["Step,Computing", "9,10"]), strict=True):
         Path(path).write_text("\n".join(own) + (end if own == lines else "\n"), newline="")
+    wanted = ("Step", "Computing")
     try:
-        found = read_alike(paths, refuse)
+        found = read_files([(path, rank) for rank, path in enumerate(paths)], wanted, (), refuse)
     except (RefusedError, BadFileError):
         found = None
     if found is not None:
         # What is not plain is read alone.
-        alone = [read_all_columns(Path(path), never) for path in paths]
-        assert text_of(found) == text_of(Alike(pa.concat_tables(alone), [one.num_rows for one in alone]))
+        alone = [read_columns(Path(path), wanted, never) for path in paths]
+        text, ranks = found
+        assert text.to_pylist() == pa.concat_tables(alone).to_pylist()
+        assert ranks.tolist() == [rank for rank, one in enumerate(alone) for _ in range(one.num_rows)]
     assert found is not None or lines not in PLAIN_CSV or not end
 
 
 def never(why: Fact, *also: Fact) -> None:
     raise AssertionError(f"nothing is to be told of a plain file: {why} {also}")
-
-
-def text_of(alike: Alike) -> tuple[list[int], object]:
-    return list(alike.n_rows), alike.text.to_pylist()
 
 
 def test_a_file_that_cannot_be_opened_has_all_of_a_batch_refused(tmp_path: Path) -> None:
