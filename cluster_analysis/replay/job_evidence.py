@@ -72,12 +72,8 @@ def merge_steps(parts: Sequence[StepEvidence], operators: pa.Table, packets: pa.
         matched=_sorted([part.matched for part in ordered], MATCHED, ()),
         rank_times=_sorted([part.rank_times for part in ordered], RANK_TIMES, ("step", "rank")),
         links=_sorted([part.links for part in ordered], LINKS, ()),
-        operators=operators.sort_by([("rank", "ascending")])
-        if operators.num_rows
-        else OPERATORS.empty_table(),
-        packets=packets.sort_by([("rank", "ascending"), ("step", "ascending")])
-        if packets.num_rows
-        else PACKETS.empty_table(),
+        operators=_sorted([operators], OPERATORS, ("rank",)),
+        packets=_sorted([packets], PACKETS, ("rank", "step")),
         step_operators=tuple(part.operators for part in ordered),
         notes=tuple(notes),
         sent=_sorted([part.sent for part in ordered], SENT, ()),
