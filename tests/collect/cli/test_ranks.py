@@ -72,6 +72,7 @@ def analysed(run: Path) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.slow
 def test_suspects_of_a_run_come_whole_from_the_hosts_that_hold_them_and_change_no_finding(
     two_hosts: Hosts,
 ) -> None:
@@ -100,6 +101,7 @@ def test_suspects_of_a_run_come_whole_from_the_hosts_that_hold_them_and_change_n
     assert analysed(run) == before, "and the data are as whole as they were"
 
 
+@pytest.mark.slow
 def test_ranks_that_stay_whole_come_so_beside_columns_and_a_second_call_fetches_nothing(
     two_hosts: Hosts,
 ) -> None:
@@ -117,6 +119,7 @@ def test_ranks_that_stay_whole_come_so_beside_columns_and_a_second_call_fetches_
     assert ranks == N_RANKS, "a rank is read once, in whatever form it lies there"
 
 
+@pytest.mark.slow
 def test_like_a_run_into_another_directory_only_the_ranks_that_are_named(two_hosts: Hosts) -> None:
     for entry in two_hosts.entries:
         entry["profiler_root"] = str(entry["profiler_root"]).replace("/data/", "/$PLACE/")
@@ -155,6 +158,7 @@ def test_a_run_without_a_file_is_not_said_to_be_analysed_next(two_hosts: Hosts) 
     assert "next:" not in result.stderr
 
 
+@pytest.mark.slow
 def test_a_run_that_cannot_be_asked_again_is_said_to_be_so(two_hosts: Hosts) -> None:
     assert two_hosts.collect("--output", "run", *COLUMNS).returncode == 0
     run = two_hosts.directory / "run"

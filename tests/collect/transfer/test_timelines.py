@@ -99,6 +99,7 @@ def test_what_a_host_has_no_time_or_memory_for_is_told(
     assert all(why in str(one.why["detail"]) for one in problems)
 
 
+@pytest.mark.slow
 def test_a_later_call_with_more_memory_reads_those_for_which_there_was_none(
     root: Path, tmp_path: Path
 ) -> None:
