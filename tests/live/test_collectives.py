@@ -75,6 +75,7 @@ def test_where_there_are_no_collectives_it_is_said_that_nothing_could_be_told(tm
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)  # steps of a job that runs, on a machine that may have much else to do
 def test_a_host_that_began_late_and_names_its_steps_as_asked_is_lost_and_not_compared(
     cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -72,6 +72,7 @@ def test_one_command_names_the_slow_rank_of_a_running_job_and_looks_closer_at_it
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)  # steps of a job that runs, on a machine that may have much else to do
 def test_ctrl_c_leaves_the_job_as_it_was(cluster: Cluster, tmp_path: Path) -> None:
     cluster.add(2)
     cluster.job(step_s=0.1).start()

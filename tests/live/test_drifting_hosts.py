@@ -14,7 +14,7 @@ from tests.live.hosts import Cluster
 from tests.live.test_file import LIVE, captured
 from tests.live.test_traps import monitor
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 N_HOSTS = 6
 

@@ -14,7 +14,7 @@ from cluster_live.collected import Hosts, Taken, taken
 from cluster_live.options import LiveOptions
 from tests.live.hosts import Cluster
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 LIVE = LiveOptions(n_steps=3)
 
 

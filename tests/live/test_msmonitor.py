@@ -16,7 +16,7 @@ from demo.sshd import free_port
 from tests.live.hosts import HERE, Cluster, LiveHost
 from tests.live.test_file import LIVE, captured
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 BY_DAEMON = {"PROF_CONFIG_PATH": "", "MSMONITOR_USE_DAEMON": "1"}
 
 

@@ -23,7 +23,7 @@ from cluster_live.prepare import found, held
 from tests.live.hosts import Cluster, LiveHost
 from tests.live.test_file import LIVE, captured
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 def elsewhere(host: LiveHost) -> Path:
