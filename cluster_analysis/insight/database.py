@@ -22,9 +22,9 @@ from cluster_analysis.insight.step_table import COLUMNS, StepRow
 from cluster_analysis.insight.totals import TRANSPORTS, ratio, ratios
 from cluster_analysis.sources.db.analysis_db import STEP_COLUMNS
 from cluster_analysis.sources.numbers import BYTES_PER_MB, NS_PER_US, US_PER_MS
+from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
 
 _TIMES = ("elapse_us", "transit_us", "wait_us", "synchronization_us", "idle_us")
-_BANDS = tuple(f"{name}_{unit}" for name in TRANSPORTS for unit in ("bytes", "us"))
 
 #: Older SQLite takes no more values at once. Row by row would take a third longer.
 _MOST_VALUES = 999
@@ -194,7 +194,7 @@ def _bands(values: Sequence[float | None]) -> Iterator[tuple[str, float, float]]
 
 
 def _band_rows(collectives: pa.Table) -> Iterator[tuple[Any, ...]]:
-    values = zip(*(_numbers(collectives[name]) for name in _BANDS), strict=True)
+    values = zip(*(_numbers(collectives[name]) for name in TRANSPORT_COLUMNS), strict=True)
     for *head, own in zip(*_heads(collectives), values, strict=True):
         for transport, size, time in _bands(own):
             yield (*head, transport, size, time, ratio(size, time), 0.0, 0.0, 0, 0.0)
@@ -208,7 +208,7 @@ def _total_band_rows(totals: pa.Table, packets: pa.Table) -> Iterator[tuple[Any,
     ):
         entry = ((packet or 0.0) / BYTES_PER_MB, count or 0, (total or 0.0) / US_PER_MS)
         sizes.setdefault((rank, step, group or "", transport or ""), []).append(entry)
-    names = ("step", "rank", "group", *_BANDS)
+    names = ("step", "rank", "group", *TRANSPORT_COLUMNS)
     for step, rank, group, *values in zip(*(totals[column].to_pylist() for column in names), strict=True):
         for transport, size, time in _bands(values):
             head = (step_key(step), rank, TOTAL, group or NO_GROUP, transport, size, time, ratio(size, time))

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from cluster_analysis.sources.errors import Remark, left_out
+from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
 from cluster_run.facts import fact
 
 
@@ -35,7 +36,7 @@ MEASURED_COLLECTIVES = (
     "transit_us",
     "wait_us",
     "synchronization_us",
-    *(f"{name}_{unit}" for name in ("hccs", "rdma", "pcie", "sio") for unit in ("bytes", "us")),
+    *TRANSPORT_COLUMNS,
 )
 #: Columns without which steps, operators and links are not judged.
 NEEDED_COLLECTIVES = Needed("operators", ("start_ns", "elapse_us"))

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.tables import columns_measured as declared
+from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
@@ -62,14 +63,7 @@ COLLECTIVES = pa.schema(
         ("wait_us", pa.float64()),
         ("synchronization_us", pa.float64()),
         ("idle_us", pa.float64()),
-        ("hccs_bytes", pa.float64()),
-        ("hccs_us", pa.float64()),
-        ("rdma_bytes", pa.float64()),
-        ("rdma_us", pa.float64()),
-        ("pcie_bytes", pa.float64()),
-        ("pcie_us", pa.float64()),
-        ("sio_bytes", pa.float64()),
-        ("sio_us", pa.float64()),
+        *((name, pa.float64()) for name in TRANSPORT_COLUMNS),
         ("payload_bytes", pa.float64()),
     ]
 )

@@ -10,6 +10,12 @@ _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 #: Transports whose sums each operator has, in the spelling of link entries.
 TRANSPORTS = form.TRANSPORTS
+#: Columns of a table that has both of each: bytes, and µs.
+TRANSPORT_BYTES = tuple(f"{name.lower()}_bytes" for name in TRANSPORTS)
+TRANSPORT_TIMES = tuple(f"{name.lower()}_us" for name in TRANSPORTS)
+TRANSPORT_COLUMNS = tuple(
+    name for both in zip(TRANSPORT_BYTES, TRANSPORT_TIMES, strict=True) for name in both
+)
 #: Transport where a file names no link: UB and UBoE stand under SDMA alone.
 NAMELESS = "SDMA"
 

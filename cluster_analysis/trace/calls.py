@@ -15,10 +15,9 @@ from msgspec.structs import replace
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import distinct, stable_order
 from cluster_analysis.tables.operations import record_of
+from cluster_analysis.tables.sent import TRANSPORT_BYTES, TRANSPORT_TIMES
 from cluster_analysis.thresholds.streams import DRIFT
 
-_TRANSPORT_TIMES = ("hccs_us", "rdma_us", "pcie_us", "sio_us")
-_TRANSPORT_BYTES = ("hccs_bytes", "rdma_bytes", "pcie_bytes", "sio_bytes")
 #: Columns of COLLECTIVES that `calls_of` reads.
 COLUMNS = (
     "rank",
@@ -27,8 +26,8 @@ COLUMNS = (
     "op_index",
     "start_ns",
     "elapse_us",
-    *_TRANSPORT_BYTES,
-    *_TRANSPORT_TIMES,
+    *TRANSPORT_BYTES,
+    *TRANSPORT_TIMES,
     "payload_bytes",
 )
 
@@ -210,7 +209,7 @@ def calls_of(collectives: pa.Table, *, starts_agree: bool = True) -> Calls:
 
 def _sizes(table: pa.Table) -> FloatArray:
     """Bytes on the links for each call (N,), its payload where no transport is known; else NaN."""
-    carried = [numbers(table[name]) for name in _TRANSPORT_BYTES]
+    carried = [numbers(table[name]) for name in TRANSPORT_BYTES]
     sizes = np.zeros(table.num_rows)
     for size in carried:
         sizes += size if np.isfinite(size).all() else np.nan_to_num(size)
@@ -223,7 +222,7 @@ def _sizes(table: pa.Table) -> FloatArray:
 def _busy(table: pa.Table) -> FloatArray:
     """Busy time of the links of each call (N,), summed; NaN where no file has it."""
     busy = np.zeros(table.num_rows)
-    for name in _TRANSPORT_TIMES:
+    for name in TRANSPORT_TIMES:
         time = numbers(table[name])
         np.add(busy, time, out=busy, where=~np.isnan(time))
     busy[~(busy > 0)] = np.nan
