@@ -59,8 +59,8 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     events = np.flatnonzero(extra)
     every = every_so_many(extra > 0)
     # The first step of a capture begins later on all ranks.
-    is_costly = extra.mean() >= case.limits.sure_cost_share * case.view.mean_step_us
-    if not is_costly or not (len(events) == 1 or every):
+    least_us = case.limits.sure_cost_share * case.view.mean_step_us
+    if extra.mean() < least_us or not (len(events) == 1 or every):
         return
     length_us, pause_us = float(extra[events].mean()), float(by_step[events].mean())
     said = fact("job_pauses_once", length_us=length_us)
@@ -92,13 +92,11 @@ def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     if len(view.steps) < limits.min_steps_confident:
         return
     idle = [one for one in found if one.cause != "compute"]
-    named = case.ranks_of([one for one in idle if one.is_alarm])
     all_pause = {at for one in idle if not one.ranks for at in one.positions(len(view.steps))}
     for metric in (one for one in case.metrics if one.name == "idle"):
-        longer_us = view.paused_us
-        longer_us = longer_us - np.maximum(np.nan_to_num(median(longer_us, 0)), 0.0)
+        longer_us = view.paused_us - np.maximum(np.nan_to_num(median(view.paused_us, 0)), 0.0)
         is_pause = np.nan_to_num(longer_us) > metric.event_effect
-        is_pause[named] = False
+        is_pause[case.ranks_of([one for one in idle if one.is_alarm])] = False
         is_pause[:, sorted(all_pause)] = False
         lost_us = np.where(is_pause, longer_us, 0.0)
         if lost_us.max(axis=0, initial=0.0).mean() < metric.effect:

@@ -22,7 +22,6 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.stats import MEDIAN_SE, median, medians_by, sigma
 from cluster_analysis.thresholds.common import HALFWAY, MOSTLY
 from cluster_analysis.thresholds.devices import IDLE_SIGMA
-from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import FindingFact, fact
 from cluster_run.kinds import WorkloadKind
 
@@ -30,12 +29,18 @@ from cluster_run.kinds import WorkloadKind
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give hosts that are slow in a local time, the worst first."""
     for metric in case.metrics:
-        hosts = [one for comparison in case.comparisons(metric) for one in host_suspects(case, comparison)]
+        hosts = [one for whole in case.comparisons(metric) for _, one in _in_places(case, whole)]
         yield from (confirmed(case.view, one, case.limits) for one in most_significant(hosts))
 
 
-def host_suspects(case: Case, metric: Metric) -> list[Suspect]:
-    """Return hosts that are slow in one metric, the worst first.
+def _in_places(case: Case, whole: Metric) -> Iterator[tuple[Metric, Suspect]]:
+    """Hosts that are slow in all of a metric, or in a place of it: the other may scatter and hide them."""
+    for place in (whole, *(replace(one, of_all=whole.of_all) for one in whole.places)):
+        yield from ((place, one) for one in host_suspects(case, place, whole))
+
+
+def host_suspects(case: Case, metric: Metric, whole: Metric) -> list[Suspect]:
+    """Return hosts that are slow in one metric, the worst first, with what they lose in the `whole` of it.
 
     One that is improbable by itself is listed and taken out: of two slow hosts of four each hides the other.
     Whether it is improbable over all hosts its p-value tells. One that is slow by itself says nothing of the
@@ -47,19 +52,20 @@ def host_suspects(case: Case, metric: Metric) -> list[Suspect]:
     n_hosts = len(np.unique(view.host[~out]))
     while len(found) < n_hosts - 1:
         series = case.series(metric, out, view.host)
-        one = _worst_host(view, metric, relative_to_other_hosts(series, view), case.limits)
+        one = _worst_host(case, metric, whole, relative_to_other_hosts(series, view))
         if one is None:
             break
-        found.append(replace(one, p_value=min(1.0, one.p_value * n_hosts)))
+        found.append(replace(one, p_value=min(1.0, one.p_value * n_hosts * (1 + len(whole.places)))))
         out = out | np.isin(view.ranks, one.ranks)
     return found
 
 
-def _worst_host(view: JobView, metric: Metric, relative: FloatArray, limits: Thresholds) -> Suspect | None:
+def _worst_host(case: Case, metric: Metric, whole: Metric, relative: FloatArray) -> Suspect | None:
     """The slowest host that is improbable by itself, of ranks that lie `beside` (R, S) those of other hosts.
 
     Most hosts do not lie above their peers by the least effect, and need no closer look.
     """
+    view, limits = case.compared(metric), case.limits
     of_rank = median(relative, 1)
     known = np.flatnonzero(np.isfinite(of_rank))
     hosts, code = np.unique(view.host[known], return_inverse=True)
@@ -97,7 +103,7 @@ def _worst_host(view: JobView, metric: Metric, relative: FloatArray, limits: Thr
     # The host's own level in all steps, so that the chance of single steps is not claimed as a saving.
     course = np.full(len(view.steps), float(median(of_rank[own])))
     course = course if metric.is_log else lost_always_us(view, own, view.likely_idle_us)
-    one = late(view, metric, own, course, scale=judged.scale[worst], n_others=n_ranks, n_hosts=n_hosts)
+    one = late(view, whole, own, course, scale=judged.scale[worst], n_others=n_ranks, n_hosts=n_hosts)
     return replace(one, p_value=float(judged.tail[worst]))
 
 
@@ -129,20 +135,20 @@ def holding_a_stage(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     if set(view.hosts) <= set(shared):
         return
     for metric in case.metrics:
-        for comparison in case.comparisons(metric, of_all=True):
-            hosts = [one for one in host_suspects(case, comparison) if one.hosts[0] not in shared]
-            yield from (_of_work(one) for one in hosts if _is_far(case, one))
+        for whole in case.comparisons(metric, of_all=True):
+            hosts = [pair for pair in _in_places(case, whole) if pair[1].hosts[0] not in shared]
+            yield from (_of_work(one) for place, one in hosts if _is_far(case, place, one))
 
 
-def _is_far(case: Case, one: Suspect) -> bool:
-    """Whether it idles a multiple of all others, and that is costly: stages may differ by less.
+def _is_far(case: Case, place: Metric, one: Suspect) -> bool:
+    """Whether it idles a multiple of all others there, and that is costly: stages may differ by less.
 
     All types of kernels are slow on no stage that only has more work.
     """
-    row, limits = one.evidence[0], case.limits
-    is_costly = row.value - row.peers_median >= limits.sure_cost_share * case.view.mean_step_us
-    is_multiple = row.value >= limits.single_step_idle_factor * row.peers_median
-    return one.cause == "compute" or (is_costly and is_multiple)
+    is_own, limits = np.isin(case.view.ranks, one.ranks), case.limits
+    own_us, others_us = (float(median(place.time_us[ranks], None)) for ranks in (is_own, ~is_own))
+    is_costly = own_us - others_us >= limits.sure_cost_share * case.view.mean_step_us
+    return one.cause == "compute" or (is_costly and own_us >= limits.single_step_idle_factor * others_us)
 
 
 def _of_work(one: Suspect) -> Suspect:
