@@ -6,6 +6,7 @@ import functools
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -258,6 +259,11 @@ def test_the_image_runs_the_hook_as_the_user_of_the_manifests_and_copies_only_th
     assert f"USER {spec['runAsUser']}:{spec['runAsGroup']}" in recipe
     assert 'ENTRYPOINT ["cluster-hook"]' in recipe
     assert re.findall(r"^COPY (\S+)", recipe, re.MULTILINE) == ["dist/cluster_profiler-*.whl"]
+
+
+def test_the_help_of_the_sweep_needs_the_standard_library_alone() -> None:
+    ended = ran([sys.executable, "-S", "-m", "cluster_hook", "sweep", "--help"], cwd=REPOSITORY, check=True)
+    assert "--profiles" in ended.stdout
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed here")
