@@ -14,7 +14,7 @@ from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray
 from cluster_analysis.numeric.sorting import rows_at
-from cluster_analysis.numeric.stats import median
+from cluster_analysis.numeric.stats import mean_lead, median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.cost import LATE_SHARE
@@ -93,10 +93,13 @@ def open_questions(
 def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds) -> list[Fact]:
     """Findings that may be costly faults, though they are no alarms: healthy is a promise."""
     step_ms = view.mean_step_us / 1e3
+    # Nine costs of ten are right to within the second share.
+    least_ms = (limits.open_cost_share - limits.sure_cost_share) * step_ms
     costly = {
         one.id: _at_most_ms(one)
         for one in findings
-        if not one.is_alarm and _may_be_a_fault(view, one) and _may_be_costly(one, limits, step_ms)
+        if not one.is_alarm and _may_be_costly(one, least_ms, step_ms)
+        if _may_be_a_fault(view, one, 1e3 * least_ms)
     }
     if not costly or not step_ms > 0:
         return []
@@ -105,23 +108,25 @@ def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds)
     return [fact(asked, findings=tuple(costly), step_share=max(costly.values()) / step_ms)]
 
 
-def _may_be_costly(finding: Finding, limits: Thresholds, step_ms: float) -> bool:
+def _may_be_costly(finding: Finding, least_ms: float, step_ms: float) -> bool:
     """Whether its upper cost is high, or so far above the lower one that nobody knows."""
     low, high = finding.cost_low_ms, finding.cost_high_ms
     if low is not None and high is not None and lie_apart(low, high, step_ms):
         return True
-    return _at_most_ms(finding) >= limits.open_cost_share * step_ms
+    return _at_most_ms(finding) >= least_ms
 
 
-def _may_be_a_fault(view: JobView, finding: Finding) -> bool:
+def _may_be_a_fault(view: JobView, finding: Finding, least_us: float) -> bool:
     """Whether a host could be the reason: work that is uneven from stage to stage or replica to replica looks
     like slow hosts where each of them lies in one. Replicas that share a host show what is not the host's:
-    they would be late together.
+    they would be late together. A replica of one rank is a device, which no sample makes the first by far.
     """
     if finding.record.unit == "stage":
         return _lies_in_one_host(view, np.isin(view.ranks, finding.ranks))
     if finding.record.unit == "replica":
         replicas = [view.replica == one for one in np.unique(view.replica)]
+        if len(replicas) == len(view.ranks) and mean_lead(view.computing_us).max() >= least_us:
+            return True
         return all(_lies_in_one_host(view, one) for one in replicas) and not _differ_in_hosts(view, replicas)
     return finding.may_be_fault
 

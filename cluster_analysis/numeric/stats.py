@@ -119,6 +119,13 @@ def shrink(scale: FloatArray, pooled: FloatArray | float, df: FloatArray | float
     return result
 
 
+def mean_lead(values: FloatArray) -> FloatArray:
+    """By how much each of two or more rows (R, S) is the largest of a column: the mean over all, (R,)."""
+    known = np.nan_to_num(values)
+    first, (second, most) = known.argmax(axis=0), np.sort(known, axis=0)[-2:]
+    return np.asarray(np.bincount(first, most - second, len(known)) / known.shape[1])
+
+
 def beyond_chance(seen: float, chance: float) -> float:
     """Which part of a variance that is seen is not the one that chance makes (empirical Bayes)."""
     return max(0.0, 1.0 - chance / seen) if seen > 0 else 0.0

@@ -92,14 +92,9 @@ def _stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> It
     more = np.log(typical / usual)
     more = rows_at(view.stage, stages, (np.maximum(more, 0.0) if is_host else more)[:, None], np.nan)
     said = fact(
-        "stages_uneven",
-        stage=int(stages[high]),
-        computing_us=most,
-        other_stage=int(stages[low]),
-        other_us=least,
-        above_mean_share=most / mean - 1.0,
-        n_stages=len(stages),
-    )
+        "stages_uneven", stage=int(stages[high]), computing_us=most, other_stage=int(stages[low]),
+        other_us=least, above_mean_share=most / mean - 1.0, n_stages=len(stages),
+    )  # fmt: skip
     row = Evidence("computing_us", most, least, spread, len(stages) - 1)
     # Work that is dealt anew costs the others something, a host that is repaired does not.
     sure: Confidence = "low" if is_host else "high"

@@ -12,6 +12,7 @@ import numpy as np
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import beyond_chance, median, sigma
+from cluster_analysis.thresholds.common import FAR_SIGMAS
 
 
 def lost_always_us(view: JobView, own: IntArray, idle_us: FloatArray) -> FloatArray:
@@ -24,10 +25,11 @@ def lost_always_us(view: JobView, own: IntArray, idle_us: FloatArray) -> FloatAr
     lost = np.zeros((len(own), len(view.steps)))
     for inside, longer, of_peers in _beyond_peers(view, own, np.nan_to_num(idle_us)):
         measured = np.clip(longer, 0.0, np.nan_to_num(idle_us[own[inside]]))
-        middle = float(median(measured.ravel()))
-        variances = (np.square(sigma(one)) for one in (measured - middle, of_peers))
-        real = beyond_chance(*map(float, variances))
-        lost[inside] = np.maximum(middle + real * (measured - middle), 0.0)
+        middle, scatter = float(median(measured.ravel())), float(sigma(measured))
+        real = beyond_chance(scatter**2, float(sigma(of_peers)) ** 2)
+        # Far beyond all else that the host does lies an accident of one rank.
+        further = np.minimum(measured - middle, FAR_SIGMAS * scatter)
+        lost[inside] = np.maximum(middle + real * further, 0.0)
     return lost
 
 
@@ -53,8 +55,7 @@ def _beyond_peers(
 
     Of a host that is a whole stage everybody else is a peer.
     """
-    is_own = np.zeros(len(view.ranks), bool)
-    is_own[own] = True
+    is_own = np.isin(np.arange(len(view.ranks)), own)
     for role in np.unique(view.role[own]):
         peers = np.flatnonzero((view.role == role) & ~is_own)
         peers = peers if len(peers) else np.flatnonzero(~is_own)

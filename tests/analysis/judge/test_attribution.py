@@ -225,7 +225,7 @@ def test_two_pauses_of_one_rank_that_cost_much_leave_a_question_though_each_is_s
 
 
 def test_short_pauses_that_cost_little_leave_none() -> None:
-    assert not is_told((2,), 90e3)
+    assert not is_told((2,), 70e3)
 
 
 def test_a_single_pause_that_costs_much_leaves_a_question_though_healthy_hosts_pause_too() -> None:

@@ -11,6 +11,7 @@ from cluster_analysis.sentences.results import words
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Finding
 from cluster_run.kinds import KINDS
+from cluster_simulate.api import JobSpec
 from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, judged
 from tests.analysis.reports import builder
@@ -52,4 +53,19 @@ def test_a_loss_of_5_percent_is_in_the_headline_or_leaves_a_question(kind: str) 
 def test_what_may_be_a_fault_and_costs_5_percent_leaves_a_question(kind: str) -> None:
     finding = of_kind(kind, step_ms=300.0)
     assert is_asked(finding)
+    assert is_asked(finding, cost_share=0.045)  # a cost may be off by 1 % of the step
     assert not is_asked(finding, cost_share=0.03)
+
+
+@pytest.mark.parametrize(("longer_share", "is_open"), [(0.4, True), (0.05, False)])
+def test_uneven_samples_leave_a_question_where_one_rank_makes_them(
+    longer_share: float, *, is_open: bool
+) -> None:
+    """It holds a replica by itself, so that no rank with the same samples shows that it is slow."""
+    job = judged(JobSpec(tp=1, pp=1, dp=8, ranks_per_host=4, steps=5, microbatches=4))
+    view = build_view(job.evidence, job.topology)
+    computing_us = view.computing_us.copy()
+    computing_us[3, 1:3] *= 1.0 + longer_share
+    quoted = of_kind("data_imbalance", step_ms=view.mean_step_us / 1e3)
+    asked = open_questions(replace(view, computing_us=computing_us), job.evidence, [quoted], Thresholds())
+    assert ("costly_unexplained" in {one.kind for one in asked}) == is_open
