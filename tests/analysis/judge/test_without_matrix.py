@@ -112,7 +112,7 @@ def test_an_uplink_that_slows_all_groups_alike_is_told_by_what_their_members_sen
     assert finding.cost_ms_per_step == pytest.approx(whole.true_cost_ms, rel=0.1)
 
 
-@pytest.mark.parametrize("seed", seeds(11, 12))
+@pytest.mark.parametrize("seed", seeds(10, 11))
 @pytest.mark.parametrize("spec", [ONE_GROUP, ONE_HOST], ids=["hosts", "one host"])
 def test_a_healthy_job_of_one_group_stays_healthy(spec: JobSpec, seed: int) -> None:
     assert without_matrix(judged(spec, seed=seed)).verdict == "healthy"
