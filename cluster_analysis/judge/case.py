@@ -86,7 +86,8 @@ class Case(Struct, frozen=True, dict=True):
         `of_all`: with all ranks of the job, whatever their role, computing by kernels alone.
         """
         if not metric.is_log:
-            return [replace(metric, of_all=of_all)]
+            places = tuple(replace(one, of_all=of_all) for one in metric.places)
+            return [replace(metric, of_all=of_all, places=places)]
         longer = self._whatever_stage if of_all else self._by_device
         if longer is None:
             return [] if of_all else [metric]
@@ -148,7 +149,7 @@ class Case(Struct, frozen=True, dict=True):
         if not metric.places:
             whole = self.deviation(metric, excluded)
             return whole.events(metric.event_effect), whole.series
-        found = [self.deviation(replace(one, of_all=metric.of_all), excluded) for one in metric.places]
+        found = [self.deviation(one, excluded) for one in metric.places]
         far = np.any([one.events(metric.event_effect) for one in found], axis=0)
         return far, np.sum([beyond_scatter(one.series, one.step_scale) for one in found], axis=0)
 

@@ -93,7 +93,7 @@ def open_questions(
 def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds) -> list[Fact]:
     """Findings that may be costly faults, though they are no alarms: healthy is a promise."""
     step_ms = view.mean_step_us / 1e3
-    # Nine costs of ten are right to within the second share.
+    # A cost may be off by the second share.
     least_ms = (limits.open_cost_share - limits.sure_cost_share) * step_ms
     costly = {
         one.id: _at_most_ms(one)

@@ -35,7 +35,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
 
 def _in_places(case: Case, whole: Metric) -> Iterator[tuple[Metric, Suspect]]:
     """Hosts that are slow in all of a metric, or in a place of it: the other may scatter and hide them."""
-    for place in (whole, *(replace(one, of_all=whole.of_all) for one in whole.places)):
+    for place in (whole, *whole.places):
         yield from ((place, one) for one in host_suspects(case, place, whole))
 
 
@@ -61,7 +61,7 @@ def host_suspects(case: Case, metric: Metric, whole: Metric) -> list[Suspect]:
 
 
 def _worst_host(case: Case, metric: Metric, whole: Metric, relative: FloatArray) -> Suspect | None:
-    """The slowest host that is improbable by itself, of ranks that lie `beside` (R, S) those of other hosts.
+    """The slowest host that is improbable by itself, of ranks that lie `relative` (R, S) to other hosts.
 
     Most hosts do not lie above their peers by the least effect, and need no closer look.
     """

@@ -66,7 +66,7 @@ class _OfHost(Struct, frozen=True):
 
     series: FloatArray
     others: FloatArray
-    scatter: FloatArray
+    scatter: float
     events: BoolArray
 
     @property
@@ -98,7 +98,7 @@ class _Place(Struct, frozen=True):
         scatter = float(sigma(others[np.isfinite(others)])) if np.isfinite(others).any() else np.inf
         with np.errstate(invalid="ignore"):
             events = np.asarray(series > max(self.least_us, FAR_SIGMAS * scatter))
-        return _OfHost(series, others, np.array(scatter), events)
+        return _OfHost(series, others, scatter, events)
 
 
 def _longer_us(view: JobView, time_us: FloatArray, effect_us: float) -> _Place:

@@ -22,14 +22,13 @@ def lost_always_us(view: JobView, own: IntArray, idle_us: FloatArray) -> FloatAr
     not tell what they lose together: what each idles does, as far as it scatters more than that of peers.
     `idle_us` (R, S) is all that ranks idle, or in one place.
     """
-    lost = np.zeros((len(own), len(view.steps)))
-    for inside, longer, of_peers in _beyond_peers(view, own, np.nan_to_num(idle_us)):
-        measured = np.clip(longer, 0.0, np.nan_to_num(idle_us[own[inside]]))
+    lost, idle_us = np.zeros((len(own), len(view.steps))), np.nan_to_num(idle_us)
+    for inside, longer, of_peers in _beyond_peers(view, own, idle_us):
+        measured = np.clip(longer, 0.0, idle_us[own[inside]])
         middle, scatter = float(median(measured.ravel())), float(sigma(measured))
         real = beyond_chance(scatter**2, float(sigma(of_peers)) ** 2)
         # Far beyond all else that the host does lies an accident of one rank.
-        further = np.minimum(measured - middle, FAR_SIGMAS * scatter)
-        lost[inside] = np.maximum(middle + real * further, 0.0)
+        lost[inside] = np.maximum(middle + real * np.minimum(measured - middle, FAR_SIGMAS * scatter), 0.0)
     return lost
 
 
@@ -41,7 +40,7 @@ def lost_at_times_us(view: JobView, own: IntArray, idle_us: FloatArray) -> Float
     return lost
 
 
-def beyond_scatter(longer: FloatArray, scatter: FloatArray) -> FloatArray:
+def beyond_scatter(longer: FloatArray, scatter: FloatArray | float) -> FloatArray:
     """How much longer something takes than on peers, 0 at least, as far as theirs does not scatter so."""
     with np.errstate(invalid="ignore"):
         real = 1.0 - np.square(scatter / np.maximum(longer, 1e-9))
