@@ -1,21 +1,26 @@
 import re
 from importlib.resources import files
+from pathlib import Path
 from string import Formatter
 from typing import get_args
 
 import pytest
 
+from cluster_analysis import judge
+from cluster_analysis.judge.measures.metrics import metrics
+from cluster_analysis.judge.view import build_view
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.headings import HEADINGS, words_of_page
 from cluster_analysis.sentences.results import wording, words
 from cluster_analysis.sentences.terms import KINDS
+from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import ReasonKind, fact
 from cluster_run.findings import Cause, Confidence, Evidence, Link, Pattern, Severity, Verdict
 from cluster_run.ids import HostId, ParallelSizes, Rank
 from cluster_run.kinds import FaultKind, WorkloadKind
 from cluster_run.problem import Problem
 from tests.analysis.copies import replace
-from tests.analysis.jobs import judged
+from tests.analysis.jobs import SMALL, judged
 from tests.analysis.reports import builder
 
 ASSETS = files("cluster_analysis.reports").joinpath("assets")
@@ -115,6 +120,17 @@ def test_a_metric_is_written_in_the_unit_of_its_name(metric, value, text):
 
 def test_a_metric_without_an_entry_keeps_its_own_name():
     assert words.metric_name("flux_capacity_us") == words.Phrase("flux capacity", "flux capacity")
+
+
+def test_every_time_and_size_that_is_evidence_is_called_something_in_both_languages():
+    job = judged(SMALL)
+    local_times = metrics(build_view(job.evidence, job.topology), Thresholds())
+    names = {f"{one.name}_us" for one in local_times}
+    for path in Path(judge.__file__).parent.rglob("*.py"):
+        names |= set(re.findall(r'Evidence\(\s*"(\w+)"', path.read_text()))
+    assert names > {"computing_us", "idle_us", "transfer_us"}
+    called = {name: words.metric_name(name) for name in names}
+    assert [name for name, said in called.items() if said.en == said.zh] == []
 
 
 def test_a_median_of_zero_gives_no_share():
