@@ -109,7 +109,6 @@ def judged(known: Examined) -> AnalysisResult:
             *capture.notes,
             *own_notes,
             *of_batches,
-            *evidence.notes,
             *found.notes,
             *memory.notes,
             *memory.unnamed(found.findings),
@@ -131,8 +130,8 @@ def judged(known: Examined) -> AnalysisResult:
     tables = {
         "ranks": ranks,
         "steps": evidence.step_table,
-        "matched": found.matched,
-        "rank_times": found.rank_times,
+        "matched": evidence.matched,
+        "rank_times": evidence.rank_times,
         "links": found.links,
         "operators": evidence.operators,
         "computing_apart": computing_apart(evidence.operators),

@@ -167,9 +167,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.trace.pairing": f"{_STEP}",
         "cluster_analysis.trace.streams": f"{_STEP}",
         "cluster_analysis.trace.missing": f"{_STEP}",
-        "cluster_analysis.topology": (
-            "cluster_analysis.trace.calls cluster_analysis.numeric cluster_analysis.tables cluster_run"
-        ),
+        "cluster_analysis.topology": ("cluster_analysis.numeric cluster_analysis.tables cluster_run"),
         "cluster_analysis.windows": f"{_STEP}",
         "cluster_analysis.replay": (
             "cluster_analysis.trace cluster_analysis.thresholds cluster_analysis.numeric "
@@ -198,8 +196,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_analysis.sentences cluster_analysis.result cluster_run"
         ),
         "cluster_analysis.describe": (
-            "cluster_analysis.sentences cluster_analysis.trace.calls cluster_analysis.numeric "
-            "cluster_analysis.tables cluster_run"
+            "cluster_analysis.sentences cluster_analysis.numeric cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.run_header": "cluster_analysis.options cluster_analysis.tables cluster_run",
         "cluster_analysis.pipeline": (
@@ -220,7 +217,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         "cluster_analysis.findings_json": ("cluster_analysis.result cluster_analysis.sentences cluster_run"),
         "cluster_analysis.reports.page": (
-            "cluster_analysis.result cluster_analysis.sentences cluster_analysis.trace.calls "
+            "cluster_analysis.result cluster_analysis.sentences "
             "cluster_analysis.numeric cluster_analysis.tables cluster_run"
         ),
         "cluster_analysis.reports.timeline": (
@@ -229,7 +226,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         "cluster_analysis.reports": (
             "cluster_analysis.findings_json cluster_analysis.result cluster_analysis.judge.baseline "
-            "cluster_analysis.trace.calls cluster_analysis.numeric cluster_analysis.tables "
+            "cluster_analysis.numeric cluster_analysis.tables "
             "cluster_analysis.sentences cluster_run"
         ),
         "cluster_analysis.output_folder": "cluster_run",

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster_analysis.numeric.columns import codes, numbers
 from cluster_analysis.tables.columns_described import (
     Devices,
     FiguresBetweenRanks,
@@ -21,7 +22,6 @@ from cluster_analysis.tables.columns_described import (
 )
 from cluster_analysis.tables.columns_measured import PartsOfStep
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.trace.calls import codes, numbers
 from cluster_run.ids import Rank
 
 Tables = Mapping[str, pa.Table]

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.columns import codes, numbers
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined
 from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, sigma
 from cluster_analysis.tables.columns_described import RelativeToPeers
 from cluster_analysis.tables.fused import is_fused
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.trace.calls import codes, numbers
 
 #: Kernels are the same work only where they are called as often, give or take lost records.
 _TOLERANCE = 0.02

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
+from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.sentences.rules import rule_sentences
 from cluster_analysis.tables.columns_described import Advice
-from cluster_analysis.trace.calls import numbers
 from cluster_run.facts import fact
 from cluster_run.findings import Finding, RuleName
 from cluster_run.kinds import KINDS

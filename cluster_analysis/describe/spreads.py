@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.numeric.columns import codes, numbers
 from cluster_analysis.numeric.sorting import combined, stable_order
 from cluster_analysis.tables.columns_described import Communication, KernelSpread
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.trace.calls import codes, numbers
 from cluster_run.ids import Rank
 
 #: Names of the columns, and which quantile each is.

@@ -19,13 +19,13 @@ from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.slow_units import Observations
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, sigma
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.common import FEWEST_PEERS
 from cluster_analysis.thresholds.comparison import BAND_SIGMAS, LEAST_CHANGE, RUN_TO_RUN_SHARE
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_analysis.trace.calls import numbers
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import Finding
 

@@ -183,7 +183,6 @@ class Detector(Protocol):
         """Give suspects.
 
         Args:
-            case: the job.
             found: what the detectors before this one have found: a rank of a slow host is not slow itself.
         """
         ...

@@ -29,7 +29,6 @@ from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.stats import group_medians, median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.tables.schema import LINK_SUMMARY
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.cost import N_CHAINS, N_PEERS_NAMED, N_PLACEBOS
 from cluster_analysis.thresholds.limits import Thresholds
@@ -40,7 +39,7 @@ from cluster_run.kinds import NOTES
 
 
 class Detection(Struct, frozen=True):
-    """The outcome: findings sorted by cost, what could not be judged, and the tables for reports.
+    """The outcome: findings sorted by cost, what could not be judged, and LINK_SUMMARY.
 
     `replay` says how far the replay may be trusted: `error_share` (replayed against measured step),
     `mean_error_share` (the same of the mean step), `step_ms` (replayed), `copied_waiting_share` (of all
@@ -53,8 +52,6 @@ class Detection(Struct, frozen=True):
     notes: tuple[Fact, ...]
     replay: Mapping[str, float]
     step_ms: float | None
-    matched: pa.Table
-    rank_times: pa.Table
     links: pa.Table
     ideal: Ideal | None = None
     lost: tuple[LostPart, ...] = ()
@@ -77,17 +74,8 @@ def detect(
     """
     limits = thresholds or Thresholds()
     if not evidence.step_table.num_rows:
-        note = fact("no_step_times")
-        return Detection(
-            (),
-            "unknown",
-            (*evidence.notes, note),
-            {},
-            None,
-            evidence.matched,
-            evidence.rank_times,
-            LINK_SUMMARY.empty_table(),
-        )
+        notes = [*evidence.notes, fact("no_step_times")]
+        return Detection((), "unknown", tuple(notes), {}, None, link_summary(None))
     case = build_case(evidence, topology, limits)
     view = case.view
     suspects: list[Suspect] = []
@@ -137,8 +125,7 @@ def detect(
         verdict = "unknown"
     return Detection(
         tuple(findings), verdict, tuple(dict.fromkeys((*evidence.notes, *notes))), replay,
-        step_us / 1e3 if step_us > 0 else None,
-        evidence.matched, evidence.rank_times, link_summary(case.links),
+        step_us / 1e3 if step_us > 0 else None, link_summary(case.links),
         ideal, () if ideal is None else lost_parts(ideal, findings),
     )  # fmt: skip
 

@@ -22,13 +22,7 @@ from cluster_analysis.thresholds.common import HALFWAY, TWICE
 from cluster_analysis.thresholds.cost import WIDE_INTERVAL
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
-from cluster_run.findings import (
-    WARNING_COST_SHARE,
-    Confidence,
-    Finding,
-    Severity,
-    severity_of,
-)
+from cluster_run.findings import WARNING_COST_SHARE, Confidence, Finding, Severity, severity_of
 
 #: From high to low.
 _CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
@@ -207,9 +201,8 @@ def is_no_loss_where_no_peer_does_without(one: FindingDraft, context: Context) -
 
 def is_as_severe_as_costly(one: FindingDraft, context: Context) -> FindingDraft:
     """Severity follows from the weight."""
-    return replace(
-        one, severity=severity_of(None if one.weight_us is None else one.weight_us / context.step_us)
-    )
+    share = None if one.weight_us is None else one.weight_us / context.step_us
+    return replace(one, severity=severity_of(share))
 
 
 def is_information_by_itself(one: FindingDraft, context: Context) -> FindingDraft:
@@ -245,11 +238,8 @@ def is_no_chance(one: FindingDraft, context: Context) -> FindingDraft:
     share = 0.0 if has_no_cost or not context.step_us > 0 else (one.weight_us or 0.0) / context.step_us
     chance = suspect.p_value + _chance_of_nature(suspect, context.view, limits)
     chance *= _surprise(suspect, context)
-    return (
-        one
-        if chance <= limits.chance_per_cost * max(share, WARNING_COST_SHARE)
-        else replace(one, severity="info")
-    )
+    is_rare = chance <= limits.chance_per_cost * max(share, WARNING_COST_SHARE)
+    return one if is_rare else replace(one, severity="info")
 
 
 def _chance_of_nature(suspect: Suspect, view: JobView, limits: Thresholds) -> float:
@@ -304,9 +294,8 @@ def is_as_sure_as_the_replay(one: FindingDraft, context: Context) -> FindingDraf
         is_wide = lie_apart(one.low_us, one.high_us, context.step_us)
         one = _at_most(one, "medium") if is_wide else one
     inside_us = context.view.waited_inside_us
-    is_inside = (
-        inside_us is not None and np.nanmean(inside_us) >= context.limits.open_cost_share * context.step_us
-    )
+    least_us = context.limits.open_cost_share * context.step_us
+    is_inside = inside_us is not None and np.nanmean(inside_us) >= least_us
     if context.is_far_off or context.copied_share > HALFWAY or is_inside:
         one = _at_most(one, "low")
     return _at_most(one, "medium") if context.mean_error_share > context.limits.replay_mean_doubt else one

@@ -13,13 +13,14 @@ from cluster_analysis.judge.measures.transfers import Mended
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray
+from cluster_analysis.numeric.columns import codes, numbers
 from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import mean_lead, median
 from cluster_analysis.replay.job_evidence import JobEvidence
+from cluster_analysis.tables.operations import record_of
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.cost import LATE_SHARE
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_analysis.trace.calls import codes, is_point_to_point, numbers
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import Finding
 from cluster_run.ids import Rank
@@ -234,7 +235,6 @@ def waits_for_absent(matched: pa.Table, view: JobView, least_share: float) -> li
 
     Args:
         matched: MATCHED of all steps.
-        view: the job.
         least_share: of the mean step.
     """
     (names, group), (kinds, kind) = codes(matched["group"]), codes(matched["op_type"])
@@ -246,7 +246,7 @@ def waits_for_absent(matched: pa.Table, view: JobView, least_share: float) -> li
     of_others_us = (numbers(matched["n_ranks"]) - 1) * numbers(matched["max_wait_us"])
     common_us = np.maximum(numbers(matched["total_wait_us"]) - of_others_us, 0.0)
     lacks = np.array([bool(ranks) for ranks in absent], bool)[group]
-    is_message = np.array([is_point_to_point(name) for name in kinds], bool)[kind]
+    is_message = np.array([record_of(name).is_message for name in kinds], bool)[kind]
     common_us[is_message | ~lacks] = 0.0
     steps, step = np.unique(matched["step"].to_numpy(), return_inverse=True)
     waited_us = np.zeros((len(steps), len(names)))

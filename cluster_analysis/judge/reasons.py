@@ -58,7 +58,6 @@ def with_counters(counters: pa.Table, view: JobView, suspects: Sequence[Suspect]
 
     Args:
         counters: COUNTERS of all ranks, or an empty table.
-        view: the job.
         suspects: of any kind.
     """
     clocks_mhz = by_rank(counters, _CLOCK, "mean")

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from cluster_analysis.judge.measures.computing import dense_us, waited_inside_us
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.numeric.sorting import combined, rows_at
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.graph import job_graph
@@ -19,7 +20,6 @@ from cluster_analysis.replay.replay import Graph
 from cluster_analysis.replay.role_gaps import RoleGaps
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.common import HALFWAY
-from cluster_analysis.trace.calls import numbers
 from cluster_run.ids import HostId, Rank, Step
 
 

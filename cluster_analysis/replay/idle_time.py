@@ -21,7 +21,6 @@ def whole_idle_us(
     be compared.
 
     Args:
-        graph: the job's operators.
         ranks: the ranks of the rows, sorted.
         busy_us: what each rank computes and prepares.
         idle_us: what the totals call idle.

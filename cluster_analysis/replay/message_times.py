@@ -43,22 +43,16 @@ def message_times(
 
     An eager send, single or alone in its batch, takes the same time whatever the receiver does, and its
     message as long as itself. A send that waits, and an exchange, take what the shorter of the two ends
-    takes. A transfer time is
-    NaN where it takes the transfer.
+    takes. A transfer time is NaN where it takes the transfer.
 
     Args:
-        messages: all point-to-point instances.
         instance_rank: the rank of every instance (V,).
         elapse: how long every instance lasted, µs (V,).
         transfer: transfers as the reduction has them, µs (O,).
         may_wait: off where it is known that no send waits for its receiver.
     """
-    n, operator, sender, receiver = (
-        messages.n_instances,
-        messages.operator,
-        messages.sender,
-        messages.receiver,
-    )
+    n, operator = messages.n_instances, messages.operator
+    sender, receiver = messages.sender, messages.receiver
     lasted = elapse[messages.instances]
     own = np.full(len(operator), np.nan)
     waits = np.zeros(len(operator), bool)
@@ -80,7 +74,7 @@ def message_times(
         own_usual = np.maximum(
             _usual_of_pairs(now, messages, instance_rank, is_batch), SHORT_MESSAGE_SHARE * usual
         )
-        is_pair = wait_for_each_other(messages.instances, sender, receiver, n)[is_batch]
+        is_pair = _wait_for_each_other(messages)[is_batch]
         now = np.where((now > HELD_UP_FACTOR * own_usual) & ~is_pair, own_usual, now)
         transfer[operator[is_batch]] = now
     eager_sends = (messages.is_send | one_way) & ~waits
@@ -100,24 +94,14 @@ def message_times(
     return transfer, own, waits
 
 
-def wait_for_each_other(
-    instances: IntArray, sender: IntArray, receiver: IntArray, n_instances: int
-) -> BoolArray:
-    """Whether a message's ends have one partner each, each other: no third rank holds them up (M,).
-
-    Args:
-        instances: the messages' instances, sorted.
-        sender: the instances that they receive from, `n_instances` for none.
-        receiver: the instances that receive from them, likewise.
-        n_instances: the number of all instances.
-    """
-    partner = np.where(receiver < n_instances, receiver, sender)
-    has_one = (partner < n_instances) & (
-        (sender == n_instances) | (receiver == n_instances) | (sender == receiver)
-    )
-    only = np.full(n_instances + 1, n_instances, np.int64)
-    only[instances[has_one]] = partner[has_one]
-    return np.asarray(has_one & (only[partner] == instances), np.bool_)
+def _wait_for_each_other(messages: Messages) -> BoolArray:
+    """Whether a message's ends have one partner each, each other: no third rank holds them up (M,)."""
+    n, sender, receiver = messages.n_instances, messages.sender, messages.receiver
+    partner = np.where(receiver < n, receiver, sender)
+    has_one = (partner < n) & ((sender == n) | (receiver == n) | (sender == receiver))
+    only = np.full(n + 1, n, np.int64)
+    only[messages.instances[has_one]] = partner[has_one]
+    return np.asarray(has_one & (only[partner] == messages.instances), np.bool_)
 
 
 def _usual_of_pairs(

@@ -25,6 +25,11 @@ class Operation:
     is_send: bool = False
     is_receive: bool = False
 
+    @property
+    def is_message(self) -> bool:
+        """Whether it is between two ranks; files put some of these under `collective`."""
+        return self.ends == "message"
+
 
 OPERATIONS: Mapping[str, Operation] = {
     "allreduce": Operation("gradients", "together"),
@@ -46,7 +51,7 @@ OPERATIONS: Mapping[str, Operation] = {
 }
 #: Other words for them.
 SYNONYMS: Mapping[str, str] = {"recv": "receive", "sendrecv": "batchsendrecv"}
-MESSAGES = tuple(name for name, one in OPERATIONS.items() if one.ends == "message")
+MESSAGES = tuple(name for name, one in OPERATIONS.items() if one.is_message)
 COMMON_END = tuple(name for name, one in OPERATIONS.items() if one.ends == "together")
 
 

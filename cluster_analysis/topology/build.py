@@ -10,12 +10,12 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import BoolArray, IntArray
+from cluster_analysis.numeric.columns import codes
 from cluster_analysis.tables.model import Capture, RankMetadata, Topology
 from cluster_analysis.tables.schema import OPERATOR_GROUP_PREFIX
 from cluster_analysis.topology.groups import declared_members, find_members, in_whole_blocks
 from cluster_analysis.topology.hosts import devices_of
 from cluster_analysis.topology.roles import assign_roles
-from cluster_analysis.trace.calls import codes
 from cluster_run.facts import fact
 from cluster_run.ids import ParallelSizes, Rank
 from cluster_run.problem import Problem

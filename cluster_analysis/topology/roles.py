@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cluster_analysis.tables.model import Group, GroupRole, Topology
+from cluster_analysis.tables.operations import record_of
 from cluster_analysis.topology.groups import Members
-from cluster_analysis.trace.calls import moves_tokens
 from cluster_run.ids import ParallelSizes, Rank
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def infer_roles(
             roles[key] = "world"
         elif "p2p" in kinds.get(key, {}):
             roles[key] = "cp" if key in rings else "pp"
-        elif any(map(moves_tokens, kinds.get(key, {}))):
+        elif any(record_of(kind).moves == "tokens" for kind in kinds.get(key, {})):
             roles[key] = "ep"
         else:
             candidates.append(key)

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from cluster_analysis.numeric.arrays import IntArray
+from cluster_analysis.numeric.columns import codes
 from cluster_analysis.numeric.sorting import combined, distinct, first_positions
 from cluster_analysis.topology.groups import GROUP_USE
-from cluster_analysis.trace.calls import codes
 
 #: A rank, group, whether it is point to point, operation: what makes a row of GROUP_USE.
 _Use = tuple[int, str, bool, str]

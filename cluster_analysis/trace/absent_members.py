@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.columns import codes, has_text, numbers
 from cluster_analysis.numeric.sorting import combined, half_octaves
 from cluster_analysis.numeric.stats import sigma
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.trace import ENOUGH_COMPLETE, ENOUGH_STEADY, STEADY_SHARE
-from cluster_analysis.trace.calls import Calls, codes, is_variant, numbers
+from cluster_analysis.trace.calls import Calls
 
 
 def without_absent(
@@ -30,7 +31,6 @@ def without_absent(
     others may have waited for them.
 
     Args:
-        calls: the step's calls.
         operators: the calls of each operator side by side, by rank (V,), and where those of each begin (O,).
         transfer_us: the shortest elapse of each (O,).
         topology: the groups with all their members.
@@ -67,7 +67,7 @@ def _slowest_link(links: pa.Table) -> dict[tuple[str, str], float]:
     """µs of the longest entry by group and kind of operator; sums over operators are left out."""
     groups, group = codes(links["group"])
     kinds, kind = codes(links["op_type"])
-    single = ~is_variant(links["variant"], "total")
+    single = ~has_text(links["variant"], "total")
     longest = np.zeros(len(groups) * len(kinds))
     time = numbers(links["time_us"])
     np.maximum.at(longest, (group.astype(np.int64) * len(kinds) + kind)[single], time[single])

@@ -21,7 +21,6 @@ def clock_offsets(calls: Calls, operator: IntArray) -> FloatArray:
     recorded clock of one of its ranks.
 
     Args:
-        calls: the step's calls.
         operator: the operator of each call (V,).
     """
     offset: FloatArray = calls.origin_us - calls.origin_us.min(initial=np.inf)

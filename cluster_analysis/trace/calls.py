@@ -13,8 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.columns import codes, numbers
 from cluster_analysis.numeric.sorting import distinct, stable_order
-from cluster_analysis.tables.operations import record_of
+from cluster_analysis.tables.operations import Operation, record_of
 from cluster_analysis.tables.sent import TRANSPORT_BYTES, TRANSPORT_TIMES
 from cluster_analysis.thresholds.streams import DRIFT
 
@@ -70,32 +71,32 @@ class Calls(Struct, frozen=True, dict=True):
     @cached_property
     def is_send(self) -> BoolArray:
         """True for calls that only send."""
-        return self._where_type(lambda name: record_of(name).is_send)
+        return self._where(lambda one: one.is_send)
 
     @cached_property
     def is_point_to_point(self) -> BoolArray:
         """True for sends, receives and exchanges between two ranks, whatever the file calls them."""
-        return self._where_type(is_point_to_point)
+        return self._where(lambda one: one.is_message)
 
     @cached_property
     def moves_gradients(self) -> BoolArray:
         """True for calls that add up what the ranks have computed: none has anything to send before."""
-        return self._where_type(moves_gradients)
+        return self._where(lambda one: one.moves == "gradients")
 
     @cached_property
     def moves_weights(self) -> BoolArray:
         """True for calls that fetch what the ranks will compute with."""
-        return self._where_type(moves_weights)
+        return self._where(lambda one: one.moves == "weights")
 
     @cached_property
     def moves_tokens(self) -> BoolArray:
         """True for calls in which every rank sends something else to each."""
-        return self._where_type(moves_tokens)
+        return self._where(lambda one: one.moves == "tokens")
 
     @cached_property
     def is_receive(self) -> BoolArray:
         """True for calls that only receive."""
-        return self._where_type(lambda name: record_of(name).is_receive)
+        return self._where(lambda one: one.is_receive)
 
     @cached_property
     def by_group(self) -> IntArray:
@@ -120,8 +121,8 @@ class Calls(Struct, frozen=True, dict=True):
         """Return where the calls of a rank (its position in `ranks`) lie."""
         return slice(int(self._begin_of_rank[rank]), int(self._begin_of_rank[rank + 1]))
 
-    def _where_type(self, is_wanted: Callable[[str], bool]) -> BoolArray:
-        return np.array([is_wanted(name) for name in self.types], bool)[self.kind]
+    def _where(self, is_wanted: Callable[[Operation], bool]) -> BoolArray:
+        return np.array([is_wanted(record_of(name)) for name in self.types], bool)[self.kind]
 
 
 def with_more(calls: Calls, source: IntArray, **own: Any) -> tuple[Calls, IntArray]:
@@ -144,26 +145,6 @@ def with_more(calls: Calls, source: IntArray, **own: Any) -> tuple[Calls, IntArr
     }
     rows = np.concatenate([calls.rows, np.full(len(source), -1)])[order]
     return replace(calls, elapse_us=columns["end_us"] - columns["start_us"], rows=rows, **columns), order
-
-
-def is_point_to_point(op_type: str) -> bool:
-    """Whether a kind of operator is between two ranks; files put some of them under `collective`."""
-    return record_of(op_type).ends == "message"
-
-
-def moves_gradients(op_type: str) -> bool:
-    """Whether a kind of operator adds up what ranks have computed."""
-    return record_of(op_type).moves == "gradients"
-
-
-def moves_weights(op_type: str) -> bool:
-    """Whether a kind of operator fetches what ranks will compute with."""
-    return record_of(op_type).moves == "weights"
-
-
-def moves_tokens(op_type: str) -> bool:
-    """Whether every rank sends something else to each, as tokens go to their experts."""
-    return record_of(op_type).moves == "tokens"
 
 
 def calls_of(collectives: pa.Table, *, starts_agree: bool = True) -> Calls:
@@ -247,31 +228,3 @@ def on_device_us(steps: pa.Table) -> FloatArray:
     """Time of each row's step (N,) from the device's first activity to its last; NaN where unknown."""
     parts = (numbers(steps[f"{name}_us"]) for name in ("computing", "communication_not_overlapped", "free"))
     return np.asarray(sum(parts), np.float64)
-
-
-def numbers(column: Any) -> FloatArray:
-    """Return a column as float64 with NaN for null."""
-    return np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
-
-
-def is_variant(variant: Any, *names: str) -> BoolArray:
-    """Whether rows of LINKS are of these variants (N,), by their column `variant`."""
-    known, code = codes(variant)
-    return np.asarray(np.isin(code, [number for number, name in enumerate(known) if name in names]))
-
-
-def codes(column: Any) -> tuple[tuple[str, ...], IntArray]:
-    """Return the sorted distinct texts of a column, and each row's position in them; null is ""."""
-    if column.null_count or not pa.types.is_dictionary(column.type):
-        column = column.cast(pa.string()).fill_null("").dictionary_encode()
-    encoded = column.unify_dictionaries().combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):  # an empty column stays chunked
-        encoded = encoded.combine_chunks()
-    indices = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int32)
-    texts = encoded.dictionary.to_pylist()
-    used = np.flatnonzero(np.bincount(indices, minlength=len(texts))).tolist()
-    names = sorted({texts[i] for i in used})
-    place = {text: number for number, text in enumerate(names)}
-    position = np.zeros(max(len(texts), 1), np.int32)
-    position[used] = [place[texts[i]] for i in used]
-    return tuple(names), position[indices]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from cluster_analysis.numeric.columns import codes, numbers
 from cluster_analysis.tables.model import Topology
+from cluster_analysis.tables.operations import record_of
 from cluster_analysis.tables.schema import LINKS
 from cluster_analysis.tables.sent import NAMELESS, SENT, TRANSPORTS
-from cluster_analysis.trace.calls import codes, is_point_to_point, numbers
 
 
 def usable_links(links: pa.Table, topology: Topology) -> pa.Table:
@@ -45,7 +46,7 @@ def sent_by_ranks(collectives: pa.Table, links: pa.Table) -> pa.Table:
     if links.num_rows:
         return SENT.empty_table()
     kinds, kind = codes(collectives["op_type"])
-    is_collective = ~np.array([is_point_to_point(name) for name in kinds], bool)[kind]
+    is_collective = ~np.array([record_of(name).is_message for name in kinds], bool)[kind]
     payload = numbers(collectives["payload_bytes"])
     parts = []
     for transport in TRANSPORTS:

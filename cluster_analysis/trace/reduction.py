@@ -16,13 +16,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.numeric.sorting import begins, stable_order
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import COLLECTIVES, MATCHED, RANK_TIMES
 from cluster_analysis.thresholds.messages import TOGETHER_US
 from cluster_analysis.trace.absent_members import without_absent
 from cluster_analysis.trace.alignment import clock_offsets
-from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, numbers, on_device_us
+from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, on_device_us
 from cluster_analysis.trace.evidence import Queue, StepEvidence, StepOperators
 from cluster_analysis.trace.links import sent_by_ranks, usable_links
 from cluster_analysis.trace.matching import match_calls
@@ -46,7 +47,6 @@ def reduce_step(
     """Reduce one step.
 
     Args:
-        step: its number.
         steps: STEPS rows; rows of other steps are passed over.
         collectives: CALLS rows, likewise; other columns are not looked at.
         links: LINKS rows, likewise; `src_rank` and `dst_rank` global, null where unknown.

@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.common import TOLERANCE_SHARE
-from cluster_analysis.trace.calls import numbers, on_device_us
+from cluster_analysis.trace.calls import on_device_us
 
 
 def without_ahead(steps: pa.Table, firsts: pa.Table) -> pa.Table:

@@ -94,7 +94,6 @@ def waits_for(
     """Return the waiting that a repair takes away by role, from the suspect's own groups outwards.
 
     Args:
-        graph: the job.
         repair: what is different once the suspect is fixed.
         late: positions of the suspect's ranks in the graph.
         role_of: the role of a group by its name.

@@ -17,12 +17,12 @@ from cluster_analysis.judge.measures.counters import by_rank
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.numeric.columns import codes, numbers
 from cluster_analysis.numeric.sorting import combined
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_analysis.trace.calls import codes, numbers
 from cluster_run.facts import Fact, FindingFact, fact
 from cluster_run.findings import Confidence, Evidence
 from cluster_run.kinds import WorkloadKind

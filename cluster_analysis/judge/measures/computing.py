@@ -17,12 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import group_medians
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.tables.fused import is_fused
+from cluster_analysis.tables.operations import record_of
 from cluster_analysis.thresholds.common import TOLERANCE_SHARE
-from cluster_analysis.trace.calls import moves_tokens, numbers
 
 
 def dense_us(
@@ -49,7 +50,8 @@ def dense_us(
         preparing_us: idle time before the first one (R, S).
     """
     of_experts = np.array([name in expert_groups for name in graph.groups], bool)[graph.operator_group]
-    of_experts &= np.array([moves_tokens(name) for name in graph.types], bool)[graph.operator_type]
+    moves_tokens = [record_of(name).moves == "tokens" for name in graph.types]
+    of_experts &= np.array(moves_tokens, bool)[graph.operator_type]
     is_exchange = of_experts[graph.operator] & ~graph.is_side
     if not is_exchange.any():
         return None

@@ -82,7 +82,6 @@ def cover(units: Units, host_of: Mapping[int, int]) -> list[Part]:
     """Explain the slow units by as few parts as possible.
 
     Args:
-        units: all that were observed.
         host_of: host number of each rank whose host is known.
     """
     slow = frozenset(np.flatnonzero(units.slow).tolist())
@@ -197,7 +196,6 @@ def _parts_of_hosts(
     """Give what joins hosts, of those that slow units touch: pairs, groups, uplinks of hosts and of racks.
 
     Args:
-        units: all that were observed.
         slow: those that are slow.
         hosts: host of each member of each unit that is known.
         remote: the hosts that a unit joins.

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from cluster_analysis.judge.measures.slow_units import Observations, beyond_class
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.columns import codes, has_text, numbers
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined, distinct, first_positions, half_octaves
 from cluster_analysis.replay.job_evidence import JobEvidence
@@ -15,7 +16,6 @@ from cluster_analysis.tables.schema import LINK_SUMMARY
 from cluster_analysis.thresholds.common import MOSTLY
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.network import SMALL_BYTES
-from cluster_analysis.trace.calls import codes, is_variant, numbers
 from cluster_run.ids import Rank
 
 
@@ -32,7 +32,7 @@ def observe(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Ob
     size, time = numbers(table["size_bytes"]), numbers(table["time_us"])
     # Files name the fastest operator, the one in the middle and the three slowest: with more slow than fast
     # ones, a few calls of many that met others on their way would be the median of the known ones.
-    is_usual = ~is_variant(table["variant"], "total", "bottom2", "bottom3")
+    is_usual = ~has_text(table["variant"], "total", "bottom2", "bottom3")
     moves = np.isin(transport, [i for i, name in enumerate(transports) if name.upper() != "LOCAL"])
     keep = moves & is_usual if is_usual.any() else moves
     large = keep & (size >= SMALL_BYTES)

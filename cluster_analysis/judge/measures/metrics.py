@@ -91,7 +91,6 @@ def late(
     """Return the suspect of ranks that lose time: a rank, or those of one host.
 
     Args:
-        view: the job.
         metric: what is too long.
         own: positions of the ranks.
         course: by how much in each step (S,), or each of them (K, S), in the metric's unit.

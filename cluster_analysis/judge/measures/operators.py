@@ -18,12 +18,12 @@ from msgspec.structs import replace
 from cluster_analysis.judge.measures.slow_units import Observations, beyond_class
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import IntArray
+from cluster_analysis.numeric.columns import codes
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined, distinct, first_positions, half_octaves
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.thresholds.network import SMALL_BYTES
-from cluster_analysis.trace.calls import codes
 from cluster_run.ids import HostId, Rank
 
 
@@ -68,8 +68,6 @@ def observe_sent(sent: pa.Table, teams: Observations, view: JobView, limits: Thr
     Args:
         sent: SENT of the job.
         teams: what its operators show.
-        view: the job.
-        limits: the least effect.
     """
     (carriers, carrier), (kinds, kind), (groups, group) = _named(sent)
     is_remote = np.array([one == "RDMA" for one in carriers], bool)[carrier]

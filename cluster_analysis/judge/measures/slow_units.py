@@ -152,12 +152,8 @@ def judged_by_step(seen: Observations, usual: Units, limits: Thresholds) -> Iter
         here, at = np.flatnonzero(step == one), np.flatnonzero((step == one) & (chances < 1.0))
         level, n, slow = np.full(len(seen.members), np.nan), np.zeros_like(usual.n), np.zeros_like(usual.slow)
         chance = np.ones(len(seen.members))
-        level[unit[here]], n[unit[here]], slow[unit[at]], chance[unit[at]] = (
-            beyond[here],
-            1,
-            True,
-            chances[at],
-        )
+        level[unit[here]], n[unit[here]] = beyond[here], 1
+        slow[unit[at]], chance[unit[at]] = True, chances[at]
         rate = usual.rate * np.exp(-np.nan_to_num(level))
         yield one, replace(usual, level=level, n=n, slow=slow, chance=chance, rate=rate)
 

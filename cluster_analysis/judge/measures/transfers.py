@@ -103,7 +103,6 @@ def transfers_of(graph: Graph, teams: Observations, seen: Observations) -> Trans
     """Assign links to operators.
 
     Args:
-        graph: the job's operators.
         teams: these as observations, in their order.
         seen: links; or operators, where none was observed.
     """

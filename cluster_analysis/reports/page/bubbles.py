@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.numeric.sorting import begins, places_in_runs
 from cluster_analysis.reports.page.picture import Array, Picture
 from cluster_analysis.result import AnalysisResult
-from cluster_analysis.trace.calls import numbers
 
 #: Messages of one stage and step that are drawn.
 MAX_MESSAGES = 1024

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.result import AnalysisResult
-from cluster_analysis.trace.calls import numbers
 
 #: From this share of the capacity on a longer sequence, or fragments, may be one too many.
 FULL_SHARE = 0.92

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.reports.page.picture import Array, Picture
 from cluster_analysis.reports.page.waiting import waits_by_rank
 from cluster_analysis.result import AnalysisResult
-from cluster_analysis.trace.calls import numbers
 
 #: Kinds of kernels on the page: those that take most time over all ranks.
 MAX_KERNEL_KINDS = 24

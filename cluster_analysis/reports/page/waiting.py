@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
+from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.result import AnalysisResult
-from cluster_analysis.trace.calls import numbers
 
 _MAX_LEVELS = 2
 _MAX_GROUPS_A_LEVEL = 6

@@ -52,7 +52,6 @@ def incomplete_collectives(
     """Return operators that half of their members have, and not all; or half of those of groups alike.
 
     Args:
-        calls: the step's calls.
         operator: the operator of each call (V,).
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         topology: the members of each group.
@@ -112,7 +111,6 @@ def _usual_transfer(
     those of complete ones, so long does it take.
 
     Args:
-        calls: the step's calls.
         first: a call of each operator (O,).
         n_members: the ranks that should have it (O,).
         transfer_us: shortest elapse of each operator (O,); NaN where members are missing.

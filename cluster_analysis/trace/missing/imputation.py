@@ -39,7 +39,6 @@ def with_missing_calls(
     The same objects when none is missing.
 
     Args:
-        calls: the step's calls.
         operator: the operator of each call (V,).
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         topology: the members of each group, stages and replicas.

@@ -26,7 +26,6 @@ def incomplete_messages(
     """Yield the messages that half of the replicas have and some lack.
 
     Args:
-        calls: the step's calls.
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         programs: what the groups run.
     """
@@ -91,7 +90,6 @@ def later_of_stages(program: Program, end_us: FloatArray, elapse_us: FloatArray)
     messages tell, or they disagree.
 
     Args:
-        program: groups of ranks, and their messages.
         end_us: when each call ended (groups, slots) by clocks that collectives connect, NaN where lost.
         elapse_us: how long each took.
     """

@@ -48,7 +48,6 @@ def placed(
     """Return what is to be filled in for each operator that some ranks lack, in the order of its end.
 
     Args:
-        calls: the step's calls.
         incomplete: operators that some ranks lack.
         gaps: how long ranks usually work before each call.
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
@@ -125,7 +124,6 @@ def _made_up(
     Calls that began while the operator was under way came after it, if clocks are off by a little.
 
     Args:
-        calls: the step's calls.
         times_us: when the rank began those that the operator's stream makes or issues, and ended those on it.
         rank: its position.
         one: the operator.

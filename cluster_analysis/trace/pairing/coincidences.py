@@ -85,8 +85,6 @@ def sample_of(
     """Lay some groups on one clock.
 
     Args:
-        calls: the step's calls.
-        family: groups of one program.
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         part: ranks that collectives connect have the same number (ranks,).
         chosen: which groups.
@@ -106,7 +104,6 @@ def votes_of(sample: Sample, allowed: BoolArray) -> Votes:
     """Find which slots' ends coincide, over all pairs of stages.
 
     Args:
-        sample: groups of one program.
         allowed: stages that each slot may talk with (slots, stages).
     """
     found: list[tuple[IntArray, IntArray, FloatArray]] = []
@@ -247,7 +244,6 @@ def explained(sample: Sample, votes: Votes, edges: tuple[IntArray, IntArray]) ->
     Right messages explain all of it, but for hiccups. NaN where nothing waits.
 
     Args:
-        sample: groups of one program.
         votes: their clocks.
         edges: source and target slots of messages.
     """

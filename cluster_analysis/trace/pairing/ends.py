@@ -47,7 +47,6 @@ def programs_of(
     """Find the programs of all groups that have messages.
 
     Args:
-        calls: the step's calls.
         offset_us: what to add to each rank's clock to compare it with others (ranks,).
         topology: order of the stages in each group.
         stated: what files say of whom calls talk with.
@@ -80,8 +79,6 @@ def ends_of(programs: Sequence[Program], calls: Calls, topology: Topology) -> En
     """Pair the calls of each group as their programs say.
 
     Args:
-        programs: those of all groups.
-        calls: the step's calls.
         topology: who are tp_cp_peers: they have the same partners' tp_cp_peers.
     """
     sender = np.full(len(calls), -1, np.int32)
@@ -163,9 +160,7 @@ def last_to_arrive(calls: Calls, operators: tuple[IntArray, IntArray], ends: End
     A message's row holds one end: the later one is its partner, or itself where the partner waited longer.
 
     Args:
-        calls: the step's calls (V,).
         operators: the calls of each operator side by side by rank (V,), and where those of each begin (O,).
-        ends: the two ends of messages.
     """
     members, begin = operators
     first = members[begin]

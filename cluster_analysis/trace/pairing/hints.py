@@ -54,7 +54,6 @@ class Stated(Struct, frozen=True):
         """Return calls, and the position in `calls.ranks` of the other end of a message of each: (N,), (N,).
 
         Args:
-            calls: the step's calls.
             ranks: whose calls are asked for (positions).
         """
         nothing = np.empty(0, np.int64), np.empty(0, np.int64)
@@ -97,10 +96,8 @@ def allowed_stages(family: Family, sample: IntArray, stated: Stated | None, call
     """Say which stages each slot may talk with, (slots, stages): those stated in any group, else all.
 
     Args:
-        family: groups of one program.
         sample: the groups that are looked at.
         stated: what files say.
-        calls: the step's calls.
     """
     found = np.zeros((len(family.stage), family.n_stages), bool)
     if stated is not None:
@@ -123,7 +120,6 @@ def hinted(family: Family, sample: Sample, votes: Votes, allowed: BoolArray) -> 
     taken. Where none explains enough, the one that explains most is taken; None without any.
 
     Args:
-        family: groups of one program.
         sample: some of them, on one clock.
         votes: what coincides in it.
         allowed: stages that each slot may talk with (slots, stages).

@@ -30,7 +30,6 @@ def edges_of(family: Family, votes: Votes, allowed: BoolArray) -> Edges:
     """Return the messages that times tell.
 
     Args:
-        family: groups of one program.
         votes: what coincides.
         allowed: stages that each slot may talk with (slots, stages).
     """

@@ -6,12 +6,13 @@ import numpy as np
 import pyarrow as pa
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.numeric.sorting import begins
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.common import HALFWAY, TOLERANCE_SHARE
 from cluster_analysis.thresholds.streams import REGULAR_CALLS, TOLERANCE_US
 from cluster_analysis.thresholds.trace import FREE_DATA_SHARE, OTHER_CALLS_SHARE
-from cluster_analysis.trace.calls import Calls, numbers
+from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.streams.joins import running_maxima
 from cluster_analysis.trace.streams.streams import Streams, moves_data, sequence
 from cluster_analysis.trace.streams.waits import most_waited_us, waited_first_us
@@ -30,10 +31,8 @@ def data_is_free(calls: Calls, data_groups: frozenset[str], shortest_us: FloatAr
     """Return whether gradients and parameters move during computing: more is overlapped than sends can be.
 
     Args:
-        calls: the step's calls.
         data_groups: groups known to be data-parallel.
         shortest_us: the shortest elapse of each call's operator (V,): what it takes without waiting.
-        steps: the step's totals.
     """
     is_data = moves_data(calls, data_groups)
     # With hardly a call beside them that computing waits for, nothing shows where it waits for gradients.
@@ -70,11 +69,9 @@ def likely_streams(
     they agree with both, computing waits for its receives.
 
     Args:
-        calls: the step's calls.
         stage: pipeline stage of each rank (ranks,).
         data_groups: groups known to be data-parallel.
         shortest_us: the shortest elapse of each call's operator (V,).
-        steps: the step's totals.
         exposed_us: communication of each rank that no computing covers (ranks,).
     """
     sends, data = sends_are_free(calls, steps), data_is_free(calls, data_groups, shortest_us, steps)

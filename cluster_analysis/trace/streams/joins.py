@@ -173,7 +173,6 @@ def keep_likely_joins(
     just when the side call ends, computing came first, and then the waiting: these calls are returned.
 
     Args:
-        calls: the step's calls.
         is_side: those of a second stream.
         links: `after`, `join` (both change), and the last side call that had ended before each call.
         stage: pipeline stage of each rank (ranks,).

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import stable_order
+from cluster_analysis.tables.operations import record_of
 from cluster_analysis.thresholds.network import SMALL_BYTES
 from cluster_analysis.thresholds.streams import ENOUGH_PEERS
-from cluster_analysis.trace.calls import moves_gradients, moves_weights
 from cluster_analysis.trace.evidence import StepOperators
 from cluster_analysis.trace.streams.computing import Overlap, PeerRows, overlap_of
 
@@ -112,8 +112,8 @@ def _laid(steps: Sequence[StepOperators], rows: Sequence[_Rows]) -> PeerRows:
     first, at = steps[rows[0][0]], rows[0][1]
     operator = first.instance_operator[at[0]]
     gathers, reduces = (
-        np.array([moves(name) for name in first.types], bool)[first.operator_type[operator]]
-        for moves in (moves_weights, moves_gradients)
+        np.array([record_of(name).moves == what for name in first.types], bool)[first.operator_type[operator]]
+        for what in ("weights", "gradients")
     )
     # A few numbers are no gradients: the norm of these is summed once they are there.
     reduces &= ~(first.operator_bytes[operator] < SMALL_BYTES)

@@ -61,7 +61,6 @@ def sequence(
     """Find the streams of each rank; without time stamps all gaps are unknown (NaN).
 
     Args:
-        calls: the step's calls.
         stage: pipeline stage of each rank (ranks,), any equal numbers where unknown.
         data_groups: groups known to be data-parallel, which frameworks put on a stream of their own.
         sends_are_free: sends run during computing, as the step's overlapped time shows.

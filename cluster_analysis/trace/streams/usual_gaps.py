@@ -37,7 +37,6 @@ class UsualGaps(Struct, frozen=True):
         """Take them of a step's calls.
 
         Args:
-            calls: the step's calls.
             operator: the operator of each call (V,).
             stage: pipeline stage of each rank (ranks,), -1 for unknown.
             purpose: a number for each group (groups,), the same for those that serve alike.
@@ -68,7 +67,6 @@ class UsualGaps(Struct, frozen=True):
         where they do not agree on the stream, or the rank lacks that call too and nobody made it up.
 
         Args:
-            calls: the step's calls.
             rank: who lacks the call.
             alike: the call of others of its stage.
             streams: which calls are on a second stream.
@@ -94,7 +92,6 @@ class UsualGaps(Struct, frozen=True):
         NaN where that is unknown.
 
         Args:
-            calls: the step's calls.
             rank: who lacks the call.
             alike: the call of others of its stage.
         """

@@ -21,7 +21,6 @@ def waited_us(calls: Calls, most_us: FloatArray, missing_us: FloatArray) -> Floa
     """Return how long each call's main stream waited before it (V,), in µs.
 
     Args:
-        calls: the step's calls.
         most_us: how long it can have waited, NaN where it waited for nothing (V,).
         missing_us: communication of each rank that neither its records, nor computing, nor waits before that
             cover (ranks,), NaN where that is not known: then all is waiting that may be.
@@ -71,7 +70,6 @@ def with_issues(
     that call, as far as the totals have room; where all queue, calls are issued evenly.
 
     Args:
-        calls: the step's calls.
         local: their streams.
         gap_us: local times of all calls, 0 for queued ones.
         stage: pipeline stage of each rank (ranks,).

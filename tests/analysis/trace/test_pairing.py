@@ -9,17 +9,10 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.tables.operations import OPERATIONS
+from cluster_analysis.tables.operations import OPERATIONS, record_of
 from cluster_analysis.tables.schema import LINKS
 from cluster_analysis.trace.alignment import clock_offsets
-from cluster_analysis.trace.calls import (
-    Calls,
-    calls_of,
-    is_point_to_point,
-    moves_gradients,
-    moves_tokens,
-    moves_weights,
-)
+from cluster_analysis.trace.calls import Calls, calls_of
 from cluster_analysis.trace.matching import match_calls
 from cluster_analysis.trace.pairing.ends import Ends
 from cluster_analysis.trace.pairing.hints import Stated
@@ -313,23 +306,24 @@ def test_whoever_is_no_mate_lends_nothing(kinds: dict[int, Sequence[str]], n_rep
 
 # What a kind of operator does is told from its name, in one place.
 @pytest.mark.parametrize(
-    ("op_type", "does"),
+    ("op_type", "moves", "is_message"),
     [
-        ("allreduce", [moves_gradients]),
-        ("reducescatter", [moves_gradients]),
-        ("allgather", [moves_weights]),
-        ("allgatherv", [moves_weights]),
-        ("alltoallv", [moves_tokens]),
-        ("alltoallvc", [moves_tokens]),
-        ("unknown", []),
-        ("batchsendrecv", [is_point_to_point]),
-        ("send", [is_point_to_point]),
-        ("broadcast", []),
+        ("allreduce", "gradients", False),
+        ("reducescatter", "gradients", False),
+        ("allgather", "weights", False),
+        ("allgatherv", "weights", False),
+        ("alltoallv", "tokens", False),
+        ("alltoallvc", "tokens", False),
+        ("unknown", None, False),
+        ("batchsendrecv", None, True),
+        ("send", None, True),
+        ("broadcast", None, False),
     ],
 )
-def test_each_kind_of_operator_moves_one_sort_of_data(op_type: str, does: list[object]) -> None:
-    asked = (moves_gradients, moves_weights, moves_tokens, is_point_to_point)
-    assert [one for one in asked if one(op_type)] == does
+def test_each_kind_of_operator_moves_one_sort_of_data(
+    op_type: str, moves: str | None, is_message: bool
+) -> None:
+    assert (record_of(op_type).moves, record_of(op_type).is_message) == (moves, is_message)
 
 
 def test_one_module_names_the_operations() -> None:
