@@ -15,7 +15,7 @@ from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.kept.fleet import remembered
 from cluster_analysis.pipeline import Examined, counts_missing, examined
 from cluster_analysis.replay.job_evidence import NO_COMMON_STEP
-from cluster_analysis.replay.shown_step import lanes_tables
+from cluster_analysis.replay.lanes import lanes_tables
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import analysed_at, captured_at, places_of, run_command
 from cluster_analysis.sentences.problems import reason

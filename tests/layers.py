@@ -43,8 +43,7 @@ _STEP = (
     "cluster_run"
 )
 _JUDGED = (
-    "cluster_analysis.replay cluster_analysis.topology cluster_analysis.trace cluster_analysis.thresholds "
-    "cluster_analysis.numeric "
+    "cluster_analysis.replay cluster_analysis.thresholds cluster_analysis.numeric "
     "cluster_analysis.tables cluster_run"
 )
 _SOURCES = "cluster_analysis.sources"

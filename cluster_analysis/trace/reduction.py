@@ -27,8 +27,7 @@ from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, on_device_us
 from cluster_analysis.trace.evidence import Queue, StepEvidence, StepOperators
 from cluster_analysis.trace.links import sent_by_ranks, usable_links
 from cluster_analysis.trace.matching import match_calls
-from cluster_analysis.trace.missing.durations import Exposed
-from cluster_analysis.trace.missing.imputation import with_missing_calls
+from cluster_analysis.trace.missing.imputation import Exposed, with_missing_calls
 from cluster_analysis.trace.pairing.ends import Ends, Program, ends_of, last_to_arrive, programs_of
 from cluster_analysis.trace.pairing.hints import Stated
 from cluster_analysis.trace.streams.free import is_one_queue, likely_streams, outside_us

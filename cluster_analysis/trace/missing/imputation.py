@@ -1,7 +1,7 @@
 """Fill in communication calls that a rank's files lack, from the other ranks that made the same call.
 
 Without its call a rank would seem to have worked through it, and the replay would take the waiting in it
-for work.
+for work. How long such calls took altogether the step totals of their rank know, whatever its records lack.
 """
 
 from __future__ import annotations
@@ -9,20 +9,45 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
-from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.tables.model import Topology
+from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.trace import CLEAR_SIGMAS, ENOUGH_RANKS, LEAST_MISSING_US
 from cluster_analysis.trace.calls import Calls, with_more
 from cluster_analysis.trace.missing.collectives import incomplete_collectives, purposes
-from cluster_analysis.trace.missing.durations import Exposed, as_totals_say
 from cluster_analysis.trace.missing.messages import incomplete_messages
-from cluster_analysis.trace.missing.placing import MissingCall, placed
+from cluster_analysis.trace.missing.placing import MissingCall, UsualGaps, placed
 from cluster_analysis.trace.pairing.ends import Program
 from cluster_analysis.trace.streams.streams import Streams
-from cluster_analysis.trace.streams.usual_gaps import UsualGaps
 from cluster_analysis.trace.streams.waits import most_waited_us
 from cluster_run.ids import Rank
+
+
+class Exposed(Struct, frozen=True):
+    """Time in communication that computing does not cover, by rank (R,): of the totals, and of the records.
+
+    In µs. `waited_us` (R,) is how long at most the main stream waited for a second one, which the totals hold
+    and its own records do not. `stage` (R,) is that of each rank: there records and totals agree alike.
+    """
+
+    total_us: FloatArray
+    recorded_us: FloatArray
+    waited_us: FloatArray
+    stage: IntArray
+
+    @property
+    def rest_us(self) -> FloatArray:
+        """Time in the totals beyond the records (R,)."""
+        return self.total_us - self.recorded_us
+
+    @property
+    def unexplained_us(self) -> FloatArray:
+        """The part of the rest (R,) that waiting for a second stream cannot be."""
+        return np.asarray(self.rest_us - np.clip(self.rest_us, 0.0, self.waited_us))
 
 
 def with_missing_calls(
@@ -81,3 +106,74 @@ def _moved_to(programs: Sequence[Program], order: IntArray, found: Sequence[Miss
         replace(one, family=replace(one.family, table=table))
         for one, table in zip(programs, tables, strict=True)
     ]
+
+
+def as_totals_say(
+    found: Sequence[MissingCall], exposed: Exposed, is_side: BoolArray, awaits_side: BoolArray
+) -> list[MissingCall]:
+    """Return the calls, begun so much earlier or later that each rank's communication adds up.
+
+    Totals without room for half of their least time were summed up from the records, and do not show
+    what the records lack.
+
+    Args:
+        found: calls to fill in.
+        exposed: what they must add up to.
+        is_side: whether a call (V,) runs during computing: it does not count.
+        awaits_side: whether a call (V,) begins when one on the second stream ends: who lacks either may have
+            waited for any time.
+    """
+    incomplete, waits = np.zeros((2, len(exposed.stage)), bool)
+    incomplete[[one.rank for one in found]] = True
+    waits[[one.rank for one in found if awaits_side[one.source] or is_side[one.source]]] = True
+    least_us, most_us, clear_us = _missing(exposed, incomplete)
+    least_us[waits] = -np.inf
+    by_rank: dict[int, list[int]] = {}
+    for number, one in enumerate(found):
+        if not is_side[one.source]:
+            by_rank.setdefault(one.rank, []).append(number)
+    moved = list(found)
+    needed_us = {
+        rank: sum(found[number].end_us - found[number].latest_us for number in own)
+        for rank, own in by_rank.items()
+        if np.isfinite(most_us[rank])
+    }
+    if most_us[list(needed_us)].sum() < HALFWAY * sum(needed_us.values()):
+        return moved
+    for rank, own in by_rank.items():
+        filled_us = sum(found[number].end_us - found[number].start_us for number in own)
+        longer_us = float(np.clip(filled_us, least_us[rank], most_us[rank])) - filled_us
+        if abs(longer_us) >= clear_us[rank]:
+            _move(moved, own, longer_us)
+    return moved
+
+
+def _missing(exposed: Exposed, incomplete: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Time in communication that no record accounts for, the least and the most, and what is clearly more.
+
+    All (R,), in µs; NaN where that cannot be said.
+    """
+    rest, unexplained = exposed.rest_us, exposed.unexplained_us
+    most, clear = np.full(len(rest), np.nan), np.full(len(rest), np.nan)
+    for one in np.unique(exposed.stage[incomplete]):
+        inside = exposed.stage == one
+        whole = unexplained[inside & ~incomplete]
+        whole = whole[np.isfinite(whole)]
+        if len(whole) >= ENOUGH_RANKS:
+            most[inside] = rest[inside] - float(median(whole))
+            clear[inside] = max(CLEAR_SIGMAS * float(sigma(whole)), LEAST_MISSING_US)
+    return most - exposed.waited_us, most, clear
+
+
+def _move(calls: list[MissingCall], numbers: Sequence[int], longer_us: float) -> None:
+    """Let calls of one rank begin earlier, or later, by so much altogether, as far as each one may."""
+    own = [calls[number] for number in numbers]
+    if longer_us > 0:
+        room = np.array([one.start_us - one.earliest_us for one in own])
+    else:
+        room = np.array([one.latest_us - one.start_us for one in own])
+    is_free = np.isinf(room)
+    share = is_free / is_free.sum() if is_free.any() else room / max(float(room.sum()), 1e-9)
+    for number, one, part, most in zip(numbers, own, share, room, strict=True):
+        moved = float(np.clip(longer_us * part, -most, most))
+        calls[number] = replace(one, start_us=one.start_us - moved)

@@ -8,11 +8,10 @@ import pytest
 from cluster_analysis.judge.measures.deviation import rhythm_of
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.replay.graph import build_graph
-from cluster_analysis.replay.lanes import WAIT, lanes_of, last_to_come, span_of
+from cluster_analysis.replay.lanes import WAIT, lanes_of, last_to_come, span_of, waits_of, waits_table
 from cluster_analysis.replay.message_times import Messages, message_times
 from cluster_analysis.replay.replay import Repair
 from cluster_analysis.replay.role_gaps import RoleGaps
-from cluster_analysis.replay.shown_step import waits_of, waits_table
 from cluster_analysis.replay.voted import with_voted_messages
 from cluster_analysis.trace.evidence import StepOperators
 from cluster_simulate.api import Healthy, JobSpec, truth

@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
-from cluster_analysis.replay.lanes import ENDED, TRANSFER, WORK, Lanes, span_of
+from cluster_analysis.replay.lanes import ENDED, TRANSFER, WORK, Lanes, lanes_tables, span_of
 from cluster_analysis.replay.lanes import lanes_of as lanes_of_span
 from cluster_analysis.replay.order import Block, Instances, ReplayOrder, replay_order
 from cluster_analysis.replay.passes import ends_of, entries_of
 from cluster_analysis.replay.replay import Graph, Repair
-from cluster_analysis.replay.shown_step import lanes_tables
 from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, Judged, judged
 

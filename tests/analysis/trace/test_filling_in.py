@@ -9,8 +9,7 @@ from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import Calls, calls_of
 from cluster_analysis.trace.matching import match_calls
-from cluster_analysis.trace.missing.durations import Exposed, as_totals_say
-from cluster_analysis.trace.missing.imputation import with_missing_calls
+from cluster_analysis.trace.missing.imputation import Exposed, as_totals_say, with_missing_calls
 from cluster_analysis.trace.missing.placing import MissingCall
 from cluster_analysis.trace.pairing.ends import programs_of
 from cluster_analysis.trace.reduction import reduce_step

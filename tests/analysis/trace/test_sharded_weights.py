@@ -7,8 +7,7 @@ import pytest
 
 from cluster_analysis.trace.calls import calls_of
 from cluster_analysis.trace.matching import match_calls
-from cluster_analysis.trace.missing.durations import Exposed
-from cluster_analysis.trace.missing.imputation import with_missing_calls
+from cluster_analysis.trace.missing.imputation import Exposed, with_missing_calls
 from cluster_analysis.trace.streams.streams import sequence
 from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.copies import replace
