@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import paramiko
-from paramiko.sftp import CMD_CLOSE, CMD_OPENDIR, CMD_READDIR, CMD_REALPATH
+from paramiko.sftp import (
+    CMD_CLOSE,
+    CMD_OPENDIR,
+    CMD_READ,
+    CMD_READDIR,
+    CMD_REALPATH,
+    CMD_STATUS,
+    int64,
+)
 
 from cluster_collect.entries import Allowance, RemoteEntry, kind_letter
 from cluster_collect.threads import in_loop, in_thread
@@ -15,9 +25,12 @@ from cluster_collect.transports.protocol import Receive, hand_on
 from cluster_collect.transports.ssh.by_paramiko.errors import ERRORS, closed, translated_sftp
 from cluster_collect.transports.ssh.errors import lost
 
+#: What one answer holds: every server sends as much at once.
+_PIECE_BYTES = 32 * 1024
+#: Pieces that are asked for ahead. A cut connection loses no more than these, and no more wait in memory.
+_N_AHEAD = 256
+#: As much is handed on at once.
 _READ_BYTES = 128 * 1024
-#: Bytes that are asked for ahead. A cut connection loses no more than this, and no more waits in memory.
-_PORTION_BYTES = 8 << 20
 
 
 class ParamikoFiles:
@@ -97,17 +110,14 @@ class ParamikoFiles:
 
         def read() -> None:
             with self._client.open(path, "rb") as file:
-                file.seek(begin)
-                for portion in range(begin, size_bytes + 1, _PORTION_BYTES):
-                    n_left = min(_PORTION_BYTES, size_bytes + 1 - portion)
-                    # Portions keep the list of requests short. With its own limit on requests paramiko
-                    # takes a short pause for the end, and reads everything twice.
-                    file.prefetch(portion + n_left)
-                    while n_left > 0 and (data := file.read(min(_READ_BYTES, n_left))):
-                        n_left -= len(data)
-                        in_loop(loop, partial(hand_on, receive, data))
-                    if n_left:
-                        return
+                read_bytes = bytearray()
+                for piece in _pieces(self._client, file.handle, begin, size_bytes + 1):
+                    read_bytes += piece
+                    if len(read_bytes) >= _READ_BYTES:
+                        in_loop(loop, partial(hand_on, receive, bytes(read_bytes)))
+                        read_bytes.clear()
+                if read_bytes:
+                    in_loop(loop, partial(hand_on, receive, bytes(read_bytes)))
 
         await self._call(read)
 
@@ -119,3 +129,43 @@ class ParamikoFiles:
 def _entry(path: bytes, attributes: paramiko.SFTPAttributes) -> RemoteEntry:
     kind = "?" if attributes.st_mode is None else kind_letter(attributes.st_mode)
     return RemoteEntry(path, kind, attributes.st_size or 0, int(attributes.st_mtime or 0) * 1_000_000_000)
+
+
+class _Answers(dict[int, tuple[int, paramiko.Message]]):
+    """Answers to questions that were asked ahead, by the number of the question."""
+
+    def _async_response(self, kind: int, answer: paramiko.Message, number: int) -> None:
+        self[number] = kind, answer
+
+
+def _pieces(client: Any, handle: Any, begin: int, end: int) -> Iterator[bytes]:
+    """Yield what a file holds from `begin` to `end`, in order, and stop where it ends.
+
+    `prefetch` of paramiko asks in another thread. Where all that it has asked for so far is answered, it is
+    taken to have come to its end: then everything behind that is asked for once more.
+    """
+    answers, asked, at = _Answers(), deque[tuple[int, int, int]](), begin
+    while asked or at < end:
+        while at < end and len(asked) < _N_AHEAD:
+            length = min(_PIECE_BYTES, end - at)
+            number = client._async_request(answers, CMD_READ, handle, int64(at), length)
+            asked.append((number, at, at + length))
+            at += length
+        number, here, until = asked.popleft()
+        while number not in answers:
+            client._read_response()
+        kind, answer = answers.pop(number)
+        try:
+            if kind == CMD_STATUS:
+                client._convert_status(answer)
+            while piece := bytes(answer.get_string()):
+                yield piece
+                here += len(piece)
+                if here == until:
+                    break
+                # A server may send less than it is asked for.
+                _, answer = client._request(CMD_READ, handle, int64(here), until - here)
+        except EOFError:
+            return
+        if here < until:
+            return
