@@ -35,10 +35,10 @@ from benchmarks.rivals import (
     environment,
     run_once,
 )
+from benchmarks.tcp_proxy import TcpProxy
 from cluster_collect.spec import HostSpec
 from cluster_run.ids import HostId, ServerId
 from demo.sshd import SshLab, SshServer
-from demo.tcp_proxy import TcpProxy
 
 _STACK = ";\\r\\n".join(
     f"/usr/lib/python3.9/site-packages/torch/nn/modules/module_{depth}.py({depth * 37}): forward_{depth}"
@@ -144,7 +144,7 @@ def bytes_on_the_wire(
 @contextmanager
 def delayed(server: SshServer, delay_ms: float) -> Iterator[int]:
     """A port that leads to the server with a delay each way; the proxy has a process of its own."""
-    command = [sys.executable, "-m", "demo.tcp_proxy", f"{server.address}:{server.port}"]
+    command = [sys.executable, "-m", "benchmarks.tcp_proxy", f"{server.address}:{server.port}"]
     process = subprocess.Popen([*command, "--delay-ms", str(delay_ms)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from cluster_act.options import make_parser
 from cluster_act.values import Case, Planned, RefusedError, Way
 from cluster_analysis.sentences.headings import of_act
-from cluster_analysis.sentences.phrase import Language, Phrase
+from cluster_analysis.sentences.phrase import Phrase
 from cluster_run.command_line import exit_code_of, language_of
 from cluster_run.errors import ExitCode, UsageError
 from cluster_run.files import write_text_whole
+from cluster_run.said.chinese import Language
 from cluster_run.standard_streams import write_result
 
 if TYPE_CHECKING:

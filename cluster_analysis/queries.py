@@ -23,13 +23,13 @@ from cluster_analysis.reports.runs_page import ListedRun
 from cluster_analysis.result import Reported
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.headings import say, term
-from cluster_analysis.sentences.phrase import Language
 from cluster_analysis.sentences.results import wording
 from cluster_analysis.sentences.terms import VERDICTS
 from cluster_run.command_line import Parser, named_path
 from cluster_run.errors import ClusterError, InputError
 from cluster_run.findings import FindingsDocument
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, REPORT_NAME
+from cluster_run.said.chinese import Language
 from cluster_run.standard_streams import write_result
 
 #: Findings of one run that stand in its row.

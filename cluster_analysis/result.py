@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from cluster_analysis.tables.model import Topology
 from cluster_run.findings import FindingsDocument
 from cluster_run.ids import HostId
+from cluster_run.said.chinese import Language
 
 if TYPE_CHECKING:
     from cluster_analysis.judge.baseline import Comparison
@@ -58,7 +59,7 @@ class Shown(Struct, frozen=True):
     `is_verbose`: with how it was computed, too.
     """
 
-    language: Literal["en", "zh"] = "en"
+    language: Language = "en"
     width: int = 80
     colour: bool = False
     is_verbose: bool = False

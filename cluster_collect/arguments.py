@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 from cluster_collect.argument_types import (
     host_defaults,
@@ -37,6 +37,7 @@ from cluster_run.command_line import (
     positive_number,
 )
 from cluster_run.errors import ExitCode
+from cluster_run.said.chinese import Language
 
 _DEFAULTS = CollectOptions()
 
@@ -75,7 +76,7 @@ class Arguments:
     json: bool = False
     print_reader: bool = False
     verbosity: int = 1
-    language: Literal["en", "zh"] = "en"
+    language: Language = "en"
 
     @property
     def mode(self) -> str:

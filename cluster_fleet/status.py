@@ -11,12 +11,12 @@ from datetime import datetime, timezone
 import numpy as np
 
 from cluster_analysis.sentences.findings import story as story_phrase
-from cluster_analysis.sentences.phrase import Language
 from cluster_fleet.judging.judge import FEWEST_RUNS, Judged, State, effect_of, judge
 from cluster_fleet.judging.probes import CLEARED, CONFIRMED, Probe, place_of, probes_of
 from cluster_fleet.records import History, RunLine, Unit
 from cluster_fleet.store import Fleet
 from cluster_run.facts import Fact, FleetFact, fact
+from cluster_run.said.chinese import Language
 
 MONTH_S = 30 * 86400.0
 _WORST_FIRST = {"slow": 0, "intermittent": 1, "repaired": 2}

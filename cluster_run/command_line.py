@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TextIO, TypeAlias
+from typing import Any, NoReturn, TextIO, TypeAlias
 
 from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError
+from cluster_run.said.chinese import Language, help_texts, translated
 from cluster_run.said.line_breaks import line_breaks
 from cluster_run.version import VERSION
 
@@ -54,7 +55,7 @@ def exit_codes_help(own: Mapping[ExitCode, str | None] | None = None) -> str:
     return "exit codes:\n" + "".join(lines)
 
 
-def language_of(wanted: str | None, stream: TextIO | None = None) -> Literal["en", "zh"]:
+def language_of(wanted: str | None, stream: TextIO | None = None) -> Language:
     """Return the language that `--lang` asks for, else that of the environment if `stream` can write it."""
     if wanted is None and stream is not None:
         try:
@@ -142,8 +143,6 @@ class Parser(argparse.ArgumentParser):
         """Parse as argparse does."""
         given = sys.argv[1:] if args is None else list(args)
         if not self.is_chinese and language_of(_asked_for(given), sys.stdout) == "zh":
-            from cluster_run.said.chinese import help_texts  # noqa: PLC0415 - only where it is asked for
-
             _translate(self, help_texts())
         return super().parse_known_args(given, namespace)
 
@@ -162,8 +161,6 @@ class Parser(argparse.ArgumentParser):
             sys.stderr.write(usage)
         said = f"error: {message}"
         if self.is_chinese:
-            from cluster_run.said.chinese import translated  # noqa: PLC0415 - only where it is asked for
-
             said = f"错误：{translated(message, 'zh')}"
         self.exit(2, f"{self.prog}: {said}\n")
 

@@ -112,11 +112,10 @@ def _refusals(
 ) -> list[Fact]:
     found = []
     if before_topology.parallel != after_topology.parallel:
-        sizes = (_sizes(before_topology), _sizes(after_topology))
-        found.append(fact("laid_out_differently", before=sizes[0], after=sizes[1]))
-    elif len(before_topology.ranks) != len(after_topology.ranks):
-        n_ranks = (len(before_topology.ranks), len(after_topology.ranks))
-        found.append(fact("other_number_of_ranks", before=n_ranks[0], after=n_ranks[1]))
+        before_sizes, after_sizes = _sizes(before_topology), _sizes(after_topology)
+        found.append(fact("laid_out_differently", before=before_sizes, after=after_sizes))
+    elif len(before_topology.ranks) != (n_ranks := len(after_topology.ranks)):
+        found.append(fact("other_number_of_ranks", before=len(before_topology.ranks), after=n_ranks))
     if not before.step_table.num_rows:
         found.append(fact("first_without_steps"))
     if not after.step_table.num_rows:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from msgspec import Struct, field
@@ -174,18 +173,6 @@ class Case(Struct, frozen=True, dict=True):
     def in_slow_hosts(self, metric: Metric, found: Sequence[Suspect]) -> BoolArray:
         """Which ranks (R,) belong to a host that was found slow in a metric: they are no peers of others."""
         return self.ranks_of([one for one in found if one.is_slow_host and one.metric == metric.name])
-
-
-class Detector(Protocol):
-    """One question: which parts of a job may have lost time. Pure: the same case, the same suspects."""
-
-    def __call__(self, case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
-        """Give suspects.
-
-        Args:
-            found: what the detectors before this one have found: a rank of a slow host is not slow itself.
-        """
-        ...
 
 
 def build_case(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Case:

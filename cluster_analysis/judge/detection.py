@@ -23,7 +23,7 @@ from cluster_analysis.judge.open_questions import (
     uncompared_network,
     what_is_missing,
 )
-from cluster_analysis.judge.reasons import with_reasons
+from cluster_analysis.judge.reasons import with_counters, with_kernels
 from cluster_analysis.judge.suspects import Suspect, hosts_or_their_ranks
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.stats import group_medians, median
@@ -83,7 +83,8 @@ def detect(
         suspects += detector(case, tuple(suspects))
     suspects = hosts_or_their_ranks(suspects)
     what_if = WhatIf(view, case.lost_by_kernels_us)
-    suspects = with_reasons(evidence.counters, case.kernels, view, _worth_costing(suspects, view, limits))
+    suspects = with_kernels(case.kernels, view, _worth_costing(suspects, view, limits))
+    suspects = with_counters(evidence.counters, view, suspects)
     savings = what_if.savings(suspects, refuse_above=limits.replay_refuse)
     ideal = what_if.ideal(suspects, savings)  # before the next line holds the waiting of all calls
     replay = _replay_quality(view, what_if, suspects)
@@ -113,7 +114,7 @@ def detect(
             questions.append(fact("host_may_cost", ranks=ranks, step_share=most_us / step_us))
         inside = unnamed_share(evidence.operators, view.ranks, step_us * len(view.steps))
         if inside >= limits.open_cost_share:
-            questions.append(fact("waiting_copied", share=1.0, step_share=inside))
+            questions.append(fact("waited_inside", step_share=inside))
     if context.is_far_off:
         questions.append(fact("replay_far_off"))
     step_share = what_if.copied.step_share if what_if.copied else 0.0

@@ -46,10 +46,6 @@ class FindingDraft(Struct, frozen=True):
     high_us: float | None = None
     severity: Severity = "info"
 
-    def saying(self, said: Fact) -> tuple[Fact, ...]:
-        """Its facts, and one more."""
-        return (*self.facts, said)
-
 
 class Context(Struct, frozen=True):
     """Properties of the job that rules ask for.
@@ -123,9 +119,9 @@ def costs_what_its_repair_saves(one: FindingDraft, context: Context) -> FindingD
     if saving.bound_us is None:
         return one
     if context.view.graph is None:
-        cost, said = saving.bound_us, one.saying(fact("cost_is_bound"))
+        cost, said = saving.bound_us, (*one.facts, fact("cost_is_bound"))
         return replace(one, cost_us=cost, weight_us=cost, facts=said)
-    return replace(one, weight_us=saving.bound_us, facts=one.saying(fact("cost_not_replayable")))
+    return replace(one, weight_us=saving.bound_us, facts=(*one.facts, fact("cost_not_replayable")))
 
 
 def weighs_what_its_steps_show(one: FindingDraft, context: Context) -> FindingDraft:
@@ -145,7 +141,7 @@ def weighs_what_its_steps_show(one: FindingDraft, context: Context) -> FindingDr
     one = replace(one, seen_us=seen)
     if not seen > TWICE * max(one.cost_us or 0.0, one.saving.after_others_us or 0.0):
         return one
-    return replace(one, cost_us=None, weight_us=seen, facts=one.saying(fact("cost_not_explained")))
+    return replace(one, cost_us=None, weight_us=seen, facts=(*one.facts, fact("cost_not_explained")))
 
 
 def weighs_what_others_hide(one: FindingDraft, context: Context) -> FindingDraft:
@@ -154,7 +150,7 @@ def weighs_what_others_hide(one: FindingDraft, context: Context) -> FindingDraft
     is_more = one.weight_us is not None and hidden >= TWICE * max(one.weight_us, 1.0)
     if not is_more or not hidden >= WARNING_COST_SHARE * context.step_us:
         return one
-    return replace(one, weight_us=hidden, facts=one.saying(fact("hidden", cost_us=hidden)))
+    return replace(one, weight_us=hidden, facts=(*one.facts, fact("hidden", cost_us=hidden)))
 
 
 def lies_between_alone_and_last(one: FindingDraft, context: Context) -> FindingDraft:
@@ -183,7 +179,7 @@ def weighs_its_lead(one: FindingDraft, context: Context) -> FindingDraft:
     late = (one.saving.bound_us or 0.0) if is_host or excess >= least else 0.0
     if late < max(TWICE * (one.weight_us or 0.0), limits.sure_cost_share * context.step_us):
         return one
-    said = one.saying(fact("late_even_so", cost_us=late))
+    said = (*one.facts, fact("late_even_so", cost_us=late))
     return replace(one, weight_us=late, high_us=max(one.high_us or 0.0, late), facts=said)
 
 
@@ -191,7 +187,7 @@ def is_no_loss_where_no_peer_does_without(one: FindingDraft, context: Context) -
     """Covering communication would save time, but is no repair: the saving is reported, and is no cost."""
     if one.suspect.record.is_repairable or one.cost_us is None:
         return one
-    said = one.saying(fact("could_be_covered", cost_us=one.cost_us))
+    said = (*one.facts, fact("could_be_covered", cost_us=one.cost_us))
     unrepaired = replace(one, cost_us=None, low_us=None, saving=replace(one.saving, cumulative_us=None))
     # What a rank that is not here does, and waiting for what no file shows, may hold the step: no bound then.
     lacks_ranks = context.view.expected_ranks > len(context.view.ranks)
@@ -285,7 +281,7 @@ def is_a_lower_bound_of_waiting_for_unknown(one: FindingDraft, context: Context)
     """A cost may be more where a rank waits for what no file shows, whatever is repaired."""
     if not context.holds_the_step or one.cost_us is None:
         return one
-    return _at_most(replace(one, facts=one.saying(fact("cost_at_least"))), "low")
+    return _at_most(replace(one, facts=(*one.facts, fact("cost_at_least"))), "low")
 
 
 def is_as_sure_as_the_replay(one: FindingDraft, context: Context) -> FindingDraft:

@@ -46,13 +46,6 @@ _OF_PORTS = {
 }
 
 
-def with_reasons(
-    counters: pa.Table, kernels: Kernels | None, view: JobView, suspects: Sequence[Suspect]
-) -> list[Suspect]:
-    """Return the suspects, each with the evidence and facts that explain or confirm it."""
-    return with_counters(counters, view, with_kernels(kernels, view, suspects))
-
-
 def with_counters(counters: pa.Table, view: JobView, suspects: Sequence[Suspect]) -> list[Suspect]:
     """Return the suspects, those with evidence and a fact more that a counter explains or confirms.
 

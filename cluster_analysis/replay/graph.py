@@ -69,14 +69,6 @@ class _MergedSteps:
         """Return a column that stays as it is."""
         return np.concatenate(self._taken(name))
 
-    def instances(self, name: str, *, none: int) -> IntArray:
-        """Return a column of instances; `none` where a step has -1."""
-        return self._shifted(name, self.n_instances_by_step, none)
-
-    def operators(self, name: str) -> IntArray:
-        """Return a column of operators."""
-        return self._shifted(name, self.n_operators_by_step, 0)
-
     def ranks_of_instances(self) -> IntArray:
         """Return where each instance's rank stands in `ranks`."""
         return np.concatenate(
@@ -108,7 +100,8 @@ class _MergedSteps:
     def _taken(self, name: str) -> list[Any]:
         return [columns.pop(name) for columns in self._columns]
 
-    def _shifted(self, name: str, sizes: list[int], none: int) -> IntArray:
+    def numbered(self, name: str, sizes: list[int], none: int = 0) -> IntArray:
+        """Return a column of positions in steps of these `sizes`, numbered through; `none` in place of -1."""
         parts = self._taken(name)
         moved = np.empty(sum(map(len, parts)), np.int32)
         begin = before = 0
@@ -130,14 +123,14 @@ def build_graph(steps: list[StepOperators]) -> Graph | None:
     merged = _MergedSteps(with_points(with_voted_messages(steps)))
     n_steps = len(steps)
     steps.clear()
-    ranks, n_instances = merged.ranks, merged.n_instances
+    ranks, n_instances, by_step = merged.ranks, merged.n_instances, merged.n_instances_by_step
     rank = merged.ranks_of_instances()
-    number_of_step = np.repeat(np.arange(n_steps, dtype=np.int32), merged.n_instances_by_step)
-    operator = merged.operators("instance_operator")
+    number_of_step = np.repeat(np.arange(n_steps, dtype=np.int32), by_step)
+    operator = merged.numbered("instance_operator", merged.n_operators_by_step)
     after, sender, receiver = (
-        merged.instances(f"instance_{name}", none=n_instances) for name in ("after", "sender", "receiver")
+        merged.numbered(f"instance_{name}", by_step, n_instances) for name in ("after", "sender", "receiver")
     )
-    join = merged.instances("instance_join", none=n_instances + 1)
+    join = merged.numbered("instance_join", by_step, n_instances + 1)
     is_p2p, is_side = merged.column("instance_is_p2p"), merged.column("instance_is_side")
     at = np.flatnonzero(is_p2p)
     messages = Messages(
@@ -146,7 +139,7 @@ def build_graph(steps: list[StepOperators]) -> Graph | None:
     )  # fmt: skip
     elapse, quickest = merged.column("instance_elapse_us"), merged.column("operator_transfer_us")
     cell = number_of_step * np.int32(len(ranks)) + rank
-    by_operator = merged.instances("instance_by_operator", none=0)
+    by_operator = merged.numbered("instance_by_operator", by_step)
     waits_last = merged.column("instance_waits_last")
 
     def timed(*, may_wait: bool) -> tuple[FloatArray, BoolArray, ReplayOrder]:

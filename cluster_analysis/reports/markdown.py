@@ -17,10 +17,11 @@ from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import say, term
 from cluster_analysis.sentences.notes import note, reasons
-from cluster_analysis.sentences.phrase import Language, Phrase
+from cluster_analysis.sentences.phrase import Phrase
 from cluster_analysis.sentences.results import wording, words
 from cluster_analysis.sentences.results.costs import Cost, cost_of
 from cluster_run.findings import Finding
+from cluster_run.said.chinese import Language
 
 #: Places of one finding that are listed; more say nothing to a reader.
 _MAX_PLACES = 8

@@ -20,9 +20,9 @@ from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.notes import note, reasons
-from cluster_analysis.sentences.phrase import Language
 from cluster_analysis.sentences.results import wording, words
 from cluster_analysis.sentences.results.costs import cost_of
+from cluster_run.said.chinese import Language
 from cluster_run.said.line_breaks import kept_together, line_breaks
 
 _VERDICT_STYLES = {"healthy": "bold green", "degraded": "bold yellow", "unknown": "bold magenta"}

@@ -124,6 +124,11 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "全部等待时间的 {share:percent}（占每步 {step_share:percent}）无法由谁迟到来解释："
         "其中损失多少无法得知",
     ),
+    "waited_inside": (
+        "kernels that communicate inside waited for {step_share:percent} of the step, and no file tells for "
+        "whom: nobody can tell what was lost there",
+        "内部通信的算子等待占每步 {step_share:percent}，没有文件说明在等待谁：其中损失多少无法得知",
+    ),
     "unpaired_messages": (
         "some sends and receives could not be paired: their waits are taken as they were",
         "部分 send 与 receive 无法配对：其等待时间按原值计",
@@ -309,6 +314,10 @@ WHY_OPEN: Mapping[NoteFact, Template] = {
         "for whom ranks waited is not known of {share:percent} of all waiting, "
         "{step_share:percent} of the step",
         "全部等待时间的 {share:percent}（占每步 {step_share:percent}）不知在等待谁",
+    ),
+    "waited_inside": (
+        "kernels that communicate inside waited for {step_share:percent} of the step, nobody knows for whom",
+        "内部通信的算子等待占每步 {step_share:percent}，不知在等待谁",
     ),
 }
 

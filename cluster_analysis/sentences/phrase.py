@@ -6,13 +6,12 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from string import Formatter
-from typing import Any, Literal
+from typing import Any
 
 from cluster_analysis.sentences import amounts, terms
 from cluster_run.ids import format_number_ranges
-from cluster_run.said.chinese import in_chinese
+from cluster_run.said.chinese import Language, in_chinese
 
-Language = Literal["en", "zh"]
 #: The same text in English and in Chinese, with the same placeholders in braces.
 Template = tuple[str, str]
 #: Ranges of numbers that are listed; more say nothing to a reader.

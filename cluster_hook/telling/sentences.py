@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cluster_analysis.sentences.phrase import Language, Template, fill
+from cluster_analysis.sentences.phrase import Template, fill
 from cluster_run.findings import Place
+from cluster_run.said.chinese import Language
 
 SENTENCES: Mapping[str, Template] = {
     "degraded": ("degraded", "性能劣化"),

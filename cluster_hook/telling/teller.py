@@ -17,13 +17,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, get_args
 
-from cluster_analysis.sentences.phrase import Language
 from cluster_hook.locks import locked
 from cluster_hook.telling.metrics import KEEP_S, metrics_of_a_failure, place_metrics, prune_metrics, safe_name
 from cluster_hook.telling.outcome import Outcome, outcome_document, outcome_from_text, outcome_text
 from cluster_hook.telling.webhook import Trouble, Webhook, post
 from cluster_run.errors import ClusterError, InputError
 from cluster_run.files import write_text_whole
+from cluster_run.said.chinese import Language
 
 #: After so many failures in a row the webhook is left alone for a while.
 N_FAILURES = 3

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from cluster_analysis.findings_json import document_from_json
 from cluster_analysis.sentences import findings, problems
-from cluster_analysis.sentences.phrase import Language
 from cluster_analysis.sentences.results.costs import cost_between
 from cluster_hook.telling.sentences import place_text, say, verdict_name
 from cluster_run.errors import InputError
 from cluster_run.findings import Finding
 from cluster_run.problem import Problem
+from cluster_run.said.chinese import Language
 
 _FAULTY = ("warning", "critical")
 #: A whole host needs no list of its devices in a message.

@@ -239,7 +239,7 @@ def test_samples_of_which_ranks_wait_inside_fused_kernels_leave_a_question(tmp_p
     job, _, found = judged(shape, tmp_path, fault, seed=7)
     assert job.cost_ms > 0.05 * job.step_ms
     assert found.verdict == "unknown"
-    assert "waiting_copied" in {note.kind for note in found.notes}
+    assert "waited_inside" in {note.kind for note in found.notes}
 
 
 @pytest.mark.parametrize(("seed", "late", "is_asked"), [(2, 1.31, True), (5, 1.31, True), (2, 0.0, False)])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.tcp_proxy import TcpProxy
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.pool import collect
@@ -18,7 +19,6 @@ from cluster_run.ids import HostId, ServerId
 from cluster_run.layout import host_directory
 from cluster_run.manifest import CollectedFile, HostOutcome, Manifest
 from demo.sshd import SshLab, SshServer
-from demo.tcp_proxy import TcpProxy
 
 #: Short waits, so that failures show soon; everything else as users get it.
 QUICK = CollectOptions(

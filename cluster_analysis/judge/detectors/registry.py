@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from cluster_analysis.judge.case import Detector
+from collections.abc import Callable, Iterator, Sequence
+
+from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors import (
     pauses,
     slow_host,
@@ -12,7 +14,10 @@ from cluster_analysis.judge.detectors import (
     whole_job,
     workload,
 )
+from cluster_analysis.judge.suspects import Suspect
 
+#: One question: which parts of a job may have lost time. Pure: the same case and suspects, the same answer.
+Detector = Callable[[Case, Sequence[Suspect]], Iterator[Suspect]]
 DETECTORS: tuple[Detector, ...] = (
     slow_host.detect,
     slow_host.holding_a_stage,

@@ -58,7 +58,8 @@ def _one_each(family: Family, votes: Votes, weight: FloatArray) -> Chosen:
             for here in (one[worth[one] > 0] for one in channels)
         ]
         edges = np.concatenate([np.empty(0, np.int64), *chains])
-        proposed = dict(zip(_pairs(votes, edges), weight[edges].tolist(), strict=True))
+        pairs = zip(votes.source[edges].tolist(), votes.target[edges].tolist(), strict=True)
+        proposed = dict(zip(pairs, weight[edges].tolist(), strict=True))
         partners: dict[int, set[int]] = defaultdict(set)
         for a, b in proposed:
             partners[a].add(b)
@@ -151,11 +152,6 @@ def _heaviest_chain(source: IntArray, target: IntArray, weight: FloatArray) -> I
 
 def _is_of(family: Family, votes: Votes, s: int, t: int) -> BoolArray:
     return np.asarray((family.stage[votes.source] == s) & (family.stage[votes.target] == t))
-
-
-def _pairs(votes: Votes, at: IntArray | None = None) -> list[tuple[int, int]]:
-    source, target = (votes.source, votes.target) if at is None else (votes.source[at], votes.target[at])
-    return list(zip(source.tolist(), target.tolist(), strict=True))
 
 
 def _fits(chosen: Chosen, family: Family, a: int, b: int) -> bool:

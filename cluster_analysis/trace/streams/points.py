@@ -37,14 +37,6 @@ class _AddedPoints(Struct):
     before: list[IntArray] = field(default_factory=list)
     points: list[tuple[IntArray, FloatArray, IntArray, BoolArray]] = field(default_factory=list)
 
-    @classmethod
-    def of(cls, step: StepOperators) -> _AddedPoints:
-        """Begin without any."""
-        return cls(
-            step.n_instances, step.instance_gap_us.copy(), step.instance_after.astype(np.int64),
-            step.instance_join.astype(np.int64),
-        )  # fmt: skip
-
     def add(
         self, before: IntArray, after: IntArray, gap_us: FloatArray, join: IntArray, *, waits_last: bool
     ) -> IntArray:
@@ -57,7 +49,13 @@ class _AddedPoints(Struct):
 
 def with_points(steps: Sequence[StepOperators]) -> list[StepOperators]:
     """Return the steps with points where computing goes on during calls; without a queue as they are."""
-    added = {number: _AddedPoints.of(step) for number, step in enumerate(steps) if step.queue is not None}
+    added = {
+        number: _AddedPoints(
+            step.n_instances, step.instance_gap_us.copy(), step.instance_after.astype(np.int64),
+            step.instance_join.astype(np.int64),
+        )
+        for number, step in enumerate(steps) if step.queue is not None
+    }  # fmt: skip
     for rows in _of_one_program(steps):
         laid = _laid(steps, rows)
         overlap = overlap_of(laid)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.tcp_proxy import TcpProxy
 from cluster_collect.progress_events import ProgressListener
 from cluster_run.ids import HostId
 from demo.sshd import SshLab, SshServer
-from demo.tcp_proxy import TcpProxy
 from tests.collect.helpers import BOTH, PLAIN, OneHost, collected, make_capture, spec_for
 
 pytestmark = pytest.mark.slow  # a few seconds each: that is what a cap is for

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.tcp_proxy import Mischief, TcpProxy
 from cluster_run.ids import HostId
 from demo.sshd import SshLab, SshServer
-from demo.tcp_proxy import Mischief, TcpProxy
 from tests.collect.conftest import Start
 from tests.collect.helpers import PLAIN, OneHost, Recorder, spec_for
 

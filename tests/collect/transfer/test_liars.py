@@ -18,12 +18,12 @@ from pathlib import Path
 import paramiko
 import pytest
 
+from benchmarks.tcp_proxy import Mischief, TcpProxy
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transports.bounds import HostTime
 from cluster_run.ids import HostId, ServerId
 from cluster_run.manifest import read_manifest
 from demo.sshd import SshLab, SshServer
-from demo.tcp_proxy import Mischief, TcpProxy
 from tests.collect.helpers import FULL, PLAIN, OneHost, collected, make_capture, spec_for, through, tree
 from tests.collect.liar import GOOD, LISTING, TOOLS, Liar, entry, met, nothing, sending
 from tests.collect.paramiko_server import ParamikoServer, spec_of

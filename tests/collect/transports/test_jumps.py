@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.tcp_proxy import Mischief, TcpProxy
 from cluster_collect.spec import HostSpec
 from cluster_run.ids import HostId, ServerId
 from demo.sshd import SshLab, SshServer
-from demo.tcp_proxy import Mischief, TcpProxy
 from tests.collect.conftest import Start
 from tests.collect.helpers import BOTH, OneHost, Recorder, collected
 

@@ -1,6 +1,6 @@
 """A TCP proxy on loopback that delays, cuts, damages or stops the stream; for tests and benchmarks.
 
-python -m demo.tcp_proxy 127.0.0.2:2222 --delay-ms 10     # prints its own port, runs until killed
+python -m benchmarks.tcp_proxy 127.0.0.2:2222 --delay-ms 10     # prints its own port, runs until killed
 """
 
 from __future__ import annotations
