@@ -64,7 +64,7 @@ class Hardware:
 
 @dataclass(frozen=True)
 class RankPlace:
-    """Where one rank runs. Fields that the table lacks are empty: the server (2.0), super pod, address.
+    """Where one rank runs. What the table lacks is empty: the server (2.0), the address.
 
     `address` is the server's other name: that of its container, or its address where it has a name.
     """
@@ -72,7 +72,6 @@ class RankPlace:
     rank: Rank
     server_id: ServerId
     device: DeviceId
-    super_pod: str = ""
     address: str = ""
 
 
@@ -147,32 +146,29 @@ def parse_rank_table(text: str, name: str) -> RankTable:
 
 def _jobs(document: dict[str, Any], name: str) -> list[list[RankPlace]]:
     """Return the places of each job that the table holds."""
-    pods = document.get("super_pod_list") or []
     if "server_list" in document:
-        return [_places_of_servers(document["server_list"], pods)]
+        return [_places_of_servers(document["server_list"])]
     if "group_list" in document:
         return [_places_of_groups(document)]
     if "server_group_list" in document:
         groups = [group.get("server_list") or [] for group in document["server_group_list"]]
         # Groups of coordinators and controllers have servers without devices.
-        return [_places_of_servers([one for one in group if one.get("device")], pods) for group in groups]
+        return [_places_of_servers([one for one in group if one.get("device")]) for group in groups]
     if "prefill_device_list" in document or "decode_device_list" in document:
         return [_places_of_devices(document.get(role) or []) for role in _ROLES]
     if "rank_list" in document:
         return [_places_of_devices(document["rank_list"])]
-    if pods:
-        return [_places_of_servers([server for pod in pods for server in pod["server_list"]], pods)]
+    if pods := document.get("super_pod_list"):
+        return [_places_of_servers([server for pod in pods for server in pod["server_list"]])]
     raise InputError(f"{name}: not a rank table: it has none of {', '.join(MARKS)}")
 
 
-def _places_of_servers(servers: list[dict[str, Any]], pods: list[dict[str, Any]]) -> list[RankPlace]:
-    pod_of = {_server(server): _text(pod["super_pod_id"]) for pod in pods for server in pod["server_list"]}
+def _places_of_servers(servers: list[dict[str, Any]]) -> list[RankPlace]:
     return [
         RankPlace(
             Rank(_number(device["rank_id"])),
             _server(server),
             DeviceId(_number(device["device_id"])),
-            pod_of.get(_server(server), ""),
             _address(server),
         )
         for server in servers
@@ -187,7 +183,6 @@ def _places_of_devices(devices: list[dict[str, Any]]) -> list[RankPlace]:
             Rank(_number(device.get("rank_id", at))),
             _server(device) if any(name in device for name in _SERVERS) else ServerId(""),
             DeviceId(_number(device["device_id"])),
-            _text(device["super_pod_id"]) if "super_pod_id" in device else "",
             _address(device) if any(name in device for name in _SERVERS) else "",
         )
         for at, device in enumerate(devices)

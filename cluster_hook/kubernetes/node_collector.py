@@ -40,7 +40,7 @@ class CollectorOptions:
 def collect_asked(options: CollectorOptions, report: Callable[[str, str], None]) -> None:
     """Do all that is asked of this node and not done yet; a failure is written down and costs its part.
 
-    `told` gets the name of each request as it ends, and why it failed, empty where it did not.
+    `report` gets the name of each request as it ends, and why it failed, empty where it did not.
 
     Raises:
         OSError: the exchange cannot be read.

@@ -103,7 +103,7 @@ class Swept:
 
 
 def sweep(api: ApiClient, options: SweepOptions, report: Callable[[Swept], None]) -> tuple[Swept, ...]:
-    """Process all jobs once; `told` is called for each as it ends.
+    """Process all jobs once; `report` is called for each as it ends.
 
     Raises:
         ApiError: the jobs cannot be listed.
