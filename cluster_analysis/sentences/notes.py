@@ -56,18 +56,15 @@ SENTENCES: Mapping[NoteFact, Template] = {
     ),
     "waits_for_absent": (
         "{step_share:percent} of the mean step went into waiting for ranks without files, or for the "
-        "network: "
-        "{wait_us:ms} in step {step} for {ranks:rank|ranks} {ranks:listed}; collect them too",
+        "network: {wait_us:ms} in step {step} for {ranks:rank|ranks} {ranks:listed}; collect them too",
         "平均每步有 {step_share:percent} 用于等待没有文件的卡或网络：步 {step} 中等待卡 {ranks:listed} 达 "
-        "{wait_us:ms}；"
-        "请一并采集",
+        "{wait_us:ms}；请一并采集",
     ),
     "waited_for_others": (
         "{step_share:percent} of the mean step may be waiting for ranks that are not here: {findings:listed} "
         "blames nobody, and this job is not called healthy; collect the other ranks too",
         "平均每步的 {step_share:percent} 可能用于等待没有文件的卡：{findings:listed} 不归咎于任何卡，"
-        "本作业不判为正常；"
-        "请一并采集其他卡",
+        "本作业不判为正常；请一并采集其他卡",
     ),
     "host_may_cost": (
         "{ranks:rank|ranks} {ranks:ranges} may cost {step_share:percent} of the step: it would be so much "
@@ -93,8 +90,7 @@ SENTENCES: Mapping[NoteFact, Template] = {
     ),
     "long_step": (
         "all ranks communicate for {longer_us:ms} longer in step {step} than usual, and no finding says "
-        "why: look at "
-        "the network at that time",
+        "why: look at the network at that time",
         "所有卡在步 {step} 的通信比平常长 {longer_us:ms}，没有发现项能解释：请检查该时段的网络",
     ),
     "ranks_without_step_times": (
@@ -209,8 +205,7 @@ SENTENCES: Mapping[NoteFact, Template] = {
     ),
     "no_groups": (
         "r1.x files name no communication groups: operators of one name are matched over the ranks that "
-        "have it, "
-        "point-to-point operators not at all",
+        "have it, point-to-point operators not at all",
         "r1.x 文件不含通信域：同名算子在拥有它的卡之间匹配，点对点算子不匹配",
     ),
     "no_groups_of_iterations": (
@@ -243,11 +238,10 @@ SENTENCES: Mapping[NoteFact, Template] = {
     ),
     "average_row_differs": (
         "rank {rank}, {file}: its average row says {said_ms:parts} ms for interval / forward-backward / "
-        "tail, but the "
-        "{n_steps} steps it holds average {seen_ms:parts} ms without the first; the steps are used",
+        "tail, but the {n_steps} steps it holds average {seen_ms:parts} ms without the first; "
+        "the steps are used",
         "卡 {rank}，{file}：平均行的 interval / forward-backward / tail 为 {said_ms:parts} ms，而文件中 "
-        "{n_steps} 步"
-        "（不含第一步）的平均为 {seen_ms:parts} ms；以各步为准",
+        "{n_steps} 步（不含第一步）的平均为 {seen_ms:parts} ms；以各步为准",
     ),
     "fleet_not_asked": (
         "the fleet was not asked: {why}: nothing is known of these devices from other runs",
@@ -266,10 +260,7 @@ WHY_OPEN: Mapping[NoteFact, Template] = {
         "what may cost {step_share:percent} of the step cannot be told from chance or from the work itself",
         "可能占每步 {step_share:percent} 的损失，无法与偶然或工作负载本身区分",
     ),
-    "one_rank_of_several": (
-        "whom rank {rank} waited for is not here",
-        "卡 {rank} 等待的对象不在其中",
-    ),
+    "one_rank_of_several": ("whom rank {rank} waited for is not here", "卡 {rank} 等待的对象不在其中"),
     "windows_unlike": (
         "windows of ranks hold unlike numbers of iterations, so that their communication cannot be compared",
         "各卡窗口的迭代数不同，无法比较通信",

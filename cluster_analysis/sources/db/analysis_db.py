@@ -7,6 +7,7 @@ MindSpore's tables lack `step` and `type`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from cluster_analysis.sources import measured, names, numbers
 from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.db import database_columns
 from cluster_analysis.sources.db.carried_db import read_carried
-from cluster_analysis.sources.db.cells import Cells, as_list, chosen, codes_of, is_coded
+from cluster_analysis.sources.db.cells import Cells, as_list, chosen, is_coded
 from cluster_analysis.sources.db.packets_db import StepOf, read_packets
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
 from cluster_analysis.sources.errors import Remark, left_out
@@ -157,16 +158,13 @@ def _distinct(operators: _Operators, remark: Remark) -> tuple[_Operators, frozen
 
     Carried bytes lie in another table, by these three.
     """
-    codes = codes_of(operators.keys)
-    counts = np.bincount(codes)
-    if not (counts > 1).any():
-        return operators, frozenset()
-    is_repeated = counts[codes] > 1
-    names = zip(*(as_list(chosen(one, is_repeated)) for one in operators.keys), strict=True)
-    repeated = frozenset(names)
+    keys = list(zip(*map(as_list, operators.keys), strict=True))
+    repeated = frozenset(key for key, n in Counter(keys).items() if n > 1)
+    if not repeated:
+        return operators, repeated
     remark(left_out(len(repeated), "name", "shared_name"))
     carried: list[Cells] = [
-        [None if is_one else cell for cell, is_one in zip(as_list(column), is_repeated.tolist(), strict=True)]
+        [None if key in repeated else cell for cell, key in zip(as_list(column), keys, strict=True)]
         for column in operators.carried
     ]
     return replace(operators, carried=tuple(carried)), repeated

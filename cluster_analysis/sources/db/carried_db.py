@@ -6,15 +6,11 @@ what lacks a row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from cluster_analysis.sources.db.cells import Cells, as_list, codes_of, is_coded, joined
-from cluster_analysis.sources.db.database_columns import are_plain
+from cluster_analysis.sources.db.cells import Cells, as_list, cells_of
 from cluster_analysis.sources.db.sqlite import Database
 from cluster_analysis.tables.sent import TRANSPORTS
 
@@ -29,69 +25,30 @@ def read_carried(database: Database, keys: dict[str, Cells], n: int) -> list[Cel
 
     `keys` name the operators, each a column (n,); the table may lack some of them.
     """
+    width = len(TRANSPORTS) * len(_SIZE_AND_TIME)
     if not database.has(BANDWIDTH, "hccl_op_name", "transport_type", *_SIZE_AND_TIME):
-        return [pa.nulls(n)] * 2 * len(TRANSPORTS)
+        return [pa.nulls(n)] * width
     shared = [name for name in keys if database.has(BANDWIDTH, name)]
-    theirs = database.coded(BANDWIDTH, *shared)
-    figures = database.cells(BANDWIDTH, *_SIZE_AND_TIME, are_floats=True)
-    named = [joined(keys[name], own) for name, own in zip(shared, theirs, strict=True)]
-    codes = codes_of([pa.nulls(n + len(figures[0])), *named])
-    largest = _largest if all(map(are_plain, figures)) else _largest_of_any
-    return largest(codes[:n], codes[n:], database.once(transport_places), figures)
+    names, marks = ", ".join(shared), ", ".join("?" * len(TRANSPORTS))
+    most = ", ".join(f"MAX({name})" for name in _SIZE_AND_TIME)
+    rows = database.rows(
+        f"SELECT {most}, transport_type, {names} FROM {BANDWIDTH} WHERE transport_type IN ({marks}) "
+        f"AND ({' OR '.join(f'{name} <> 0' for name in _SIZE_AND_TIME)}) GROUP BY transport_type, {names}",
+        TRANSPORTS,
+    )
+    found: dict[tuple[object, ...], list[object]] = {}
+    for size, time, transport, *key in rows:
+        own = found.setdefault(tuple(key), [0.0] * width)
+        at = 2 * TRANSPORTS.index(transport)
+        own[at : at + 2] = (0.0 if value is None else value for value in (size, time))
+    nothing = [0.0] * width
+    named = zip(*(as_list(keys[name]) for name in shared), strict=True)
+    columns = zip(*(found.get(key, nothing) for key in named), strict=True) if n else [()] * width
+    return [cells_of(column, are_floats=True) for column in columns]
 
 
 def transport_places(database: Database) -> npt.NDArray[np.int64]:
     """Return the place of each row's transport in TRANSPORTS (N,), -1 for another one."""
-    (transports,) = database.coded(BANDWIDTH, "transport_type")
-    if not is_coded(transports):
-        known = {name: at for at, name in enumerate(TRANSPORTS)}
-        return np.array([known.get(one, -1) for one in as_list(transports)], np.int64)
-    names = [*transports.dictionary.to_pylist(), None]
-    known_places = np.array([TRANSPORTS.index(name) if name in TRANSPORTS else -1 for name in names])
-    places: npt.NDArray[np.int64] = known_places[pc.fill_null(transports.indices, len(names) - 1).to_numpy()]
-    return places
-
-
-def _largest(
-    wanted: npt.NDArray[np.int64],
-    codes: npt.NDArray[np.int64],
-    places: npt.NDArray[np.int64],
-    figures: Sequence[pa.Array],
-) -> list[Cells]:
-    values = np.stack([one.to_numpy() for one in figures], axis=1)
-    kept = (places >= 0) & values.any(axis=1)
-    n_codes = int(max(wanted.max(initial=-1), codes.max(initial=-1))) + 1
-    found = np.zeros((n_codes, len(TRANSPORTS), len(_SIZE_AND_TIME)))
-    at, values = (codes[kept], places[kept]), values[kept]
-    found[at] = values
-    if (found[at] != values).any():
-        # Not repeated, unlike what profilers write.
-        found[at] = -np.inf
-        np.maximum.at(found, at, values)
-    columns = found[wanted].reshape(len(wanted), len(TRANSPORTS) * len(_SIZE_AND_TIME))
-    return [pa.array(np.ascontiguousarray(column)) for column in columns.T]
-
-
-def _largest_of_any(
-    wanted: npt.NDArray[np.int64],
-    codes: npt.NDArray[np.int64],
-    places: npt.NDArray[np.int64],
-    figures: Sequence[Cells],
-) -> list[Cells]:
-    """Return the same of cells of any type: empty ones count for nothing, texts are more than numbers."""
-    largest: dict[tuple[int, int, int], tuple[bool, object]] = {}
-    for code, place, *pair in zip(codes.tolist(), places.tolist(), *map(as_list, figures), strict=True):
-        if place < 0 or all(value is None or value == 0 for value in pair):
-            continue
-        for which, value in enumerate(pair):
-            if value is None:
-                continue
-            rank = (not isinstance(value, float), value)
-            key = (code, place, which)
-            if key not in largest or rank > largest[key]:
-                largest[key] = rank
-    return [
-        [largest.get((code, place, which), (False, 0.0))[1] for code in wanted.tolist()]
-        for place in range(len(TRANSPORTS))
-        for which in range(len(_SIZE_AND_TIME))
-    ]
+    known = {name: at for at, name in enumerate(TRANSPORTS)}
+    (transports,) = database.cells(BANDWIDTH, "transport_type")
+    return np.array([known.get(one, -1) for one in as_list(transports)], np.int64)

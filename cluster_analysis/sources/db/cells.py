@@ -17,11 +17,6 @@ import pyarrow.compute as pc
 
 Cells: TypeAlias = "pa.Array | list[Any]"
 
-#: Numbers below this are codes themselves; and how large products of codes may become.
-_MOST_OWN, _MOST_CODES = 1 << 24, 1 << 60
-#: Ranges up to this are counted with one place for each number.
-_FEW_CODES = 1 << 16
-
 _ARROW: dict[frozenset[type], pa.DataType] = {
     frozenset(): pa.null(),
     frozenset({int}): pa.int64(),
@@ -54,7 +49,14 @@ def is_coded(cells: Cells) -> TypeGuard[pa.DictionaryArray]:
 
 def as_list(cells: Cells) -> list[Any]:
     """Return the cells one by one, None for an empty one."""
-    found: list[Any] = cells if isinstance(cells, list) else cells.to_pylist()
+    if isinstance(cells, list):
+        return cells
+    if is_coded(cells):  # `to_pylist` would make each text anew
+        texts = [*cells.dictionary.to_pylist(), None]
+        return [texts[at] for at in pc.fill_null(cells.indices, -1).to_numpy().tolist()]
+    found: list[Any] = (
+        cells.to_pylist() if cells.null_count else cells.to_numpy(zero_copy_only=False).tolist()
+    )
     return found
 
 
@@ -77,54 +79,6 @@ def chosen(cells: Cells, is_chosen: npt.NDArray[np.bool_]) -> Cells:
     return cells.filter(pa.array(is_chosen))
 
 
-def joined(first: Cells, second: Cells) -> Cells:
-    """Return the cells of both, one behind the other."""
-    if is_coded(first) and is_coded(second):
-        places = pc.index_in(second.dictionary, first.dictionary)
-        if not places.null_count:
-            indices = pa.concat_arrays([first.indices, places.take(second.indices)])
-            return pa.DictionaryArray.from_arrays(indices, first.dictionary)
-    first, second = decoded(first), decoded(second)
-    if isinstance(first, list) or isinstance(second, list) or first.type != second.type:
-        return as_list(first) + as_list(second)
-    return pa.concat_arrays([first, second])
-
-
 def decoded(cells: Cells) -> Cells:
     """Return texts of a dictionary one by one, and other cells as they are."""
     return cells.dictionary_decode() if is_coded(cells) else cells
-
-
-def codes_of(keys: Sequence[Cells]) -> npt.NDArray[np.int64]:
-    """Return a number for each row (N,), from 0, the same where all keys are the same; null is a key too."""
-    codes, n_codes = np.zeros(len(keys[0]), np.int64), 1
-    for key in keys:
-        own, n_own = _own_codes(key)
-        if n_codes * n_own > _MOST_CODES:
-            codes, n_codes = _dense(codes, n_codes)
-        codes, n_codes = codes * n_own + own, n_codes * n_own
-    return _dense(codes, n_codes)[0] if len(keys) > 1 else codes
-
-
-def _own_codes(key: Cells) -> tuple[npt.NDArray[np.integer], int]:
-    if isinstance(key, list):
-        known: dict[Any, int] = {}
-        return np.array([known.setdefault(cell, len(known)) for cell in key], np.int64), len(known)
-    if pa.types.is_int64(key.type) and not key.null_count and len(key):
-        values = key.to_numpy()
-        if values.min() >= 0 and values.max() < _MOST_OWN:
-            return values, int(values.max()) + 1
-    encoded = key if is_coded(key) else pc.dictionary_encode(key, null_encoding="encode")
-    indices, n_texts = encoded.indices, len(encoded.dictionary)
-    return (pc.fill_null(indices, n_texts) if indices.null_count else indices).to_numpy(), n_texts + 1
-
-
-def _dense(codes: npt.NDArray[np.int64], n_codes: int) -> tuple[npt.NDArray[np.int64], int]:
-    """Return the codes counted up; `n_codes` is more than any."""
-    if n_codes > _FEW_CODES:
-        encoded = pc.dictionary_encode(pa.array(codes))
-        return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
-    is_used = np.zeros(n_codes, bool)
-    is_used[codes] = True
-    places = np.cumsum(is_used) - 1
-    return places[codes], int(np.count_nonzero(is_used))

@@ -13,10 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.db.cells import whole_numbers
 from cluster_analysis.sources.db.sqlite import Database, open_database
 from cluster_analysis.sources.db.tasks import OPERATOR, TASK, last_task_ns
 from cluster_analysis.sources.errors import BadFileError, Remark
@@ -63,27 +60,14 @@ def read_task_counters(path: Path, remark: Remark) -> list[Counter]:
             found.append(("data_loader_us", "", float(spent) / numbers.NS_PER_US))
         for column in ("retry", "relay"):
             if database.has(OPERATOR, column):
-                found.append((f"{column}_operators_count", "", float(_n_above_0(database, column))))
+                ((n,),) = database.rows(f"SELECT COUNT(*) FROM {OPERATOR} WHERE {column} > 0")
+                found.append((f"{column}_operators_count", "", float(n)))
     return found
-
-
-def _n_above_0(database: Database, column: str) -> int:
-    """Return how many operators have more than 0 there."""
-    values, are_whole = whole_numbers(database.cells(OPERATOR, column)[0])
-    if are_whole.all():
-        return int(np.count_nonzero(values > 0))
-    # Only SQLite knows what of texts and empty cells is more.
-    return int(database.rows(f"SELECT COUNT(*) FROM {OPERATOR} WHERE {column} > 0")[0][0])
 
 
 def clock_changes(database: Database) -> list[tuple[Any, ...]]:
     """Return times at which the clock of the AI cores was set, ns, and its values, MHz, in order; never 0."""
     if database.has("AICORE_FREQ", "timestampNs"):
-        rows = database.few_rows("AICORE_FREQ", "timestampNs", "freq")
-        kinds = {type(cell) for row in rows for cell in row}
-        if kinds <= {int} and len({row[0] for row in rows}) == len(rows):
-            return sorted(row for row in rows if row[1] > 0)
-        # Only SQLite knows what is a number, and what comes first.
         return database.rows(
             "SELECT CAST(timestampNs AS INTEGER), freq FROM AICORE_FREQ WHERE freq > 0 ORDER BY 1"
         )

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from cluster_analysis.sources import measured, numbers
 from cluster_analysis.sources.db import database_columns
 from cluster_analysis.sources.db.analysis_db import is_p2p, present, steps_by_start
-from cluster_analysis.sources.db.cells import Cells, as_list, codes_of
+from cluster_analysis.sources.db.cells import Cells, as_list
 from cluster_analysis.sources.db.packets_db import with_steps
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database
 from cluster_analysis.sources.errors import Remark
@@ -92,7 +92,8 @@ def _table(cells: list[Cells], rank: int, remark: Remark) -> pa.Table:
 def _keys(op_keys: Cells, group_keys: Cells) -> tuple[npt.NDArray[np.int64], list[str]]:
     """Return which of the few `name@group` each link has, and these."""
     both = [database_columns.coded_texts(one, "None") for one in (op_keys, group_keys)]
-    codes = codes_of(both)
+    operators, groups = (one.indices.to_numpy().astype(np.int64) for one in both)
+    codes = operators * len(both[1].dictionary) + groups
     _, first, places = np.unique(codes, return_index=True, return_inverse=True)
     pairs = zip(*(one.take(pa.array(first)).to_pylist() for one in both), strict=True)
     return places, ["@".join(pair) for pair in pairs]

@@ -157,15 +157,9 @@ def read_step_times(path: Path, remark: Remark) -> tuple[StepTime, ...]:
 
 def _step_times(database: Database) -> tuple[StepTime, ...]:
     has_times = database.has("STEP_TIME", "id", "startNs", "endNs")
-    rows = database.few_rows("STEP_TIME", "id", "startNs", "endNs") if has_times else []
+    rows = database.rows("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs") if has_times else []
     if not rows:
         return _marked_steps(database)
-    begins = [row[1] for row in rows]
-    if all(type(begin) is int for begin in begins) and len(set(begins)) == len(begins):
-        rows.sort(key=lambda row: row[1])
-    else:
-        # Only SQLite knows what comes first.
-        rows = database.rows("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs")
     return tuple(StepTime(int(number), int(begin), int(end)) for number, begin, end in rows)
 
 
@@ -257,10 +251,6 @@ def read_own_device(path: Path) -> int | None:
 
 def _distinct(database: Database, table: str, column: str) -> list[Any]:
     """Return the values of a column, each once."""
-    values = [value for (value,) in database.few_rows(table, column)]
-    if len(set(map(type, values))) <= 1:
-        return list(dict.fromkeys(values))
-    # Only SQLite knows which of these are the same.
     return [value for (value,) in database.rows(f"SELECT DISTINCT {column} FROM {table}")]
 
 
@@ -299,9 +289,8 @@ def read_db_metadata(path: Path, remark: Remark) -> RankMetadata:
     with open_database(path, remark) as database:
         values: dict[str, str] = {}
         if database.has("META_DATA", "name", "value"):
-            values = {
-                str(name): str(value) for name, value in database.few_rows("META_DATA", "name", "value")
-            }
+            rows = database.rows("SELECT name, value FROM META_DATA")
+            values = {str(name): str(value) for name, value in rows}
     parts = [
         f'"{name}": {values[name]}'
         for name in ("distributed_args", "parallel_group_info")
@@ -323,11 +312,11 @@ def read_db_host(path: Path, metadata: RankMetadata) -> RankMetadata:
     host = uid = ""
     with open_database(path, unheard) as database:
         if database.has("HOST_INFO", "hostName"):
-            found = database.few_rows("HOST_INFO", "hostName")
+            found = database.rows("SELECT hostName FROM HOST_INFO")
             host = str(found[0][0]) if found else ""
         with suppress(BadFileError):  # columns of an older version lack it
             if database.has("HOST_INFO", "hostUid"):
-                found = database.few_rows("HOST_INFO", "hostUid")
+                found = database.rows("SELECT hostUid FROM HOST_INFO")
                 uid = str(found[0][0]) if found else ""
     return replace(metadata, host_name=host, host_uid=uid)
 

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from cluster_analysis.sources.columns.database import Wanted, database_of
 from cluster_analysis.sources.columns.place import columns_of
-from cluster_analysis.sources.db.cells import Cells, as_list, cells_of, coded
+from cluster_analysis.sources.db.cells import Cells, cells_of, coded
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_run.facts import fact
 
@@ -142,10 +142,6 @@ class Database:
             query = f"SELECT {names} FROM {table} NOT INDEXED"  # noqa: S608 - quoted
             self._cells.update(zip(new, self._read(query, len(new), are_floats), strict=True))
         return [self._cells[key] for key in keys]
-
-    def few_rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a small table, each cell as SQLite gives it."""
-        return list(zip(*map(as_list, self.cells(table, *columns)), strict=True))
 
     def coded(self, table: str, *columns: str) -> list[Cells]:
         """Return the same, but texts as a dictionary, in the order in which they come first."""
