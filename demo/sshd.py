@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from types import TracebackType
 
 _START_DEADLINE_S = 20.0
 _END_DEADLINE_S = 5.0
+#: What hosts have, whoever logs in; behind it comes our own Python, where the system has none.
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PLACES = ("/usr/sbin/sshd", "/usr/local/sbin/sshd", "/usr/lib/ssh/sshd")
 
 
@@ -175,6 +178,8 @@ class SshLab:
             "KbdInteractiveAuthentication": "no",
             "PermitRootLogin": "prohibit-password",
             "PrintMotd": "no",
+            # Below another shell bash reads no ~/.bashrc: one that sets up pyenv takes most of a login's time.
+            "SetEnv": f"SHLVL=1 PATH={_PATH}:{Path(sys.base_prefix, 'bin')}",
             "Subsystem": "sftp internal-sftp",
         }
         lines.update({name: value for name, value in ours.items() if name not in lines})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -82,6 +83,15 @@ def together(test: str) -> str:
         if test.startswith(directory):
             return name
     return test if test.startswith(APART) else test.partition("::")[0]
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Look for garbage in what tests make: the collected tests are none, and dear to look through."""
+    gc.disable()
+    yield
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

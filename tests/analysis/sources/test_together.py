@@ -42,15 +42,20 @@ def text_job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return simulated(tmp_path_factory.mktemp("job") / "run", tp=2, pp=2, dp=1, steps=2)
 
 
-@pytest.fixture
-def job(text_job: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    path = tmp_path / "run"
+@pytest.fixture(scope="module")
+def job_of_columns(text_job: Path) -> Path:
+    path = text_job.parent / "columns"
     shutil.copytree(text_job, path)
-    if request.param == "columns":
-        for file in [file for name in LARGE for file in path.rglob(name)]:
-            file.with_name(file.name + SUFFIX).write_bytes(reduced(os.fsencode(file)))
-            file.unlink()
+    for file in [file for name in LARGE for file in path.rglob(name)]:
+        file.with_name(file.name + SUFFIX).write_bytes(reduced(os.fsencode(file)))
+        file.unlink()
     return path
+
+
+@pytest.fixture
+def job(text_job: Path, job_of_columns: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A run of its own for a test, whose files it may change."""
+    return shutil.copytree(job_of_columns if request.param == "columns" else text_job, tmp_path / "run")
 
 
 def of_both_forms(test: object) -> object:

@@ -69,8 +69,7 @@ def test_hosts_that_one_machine_serves_one_by_one_are_all_collected(start: Start
     with one_by_one(0.25) as port:
         waiting = f"exec 3<>/dev/tcp/127.0.0.1/{port}; printf h >&3; cat <&3"
         shell = f"bash -c '{waiting}; exec 3<&-; eval \"$SSH_ORIGINAL_COMMAND\"'"
-        # A shell inside of another one reads no start-up files: those of this login may take long.
-        host = start({"ForceCommand": shell, "MaxStartups": "100", "SetEnv": "SHLVL=1"})
+        host = start({"ForceCommand": shell, "MaxStartups": "100"})
         specs = [
             host.having(host=HostId(str(n)), server_id=ServerId(str(n)), profiler_root=str(root)).spec
             for n, root in enumerate(roots, 1)
