@@ -95,7 +95,17 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the tests: some that wait and some that compute run at any time, so that no processor is idle."""
+    """Sort the tests: some that wait and some that compute run at any time, so that no processor is idle.
+
+    Of the cases of a test that has `many`, all but the first are slow.
+    """
+    begun: set[str] = set()
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        if test in begun:
+            item.add_marker("slow")
+        elif item.get_closest_marker("many"):
+            begun.add(test)
     files = dict.fromkeys(together(item.nodeid) for item in items)
     first = (*WAITING, *COMPUTING_LONG, "")
     ordered = sorted(files, key=lambda file: next(n for n, one in enumerate(first) if file.startswith(one)))

@@ -30,6 +30,7 @@ def test_that_hangs(tmp_path):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_sshd() is None, reason="no sshd on this machine: install openssh-server")
 def test_where_pytest_is_killed_no_server_and_no_process_of_its_tests_is_left(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text("from tests.conftest import _no_server_stays_behind\n")

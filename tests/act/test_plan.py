@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from cluster_act.cases import cases_of_fleet, devices_of
 from cluster_act.plan import planned
@@ -113,6 +114,7 @@ def test_a_device_is_told_by_its_driver_s_number_and_a_host_by_those_of_its_devi
     assert devices_of("host:3", units) == ()
 
 
+@pytest.mark.slow
 def test_nobody_is_acted_on_in_300_healthy_runs(tmp_path: Path) -> None:
     chance = np.random.default_rng(7)
     with Fleet(tmp_path / "fleet.db") as fleet:

@@ -47,6 +47,7 @@ def said_of(run: Path) -> dict[str, object]:
     return {"findings": json.dumps(findings), **tables}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", pytest.param("db", marks=pytest.mark.slow)])
 def test_columns_files_and_both_mixed_give_the_same(
     tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from cluster_simulate.files.totals import Framework
 from tests.analysis.said import reason
 from tests.simulate.jobs import VARIETY
 
+pytestmark = pytest.mark.slow
 FORMS = {
     "PyTorch as text": ("text", "pt"),
     "PyTorch as databases": ("db", "pt"),
@@ -39,7 +41,7 @@ FORMS = {
 }
 TABLES = ("steps", "collectives", "links", "packets", "operators", "iterations")
 SPEC = JobSpec(tp=1, pp=2, dp=2, microbatches=2, steps=2, segments=1, ranks_per_host=2)
-FUZZ = settings(max_examples=10)
+FUZZ = settings(max_examples=6)
 Rows = dict[str, list[dict[str, object]]]
 
 
@@ -146,7 +148,7 @@ def test_a_run_without_its_manifest_still_names_a_file_that_was_cut_off(run: Run
     manifest = run.root / layout.MANIFEST_NAME
     with content_of(manifest):
         manifest.unlink()
-        for path in run.files:
+        for path in {re.sub(r"\d", "", path.name): path for path in run.files}.values():
             with content_of(path) as good:
                 # In the middle of a line: a text that ends between two lines cannot be told from a whole one.
                 cut = good[: len(good) * 2 // 3].rstrip(b"\n}] ") + (b"" if path.suffix == ".db" else b"1")

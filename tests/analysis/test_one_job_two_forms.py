@@ -62,6 +62,7 @@ def assert_equal(text: Tables, database: Tables) -> None:
         assert set(both[0].groups) == set(both[1].groups)
 
 
+@pytest.mark.many
 @pytest.mark.parametrize(("name", "framework"), [*VARIETY_OF_BOTH, (DRIFTING, "pt")])
 def test_steps_operators_links_kernels_and_packets_are_equal_in_both_forms(
     tmp_path: Path, name: str, framework: Framework
@@ -96,6 +97,7 @@ CLOCK_NOT_KNOWN = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_the_findings_are_the_same_in_both_forms(tmp_path: Path, framework: Framework) -> None:
     job = simulate(VARIETY["plain"], [parse_scenario("slow_rank:1.3@5")], 11)

@@ -45,6 +45,7 @@ def judged(shape: Shape, folder: Path, fault: Fault | None, seed: int) -> tuple[
 EXACT, ROUGH = 0.01, 0.025
 
 
+@pytest.mark.many
 @pytest.mark.parametrize(
     ("shape", "trouble", "off"),
     [
@@ -93,6 +94,7 @@ def test_samples_of_unequal_length_cost_what_each_micro_batch_waits_for_the_long
     assert told.cost_ms_per_step == pytest.approx(true.cost_ms, abs=0.02 * job.step_ms)
 
 
+@pytest.mark.slow
 def test_micro_batches_of_unequal_length_are_told_where_they_fill_steps_of_equal_length(
     tmp_path: Path,
 ) -> None:

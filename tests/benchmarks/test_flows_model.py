@@ -148,6 +148,7 @@ def test_a_rank_of_a_ring_waits_for_its_neighbours_only_and_only_in_the_end_for_
     assert course.end[rounds[1][3]] > course.start[rounds[1][3]] + 4.0
 
 
+@pytest.mark.many
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_the_parts_of_each_ranks_steps_sum_up_to_all_its_time(name: str) -> None:
     shape = replace(LAYOUTS[name], steps=2, micros=max(1, LAYOUTS[name].stages))
@@ -210,6 +211,7 @@ def test_each_class_of_faults_has_a_place_in_the_jobs_it_is_drawn_for(fault_clas
         assert not fault.trouble.parts or parts & set(fault.trouble.parts)
 
 
+@pytest.mark.many
 @pytest.mark.parametrize("form", ["text", "database"])
 def test_files_are_read_without_a_problem_and_the_step_is_what_was_run(tmp_path: Path, form: str) -> None:
     shape = replace(LAYOUTS["context 4 data 8"], steps=2, micros=1, form=form)

@@ -44,6 +44,7 @@ def test_every_way_through_a_pipeline_does_all_work_once(way: Way) -> None:
     assert {task.pipe for task in places[0]} == ({0, 1} if way == "bidirectional" else {0})
 
 
+@pytest.mark.many
 @pytest.mark.parametrize("make", JOBS[1:], ids=lambda one: one.__name__)
 def test_no_job_waits_for_itself(make: Make) -> None:
     for seed in range(4):

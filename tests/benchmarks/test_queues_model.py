@@ -53,6 +53,7 @@ def test_a_mended_device_costs_nothing() -> None:
     assert mended == pytest.approx(step_ms(EVEN), rel=0.03)
 
 
+@pytest.mark.many
 @pytest.mark.parametrize("fault_class", FAULT_CLASSES)
 def test_no_job_waits_for_itself(fault_class: str) -> None:
     for seed in range(4):
@@ -74,6 +75,7 @@ def test_the_same_seed_writes_the_same_bytes(tmp_path: Path, form: str) -> None:
     assert_written_alike(lambda run: model.made(Job(shape, 5), [slow], run), tmp_path)
 
 
+@pytest.mark.slow
 def test_gradients_beside_the_last_backward_of_a_short_pipeline_are_replayed_beside_it(
     tmp_path: Path,
 ) -> None:

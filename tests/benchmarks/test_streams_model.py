@@ -83,6 +83,7 @@ def test_a_pipeline_takes_its_bubble() -> None:
     assert run(Program(job, seed=1)) == pytest.approx((4 + 4 - 1) * 90_000 + 15_000, rel=0.01)
 
 
+@pytest.mark.many
 @pytest.mark.parametrize("mode", ["plain", "hard"])
 @pytest.mark.parametrize("family", FAMILIES[1:], ids=lambda one: one.__name__)
 def test_no_job_waits_for_itself(family: object, mode: str) -> None:
@@ -92,6 +93,7 @@ def test_no_job_waits_for_itself(family: object, mode: str) -> None:
         assert run(Program(job, seed)) > 0
 
 
+@pytest.mark.slow
 def test_the_same_seed_writes_the_same_bytes(tmp_path: Path) -> None:
     def write(run: Path) -> None:
         hard = with_noise(Job(tp=2, dp=2, pp=2, microbatches=2), "hard", random.Random(1))

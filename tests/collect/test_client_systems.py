@@ -9,6 +9,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 REPOSITORY = Path(__file__).parents[2]
 #: Where a path of Linux may stand, and why that does no harm elsewhere.
 GUARDED = {
@@ -26,6 +28,7 @@ def _names_linux(file: Path) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_paths_of_linux_stand_in_guarded_places_only() -> None:
     files = [
         file

@@ -224,6 +224,7 @@ def test_a_damaged_manifest_is_refused_by_its_name(tmp_path: Path, manifest: str
         places_of_run(tmp_path)
 
 
+@pytest.mark.slow
 def test_to_add_a_run_loads_no_pandas(tmp_path: Path, runs: list[Path]) -> None:
     script = (
         "import sys\n"
@@ -254,6 +255,7 @@ def test_a_capture_is_the_same_one_however_often_it_is_read(runs: list[Path]) ->
     assert len({record_of(run).fingerprint for run in runs}) == len(runs)
 
 
+@pytest.mark.slow
 def test_a_finding_quotes_what_the_fleet_knows_of_whom_it_names(
     db: str, runs: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -271,6 +273,7 @@ def test_a_finding_quotes_what_the_fleet_knows_of_whom_it_names(
         assert "".join(said.split()) in "".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.slow
 def test_a_run_is_judged_as_ever_where_the_fleet_knows_nothing_or_cannot_be_asked(
     runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

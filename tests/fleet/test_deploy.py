@@ -38,6 +38,7 @@ def test_a_slow_device_fires_its_alert() -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
+@pytest.mark.slow
 def test_the_hook_adds_where_a_database_is_named(
     tmp_path: Path, runs: list[Path], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

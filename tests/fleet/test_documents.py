@@ -30,6 +30,7 @@ def commands(page: str) -> Iterator[list[str]]:
         yield from (words for words in lines if words and words[0].startswith("cluster-"))
 
 
+@pytest.mark.slow
 def test_what_the_page_of_the_fleet_says_can_be_typed_in_a_new_directory(
     runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -54,6 +54,7 @@ def alarms(levels: np.ndarray, devices: list[int], p_slow: Mapping[int, float], 
     return {int(rank) for one in found.findings if one.is_alarm for rank in one.ranks}
 
 
+@pytest.mark.slow
 def test_a_device_known_to_be_slow_is_named_by_one_run_that_would_not_name_it_alone(
     levels: np.ndarray, p_slow: Mapping[int, float]
 ) -> None:
@@ -71,6 +72,7 @@ def test_a_device_known_to_be_slow_is_named_by_one_run_that_would_not_name_it_al
     assert n_false[1] <= n_false[0]
 
 
+@pytest.mark.slow
 def test_a_device_known_to_be_healthy_needs_more_evidence_and_an_unknown_one_as_much_as_ever(
     levels: np.ndarray, p_slow: Mapping[int, float]
 ) -> None:

@@ -31,6 +31,7 @@ def own_jobs(fleet: SimulatedFleet, unit: int) -> np.ndarray:
     return np.flatnonzero(there & (fleet.truth[:, unit] > usual + 0.02))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("metric", "scale"), [("compute", 1.0), ("link", 8.0)])
 def test_nine_of_ten_slow_devices_are_named_within_ten_jobs_and_hardly_anyone_else(
     metric: str, scale: float
@@ -53,6 +54,7 @@ def test_nine_of_ten_slow_devices_are_named_within_ten_jobs_and_hardly_anyone_el
     assert wrong <= host_months / 1000
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_in_95_of_100_devices() -> None:
     inside = []
     for seed in (21, 22, 23):
@@ -68,6 +70,7 @@ def test_intervals_hold_the_truth_in_95_of_100_devices() -> None:
     assert 0.94 <= np.mean(inside) <= 0.96
 
 
+@pytest.mark.slow
 def test_what_a_device_is_follows_what_it_was() -> None:
     fleet = simulate(31)
     judged, *_ = judge(fleet.values, fleet.errors, EFFECTS["compute"], fleet.host)

@@ -176,6 +176,7 @@ def test_the_same_run_twice_counts_once(tmp_path: Path) -> None:
         assert len(fleet.runs()) == 1
 
 
+@pytest.mark.slow
 def test_sqlite_and_postgresql_give_the_same_answers(tmp_path: Path, postgresql: str) -> None:
     answers = []
     for where in (str(tmp_path / "fleet.db"), postgresql):
@@ -216,6 +217,7 @@ def writer(where: Path, n_runs: int, seed: int) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_two_writers_lose_nothing(tmp_path: Path) -> None:
     where = tmp_path / "fleet.db"
     writers = [writer(where, 25, seed) for seed in (1, 2)]
@@ -228,6 +230,7 @@ def test_two_writers_lose_nothing(tmp_path: Path) -> None:
         assert fleet.history("compute").values.shape == (50, 40)
 
 
+@pytest.mark.slow
 def test_a_killed_writer_leaves_whole_runs_and_all_that_it_told(tmp_path: Path) -> None:
     where = tmp_path / "fleet.db"
     one = writer(where, 10_000, 1)
@@ -311,6 +314,7 @@ def test_what_is_forgotten_leaves_no_trace_and_the_rest_is_judged_as_if_it_had_n
         assert fleet.add(runs_of(30)[3])
 
 
+@pytest.mark.slow
 def test_an_export_comes_back_whole_and_an_anonymous_one_names_nobody(tmp_path: Path) -> None:
     file = tmp_path / "export.gz"
     with (

@@ -55,6 +55,7 @@ def test_no_command_imports_what_pythons_variables_name(
     expect_untouched(poisoned)
 
 
+@pytest.mark.slow
 def test_a_job_whose_work_directory_is_full_of_modules_is_analysed_all_the_same(
     poisoned: Path, simulated: Path
 ) -> None:

@@ -69,6 +69,7 @@ def _waiting(tmp_path: Path) -> Spool:
     return spool
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", [["--json"], []])
 def test_a_drain_whose_log_is_on_a_full_disk_works_off_all_requests(
     tmp_path: Path, output: list[str]

@@ -121,6 +121,7 @@ def test_the_archive_is_the_same_bytes_each_time_and_holds_the_sources() -> None
     assert f"SHA-256 {first.sha256}: of the archive of the sources below" in first.as_text()
 
 
+@pytest.mark.slow
 def test_every_python_from_3_7_on_makes_the_same_columns(capture: Path) -> None:
     host = capture.parents[1]
     kernels, timeline = (capture.with_name(name) for name in ("kernel_details.csv", "trace_view.json"))
@@ -174,6 +175,7 @@ def test_it_stops_when_nobody_waits_any_more(tmp_path: Path) -> None:
     process.stdout.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", ["none", "gzip", "zstd"])
 def test_while_it_computes_it_says_so_and_does_not_keep_what_it_has(tmp_path: Path, codec: Codec) -> None:
     if codec != "none" and shutil.which(codec) is None:

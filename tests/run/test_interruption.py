@@ -62,6 +62,7 @@ def test_a_signal_that_would_come_again_when_all_is_done_kills_nobody() -> None:
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
+@pytest.mark.slow
 def test_writers_of_a_large_simulation_end_with_it(tmp_path: Path) -> None:
     sizes = ["--tp", "4", "--pp", "4", "--dp", "16"]
     command = [sys.executable, "-m", "cluster_simulate", str(tmp_path / "run"), *sizes]

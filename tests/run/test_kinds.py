@@ -18,6 +18,7 @@ def _names_in(node: ast.AST) -> set[str]:
     return {one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and one.value in KINDS}
 
 
+@pytest.mark.slow
 def test_judging_compares_with_no_name_of_a_kind() -> None:
     compared = {
         (name, node.lineno)

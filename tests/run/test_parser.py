@@ -111,6 +111,7 @@ def test_wrong_usage_is_told_in_chinese(
     assert "错误：" in said
 
 
+@pytest.mark.many
 @pytest.mark.parametrize(
     "arguments",
     [

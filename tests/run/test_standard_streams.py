@@ -40,6 +40,7 @@ def _run(name: str, place: Path, redirected: str) -> subprocess.CompletedProcess
     return ran(command, cwd=place)
 
 
+@pytest.mark.many
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_result_that_does_not_fit_on_the_disk_is_one_line_and_exit_code_1(name: str, place: Path) -> None:
     ended = _run(name, place, ">/dev/full")
@@ -50,8 +51,14 @@ def test_a_result_that_does_not_fit_on_the_disk_is_one_line_and_exit_code_1(name
     assert "mistake of ours" not in ended.stderr
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("redirected", [">&-", "2>&-", "2>/dev/full", ">&- 2>&- <&-"])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "redirected"),
+    [
+        *(("cluster_analysis", one) for one in (">&-", "2>&-", "2>/dev/full")),
+        *((name, ">&- 2>&- <&-") for name in COMMANDS),
+    ],
+)
 def test_streams_that_nobody_reads_do_not_cost_the_result(name: str, redirected: str, place: Path) -> None:
     ended = _run(name, place, redirected)
 
@@ -67,6 +74,7 @@ def test_streams_that_nobody_reads_do_not_cost_the_result(name: str, redirected:
     ).is_file()
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_gone_changes_no_exit_code(place: Path) -> None:
     (place / "run" / "hccl.json").write_text("{")
     command = [sys.executable, "-m", "cluster_analysis", *COMMANDS["cluster_analysis"]]

@@ -39,6 +39,7 @@ def healthy() -> SimulatedJob:
     return simulate(SPEC, (), 11)
 
 
+@pytest.mark.many
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_true_cost_is_the_difference_to_the_job_without_the_fault(
     healthy: SimulatedJob, scenario: str
@@ -54,6 +55,7 @@ def test_the_true_cost_is_the_difference_to_the_job_without_the_fault(
     assert answer.healthy_step_ms == pytest.approx(healthy.step_ms)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(chosen=st.lists(st.sampled_from(SCENARIOS), min_size=1, max_size=3), seed=st.integers(0, 10**6))
 def test_no_combination_of_faults_makes_a_job_faster(chosen: list[str], seed: int) -> None:
@@ -196,6 +198,7 @@ def test_the_truth_lists_the_links_that_would_show_a_fault() -> None:
     assert by_kind["slow_link"] == ((0, 1), (1, 0))
 
 
+@pytest.mark.slow
 def test_taking_one_fault_away_leaves_the_others_as_they_were() -> None:
     faults = [
         parse_scenario(text)
@@ -227,6 +230,7 @@ def test_more_of_a_fault_costs_more(family: str) -> None:
     assert costs[0] < costs[-1]
 
 
+@pytest.mark.slow
 def test_a_fault_without_a_place_gets_one_of_the_job() -> None:
     kinds = (
         "slow_rank",

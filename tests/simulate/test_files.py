@@ -69,6 +69,7 @@ def assert_same(found: Mapping[Rank, RankTables], wanted: Mapping[Rank, RankTabl
 
 
 # That the databases hold the same, tests/analysis/test_one_job_two_forms.py says.
+@pytest.mark.many
 @pytest.mark.parametrize(("name", "framework"), VARIETY_OF_BOTH)
 def test_the_text_form_reads_back_as_the_tables_of_the_job(tmp_path: Path, name: str, framework: str) -> None:
     job = simulate(VARIETY[name], (), 3)

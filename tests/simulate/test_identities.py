@@ -25,6 +25,7 @@ def job(request: pytest.FixtureRequest) -> SimulatedJob:
     return simulate(request.param, (), seed=7)
 
 
+@pytest.mark.slow
 @given(spec=specs(), seed=st.integers(0, 2**31))
 def test_every_job_runs_and_no_time_is_negative(spec: JobSpec, seed: int) -> None:
     job = simulate(spec, (), seed)
@@ -146,6 +147,7 @@ def test_idle_is_what_transit_and_wait_leave_of_elapse(fields: str) -> None:
     assert {"full": share == 0, "idle": share == 1, "mixed": 0.2 < share < 0.4}[fields]
 
 
+@pytest.mark.slow
 @given(spec=specs(), seed=st.integers(0, 2**31))
 def test_the_tables_keep_the_identities(spec: JobSpec, seed: int) -> None:
     for one in tables(simulate(spec, (), seed)).values():

@@ -99,6 +99,7 @@ def test_importing_the_package_imports_nothing_else():
     assert done.stdout.strip() == "set()"
 
 
+@pytest.mark.slow
 def test_the_tutorial_is_stored_with_what_its_cells_show(tmp_path):
     stored = json.loads((DOCS / "tutorial.ipynb").read_text("utf-8"))
     made = executed(stored, tmp_path)
@@ -163,6 +164,7 @@ def test_a_type_checker_refuses_a_table_or_column_that_is_not_there(tmp_path, mo
     assert errors == ["3", "4"], found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lanes", "steps", "ranks", "waits"])
 def test_each_picture_is_a_figure_with_axes_that_a_notebook_shows(run, name):
     picture = getattr(run.plot, name)()

@@ -72,6 +72,7 @@ def test_quiet_says_nothing_on_stderr_and_markdown_is_one_of_the_forms(
     assert (told.out.startswith("## Degraded"), told.err) == (True, "")
 
 
+@pytest.mark.slow
 def test_a_second_call_gives_the_same_bytes(
     slow_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,6 +235,7 @@ def test_an_older_output_is_replaced_and_other_files_stay(slow_run: Path, tmp_pa
 INSIGHT = {"cluster_communication.json", "cluster_communication_matrix.json", "communication_group.json"}
 
 
+@pytest.mark.slow
 def test_json_is_short_for_its_format_and_leaves_the_files_for_insight_out(
     slow_run: Path, tmp_path: Path, capsys: Capsys
 ) -> None:
@@ -298,6 +300,7 @@ def test_a_mistake_of_ours_is_one_line(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_run_compared_with_itself_has_not_changed(slow_run: Path, tmp_path: Path, capsys: Capsys) -> None:
     assert main([str(slow_run), "--output", str(tmp_path), "--baseline", str(slow_run), "-q"]) == 0
     document = json.loads((tmp_path / "comparison.json").read_text())
@@ -334,6 +337,7 @@ def test_the_version_is_the_projects(capsys: Capsys) -> None:
     assert capsys.readouterr().out == f"cluster-analyse {VERSION}\n"
 
 
+@pytest.mark.slow
 def test_a_closed_stdout_is_no_error(slow_run: Path, tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*COMMAND, str(slow_run), "--output", str(tmp_path / "out"), "--format", "json", "-q"],

@@ -45,6 +45,7 @@ def test_a_query_writes_nothing(slow_run: Path, slow_output: Path, tmp_path: Pat
     assert (digests(slow_output), digests(slow_run)) == (before, of_run)
 
 
+@pytest.mark.slow
 def test_report_tells_an_output_as_the_call_that_wrote_it(
     slow_run: Path, tmp_path: Path, capsys: Capsys
 ) -> None:
@@ -145,6 +146,7 @@ def test_our_own_output_is_a_baseline(slow_run: Path, healthy_output: Path, tmp_
     assert {"step", "rank 3"} <= certain
 
 
+@pytest.mark.slow
 def test_a_regression_ends_with_4_and_an_improvement_does_not(
     slow_run: Path, slow_output: Path, healthy_run: Path, healthy_output: Path
 ) -> None:
@@ -156,6 +158,7 @@ def test_a_regression_ends_with_4_and_an_improvement_does_not(
     assert main([str(slow_run), "--no-output", "--fail-on", "regression"]) == 2
 
 
+@pytest.mark.slow
 def test_a_job_that_cannot_be_compared_is_no_sign_of_health(
     slow_run: Path, slow_output: Path, tmp_path: Path
 ) -> None:
@@ -277,6 +280,7 @@ def test_each_part_has_findings_and_the_page_leads_to_all(two_jobs: Path, capsys
     assert "rollout &lt;1&gt;" in page
 
 
+@pytest.mark.slow
 def test_what_an_earlier_call_of_other_parts_wrote_stays_and_is_told_to_be_older(
     two_jobs: Path, capsys: Capsys
 ) -> None:

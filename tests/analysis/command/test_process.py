@@ -29,6 +29,7 @@ def called(*arguments: object, **environment: str) -> subprocess.CompletedProces
     return subprocess.run(argv, capture_output=True, timeout=580, check=False, env={**kept, **environment})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("encoding", "form"),
     [("ascii", "terminal"), ("cp1252", "markdown"), ("ascii", "json")],
@@ -51,6 +52,7 @@ def test_a_help_text_is_printed_whatever_stdout_can_hold(command: str) -> None:
     assert done.stdout.isascii()
 
 
+@pytest.mark.slow
 def test_a_path_that_is_not_utf8_is_read_and_named(slow_run: Path, tmp_path: Path) -> None:
     odd = tmp_path / os.fsdecode(b"run-\xff")
     shutil.copytree(slow_run, odd)
@@ -140,6 +142,7 @@ print(loaded, pa.default_memory_pool().backend_name)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheduler", "files"), [("auto", "--insight"), ("processes", "--no-insight")])
 def test_a_run_on_this_machine_imports_no_pandas_and_sets_no_memory_aside(
     slow_run: Path, tmp_path: Path, scheduler: str, files: str
@@ -151,6 +154,7 @@ def test_a_run_on_this_machine_imports_no_pandas_and_sets_no_memory_aside(
     assert done.stdout.decode().splitlines()[-1] == f"{expected} system"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["simulated", pytest.param("qwen3-4ranks-pt", marks=pytest.mark.slow)])
 def test_tables_and_findings_are_the_same_bytes_for_every_hash_seed(tmp_path: Path, name: str) -> None:
     # One step: dictionaries of several are joined, which drops values that stand twice.

@@ -30,6 +30,7 @@ def made(root: Path, n_steps: int) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_a_rank_that_slows_down_after_700_of_thousands_of_steps_is_told_in_a_few_lines(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

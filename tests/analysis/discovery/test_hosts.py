@@ -211,6 +211,7 @@ def two_windows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "prof"
 
 
+@pytest.mark.slow
 def test_what_both_windows_show_is_one_finding_over_all_their_steps(two_windows: Path) -> None:
     run = analyse(two_windows, scheduler="threads")
     assert len(run.document.run.steps) == 2 * N_STEPS
@@ -221,6 +222,7 @@ def test_what_both_windows_show_is_one_finding_over_all_their_steps(two_windows:
     assert finding.cost_ms_per_step == pytest.approx(sum(costs) / 2, rel=0.05)
 
 
+@pytest.mark.slow
 def test_all_parts_and_files_for_insight_work_with_windows_together(
     two_windows: Path, tmp_path: Path
 ) -> None:

@@ -182,6 +182,7 @@ for one in problems:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     os.geteuid() == 0 and shutil.which("setpriv") is None,
     reason="root may read everything, and setpriv is missing",

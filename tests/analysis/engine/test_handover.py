@@ -131,6 +131,7 @@ def test_a_frame_is_the_same_whatever_its_partitions(tmp_path: Path, name: str) 
 jobqueue = pytest.importorskip("dask_jobqueue", reason="the extra slurm is not installed")
 
 
+@pytest.mark.slow
 def test_no_worker_takes_a_module_from_the_directory_that_its_job_begins_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

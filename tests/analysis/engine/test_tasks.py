@@ -91,6 +91,7 @@ def _reduced(capture: Capture, topology: Topology, cuts: list[int], stem: str = 
     return sink.getvalue()
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(cuts=st.lists(st.integers(1, 7), max_size=7))
 def test_a_step_is_the_same_bytes_for_every_partition(

@@ -77,6 +77,7 @@ def test_group_keys_name_all_members_though_one_rank_is_missing(tmp_path: Path) 
     assert {f"({', '.join(map(str, ranks))})" for ranks in listed} <= keys
 
 
+@pytest.mark.slow
 def test_a_corrupt_file_costs_its_rank_only(tmp_path: Path) -> None:
     run = write_small_run(tmp_path / "run")
     path = file_of(run, 1, "communication.json")
@@ -136,6 +137,7 @@ def test_pieces_are_the_same_however_they_are_read(tmp_path: Path, spread: int) 
     ]
 
 
+@pytest.mark.slow
 def test_totals_of_the_database_are_those_of_the_text_files(tmp_path: Path) -> None:
     for form in ("text", "db"):
         assert main([str(write_small_run(tmp_path / form, form=form)), "-q"]) == 0

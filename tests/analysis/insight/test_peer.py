@@ -116,6 +116,7 @@ def ranks_in(folder: Path) -> tuple[set[int], set[int]]:
     return single, total
 
 
+@pytest.mark.slow
 def test_ranks_that_came_as_columns_lack_their_single_operators_alone_and_that_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -45,6 +45,7 @@ def named(result: Judged) -> set[tuple[str, tuple[int, ...], tuple[str, ...]]]:
     return {(one.kind, tuple(one.ranks), tuple(one.hosts)) for one in result.alarms}
 
 
+@pytest.mark.many
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_job_has_no_warning(name: str) -> None:
     result = judged(HEALTHY[name])
@@ -252,6 +253,7 @@ NAMED = {
 }  # fmt: skip
 
 
+@pytest.mark.many
 @pytest.mark.parametrize(("spec", "scenario", "alarm"), NAMED.values(), ids=NAMED)
 def test_who_is_named_and_nobody_else(
     spec: JobSpec, scenario: str, alarm: tuple[str, tuple[int, ...], tuple[str, ...]]

@@ -41,6 +41,7 @@ def view_of(*scenarios: str, spec: JobSpec = BUSY) -> JobView:
     return build_view(case.evidence, case.topology)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(11, 12))
 def test_a_slow_host_is_named_among_busy_experts(seed: int) -> None:
     case = judged(BUSY, "slow_host:1.1,cause=compute", seed=seed)
@@ -97,6 +98,7 @@ def test_where_all_to_alls_do_not_come_in_pairs_nothing_is_said_of_that_step() -
     assert np.argwhere(changed).tolist() == [[3, int(view.graph.step[at[0]])]]
 
 
+@pytest.mark.slow
 def test_a_pause_is_not_taken_for_computing_outside_of_experts() -> None:
     case = judged(replace(BUSY, steps=8), f"periodic_pause:200@{SLOW},every=2")
     assert [one.kind for one in case.alarms] == ["periodic_pause"]

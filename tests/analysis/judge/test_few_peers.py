@@ -64,6 +64,7 @@ def test_a_rank_that_is_a_stage_of_its_own_is_not_told_from_its_stage() -> None:
     assert alarms({5: 60e3}, ALONE) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("varies", "pattern", "steps"),
     [
@@ -222,6 +223,7 @@ def judged_without_operators_of(rank: int) -> Detection:
     return detect(evidence_of_tables(ranks.values(), where), where)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", [5, 12], ids=["its mate", "the next stage"])
 def test_a_cost_stands_when_the_operators_of_another_rank_are_missing(cut: int) -> None:
     whole = judged(SMALLER, SLOW, seed=5)
@@ -243,6 +245,7 @@ def test_ranks_without_any_files_do_not_hide_what_a_fault_costs() -> None:
     assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.01, 0.05])
 def test_lost_records_do_not_hide_what_a_fault_costs(share: float) -> None:
     spec = replace(SMALLER, steps=8, healthy=Healthy(missing_records=share))

@@ -310,6 +310,7 @@ def test_what_shares_a_part_of_the_network_in_some_steps_is_named_with_what_it_c
     assert f"({len(alarm.steps)} of {EIGHT_STEPS.steps})" in summary(alarm)
 
 
+@pytest.mark.slow
 def test_links_that_are_slow_for_a_moment_by_chance_are_no_news() -> None:
     for seed in range(4):
         found = judged(EIGHT_STEPS, seed=seed).detection.findings

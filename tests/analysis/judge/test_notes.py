@@ -187,6 +187,7 @@ def test_a_late_rank_explains_no_more_than_its_delay_where_nobody_knows_for_whom
     assert ("long_step" in [one.kind for one in asked]) == is_open
 
 
+@pytest.mark.slow
 def test_a_note_that_leaves_a_question_open_is_not_healthy_wherever_it_comes_from(tmp_path: Path) -> None:
     run = write_small_run(tmp_path / "run", dp=4, faults=(), seed=6)
     with examined(AnalyseOptions(run, tmp_path / "out")) as known:

@@ -199,6 +199,7 @@ def test_a_device_that_is_always_slow_by_about_as_much_is_persistently_so() -> N
     assert (finding.ranks, finding.pattern) == ((SLOW,), "persistent")
 
 
+@pytest.mark.slow
 def test_among_samples_of_unequal_length_a_device_is_held_against_its_mates() -> None:
     spec = JobSpec(tp=4, pp=4, dp=4, steps=5, microbatches=4, healthy=Healthy(sequence_sigma=0.2))
     for seed in (11, 12, 13):

@@ -107,6 +107,7 @@ def test_groups_that_stood_still_in_one_step_are_one_event_mended_together(hosts
     assert finding.cost_ms_per_step == pytest.approx(LOST_US / 5 / 1e3, rel=0.01)
 
 
+@pytest.mark.slow
 def test_waits_in_many_groups_at_once_are_no_lost_packets() -> None:
     healthy = Healthy(gc_every=4, clock_sigma_ms=50.0, missing_ranks=(11, 27), uneven_counts=3)
     spec = JobSpec(tp=4, pp=4, dp=4, steps=8, p2p="rendezvous", healthy=healthy)
@@ -199,6 +200,7 @@ def test_a_group_whose_operators_all_last_long_has_slow_links_and_no_event() -> 
     assert judged(spec, "slow_nic:40@3").of_kind("retransmission") == ()
 
 
+@pytest.mark.slow
 def test_of_a_job_that_lost_records_the_link_is_named_and_not_who_waited_for_it() -> None:
     spec = JobSpec(tp=4, pp=2, dp=4, steps=5, microbatches=4, healthy=Healthy(missing_records=0.01))
     for seed in (11, 12, 13):

@@ -30,6 +30,7 @@ def judged_case(name: str) -> Iterator[Detection]:
         yield detect(examined.evidence, examined.topology)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "finding"),
     [
@@ -86,6 +87,7 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[s
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CAPTURES)
 def test_no_real_capture_blames_a_device_or_link(
     name: str, findings: Callable[[str], dict[str, Any]]

@@ -50,6 +50,7 @@ def test_every_report_is_a_module_that_the_layers_know() -> None:
     assert {*TEXTS.values(), *(one.module for one in FILES)} <= set(modules())
 
 
+@pytest.mark.slow
 def test_a_new_report_is_one_module_and_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, folder = write_small_run(tmp_path / "run"), tmp_path / "out"
     command = [str(run), "--output", str(folder), "-q", "--scheduler=threads", "--no-report"]

@@ -97,6 +97,7 @@ def true_pairs(
     }
 
 
+@pytest.mark.many
 @pytest.mark.parametrize("stated", [False, True], ids=["by times alone", "with stated peers"])
 @pytest.mark.parametrize("form", FORMS)
 def test_all_messages_are_found_and_none_is_wrong(form: str, stated: bool) -> None:
@@ -104,6 +105,7 @@ def test_all_messages_are_found_and_none_is_wrong(form: str, stated: bool) -> No
     assert accuracy(form, tables["collectives"], stated=stated) == (1.0, 0.0)
 
 
+@pytest.mark.many
 @pytest.mark.parametrize("lost", [0.002, 0.005, 0.02])
 @pytest.mark.parametrize("form", FORMS)
 def test_lost_records_and_skewed_clocks_hide_no_message(form: str, lost: float) -> None:
@@ -132,6 +134,7 @@ def cost_of_the_last_stage_ms(form: str, collectives: pa.Table, totals: pa.Table
     return cost_ms_of("stage_imbalance", found_in(form, collectives, totals))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_the_published_what_ifs_are_told_within_five_percent(form: str) -> None:
     found = found_in(form, tables_of(form)[0]["collectives"])
@@ -141,6 +144,7 @@ def test_the_published_what_ifs_are_told_within_five_percent(form: str) -> None:
     assert found.ideal.slowdown == pytest.approx(2.17 / 1.825, rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [0.002, 0.005, 0.02])
 def test_lost_records_move_the_cost_by_little(lost: float) -> None:
     whole = tables_of("mixed")[0]["collectives"]

@@ -99,6 +99,7 @@ def test_flops_of_mindspore_r1_lie_51_percent_over_the_mean_in_stage_2() -> None
     assert sum(flops[2:]) / 2 / (sum(flops) / 4) - 1 == pytest.approx(0.5094, abs=5e-5)
 
 
+@pytest.mark.slow
 def test_mindspore_r1_laid_out_as_a_run_directory_of_two_hosts_gives_the_same_figures(tmp_path: Path) -> None:
     # r1.3 names files by device: ranks 2 and 3 are devices 0 and 1 of the second host.
     files = {

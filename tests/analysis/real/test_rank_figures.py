@@ -94,6 +94,7 @@ CAPTURES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CAPTURES)
 def test_columns_of_a_real_capture_give_the_same(tmp_path: Path, name: str) -> None:
     run = tmp_path / "run"

@@ -20,6 +20,7 @@ from tests.analysis.jobs import SMALL, Judged, judged
 from tests.analysis.seeds import seeds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(4, 5))
 def test_late_start_is_dear_though_its_data_group_waits_for_it_on_another_stream(seed: int) -> None:
     spec = replace(SMALL, microbatches=8, dp_mode="zero3")
@@ -29,6 +30,7 @@ def test_late_start_is_dear_though_its_data_group_waits_for_it_on_another_stream
     assert cost == pytest.approx(case.true_cost_ms, rel=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(11, 12))
 def test_late_rank_is_dear_where_computing_begins_with_weights_that_others_gather(seed: int) -> None:
     spec = JobSpec(tp=2, pp=2, dp=4, ranks_per_host=4, steps=5, dp_mode="zero3")
@@ -38,6 +40,7 @@ def test_late_rank_is_dear_where_computing_begins_with_weights_that_others_gathe
     assert alarm.cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(11, 12))
 def test_late_host_is_dear_where_its_first_operator_gathers_weights_on_another_stream(seed: int) -> None:
     spec = replace(SMALL, cp=2, dp_mode="zero3")
@@ -47,6 +50,7 @@ def test_late_host_is_dear_where_its_first_operator_gathers_weights_on_another_s
     assert alarm.cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(11, 12))
 def test_idle_host_has_a_cost_though_communication_on_another_stream_hides_half_of_it(seed: int) -> None:
     case = judged(replace(SMALL, dp=8, dp_mode="zero3"), "slow_host:1.15@2", seed=seed)
@@ -109,6 +113,7 @@ def test_two_pauses_at_both_ends_of_the_profile_are_no_rhythm() -> None:
     assert rhythm_of(np.isin(np.arange(12), [0, 11])) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(2, 5))
 def test_message_sent_again_is_found_and_dear_though_sends_wait_for_their_receivers(seed: int) -> None:
     spec = replace(SMALL, tp=2, pp=4, dp=2, microbatches=8, p2p="rendezvous")

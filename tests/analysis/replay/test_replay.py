@@ -72,6 +72,7 @@ def test_a_shorter_gap_saves_until_another_rank_is_the_last() -> None:
     assert two_ranks(0.0).tolist() == pytest.approx([270.0])
 
 
+@pytest.mark.many
 @pytest.mark.parametrize(
     "spec",
     [
@@ -109,6 +110,7 @@ def test_every_kind_of_job_replays_within_one_percent(spec: JobSpec) -> None:
     assert not [note for note in notes_of(result.detection) if "paired" in note]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dp_mode", ["flat", "overlap"])
 def test_lost_messages_of_sends_that_wait_end_when_their_other_ends_do(
     dp_mode: Literal["flat", "overlap"],
@@ -126,6 +128,7 @@ def test_lost_records_are_filled_in_before_the_replay() -> None:
     assert result.alarms[0].cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.1)
 
 
+@pytest.mark.many
 @pytest.mark.parametrize(
     "scenario",
     [

@@ -311,6 +311,7 @@ def test_a_column_comes_back_as_it_was(
     assert file.floats("decimals").tolist() == decimals
 
 
+@pytest.mark.many
 @pytest.mark.parametrize(("form", "framework"), [("text", "pt"), ("db", "pt"), ("text", "ms"), ("db", "ms")])
 def test_all_files_of_a_simulated_rank_have_columns_that_give_the_same(
     tmp_path: Path, form: str, framework: str

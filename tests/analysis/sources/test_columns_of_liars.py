@@ -85,6 +85,7 @@ def a_deep_head() -> bytes:
     return file_of('{"kind":' + "[" * 200_000 + "]" * 200_000 + "}", b"")
 
 
+@pytest.mark.many
 @pytest.mark.parametrize(
     ("lie", "said"),
     [
@@ -166,6 +167,7 @@ PLACES = st.tuples(
 )
 
 
+@pytest.mark.slow
 @given(changes=st.lists(PLACES, min_size=1, max_size=4), cut=st.integers(0, 40))
 def test_whatever_a_head_says_the_file_is_read_or_called_damaged(
     tmp_path: Path, changes: list[tuple[int, str, object]], cut: int

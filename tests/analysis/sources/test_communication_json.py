@@ -152,6 +152,7 @@ def test_a_key_that_is_no_step_is_remarked(tmp_path: Path) -> None:
     assert remarks == ["left out: 'warmup', which is no step"]
 
 
+@pytest.mark.slow
 def test_a_file_of_100_000_empty_groups_is_read(tmp_path: Path) -> None:
     document = {
         "step1": {"p2p": {}, "collective": {f"hcom_allReduce__{n}_0@{n}": op_json(OPS[0]) for n in range(3)}}

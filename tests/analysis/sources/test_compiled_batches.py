@@ -143,6 +143,7 @@ def batch_of(folder: Path, files: Sequence[tuple[object, object]]) -> Batch:
     return Batch(0, tuple(sources))
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32), likely=st.sampled_from([0.0, 0.5, 0.9, 1.0]), is_odd=st.booleans())
 def test_a_batch_by_the_compiled_reader_is_that_of_python(
     tmp_path: Path, seed: int, likely: float, is_odd: bool

@@ -97,12 +97,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return simulated(tmp_path_factory.mktemp("job") / "run", "slow_rank:1.25", **sizes)
 
 
+@pytest.mark.slow
 def test_every_real_communication_file_is_read_by_the_compiled_reader_and_as_python_reads_it() -> None:
     for path in captured("communication.json"):
         assert operators_of_files([str(path)], [0], with_places=True) is not None, path
         assert_the_same(path)
 
 
+@pytest.mark.slow
 def test_every_real_matrix_file_is_read_by_the_compiled_reader_and_as_python_reads_it() -> None:
     for path in captured("communication_matrix.json"):
         assert links_of_files([str(path)], [0]) is not None, path
@@ -161,6 +163,7 @@ def values_of(document: object, place: tuple[object, ...] = ()) -> Iterator[tupl
         yield from values_of(value, (*place, key))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("read", "content"), BOTH)
 def test_any_value_in_the_place_of_another_gives_what_python_gives(
     tmp_path: Path, read: Callable[..., object], content: bytes

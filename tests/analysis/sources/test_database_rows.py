@@ -79,6 +79,7 @@ MIXED = {**{table: [] for table in TABLES}, "PYTORCH_API": [(0, 0, 0), (0, "7", 
 MIXED["COMMUNICATION_OP"] = [(0, 0, 0, 500, 1_000)]
 
 
+@pytest.mark.slow
 @given(ROWS)
 @example(MIXED)
 def test_whatever_rows_are_left_out_the_tables_are_the_same(

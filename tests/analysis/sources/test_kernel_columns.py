@@ -127,6 +127,7 @@ def test_whatever_a_host_sums_is_what_the_file_gives(
     is_same(tmp_path, made)
 
 
+@pytest.mark.slow
 @given(st.permutations([row.replace(",0.1,", f",0.{n}1,") for n in range(5) for row in ROWS]), st.booleans())
 def test_sums_do_not_depend_on_the_order_of_rows_or_on_blocks(
     tmp_path: Path, rows: list[str], are_small: bool

@@ -132,6 +132,7 @@ def test_by_python_alone_ranks_give_the_same(job: Path, monkeypatch: pytest.Monk
     assert said([sources]) == wanted
 
 
+@pytest.mark.many
 @of_both_forms
 @pytest.mark.parametrize(
     "role", ["communication", "matrix", "step_trace", "op_statistic", "api_statistic", "metadata"]
@@ -149,6 +150,7 @@ def test_a_damaged_file_among_ranks_is_told_as_it_is_alone(job: Path, role: str,
     assert said([sources]) == each_alone(sources)
 
 
+@pytest.mark.many
 @of_both_forms
 @pytest.mark.parametrize("role", ["communication", "matrix", "step_trace", "op_statistic", "metadata"])
 def test_ranks_of_which_one_or_all_lack_a_file_are_told_as_each_alone(job: Path, role: str) -> None:

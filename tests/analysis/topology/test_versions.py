@@ -42,6 +42,7 @@ def told(run: Run) -> tuple[list[tuple[str, tuple[int, ...]]], set[str]]:
     return findings, {one.kind for one in run.document.notes}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "db"])
 def test_a_job_of_two_versions_keeps_its_finding_and_says_that_starts_are_not_compared(
     tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch

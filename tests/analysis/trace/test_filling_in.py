@@ -305,6 +305,7 @@ def test_totals_that_no_rank_s_records_agree_with_move_nothing() -> None:
     assert filled_in(calls, exposed_us=uneven).elapse_us.tolist() == untold.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(3, 4))
 def test_a_replay_with_lost_records_lasts_as_long_as_the_job_did(seed: int) -> None:
     spec = JobSpec(tp=4, pp=4, dp=4, vpp=2, steps=5, microbatches=8)

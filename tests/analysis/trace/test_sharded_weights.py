@@ -53,6 +53,7 @@ def test_all_peers_wait_for_the_weights_that_were_asked_for_first(slow: float) -
     assert found.gap_us[block] == pytest.approx(WORK_US + 20.0 * np.arange(N_RANKS))
 
 
+@pytest.mark.slow
 def test_what_is_lost_around_weights_hides_no_cost() -> None:
     lost = replace(SHARDED, healthy=Healthy(missing_records=0.05))
     result = judged(lost, "slow_nic:4,dir=rx", seed=3)
@@ -68,6 +69,7 @@ def test_what_a_slow_card_costs_is_told_where_blocks_wait_for_their_weights(spec
     assert result.alarms[0].cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.015)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(1, 2))
 def test_messages_that_are_filled_in_keep_their_place_beside_a_second_stream(seed: int) -> None:
     result = judged(replace(SHARDED, healthy=Healthy(missing_records=0.01)), "slow_rank:1.2", seed=seed)
@@ -75,6 +77,7 @@ def test_messages_that_are_filled_in_keep_their_place_beside_a_second_stream(see
     assert result.alarms[0].cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.025)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(1, 2))
 def test_samples_that_differ_do_not_hide_that_blocks_wait_for_their_weights(seed: int) -> None:
     uneven = replace(SHARDED, tp=8, healthy=Healthy(sequence_sigma=0.2))

@@ -217,6 +217,7 @@ def test_a_quicker_sum_of_gradients_leaves_the_computing_beside_it_as_long_as_it
     assert quicker == pytest.approx(LATE_WORK_US + 20.0, abs=1.0)
 
 
+@pytest.mark.many
 @pytest.mark.parametrize(("records", "accuracy"), [(0.0, 0.06), (0.05, 0.19)])
 @pytest.mark.parametrize("fault", ["slow_rank:1.2@5", "slow_host:1.15@2,cause=compute"])
 def test_gradients_beside_the_computing_do_not_hide_what_a_fault_costs(

@@ -138,6 +138,7 @@ def test_like_a_run_into_another_directory_only_the_ranks_that_are_named(two_hos
     assert whole_ranks(two_hosts.directory / "run") == set()
 
 
+@pytest.mark.slow
 def test_ranks_of_an_inventory_are_fetched_alone_and_one_that_nobody_has_is_named(two_hosts: Hosts) -> None:
     result = two_hosts.collect("--output", "run", "--ranks", "2,77", "--what", "full")
     assert result.returncode == 3

@@ -210,6 +210,7 @@ def test_json_is_an_inventory_too(tmp_path: Path) -> None:
     assert [spec.address for spec in load(tmp_path, text).specs] == ["n1", "n2"]
 
 
+@pytest.mark.slow
 def test_aliases_that_multiply_are_stopped(tmp_path: Path) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, 9)]

@@ -77,6 +77,7 @@ def test_names_fold_for_messages_and_odd_ones_stay() -> None:
     assert fold([]) == ""
 
 
+@pytest.mark.slow
 def test_5000_names_fold() -> None:
     assert fold(f"node{number:04d}" for number in range(5000)) == "node[0000-4999]"
 

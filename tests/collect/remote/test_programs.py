@@ -76,6 +76,7 @@ def test_the_probe_lists_what_is_there_under_every_shell(shell: str, tmp_path: P
     assert None not in (reader.free_bytes, reader.clock_s)
 
 
+@pytest.mark.slow
 def test_links_are_told_among_many_files_and_a_circle_of_links_is_no_trouble(tmp_path: Path) -> None:
     for number in range(300):
         (tmp_path / f"file{number}").touch()

@@ -70,6 +70,7 @@ def reduced(host: OneHost, options: CollectOptions = COLUMNS, watch: Recorder | 
     return outcome
 
 
+@pytest.mark.slow
 @BOTH
 def test_large_files_come_as_columns_in_their_place(host: OneHost, transport: str) -> None:
     host = host.having(transport=transport)
@@ -94,6 +95,7 @@ def test_columns_of_a_shared_file_system_are_those_over_ssh(host: OneHost, tmp_p
     assert local.landed() == host.landed()
 
 
+@pytest.mark.slow
 def test_a_second_call_goes_on_and_whole_files_take_the_place_of_columns(host: OneHost) -> None:
     reduced(host)
     assert host.planned(replace(COLUMNS, verify=True)) == 0
@@ -102,6 +104,7 @@ def test_a_second_call_goes_on_and_whole_files_take_the_place_of_columns(host: O
     assert host.planned(COLUMNS) == 0, "files that are here whole are better than their columns"
 
 
+@pytest.mark.slow
 def test_a_file_that_changed_comes_again_as_columns(host: OneHost) -> None:
     reduced(host)
     changed = next(host.root.rglob("communication.json"))
@@ -158,6 +161,7 @@ def test_a_login_that_is_root_reads_nothing_unless_told(host: OneHost) -> None:
     assert outcome.raw_because == "the login is root: --columns-as-root allows it"
 
 
+@pytest.mark.slow
 def test_nothing_is_read_while_a_process_uses_the_devices_unless_told(host: OneHost, tmp_path: Path) -> None:
     device = tmp_path / "davinci7"
     device.touch()
@@ -169,6 +173,7 @@ def test_nothing_is_read_while_a_process_uses_the_devices_unless_told(host: OneH
         job.kill()
 
 
+@pytest.mark.slow
 def test_what_needs_more_memory_or_time_travels_as_it_is_and_costs_no_other_file(
     host: OneHost, tmp_path: Path
 ) -> None:

@@ -68,6 +68,7 @@ def test_names_without_ranks_are_no_reason_to_call_a_host_incomplete(host: OneHo
     assert collected(host.spec, host.run, FULL, rank_table=table).hosts[0].state == "complete"
 
 
+@pytest.mark.slow
 def test_hosts_that_see_one_file_system_are_fetched_once(two: list[HostSpec], tmp_path: Path) -> None:
     make_capture(tmp_path / "one", n_more=20)
     (tmp_path / "two").symlink_to(tmp_path / "one")

@@ -34,6 +34,7 @@ def test_files_that_are_right_are_verified_and_not_fetched_again(one: OneHost) -
     assert one.planned(VERIFIED) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", ["host", "run"])
 def test_a_byte_flipped_behind_size_and_time_is_found_on_the_host_and_here(one: OneHost, side: str) -> None:
     file = file_of(one.collect(), "communication.json")

@@ -11,6 +11,7 @@ from tests.collect.conftest import Start
 from tests.collect.helpers import FULL, OneHost, local_host, make_capture, tree
 
 
+@pytest.mark.many
 @pytest.mark.parametrize("way", ["tar+zstd", "tar", "sftp", "local"])
 def test_a_root_with_wildcards_takes_what_matches_and_nothing_beside_it(
     start: Start, tmp_path: Path, way: str

@@ -21,6 +21,7 @@ from tests.commands import ran
 _NAMES = ("scheduler.worker-ttl", "scheduler.allowed-failures", "comm.require-encryption")
 
 
+@pytest.mark.slow
 def test_the_settings_have_the_names_that_dask_reads() -> None:
     code = f"import dask, distributed; print([dask.config.get('distributed.' + one) for one in {_NAMES!r}])"
     environment = {**os.environ, **dask_allocation._SETTINGS}

@@ -18,6 +18,7 @@ def modes_below(directory: Path) -> set[str]:
     return {f"{path.stat().st_mode & 0o777:o}" for path in (directory, *directory.rglob("*"))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "expected"), [(0o700, {"700", "600"}), (0o750, {"750", "640"}), (0o755, {"755", "644"})]
 )

@@ -101,6 +101,7 @@ def test_a_link_out_of_the_volume_is_not_followed(site: Site, tmp_path: Path, ta
     assert f"train/{name} is a link that leads out of the profile volume" in site.said("train", "summary")
 
 
+@pytest.mark.slow
 def test_a_job_of_kubernetes_is_given_no_advice_of_slurm(site: Site) -> None:
     (site.options.profiles / "nothing").mkdir()
     for name in ("missing", "nothing", "each%N"):
@@ -112,6 +113,7 @@ def test_a_job_of_kubernetes_is_given_no_advice_of_slurm(site: Site) -> None:
     assert "cluster-hook/node-dir" in site.said("missing", "summary")
 
 
+@pytest.mark.slow
 def test_an_empty_directory_is_no_data_either(site: Site) -> None:
     (site.options.profiles / "train").mkdir()
     site.add_job("train")
@@ -134,6 +136,7 @@ def test_half_written_data_are_analysed_as_far_as_they_go_and_the_rest_is_a_prob
     assert "problem" in site.said("train", "summary")
 
 
+@pytest.mark.slow
 def test_data_that_still_grow_wait_for_the_next_sweep(site: Site) -> None:
     late = site.options.profiles / "train" / "late"
     late.parent.mkdir()
@@ -152,6 +155,7 @@ def test_a_job_that_ended_a_moment_ago_waits(site: Site) -> None:
     assert site.sweep() == [("jobs/train", "later")]
 
 
+@pytest.mark.slow
 def test_data_that_never_stop_growing_are_read_in_the_end(site: Site) -> None:
     (site.options.profiles / "train").mkdir()
     (site.options.profiles / "train" / "log").write_text("written right now")

@@ -94,6 +94,7 @@ def test_a_node_that_cannot_give_what_is_asked_says_why_and_nobody_waits_for_it(
     assert nodes.result("cluster-hook.json")["exit_code"] == ExitCode.INCOMPLETE
 
 
+@pytest.mark.slow
 def test_a_job_whose_nodes_all_failed_is_given_up_after_its_attempts_and_cleaned_up(
     nodes: Nodes, simulated: Path
 ) -> None:

@@ -52,6 +52,7 @@ def test_a_request_whose_drain_died_after_recording_its_end_is_not_done_again(si
     assert (site.keys("pending"), site.keys("active")) == ([], [])
 
 
+@pytest.mark.slow
 def test_a_job_that_ends_again_is_done_again(site: Site) -> None:
     """The epilog gives both ends of a job that was requeued one number, and the same content."""
     site.drop("1-0")
@@ -68,6 +69,7 @@ def test_a_request_that_came_anew_while_its_first_was_worked_on_is_kept(site: Si
     assert site.keys("active") == []
 
 
+@pytest.mark.slow
 def test_a_request_that_comes_while_another_hangs_is_done(site: Site) -> None:
     fifo = site.drop_that_waits("1-0")
     process = site.start_drain("--at-once=2")
@@ -79,6 +81,7 @@ def test_a_request_that_comes_while_another_hangs_is_done(site: Site) -> None:
     process.communicate(timeout=120)
 
 
+@pytest.mark.slow
 def test_a_request_that_failed_is_not_tried_at_once_again_by_the_same_drain(site: Site) -> None:
     site.drop("1-0", nodes="n1")
     fifo = site.drop_that_waits("2-0")
@@ -90,6 +93,7 @@ def test_a_request_that_failed_is_not_tried_at_once_again_by_the_same_drain(site
     process.communicate(timeout=120)
 
 
+@pytest.mark.slow
 def test_a_job_number_that_comes_again_for_another_job_is_done(site: Site) -> None:
     site.drop("1-0")
     site.drain()
@@ -97,6 +101,7 @@ def test_a_job_number_that_comes_again_for_another_job_is_done(site: Site) -> No
     assert site.drain() == [("1-0", "done")]
 
 
+@pytest.mark.slow
 def test_a_failing_request_is_tried_a_few_times_and_ends_with_its_reason(site: Site) -> None:
     site.drop("1-0", nodes="n1")
     assert [site.drain(n_attempts=2)[0][1] for _ in range(2)] == ["retried", "failed"]
@@ -117,6 +122,7 @@ def test_a_mistake_that_no_further_attempt_mends_is_told_at_once(site: Site, com
     assert "tried" not in site.reason("1-0")
 
 
+@pytest.mark.slow
 def test_a_failed_request_that_is_put_back_gets_all_its_attempts_again(site: Site) -> None:
     site.drop("1-0", nodes="n1")
     site.drain(n_attempts=1)
@@ -174,6 +180,7 @@ def test_a_request_that_kills_the_drain_is_not_tried_for_ever(site: Site) -> Non
     assert "died in 3 attempts" in site.reason("1-0")
 
 
+@pytest.mark.slow
 def test_a_killed_drain_loses_no_request_and_does_not_start_it_twice(site: Site) -> None:
     fifo = site.drop_that_waits("1-0")
     site.drop("2-0")
@@ -195,6 +202,7 @@ def test_a_killed_drain_loses_no_request_and_does_not_start_it_twice(site: Site)
     assert site.spool.attempts("1-0").number == 2
 
 
+@pytest.mark.slow
 def test_a_request_whose_worker_outlived_its_drain_is_taken_by_a_drain_that_works_already(site: Site) -> None:
     orphaned = site.drop_that_waits("1-0")
     first = site.start_drain("--at-once=1")
@@ -229,6 +237,7 @@ def test_a_second_drain_ends_at_once(site: Site) -> None:
     assert "another drain" in said
 
 
+@pytest.mark.slow
 def test_no_more_than_the_limit_run_at_once(site: Site) -> None:
     fifos = [site.drop_that_waits(f"{number}-0") for number in (1, 2, 3)]
     process = site.start_drain("--at-once=2")
@@ -264,6 +273,7 @@ def test_records_of_long_ago_are_removed(site: Site) -> None:
     assert not record.exists()
 
 
+@pytest.mark.slow
 def test_a_webhook_that_hangs_stops_no_drain(site: Site, tmp_path: Path) -> None:
     answers = threading.Event()
     with mailbox(hang=answers) as box:
