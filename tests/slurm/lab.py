@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,15 +110,16 @@ class SlurmLab:
         words = self.run("scontrol", "-o", "show", "job", job).stdout.split()
         return dict(word.partition("=")[::2] for word in words)
 
-    def wait_for(self, job: str, deadline_s: float = _JOB_DEADLINE_S) -> str:
+    def wait_for(self, job: str) -> str:
         """Wait for the end of a job; return its state."""
-        end_s = time.monotonic() + deadline_s
-        while time.monotonic() < end_s:
-            state = self.job_fields(job)["JobState"]
-            if state in _LAST_STATES:
-                return state
-            time.sleep(0.1)
-        raise AssertionError(f"job {job} did not end:\n{self.log_tail()}")
+        states: list[str] = []
+
+        def has_ended() -> bool:
+            states.append(self.job_fields(job)["JobState"])
+            return states[-1] in _LAST_STATES
+
+        self.wait_until(has_ended, f"job {job} did not end")
+        return states[-1]
 
     def wait_for_file(self, path: Path) -> None:
         """Wait until a job wrote a file."""
@@ -126,10 +127,10 @@ class SlurmLab:
 
     def wait_until(self, holds: Callable[[], bool], otherwise: str = "it did not come to pass") -> None:
         """Wait until something holds."""
-        end_s = time.monotonic() + _JOB_DEADLINE_S
-        while not holds():
-            assert time.monotonic() < end_s, f"{otherwise}:\n{self.log_tail()}"
-            time.sleep(0.05)
+        for _ in _looks(_JOB_DEADLINE_S):
+            if holds():
+                return
+        raise AssertionError(f"{otherwise}:\n{self.log_tail()}")
 
     def restart_controller(self) -> None:
         """Stop slurmctld and start it again, as its service does; jobs and nodes go on."""
@@ -227,15 +228,22 @@ def _pids(root: Path, n_nodes: int) -> list[int]:
 
 
 def _wait_until_idle(lab: SlurmLab, n_nodes: int) -> None:
-    end_s = time.monotonic() + _UP_DEADLINE_S
     idle = ""
-    while time.monotonic() < end_s:
+    for _ in _looks(_UP_DEADLINE_S):
         idle = lab.run("sinfo", "-h", "-t", "idle", "-o", "%D", check=False).stdout.strip()
         if idle == str(n_nodes):
             return
-        time.sleep(0.1)
     lab.stop()
     raise AssertionError(f"{idle or 0} of {n_nodes} nodes are idle:\n{lab.log_tail()}")
+
+
+def _looks(deadline_s: float) -> Iterator[None]:
+    """Look again and again, ever less often: each look starts a command, and the tests beside it compute."""
+    end_s, pause_s = time.monotonic() + deadline_s, 0.05
+    while time.monotonic() < end_s:
+        yield
+        time.sleep(pause_s)
+        pause_s = min(1.2 * pause_s, 0.5)
 
 
 def _end(pids: Sequence[int]) -> None:
