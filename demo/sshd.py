@@ -178,7 +178,7 @@ class SshLab:
             "KbdInteractiveAuthentication": "no",
             "PermitRootLogin": "prohibit-password",
             "PrintMotd": "no",
-            # Below another shell bash reads no ~/.bashrc: one that sets up pyenv takes most of a login's time.
+            # Below another shell bash reads no ~/.bashrc: to set up pyenv takes most of the time of a login.
             "SetEnv": f"SHLVL=1 PATH={_PATH}:{Path(sys.base_prefix, 'bin')}",
             "Subsystem": "sftp internal-sftp",
         }

@@ -69,7 +69,7 @@ def test_a_capture_that_is_being_parsed_is_waited_for_and_taken_whole(
 def test_what_is_never_parsed_to_its_end_is_taken_as_it_is(one_is_parsed: Path, tmp_path: Path) -> None:
     host = local_host(tmp_path / "host", tmp_path / "run")
     watch = Parser(lambda _: os.utime(one_is_parsed))
-    assert host.collect(replace(WATCHFUL, parsing_deadline_s=0.2), watch).reason == ""
+    assert host.collect(replace(WATCHFUL, parsing_deadline_s=3.0), watch).reason == ""
     assert any(PARSED_MARK_NAME in note for note in watch.notes)
     assert any("_1_2024" in name for name in host.landed())
 
