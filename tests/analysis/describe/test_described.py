@@ -124,7 +124,7 @@ def test_memory_packets_clock_and_idle_time_of_a_database_are_drawn(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_flops_of_r1_are_shares_of_the_largest_as_its_own_page_has_them(tmp_path: Path) -> None:
+def test_flops_of_r1_are_a_map_and_its_costs_and_groups_are_on_the_page(tmp_path: Path) -> None:
     result = analysed("mindspore-r1-4ranks", tmp_path)
     shares = [0.32507, 0.32506, 0.99999, 1.0]
     assert result.tables["flops"]["share_of_largest"].to_pylist() == pytest.approx(shares, abs=1e-5)
