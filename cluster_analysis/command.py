@@ -64,7 +64,7 @@ def _run(arguments: argparse.Namespace, options: AnalyseOptions) -> ExitCode:
         if len(names) > 1:
             return _run_all(arguments, options, names)
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
-    on_progress = _importing_meanwhile(progress.show)
+    on_progress = _importing_meanwhile(progress.show, arguments.format)
     with examined(options, on_progress, None if arguments.quiet else progress.remark) as one:
         from cluster_analysis.outputs.everything import judge_only, write_everything  # noqa: PLC0415
 
@@ -109,13 +109,14 @@ def _run_all(arguments: argparse.Namespace, options: AnalyseOptions, names: tupl
     return worst(*lost, *(exit_code(Reported(one), arguments.fail_on) for one in results.values()))
 
 
-def _importing_meanwhile(on_progress: Progress) -> Progress:
-    """Return `on_progress` that imports what judges while workers read: SciPy alone takes 0.15 s."""
+def _importing_meanwhile(on_progress: Progress, form: str) -> Progress:
+    """Return `on_progress` that imports what judges and tells while workers read: SciPy takes 0.15 s."""
 
     def report_progress(what: str, done: int, total: int) -> None:
         on_progress(what, done, total)
         if done:
             import_module("cluster_analysis.outputs.everything")
+            text_reporter(form)
 
     return report_progress
 

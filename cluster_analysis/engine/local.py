@@ -30,8 +30,8 @@ from cluster_analysis.engine.protocol import (
     ignored,
 )
 
-#: Tasks of each process that Dask hands to the pool: while one runs, the next lies ready.
-_N_HANDED = 2
+#: Tasks of each process that Dask hands to the pool: this process may be busy while they work.
+_N_HANDED = 3
 #: Dask's callbacks: for a graph, before each task, after each, and in the end.
 _Callbacks = tuple[Any, Any, Any, Any, Any]
 

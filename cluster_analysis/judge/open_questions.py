@@ -184,7 +184,6 @@ def uncompared_network(case: Case) -> list[Fact]:
     view, seen, teams = case.view, case.network, case.operators
     if case.transfers is None or view.graph is None or seen is None or teams is None:
         return []
-    transfer_us = view.graph.transfer_us
     if case.links is not None:
         ends = [{view.topology.hosts.get(Rank(rank), "") for rank in pair} for pair in seen.members]
         is_between = np.array([len(one) > 1 for one in ends])
@@ -198,7 +197,7 @@ def uncompared_network(case: Case) -> list[Fact]:
         are_unlike = np.array([case.slow_senders.get(name) != () for name in teams.groups], bool)
         is_left = ~compared[teams.group, teams.kind] & ~view.graph.is_message & are_unlike[teams.group]
         left = np.where(is_left, 0.0, 1.0)
-    took_us = view.graph.sum_by_cell((transfer_us * (1.0 - left))[view.graph.operator])
+    took_us = view.graph.sum_by_cell((view.graph.transfer_us * (1.0 - left))[view.graph.operator])
     exposed_us = rows_at(view.graph.ranks, view.ranks, view.uncovered_us, np.nan)
     share = float(np.fmin(took_us, exposed_us).max(axis=0).mean()) / view.mean_step_us
     if not share >= case.limits.open_cost_share:

@@ -83,7 +83,9 @@ class Suspect(Struct, frozen=True):
         Local time that is too long, on the rank that loses most; transfers that the busiest rank would save.
         """
         if self.link_factor is not None and graph is not None:
-            saved_us = graph.sum_by_cell((graph.transfer_us * (1.0 - self.link_factor))[graph.operator])
+            at = np.flatnonzero((self.link_factor != 1.0)[graph.operator])
+            lost_us = graph.transfer_us * (1.0 - self.link_factor)
+            saved_us = graph.sum_by_cell(lost_us[graph.operator[at]], at)
             return float(saved_us.max(axis=0).mean())
         return np.inf if self.lost_us is None else float(self.lost_us.mean())
 

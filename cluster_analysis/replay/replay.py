@@ -102,9 +102,9 @@ class Graph(Struct, frozen=True, dict=True):
         gaps_us = self.sum_by_cell(np.where(self.is_side, 0.0, self.gap_us))
         return np.asarray(np.maximum(gaps_us - self.left_late_us.T, 0.0))
 
-    def sum_by_cell(self, values: FloatArray | BoolArray) -> FloatArray:
-        """Return the sum of instances' values (V,), or how many are true, by rank and step (R, S)."""
-        sums = np.bincount(self.cell, values, len(self.ranks) * self.n_steps)
+    def sum_by_cell(self, values: FloatArray | BoolArray, at: IntArray | slice = slice(None)) -> FloatArray:
+        """Return sums of instances' values (all, or `at`), or how many are true, by rank and step (R, S)."""
+        sums = np.bincount(self.cell[at], values, len(self.ranks) * self.n_steps)
         return np.asarray(sums, np.float64).reshape(len(self.ranks), self.n_steps)
 
     @cached_property
@@ -154,8 +154,7 @@ class Graph(Struct, frozen=True, dict=True):
             repairs: what is different in each scenario.
             lead: a first guess of the ranks' leads (steps, ranks).
         """
-        times: FloatArray = self.rank_ends(repairs, lead).max(axis=2)
-        return times
+        return np.asarray(self.rank_ends(repairs, lead).max(axis=2))
 
     def rank_ends(self, repairs: Sequence[Repair], lead: FloatArray | None = None) -> FloatArray:
         """Return each rank's end of each step, µs after the last rank's end of the step before.

@@ -131,10 +131,8 @@ class WhatIf:
     def _most_us(self, replay: Replay, hosts: Sequence[Suspect]) -> list[float]:
         """What each host costs at most: all that it loses, where no peer shows in which gaps that is."""
         saved_us = np.nan_to_num(self._saved(replay, [[one] for one in hosts])).tolist()
-        return [
-            us if one.separable else one.most_us(replay.graph)
-            for us, one in zip(saved_us, hosts, strict=True)
-        ]
+        pairs = zip(saved_us, hosts, strict=True)
+        return [us if one.separable else one.most_us(replay.graph) for us, one in pairs]
 
     def _most_of(self, replay: Replay, suspects: Sequence[Suspect]) -> list[float | None]:
         found = [

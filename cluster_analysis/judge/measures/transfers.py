@@ -58,11 +58,13 @@ class Transfers(Struct, frozen=True):
             steps = slice(None) if one.steps is None else list(one.steps)
             left[:, steps] *= one.left[:, None]
         now_left = left[self.unit, self.step]
-        cells = left_of_cells(self.share, self.share * now_left, self.part, self.cell_of_part)
+        hit = np.flatnonzero(now_left < 1.0)
+        at = np.flatnonzero(np.isin(self.cell, self.cell[hit]))
+        share = self.share[at]
+        cells = left_of_cells(share, share * now_left[at], self.part[at], self.cell_of_part)
         n_kinds = int(max(self.kind.max(initial=-1), self.operator_kind.max(initial=-1))) + 1
         # A kind without measured link times is unknown: it stays as it is.
         own, is_hit = np.full((n_kinds, self.n_steps), np.nan), np.zeros((n_kinds, self.n_steps), bool)
-        hit = np.flatnonzero(now_left < 1.0)
         own[self.kind[hit], self.step[hit]] = cells[self.cell[hit]]
         np.logical_or.at(is_hit, self.kind, left[self.unit] < 1.0)
         usual = medians_of(own.ravel(), np.repeat(np.arange(n_kinds), self.n_steps))[:, None]
