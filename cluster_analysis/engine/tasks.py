@@ -48,7 +48,7 @@ from cluster_run.problem import Problem
 #: small enough that the last task does not keep one worker busy alone.
 BATCH_BYTES = 96 * 1024 * 1024
 #: Minimum batches per worker.
-_LEAST_BATCHES = 3
+_LEAST_BATCHES = 2
 #: A database counts for more: all its columns are in memory at once, but only one text file is.
 _DATABASE_COUNTS = 1.5
 _SPANS_SUFFIX = ".spans.arrow"
@@ -155,7 +155,7 @@ def batches_by_bytes(
 ) -> tuple[Batch, ...]:
     """Cut `sources` into batches of about `batch_bytes`, in the order of their ranks.
 
-    With several workers the batches are small enough for each worker to get three, and all get as many: the
+    With several workers the batches are small enough for each worker to get two, and all get as many: the
     last ones end at about the same time.
     """
     ordered = sorted(sources, key=lambda source: (source.rank, source.part, source.kind))

@@ -38,10 +38,10 @@ def waits_by_rank(matched: pa.Table, n_steps: int) -> dict[str, dict[int, float]
     sums = matched.group_by(["group", "last_rank"], use_threads=False).aggregate([("total_wait_us", "sum")])
     n_ranks = ranks_of_groups(matched)
     waits: dict[str, dict[int, float]] = defaultdict(dict)
-    for row in sums.to_pylist():
-        if row["last_rank"] is not None:
-            per_rank = (row["total_wait_us_sum"] or 0.0) / n_ranks[row["group"]] / n_steps
-            waits[row["group"]][row["last_rank"]] = per_rank
+    columns = (sums[name].to_pylist() for name in ("group", "last_rank", "total_wait_us_sum"))
+    for group, last_rank, total_us in zip(*columns, strict=True):
+        if last_rank is not None:
+            waits[group][last_rank] = (total_us or 0.0) / n_ranks[group] / n_steps
     return dict(waits)
 
 

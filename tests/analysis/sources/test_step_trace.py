@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.sources.rank import read_rank
-from cluster_analysis.sources.text.step_trace_csv import read_step_trace
+from cluster_analysis.sources.text.csv_text import read_cells, read_columns
+from cluster_analysis.sources.text.step_trace_csv import read_device_of_steps, read_step_trace
 from tests.analysis.said import Heard, reason, refused
 from tests.analysis.sources.builders import STEP_HEADER, STEP_ROW, source_of, step_csv, write_capture
 
@@ -67,6 +68,31 @@ def test_steps_of_several_devices_in_one_file_are_nobodys_and_told(tmp_path: Pat
     rows, remarks = read(tmp_path, step_csv({"0,50": STEP_ROW, "1,50": STEP_ROW, "0,51": STEP_ROW}, header))
     assert [row["step"] for row in rows] == [51]
     assert remarks == ["left out: 2 rows of steps that it has more than once"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "device"),
+    [
+        (["device id,Step,Computing", "3,1,2.5", "3,2,2.5"], 3),
+        (['"Device_id","Step"', '" 3","1"'], 3),
+        (["Step,Device_id", "1,3", "2,3,", "3,3,,"], 3),
+        (["Step,Device_id", "1,3", "2,3,9", "3"], 3),
+        (["Step,Device_id", "1,3", "2,4"], None),
+        (["Step,Device_id", "1,npu"], None),
+        (["Step,Device_id", "1,"], None),
+        (["Step,Device_id"], None),
+        (["Step,Computing", "1,2.5"], None),
+    ],
+)
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_file_is_of_the_device_that_all_of_its_whole_lines_name(
+    tmp_path: Path, lines: list[str], device: int | None, line_end: str
+) -> None:
+    path = tmp_path / "step_trace_time.csv"
+    path.write_bytes(line_end.join([*lines, ""]).encode())
+    assert read_device_of_steps(path) == device
+    cells = read_columns(path, ("Step", "Device_id"), lambda *_: None).to_pydict().get("Device_id", [])
+    assert read_cells(path, "Device_id") == cells
 
 
 DOUBT = (
