@@ -47,7 +47,7 @@ suite:
 	@$(BIN)/python -c 'import helm_python, kubernetes_validate, torch_tb_profiler' 2>/dev/null || $(EDITABLE) PYTHON=$(PYTHON) bash tools/setup.sh dev,k8s-test torch-tb-profiler
 	$(BIN)/pytest -n auto --reruns 1 -m "slow or not slow"
 
-test-fast: setup ## all but the slow tests: minutes, no second try
+test-fast: setup ## all but the slow tests: two minutes, no second try
 	$(BIN)/pytest -n auto
 
 lint: setup      ## style and types only

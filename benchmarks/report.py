@@ -28,6 +28,7 @@ from cluster_analysis.reports.page.packing import pack
 from cluster_analysis.result import AnalysisResult
 from cluster_simulate.cli import main as simulate
 from tests.analysis.reports import builder
+from tools.chromium import ARGUMENTS, MISSING, find_chromium
 
 ROUNDS = 3
 TIMEOUT_MS = 120_000
@@ -37,14 +38,14 @@ def main() -> int:
     """Print one row a page: size, time to render in Python, time until it answers and until all is drawn."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415
 
-    chromium = shutil.which("chromium")
+    chromium = find_chromium()
     if chromium is None:
-        print("chromium is missing: apt-get install chromium", file=sys.stderr)
+        print(MISSING, file=sys.stderr)
         return 1
     is_quick = "--quick" in sys.argv[1:]
     with tempfile.TemporaryDirectory() as directory, sync_playwright() as playwright:
         folder = Path(directory)
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
         print(f"{'page':34} {'size MB':>8} {'render s':>9} {'ready ms':>8} {'drawn ms':>8} {'heap MB':>8}")
         for name, result in results(folder, is_quick):
             started = time.perf_counter()

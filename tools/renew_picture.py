@@ -5,7 +5,6 @@ python -m tools.renew_picture [docs/images]
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tools.chromium import ARGUMENTS, MISSING, find_chromium
 from tools.renew_readme import analyse_demo
 
 if TYPE_CHECKING:
@@ -72,12 +72,11 @@ _PICTURES: dict[str, tuple[str, str, str, Take]] = {
 def _browser() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 (only this function needs a browser)
 
-    chromium = shutil.which("chromium")
+    chromium = find_chromium()
     if chromium is None:
-        raise SystemExit("chromium is missing: apt-get install chromium")
+        raise SystemExit(MISSING)
     with sync_playwright() as playwright:
-        arguments = ["--no-sandbox", "--disable-gpu"]
-        browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
         yield browser
         browser.close()
 

@@ -23,7 +23,7 @@ for set_name in "$@"; do
     postgresql) compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql) ;;
     bench) need rsync rsync ;;
     fuzz) need gcc gcc libc6-dev ;;
-    browser) need chromium chromium; need pdftotext poppler-utils; need_library libatomic.so.1 libatomic1 ;; # Playwright's Node.js wants it
+    browser) need chromium-headless-shell chromium-headless-shell; need pdftotext poppler-utils; need_library libatomic.so.1 libatomic1 ;; # Playwright's Node.js wants it
     fonts) fc-list :lang=zh 2>/dev/null | grep -q . || missing+=(fontconfig fonts-noto-cjk) ;; # pictures of the page in Chinese
     *) echo "system_packages: unknown set '$set_name'" >&2; exit 2 ;;
   esac

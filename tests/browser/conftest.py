@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 
 from tests.browser.acting import wait_until_ready
 from tests.browser.looking import READERS, Look, opened, show
+from tools.chromium import ARGUMENTS, MISSING, find_chromium
 
 #: Opening, clicking, printing: the page of ten thousand ranks on a loaded machine.
 ACTION_TIMEOUT_MS = 60_000
@@ -22,13 +22,11 @@ def browser() -> Iterator[Any]:
     sync_api = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed: pip install playwright"
     )
-    chromium = shutil.which("chromium")
+    chromium = find_chromium()
     if chromium is None:
-        pytest.skip("chromium is not installed (Debian: apt-get install chromium)")
+        pytest.skip(MISSING)
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        )
+        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
         yield browser
         browser.close()
 
