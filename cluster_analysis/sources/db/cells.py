@@ -60,18 +60,6 @@ def as_list(cells: Cells) -> list[Any]:
     return found
 
 
-def whole_numbers(cells: Cells) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return whole numbers (N,), 0 for a cell that holds something else, and which cells are one (N,)."""
-    if isinstance(cells, list):
-        is_whole = np.array([type(value) is int for value in cells], bool)
-        return np.array([value if type(value) is int else 0 for value in cells], np.int64), is_whole
-    if not pa.types.is_int64(cells.type):
-        return np.zeros(len(cells), np.int64), np.zeros(len(cells), bool)
-    if not cells.null_count:
-        return cells.to_numpy(), np.ones(len(cells), bool)
-    return pc.fill_null(cells, 0).to_numpy(), cells.is_valid().to_numpy(zero_copy_only=False)
-
-
 def chosen(cells: Cells, is_chosen: npt.NDArray[np.bool_]) -> Cells:
     """Return the cells of some rows; `is_chosen` (N,) says which."""
     if isinstance(cells, list):

@@ -62,7 +62,7 @@ def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -
         operators, kinds = _operators(database, remark)
         if database.has(TASK, "startNs", "endNs", "globalTaskId") and database.has(KERNEL, "globalTaskId"):
             tell_untimed(database, TASK, "task", remark)
-            compute = database.once(kernels).spans
+            compute = database.once(kernels)
         elif not database.has(_OVERLAP, "startNs", "endNs", "type"):
             return None
         else:
