@@ -135,9 +135,11 @@ class JobView(Struct, frozen=True, dict=True):
         """Whether half of a rank's loss in active steps (S,) lies in one gap each, as far as is known."""
         if self.gaps is None:
             return True
-        lost, _ = self.gaps.excess_over_peers(np.array([position]), self.peers_of(position))
-        known = np.ones((1, 1)) if lost is None else np.nan_to_num(lost[active, 0])  # 0 where calls are lost
-        return bool(known.max(axis=1).sum() >= HALFWAY * known.sum())
+        lost = [  # 0 where calls are lost
+            np.nan_to_num(own[:, 0] - median(others, 1))[active[steps]]
+            for steps, own, others, _ in self.gaps.beside_peers(np.array([position]), self.peers_of(position))
+        ]
+        return bool(sum(one.max(axis=1).sum() - HALFWAY * one.sum() for one in lost) >= 0)
 
     def role_name(self, role: int) -> tuple[str | int, ...]:
         """Name of a role: `("stage", 3)`, `("group", 1)` of alike ranks, or `("job",)`."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
@@ -47,22 +49,29 @@ class RoleGaps:
         found[self._instances] = places_in_runs(begins(np.repeat(np.arange(len(self._counts)), self._counts)))
         return found
 
-    def excess_over_peers(
+    def beside_peers(
         self, suspects: IntArray, peers: IntArray
-    ) -> tuple[FloatArray, IntArray] | tuple[None, None]:
-        """How much longer each gap of the suspects is than their peers', and the instances.
+    ) -> Iterator[tuple[IntArray, FloatArray, FloatArray, IntArray]]:
+        """Give steps (S,), the gaps of both in them (S, ranks, places), and the suspects' instances.
 
-        Both are (steps, suspects, places), NaN and -1 in steps without some calls; None where most lack any.
+        Steps with as many calls lie side by side: some may show a call on another stream than others do. NaN
+        and -1 where a rank lacks calls in a step, as records get lost. Nothing where that is so in most
+        steps of either: then they do not make the same calls.
         """
-        own, others, at = self._complete_gaps(suspects, peers)
-        if own is None or others is None or at is None or not len(peers):
-            return None, None
-        return own - median(others, 1)[:, None, :], at
-
-    def complete(self, ranks: IntArray) -> tuple[FloatArray, IntArray] | tuple[None, None]:
-        """Gaps of ranks (steps, ranks, places), NaN in steps without some calls, and the instances."""
-        own, _, at = self._complete_gaps(ranks, ranks[:0])
-        return (None, None) if own is None or at is None else (own, at)
+        everybody, n_own = np.r_[suspects, peers], len(suspects)
+        usual = np.array([np.bincount(one).argmax() for one in self._count[:, everybody]])
+        for n_places in np.unique(usual[usual > 0]).tolist():
+            steps = np.flatnonzero(usual == n_places)
+            at = np.ix_(steps, everybody)
+            is_complete = self._count[at] == n_places
+            parts = [one for one in (is_complete[:, :n_own], is_complete[:, n_own:]) if one.size]
+            if min(one.mean() for one in parts) < MOST_SHARE:
+                continue
+            begin = np.where(is_complete, self._begin[at], 0)
+            instances = self._instances[begin[..., None] + np.arange(n_places)]
+            gaps = np.where(is_complete[..., None], self._gap_us[instances], np.nan)
+            own = np.where(is_complete[:, :n_own, None], instances[:, :n_own], -1)
+            yield steps, gaps[:, :n_own], gaps[:, n_own:], own
 
     def longest_beyond_usual(self, suspects: IntArray, peers: IntArray, is_paused: BoolArray) -> IntArray:
         """The instances (steps, suspects) whose gaps are longest beyond what is usual in their place.
@@ -75,21 +84,18 @@ class RoleGaps:
             peers: positions of those they are compared with.
             is_paused: in which steps the suspects pause (suspects, steps).
         """
-        own, others, _ = self._complete_gaps(suspects, peers)
-        if own is None or others is None:
-            beyond = np.full((len(self._begin), len(suspects), 0), np.nan)
-        elif len(peers):
-            beyond = own - median(others, 1)[:, None, :]
-        else:
-            beyond = own - median(np.where(is_paused.T[..., None], np.nan, own), 0)
-        found = np.full(beyond.shape[:2], -1)
-        for step, at in np.argwhere(is_paused.T).tolist():
-            begin, count = self._begin[step, suspects[at]], self._count[step, suspects[at]]
+        found = np.full(is_paused.T.shape, -1)
+        for step, number in np.argwhere(is_paused.T).tolist():
+            begin, count = self._begin[step, suspects[number]], self._count[step, suspects[number]]
             here = self._instances[begin : begin + count]
-            if not count:
-                continue
-            known = np.isfinite(beyond[step, at]).all() and beyond.shape[2] == count
-            found[step, at] = here[np.argmax(beyond[step, at] if known else self._gap_us[here])]
+            found[step, number] = here[np.argmax(self._gap_us[here])] if count else -1
+        for steps, own, others, at in self.beside_peers(suspects, peers):
+            paused = is_paused.T[steps]
+            without = np.where(paused[..., None], np.nan, own)
+            beyond = own - (median(others, 1)[:, None] if len(peers) else median(without, 0))
+            step, number = np.nonzero(paused & np.isfinite(beyond).all(axis=2))
+            longest = beyond[step, number].argmax(axis=1)
+            found[steps[step], number] = at[step, number, longest]
         return found
 
     def of_work_us(self, role: IntArray, sample: IntArray, *, lasts: bool) -> FloatArray:
@@ -108,10 +114,8 @@ class RoleGaps:
         found = np.full(len(after), np.nan)
         for same in np.unique(role).tolist():
             ranks = np.flatnonzero(role == same)
-            for stream in (self, self.of_side) if len(ranks) > 1 else ():
-                gaps, at = stream.complete(ranks)
-                if gaps is None or at is None:
-                    continue
+            streams = (self, self.of_side) if len(ranks) > 1 else ()
+            for _, gaps, _, at in chain.from_iterable(one.beside_peers(ranks, ranks[:0]) for one in streams):
                 since = self.place[after[at]]
                 is_known = (at >= 0) & np.isfinite(gaps) & (since == np.median(since, axis=1, keepdims=True))
                 known, peers = np.where(is_known, gaps, np.nan), distinct(sample[ranks])[1]
@@ -134,25 +138,3 @@ class RoleGaps:
                 is_known &= np.isfinite(own)
                 found[at[is_known]] = own[is_known]
         return found
-
-    def _complete_gaps(
-        self, suspects: IntArray, peers: IntArray
-    ) -> tuple[FloatArray, FloatArray, IntArray] | tuple[None, None, None]:
-        """Gaps of both, (steps, ranks, places): NaN in steps of a rank that lack calls, as records get lost.
-
-        And the suspects' instances, -1 there. None where that is so in most steps of either: then they do
-        not make the same calls.
-        """
-        everybody = np.r_[suspects, peers]
-        count = self._count[:, everybody]
-        n_places = int(np.bincount(count.ravel()).argmax()) if count.size else 0
-        is_complete = count == n_places
-        n_own = len(suspects)
-        parts = [one for one in (is_complete[:, :n_own], is_complete[:, n_own:]) if one.size]
-        if not n_places or min(one.mean() for one in parts) < MOST_SHARE:
-            return None, None, None
-        begin = np.where(is_complete, self._begin[:, everybody], 0)
-        at = self._instances[begin[..., None] + np.arange(n_places)]
-        gaps = np.where(is_complete[..., None], self._gap_us[at], np.nan)
-        own = np.where(is_complete[:, :n_own, None], at[:, :n_own], -1)
-        return gaps[:, :n_own], gaps[:, n_own:], own

@@ -168,22 +168,20 @@ def _weights(
             in_paused_steps = np.isin(graph.cell[instances], graph.cell[longest])
             weight[in_paused_steps] = np.isin(instances[in_paused_steps], longest)
             continue
-        lost, at = view.gaps.excess_over_peers(suspects, peers)
-        if lost is None or at is None:
-            continue
-        is_known = np.asarray(np.isfinite(lost).all(axis=2))
-        if suspect.cause == "compute":
-            gap, tells = graph.gap_us[at], is_late.any(axis=0) & np.asarray(is_known.all(axis=1))
-            if not tells.any():
-                continue
-            lost = _rates(lost[tells], gap[tells]) * gap
-        else:
-            others, _ = view.gaps.complete(peers)
-            lost = lost - np.where(at >= 0, head[np.searchsorted(instances, np.maximum(at, 0))], 0.0)
-            if others is not None:
-                scatter = sigma((others - median(others, 1)[:, None]).reshape(-1, others.shape[2]), 0)
+        for steps, own, others, at in view.gaps.beside_peers(suspects, peers):
+            usual = median(others, 1)[:, None]
+            lost = own - usual
+            is_known = np.asarray(np.isfinite(lost).all(axis=2))
+            if suspect.cause == "compute":
+                gap, tells = graph.gap_us[at], is_late[:, steps].any(axis=0) & is_known.all(axis=1)
+                if not tells.any():
+                    continue
+                lost = _rates(lost[tells], gap[tells]) * gap
+            else:
+                lost = lost - np.where(at >= 0, head[np.searchsorted(instances, np.maximum(at, 0))], 0.0)
+                scatter = sigma((others - usual).reshape(-1, others.shape[2]), 0)
                 lost = np.where(lost > CLEAR_SIGMAS * scatter, lost, 0.0)
-        weight[np.searchsorted(instances, at[is_known])] = np.maximum(lost[is_known], 0.0)
+            weight[np.searchsorted(instances, at[is_known])] = np.maximum(lost[is_known], 0.0)
         rest = excess - np.bincount(graph.cell[instances], weight, excess.size).reshape(excess.shape)
         weight += _lost_on_side_stream(view, graph, (suspects, peers), instances, (weight, rest))
     return weight
@@ -200,16 +198,14 @@ def _lost_on_side_stream(
     weight, rest_us = in_main
     on_side = np.zeros(len(instances))
     assert view.gaps is not None
-    gaps, at = view.gaps.of_side.complete(np.concatenate(compared))
-    if gaps is None or at is None:
-        return on_side
-    n = len(compared[0])
-    since = view.gaps.place[graph.after[at]]
-    for number in range(n):  # who issued the call behind another one tells nothing
-        alike = (since[:, n:] == since[:, number, None]) & (at[:, n:] >= 0)
-        lost = gaps[:, number] - median(np.where(alike, gaps[:, n:], np.nan), 1)
-        is_known = np.isfinite(lost) & (at[:, number] >= 0)
-        on_side[np.searchsorted(instances, at[:, number][is_known])] = lost[is_known]
+    n, nobody = len(compared[0]), compared[0][:0]
+    for _, gaps, _, at in view.gaps.of_side.beside_peers(np.concatenate(compared), nobody):
+        since = view.gaps.place[graph.after[at]]
+        for number in range(n):  # who issued the call behind another one tells nothing
+            alike = (since[:, n:] == since[:, number, None]) & (at[:, n:] >= 0)
+            lost = gaps[:, number] - median(np.where(alike, gaps[:, n:], np.nan), 1)
+            is_known = np.isfinite(lost) & (at[:, number] >= 0)
+            on_side[np.searchsorted(instances, at[:, number][is_known])] = lost[is_known]
     side, around, has = _around(graph, instances)
     on_side[side[has]] -= weight[around[has]]
     on_side = np.maximum(on_side, 0.0)
