@@ -7,9 +7,11 @@ from typing import Literal
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.transfers import Mended
 from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.numeric.tails import over_looks
 from cluster_analysis.replay.replay import Graph
 from cluster_run.facts import Fact
 from cluster_run.findings import Cause, Confidence, Evidence, Link, Pattern
@@ -94,12 +96,15 @@ class Suspect(Struct, frozen=True):
         return tuple(range(n_steps)) if self.step_positions is None else self.step_positions
 
 
-def most_significant(suspects: Sequence[Suspect]) -> list[Suspect]:
-    """Keep one suspect a key, the most significant alarm, where several measures found the same thing."""
-    best: dict[str, Suspect] = {}
+def most_significant(suspects: Sequence[Suspect], n_looks: int) -> list[Suspect]:
+    """Keep one suspect a key, the most significant alarm: some of `n_looks` measures found the same thing."""
+    found: dict[str, list[Suspect]] = {}
     for one in sorted(suspects, key=lambda suspect: (not suspect.is_alarm, suspect.p_value)):
-        best.setdefault(one.key, one)
-    return list(best.values())
+        found.setdefault(one.key, []).append(one)
+    return [
+        replace(best, p_value=over_looks([best.p_value, *(one.p_value for one in rest)], n_looks))
+        for best, *rest in found.values()
+    ]
 
 
 def hosts_or_their_ranks(suspects: Sequence[Suspect]) -> list[Suspect]:

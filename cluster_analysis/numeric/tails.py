@@ -5,6 +5,8 @@ A module of its own: SciPy takes 0.15 s to import. Only judging needs it, and is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.special import bdtrc, stdtr
 
@@ -20,3 +22,13 @@ def student_tail(t: FloatArray, df: FloatArray | float) -> FloatArray:
 def binomial_tail(events: int, trials: int, rate: float) -> float:
     """P(X >= events) for X binomial, with `rate` from 0 to 1 the probability of each of the trials."""
     return float(bdtrc(events - 1, trials, min(max(rate, 0.0), 1.0))) if events > 0 else 1.0
+
+
+def over_looks(chances: Sequence[float], n_looks: int) -> float:
+    """P of such `chances` where each unit is tested in `n_looks` ways; the tests not among them say nothing.
+
+    Their harmonic mean, which holds however the tests depend on each other (Wilson, PNAS 2019): one that says
+    what the others say is no further look, one that says it alone counts as often as there are tests.
+    """
+    surprise = sum(1.0 / max(one, 1e-300) for one in chances) + n_looks - len(chances)
+    return min(1.0, n_looks / surprise)

@@ -29,8 +29,10 @@ from cluster_run.kinds import WorkloadKind
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give hosts that are slow in a local time, the worst first."""
     for metric in case.metrics:
-        hosts = [one for whole in case.comparisons(metric) for _, one in _in_places(case, whole)]
-        yield from (confirmed(case.view, one, case.limits) for one in most_significant(hosts))
+        compared = case.comparisons(metric)
+        hosts = [one for whole in compared for _, one in _in_places(case, whole)]
+        best = most_significant(hosts, len(compared) + len(metric.places))
+        yield from (confirmed(case.view, one, case.limits) for one in best)
 
 
 def _in_places(case: Case, whole: Metric) -> Iterator[tuple[Metric, Suspect]]:
@@ -55,7 +57,7 @@ def host_suspects(case: Case, metric: Metric, whole: Metric) -> list[Suspect]:
         one = _worst_host(case, metric, whole, relative_to_other_hosts(series, view))
         if one is None:
             break
-        found.append(replace(one, p_value=min(1.0, one.p_value * n_hosts * (1 + len(whole.places)))))
+        found.append(replace(one, p_value=min(1.0, one.p_value * n_hosts)))
         out = out | np.isin(view.ranks, one.ranks)
     return found
 
@@ -137,7 +139,8 @@ def holding_a_stage(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     for metric in case.metrics:
         for whole in case.comparisons(metric, of_all=True):
             hosts = [pair for pair in _in_places(case, whole) if pair[1].hosts[0] not in shared]
-            yield from (_of_work(one) for place, one in hosts if _is_far(case, place, one))
+            far = [one for place, one in hosts if _is_far(case, place, one)]
+            yield from map(_of_work, most_significant(far, 1 + len(whole.places)))
 
 
 def _is_far(case: Case, place: Metric, one: Suspect) -> bool:

@@ -20,6 +20,7 @@ from cluster_analysis.judge.suspects import Suspect, most_significant
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import beyond_chance, group_medians, median, theil_sen
+from cluster_analysis.numeric.tails import over_looks
 from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
 
@@ -34,18 +35,16 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         # A host that may be slow hides no rank.
         sure = [one for one in found if one.is_slow_host and one.p_value <= case.limits.costly_p_value]
         others = out & case.ranks_of(sure)
-        ranks = [
-            one
-            for comparison in case.comparisons(metric)
-            for one in rank_suspects(case, comparison, metric, out, others)
-        ]
+        compared = case.comparisons(metric)
+        ranks = [one for by in compared for one in rank_suspects(case, by, metric, out, others)]
         # Any rank of the job is a peer in what all types of kernels have in common, and in being idle.
         has_peers = case.deviation(metric, out).n_peers >= case.limits.min_peers
         known = has_peers if metric.is_log else has_peers | ~_idle_far_longer(case, metric)
-        for comparison in case.comparisons(metric, of_all=True) if not known.all() else ():
-            by_time = replace(metric, of_all=True)
-            ranks += rank_suspects(case, comparison, by_time, out, others | known)
-        yield from (confirmed(case.view, one, case.limits) for one in most_significant(ranks))
+        of_all = case.comparisons(metric, of_all=True) if not known.all() else []
+        for by in of_all:
+            ranks += rank_suspects(case, by, replace(metric, of_all=True), out, others | known)
+        best = most_significant(ranks, len(compared) + len(of_all))
+        yield from (confirmed(case.view, one, case.limits) for one in best)
 
 
 def _idle_far_longer(case: Case, metric: Metric) -> BoolArray:
@@ -79,8 +78,9 @@ def rank_suspects(
     n_events, (size, chance) = events.sum(axis=1), sizes_and_chances(series, events)
     # Counting alone calls two events of five chance in a small job, however large they are: of computing.
     beyond = size >= TWICE * _farthest_of_others(view.role, series, lasts | others | (n_events > 1))
-    n_looks = n_ranks * max(1, len(metric.places))
-    p_events = np.where(beyond & (not metric.has_idle), 0.0, n_looks * chance)
+    # An event is one in either place.
+    chance = np.array([over_looks([one], max(1, len(metric.places))) for one in chance.tolist()])
+    p_events = np.where(beyond & (not metric.has_idle), 0.0, n_ranks * chance)
     often = (n_events > 1) & (p_events <= limits.listed_p_value)
     once = (n_events > 0) & ~often & beyond & (size >= limits.natural_effect)
     once &= (series >= HALFWAY * size[:, None]).sum(axis=1) == 1

@@ -21,6 +21,7 @@ from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import group_medians, median, sigma
+from cluster_analysis.numeric.tails import over_looks
 from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FAR_SIGMAS, FEWEST_PEERS, HALFWAY, MOSTLY
 from cluster_analysis.thresholds.devices import IDLE_SIGMA
 from cluster_analysis.thresholds.network import HEALTHY_QUANTILE
@@ -55,10 +56,10 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
             lost_us = np.sum([beyond_scatter(one.series, one.scatter) for one in seen[1:]], axis=0)
             one = _suspect(case, metric, own, lost_us, n_hosts=len(hosts) - 1)
             # Each place is tested, and their sum: one of them may scatter so much that it hides the other.
-            p_value = len(hosts) * len(places) * min(chances)
+            p_value = min(1.0, len(hosts) * over_looks(chances, len(places)))
             is_costly = one.most_us(None) >= limits.open_cost_share * view.mean_step_us
             if p_value <= (limits.doubted_p_value if is_costly else limits.listed_p_value):
-                yield replace(one, p_value=min(1.0, p_value))
+                yield replace(one, p_value=p_value)
 
 
 class _OfHost(Struct, frozen=True):

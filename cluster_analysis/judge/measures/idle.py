@@ -19,14 +19,14 @@ def lost_always_us(view: JobView, own: IntArray, idle_us: FloatArray) -> FloatAr
     """How much longer than their peers ranks `own` (K,) that are always late idle in each step (K, S).
 
     A host launches late by chance more or less. Its ranks wait for the latest of them, so that the usual does
-    not tell what they lose together: what each idles does, as far as it scatters more than that of peers.
+    not tell what they lose together: what each idles does. Once repaired it scatters as that of peers does.
     `idle_us` (R, S) is all that ranks idle, or in one place.
     """
     lost, idle_us = np.zeros((len(own), len(view.steps))), np.nan_to_num(idle_us)
     for inside, longer, of_peers in _beyond_peers(view, own, idle_us):
         measured = np.clip(longer, 0.0, idle_us[own[inside]])
         middle, scatter = float(median(measured.ravel())), float(sigma(measured))
-        real = beyond_chance(scatter**2, float(sigma(of_peers)) ** 2)
+        real = beyond_chance(scatter, float(sigma(of_peers)))
         # Far beyond all else that the host does lies an accident of one rank.
         lost[inside] = np.maximum(middle + real * np.minimum(measured - middle, FAR_SIGMAS * scatter), 0.0)
     return lost

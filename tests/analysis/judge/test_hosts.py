@@ -7,8 +7,10 @@ import pytest
 
 from cluster_analysis.judge.detection import detect
 from cluster_analysis.judge.measures.deviation import relative_to_other_hosts
+from cluster_analysis.judge.measures.idle import lost_always_us
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.numeric.stats import sigma
 from cluster_run.findings import Finding
 from cluster_run.ids import HostId, Rank
 from cluster_simulate.api import Healthy, JobSpec
@@ -84,6 +86,21 @@ def test_a_host_is_not_held_against_a_single_quiet_peer_where_other_hosts_idle_a
     )
     found = detect(evidence, replace(where, stages=stages))
     assert [one.hosts for one in found.findings if one.is_alarm] == ([("4",)] if is_named else [])
+
+
+@pytest.mark.parametrize("factor", [1.5, 2.5, 5.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_late_host_scatters_as_its_peers_do_once_it_is_repaired(seed: int, factor: float) -> None:
+    """Each rank idles more or less by chance, on the late host `factor` times as long."""
+    where = on_hosts(32, 8)
+    healthy_us = 5e3 * np.random.default_rng(seed).gamma(20.0, 1 / 20, (32, 8))
+    idle_us = healthy_us * np.where(np.arange(32) < 8, factor, 1.0)[:, None]
+    evidence = evidence_of_idle(peers_agree(32, 8, share=0.5), idle_us, np.zeros((32, 8)), where)
+    own = np.arange(8)
+    left_us = idle_us[own] - lost_always_us(build_view(evidence, where), own, idle_us)
+    assert float(sigma(left_us)) == pytest.approx(float(sigma(healthy_us[8:])), rel=0.25)
+    # Each step waits for the latest of them.
+    assert left_us.max(axis=0).mean() == pytest.approx(healthy_us[own].max(axis=0).mean(), rel=0.06)
 
 
 @pytest.mark.parametrize("seed", seeds(1, 2))

@@ -17,7 +17,7 @@ from cluster_analysis.numeric.sorting import (
     stable_order,
 )
 from cluster_analysis.numeric.stats import leave_one_out, median, medians_by, others_median, sigma, theil_sen
-from cluster_analysis.numeric.tails import binomial_tail, student_tail
+from cluster_analysis.numeric.tails import binomial_tail, over_looks, student_tail
 
 numbers = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40)
 
@@ -157,3 +157,26 @@ def test_values_are_found_in_slices_as_in_arrays_of_their_own() -> None:
             for one, value in zip(own, wanted, strict=True)
         ]
         assert found.tolist() == alone
+
+
+@given(st.lists(st.floats(1e-12, 1.0), min_size=1, max_size=4), st.integers(0, 4))
+def test_tests_that_agree_are_one_look_and_one_alone_counts_as_often_as_there_are(
+    chances: list[float], n_silent: int
+) -> None:
+    n_looks, least = len(chances) + n_silent, min(chances)
+    found = over_looks(chances, n_looks)
+    assert least * (1 - 1e-9) <= found <= min(1.0, n_looks * least) * (1 + 1e-9)
+    assert over_looks([least] * n_looks, n_looks) == pytest.approx(least)
+    assert over_looks([1e-9], n_looks) == pytest.approx(n_looks * 1e-9, rel=1e-6)
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.5, 0.9, 1.0])
+def test_healthy_ranks_are_accused_no_more_often_where_their_tests_depend_on_each_other(
+    alike: float,
+) -> None:
+    """Three tests of which each has a part in common with the others, on healthy ranks: p <= 1 % in 1 %."""
+    dice = np.random.default_rng(17)
+    shared, own = dice.normal(size=(60_000, 1)), dice.normal(size=(60_000, 3))
+    chances = student_tail(np.sqrt(alike) * shared + np.sqrt(1 - alike) * own, 1e6)
+    accused = np.mean([over_looks(row, 3) <= 0.01 for row in chances.tolist()])
+    assert 0.007 <= accused <= 0.0125
