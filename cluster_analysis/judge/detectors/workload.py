@@ -120,13 +120,18 @@ def _data_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> Iter
 
 
 def _spread_of_places(view: JobView) -> float:
-    """Share by which gaps are longer or shorter for their samples; 0 where a rank has its samples alone.
+    """Share by which gaps are longer or shorter for their samples; 0 where nothing is known.
 
     Micro-batches of unequal length may fill steps of equal length. TP/CP peers tell them from chance, but for
-    pauses of one of them, so that it takes more than from step to step.
+    pauses of one of them, so that it takes more than from step to step. Where a rank has its samples alone the
+    middle of the long gaps does: pauses are in few of them.
     """
-    if view.graph is None or view.gaps is None or len(np.unique(view.sample)) * 2 > len(view.ranks):
+    if view.graph is None or view.gaps is None:
         return 0.0
-    more = view.gaps.of_work_us(view.role, view.sample, lasts=False)
+    more = np.abs(view.gaps.of_work_us(view.role, view.sample, lasts=False))
     is_measured = np.isfinite(more) & ~view.graph.is_side
-    return float(np.abs(more[is_measured]).sum() / max(float(view.graph.gap_us[is_measured].sum()), 1.0))
+    more, gap = more[is_measured], view.graph.gap_us[is_measured]
+    if len(np.unique(view.sample)) * 2 > len(view.ranks):
+        is_long = gap * len(gap) >= max(float(gap.sum()), 1.0)
+        return float(np.nan_to_num(median(more[is_long] / gap[is_long])))
+    return float(more.sum() / max(float(gap.sum()), 1.0))
