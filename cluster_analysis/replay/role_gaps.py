@@ -85,17 +85,17 @@ class RoleGaps:
             is_paused: in which steps the suspects pause (suspects, steps).
         """
         found = np.full(is_paused.T.shape, -1)
-        for step, number in np.argwhere(is_paused.T).tolist():
-            begin, count = self._begin[step, suspects[number]], self._count[step, suspects[number]]
+        for step, at in np.argwhere(is_paused.T).tolist():
+            begin, count = self._begin[step, suspects[at]], self._count[step, suspects[at]]
             here = self._instances[begin : begin + count]
-            found[step, number] = here[np.argmax(self._gap_us[here])] if count else -1
-        for steps, own, others, at in self.beside_peers(suspects, peers):
+            found[step, at] = here[np.argmax(self._gap_us[here])] if count else -1
+        for steps, own, others, instances in self.beside_peers(suspects, peers):
             paused = is_paused.T[steps]
             without = np.where(paused[..., None], np.nan, own)
             beyond = own - (median(others, 1)[:, None] if len(peers) else median(without, 0))
-            step, number = np.nonzero(paused & np.isfinite(beyond).all(axis=2))
-            longest = beyond[step, number].argmax(axis=1)
-            found[steps[step], number] = at[step, number, longest]
+            known = np.nonzero(paused & np.isfinite(beyond).all(axis=2))
+            longest = beyond[known].argmax(axis=1)
+            found[steps[known[0]], known[1]] = instances[(*known, longest)]
         return found
 
     def of_work_us(self, role: IntArray, sample: IntArray, *, lasts: bool) -> FloatArray:

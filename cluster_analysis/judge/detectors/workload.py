@@ -123,8 +123,8 @@ def _spread_of_places(view: JobView) -> float:
     """Share by which gaps are longer or shorter for their samples; 0 where nothing is known.
 
     Micro-batches of unequal length may fill steps of equal length. TP/CP peers tell them from chance, but for
-    pauses of one of them, so that it takes more than from step to step. Where a rank has its samples alone the
-    middle of the long gaps does: pauses are in few of them.
+    pauses of one of them, so that it takes more than from step to step. Where a rank has its samples alone
+    the middle of the long gaps does: pauses are in few of them.
     """
     if view.graph is None or view.gaps is None:
         return 0.0
