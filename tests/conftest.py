@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, settings
 
 from tests.left_behind import end_with_this_process
 
-#: Tests of servers wait more than they compute, so there are more workers than processors; but memory ends.
-WORKERS_A_PROCESSOR = 3
+#: Tests wait twice as long as they compute, so there are more workers than processors: with three for each a
+#: sixth of the time is idle, with four half of that. But memory ends: a worker takes half a gigabyte.
+WORKERS_A_PROCESSOR = 4
 MOST_WORKERS = 8
 #: Tests that mostly wait, for servers, jobs and deadlines; those that take longest first.
 WAITING = (

@@ -1,4 +1,4 @@
-"""The simulator writes one job as text and as databases: reading gives equal tables, to the last digit."""
+"""The simulator writes one job as text and as databases: both read back as its tables, to the last digit."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.tables.schema import PEER_VARIANT
 from cluster_run.ids import Rank
-from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, write_run
+from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, tables, write_run
 from cluster_simulate.files.totals import Framework
 from tests.analysis.copies import replace
 from tests.simulate.jobs import VARIETY, VARIETY_OF_BOTH, specs
+from tests.simulate.test_files import assert_same
 
 TABLES = ("steps", "collectives", "links", "operators", "packets")
 FRAMEWORKS: tuple[Framework, ...] = ("pt", "ms")
@@ -33,23 +34,29 @@ Tables = dict[Rank, RankTables]
 
 
 def both_forms(root: Path, spec: JobSpec, framework: Framework) -> tuple[Tables, Tables]:
-    """What reading makes of one job that was written as text and as databases."""
+    """What reading makes of one job that was written as text, which is that job, and as databases."""
     job = simulate(spec, (), 11)
     found = []
     for form in ("text", "db"):
         write_run(job, root / form, form, framework)  # type: ignore[arg-type]
         capture = discover(root / form)
         assert {source.kind for source in capture.sources} == {f"ascend_{framework}/{form}"}
-        tables = {source.rank: read_rank(source) for source in capture.sources}
-        assert all(one.problems == () for one in tables.values())
-        found.append(tables)
-    assert found[0].keys() == found[1].keys()
-    return found[0], found[1]
+        of_ranks = {source.rank: read_rank(source) for source in capture.sources}
+        assert all(one.problems == () for one in of_ranks.values())
+        found.append(of_ranks)
+    text, database = found
+    own = tables(job, framework)
+    assert_same(text, own)
+    for rank, one in text.items():
+        assert one.metadata.groups == own[rank].metadata.groups
+        assert one.metadata.parallel == own[rank].metadata.parallel
+    assert text.keys() == database.keys()
+    return text, database
 
 
-def rows(tables: RankTables, name: str) -> list[dict[str, object]]:
+def rows(of_rank: RankTables, name: str) -> list[dict[str, object]]:
     """What was measured: whom each message is for is told by databases alone."""
-    every = [row for row in getattr(tables, name).to_pylist() if row.get("variant") != PEER_VARIANT]
+    every = [row for row in getattr(of_rank, name).to_pylist() if row.get("variant") != PEER_VARIANT]
     return sorted(every, key=lambda row: [str(value) for value in row.values()])
 
 

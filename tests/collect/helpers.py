@@ -130,12 +130,6 @@ def only_host(manifest: Manifest) -> HostOutcome:
     return manifest.hosts[0]
 
 
-def outcome_for(
-    spec: HostSpec, tmp_path: Path, options: CollectOptions = QUICK, watch: ProgressListener | None = None
-) -> HostOutcome:
-    return only_host(collected(spec, tmp_path / "run", options, watch))
-
-
 @dataclass(frozen=True)
 class OneHost:
     """A host of a test: what lies below its `root` is collected into `run`."""

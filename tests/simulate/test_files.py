@@ -25,7 +25,7 @@ from cluster_run.manifest import read_manifest
 from cluster_run.ranktable import parse_rank_table
 from cluster_simulate.api import JobSpec, parse_scenario, simulate, tables, truth_path, write_run
 from cluster_simulate.job.layout import double_hash
-from tests.simulate.jobs import VARIETY, VARIETY_OF_BOTH
+from tests.simulate.jobs import VARIETY
 
 REAL = Path(__file__).resolve().parents[3] / "shared/data"
 SORTED_BY = {
@@ -68,20 +68,7 @@ def assert_same(found: Mapping[Rank, RankTables], wanted: Mapping[Rank, RankTabl
         )
 
 
-# That the databases hold the same, tests/analysis/test_one_job_two_forms.py says.
-@pytest.mark.many
-@pytest.mark.parametrize(("name", "framework"), VARIETY_OF_BOTH)
-def test_the_text_form_reads_back_as_the_tables_of_the_job(tmp_path: Path, name: str, framework: str) -> None:
-    job = simulate(VARIETY[name], (), 3)
-    write_run(job, tmp_path / "run", "text", framework)  # type: ignore[arg-type]
-    found, wanted = read_run(tmp_path / "run"), tables(job, framework)  # type: ignore[arg-type]
-    assert_same(found, wanted)
-    assert not [problem for one in found.values() for problem in one.problems]
-    for rank, one in found.items():
-        assert one.metadata.groups == wanted[rank].metadata.groups
-        assert one.metadata.parallel == wanted[rank].metadata.parallel
-
-
+# That text and databases read back as the job, tests/analysis/test_one_job_two_forms.py says.
 def test_the_r1_form_holds_the_same_job_by_device(tmp_path: Path) -> None:
     job = simulate(VARIETY["plain"], (), 3)
     write_run(job, tmp_path / "run", "r1", "ms")

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import get_args
 
-import dask.dataframe as dd
 import pandas as pd
 import pytest
 from mypy import api as mypy
@@ -44,6 +43,8 @@ def test_tables_are_frames_with_units_in_their_columns(run):
 
 
 def test_what_the_ranks_recorded_is_a_dask_frame_that_reads_when_it_is_computed(run):
+    import dask.dataframe as dd  # noqa: PLC0415  (at the top each worker would load it, for half a second)
+
     calls = run.ddf("calls")
     assert isinstance(calls, dd.DataFrame)
     busy_us = calls.groupby("rank").elapse_us.sum().compute(scheduler="synchronous")
