@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from cluster_analysis.sources import measured, numbers
 from cluster_analysis.sources.db import database_columns
 from cluster_analysis.sources.db.analysis_db import is_p2p, present, steps_by_start
-from cluster_analysis.sources.db.cells import Cells, as_list
-from cluster_analysis.sources.db.packets_db import with_steps
+from cluster_analysis.sources.db.cells import Cells, chosen
+from cluster_analysis.sources.db.packets_db import in_their_steps
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.link_names import LinkNames, links_table
@@ -45,8 +45,9 @@ def read_db_matrix(
             return None
         step_of = None if database.has(MATRIX, "step") else steps_by_start(database, times)
     if step_of is not None:
-        rows = with_steps(list(zip(*map(as_list, cells), strict=True)), step_of, (0, 1, 5))
-        cells = [list(column) for column in zip(*rows, strict=True)] if rows else [[]]
+        steps = in_their_steps(step_of, *cells[:2])
+        is_in = np.array([step is not None for step in steps], bool)
+        cells = [chosen(one, is_in) for one in (*cells[:5], steps, *cells[6:])]
     table = _table(cells, rank, remark)
     return sampled_links(table) if is_mindspore else table
 

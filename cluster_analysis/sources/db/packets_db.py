@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.communication_tables import PacketEntries, packet_sums
@@ -15,25 +14,16 @@ from cluster_analysis.sources.db import database_columns
 from cluster_analysis.sources.db.carried_db import BANDWIDTH, PACKET_FIGURES, transport_places
 from cluster_analysis.sources.db.cells import Cells, as_list, chosen
 from cluster_analysis.sources.db.sqlite import Database
-from cluster_analysis.sources.errors import Remark, left_out
+from cluster_analysis.sources.errors import Remark, left_out, unheard
 from cluster_analysis.tables import schema
 
 #: Step of each operator, by its name and group.
 StepOf = dict[tuple[str, str], int]
 
 
-def with_steps(
-    rows: list[tuple[Any, ...]], step_of: StepOf | None, positions: tuple[int, int, int]
-) -> list[tuple[Any, ...]]:
-    """Put the step of each row's operator in; `positions` are those of name, group and step in a row."""
-    if step_of is None:
-        return rows
-    name, group, step = positions
-    return [
-        (*row[:step], step_of[row[name], row[group]], *row[step + 1 :])
-        for row in rows
-        if (row[name], row[group]) in step_of
-    ]
+def in_their_steps(step_of: StepOf, names: Cells, groups: Cells) -> list[int | None]:
+    """Return the step of each row's operator; None where it is in none."""
+    return list(map(step_of.get, zip(as_list(names), as_list(groups), strict=True)))
 
 
 def read_packets(
@@ -55,76 +45,37 @@ def read_packets(
     cells = dict(zip(present, database.coded(BANDWIDTH, *present), strict=True))
     keys = [cells.get(name, pa.nulls(len(places))) for name in names]
     repeated, step_of = known
-    plain = None
-    if step_of is None and not repeated and all(map(database_columns.are_plain, figures)):
-        plain = _plain_packets(rank, keys, places, figures)
-    if plain is None:
-        plain = _any_packets(rank, keys, places, figures, known, remark)
-    return packet_sums(plain, remark)
-
-
-def _any_packets(
-    rank: int,
-    keys: list[Cells],
-    places: npt.NDArray[np.int64],
-    figures: list[Cells],
-    known: tuple[frozenset[tuple[Any, ...]], StepOf | None],
-    remark: Remark,
-) -> PacketEntries:
-    """Return the entries row by row: cells may hold anything."""
-    repeated, step_of = known
-    n_bad = 0
-    steps: list[int] = []
-    groups: list[str] = []
-    transports: list[int] = []
-    sizes: list[str] = []
-    found: list[tuple[float, float]] = []
-    rows = list(zip(*map(as_list, (*keys, *figures)), places.tolist(), strict=True))
-    rows = [row for row in rows if row[6] >= 0 and _is_above_0(row[4]) and row[:3] not in repeated]
-    for _, group, given_step, size, count, total, place in with_steps(rows, step_of, (0, 1, 2)):
-        number = 0 if given_step is None else numbers.parse_step(str(given_step))
-        if number is None or not all(database_columns.is_number(value) for value in (size, count, total)):
-            n_bad += 1
-            continue
-        steps.append(number)
-        groups.append(str(group or ""))
-        transports.append(place)
-        sizes.append(repr(float(size)))
-        found.append((float(count), float(total)))
+    is_kept = (places >= 0) & _are_above_0(figures[1])
+    if repeated:
+        is_kept &= [key not in repeated for key in zip(*map(as_list, keys), strict=True)]
+    if step_of is not None:
+        keys[2] = in_their_steps(step_of, *keys[:2])
+        is_kept &= [step is not None for step in keys[2]]
+    steps = database_columns.plain_steps(keys[2])
+    values = [database_columns.floats(cells, unheard) for cells in figures]
+    is_good = np.logical_and.reduce([np.asarray(column.is_valid()) for column in (steps, *values)])
+    n_bad = int(np.count_nonzero(is_kept & ~is_good))
     if n_bad:
         remark(left_out(n_bad, "packet_size", "no_number"))
-    return PacketEntries(
-        numbers.ranks_of(rank, len(steps)),
-        np.array(steps, np.int64),
-        numbers.encoded(groups),
-        np.array(transports, np.int64),
-        pc.dictionary_encode(pa.array(sizes, pa.string())),
-        np.array(found, np.float64),
-    )
-
-
-def _is_above_0(count: object) -> bool:
-    """Return whether SQL takes it for more than 0, as it does any text."""
-    return count > 0 if isinstance(count, (int, float)) else count is not None
-
-
-def _plain_packets(
-    rank: int, keys: list[Cells], places: npt.NDArray[np.int64], figures: list[pa.Array]
-) -> PacketEntries | None:
-    """Return the entries where every cell is what it should be: the usual case, column by column."""
-    _, groups, steps = keys
-    is_kept = (places >= 0) & (figures[1].to_numpy() > 0)
-    numbered = database_columns.plain_steps(chosen(steps, is_kept))
-    if numbered.null_count:
-        return None
-    sizes, counts, totals = (values.filter(pa.array(is_kept)) for values in figures)
+    is_kept &= is_good
+    sizes, counts, totals = (column.filter(pa.array(is_kept)) for column in values)
     encoded = sizes.dictionary_encode()
     texts = pa.array([repr(size) for size in encoded.dictionary.to_pylist()], pa.string())
-    return PacketEntries(
-        numbers.ranks_of(rank, len(numbered)),
-        numbered.to_numpy(),
-        database_columns.coded_texts(chosen(groups, is_kept)),
+    entries = PacketEntries(
+        numbers.ranks_of(rank, len(sizes)),
+        np.asarray(steps.filter(pa.array(is_kept))),
+        database_columns.coded_texts(chosen(keys[1], is_kept)),
         places[is_kept],
         pa.DictionaryArray.from_arrays(encoded.indices, texts),
         np.column_stack([counts.to_numpy(), totals.to_numpy()]),
+    )
+    return packet_sums(entries, remark)
+
+
+def _are_above_0(counts: Cells) -> npt.NDArray[np.bool_]:
+    """Return which SQL takes for more than 0, as it does any text (N,)."""
+    if database_columns.are_plain(counts):
+        return np.asarray(counts) > 0
+    return np.array(
+        [one > 0 if isinstance(one, (int, float)) else one is not None for one in as_list(counts)], bool
     )
