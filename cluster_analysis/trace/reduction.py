@@ -63,8 +63,9 @@ def reduce_step(
     programs = programs_of(calls, offset_us, topology, Stated(names, all_links))
     seen = _matched(calls, (operator, place), programs, own_steps, own_links, topology)
     whole = seen
+    began_us = _last_end_us(calls) - _by_rank(own_steps, calls.ranks, on_device_us(own_steps))
     filled, moved = with_missing_calls(
-        calls, operator, offset_us, topology, programs, seen.exposed, seen.local
+        calls, operator, offset_us, topology, programs, seen.exposed, seen.local, began_us
     )
     if filled is not calls:
         whole = _matched(filled, match_calls(filled), moved, own_steps, own_links, topology)

@@ -58,6 +58,7 @@ def with_missing_calls(
     programs: Sequence[Program],
     exposed: Exposed,
     local: Streams,
+    began_us: FloatArray,
 ) -> tuple[Calls, Sequence[Program]]:
     """Return the calls with the missing ones filled in, and the programs with them in their places.
 
@@ -70,6 +71,7 @@ def with_missing_calls(
         programs: what groups that send messages run.
         exposed: what the ranks' communication must add up to.
         local: the streams of the calls; those of a second one do not count in it.
+        began_us: when each rank's device began to work (ranks,), on its clock; NaN for unknown.
     """
     if not calls.has_clock:
         return calls, programs
@@ -81,7 +83,7 @@ def with_missing_calls(
     if not incomplete:
         return calls, programs
     stage = np.array([topology.stages.get(Rank(int(rank)), -1) for rank in calls.ranks])
-    gaps = UsualGaps.of(calls, operator, stage, purpose, [one.family.table for one in programs])
+    gaps = UsualGaps.of(calls, operator, stage, purpose, began_us, [one.family.table for one in programs])
     found = placed(calls, incomplete, gaps, offset_us, stage, local)
     if not found:
         return calls, programs

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, combined, places_in_runs
+from cluster_analysis.numeric.stats import median
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.streams import MOST_OVERLAPPED, ROUNDED_US
 from cluster_analysis.trace.calls import Calls
@@ -25,12 +26,13 @@ class UsualGaps(Struct, frozen=True):
     """The local time before each call (V,) in µs.
 
     It counts `since` the rank's last call that had ended by then, -1 for none. Calls of one code have the
-    same place in groups of one purpose and stage.
+    same place in groups of one purpose and stage. `began_us` (ranks,) is when a rank's device began to work.
     """
 
     own_us: FloatArray
     since: IntArray
     code: IntArray
+    began_us: FloatArray
 
     @classmethod
     def of(
@@ -39,6 +41,7 @@ class UsualGaps(Struct, frozen=True):
         operator: IntArray,
         stage: IntArray,
         purpose: IntArray,
+        began_us: FloatArray,
         tables: Sequence[IntArray] = (),
     ) -> UsualGaps:
         """Take them of a step's calls.
@@ -47,6 +50,7 @@ class UsualGaps(Struct, frozen=True):
             operator: the operator of each call (V,).
             stage: pipeline stage of each rank (ranks,), -1 for unknown.
             purpose: a number for each group (groups,), the same for those that serve alike.
+            began_us: when each rank's device began to work (ranks,), on its clock; NaN for unknown.
             tables: calls of programs, -1 for none (groups, slots): replicas' share a slot.
         """
         first = np.full(len(calls.groups), len(calls))
@@ -62,7 +66,7 @@ class UsualGaps(Struct, frozen=True):
             place[table[row, slot]], count[table[row, slot]] = slot, -1 - number
         _, code = combined(stage[calls.rank] + 1, calls.kind, place, purpose[calls.group], count)
         own, since = _gaps(calls)
-        return cls(own, since, code)
+        return cls(own, since, code, began_us)
 
     def issued_us(
         self, calls: Calls, rank: int, alike: IntArray, streams: Streams,
@@ -70,8 +74,9 @@ class UsualGaps(Struct, frozen=True):
     ) -> float:  # fmt: skip
         """Return when a rank came to a call, by those alike: so long after the same call as they did.
 
-        On a second stream they count from the issuing call, on the main stream from the last end. NaN
-        where they do not agree on the stream, or the rank lacks that call too and nobody made it up.
+        On a second stream they count from the issuing call, on the main stream from the last end; what comes
+        first in a step counts from where the device began to work. NaN where they do not agree on the stream,
+        or the rank lacks that call too and nobody made it up.
 
         Args:
             rank: who lacks the call.
@@ -85,8 +90,11 @@ class UsualGaps(Struct, frozen=True):
         since, gap_us = (streams.after, streams.gap_us) if is_side else (self.since, self.own_us)
         inside = calls.of_rank(rank)
         codes, ends = self.code[inside], calls.end_us[inside]
-        at: list[float] = []
-        for call in alike[since[alike] >= 0].tolist():
+        counted, at = alike[since[alike] >= 0], list[float]()
+        if not len(counted):
+            since_begun_us = calls.start_us[alike] - self.began_us[calls.rank[alike]]
+            return float(self.began_us[rank] + median(since_begun_us))
+        for call in counted.tolist():
             code = int(self.code[since[call]])
             ended = ends[codes == code]
             ended_us = float(ended[0]) if len(ended) else made_up_us.get((rank, code), np.nan)

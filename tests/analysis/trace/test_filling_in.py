@@ -47,7 +47,7 @@ def with_missing(calls: Calls, where: Topology, exposed: Exposed | None = None) 
     offset, n = clock_offsets(calls, operator), len(calls.ranks)
     exposed = exposed or Exposed(*np.full((3, n), np.nan), np.zeros(n, np.int64))
     programs, local = programs_of(calls, offset, where), sequence(calls, np.zeros(n, np.int32))
-    return with_missing_calls(calls, operator, offset, where, programs, exposed, local)[0]
+    return with_missing_calls(calls, operator, offset, where, programs, exposed, local, np.full(n, np.nan))[0]
 
 
 def test_a_lost_collective_ends_where_the_other_members_left_it() -> None:
@@ -320,6 +320,24 @@ def test_a_lost_record_of_the_one_whom_all_wait_for_does_not_hide_its_cost(seed:
     result = judged(spec, "slow_rank:1.2@9", seed=seed)
     (finding,) = result.alarms
     assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        JobSpec(tp=4, pp=4, dp=4, steps=5, p2p="rendezvous"),
+        JobSpec(tp=4, pp=2, dp=4, steps=5, dp_mode="zero3"),
+    ],
+    ids=["messages", "collectives"],
+)
+@pytest.mark.parametrize("seed", seeds(2, 5, 6))
+def test_who_lacks_the_first_record_of_a_step_waits_in_it_for_who_begins_late(
+    seed: int, spec: JobSpec
+) -> None:
+    lossy = replace(spec, healthy=Healthy(missing_records=0.05))
+    result = judged(lossy, "slow_rank:1.1@5,cause=input", seed=seed)
+    cost_ms = max(one.cost_ms_per_step or 0.0 for one in result.alarms if one.cause == "input")
+    assert cost_ms == pytest.approx(result.true_cost_ms, rel=0.05)
 
 
 TWO_GROUPS = small_topology(
