@@ -96,14 +96,17 @@ class Suspect(Struct, frozen=True):
         return tuple(range(n_steps)) if self.step_positions is None else self.step_positions
 
 
-def most_significant(suspects: Sequence[Suspect], n_looks: int) -> list[Suspect]:
-    """Keep one suspect a key, the most significant alarm: some of `n_looks` measures found the same thing."""
+def most_significant(suspects: Sequence[Suspect], n_looks: int = 1) -> list[Suspect]:
+    """Keep one suspect a key, the most significant alarm, where several measures found the same thing.
+
+    Among `n_looks` places of a step it was looked for. Of totals and kernels the surer one is believed.
+    """
     found: dict[str, list[Suspect]] = {}
     for one in sorted(suspects, key=lambda suspect: (not suspect.is_alarm, suspect.p_value)):
         found.setdefault(one.key, []).append(one)
     return [
-        replace(best, p_value=over_looks([best.p_value, *(one.p_value for one in rest)], n_looks))
-        for best, *rest in found.values()
+        replace(some[0], p_value=over_looks([one.p_value for one in some[:n_looks]], n_looks))
+        for some in found.values()
     ]
 
 

@@ -29,9 +29,8 @@ from cluster_run.kinds import WorkloadKind
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give hosts that are slow in a local time, the worst first."""
     for metric in case.metrics:
-        compared = case.comparisons(metric)
-        hosts = [one for whole in compared for _, one in _in_places(case, whole)]
-        best = most_significant(hosts, len(compared) + len(metric.places))
+        hosts = [one for whole in case.comparisons(metric) for _, one in _in_places(case, whole)]
+        best = most_significant(hosts, 1 + len(metric.places))
         yield from (confirmed(case.view, one, case.limits) for one in best)
 
 

@@ -12,8 +12,8 @@ from cluster_analysis.judge.detectors.pauses import as_pause
 from cluster_analysis.judge.measures.deviation import (
     Deviation,
     chance_of_as_many,
+    least_by_chance,
     most_of_others,
-    sizes_and_chances,
 )
 from cluster_analysis.judge.measures.metrics import Metric, confirmed, late
 from cluster_analysis.judge.suspects import Suspect, most_significant
@@ -35,16 +35,18 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         # A host that may be slow hides no rank.
         sure = [one for one in found if one.is_slow_host and one.p_value <= case.limits.costly_p_value]
         others = out & case.ranks_of(sure)
-        compared = case.comparisons(metric)
-        ranks = [one for by in compared for one in rank_suspects(case, by, metric, out, others)]
+        ranks = [
+            one
+            for comparison in case.comparisons(metric)
+            for one in rank_suspects(case, comparison, metric, out, others)
+        ]
         # Any rank of the job is a peer in what all types of kernels have in common, and in being idle.
         has_peers = case.deviation(metric, out).n_peers >= case.limits.min_peers
         known = has_peers if metric.is_log else has_peers | ~_idle_far_longer(case, metric)
-        of_all = case.comparisons(metric, of_all=True) if not known.all() else []
-        for by in of_all:
-            ranks += rank_suspects(case, by, replace(metric, of_all=True), out, others | known)
-        best = most_significant(ranks, len(compared) + len(of_all))
-        yield from (confirmed(case.view, one, case.limits) for one in best)
+        for comparison in case.comparisons(metric, of_all=True) if not known.all() else ():
+            by_time = replace(metric, of_all=True)
+            ranks += rank_suspects(case, comparison, by_time, out, others | known)
+        yield from (confirmed(case.view, one, case.limits) for one in most_significant(ranks))
 
 
 def _idle_far_longer(case: Case, metric: Metric) -> BoolArray:
@@ -75,7 +77,8 @@ def rank_suspects(
     lasts = _is_lasting(metric, deviation, limits)
     events, series = case.events(metric, out)
     events &= (has_peers & ~lasts)[:, None]
-    n_events, (size, chance) = events.sum(axis=1), sizes_and_chances(series, events)
+    events, size, chance = least_by_chance(series, events)
+    n_events = events.sum(axis=1)
     # Counting alone calls two events of five chance in a small job, however large they are: of computing.
     beyond = size >= TWICE * _farthest_of_others(view.role, series, lasts | others | (n_events > 1))
     # An event is one in either place.

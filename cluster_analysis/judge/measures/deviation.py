@@ -21,7 +21,7 @@ from cluster_analysis.numeric.stats import (
     shrink,
     sigma,
 )
-from cluster_analysis.numeric.tails import binomial_tail, student_tail
+from cluster_analysis.numeric.tails import binomial_tail, over_looks, student_tail
 from cluster_analysis.thresholds.common import FAR_SIGMAS, FEWEST_PEERS, HALFWAY, LEAST_DF
 from cluster_analysis.thresholds.devices import ACCIDENTS, IDLE_SIGMA
 
@@ -48,17 +48,25 @@ class Deviation(Struct, frozen=True):
             return np.asarray(self.series > np.maximum(FAR_SIGMAS * self.step_scale, least))
 
 
-def sizes_and_chances(series: FloatArray, events: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """How large the least of each rank's events (R, S) is, and P of as many by chance; 1 without any.
+def least_by_chance(series: FloatArray, events: BoolArray) -> tuple[BoolArray, FloatArray, FloatArray]:
+    """Return of each rank's events (R, S) the largest, as many as are least by chance, and of these
+    how large the least is, and P of as many by chance; 1 without any.
 
-    The more alike several are, and where they come in a rhythm, the less they are accidents.
+    A smaller one of another origin hides no larger ones. The more alike several are, and where they come in a
+    rhythm, the less they are accidents.
     """
-    size, chance = np.where(events, series, np.inf).min(axis=1), np.ones(len(events))
+    told, size, chance = events.copy(), np.where(events, series, np.inf).min(axis=1), np.ones(len(events))
     for rank in np.flatnonzero(events.any(axis=1)).tolist():
-        n_own = int(events[rank].sum())
-        chance[rank] = chance_of_as_many(n_own, series, rank, float(size[rank]))
-        chance[rank] *= chance_of_pattern(series[rank], events[rank])
-    return size, chance
+        found: list[tuple[float, float]] = []
+        for least in np.unique(series[rank, events[rank]]).tolist():
+            own = events[rank] & (series[rank] >= least)
+            if own.sum() > 1 or not found:
+                by_number = chance_of_as_many(int(own.sum()), series, rank, least)
+                found.append((by_number * chance_of_pattern(series[rank], own), least))
+        size[rank] = min(found)[1]
+        told[rank] &= series[rank] >= size[rank]
+        chance[rank] = over_looks([one for one, _ in found], len(found))
+    return told, size, chance
 
 
 def relative_to_peers(values: FloatArray, view: JobView, apart: IntArray | None = None) -> FloatArray:

@@ -52,6 +52,16 @@ def test_a_rank_that_pauses_where_no_other_does_is_named() -> None:
     assert (alarm.kind, alarm.ranks) == ("periodic_pause", (RANK,))
 
 
+@pytest.mark.parametrize("n_others", [1, 2, 4])
+@pytest.mark.parametrize("short_ms", [0, 5, 9, 15])
+def test_shorter_pauses_that_others_make_too_hide_no_longer_ones(short_ms: float, n_others: int) -> None:
+    free, preparing = idle(8), idle(8, usual_us=2e3)
+    free[RANK, [1, 4, 7]] += [45e3, 38e3, 46e3]
+    preparing[np.ix_([RANK, *range(n_others)], [2, 5])] += 1e3 * short_ms
+    named = [one.ranks for one in alarms_of(free, preparing) if one.kind == "periodic_pause"]
+    assert named == [(RANK,)]
+
+
 @pytest.mark.parametrize(
     ("lengths_ms", "another_ms", "is_named"),
     [
