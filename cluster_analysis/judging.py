@@ -156,6 +156,7 @@ def _run_info(
     """Return what findings say of the run itself."""
     options, topology = known.options, known.topology
     hosts = {host for rank, host in topology.hosts.items() if rank in seen}
+    mapping = options.run / MAPPING_NAME
     return RunInfo(
         ranks=len(seen),
         expected_ranks=n_expected,
@@ -169,7 +170,7 @@ def _run_info(
         captured=captured,
         analysed=analysed_at(),
         command=run_command(options),
-        mapping=str(options.run / MAPPING_NAME) if known.capture.addresses and not options.archive else "",
+        mapping="" if options.archive or not mapping.is_file() else str(mapping),
         ideal_step_ms=None if found.ideal is None else round(found.ideal.ideal_us / 1e3, 3),
         slowdown=None if found.ideal is None else round(found.ideal.slowdown, 4),
         lost=found.lost,

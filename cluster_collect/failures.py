@@ -34,7 +34,9 @@ FAILURES: Mapping[str, str] = {
 }
 
 
-_WHAT_TO_CHECK = "check profiler_root, device_regex, output_dir, and --what, --exclude, --since and --capture"
+_WHAT_TO_CHECK = (
+    "check profiler_root, then --what, --exclude, --since and --capture; of r1.x device_regex and output_dir"
+)
 _MOST_NAMES = 6
 
 

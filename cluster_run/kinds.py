@@ -117,8 +117,9 @@ NoteFact = Literal[
     "fleet_names_others",
 ]
 #: What its reader can do: mend it (data that are elsewhere, another capture, a good run to compare with);
-#: bear it (due to the form of the files or the replay: so it is in each run of the job); or only know it.
-Action = Literal["mend", "bear", "know"]
+#: bear it (due to the form of the files or the replay: so it is in each run of the job); only know it; or
+#: choose otherwise, where a part was analysed of what is there: that is told beside the verdict.
+Action = Literal["mend", "bear", "know", "choose"]
 
 
 @dataclass(frozen=True)
@@ -167,8 +168,8 @@ NOTES: Mapping[str, NoteRecord] = {
     "no_groups_of_iterations": NoteRecord("bear"),
     "mean_step_only": NoteRecord("bear"),
     "steps_of_some_ranks": NoteRecord("know"),
-    "several_runs": NoteRecord("know"),
-    "several_captures": NoteRecord("know"),
+    "several_runs": NoteRecord("choose"),
+    "several_captures": NoteRecord("choose"),
     "windows_together": NoteRecord("know"),
     "family_left_out": NoteRecord("know"),
     "only_capture_is_rank_0": NoteRecord("know"),

@@ -151,16 +151,19 @@ def require_data(read: RanksRead, options: AnalyseOptions) -> None:
     """
     if read.steps.num_rows or any(one.bulk_steps for one in read.summaries):
         return
-    if read.problems:
-        first = read.problems[0]
-        raise InputError(
-            f"{options.run}: no rank could be read; the first problem: {_where(first)}{reason(first).en}"
-            + (f" ({advice(first).en})" if first.advice else "")
-        )
+    first = "".join(_told(one) for one in read.problems[:1])
     if options.selection.steps is not None:
         wanted = format_number_ranges(options.selection.steps)
-        raise InputError(f"{options.run}: none of the steps {wanted} was recorded", "leave --steps out")
+        also = f"; the first problem: {first}" if first else ""
+        raise InputError(f"{options.run}: none of the steps {wanted} was recorded{also}", "leave --steps out")
+    if first:
+        raise InputError(f"{options.run}: no rank could be read; the first problem: {first}")
     raise InputError(f"{options.run}: the profiler data holds no step and no communication")
+
+
+def _told(problem: Problem) -> str:
+    what_to_do = f" ({advice(problem).en})" if problem.advice else ""
+    return f"{_where(problem)}{reason(problem).en}{what_to_do}"
 
 
 def _where(problem: Problem) -> str:

@@ -55,6 +55,7 @@ def render(
         *([ticket.said(price.sentence()), ""] if price else []),
         ticket.said(words.run_line(document)),
         "",
+        *ticket.chosen(),
         *ticket.header(analysed),
     ]
     open_points = [*ticket.problems(), *ticket.notes()]
@@ -87,6 +88,15 @@ class _Ticket(Struct, frozen=True):
         facts = [self.said(one) for one in words.header_phrases(document, analysed)]
         lines = [" · ".join(facts), ""] if facts else []
         return [*lines, f"`{document.run.command}`", ""] if document.run.command else lines
+
+    def chosen(self) -> list[str]:
+        """Return what else is there, and was not analysed."""
+        document = self.result.document
+        return [
+            line
+            for one in reasons(document.notes, document.run.expected_ranks).to_choose
+            for line in (self.said(note(one)), "")
+        ]
 
     def notes(self) -> list[str]:
         """Return what could not be judged, apart by what can be done about it, as on the page."""

@@ -95,6 +95,8 @@ def render(
     if price is not None and price.lost:
         console.print(_prose(price.sentence().of(language)))
     console.print(_prose(words.run_line(document).of(language), "dim"))
+    for one in reasons(document.notes, document.run.expected_ranks).to_choose:
+        console.print(_prose(wording.plain(note(one).of(language))))
     if document.verdict == "unknown":  # what could not be judged, and what to do about it, is the news
         _print_problems(result, console, language)
     if document.findings:
@@ -147,7 +149,8 @@ def _replay(result: AnalysisResult, language: Language) -> str:
 
 def _print_next_checks(result: AnalysisResult, console: Console, language: Language) -> None:
     """What to do about the first finding, and about each other one that is an alarm; who the hosts are."""
-    first, *rest = result.document.findings
+    document = result.document
+    first, *rest = document.findings
     console.print()
     alarms = [finding for finding in rest if finding.is_alarm]
     checks = list(dict.fromkeys(next_check(finding).of(language) for finding in (first, *alarms)))
@@ -169,7 +172,7 @@ def _print_next_checks(result: AnalysisResult, console: Console, language: Langu
     ]
     if known:
         console.print(_prose(("；" if language == "zh" else "; ").join(known)))
-    elif hosts:
+    elif hosts and all(one.kind != "hosts_by_devices" for one in document.notes):  # else nobody knows them
         naming = naming_command(hosts[0], result)
         hint = say("which_machine", host=hosts[0], command=naming) if naming else say("hosts_hint")
         console.print(Text(wording.plain(hint.of(language)), style="dim"), soft_wrap=bool(naming))
@@ -211,5 +214,9 @@ def _print_notes(result: AnalysisResult, console: Console, language: Language) -
     apart = reasons(document.notes, document.run.expected_ranks)
     classes = (("to_mend", apart.to_mend), ("bounds", apart.bounds), ("to_know", apart.to_know))
     reported = [say(f"note.{name}", note=note(fact)) for name, facts in classes for fact in facts]
-    for one in reported[: MAX_NOTES if document.verdict == "unknown" else 2]:
+    most = MAX_NOTES if document.verdict == "unknown" else 2
+    for one in reported[:most]:
         console.print(_prose(wording.plain(one.of(language)), "dim"))
+    if len(reported) > most:
+        more = say("more_findings", n=len(reported) - most).of(language)
+        console.print(Text(f"  {more}", style="dim"))

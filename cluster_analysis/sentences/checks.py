@@ -93,9 +93,9 @@ CHECKS: Mapping[str, Template] = {
         "合并为更少、更大的通信算子（梯度分桶、通信融合）。",
     ),
     "exposed_communication": (
-        "Find first whom the ranks wait for; then overlap what is left with computing (gradient buckets, "
-        "communication beside the backward pass).",
-        "先查明各卡在等谁；再让其余通信与计算重叠（梯度分桶、与反向计算并行通信）。",
+        "Where ranks wait for each other, find first for whom; then overlap what is left with computing "
+        "(gradient buckets, communication beside the backward pass).",
+        "若各卡在互相等待，先查明在等谁；再让其余通信与计算重叠（梯度分桶、与反向计算并行通信）。",
     ),
     "exposed_of_some_ranks": (
         "Collect the other ranks of the job too: those that are waited for may be among them; then overlap "

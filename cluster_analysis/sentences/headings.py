@@ -40,8 +40,8 @@ HEADINGS: Mapping[str, Template] = {
     "nothing_moved": ("nothing moved beyond noise", "没有超出噪声的变化"),
     "not_compared": ("not compared: {why}", "未比较：{why}"),
     "problems": (
-        "{n} {n:problem|problems}: some data is missing",
-        "{n} 个问题：部分数据缺失",
+        "{n} {n:problem|problems}: some data is missing, damaged or changed",
+        "{n} 个问题：部分数据缺失、损坏或有改动",
     ),
     "more_problems": ("and {n} more", "另有 {n} 个"),
     "note.to_mend": ("Can be put right: {note}", "可以解决：{note}"),

@@ -32,9 +32,9 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "没有两端均已知的链路：只能按通信域及其成员各自发送的数据判断链路",
     ),
     "ranks_missing": (
-        "{n_read} of {n_ranks} ranks {n_read:was|were} read: whom the others waited for may be "
-        "{n_missing:the one that is missing|among the # that are missing}",
-        "读取了 {n_ranks} 张卡中的 {n_read} 张：其他卡等待的可能是缺失的 {n_missing} 张卡之一",
+        "{n_read} of {n_ranks} ranks can be compared: whom {n_read:it|they} waited for may be "
+        "{n_missing:the other one|among the other #}",
+        "{n_ranks} 张卡中可比较的有 {n_read} 张：其等待的可能是另外 {n_missing} 张卡之一",
     ),
     "few_steps": (
         "{n_steps} {n_steps:step|steps} only: a pause cannot be told from a fault; profile 5 steps or more",
@@ -130,16 +130,16 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "部分 send 与 receive 无法配对：其等待时间按原值计",
     ),
     "several_runs": (
-        "{runs:n} runs found: {runs:some}; {chosen} is analysed (--part NAME takes another, or give its "
+        "{runs:n} runs found: {runs:some}; only {chosen} is analysed (--part NAME takes another, or give its "
         "directory; --all-parts analyses all)",
-        "发现 {runs:n} 次运行：{runs:some}；分析 {chosen}"
+        "发现 {runs:n} 次运行：{runs:some}；只分析 {chosen}"
         "（用 --part NAME 选择其他，或直接给出目录；--all-parts 分析全部）",
     ),
     "several_captures": (
-        "{captures:n} jobs or windows of one found; {chosen} is analysed (unasked the newest with most "
-        "ranks), the others by {others:part_options}, all by --all-parts",
-        "发现 {captures:n} 个作业或窗口；分析 {chosen}（未指定时取卡数最多且最新的），"
-        "其余用 {others:part_options}，全部用 --all-parts",
+        "{captures:n} jobs, or windows of one, found; only {chosen} is analysed (the newest with most ranks, "
+        "unless --part names one). The others: {others:part_options}; all: --all-parts",
+        "发现 {captures:n} 个作业（或同一作业的窗口）；只分析 {chosen}"
+        "（未用 --part 指定时取卡数最多且最新的）。其余用 {others:part_options}，全部用 --all-parts",
     ),
     "unlike_versions": (
         "ranks were recorded by versions {versions:and} of CANN, in which the start of an operator may mean "
@@ -290,7 +290,7 @@ WHY_OPEN: Mapping[NoteFact, Template] = {
         "{n_ranks} 张卡的通信数据无法读取",
     ),
     "uncompared_network": (
-        "communication that takes {step_share:percent} of the step could be compared with nothing",
+        "communication takes {step_share:percent} of the step, and nothing is there to compare it with",
         "占每步 {step_share:percent} 的通信没有可比对象",
     ),
     "long_step": (
@@ -317,24 +317,29 @@ _OF_COMMUNICATION: frozenset[NoteFact] = frozenset({"no_operators", "no_communic
 
 @dataclass(frozen=True)
 class Reasons:
-    """Notes by the reader's action: put it right, live with it, or know it."""
+    """Notes by the reader's action: put it right, live with it, know it, or choose otherwise."""
 
     to_mend: tuple[Fact, ...]
     bounds: tuple[Fact, ...]
     to_know: tuple[Fact, ...]
+    to_choose: tuple[Fact, ...]
 
 
 def reasons(notes: Sequence[Fact], n_ranks: int) -> Reasons:
     """Group the notes by the possible action: first what is to be put right first, the others as given.
 
-    A job of one rank does not communicate: no other capture of it would.
+    A job of one rank does not communicate, and has no peers: no other capture of it would.
     """
     alone = _OF_COMMUNICATION if n_ranks == 1 else frozenset()
-    mend, bear, know = ([kind for kind in NOTES if NOTES[kind].action == one] for one in get_args(Action))
+    notes = [one for one in notes if n_ranks > 1 or one.kind != "few_peers"]
+    mend, bear, know, choose = (
+        [kind for kind in NOTES if NOTES[kind].action == one] for one in get_args(Action)
+    )
     return Reasons(
         tuple(one for kind in mend if kind not in alone for one in notes if one.kind == kind),
         tuple(one for one in notes if one.kind in alone.union(bear)),
         tuple(one for one in notes if one.kind in know),
+        tuple(one for one in notes if one.kind in choose),
     )
 
 

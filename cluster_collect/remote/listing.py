@@ -143,7 +143,7 @@ class ListingReader:
         if self._said["above"].rstrip("/").endswith(profiler_root.rstrip("/").removeprefix("~")):
             what, advice = "this user may not read it", "let the login user read it, or set become: sudo"
         else:
-            what, advice = "there is no such directory", "check profiler_root of this host"
+            what, advice = "there is no such directory", "check profiler_root (or local) of this host"
             what += f"; {above} holds {names}" if names else f"; {above} is there" if above else ""
         raise NoProfilerRootError(f"{profiler_root}: missing, or not readable for this user: {what}", advice)
 

@@ -40,6 +40,8 @@ class FindingLine:
     cost_high_ms: float | None = None
     #: Whether it may be more, which ranks that are not there would tell.
     costs_at_least: bool = False
+    #: Whether only a bound is known, as nothing could be replayed.
+    costs_at_most: bool = False
 
     @property
     def is_fault(self) -> bool:
@@ -51,7 +53,11 @@ class FindingLine:
         said = (self.summary_zh if language == "zh" else "") or self.summary
         where = self._where(language) if 0 < len(self.places) <= _MAX_PLACES else ""
         cost = cost_between(
-            self.cost_ms_per_step, self.cost_low_ms, self.cost_high_ms, is_least=self.costs_at_least
+            self.cost_ms_per_step,
+            self.cost_low_ms,
+            self.cost_high_ms,
+            is_least=self.costs_at_least,
+            is_most=self.costs_at_most,
         )
         if not cost.is_known:
             return said + where
@@ -142,6 +148,7 @@ def _finding(finding: Finding) -> FindingLine:
         cost_low_ms=finding.cost_low_ms,
         cost_high_ms=finding.cost_high_ms,
         costs_at_least=any(one.kind == "cost_at_least" for one in finding.facts),
+        costs_at_most=any(one.kind == "cost_is_bound" for one in finding.facts),
     )
 
 

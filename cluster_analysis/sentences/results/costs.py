@@ -77,14 +77,23 @@ def cost_of(finding: Finding | None) -> Cost:
         finding.cost_low_ms,
         finding.cost_high_ms,
         is_least=any(one.kind == "cost_at_least" for one in finding.facts),
+        is_most=any(one.kind == "cost_is_bound" for one in finding.facts),
     )
 
 
 def cost_between(
-    alone_ms: float | None, low_ms: float | None, high_ms: float | None, *, is_least: bool = False
+    alone_ms: float | None,
+    low_ms: float | None,
+    high_ms: float | None,
+    *,
+    is_least: bool = False,
+    is_most: bool = False,
 ) -> Cost:
-    """Return the cost of a finding that saves `alone_ms`, and `low_ms` to `high_ms` with others repaired."""
-    if alone_ms is None:
+    """Return the cost of a finding that saves `alone_ms`, and `low_ms` to `high_ms` with others repaired.
+
+    It is at least that, or at most: a bound without a replay.
+    """
+    if alone_ms is None or is_most:
         return Cost(None, high_ms)
     least_ms = alone_ms if low_ms is None else low_ms
     if is_least:

@@ -23,7 +23,7 @@ KIND_SUBJECTS = {
     "host_bound": "slow dispatch",
 }
 
-#: Problems of a rank that cost its links only: its times are known, and compared.
+#: Problems of a rank that cost its links only: its times are known, and compared. One alone has no links.
 _NO_DAMAGE = ("matrix_not_there", "no_link_in_it")
 #: Control characters of a name would move the cursor or break a table.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -244,7 +244,8 @@ def _lacking(document: FindingsDocument) -> Phrase | None:
     peers = next((int(one["min_peers"]) for one in document.notes if one.kind == "few_peers"), 0)  # type: ignore[arg-type]
     if peers and run.parallel.pp > 1 and run.ranks <= run.parallel.pp * peers:
         return say("all_have_few_peers", n=peers)
-    damaged = {one.rank for one in document.problems if one.rank is not None and one.kind not in _NO_DAMAGE}
+    harmless = _NO_DAMAGE if run.expected_ranks > 1 else (*_NO_DAMAGE, "no_communication_data")
+    damaged = {one.rank for one in document.problems if one.rank is not None and one.kind not in harmless}
     if damaged:
         return say("damaged", n=len(damaged))
     return None

@@ -64,8 +64,9 @@ async def walk(
         for part in walked.pattern.split(b"/") if walked.pattern else ():
             level = await _matching(files, root, level, part, allowance)
     except RemoteFailureError as error:
+        where = f"{profiler_root.decode(errors='replace')}: "
         raise NoProfilerRootError(
-            f"{profiler_root.decode(errors='replace')}: {error.message}", "check profiler_root of this host"
+            f"{where}{error.message.removeprefix(where)}", "check profiler_root (or local) of this host"
         ) from None
     found: list[RemoteEntry] = []
     for _ in range(_MAX_DEPTH):

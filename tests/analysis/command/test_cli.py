@@ -153,6 +153,18 @@ def test_a_selection_of_nothing_says_so(
     assert not (tmp_path / "out").exists()
 
 
+def test_steps_that_nobody_recorded_are_named_whatever_else_is_wrong(
+    slow_run: Path, tmp_path: Path, capsys: Capsys
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(slow_run, run)
+    next(run.rglob("step_trace_time.csv")).write_text("")
+    assert main([str(run), "--output", str(tmp_path / "out"), "--steps", "99"]) == 1
+    said = capsys.readouterr().err
+    assert "none of the steps 99 was recorded; the first problem: rank" in said
+    assert "leave --steps out" in said
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

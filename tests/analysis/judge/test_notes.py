@@ -37,8 +37,8 @@ def of_totals(where: Topology, ranks: tuple[int, ...]) -> Detection:
 @pytest.mark.parametrize(
     ("missing", "words"),
     [
-        ((3,), "7 of 8 ranks were read: whom the others waited for may be the one that is missing"),
-        ((3, 5), "6 of 8 ranks were read: whom the others waited for may be among the 2 that are missing"),
+        ((3,), "7 of 8 ranks can be compared: whom they waited for may be the other one"),
+        ((3, 5), "6 of 8 ranks can be compared: whom they waited for may be among the other 2"),
     ],
 )
 def test_whom_the_others_waited_for_may_be_missing(missing: tuple[int, ...], words: str) -> None:
@@ -48,8 +48,8 @@ def test_whom_the_others_waited_for_may_be_missing(missing: tuple[int, ...], wor
 @pytest.mark.parametrize(
     ("with_times", "words"),
     [
-        (7, "7 of 8 ranks were read: whom the others waited for may be the one that is missing"),
-        (1, "1 of 8 ranks was read: whom the others waited for may be among the 7 that are missing"),
+        (7, "7 of 8 ranks can be compared: whom they waited for may be the other one"),
+        (1, "1 of 8 ranks can be compared: whom it waited for may be among the other 7"),
     ],
 )
 def test_ranks_without_step_times_are_counted(with_times: int, words: str) -> None:

@@ -111,4 +111,4 @@ def test_two_of_eight_ranks_are_not_judged_and_the_others_are_mentioned(
 ) -> None:
     document = findings(name)
     assert document["verdict"] == "unknown"
-    assert any("2 of 8 ranks were read" in note for note in document["notes"])
+    assert any("2 of 8 ranks can be compared" in note for note in document["notes"])

@@ -189,7 +189,7 @@ def lacking(ranks: range) -> AnalysisResult:
 def test_what_many_ranks_lack_is_told_once(ranks: range, english: str, chinese: str) -> None:
     result = lacking(ranks)
     said, in_chinese = terminal.render(result, 300, False), terminal.render(result, 300, False, language="zh")
-    assert "2 problems: some data is missing" in said
+    assert "2 problems: some data is missing, damaged or changed" in said
     assert english in said
     assert chinese in in_chinese
     assert "host 1, rank 7, communication.json: truncated at byte 9" in said
@@ -269,3 +269,58 @@ def test_commands_of_a_link_ask_both_ends_and_test_between_them():
 def test_a_workload_finding_has_no_commands():
     result = builder.degraded()
     assert commands.commands(replace(result.document.findings[0], kind="data_imbalance"), result) == ()
+
+
+CHOSEN = fact("several_captures", captures=("a", "b"), chosen="a", others=("b",))
+
+
+@pytest.mark.parametrize("make", [builder.healthy, builder.degraded, builder.unknown])
+def test_that_only_one_of_several_jobs_was_analysed_stands_before_all_else_that_is_said_of_it(make):
+    result = make()
+    result = builder.with_document(result, notes=(*result.document.notes, CHOSEN))
+    said = "only a is analysed"
+    text = " ".join(terminal.render(result, 80, colour=False).split())
+    assert text.count(said) == 1
+    assert not re.search(r"problem|Next: |Can be put right", text.partition(said)[0])
+    assert markdown.render(result).replace("\\", "").partition("### ")[0].count(said) == 1
+    assert said in html.render(result).decode().partition('<section id="step">')[0]
+
+
+def test_notes_that_are_not_shown_are_counted():
+    kinds = ("no_operators", "no_start_times", "steps_as_a_whole", "unpaired_messages")
+    result = builder.with_document(builder.degraded(), notes=tuple(fact(one) for one in kinds))
+    text = terminal.render(result, 80, colour=False)
+    assert text.count("Stays open") + text.count("Can be put right") == 2
+    assert text.endswith("  2 more in findings.json and report.html\n")
+
+
+def test_nobody_is_sent_for_names_of_hosts_that_no_file_holds():
+    result = builder.degraded()
+    finding = replace(result.document.findings[0], hosts=(HostId("2"),))
+    result = builder.with_document(result, findings=(finding,))
+    assert "--show-addresses" in terminal.render(result, 80, colour=False)
+    result = builder.with_document(result, notes=(fact("hosts_by_devices", n_hosts=2, why="none"),))
+    assert "--show-addresses" not in terminal.render(result, 80, colour=False)
+
+
+def test_a_cost_that_nothing_replayed_is_told_as_the_bound_that_it_is(tmp_path):
+    result = builder.degraded()
+    finding = result.document.findings[0]
+    one = replace(finding, cost_low_ms=None, facts=(*finding.facts, fact("cost_is_bound")))
+    one = replace(one, cost_high_ms=one.cost_ms_per_step)
+    result = builder.with_document(result, findings=(one,))
+    path = tmp_path / "findings.json"
+    path.write_text(document_to_json(result.document))
+    (told,) = read_verdict(path).findings
+    for text in (terminal.render(result, 120, colour=False), markdown.render(result), told.text()):
+        assert re.search(r"up to \d+(\.\d+)? ms", text)
+
+
+def test_a_job_of_one_rank_is_told_so_whatever_it_did_not_record():
+    lacking = Problem(fact("no_communication_data", files=("communication.json",)), rank=Rank(0))
+    result = builder.with_run(builder.unknown(), ranks=1, expected_ranks=1)
+    few = fact("few_peers", n_ranks=1, min_peers=3)
+    result = builder.with_document(result, problems=(lacking,), notes=(few,))
+    text = " ".join(terminal.render(result, 80, colour=False).split())
+    assert "the job has one rank, and no other to compare it with" in text
+    assert "peers" not in text

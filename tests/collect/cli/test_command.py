@@ -151,7 +151,7 @@ def test_a_check_shows_login_files_space_clock_and_tools_and_writes_nothing(host
     assert "tar" in alpha
     assert "\nbeta: " in result.stdout
     assert "/nowhere: missing" in result.stdout
-    assert "→ check profiler_root of this host" in result.stdout
+    assert "→ check profiler_root (or local) of this host" in result.stdout
     assert "1 of 2 hosts ready" in result.stdout
     assert not (hosts.directory / "run").exists()
     document = json.loads(hosts.collect("--check", "--json").stdout)
