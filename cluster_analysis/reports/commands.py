@@ -20,10 +20,11 @@ _TEST = "./bin/all_reduce_test -b 8M -e 512M -f 2"
 
 
 class Command(Struct, frozen=True):
-    """A command line, and where it is to be run."""
+    """A command line, and where it is to be run; `place` where one of several places is meant."""
 
     where: str
     text: str
+    place: Place | None = None
 
 
 def naming_command(host: HostId, result: AnalysisResult) -> str | None:
@@ -43,7 +44,11 @@ def commands(finding: Finding, result: AnalysisResult) -> tuple[Command, ...]:
     if ask is None:
         return ()
     known = [place for place in finding.places if place.device is not None][:MAX_PLACES]
-    found = [Command(place_text(place, result), text) for place in known for text in ask(place, finding)]
+    found = [
+        Command(place_text(place, result), text, place if len(known) > 1 else None)
+        for place in known
+        for text in ask(place, finding)
+    ]
     return (*found, *_link_test(known, finding, result))
 
 

@@ -163,8 +163,9 @@ def _print_next_checks(result: AnalysisResult, console: Console, language: Langu
         where = wording.plain(locate(place).of(language))
         console.print(_prose(where, lead=say("where").of(language)))
     for command in commands(first, result)[:MAX_PLACES]:
-        # Not wrapped: it is copied.
-        console.print(Text.assemble((say("run").of(language), "bold"), command.text), soft_wrap=True)
+        # Not wrapped: it is copied. Nobody runs it on the wrong one of two hosts.
+        at = "" if command.place is None else f"  # {wording.plain(locate(command.place).of(language))}"
+        console.print(Text.assemble((say("run").of(language), "bold"), command.text, at), soft_wrap=True)
     known = [
         say("host_is", host=host, address=wording.plain(result.addresses[host])).of(language)
         for host in hosts

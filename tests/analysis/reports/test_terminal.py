@@ -262,8 +262,17 @@ def test_commands_of_a_slow_device_name_it_and_one_without_a_device_gets_none():
 def test_commands_of_a_link_ask_both_ends_and_test_between_them():
     result = builder.degraded()
     texts = [one.text for one in commands.commands(result.document.findings[1], result)]
-    assert "hccn_tool -i 2 -link -g" in texts
+    assert texts.count("hccn_tool -i 2 -link -g") == 2
     assert "all_reduce_test" in texts[-1]
+
+
+def test_a_command_for_one_of_two_hosts_says_for_which():
+    result = builder.degraded()
+    link = builder.with_document(result, findings=result.document.findings[1:])
+    assert "Run: hccn_tool -i 2 -link -g  # rank 2 = host 1 / device 2\n" in terminal.render(link, 80, False)
+    said = r"rank 10 = host 2 / device 2(</span>)+\s*<code>hccn_tool -i 2 -link -g"
+    assert re.search(said, html.render(link).decode().replace("\N{NO-BREAK SPACE}", " "))
+    assert "npu-smi info -t health -i 5\n" in terminal.render(result, 80, False)
 
 
 def test_a_workload_finding_has_no_commands():
