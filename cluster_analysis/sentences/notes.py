@@ -302,8 +302,7 @@ WHY_OPEN: Mapping[NoteFact, Template] = {
         "重放与实测的步耗时相差超过 5 %，可能掩盖损失",
     ),
     "waiting_copied": (
-        "for whom ranks waited is not known of {share:percent} of all waiting, "
-        "{step_share:percent} of the step",
+        "nobody can tell for whom {share:percent} of all waiting was, {step_share:percent} of the step",
         "全部等待时间的 {share:percent}（占每步 {step_share:percent}）不知在等待谁",
     ),
     "waited_inside": (
@@ -332,9 +331,7 @@ def reasons(notes: Sequence[Fact], n_ranks: int) -> Reasons:
     """
     alone = _OF_COMMUNICATION if n_ranks == 1 else frozenset()
     notes = [one for one in notes if n_ranks > 1 or one.kind != "few_peers"]
-    mend, bear, know, choose = (
-        [kind for kind in NOTES if NOTES[kind].action == one] for one in get_args(Action)
-    )
+    mend, bear, know, choose = ([k for k in NOTES if NOTES[k].action == one] for one in get_args(Action))
     return Reasons(
         tuple(one for kind in mend if kind not in alone for one in notes if one.kind == kind),
         tuple(one for one in notes if one.kind in alone.union(bear)),
