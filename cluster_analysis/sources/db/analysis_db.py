@@ -8,16 +8,13 @@ MindSpore's tables lack `step` and `type`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
-from msgspec.structs import replace
 
 from cluster_analysis.sources import measured, names, numbers
 from cluster_analysis.sources.communication_tables import CommunicationTables
@@ -29,7 +26,7 @@ from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database
 from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.measured import without_repeated_steps
 from cluster_analysis.tables import schema
-from cluster_analysis.tables.sent import TRANSPORTS
+from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
 
 #: Column of the databases for each column of STEPS.
 STEP_COLUMNS = {
@@ -52,6 +49,11 @@ _TIME_COLUMNS = {
 }
 _START = "start_timestamp"
 _NEEDED = ("hccl_op_name", "group_name", "elapse_time")
+_KEYS = ("hccl_op_name", "group_name", "step")
+_PLAIN = (*_KEYS, "type")
+#: A column for each of _PLAIN, the start (µs) and _TIME_COLUMNS (ms), null where the table lacks it; and for
+#: each of TRANSPORT_COLUMNS (MB and ms).
+_Operators: TypeAlias = dict[str, Cells]
 TIME, STEPS = "CommAnalyzerTime", "StepTraceTime"
 
 
@@ -100,48 +102,12 @@ def read_db_communication(
     return CommunicationTables(_collectives(operators, rank, remark), packets)
 
 
-class _Operators(Struct, frozen=True):
-    """The operators, in columns of equal length.
-
-    Attributes:
-        keys: name, group and step, each null where the table lacks it.
-        kind: `p2p`, or anything else.
-        start: when each began, µs.
-        times: those of _TIME_COLUMNS, ms.
-        carried: size and time of each transport, MB and ms.
-    """
-
-    keys: tuple[Cells, Cells, Cells]
-    kind: Cells
-    start: Cells
-    times: tuple[Cells, ...]
-    carried: tuple[Cells, ...]
-
-    def chosen(self, is_chosen: npt.NDArray[np.bool_]) -> _Operators:
-        """Return those of some rows (N,)."""
-
-        def of(columns: Iterable[Cells]) -> tuple[Cells, ...]:
-            return tuple(chosen(one, is_chosen) for one in columns)
-
-        name, group, step, kind, start = of((*self.keys, self.kind, self.start))
-        return _Operators((name, group, step), kind, start, of(self.times), of(self.carried))
-
-
 def _operators(database: Database) -> _Operators:
-    plain = ("hccl_op_name", "group_name", "step", "type")
-    figures = (_START, *_TIME_COLUMNS.values())
-    cells = present(database, TIME, plain)
-    times = present(database, TIME, figures, are_floats=True)
+    cells = present(database, TIME, _PLAIN)
     n = len(cells["hccl_op_name"])
-    carried = read_carried(database, cells, n)
-    name, group, step, kind = (cells.get(one, pa.nulls(n)) for one in plain)
-    return _Operators(
-        (name, group, step),
-        kind,
-        times.get(_START, pa.nulls(n)),
-        tuple(times.get(one, pa.nulls(n)) for one in _TIME_COLUMNS.values()),
-        tuple(carried),
-    )
+    times = present(database, TIME, (_START, *_TIME_COLUMNS.values()), are_floats=True)
+    lacking = dict.fromkeys((*_PLAIN, _START, *_TIME_COLUMNS.values()), pa.nulls(n))
+    return {**lacking, **cells, **times, **read_carried(database, cells, n)}
 
 
 def present(
@@ -158,16 +124,19 @@ def _distinct(operators: _Operators, remark: Remark) -> tuple[_Operators, frozen
 
     Carried bytes lie in another table, by these three.
     """
-    keys = list(zip(*map(as_list, operators.keys), strict=True))
+    keys = list(zip(*(as_list(operators[name]) for name in _KEYS), strict=True))
     repeated = frozenset(key for key, n in Counter(keys).items() if n > 1)
     if not repeated:
         return operators, repeated
     remark(left_out(len(repeated), "name", "shared_name"))
-    carried: list[Cells] = [
-        [None if key in repeated else cell for cell, key in zip(as_list(column), keys, strict=True)]
-        for column in operators.carried
-    ]
-    return replace(operators, carried=tuple(carried)), repeated
+    known = {
+        name: [
+            None if key in repeated else cell
+            for cell, key in zip(as_list(operators[name]), keys, strict=True)
+        ]
+        for name in TRANSPORT_COLUMNS
+    }
+    return {**operators, **known}, repeated
 
 
 def steps_by_start(database: Database, times: Sequence[StepTime]) -> StepOf | None:
@@ -195,7 +164,7 @@ def _in_their_steps(operators: _Operators, times: Sequence[StepTime], remark: Re
 
     That is what the text form does, and reports nothing. But where it is all of them, something is wrong.
     """
-    starts = as_list(operators.start)
+    starts = as_list(operators[_START])
     is_timed = np.array([database_columns.is_number(start) for start in starts], bool)
     n_timed = int(np.count_nonzero(is_timed))
     if n_timed < len(starts):
@@ -206,8 +175,8 @@ def _in_their_steps(operators: _Operators, times: Sequence[StepTime], remark: Re
     ]
     if n_timed and not any(step is not None for step in steps):
         remark(left_out(n_timed, "operator", "in_no_step"))
-    placed = replace(operators, keys=(*operators.keys[:2], steps))
-    return placed.chosen(np.array([step is not None for step in steps], bool))
+    is_in = np.array([step is not None for step in steps], bool)
+    return {name: chosen(cells, is_in) for name, cells in {**operators, "step": steps}.items()}
 
 
 def _ns(start_us: float) -> int:
@@ -216,33 +185,29 @@ def _ns(start_us: float) -> int:
 
 
 def _collectives(operators: _Operators, rank: int, remark: Remark) -> pa.Table:
-    if not len(operators.start):
+    if not len(operators[_START]):
         return schema.COLLECTIVES.empty_table()
-    name, group, step = operators.keys
-    op_names = database_columns.texts(name)
+    op_names = database_columns.texts(operators["hccl_op_name"])
     op_types, indices = names.operations(op_names), names.indices_in_group(op_names)
     are_p2p = names.point_to_point(op_types)
-    start_ns, n_bad = _starts(operators.start)
+    start_ns, n_bad = _starts(operators[_START])
     if n_bad:
         remark(left_out(n_bad, "start_time", "no_number"))
     columns: dict[str, pa.Array] = {
-        "step": database_columns.steps(step, remark),
-        "group": database_columns.coded_texts(group),
+        "step": database_columns.steps(operators["step"], remark),
+        "group": database_columns.coded_texts(operators["group_name"]),
         "op_name": op_names,
         "op_type": op_types,
         "op_index": indices,
-        "is_p2p": pc.or_(is_p2p(operators.kind), are_p2p),
+        "is_p2p": pc.or_(is_p2p(operators["type"]), are_p2p),
         "start_ns": start_ns,
     }
-    for column, cells in zip(_TIME_COLUMNS, operators.times, strict=True):
-        values = database_columns.floats(cells, remark, are_needed=column == "elapse_us")
+    for column, given in _TIME_COLUMNS.items():
+        values = database_columns.floats(operators[given], remark, are_needed=column == "elapse_us")
         columns[column] = pc.multiply(values, numbers.US_PER_MS)
-    for at, transport in enumerate(TRANSPORTS):
-        sizes, times = (
-            database_columns.floats(cells, remark) for cells in operators.carried[2 * at : 2 * at + 2]
-        )
-        columns[f"{transport.lower()}_bytes"] = pc.multiply(sizes, numbers.BYTES_PER_MB)
-        columns[f"{transport.lower()}_us"] = pc.multiply(times, numbers.US_PER_MS)
+    for column in TRANSPORT_COLUMNS:
+        unit = numbers.US_PER_MS if column.endswith("_us") else numbers.BYTES_PER_MB
+        columns[column] = pc.multiply(database_columns.floats(operators[column], remark), unit)
     table = schema.rows(schema.COLLECTIVES, rank, **columns)
     return measured.without_negative(database_columns.with_step(table), measured.MEASURED_COLLECTIVES, remark)
 

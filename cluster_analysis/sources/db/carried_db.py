@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from cluster_analysis.sources.db.cells import Cells, as_list, cells_of
 from cluster_analysis.sources.db.sqlite import Database
-from cluster_analysis.tables.sent import TRANSPORTS
+from cluster_analysis.tables.sent import TRANSPORT_COLUMNS, TRANSPORTS
 
 BANDWIDTH = "CommAnalyzerBandwidth"
 #: Columns of CommAnalyzerBandwidth for each packet size.
@@ -20,14 +20,14 @@ PACKET_FIGURES = ("package_size", "count", "total_duration")
 _SIZE_AND_TIME = ("transit_size", "transit_time")
 
 
-def read_carried(database: Database, keys: dict[str, Cells], n: int) -> list[Cells]:
-    """Return MB and ms of each transport in turn, a column each, for n operators; empty without the table.
+def read_carried(database: Database, keys: dict[str, Cells], n: int) -> dict[str, Cells]:
+    """Return MB and ms of n operators, by TRANSPORT_COLUMNS; all are empty without the table.
 
     `keys` name the operators, each a column (n,); the table may lack some of them.
     """
-    width = len(TRANSPORTS) * len(_SIZE_AND_TIME)
+    width = len(TRANSPORT_COLUMNS)
     if not database.has(BANDWIDTH, "hccl_op_name", "transport_type", *_SIZE_AND_TIME):
-        return [pa.nulls(n)] * width
+        return dict.fromkeys(TRANSPORT_COLUMNS, pa.nulls(n))
     shared = [name for name in keys if database.has(BANDWIDTH, name)]
     names, marks = ", ".join(shared), ", ".join("?" * len(TRANSPORTS))
     most = ", ".join(f"MAX({name})" for name in _SIZE_AND_TIME)
@@ -44,7 +44,10 @@ def read_carried(database: Database, keys: dict[str, Cells], n: int) -> list[Cel
     nothing = [0.0] * width
     named = zip(*(as_list(keys[name]) for name in shared), strict=True)
     columns = zip(*(found.get(key, nothing) for key in named), strict=True) if n else [()] * width
-    return [cells_of(column, are_floats=True) for column in columns]
+    return {
+        name: cells_of(column, are_floats=True)
+        for name, column in zip(TRANSPORT_COLUMNS, columns, strict=True)
+    }
 
 
 def transport_places(database: Database) -> npt.NDArray[np.int64]:
