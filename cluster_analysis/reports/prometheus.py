@@ -5,10 +5,11 @@ Format: Prometheus text exposition format 0.0.4. Metric names end in their base 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.results import wording
+from cluster_run.findings import Finding
 from cluster_run.metric_names import MEANINGS, PREFIX, head, label
 
 _VERDICTS = ("healthy", "degraded", "unknown")
@@ -22,59 +23,43 @@ def render(result: AnalysisResult, finished_at_s: float) -> str:
         result: what was found.
         finished_at_s: end of the analysis in seconds since 1970; the age is `time() -` this metric.
     """
-    return "\n".join(_lines(result, finished_at_s)) + "\n"
-
-
-def _lines(result: AnalysisResult, finished_at_s: float) -> Iterator[str]:
     document = result.document
-    run = document.run
-
-    def sample(name: str, value: float, **labels: str) -> str:
-        return f"{PREFIX}{name}{_labels(labels)} {value:.12g}"
-
-    yield from _head("verdict")
-    for verdict in _VERDICTS:
-        yield sample("verdict", int(document.verdict == verdict), verdict=verdict)
-    yield from _head("finished_timestamp_seconds")
-    yield sample("finished_timestamp_seconds", finished_at_s)
-    if run.step_ms is not None:
-        yield from _head("step_seconds")
-        yield sample("step_seconds", run.step_ms / 1000)
-    yield from _head("ranks")
-    yield sample("ranks", run.ranks)
-    yield from _head("expected_ranks")
-    yield sample("expected_ranks", run.expected_ranks)
-    yield from _head("problems")
-    yield sample("problems", len(document.problems))
-    yield from _head("findings")
-    for severity in _SEVERITIES:
-        yield sample(
-            "findings", sum(one.severity == severity for one in document.findings), severity=severity
-        )
-    saving_ms = wording.best_saving_ms(document)
-    if saving_ms is not None:
-        yield from _head("lost_seconds")
-        yield sample("lost_seconds", saving_ms / 1000)
-    costed = [one for one in document.findings if one.cost_ms_per_step is not None]
-    if costed:
-        yield from _head("finding_cost_seconds")
-        for finding in costed:
-            assert finding.cost_ms_per_step is not None
-            yield sample(
-                "finding_cost_seconds",
-                finding.cost_ms_per_step / 1000,
-                finding=finding.id,
-                kind=finding.kind,
-                severity=finding.severity,
-                hosts=",".join(finding.hosts),
-            )
+    run, saving_ms = document.run, wording.best_saving_ms(document)
+    samples: dict[str, list[tuple[float | None, dict[str, str]]]] = {
+        "verdict": [(document.verdict == one, {"verdict": one}) for one in _VERDICTS],
+        "finished_timestamp_seconds": [(finished_at_s, {})],
+        "step_seconds": [(_seconds(run.step_ms), {})],
+        "ranks": [(run.ranks, {})],
+        "expected_ranks": [(run.expected_ranks, {})],
+        "problems": [(len(document.problems), {})],
+        "findings": [
+            (sum(found.severity == one for found in document.findings), {"severity": one})
+            for one in _SEVERITIES
+        ],
+        "lost_seconds": [(_seconds(saving_ms), {})],
+        "finding_cost_seconds": [
+            (_seconds(one.cost_ms_per_step), _labels_of(one)) for one in document.findings
+        ],
+    }
+    lines: list[str] = []
+    for name, all_values in samples.items():
+        values = [(value, labels) for value, labels in all_values if value is not None]
+        if values:
+            lines += head(PREFIX + name, MEANINGS[PREFIX + name])
+        lines += [f"{PREFIX}{name}{_written(labels)} {value:.12g}" for value, labels in values]
+    return "\n".join(lines) + "\n"
 
 
-def _head(name: str) -> tuple[str, str]:
-    return head(PREFIX + name, MEANINGS[PREFIX + name])
+def _seconds(ms: float | None) -> float | None:
+    return None if ms is None else ms / 1000
 
 
-def _labels(labels: Mapping[str, str]) -> str:
+def _labels_of(finding: Finding) -> dict[str, str]:
+    hosts = ",".join(finding.hosts)
+    return {"finding": finding.id, "kind": finding.kind, "severity": finding.severity, "hosts": hosts}
+
+
+def _written(labels: Mapping[str, str]) -> str:
     if not labels:
         return ""
     return f"{{{','.join(label(name, value) for name, value in labels.items())}}}"

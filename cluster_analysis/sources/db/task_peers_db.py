@@ -6,24 +6,21 @@ matrix names those of the fastest, slowest and middle messages alone; tasks name
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.sources import names
 from cluster_analysis.sources.db.profiler_db import read_step_times
-from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
+from cluster_analysis.sources.db.sqlite import Database, open_database, step_at
 from cluster_analysis.sources.db.tasks import OPERATOR
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.group_hash import as_group_hash
+from cluster_analysis.tables.operations import MESSAGES
 from cluster_run.ids import MAX_RANKS
 
 _INFO, _STRINGS = "COMMUNICATION_TASK_INFO", "STRING_IDS"
-_Ints = npt.NDArray[np.int64]
 _INTEGER = "'integer'"
 _WHOLE = ("o.startNs", "o.opId", "i.srcRank", "i.dstRank")
 #: A message has several tasks; who it is between is the same. A task without a peer names itself, or no rank.
@@ -49,48 +46,27 @@ def read_task_peers(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         if not _names_peers(database):
             return None
         rows = database.rows(_QUERY)
-    if not rows:
+    op_types = names.operations(pa.array([str(row[4]) for row in rows], pa.string())).to_pylist()
+    known = [
+        (row, op_type, step)
+        for row, op_type in zip(rows, op_types, strict=True)
+        if op_type in MESSAGES and (step := step_at(times, row[0])) is not None
+    ]
+    if not known:
         return None
-    starts_ns, sources, peers = (np.array([row[at] for row in rows], np.int64) for at in (0, 2, 3))
-    steps, is_kept = _steps_of(times, starts_ns)
-    op_names = pa.array([str(row[4]) for row in rows], pa.string())
-    op_types = names.operations(op_names)
-    is_p2p = names.point_to_point(op_types)
-    is_kept &= is_p2p.to_numpy(zero_copy_only=False)
-    n_rows = int(np.count_nonzero(is_kept))
-    if not n_rows:
-        return None
-    kept = pa.array(is_kept)
-    groups = [str(row[5] or "") for row, is_one in zip(rows, is_kept.tolist(), strict=True) if is_one]
-    hashes = {group: as_group_hash(group) for group in groups}
+    hashes = {group: as_group_hash(str(group or "")) for group in {row[5] for row, *_ in known}}
     return schema.rows(
         schema.LINKS,
         rank,
-        step=steps[is_kept],
-        group=[hashes[group] for group in groups],
-        is_p2p=np.ones(n_rows, bool),
-        op_type=op_types.filter(kept),
-        variant=[schema.PEER_VARIANT] * n_rows,
-        op_name=op_names.filter(kept),
-        src_local=sources[is_kept],
-        dst_local=peers[is_kept],
+        step=[step for *_, step in known],
+        group=[hashes[row[5]] for row, *_ in known],
+        is_p2p=[True] * len(known),
+        op_type=[op_type for _, op_type, _ in known],
+        variant=[schema.PEER_VARIANT] * len(known),
+        op_name=[str(row[4]) for row, *_ in known],
+        src_local=[row[2] for row, *_ in known],
+        dst_local=[row[3] for row, *_ in known],
     )
-
-
-def _steps_of(times: Sequence[StepTime], starts_ns: _Ints) -> tuple[_Ints, npt.NDArray[np.bool_]]:
-    """Return the step in which each began (N,), and which began in one (N,); see `step_at`."""
-    if not times:
-        return np.zeros(len(starts_ns), np.int64), np.ones(len(starts_ns), bool)
-    rows = [(one.begin_ns, one.end_ns, one.number) for one in times]
-    begins, ends, known = np.array(rows, np.int64).T
-    if (np.diff(begins) < 0).any() or (np.diff(ends) < 0).any():
-        found = [step_at(times, start) for start in starts_ns.tolist()]
-        is_in = np.array([step is not None for step in found], bool)
-        return np.array([step or 0 for step in found], np.int64), is_in
-    at = np.searchsorted(ends, starts_ns)
-    is_in = at < len(ends)
-    at = np.minimum(at, len(ends) - 1)
-    return known[at], is_in & (begins[at] <= starts_ns)
 
 
 def _names_peers(database: Database) -> bool:
