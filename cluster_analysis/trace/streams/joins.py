@@ -60,7 +60,9 @@ def split(calls: Calls, is_side: BoolArray) -> tuple[IntArray, IntArray, IntArra
     for queue in (side[sends], side[receives], side[~sends & ~receives]):
         chain(calls, queue, join)
     if len(main):
-        main_end = running_maxima(calls.surely_ended_us[main], calls.rank[main])
+        # One that begins with it has not ended before it, however short it is.
+        least = calls.start_us[main] + 2.0 * TOLERANCE_US
+        main_end = running_maxima(np.maximum(calls.surely_ended_us[main], least), calls.rank[main])
         begin, end = _own_slices(calls, main, side)
         begun = calls.start_us[side] + TOLERANCE_US
         ended = searchsorted_within(main_end, begin, end, begun, side="right") - 1

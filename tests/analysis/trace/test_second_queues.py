@@ -68,6 +68,29 @@ def test_a_receive_before_which_nothing_is_computed_stays_on_the_main_stream() -
     assert not found.is_side[calls.is_receive].any()
 
 
+@pytest.mark.parametrize("later_us", [0.0, 3.0])
+def test_a_send_waits_for_no_receive_that_begins_with_it_however_short_that_is(later_us: float) -> None:
+    """A message that lies there already is taken at once. On a rank that is late all do."""
+
+    def of_rank(rank: int) -> list[Call]:
+        return [
+            one
+            for block in range(4)
+            for begin in [block * BLOCK_US]
+            for one in (
+                Call(rank, "allreduce", begin, 500.0, f"t{rank}", 3 * block + 1),
+                Call(rank, "receive", begin + 1_500.0, 5.0, "p", 3 * block + 2),
+                Call(rank, "send", begin + 1_500.0 + later_us, 4_000.0, "p", 3 * block + 3),
+            )
+        ]
+
+    calls, found = in_order([call for rank in range(N_RANKS) for call in of_rank(rank)])
+    sends = np.flatnonzero(calls.is_send)
+    assert found.is_side[sends].all()
+    assert (calls.number[found.after[sends]] % 3 == 1).all()
+    assert found.gap_us[sends] == pytest.approx(1_000.0 + later_us)
+
+
 def test_a_send_waits_for_no_send_that_still_goes_on_when_it_begins() -> None:
     """To two neighbours: what one of them has not taken yet does not hold up what goes to the other."""
 
