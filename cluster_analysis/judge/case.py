@@ -87,7 +87,7 @@ class Case(Struct, frozen=True, dict=True):
         if not metric.is_log:
             places = tuple(replace(one, of_all=of_all) for one in metric.places)
             return [replace(metric, of_all=of_all, places=places)]
-        longer = self._whatever_stage if of_all else self._by_device
+        longer = self.whatever_stage if of_all else self._by_device
         if longer is None:
             return [] if of_all else [metric]
         # Kernels know no samples, and are known for all steps together.
@@ -102,7 +102,8 @@ class Case(Struct, frozen=True, dict=True):
         return None if self.kernels is None else self.kernels.of_device(self.view)
 
     @cached_property
-    def _whatever_stage(self) -> FloatArray | None:
+    def whatever_stage(self) -> FloatArray | None:
+        """How much longer each rank's kernels take than everybody's (R,), as logarithms; None if unknown."""
         kernels = kernels_of(self.evidence.operators, self.view, np.zeros_like(self.view.role))
         return None if kernels is None else kernels.whatever_stage(self.view.role)
 

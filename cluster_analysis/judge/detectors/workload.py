@@ -14,7 +14,7 @@ from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import group_medians, median, medians_by, sigma
-from cluster_analysis.thresholds.common import FEWEST_PEERS, TWICE
+from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, TWICE
 from cluster_analysis.thresholds.devices import HEALTHY_SIGMA
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
@@ -30,7 +30,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     work = relative_to_peers(np.log(np.where(is_known, case.view.computing_us, np.nan)), case.view)
     yield from _data_imbalance(case.view, work, case.limits)
     yield from _expert_imbalance(case.view, work, case.limits)
-    yield from _stage_imbalance(case.view, case.limits, case.ranks_of(slow))
+    yield from _stage_imbalance(case, case.limits, case.ranks_of(slow))
 
 
 def _uneven(kind: WorkloadKind, view: JobView, more: FloatArray, row: Evidence, said: Fact) -> Suspect:
@@ -70,8 +70,9 @@ def _expert_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> It
     yield replace(_uneven("expert_imbalance", view, by_group[group][:, None], row, said), ranks=holders)
 
 
-def _stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> Iterator[Suspect]:
+def _stage_imbalance(case: Case, limits: Thresholds, faulty: BoolArray) -> Iterator[Suspect]:
     """One finding when stages differ in computing by a few percent, `faulty` ranks (R,) left out."""
+    view, longer = case.view, case.whatever_stage
     is_known, by_rank = view.stage >= 0, np.where(faulty, np.nan, median(view.computing_us, 1))
     # Each stage counts once: how many of its ranks were read says nothing about the job.
     stages, typical = np.unique(view.stage[is_known]), medians_by(by_rank[is_known], view.stage[is_known])
@@ -83,10 +84,12 @@ def _stage_imbalance(view: JobView, limits: Thresholds, faulty: BoolArray) -> It
         return
     slowest = np.flatnonzero(view.stage == stages[high])
     spread = float(np.nan_to_num(sigma(by_rank[slowest])))
-    # Nothing tells a stage that is one host from that host: as the others it would be, if it were the host.
+    # Kernels alone tell a stage that is one host from that host: as the others it would be, if it were the
+    # host. Its kernels take longer then; those that are called more often are more work.
     is_host = (
         len({*view.host[slowest].tolist()}) == 1
         and not np.isin(view.host, view.host[slowest])[view.stage != stages[high]].any()
+        and (longer is None or median(longer[slowest]) >= HALFWAY * np.log(most / mean))
     )
     usual = float(np.median(np.delete(typical, high))) if is_host else mean
     more = np.log(typical / usual)

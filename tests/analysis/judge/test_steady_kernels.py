@@ -220,14 +220,19 @@ def test_a_rank_that_holds_more_of_the_optimizer_is_no_slow_device() -> None:
     assert not alarms(np.ones(N_RANKS), ApplyAdamWV2=slow(range(4, 5), 1.6))
 
 
-def of_stages(slower: dict[str, float]) -> list[Finding]:
-    """Four stages, each on a host of its own; on the second one kernels of some types take so much longer."""
+def of_stages(slower: dict[str, float], *, often: float = 1.0, has_kernels: bool = True) -> list[Finding]:
+    """Four stages, each on a host of its own; on the second one kernels of some types take so much longer.
+
+    Or they are called so much more `often`. What is told of stages; without kernels there is less to tell.
+    """
     where = replace(WHERE, stages={rank: int(rank) // 8 for rank in WHERE.ranks})
     here = slow(range(8, 16), 1.0 + 1e-9) > 1.0
+    n_calls = slow(range(8, 16), often)
     rows = [
         {
-            "rank": rank, "op_type": name, "core_type": "AI_CORE", "n_calls": 100,
-            "total_us": share * STEP_US * DEVICES[rank] * (slower.get(name, 1.0) if here[rank] else 1.0),
+            "rank": rank, "op_type": name, "core_type": "AI_CORE", "n_calls": round(100 * n_calls[rank]),
+            "total_us": share * STEP_US * DEVICES[rank] * n_calls[rank]
+            * (slower.get(name, 1.0) if here[rank] else 1.0),
         }
         for name, share in KERNELS.items()
         for rank in range(N_RANKS)
@@ -236,8 +241,9 @@ def of_stages(slower: dict[str, float]) -> list[Finding]:
     for row in rows:
         spent[int(row["rank"])] += 0.5 * float(row["total_us"])
     evidence = evidence_of_computing(np.repeat(spent[:, None], N_STEPS, axis=1), where)
-    evidence = replace(evidence, operators=pa.Table.from_pylist(rows, schema=OPERATORS))
-    return [one for one in detect(evidence, where).findings if one.kind == "stage_imbalance" and one.hosts]
+    if has_kernels:
+        evidence = replace(evidence, operators=pa.Table.from_pylist(rows, schema=OPERATORS))
+    return [one for one in detect(evidence, where).findings if one.kind == "stage_imbalance"]
 
 
 def test_a_host_that_is_a_stage_and_slow_in_all_kernels_is_told_as_host_or_work() -> None:
@@ -247,7 +253,18 @@ def test_a_host_that_is_a_stage_and_slow_in_all_kernels_is_told_as_host_or_work(
 
 
 def test_a_stage_with_longer_products_but_the_same_optimizer_is_no_slow_host() -> None:
-    assert not of_stages({"MatMulV3": 1.3, "FlashAttentionScore": 1.3})
+    assert not [one for one in of_stages({"MatMulV3": 1.3, "FlashAttentionScore": 1.3}) if one.hosts]
+
+
+@pytest.mark.parametrize("has_kernels", [True, False])
+def test_a_stage_whose_kernels_are_called_more_often_is_more_work_though_it_is_one_host(
+    has_kernels: bool,
+) -> None:
+    """Without kernels it may be the host, so that the cost is of low confidence."""
+    (finding,) = of_stages({}, often=1.5, has_kernels=has_kernels)
+    assert (finding.id, finding.confidence) == ("stage_imbalance", "high" if has_kernels else "low")
+    row = finding.evidence[0]
+    assert row.value / row.peers_median == pytest.approx(1.5, rel=0.02)
 
 
 def test_nearly_half_of_the_values_may_lie_elsewhere_and_the_shortest_half_still_scatters_little() -> None:
