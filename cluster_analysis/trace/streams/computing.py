@@ -17,9 +17,11 @@ from msgspec import Struct
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.streams import (
+    ALIKE_SCATTER_FACTOR,
     BACKWARD_FACTOR,
     COVERED_SHARE,
     COVERED_TOLERANCE,
+    ENOUGH_PEERS,
     LEAST_COVERED_US,
     MOST_IDLE_SHARE,
     QUEUE_US,
@@ -107,34 +109,42 @@ class _Hidden:
     def __init__(self) -> None:
         self._shown: list[_Place] = []
         self._possible: list[_Place] = []
+        self._queued: list[_Place] = []
 
-    def add_shown(self, place: int, room_us: FloatArray, usual_us: float) -> None:
+    def add_shown(self, place: int, room_us: FloatArray, usual_us: float, *, is_sum: bool) -> None:
         """Note that a few rows show what the others (`room_us` above 0) do at a place, if not more."""
-        self._shown.append(_Place(place, room_us, usual_us))
+        self._shown.append(_Place(place, room_us, usual_us, BACKWARD_FACTOR if is_sum else 1.0))
 
-    def add_possible(self, place: int, room_us: FloatArray, knows: BoolArray, *, is_sum: bool) -> None:
+    def add_possible(
+        self, place: int, room_us: FloatArray, knows: BoolArray, *, is_sum: bool, is_queued: bool
+    ) -> None:
         """Note that computing may be hidden during calls, of which only rows that know (`knows`) tell."""
         if knows.any():
             weight = BACKWARD_FACTOR if is_sum else 1.0
-            self._possible.append(_Place(place, room_us, float(room_us[knows].min()), weight))
+            places = self._queued if is_queued else self._possible
+            places.append(_Place(place, room_us, float(room_us[knows].min()), weight))
 
-    def fill(self, worked_us: FloatArray, left_us: FloatArray) -> None:
+    def fill(self, worked_us: FloatArray, left_us: FloatArray, is_late: BoolArray) -> None:
         """Fill in what is hidden in `worked_us` (rows, places).
 
-        First those of which something is shown, all as full as each row's total says; then the others,
-        with as much in each as it has room for, twice as much before gradients as during weights.
+        As each row's total says, and as much in each place as it has room for, twice as much before gradients
+        as during weights; first before calls that did not queue behind others in all rows.
 
         Args:
             worked_us: what was computed since the call before was issued.
             left_us: what is covered and no gap shows (rows,).
+            is_late: rows that show what others do not; totals do not hold what these idle during calls.
         """
-        # A place is measured by its own value.
-        shown = [(one, one.most_us) for one in self._shown]
-        most = max((one.most_us / one.weight for one in self._possible), default=0.0)
-        for places in (shown, [(one, most) for one in self._possible]):
-            share = _shares(places, left_us)
-            for one, level_us in places:
-                found = one.filled_us(share * level_us)
+        shown = [one.most_us / one.weight for one in self._shown]
+        tiers = ([*self._shown, *self._possible], self._queued)
+        for places in tiers if shown else ([*self._possible, *self._queued],):
+            most = [one.most_us / one.weight for one in places]
+            level = float(np.median(shown)) if shown else max(most, default=0.0)
+            share = _shares(places, level, left_us)
+            if places is tiers[0]:
+                share = np.where(is_late, 1.0, share)
+            for one in places:
+                found = one.filled_us(share * level)
                 left_us = left_us - found
                 worked_us[:, one.place] += found
 
@@ -170,8 +180,8 @@ def overlap_of(laid: PeerRows) -> Overlap | None:
 def _shown_by_gaps(laid: PeerRows) -> tuple[Overlap, FloatArray]:
     """Follow computing from call to call: what it does, and what is covered beyond what gaps show (rows,)."""
     n_rows, n = laid.start_us.shape
-    worked, runs_on = np.zeros((n_rows, n)), np.zeros(n, bool)
-    hidden, weights = _Hidden(), _Weights(laid.gathers)
+    worked, runs_on, n_late = np.zeros((n_rows, n)), np.zeros(n, bool), np.zeros(n_rows)
+    hidden, weights, usually = _Hidden(), _Weights(laid.gathers), dict[tuple[bool, bool], bool]()
     issued = laid.start_us[:, 0].copy()  # where computing is, on each row's clock
     left = laid.chain_us
     tolerance = COVERED_TOLERANCE * float(np.median(left))
@@ -186,7 +196,7 @@ def _shown_by_gaps(laid: PeerRows) -> tuple[Overlap, FloatArray]:
             # Issued in one go, as far as is known: weights are computed with, gradients were computed before.
             is_sum = bool(laid.reduces[place])
             if (laid.gathers[place - 1] or is_sum) and has_weights:
-                hidden.add_possible(place, room, knows, is_sum=is_sum)
+                hidden.add_possible(place, room, knows, is_sum=is_sum, is_queued=True)
                 weights.use(place)
             runs_on[place] = True
             continue
@@ -198,40 +208,48 @@ def _shown_by_gaps(laid: PeerRows) -> tuple[Overlap, FloatArray]:
         is_known = shows if few_show else np.ones_like(shows)
         covered = np.where(is_known, np.clip(np.minimum(now, before) - issued, 0.0, None), 0.0)
         has_room = float(np.median(left - covered)) >= -tolerance
-        if not (has_weights and has_room and _runs_on(start - before, start - issued, shows, knows)):
+        # Where few show it, the place of its kind before that most showed tells more.
+        kind = bool(laid.reduces[place]), bool(laid.gathers[place - 1])
+        if not few_show or kind not in usually:
+            usually[kind] = _runs_on(start - before, start - issued, shows, knows, is_sum=kind[0])
+        if not (has_weights and has_room and usually[kind]):
             if has_weights:
-                hidden.add_possible(place, room, knows, is_sum=bool(laid.reduces[place]))
-                weights.use(place)
-            if not few_show:
-                weights.use(place + 1)
+                hidden.add_possible(place, room, knows, is_sum=kind[0], is_queued=False)
+            if has_weights or not few_show:
+                weights.use(place + (not few_show))
             issued = start.copy()
             continue
         runs_on[place] = True
         weights.use(place)
         if few_show:
-            hidden.add_shown(place, np.where(shows, 0.0, by_gaps), usual)
+            hidden.add_shown(place, np.where(shows, 0.0, by_gaps), usual, is_sum=kind[0])
+            n_late += shows
         worked[:, place] = np.where(is_known, by_gaps, 0.0)
         left = left - covered
         issued = now
-    hidden.fill(worked, left)
+    hidden.fill(worked, left, n_late >= ENOUGH_PEERS)
     return Overlap(runs_on, worked), left
 
 
-def _runs_on(from_end: FloatArray, from_issue: FloatArray, shows: BoolArray, knows: BoolArray) -> bool:
+def _runs_on(
+    from_end: FloatArray, from_issue: FloatArray, shows: BoolArray, knows: BoolArray, *, is_sum: bool
+) -> bool:
     """Whether gaps agree better counted from the issue of the call before than from its end.
 
-    Counted from its issue there is no gap where that call takes longer.
+    Counted from its issue there is no gap where that call takes longer. Where ranks issued it together both
+    agree alike: then what a sum adds up was computed since, and other computing waited for the call.
     """
     behind, since = from_end[knows], from_issue[knows]
     at_least = np.maximum(np.median(from_issue[shows]), since - behind)
-    return float(np.abs(since - at_least).mean()) < scatter(behind)
+    alike = ALIKE_SCATTER_FACTOR if is_sum else 1.0
+    return float(np.abs(since - at_least).mean()) < alike * scatter(behind)
 
 
-def _shares(places: Sequence[tuple[_Place, float]], left_us: FloatArray) -> FloatArray:
-    """How full places are in each row (rows,), of the most that each may have, so that nothing is left."""
-    low, high = np.zeros(len(left_us)), np.where(left_us > LEAST_COVERED_US, 1.0, 0.0)
+def _shares(places: Sequence[_Place], level_us: float, left_us: FloatArray) -> FloatArray:
+    """How full places are in each row (rows,), as shares of a level, so that nothing is left."""
+    low, high = np.zeros(len(left_us)), np.where(left_us > LEAST_COVERED_US, 2.0, 0.0)
     for _ in range(SHARE_HALVINGS if places else 0):
         half = (low + high) / 2.0
-        found = np.sum([one.filled_us(half * level_us) for one, level_us in places], axis=0)
+        found = np.sum([one.filled_us(half * level_us) for one in places], axis=0)
         low, high = np.where(found > left_us, (low, half), (half, high))
     return high

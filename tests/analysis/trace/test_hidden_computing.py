@@ -152,3 +152,80 @@ def test_nothing_is_computed_beside_weights_that_are_gathered_behind_the_last_su
     worked = told(laid).worked_us
     assert worked[:, 1:3] == pytest.approx(BLOCK_US, abs=1.0)
     assert worked[:, 3:] == pytest.approx(0.0)
+
+
+class _Step:
+    """Calls of one step of sharded weights: a queue of collectives, and where the ranks' computing is."""
+
+    def __init__(self, call_us: float) -> None:
+        self.call_us, self.now, self.queue = call_us, np.zeros(N_RANKS), np.zeros(N_RANKS)
+        self.start: list[FloatArray] = []
+        self.end: list[FloatArray] = []
+        self.blocks: list[tuple[FloatArray, FloatArray]] = []
+
+    def call(self) -> None:
+        """Issue a collective beside computing: it begins behind the one before, and ends for all at once."""
+        self.start.append(np.maximum(self.now, self.queue))
+        self.queue = np.full(N_RANKS, float(self.start[-1].max()) + self.call_us)
+        self.end.append(self.queue)
+
+    def compute(self, idle_us: FloatArray, work_us: FloatArray) -> None:
+        """Idle, then compute, and wait for the calls."""
+        self.blocks.append((self.now + idle_us, self.now + idle_us + work_us))
+        self.now = np.maximum(self.blocks[-1][1], self.queue)
+
+    @property
+    def covered_us(self) -> FloatArray:
+        """How much of the calls each rank's computing covers (ranks,)."""
+        start, end = np.stack(self.start), np.stack(self.end)
+        both = [np.minimum(done, end) - np.maximum(begun, start) for begun, done in self.blocks]
+        return np.asarray(np.clip(both, 0.0, None).sum(axis=(0, 1)))
+
+
+def sharded(slower: float, idle_us: float, call_us: float) -> tuple[PeerRows, FloatArray]:
+    """Blocks whose weights are gathered during the block before, and whose gradients are summed behind them.
+
+    Those of the second half take twice as long. The last rank computes slower by a factor, and idles before
+    each block while calls go on. Also what ranks compute and idle a step.
+    """
+    n_blocks, chance = 6, np.random.default_rng(1)
+    idle = np.where(np.arange(N_RANKS) == N_RANKS - 1, idle_us, 0.0)
+    steps, worked = [], []
+    for _ in range(N_STEPS):
+        work = BLOCK_US * chance.normal(1.0, 0.01, (2, n_blocks, N_RANKS)) * np.array([[[1.0]], [[2.0]]])
+        work[..., -1] *= slower
+        step = _Step(call_us)
+        for backward, of_half in enumerate(work):
+            step.call()
+            step.now = step.queue
+            for block, of_ranks in enumerate(of_half):
+                if block + 1 < n_blocks:
+                    step.call()
+                step.compute(idle, of_ranks)
+                if backward:
+                    step.call()
+        step.now = step.queue
+        step.call()
+        steps.append(step)
+        worked.append(work.sum(axis=(0, 1)))
+    start, end = (np.concatenate([np.stack(one, 1) for one in of]) for of in
+                  ([one.start for one in steps], [one.end for one in steps]))  # fmt: skip
+    gathers = np.array([True] * (n_blocks + 1) + [True, False] * (n_blocks - 1) + [False, False])
+    reduces = ~gathers & (np.arange(len(gathers)) < len(gathers) - 1)
+    busy, covered = np.concatenate(worked), np.concatenate([one.covered_us for one in steps])
+    recorded, nothing = np.ones(start.shape, bool), np.zeros(len(busy))
+    laid = PeerRows(start, end, recorded, gathers, reduces, covered, busy, nothing)
+    return laid, busy + 2 * n_blocks * np.tile(idle, N_STEPS)
+
+
+@pytest.mark.parametrize("call_us", [2_000.0, 7_000.0])
+@pytest.mark.parametrize(("slower", "idle_us"), [(1.0, 0.0), (1.2, 0.0), (1.0, 2_000.0)])
+def test_ranks_that_wait_for_a_late_one_compute_as_long_as_they_do_without_it(
+    slower: float, idle_us: float, call_us: float
+) -> None:
+    """And the late one for as long as it shows, though no total holds what it idles during calls."""
+    laid, local_us = sharded(slower, idle_us, call_us)
+    found = told(laid)
+    behind = np.maximum(laid.start_us[:, 1:] - laid.end_us[:, :-1], 0.0)
+    shown_us = found.worked_us[:, 1:] + np.where(found.runs_on[1:], 0.0, behind)
+    assert shown_us.sum(axis=1) == pytest.approx(local_us, rel=0.03)
