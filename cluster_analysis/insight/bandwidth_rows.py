@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import compress
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.db.cells import Cells, as_list, is_coded
+from cluster_analysis.sources.db.cells import Cells, as_list, each
 from cluster_analysis.sources.db.sqlite import open_database
 from cluster_analysis.sources.errors import Remark
 
-_T = TypeVar("_T")
 _TABLE = "CommAnalyzerBandwidth"
 _COLUMNS = (
     "hccl_op_name",
@@ -45,25 +42,17 @@ def bandwidth_rows(path: Path, remark: Remark) -> list[BandwidthRow]:
             return []
         texts = database.coded(_TABLE, "step", *_COLUMNS[:3])
         figures = database.cells(_TABLE, *_COLUMNS[3:], are_floats=True)
-    steps = _each(texts[0], lambda value: numbers.parse_step(str(value)))
-    is_single = _each(texts[1], lambda value: not str(value).startswith("Total"))
+    steps = each(texts[0], lambda value: numbers.parse_step(str(value)))
+    is_single = each(texts[1], lambda value: not str(value).startswith("Total"))
     size, time, bandwidth, ratio, packet, count, total = map(_floats, figures)
     rows = zip(
         steps,
-        *(_each(one, lambda value: str(value or "")) for one in texts[1:]),
+        *(each(one, lambda value: str(value or "")) for one in texts[1:]),
         *(size, time, bandwidth, ratio, packet, map(int, count), total),
         strict=True,
     )
     is_wanted = [step is not None and single for step, single in zip(steps, is_single, strict=True)]
     return list(compress(rows, is_wanted))
-
-
-def _each(cells: Cells, make: Callable[[Any], _T]) -> list[_T]:
-    """Return what is made of each cell; of texts that are alike once."""
-    if not is_coded(cells):
-        return [make(value) for value in as_list(cells)]
-    made = [make(value) for value in (*cells.dictionary.to_pylist(), None)]
-    return [made[code] for code in pc.fill_null(cells.indices, -1).to_numpy().tolist()]
 
 
 def _floats(cells: Cells) -> list[float]:

@@ -21,6 +21,7 @@ from cluster_analysis.insight.naming import NO_GROUP, TOTAL, rank_set, safe, saf
 from cluster_analysis.insight.step_table import COLUMNS, StepRow
 from cluster_analysis.insight.totals import TRANSPORTS, ratio, ratios
 from cluster_analysis.sources.db.analysis_db import STEP_COLUMNS
+from cluster_analysis.sources.db.cells import each
 from cluster_analysis.sources.numbers import BYTES_PER_MB, NS_PER_US, US_PER_MS
 from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
 
@@ -161,8 +162,7 @@ def _each(column: pa.ChunkedArray, make: Callable[[Any], str]) -> list[str]:
     coded = column.combine_chunks()
     coded = coded if pa.types.is_dictionary(coded.type) else coded.dictionary_encode()
     coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
-    made = [make(value) for value in (*coded.dictionary.to_pylist(), None)]
-    return [made[code] for code in pc.fill_null(coded.indices, -1).to_numpy().tolist()]
+    return each(coded, make)
 
 
 def _numbers(column: pa.ChunkedArray) -> list[float | None]:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
 
 from cluster_analysis.sources import counters
 from cluster_analysis.sources.columns.place import columns_of
-from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.memory_curve import read_memory_curve
 from cluster_analysis.sources.r1.input_pipeline import read_input_pipeline
-from cluster_analysis.sources.reading import Databases, Reading
+from cluster_analysis.sources.reading import Databases, Reading, TableReader, of_rank
 from cluster_analysis.sources.text.environment_json import read_environment
 from cluster_analysis.sources.text.kernel_details_csv import read_kernels
 from cluster_analysis.tables.schema import Counter
@@ -22,9 +20,8 @@ from cluster_run.facts import fact
 
 #: A larger timeline takes longer to read than all else that a rank has together.
 _MOST_TIMELINE_BYTES = 256_000_000
-_Reader = Callable[[Path, int, Remark], pa.Table | None]
 #: For each table of FIGURES the text files that hold it, which are better than a database.
-_READERS: Mapping[str, tuple[tuple[str, _Reader], ...]] = {
+_READERS: Mapping[str, tuple[tuple[str, TableReader], ...]] = {
     "kernels": (("kernel_details", read_kernels),),
     "memory": (("memory_record", read_memory_curve),),
     "frequency": (),
@@ -37,15 +34,11 @@ def read_figures(reading: Reading, databases: Databases) -> dict[str, pa.Table]:
     rank, files = reading.source.rank, reading.source.files
     found = {"counters": counters.counter_table(rank, _counters(reading, databases))}
     for name, readers in _READERS.items():
-        there = [(role, partial(_of_rank, read, rank)) for role, read in readers if role in files]
+        there = [(role, of_rank(read, rank)) for role, read in readers if role in files]
         table = reading.first(*there, *databases.get(name, ()))
         if table is not None:
             found[name] = table
     return found
-
-
-def _of_rank(read: _Reader, rank: int, path: Path, remark: Remark) -> pa.Table | None:
-    return read(path, rank, remark)
 
 
 def _counters(reading: Reading, databases: Databases) -> list[Counter]:

@@ -24,6 +24,8 @@ Candidate: TypeAlias = "tuple[str, Callable[[Path, Remark], _T | None]]"
 Candidates: TypeAlias = "tuple[Candidate[_T], ...]"
 #: What gives each table of a rank's databases: see `db.of_rank`. Empty for a rank without any.
 Databases: TypeAlias = "Mapping[str, Candidates[Any]]"
+#: What gives a table of one rank's file.
+TableReader: TypeAlias = "Callable[[Path, int, Remark], pa.Table | None]"
 _DATABASE_SUFFIX = "_db"
 _UNFORESEEN = (ValueError, TypeError, ArithmeticError, LookupError)
 #: More problems of one file say nothing new.
@@ -92,6 +94,11 @@ class Reading(Struct):
                 self.problem(why, path.name, None, *also)
 
         return remark
+
+
+def of_rank(read: TableReader, rank: int) -> Callable[[Path, Remark], pa.Table | None]:
+    """Return what reads a file of this rank."""
+    return lambda path, remark: read(path, rank, remark)
 
 
 def of_steps(table: pa.Table, steps: frozenset[int] | None) -> pa.Table:

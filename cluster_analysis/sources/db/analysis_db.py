@@ -66,8 +66,8 @@ def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     with open_database(path, remark) as database:
         if not database.has(STEPS, "computing"):
             return None
-        given = present(database, STEPS, ("step",))
-        times = present(database, STEPS, tuple(STEP_COLUMNS.values()), are_floats=True)
+        given = database.present(STEPS, ("step",))
+        times = database.present(STEPS, tuple(STEP_COLUMNS.values()), are_floats=True)
     n = len(times["computing"])
     if not n:
         return None
@@ -103,20 +103,11 @@ def read_db_communication(
 
 
 def _operators(database: Database) -> _Operators:
-    cells = present(database, TIME, _PLAIN)
+    cells = database.present(TIME, _PLAIN)
     n = len(cells["hccl_op_name"])
-    times = present(database, TIME, (_START, *_TIME_COLUMNS.values()), are_floats=True)
+    times = database.present(TIME, (_START, *_TIME_COLUMNS.values()), are_floats=True)
     lacking = dict.fromkeys((*_PLAIN, _START, *_TIME_COLUMNS.values()), pa.nulls(n))
     return {**lacking, **cells, **times, **read_carried(database, cells, n)}
-
-
-def present(
-    database: Database, table: str, columns: Sequence[str], *, are_floats: bool = False
-) -> dict[str, Cells]:
-    """Return those columns that the table has; texts as dictionaries."""
-    names = [name for name in columns if database.has(table, name)]
-    found = database.cells(table, *names, are_floats=True) if are_floats else database.coded(table, *names)
-    return dict(zip(names, found, strict=True))
 
 
 def _distinct(operators: _Operators, remark: Remark) -> tuple[_Operators, frozenset[tuple[Any, ...]]]:

@@ -7,14 +7,15 @@ where one was asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias, TypeGuard
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+_T = TypeVar("_T")
 Cells: TypeAlias = "pa.Array | list[Any]"
 
 _ARROW: dict[frozenset[type], pa.DataType] = {
@@ -52,12 +53,19 @@ def as_list(cells: Cells) -> list[Any]:
     if isinstance(cells, list):
         return cells
     if is_coded(cells):  # `to_pylist` would make each text anew
-        texts = [*cells.dictionary.to_pylist(), None]
-        return [texts[at] for at in pc.fill_null(cells.indices, -1).to_numpy().tolist()]
+        return each(cells, lambda text: text)
     found: list[Any] = (
         cells.to_pylist() if cells.null_count else cells.to_numpy(zero_copy_only=False).tolist()
     )
     return found
+
+
+def each(cells: Cells, make: Callable[[Any], _T]) -> list[_T]:
+    """Return what is made of each cell, None for an empty one; of texts that are alike once."""
+    if not is_coded(cells):
+        return [make(value) for value in as_list(cells)]
+    made = [make(value) for value in (*cells.dictionary.to_pylist(), None)]
+    return [made[at] for at in pc.fill_null(cells.indices, -1).to_numpy().tolist()]
 
 
 def chosen(cells: Cells, is_chosen: npt.NDArray[np.bool_]) -> Cells:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from cluster_analysis.sources import measured, numbers
 from cluster_analysis.sources.db import database_columns
-from cluster_analysis.sources.db.analysis_db import is_p2p, present, steps_by_start
+from cluster_analysis.sources.db.analysis_db import is_p2p, steps_by_start
 from cluster_analysis.sources.db.cells import Cells, chosen
 from cluster_analysis.sources.db.packets_db import in_their_steps
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database
@@ -56,7 +56,7 @@ def _cells(database: Database) -> list[Cells] | None:
     """Return the columns of _NAMES, _MORE and _FIGURES; None without a matrix."""
     if not database.has(MATRIX, *_NAMES, *_FIGURES):
         return None
-    plain = present(database, MATRIX, (*_NAMES, *_MORE))
+    plain = database.present(MATRIX, (*_NAMES, *_MORE))
     figures = database.cells(MATRIX, *_FIGURES, are_floats=True)
     n = len(figures[0])
     return [plain.get(one, pa.nulls(n)) for one in (*_NAMES, *_MORE)] + figures

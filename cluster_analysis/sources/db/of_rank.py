@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-import pyarrow as pa
 
 from cluster_analysis.sources.communication_tables import without_packets
 from cluster_analysis.sources.db.analysis_db import read_db_communication, read_db_steps
@@ -32,10 +29,10 @@ from cluster_analysis.sources.db.sqlite import StepTime
 from cluster_analysis.sources.db.task_links_db import read_task_links
 from cluster_analysis.sources.db.task_peers_db import read_task_peers
 from cluster_analysis.sources.errors import Remark
-from cluster_analysis.sources.reading import Databases, Reading
+from cluster_analysis.sources.reading import Databases, Reading, TableReader, of_rank
 
 #: Of each table what the profiler's database gives it.
-_OF_TASKS: Mapping[str, Callable[[Path, int, Remark], pa.Table | None]] = {
+_OF_TASKS: Mapping[str, TableReader] = {
     "peers": read_task_peers,
     "operators": read_task_operators,
     "apis": read_db_apis,
@@ -55,7 +52,7 @@ def databases_of(reading: Reading) -> Databases:
 
     times: Sequence[StepTime] = reading.first(("profiler_db", read_step_times)) or ()
     return {
-        **{name: (("profiler_db", partial(_of_rank, read, rank)),) for name, read in _OF_TASKS.items()},
+        **{name: (("profiler_db", of_rank(read, rank)),) for name, read in _OF_TASKS.items()},
         "metadata": (("profiler_db", read_db_metadata),),
         "device": (("profiler_db", device), ("analysis_db", device)),
         "steps": (
@@ -84,9 +81,3 @@ def databases_of(reading: Reading) -> Databases:
             ("profiler_db", read_host_times),
         ),
     }
-
-
-def _of_rank(
-    read: Callable[[Path, int, Remark], pa.Table | None], rank: int, path: Path, remark: Remark
-) -> pa.Table | None:
-    return read(path, rank, remark)

@@ -39,10 +39,9 @@ def read_packets(
     if not database.has(BANDWIDTH, *PACKET_FIGURES, "transport_type", "group_name"):
         return schema.PACKETS.empty_table()
     names = ("hccl_op_name", "group_name", "step")
-    present = [name for name in names if database.has(BANDWIDTH, name)]
     figures = database.cells(BANDWIDTH, *PACKET_FIGURES, are_floats=True)
     places = database.once(transport_places)
-    cells = dict(zip(present, database.coded(BANDWIDTH, *present), strict=True))
+    cells = database.present(BANDWIDTH, names)
     keys = [cells.get(name, pa.nulls(len(places))) for name in names]
     repeated, step_of = known
     is_kept = (places >= 0) & _are_above_0(figures[1])

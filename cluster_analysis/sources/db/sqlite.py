@@ -147,6 +147,12 @@ class Database:
         """Return the same, but texts as a dictionary, in the order in which they come first."""
         return list(map(coded, self.cells(table, *columns)))
 
+    def present(self, table: str, columns: Sequence[str], *, are_floats: bool = False) -> dict[str, Cells]:
+        """Return those columns that the table has, by name; texts as dictionaries."""
+        names = [name for name in columns if self.has(table, name)]
+        found = self.cells(table, *names, are_floats=True) if are_floats else self.coded(table, *names)
+        return dict(zip(names, found, strict=True))
+
     def _read(self, query: str, n_columns: int, are_floats: bool) -> list[Cells]:
         found = [_Column(are_floats) for _ in range(n_columns)]
         for batch in self._batches(query, (), [column.clear for column in found]):
