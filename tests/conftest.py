@@ -35,7 +35,6 @@ TOGETHER = {
     "tests/slurm/test_installation.py": "tests/slurm/test_installation.py",
     "tests/slurm/": "tests/slurm/",
     "tests/fleet/": "tests/fleet/",
-    "tests/act/": "tests/fleet/",
 }
 #: Tests of these share nothing, and each waits long.
 APART = (

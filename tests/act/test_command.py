@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cluster_act.cli import main
+from cluster_analysis.cli import main as analyse
 from cluster_fleet.store import Fleet
 from cluster_run.errors import ExitCode
+from tests.analysis.runs import write_small_run
 from tests.commands import program
 from tests.fleet.test_store import runs_of
 
 
-@pytest.fixture
-def db(tmp_path: Path) -> str:
-    where = tmp_path / "fleet.db"
+@pytest.fixture(scope="module")
+def thirty_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("thirty") / "fleet.db"
     with Fleet(where) as fleet:
         for one in runs_of(30):
             fleet.add(one)
-    return str(where)
+    return where
+
+
+@pytest.fixture
+def db(tmp_path: Path, thirty_runs: Path) -> str:
+    """A fleet of its own for a test, which may change it."""
+    return str(shutil.copy(thirty_runs, tmp_path / "fleet.db"))
 
 
 @pytest.fixture
@@ -155,11 +164,14 @@ def test_an_empty_log_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         assert line.startswith(said)
 
 
-def test_one_run_is_not_enough(runs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_run_is_not_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = write_small_run(tmp_path / "run")
+    assert analyse([str(run), "-q", "--no-report", "--no-insight"]) == 0
+    capsys.readouterr()
     # To name a slow device that nobody can reach is not to be done with it.
-    assert main([str(runs[0])]) == ExitCode.INCOMPLETE
+    assert main([str(run)]) == ExitCode.INCOMPLETE
     said = capsys.readouterr().out
-    assert "not device 1 of host-" in said
+    assert "not device 3 of host-" in said
     # Whatever one run says: without the name of its node nobody can act on it.
     assert "the name of its node is not known" in said
 

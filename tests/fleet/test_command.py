@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import asdict
@@ -28,12 +29,18 @@ from tests.fleet.conftest import N_RUNS
 HERE = Path(__file__).parent
 
 
-@pytest.fixture
-def db(tmp_path: Path, runs: list[Path]) -> str:
-    where = str(tmp_path / "fleet.db")
+@pytest.fixture(scope="module")
+def with_all_runs(tmp_path_factory: pytest.TempPathFactory, runs: list[Path]) -> Path:
+    where = tmp_path_factory.mktemp("all") / "fleet.db"
     for run in runs:
-        assert main(["add", str(run), "--db", where, "--hours", "24", "-q"]) == ExitCode.DONE
+        assert main(["add", str(run), "--db", str(where), "--hours", "24", "-q"]) == ExitCode.DONE
     return where
+
+
+@pytest.fixture
+def db(tmp_path: Path, with_all_runs: Path) -> str:
+    """A fleet of its own for a test, which may change it."""
+    return str(shutil.copy(with_all_runs, tmp_path / "fleet.db"))
 
 
 def test_a_device_that_is_slow_in_all_runs_is_named_by_its_host_and_number(
