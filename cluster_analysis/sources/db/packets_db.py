@@ -46,10 +46,10 @@ def read_packets(
     repeated, step_of = known
     is_kept = (places >= 0) & _are_above_0(figures[1])
     if repeated:
-        is_kept &= [key not in repeated for key in zip(*map(as_list, keys), strict=True)]
+        is_kept &= np.fromiter((key not in repeated for key in zip(*map(as_list, keys), strict=True)), bool)
     if step_of is not None:
         keys[2] = in_their_steps(step_of, *keys[:2])
-        is_kept &= [step is not None for step in keys[2]]
+        is_kept &= np.fromiter((step is not None for step in keys[2]), bool)
     steps = database_columns.plain_steps(keys[2])
     values = [database_columns.floats(cells, unheard) for cells in figures]
     is_good = np.logical_and.reduce([np.asarray(column.is_valid()) for column in (steps, *values)])
