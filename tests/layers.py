@@ -47,9 +47,7 @@ _JUDGED = (
     "cluster_analysis.tables cluster_run"
 )
 _SOURCES = "cluster_analysis.sources"
-_NAMES_OF_SHARED = (
-    "communication_tables errors host_times kernel_groups link_names measured names numbers reading"
-)
+_NAMES_OF_SHARED = "communication_tables errors kernel_groups link_names measured names numbers reading"
 _SHARED_BY_FORMATS = " ".join(f"{_SOURCES}.{name}" for name in _NAMES_OF_SHARED.split())
 _SHARED = f"{_SHARED_BY_FORMATS} cluster_analysis.tables cluster_run"
 #: Small text files that several forms have.
@@ -153,7 +151,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             f"cluster_reduce.sums {_SHARED}"
         ),
         **dict.fromkeys(_TEXT_BESIDE.split(), f"cluster_analysis.sources.text {_SHARED}"),
-        "cluster_analysis.sources.db": f"{_FORMATS} {_SHARED}",
+        "cluster_analysis.sources.db": f"{_FORMATS} cluster_reduce.sums {_SHARED}",
         "cluster_analysis.sources.r1": f"{_FORMATS} {_SHARED}",
         "cluster_analysis.sources.iterations": f"cluster_analysis.sources.r1 {_FORMATS} {_SHARED}",
         **dict.fromkeys(_ONE_RANK.split(), f"{_ONE_RANK} {_ALL_FORMATS} {_FORMATS} {_SHARED}"),

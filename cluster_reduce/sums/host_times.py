@@ -1,6 +1,17 @@
 """Host work while its device idled, and before a step's first operator: figures of a timeline.
 
-The same figures as those of the analysis, which makes them of whole files, and exactly the same numbers.
+Calls of the host nest: a copy calls others of its name. So times are unions of spans, never sums.
+
+| metric | label | what |
+| --- | --- | --- |
+| head_copy_us | host | in `aten::copy_` before a step's first operator, summed over steps |
+| head_copy_us | device | copies that the device made meanwhile |
+| idle_us | synchronising, collecting, dispatching, elsewhere | the host while its device ran nothing |
+| dispatch_delay_us | median | from the launch of a kernel on the host to its start on the device |
+| dispatched_late_share | | kernels that started within 50 µs of their launch: the device waited for it |
+
+Idle time lies between the first and the last operator of a step, summed over steps: that is its free time.
+Collecting is Python's garbage collector, where it was recorded (`gc_detect_threshold` of torch_npu).
 """
 
 from __future__ import annotations
@@ -27,7 +38,8 @@ _AT_A_TIME = 1 << 20
 class HostTimes:
     """Sums of a timeline, taken up event by event."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_framework: bool = True) -> None:
+        self.has_framework = has_framework
         self.steps: list[tuple[int, int]] = []
         self.busy, self.copies, self.device_copies = Spans(), Spans(), Spans()
         self.synchronising, self.collecting, self.dispatching = Spans(), Spans(), Spans()
@@ -54,7 +66,7 @@ class HostTimes:
                 heads.append((begin, max(own[0][0], begin)))
                 for before, after in zip(own, own[1:]):  # noqa: RUF007 - Python 3.7 has no pairwise
                     idle.add(before[1], after[0])
-        if heads:
+        if heads and self.has_framework:
             for label, copies in (("host", self.copies), ("device", self.device_copies)):
                 found.append(("head_copy_us", label, common(copies.merged(), heads) / _NS_PER_US))
         return found + self._idle(idle.merged())

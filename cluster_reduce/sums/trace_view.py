@@ -110,13 +110,7 @@ def _take(event: dict[str, Any], times: HostTimes) -> bool:
     if phase != "X":
         return True
     kind = kind_of(name, category, task, level)
-    if not kind:
-        return True
-    begin_ns, length_ns = nanoseconds(begin), nanoseconds(length)
-    if begin_ns is None or length_ns is None:
-        return False
-    _add(times, kind, begin_ns, begin_ns + length_ns, said.get("connection_id"))
-    return True
+    return add(times, kind, begin, length, said.get("connection_id"))
 
 
 def kind_of(name: str, category: str, task: str | None, level: str | None) -> str:
@@ -139,7 +133,14 @@ def kind_of(name: str, category: str, task: str | None, level: str | None) -> st
     return "busy" if name in _BUSY else ""
 
 
-def _add(times: HostTimes, kind: str, begin: int, end: int, connection: object) -> None:
+def add(times: HostTimes, kind: str, begin_us: Any, length_us: Any, connection: Any) -> bool:
+    """Take an event of a kind up; whether that could be done."""
+    if not kind:
+        return True
+    begin, length = nanoseconds(begin_us), nanoseconds(length_us)
+    if begin is None or length is None:
+        return False
+    end = begin + length
     if kind == "step":
         if end > begin:
             times.steps.append((begin, end))
@@ -153,16 +154,11 @@ def _add(times: HostTimes, kind: str, begin: int, end: int, connection: object) 
     elif kind != "kernel":
         spans = {"busy": times.busy, "copy": times.copies, "device_copy": times.device_copies}
         spans.get(kind, times.collecting).add(begin, end)
-    number = connection_of(kind, connection)
-    if number is not None:
-        (times.starts if kind == "kernel" else times.launches).extend((number, begin))
-
-
-def connection_of(kind: str, connection: object) -> int | None:
-    """Return the number by which calls and kernels belong together; None where an event has none."""
-    if kind in ("kernel", "call", "synchronise") and isinstance(connection, int):
-        return connection if abs(connection) < _MOST_INT else None
-    return None
+    # The number by which calls and kernels belong together.
+    is_one = isinstance(connection, int) and abs(connection) < _MOST_INT
+    if is_one and kind in ("kernel", "call", "synchronise"):
+        (times.starts if kind == "kernel" else times.launches).extend((connection, begin))
+    return True
 
 
 def nanoseconds(time_us: Any) -> int | None:

@@ -25,12 +25,12 @@ from cluster_analysis.sources.db.tasks import (
     KERNEL,
     OPERATOR,
     TASK,
+    Spans,
     is_timed,
     kernels,
     tell_untimed,
 )
 from cluster_analysis.sources.errors import BadFileError, Remark, unheard
-from cluster_analysis.sources.host_times import Spans, merged
 from cluster_analysis.sources.text.environment_json import ENVIRONMENT_KEY, environment_of
 from cluster_analysis.sources.text.metadata_json import parse_metadata
 from cluster_analysis.tables import schema
@@ -141,8 +141,10 @@ def _step_row(
 
 def _union_ns(spans: Spans) -> int:
     """Return the length of the union of intervals."""
-    apart = merged(spans)
-    return int((apart[:, 1] - apart[:, 0]).sum())
+    spans = spans[np.argsort(spans[:, 0])]
+    ends = np.maximum.accumulate(spans[:, 1])
+    gaps = np.maximum(spans[1:, 0] - ends[:-1], 0)
+    return int(ends[-1] - spans[0, 0] - gaps.sum()) if len(spans) else 0
 
 
 def read_step_times(path: Path, remark: Remark) -> tuple[StepTime, ...]:

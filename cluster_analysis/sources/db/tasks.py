@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.sources.db.sqlite import Database
 from cluster_analysis.sources.errors import BadFileError, Part, Remark, left_out
-from cluster_analysis.sources.host_times import Spans
 from cluster_run.facts import fact
+
+#: Begins and ends, ns (N, 2).
+Spans = npt.NDArray[np.int64]
 
 TASK, KERNEL, OPERATOR = "TASK", "COMPUTE_TASK_INFO", "COMMUNICATION_OP"
 _STRINGS = "STRING_IDS"
@@ -55,10 +58,10 @@ def _times(database: Database, table: str) -> tuple[int, int]:
     return n_rows - int(n_timed), last_ns or 0
 
 
-def kernel_rows(what: str, also: str = "") -> str:
+def kernel_rows(what: str) -> str:
     """Return the SQL that selects something of each task that is a kernel `k` and has both times."""
     return (
-        f"SELECT {what} FROM {TASK} JOIN {KERNEL} AS k ON k.globalTaskId = {TASK}.globalTaskId {also} "  # noqa: S608
+        f"SELECT {what} FROM {TASK} JOIN {KERNEL} AS k ON k.globalTaskId = {TASK}.globalTaskId "  # noqa: S608
         f"WHERE {is_timed(TASK)} AND typeof({TASK}.globalTaskId) = 'integer' "
         "AND typeof(k.globalTaskId) = 'integer'"
     )

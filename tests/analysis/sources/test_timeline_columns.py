@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_analysis.sources import host_times
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_reduce.form import SUFFIX, UnfitError, Writer
@@ -95,15 +95,15 @@ PARTS = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20)).map(lambda on
 
 
 @given(PARTS, PARTS)
-def test_spans_of_a_host_are_those_of_the_analysis(
+def test_unions_and_differences_of_spans_hold_each_moment_that_they_should(
     left: list[tuple[int, int]], right: list[tuple[int, int]]
 ) -> None:
-    ours = [spans.merged([a for a, _ in one], [b for _, b in one]) for one in (left, right)]
-    theirs = [host_times.merged(host_times.as_spans(one)) for one in (left, right)]
-    assert ours == [list(map(tuple, one.tolist())) for one in theirs]
-    assert spans.common(*ours) == host_times._common_us(*theirs) * 1000
-    without = host_times._without(*theirs)
-    assert spans.length_of(spans.without(*ours)) == int((without[:, 1] - without[:, 0]).sum())
+    unions = [spans.merged([a for a, _ in one], [b for _, b in one]) for one in (left, right)]
+    ours, theirs = ({at for begin, end in one for at in range(begin, end)} for one in (left, right))
+    assert [{at for begin, end in one for at in range(begin, end)} for one in unions] == [ours, theirs]
+    assert all(end < begin for one in unions for (_, end), (begin, _) in pairwise(one))
+    assert spans.common(*unions) == len(ours & theirs)
+    assert spans.length_of(spans.without(*unions)) == len(ours - theirs)
 
 
 @given(PARTS)
