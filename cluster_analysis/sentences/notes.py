@@ -302,7 +302,7 @@ WHY_OPEN: Mapping[NoteFact, Template] = {
         "重放与实测的步耗时相差超过 5 %，可能掩盖损失",
     ),
     "waiting_copied": (
-        "nobody can tell for whom {share:percent} of all waiting was, {step_share:percent} of the step",
+        "it is not known for whom {share:percent} of all waiting was, {step_share:percent} of the step",
         "全部等待时间的 {share:percent}（占每步 {step_share:percent}）不知在等待谁",
     ),
     "waited_inside": (

@@ -239,7 +239,7 @@ def test_what_is_slow_inside_a_host_is_a_port_and_no_network_card(
         (fact("replay_far_off"), "Could not tell: the replay misses the measured steps by more than 5 %"),
         (
             fact("waiting_copied", share=0.9, step_share=0.2),
-            "Could not tell: nobody can tell for whom 90 % of all waiting was",
+            "Could not tell: it is not known for whom 90 % of all waiting was",
         ),
         (
             fact("long_step", longer_us=4e5, step=3),
