@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Collection, Sequence
-
-from rich.cells import cell_len
 
 _GAP = "  "
 
@@ -23,7 +22,7 @@ def format_table(
         column for column in range(len(head)) if empty_columns or any(row[column] for row in rows) or not rows
     ]
     lines = [[line[column] for column in columns] for line in (head, *rows)]
-    widths = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
+    widths = [max(map(display_width, cells)) for cells in zip(*lines, strict=True)]
     text = ""
     for line in lines:
         cells = [
@@ -34,6 +33,14 @@ def format_table(
     return text
 
 
+def display_width(text: str) -> int:
+    """Return how many columns of a terminal a text takes; East Asian characters take two."""
+    return sum(
+        0 if unicodedata.combining(character) else 1 + (unicodedata.east_asian_width(character) in "WF")
+        for character in text
+    )
+
+
 def _padded(cell: str, width: int, to_the_right: bool) -> str:
-    blanks = " " * (width - cell_len(cell))
+    blanks = " " * (width - display_width(cell))
     return blanks + cell if to_the_right else cell + blanks

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
 from cluster_collect.show.advice import Trouble, fold_troubles, without_prefix
-from cluster_collect.show.table import format_table
+from cluster_collect.show.table import display_width, format_table
 from cluster_collect.wording import count, format_bytes, format_seconds, printable
 
 
@@ -76,7 +75,7 @@ def test_empty_columns_can_be_left_out() -> None:
 def test_every_cell_of_a_column_begins_or_ends_in_one_place(rows: list[tuple[str, str]]) -> None:
     lines = format_table(("head", "n"), [(*row,) for row in rows], numbers={1}).splitlines()
     with_numbers = [line for line, row in zip(lines[1:], rows, strict=True) if row[1]]
-    assert len({cell_len(line) for line in [lines[0], *with_numbers]}) == 1
+    assert len({display_width(line) for line in [lines[0], *with_numbers]}) == 1
 
 
 def test_hosts_with_the_same_trouble_share_a_line() -> None:
