@@ -221,6 +221,10 @@ def _shown_by_gaps(laid: PeerRows) -> tuple[Overlap, FloatArray]:
             continue
         runs_on[place] = True
         weights.use(place)
+        if few_show and _is_queued((start - before)[shows], (start - issued)[shows]):
+            # These few launch each call of a queue late, and compute nothing in between.
+            hidden.add_possible(place, room, knows, is_sum=kind[0], is_queued=True)
+            continue
         if few_show:
             hidden.add_shown(place, np.where(shows, 0.0, by_gaps), usual, is_sum=kind[0])
             n_late += shows
@@ -245,9 +249,18 @@ def _runs_on(
     return float(np.abs(since - at_least).mean()) < alike * scatter(behind)
 
 
+def _is_queued(from_end: FloatArray, from_issue: FloatArray) -> bool:
+    """Whether calls queued, though they begin later than the one before ends: as much later whatever it took.
+
+    Computing during that call does not know when it ends, so that what follows is now nearer to its end, now
+    farther.
+    """
+    return scatter(from_end) < min(QUEUE_US, scatter(from_issue))
+
+
 def _shares(places: Sequence[_Place], level_us: float, left_us: FloatArray) -> FloatArray:
     """How full places are in each row (rows,), as shares of a level, so that nothing is left."""
-    low, high = np.zeros(len(left_us)), np.where(left_us > LEAST_COVERED_US, 2.0, 0.0)
+    low, high = np.zeros(len(left_us)), np.where(left_us > LEAST_COVERED_US, 1.0, 0.0)
     for _ in range(SHARE_HALVINGS if places else 0):
         half = (low + high) / 2.0
         found = np.sum([one.filled_us(half * level_us) for one in places], axis=0)

@@ -229,3 +229,43 @@ def test_ranks_that_wait_for_a_late_one_compute_as_long_as_they_do_without_it(
     behind = np.maximum(laid.start_us[:, 1:] - laid.end_us[:, :-1], 0.0)
     shown_us = found.worked_us[:, 1:] + np.where(found.runs_on[1:], 0.0, behind)
     assert shown_us.sum(axis=1) == pytest.approx(local_us, rel=0.03)
+
+
+def pieces(launch_us: float) -> PeerRows:
+    """Two blocks, whose gradients are summed; behind the second, three more sums in a queue, and a norm.
+
+    The last rank idles before each call, during calls too, and launches each call of the queue late.
+    """
+    chance = np.random.default_rng(1)
+    starts, ends, covers = [], [], []
+    for _ in range(N_STEPS):
+        now, queue = np.zeros(N_RANKS), np.zeros(N_RANKS)
+        start, end, covered = [], [], np.zeros(N_RANKS)
+        late = np.arange(N_RANKS) == N_RANKS - 1
+        for place in range(6):
+            work = BLOCK_US * chance.normal(1.0, 0.01, N_RANKS) * (place in (1, 2))
+            now = now + np.where(late, QUICK_US * (place < 3), 0.0)
+            covered += np.clip(np.minimum(now + work, queue) - now, 0.0, None)
+            now = now + work
+            launch = np.where(late & (place > 2), launch_us * chance.normal(1.0, 0.05), 0.0)
+            start.append(np.maximum(now, queue + launch))
+            queue = np.full(N_RANKS, start[-1].max() + QUICK_US * chance.normal(1.0, 0.01))
+            end.append(queue)
+        starts.append(np.stack(start, 1))
+        ends.append(np.stack(end, 1))
+        covers.append(covered)
+    rows = N_RANKS * N_STEPS
+    return PeerRows(
+        np.concatenate(starts), np.concatenate(ends), np.ones((rows, 6), bool), np.zeros(6, bool),
+        np.arange(6) < 5, np.concatenate(covers), np.full(rows, 3 * BLOCK_US), np.zeros(rows),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("launch_us", [0.0, 200.0])
+def test_a_rank_that_launches_each_call_of_a_queue_late_computes_nothing_between_them(
+    launch_us: float,
+) -> None:
+    worked = told(pieces(launch_us)).worked_us
+    of_peers = worked.reshape(N_STEPS, N_RANKS, -1)[:, :-1]
+    assert of_peers[..., 1:3] == pytest.approx(BLOCK_US, rel=0.05)
+    assert worked[:, 3:] == pytest.approx(0.0, abs=100.0)
