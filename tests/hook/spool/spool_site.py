@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cluster_hook.spool.drain import Drained, DrainOptions, drain
-from cluster_hook.spool.spool import Spool
+from cluster_hook.spool.spool import Attempts, Spool
 
 #: A `scontrol` that has forgotten every job.
 STAND_IN = Path(__file__).with_name("stand_in")
@@ -51,13 +51,18 @@ class Site:
 
     def options(self, **options: float) -> DrainOptions:
         """Return options that ask no Slurm."""
-        return DrainOptions(retry_after_s=0.001, ask_slurm=lambda job: job, **options)  # type: ignore[arg-type]
+        return DrainOptions(ask_slurm=lambda job: job, **options)  # type: ignore[arg-type]
 
     def drain(self, **options: float) -> list[tuple[str, str]]:
         """Drain in this process; return what became of which request."""
         ended = drain(self.spool, self.options(**options), self.told.append)
         assert ended is not None
         return [(one.key, one.state) for one in ended]
+
+    def let_retry_come(self, key: str) -> None:
+        """Make the last attempt at a request so old that the next drain tries it again."""
+        attempts = self.spool.attempts(key)
+        self.spool.set_attempts(key, Attempts(attempts.number, 1.0, attempts.reason))
 
     def start_drain(self, *options: str, path: str = "") -> subprocess.Popen[str]:
         """Start a drain as cron would."""
