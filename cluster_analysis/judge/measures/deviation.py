@@ -223,8 +223,12 @@ def chance_of_rhythm(events: BoolArray) -> float:
     n_steps, n_events = len(events), int(events.sum())
     if not rhythm_of(events):
         return 1.0
-    rhythms = [len(range(at, n_steps, every)) for every in range(2, n_steps // 2 + 1) for at in range(every)]
-    return rhythms.count(n_events) / comb(n_steps, n_events)
+    n_rhythms = 0
+    for every in range(2, n_steps // 2 + 1):
+        fewest, n_with_more = divmod(n_steps, every)  # so many first steps have one more event
+        n_rhythms += n_with_more if n_events == fewest + 1 else 0
+        n_rhythms += every - n_with_more if n_events == fewest else 0
+    return n_rhythms / comb(n_steps, n_events)
 
 
 def relative_to_other_hosts(series: FloatArray, view: JobView) -> FloatArray:

@@ -137,12 +137,10 @@ class _Hidden:
         """
         shown = [one.most_us / one.weight for one in self._shown]
         tiers = ([*self._shown, *self._possible], self._queued)
-        for places in tiers if shown else ([*self._possible, *self._queued],):
+        for number, places in enumerate(tiers if shown else ([*self._possible, *self._queued],)):
             most = [one.most_us / one.weight for one in places]
             level = float(np.median(shown)) if shown else max(most, default=0.0)
-            share = _shares(places, level, left_us)
-            if places is tiers[0]:
-                share = np.where(is_late, 1.0, share)
+            share = np.where(is_late & (number == 0), 1.0, _shares(places, level, left_us))
             for one in places:
                 found = one.filled_us(share * level)
                 left_us = left_us - found
