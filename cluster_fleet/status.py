@@ -28,8 +28,9 @@ class Story:
 
     `low` and `high` hold it in 95 %. `since_s` is when the present state began, `n_runs` the runs since then,
     `n_episodes` how often it was slow, `hours_lost` device-hours that findings that name it have cost.
-    `n_named` of its runs in the last 30 days named it. `counters` of a slow link count more than nine
-    in ten do. `is_born_slow`: from its first run on. `probe` is what a probe found that still counts.
+    `n_named` of its runs in the 30 days up to the newest run named it. `counters` of a slow link count
+    more than nine in ten do. `is_born_slow`: from its first run on. `probe` is what a probe found that
+    still counts.
     """
 
     key: str

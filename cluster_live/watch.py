@@ -94,7 +94,7 @@ def watch(
         _tell(look, options, changed, base, say)
         share = budget.share(time.monotonic())
         captured = translated(f"The job ran captured for {share:.2%} of the time.", live.language)
-        say(f"{look.outcome.line_in(live.language)} {captured}")
+        say(f"{look.outcome.line_in(live.language)}\n  {captured}")
         _record(base, look, share)
         _prune(base, live.keep)
         before, n_done = look.key, n_done + 1

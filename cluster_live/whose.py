@@ -79,7 +79,7 @@ LINES: Mapping[WayName, tuple[str, str]] = {
     ),
     "vllm": (
         'vllm serve … --profiler-config \'{"profiler": "torch", "torch_profiler_dir": "/data/prof",',
-        '                                 "delay_iterations": 5, "max_iterations": 3}\'',
+        '    "delay_iterations": 5, "max_iterations": 3}\'',
     ),
 }
 
@@ -163,12 +163,15 @@ def _nobody(sight: Sight, wanted: str, via: WayName | None) -> Refusal:
         others = "; ".join(sorted({one.job.text for one in sight.processes}))
         what = f"the job {wanted}" if wanted else f"a job that waits for {via}"
         return Refusal("other_job", f"{what} is not here, but others are: {others}", "check --job and --via")
-    lines = LINES[via or "file"]
     return Refusal(
         "no_job",
         "no process that this login can see waits for a capture",
-        f"start the job with these two lines next time: {lines[0]} / {lines[1]}",
+        _next_time(via or "file"),
     )
+
+
+def _next_time(way: WayName) -> str:
+    return "\n  ".join(("start the job with these two lines next time:", *LINES[way]))
 
 
 def _described(group: Sequence[Process]) -> str:
@@ -237,7 +240,7 @@ def _with_monitor(
             "not_started_for_it",
             "its processes map a profiler's memory file, and neither PROF_CONFIG_PATH nor "
             "MSMONITOR_USE_DAEMON is set",
-            f"start the job with these two lines next time: {LINES['file'][0]} / {LINES['file'][1]}",
+            _next_time("file"),
         )
     numbers = [one.rank for one in ranks if one.rank is not None]
     if len(set(numbers)) < len(numbers):

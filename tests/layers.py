@@ -26,8 +26,7 @@ PACKAGES = (
 _COLLECTOR = (
     "cluster_collect.argument_types cluster_collect.entries "
     "cluster_collect.failures cluster_collect.faults cluster_collect.progress_events "
-    "cluster_collect.wording cluster_collect.spec cluster_collect.threads cluster_collect.watchdog "
-    "cluster_collect.wording"
+    "cluster_collect.spec cluster_collect.threads cluster_collect.watchdog cluster_collect.wording"
 )
 _CONNECTIONS = (
     "cluster_collect.transports.become "
@@ -35,8 +34,7 @@ _CONNECTIONS = (
     "cluster_collect.transports.protocol cluster_collect.transports.ssh.by_asyncssh.files"
 )
 _HOOK = (
-    "cluster_hook.job cluster_hook.job cluster_hook.processes cluster_hook.identity "
-    "cluster_hook.isolation cluster_hook.locks"
+    "cluster_hook.job cluster_hook.processes cluster_hook.identity cluster_hook.isolation cluster_hook.locks"
 )
 _STEP = (
     "cluster_analysis.trace cluster_analysis.thresholds cluster_analysis.numeric cluster_analysis.tables "
@@ -190,7 +188,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         "cluster_analysis.result": "cluster_analysis.judge.baseline cluster_analysis.tables cluster_run",
         "cluster_analysis.sentences.results": (
-            "cluster_analysis.sentences cluster_analysis.result cluster_run"
+            "cluster_analysis.sentences cluster_analysis.result cluster_analysis.judge.baseline cluster_run"
         ),
         "cluster_analysis.describe": (
             "cluster_analysis.sentences cluster_analysis.numeric cluster_analysis.tables cluster_run"

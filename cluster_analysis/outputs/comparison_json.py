@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from msgspec.structs import asdict
 
 from cluster_analysis.judge.baseline import Comparison, Matched
-from cluster_analysis.reports import changes
 from cluster_analysis.result import Reported
-from cluster_analysis.sentences.results import wording
+from cluster_analysis.sentences.results import changes, wording
 from cluster_run.layout import COMPARISON_NAME
 
 SCHEMA = "cluster-comparison/1"

@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 
 from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.judge.baseline import Comparison
-from cluster_analysis.reports import changes, markdown
+from cluster_analysis.reports import markdown
 from cluster_analysis.reports.commands import commands, naming_command
 from cluster_analysis.reports.page.assembly import DRAWING, STYLES, assembled, words_of_scripts
 from cluster_analysis.reports.page.bubbles import build_bubbles
@@ -38,7 +38,7 @@ from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import counted, say
 from cluster_analysis.sentences.notes import note, reasons
 from cluster_analysis.sentences.problems import reason
-from cluster_analysis.sentences.results import costs, wording, words
+from cluster_analysis.sentences.results import changes, costs, phrases, wording
 from cluster_run.layout import REPORT_NAME
 
 _SCRIPTS = (
@@ -76,7 +76,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
     `analysed` is the time to be shown at its head, where the document holds none.
     """
     environment = templates()
-    environment.globals.update(say=say, counted=counted, words=words, wording=wording)
+    environment.globals.update(say=say, counted=counted, phrases=phrases, wording=wording)
     environment.globals.update(described_sections=described_sections, advice_rows=advice_rows)
     environment.globals.update(memory_curves=memory_curves, packet_bars=packet_bars, device_map=device_map)
     environment.globals.update(summary=summary, next_check=next_check, chain=chain, note=note)
@@ -85,7 +85,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
     environment.globals.update(
         commands=lambda finding: commands(finding, result),
         naming_command=lambda host: naming_command(host, result),
-        locate=words.locator(result),
+        locate=phrases.locator(result),
     )
     parts = step_parts(result)
     sections = sections_of(result)
@@ -98,15 +98,15 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
         "document": result.document,
         "baseline": baseline,
         "since": changes.since(baseline) if baseline else (),
-        "problems": words.problem_groups(result.document),
+        "problems": phrases.problem_groups(result.document),
         "parts": parts,
         "named": blamed(result.document),
         "unusual_steps": unusual_steps(result),
         "price": price_of_unevenness(result.document),
         "parts_us": sum(part.mean_us for part in parts),
         "payload": _payload(result, baseline, markdown.render(result, baseline, analysed)),
-        "analysed": words.moment(result.document.run.analysed or analysed),
-        "captured": words.moment(result.document.run.captured),
+        "analysed": phrases.moment(result.document.run.analysed or analysed),
+        "captured": phrases.moment(result.document.run.captured),
     }
     return assembled(
         environment.get_template("report.html.j2").render,
@@ -143,7 +143,7 @@ def _payload(result: AnalysisResult, baseline: Comparison | None, ticket: str) -
         "changes": [asdict(change) for change in baseline.changes] if baseline else [],
         **per_rank.header,
         "ticket": ticket,
-        "metric_names": dict(words.METRIC_NAMES),
+        "metric_names": dict(phrases.METRIC_NAMES),
         "words": words_of_scripts(),
     }
     columns = {

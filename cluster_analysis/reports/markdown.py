@@ -7,7 +7,6 @@ import re
 from msgspec import Struct
 
 from cluster_analysis.judge.baseline import Comparison
-from cluster_analysis.reports import changes
 from cluster_analysis.reports.commands import commands
 from cluster_analysis.reports.unevenness import price_of_unevenness
 from cluster_analysis.result import AnalysisResult, Reported, Shown
@@ -18,7 +17,7 @@ from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import say, term
 from cluster_analysis.sentences.notes import note, reasons
 from cluster_analysis.sentences.phrase import Phrase
-from cluster_analysis.sentences.results import wording, words
+from cluster_analysis.sentences.results import changes, phrases, wording
 from cluster_analysis.sentences.results.costs import Cost, cost_of
 from cluster_run.findings import Finding
 from cluster_run.said.chinese import Language
@@ -50,10 +49,10 @@ def render(
     lines = [
         f"## {ticket.said(term(terms.VERDICTS, document.verdict))}",
         "",
-        ticket.said(words.verdict_sentence(document)),
+        ticket.said(phrases.verdict_sentence(document)),
         "",
         *([ticket.said(price.sentence()), ""] if price else []),
-        ticket.said(words.run_line(document)),
+        ticket.said(phrases.run_line(document)),
         "",
         *ticket.chosen(),
         *ticket.header(analysed),
@@ -85,7 +84,7 @@ class _Ticket(Struct, frozen=True):
     def header(self, analysed: str | None) -> list[str]:
         """Return which run it is, for those who read the ticket on another day."""
         document = self.result.document
-        facts = [self.said(one) for one in words.header_phrases(document, analysed)]
+        facts = [self.said(one) for one in phrases.header_phrases(document, analysed)]
         lines = [" · ".join(facts), ""] if facts else []
         return [*lines, f"`{document.run.command}`", ""] if document.run.command else lines
 
@@ -120,7 +119,7 @@ class _Ticket(Struct, frozen=True):
                 str(number),
                 self.said(term(terms.SEVERITIES, finding.severity)),
                 self.said(wording.kind_name(finding)),
-                self.said(words.named(finding, self.result)),
+                self.said(phrases.named(finding, self.result)),
                 self.said(cost_of(finding).phrase(step_ms)),
                 self.said(cost_of(finding).share(step_ms)),
                 self.said(Cost(saved_ms, saved_ms).phrase()),
@@ -155,7 +154,7 @@ class _Ticket(Struct, frozen=True):
 
     def where(self, finding: Finding) -> list[str]:
         """Return the places of a finding, and what to run there."""
-        locate = words.locator(self.result)
+        locate = phrases.locator(self.result)
         places = [f"- {self.said(locate(place))}" for place in finding.places[:_MAX_PLACES]]
         if len(finding.places) > _MAX_PLACES:
             more = say("more_places", n=len(finding.places) - _MAX_PLACES)
@@ -198,14 +197,13 @@ class _Ticket(Struct, frozen=True):
         return [*lines, ""]
 
     def problems(self) -> list[str]:
-        groups = words.problem_groups(self.result.document)
+        groups = phrases.problem_groups(self.result.document)
         if not groups:
             return []
-        phrases = (words.problem_phrase(one, self.result) for one in groups)
         return [
             f"### {self.said(say('problem_section'))}",
             "",
-            *(f"- {self.said(one)}" for one in phrases),
+            *(f"- {self.said(phrases.problem_phrase(one, self.result))}" for one in groups),
             "",
         ]
 

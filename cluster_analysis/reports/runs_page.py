@@ -15,7 +15,7 @@ from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.phrase import Phrase
-from cluster_analysis.sentences.results import wording, words
+from cluster_analysis.sentences.results import phrases, wording
 from cluster_run.findings import Verdict
 from cluster_run.version import VERSION
 
@@ -121,7 +121,7 @@ def _row(number: int, listed: ListedRun) -> _Row:
     document = listed.outcome.document
     run, lost = document.run, wording.lost_in_all(document)
     alarms = [one for one in document.findings if one.is_alarm]
-    said = [words.finding_title(one) for one in alarms[:_MAX_NAMED]]
+    said = [phrases.finding_title(one) for one in alarms[:_MAX_NAMED]]
     if len(alarms) > _MAX_NAMED:
         said.append(say("more_problems", n=len(alarms) - _MAX_NAMED))
     if document.verdict == "unknown":
@@ -130,7 +130,7 @@ def _row(number: int, listed: ListedRun) -> _Row:
         number,
         name,
         listed.href,
-        words.moment(run.captured),
+        phrases.moment(run.captured),
         format_ms(run.step_ms),
         unknown if lost is None or document.verdict == "healthy" else lost.phrase(run.step_ms),
         document.verdict,

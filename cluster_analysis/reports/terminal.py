@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster_analysis.judge.baseline import Comparison
-from cluster_analysis.reports import changes
 from cluster_analysis.reports.commands import commands, naming_command
 from cluster_analysis.reports.unevenness import price_of_unevenness
 from cluster_analysis.result import AnalysisResult, Reported, Shown
@@ -20,7 +19,7 @@ from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.notes import note, reasons
-from cluster_analysis.sentences.results import wording, words
+from cluster_analysis.sentences.results import changes, phrases, wording
 from cluster_analysis.sentences.results.costs import cost_of
 from cluster_run.said.chinese import Language
 from cluster_run.said.line_breaks import kept_together, line_breaks
@@ -89,12 +88,12 @@ def render(
     )
     document = result.document
     style = _VERDICT_STYLES[document.verdict]
-    sentence = words.verdict_sentence(document).of(language)
+    sentence = phrases.verdict_sentence(document).of(language)
     console.print(_prose(f"{_VERDICT_SIGNS[document.verdict]} {sentence}", style))
     price = price_of_unevenness(document)
     if price is not None and price.lost:
         console.print(_prose(price.sentence().of(language)))
-    console.print(_prose(words.run_line(document).of(language), "dim"))
+    console.print(_prose(phrases.run_line(document).of(language), "dim"))
     for one in reasons(document.notes, document.run.expected_ranks).to_choose:
         console.print(_prose(wording.plain(note(one).of(language))))
     if document.verdict == "unknown":  # what could not be judged, and what to do about it, is the news
@@ -141,7 +140,7 @@ def _findings_table(result: AnalysisResult, width: int, language: Language) -> T
 def _replay(result: AnalysisResult, language: Language) -> str:
     """How well the replay fits, a line a figure; nothing where there is none."""
     lines = [
-        f"  {words.format_metric(name, value)} {words.replay_phrase(name).of(language)}\n"
+        f"  {phrases.format_metric(name, value)} {phrases.replay_phrase(name).of(language)}\n"
         for name, value in result.document.replay.items()
     ]
     return "".join((f"{say('method.replay').of(language)}\n", *lines)) if lines else ""
@@ -158,7 +157,7 @@ def _print_next_checks(result: AnalysisResult, console: Console, language: Langu
         lead = say("then" if number else "next").of(language)
         console.print(_prose(wording.plain(check), lead=lead))
     hosts = list(dict.fromkeys(host for finding in (first, *alarms) for host in finding.hosts))
-    locate = words.locator(result)
+    locate = phrases.locator(result)
     for place in first.places[:MAX_PLACES]:
         where = wording.plain(locate(place).of(language))
         console.print(_prose(where, lead=say("where").of(language)))
@@ -197,12 +196,12 @@ def _print_changes(baseline: Comparison, console: Console, language: Language) -
 
 def _print_problems(result: AnalysisResult, console: Console, language: Language) -> None:
     document = result.document
-    reported = words.problem_groups(document)
+    reported = phrases.problem_groups(document)
     if reported:
         console.print()
         console.print(Text(say("problems", n=len(reported)).of(language), style="magenta"))
         for one in reported[:MAX_PROBLEMS]:
-            console.print(_prose(words.problem_phrase(one, result).of(language), indent=2))
+            console.print(_prose(phrases.problem_phrase(one, result).of(language), indent=2))
         if len(reported) > MAX_PROBLEMS:
             more = say("more_problems", n=len(reported) - MAX_PROBLEMS).of(language)
             console.print(Text(f"  {more}", style="dim"))

@@ -33,9 +33,10 @@ _HOW_MUCH: Template = (
 )
 _AND_MORE: Template = (
     "{n_episodes:|; slow # times so far}{by_clock:; its clock is lower as well|}{counters:counted}"
-    "{n_named:|; named by # job of the last 30 days|; named by # jobs of the last 30 days}",
+    "{n_named:|; # job of the 30 days up to the newest run names it"
+    "|; # jobs of the 30 days up to the newest run name it}",
     "{n_episodes:|；迄今变慢 # 次}{by_clock:；其频率也较低|}{counters:counted}"
-    "{n_named:|；最近 30 天有 # 个作业点名|；最近 30 天有 # 个作业点名}",
+    "{n_named:|；截至最新一次运行的 30 天内有 # 个作业点名|；截至最新一次运行的 30 天内有 # 个作业点名}",
 )
 _PROBED: Template = (
     "{is_confirmed:; a probe within the last week found it slow|}"

@@ -114,7 +114,7 @@ def test_a_device_that_no_finding_names_is_told_without_a_count_of_none(tmp_path
             fleet.add(replace(one, findings=[]))
         (story,) = status_of(fleet).stories
     assert story.n_named == 0
-    for language, word in (("en", "named by"), ("zh", "点名")):
+    for language, word in (("en", "up to the newest run"), ("zh", "点名")):
         assert word not in sentence(story, language)
         assert word in sentence(replace(story, n_named=2), language)
 

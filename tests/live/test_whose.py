@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster_live.options import WayName
 from cluster_live.sight import JobName, Memory, MemoryFile, Process, Sight
-from cluster_live.whose import Decision, Refusal, decide
+from cluster_live.whose import LINES, Decision, Refusal, decide
 from cluster_run.ids import HostId
+from cluster_run.said.chinese import translated
+from tests.chinese import english_in
 
 MEMORY = Memory("0:40:7", "DynamicProfileNpuShm2026112801", False, 1000.0)
 JOB_A, JOB_B = JobName("41", "", "10.0.0.1:29500"), JobName("42", "", "10.0.0.9:29500")
@@ -123,6 +126,16 @@ def test_a_job_that_was_not_started_for_it_gets_the_two_lines() -> None:
     assert "PROF_CONFIG_PATH" in refused().advice
     bare = rank(0, configuration="")
     assert refused(bare, monitor_of(bare)).kind == "not_started_for_it"
+
+
+@pytest.mark.parametrize("way", LINES)
+def test_the_two_lines_are_told_as_they_are_typed_with_their_comments_in_both_languages(way: WayName) -> None:
+    (refusal,) = decide([sight()], via=way).refusals.values()
+    assert refusal.advice.split("\n  ")[1:] == [*LINES[way]]
+    asked, *lines = translated(refusal.advice, "zh").split("\n  ")
+    parts = [line.partition("    # ") for line in lines]
+    assert [typed for typed, *_ in parts] == [line.partition("    # ")[0] for line in LINES[way]]
+    assert not english_in("\n".join((asked, *(comment for *_, comment in parts))))
 
 
 def test_memory_of_another_user_is_doubt_and_not_nobody() -> None:

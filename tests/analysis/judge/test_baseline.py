@@ -3,7 +3,7 @@
 import pytest
 
 from cluster_analysis.judge.baseline import Comparison, compare, match_findings
-from cluster_analysis.reports.changes import refusals, summary
+from cluster_analysis.sentences.results.changes import refusals, summary
 from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, Judged, judged
 from tests.analysis.reports import builder

@@ -8,7 +8,6 @@ from typing import get_args
 
 import pytest
 
-from cluster_analysis.reports import changes
 from cluster_analysis.sentences import (
     advice,
     chains,
@@ -21,6 +20,7 @@ from cluster_analysis.sentences import (
     terms,
 )
 from cluster_analysis.sentences.phrase import Template, fill
+from cluster_analysis.sentences.results import changes
 from cluster_analysis.sources.errors import LeftOutReason, Part
 from cluster_run.facts import AdviceKind, Fact, FindingFact, ReasonKind, RefusalKind, fact, fact_of
 from cluster_run.findings import Cause, Confidence, Finding, GroupPurpose, Pattern, Severity, Verdict, Wait

@@ -11,7 +11,7 @@ from cluster_analysis.judge.measures.metrics import metrics
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.headings import HEADINGS, words_of_page
-from cluster_analysis.sentences.results import wording, words
+from cluster_analysis.sentences.results import phrases, wording
 from cluster_analysis.sentences.terms import KINDS
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import ReasonKind, fact
@@ -57,7 +57,7 @@ def sources() -> str:
         reports.joinpath(*name).read_text("utf-8") for name in (("page", "sections.py"), ("runs_page.py",))
     ]
     code = files("cluster_analysis.sentences.results")
-    texts += [code.joinpath(name).read_text("utf-8") for name in ("words.py",)]
+    texts += [code.joinpath(name).read_text("utf-8") for name in ("phrases.py",)]
     return "\n".join(texts)
 
 
@@ -115,11 +115,11 @@ def test_every_kind_has_words_for_terminal_and_ticket():
     ],
 )
 def test_a_metric_is_written_in_the_unit_of_its_name(metric, value, text):
-    assert words.format_metric(metric, value) == text
+    assert phrases.format_metric(metric, value) == text
 
 
 def test_a_metric_without_an_entry_keeps_its_own_name():
-    assert words.metric_name("flux_capacity_us") == words.Phrase("flux capacity", "flux capacity")
+    assert phrases.metric_name("flux_capacity_us") == phrases.Phrase("flux capacity", "flux capacity")
 
 
 def test_every_time_and_size_that_is_evidence_is_called_something_in_both_languages():
@@ -129,12 +129,12 @@ def test_every_time_and_size_that_is_evidence_is_called_something_in_both_langua
     for path in Path(judge.__file__).parent.rglob("*.py"):
         names |= set(re.findall(r'Evidence\(\s*"(\w+)"', path.read_text()))
     assert names > {"computing_us", "idle_us", "transfer_us"}
-    called = {name: words.metric_name(name) for name in names}
+    called = {name: phrases.metric_name(name) for name in names}
     assert [name for name, said in called.items() if said.en == said.zh] == []
 
 
 def test_a_median_of_zero_gives_no_share():
-    assert words.difference(Evidence("wait_us", 5.0, 0.0, 0.0, 3)) == "–"
+    assert phrases.difference(Evidence("wait_us", 5.0, 0.0, 0.0, 3)) == "–"
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_a_healthy_job_that_could_save_time_says_so():
     own = replace(builder.degraded().document.findings[0], kind="host_bound", severity="info")
     document = replace(result.document, findings=(own,))
     assert "the job itself could save 12.3 ms" in wording.verdict_sentence(document)
-    assert "the job itself could save 12.3 ms of it" in words.headline(document).en
+    assert "the job itself could save 12.3 ms of it" in phrases.headline(document).en
     assert "could save" not in wording.verdict_sentence(result.document)
 
 
@@ -170,9 +170,9 @@ def test_what_a_rank_may_cost_is_not_what_the_job_itself_could_save(
     )
     document = replace(builder.healthy().document, findings=(rank,))
     assert wording.verdict_sentence(document).endswith(english)
-    assert words.verdict_sentence(document).zh.endswith(chinese)
-    assert words.headline(document).en.endswith(english.removeprefix("a step takes "))
-    assert words.headline(document).zh.endswith(chinese)
+    assert phrases.verdict_sentence(document).zh.endswith(chinese)
+    assert phrases.headline(document).en.endswith(english.removeprefix("a step takes "))
+    assert phrases.headline(document).zh.endswith(chinese)
 
 
 def test_the_work_saves_what_it_adds_to_what_a_rank_or_a_host_may_cost() -> None:
@@ -190,7 +190,7 @@ def test_the_work_saves_what_it_adds_to_what_a_rank_or_a_host_may_cost() -> None
     document = replace(builder.healthy().document, findings=(rank, work, host))
     said = "; the job itself could save 5.0 ms of it; rank 9 may cost 34.0 ms of it, others less: see below."
     assert wording.verdict_sentence(document).endswith(said)
-    assert words.headline(document).en.endswith(said)
+    assert phrases.headline(document).en.endswith(said)
     last = replace(document, findings=(host,))
     assert "; host 2 may cost 8.0 ms of it: see below." in wording.verdict_sentence(last)
 
@@ -202,14 +202,14 @@ def test_where_the_replay_shows_no_cost_of_a_slow_rank_the_headline_says_what_it
     )
     document = replace(result.document, findings=(hidden,))
     assert "up to 20.0 ms (up to 7.1 %) of it is lost" in wording.verdict_sentence(document)
-    assert "up to 20.0 ms (up to 7.1 %) of it is lost" in words.headline(document).en
+    assert "up to 20.0 ms (up to 7.1 %) of it is lost" in phrases.headline(document).en
     assert "to 20.0 ms" not in wording.verdict_sentence(result.document)
 
 
 def test_one_rank_of_one_step_is_singular():
     result = builder.healthy(builder.Job(tp=1, dp=1, pp=1, n_steps=1))
     assert wording.run_line(result.document).startswith("1 rank · 1 host · 1 step (10)")
-    assert [phrase.en for phrase in words.run_phrases(result.document)][:3] == [
+    assert [phrase.en for phrase in phrases.run_phrases(result.document)][:3] == [
         "1 rank",
         "1 host",
         "step 10",
@@ -225,7 +225,7 @@ def test_what_is_slow_inside_a_host_is_a_port_and_no_network_card(
     first = builder.degraded().document.findings[0]
     links = (Link(Rank(5), Rank(4), transport), Link(Rank(5), Rank(6), transport))
     one = replace(first, kind="slow_nic", ranks=(Rank(5),), links=links)
-    title, check = words.finding_title(one), next_check(one)
+    title, check = phrases.finding_title(one), next_check(one)
     assert english in wording.subject(one)
     assert wording.kind_name(one).en == f"slow {english}"
     assert english in title.en
@@ -252,7 +252,7 @@ def test_the_headline_of_an_open_question_is_the_question_and_not_that_there_is_
     result = builder.healthy()
     document = replace(result.document, verdict="unknown", notes=(fact("no_operators"), note))
     assert wording.verdict_sentence(document).startswith(why)
-    assert words.verdict_sentence(document).zh.startswith("无法判断：")
+    assert phrases.verdict_sentence(document).zh.startswith("无法判断：")
 
 
 def test_a_matrix_that_is_not_there_is_not_why_nobody_can_tell_but_few_peers_are() -> None:

@@ -8,7 +8,7 @@ from cluster_analysis.judge.baseline import Change, Comparison, Matched
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.phrase import Phrase, Template, fill
-from cluster_analysis.sentences.results import words
+from cluster_analysis.sentences.results import phrases
 from cluster_analysis.sentences.results.costs import cost_of
 from cluster_run.facts import Fact, RefusalKind
 
@@ -109,14 +109,14 @@ def _refusal(fact: Fact) -> Phrase:
 
 
 def since(comparison: Comparison) -> tuple[tuple[str, Phrase], ...]:
-    """Return `Fixed: slow rank 5 (was 97 ms).` and the like, each with its state; at most MAX_TOLD."""
+    """Return `Fixed: slow rank 5 (was 97 ms).` and the like, each with its state; at most MAX_REPORTED."""
     return tuple((one.state, _became(one)) for one in comparison.findings[:MAX_REPORTED])
 
 
 def _became(one: Matched) -> Phrase:
     return say(
         f"since.{one.state}",
-        what=words.subject(one.finding),
+        what=phrases.subject(one.finding),
         before=cost_of(one.before).phrase(),
         after=cost_of(one.after).phrase(),
     )
