@@ -98,16 +98,19 @@ class RoleGaps:
             found[steps[known[0]], known[1]] = instances[(*known, longest)]
         return found
 
-    def of_work_us(self, role: IntArray, sample: IntArray, *, lasts: bool) -> FloatArray:
+    def of_work_us(
+        self, role: IntArray, sample: IntArray, paused_us: FloatArray, *, lasts: bool
+    ) -> FloatArray:
         """How much longer each gap (V,) is for its work than the peers' mean in µs, less than 0 if shorter.
 
         Samples differ from micro-batch to micro-batch, so that each place waits for another one. The common
         part of TP/CP peers belongs to the sample. A significant excess in all steps is the rank's own, or its
-        experts' (`lasts`). NaN where peers do not tell.
+        experts' (`lasts`). A pause is nobody's work. NaN where peers do not tell.
 
         Args:
             role: ranks that do the same work (R,).
             sample: those of them that have the same samples (R,).
+            paused_us: how much longer than usual ranks idle in each step (R, S).
             lasts: what all steps have alike counts, and nothing else.
         """
         after = self._job[1].after
@@ -115,7 +118,9 @@ class RoleGaps:
         for same in np.unique(role).tolist():
             ranks = np.flatnonzero(role == same)
             streams = (self, self.of_side) if len(ranks) > 1 else ()
-            for _, gaps, _, at in chain.from_iterable(one.beside_peers(ranks, ranks[:0]) for one in streams):
+            found_in = (one.beside_peers(ranks, ranks[:0]) for one in streams)
+            for steps, measured, _, at in chain.from_iterable(found_in):
+                gaps = _without_pauses(measured, paused_us[np.ix_(ranks, steps)].T)
                 since = self.place[after[at]]
                 is_known = (at >= 0) & np.isfinite(gaps) & (since == np.median(since, axis=1, keepdims=True))
                 known, peers = np.where(is_known, gaps, np.nan), distinct(sample[ranks])[1]
@@ -125,10 +130,10 @@ class RoleGaps:
                 more = together - np.nansum(together, axis=1, keepdims=True) / np.maximum(
                     np.isfinite(together).sum(axis=1, keepdims=True), 1
                 )
-                steady = np.nan_to_num(more).mean(axis=0)
                 if lasts:
-                    more = np.broadcast_to(steady, more.shape)
+                    more = np.broadcast_to(np.median(np.nan_to_num(more), axis=0), more.shape)
                 else:
+                    steady = np.nan_to_num(more).mean(axis=0)
                     by_step = np.nan_to_num(more).sum(axis=2)
                     varies = by_step.var(axis=0)  # long samples vary more than the middle of all
                     chance = np.maximum(varies, varies.mean()) / max(len(more) - 1, 1)
@@ -138,3 +143,14 @@ class RoleGaps:
                 is_known &= np.isfinite(own)
                 found[at[is_known]] = own[is_known]
         return found
+
+
+def _without_pauses(gaps: FloatArray, paused_us: FloatArray) -> FloatArray:
+    """Gaps (S, R, places) less what ranks pause in each step (S, R): it lies where they are longest."""
+    beyond = np.nan_to_num(gaps - median(gaps, 1)[:, None])
+    longest = beyond.argmax(axis=2)[..., None]
+    most = np.take_along_axis(beyond, longest, 2)
+    without = np.take_along_axis(gaps, longest, 2) - np.clip(np.nan_to_num(paused_us)[..., None], 0.0, most)
+    found = gaps.copy()
+    np.put_along_axis(found, longest, without, 2)
+    return found

@@ -131,7 +131,7 @@ def _spread_of_places(view: JobView) -> float:
     """
     if view.graph is None or view.gaps is None:
         return 0.0
-    more = np.abs(view.gaps.of_work_us(view.role, view.sample, lasts=False))
+    more = np.abs(view.gaps.of_work_us(view.role, view.sample, view.paused_us, lasts=False))
     is_measured = np.isfinite(more) & ~view.graph.is_side
     more, gap = more[is_measured], view.graph.gap_us[is_measured]
     if len(np.unique(view.sample)) * 2 > len(view.ranks):
