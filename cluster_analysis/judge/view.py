@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from cluster_analysis.judge.measures.computing import dense_us, waited_inside_us
+from cluster_analysis.judge.measures.computing import dense_us, exchanges_of, waited_inside_us
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.numeric.sorting import combined, rows_at
@@ -73,6 +73,12 @@ class JobView(Struct, frozen=True, dict=True):
         by_step = median(self.step_us, 0)
         known = by_step[np.isfinite(by_step)]
         return float(known.mean()) if len(known) else float("nan")
+
+    @cached_property
+    def is_of_experts(self) -> BoolArray:
+        """Which gaps (V,) follow the load of experts, the others samples; none do where nothing tells."""
+        assert self.graph is not None
+        return exchanges_of(self.graph, _expert_groups(self.topology))[1]
 
     @property
     def local_us(self) -> FloatArray:
@@ -168,7 +174,7 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
     role = stage if (stage >= 0).any() else _signature_roles(ranks, graph)
     hosts = tuple(sorted(set(topology.hosts.values()), key=lambda name: (len(name), name)))
     position = {name: number for number, name in enumerate(hosts)}
-    experts = [name for name, group in topology.groups.items() if group.role == "ep" and len(group.ranks) > 1]
+    experts = _expert_groups(topology)
     waited, busy = waited_inside_us(evidence.operators, ranks, role, computing), computing
     computing = busy if waited is None else busy - waited
     idled, dense, head = free, None, np.nan_to_num(preparing)
@@ -200,6 +206,10 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
         waited_inside_us=waited,
         topology=topology,
     )
+
+
+def _expert_groups(topology: Topology) -> list[str]:
+    return [name for name, group in topology.groups.items() if group.role == "ep" and len(group.ranks) > 1]
 
 
 def _codes(ranks: IntArray, values: Mapping[Rank, int]) -> IntArray:

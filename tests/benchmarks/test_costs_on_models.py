@@ -223,13 +223,24 @@ def test_a_stage_that_is_one_host_costs_what_it_is_longer_than_the_other_stages(
     assert cost == pytest.approx(true, abs=0.02)
 
 
-def test_a_hot_expert_costs_what_its_own_gaps_are_longer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("beside", [{}, {"length_sigma": 0.15, "hiccups": 0.02}])
+def test_a_hot_expert_costs_what_is_longer_while_it_has_tokens(
+    beside: dict[str, float], tmp_path: Path
+) -> None:
+    """Samples of unequal length and pauses make other gaps longer, or some steps."""
     fault = Fault(
         Trouble("is hot", 0.5, frozenset([SLOW])), "expert_imbalance", 0.0, ranks=(SLOW,), is_of_many=True
     )
-    finding, cost, true, _ = told(EXPERTS, fault, tmp_path)
+    finding, cost, true, _ = told(replace(EXPERTS, **beside), fault, tmp_path)
     assert finding.kind == "expert_imbalance"
-    assert cost == pytest.approx(true, abs=0.015)
+    assert cost == pytest.approx(true, abs=0.008)
+
+
+@pytest.mark.parametrize(("mode", "seed"), [("hard", 842_018), ("hard", 843_228)])
+def test_samples_cost_neither_what_experts_do_nor_pauses(mode: str, seed: int) -> None:
+    known, said = modelled.judge("flows", mode, seed, "samples")
+    (found,) = [one for one in said.findings if one.kind == "data_imbalance"]
+    assert found.cost_ms_per_step == pytest.approx(known.faults[0].cost_ms, abs=0.005 * known.step_ms)
 
 
 def test_samples_of_which_ranks_wait_inside_fused_kernels_leave_a_question(tmp_path: Path) -> None:

@@ -52,7 +52,10 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
     gap = graph.gap_us[instances]
     for part in uneven:
         assert view.gaps is not None
-        more = view.gaps.of_work_us(view.role, view.sample, view.paused_us, lasts=part == "experts")[instances]
+        more = view.gaps.of_work_us(view.role, view.sample, view.paused_us, lasts=part == "experts")
+        if view.is_of_experts.any():
+            more = np.where(view.is_of_experts == (part == "experts"), more, 0.0)
+        more = more[instances]
         around = _taken_on_side_stream(graph, instances, np.nan_to_num(more), gap, is_head=False)
         gap = gap - np.where(np.isfinite(more), more, around)
     for suspect, excess in excesses:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import group_medians
@@ -49,16 +49,9 @@ def dense_us(
         free_us: idle time between operators (R, S), taken to be spread like the gaps.
         preparing_us: idle time before the first one (R, S).
     """
-    of_experts = np.array([name in expert_groups for name in graph.groups], bool)[graph.operator_group]
-    moves_tokens = [record_of(name).moves == "tokens" for name in graph.types]
-    of_experts &= np.array(moves_tokens, bool)[graph.operator_type]
-    is_exchange = of_experts[graph.operator] & ~graph.is_side
+    is_exchange, is_inside = exchanges_of(graph, expert_groups)
     if not is_exchange.any():
         return None
-    n_before: IntArray = np.cumsum(is_exchange) - is_exchange
-    first = graph.cell_begin[graph.step * len(graph.ranks) + graph.rank]
-    # After an odd number of exchanges of their rank's step tokens are with their experts.
-    is_inside = (n_before - n_before[first]) % 2 == 1
     outside_us = np.where(is_inside | graph.is_side, 0.0, graph.gap_us)
     whole, dense, pairs = (
         rows_at(ranks, graph.ranks, by_rank, 0.0)
@@ -70,6 +63,20 @@ def dense_us(
     is_known &= whole <= (1.0 + TOLERANCE_SHARE) * local_us
     is_known &= free_us - group_medians(free_us, role) <= TOLERANCE_SHARE * computing_us
     return np.where(is_known, dense - idle_us, np.nan)
+
+
+def exchanges_of(graph: Graph, expert_groups: Collection[str]) -> tuple[BoolArray, BoolArray]:
+    """Which calls (V,) of the main stream exchange tokens, and which gaps lie between two such: experts work.
+
+    After an odd number of exchanges of their rank's step tokens are with their experts.
+    """
+    of_experts = np.array([name in expert_groups for name in graph.groups], bool)[graph.operator_group]
+    moves_tokens = [record_of(name).moves == "tokens" for name in graph.types]
+    of_experts &= np.array(moves_tokens, bool)[graph.operator_type]
+    is_exchange = of_experts[graph.operator] & ~graph.is_side
+    n_before: IntArray = np.cumsum(is_exchange) - is_exchange
+    first = graph.cell_begin[graph.step * len(graph.ranks) + graph.rank]
+    return is_exchange, (n_before - n_before[first]) % 2 == 1
 
 
 def communicate(operators: pa.Table) -> pa.Array:
