@@ -141,7 +141,7 @@ def _of_capture(hosts: Hosts, captured: Captured) -> tuple[HostSpec, ...]:
 
 def _suspects(result: Taken, say: Say) -> frozenset[int]:
     run = result.run
-    code, why = judged(result)
+    code, why = analysed(result)
     if code not in (ExitCode.DONE, ExitCode.FINDINGS, ExitCode.INCOMPLETE):
         raise ClusterError(f"{run} could not be analysed, so there is nothing to zoom to: {why}")
     suspects = read_suspects(findings_of(run))
@@ -158,7 +158,7 @@ def findings_of(run: Path) -> Path:
     return run / ANALYSIS_OUTPUT_NAME / FINDINGS_NAME
 
 
-def judged(result: Taken, shown_in: Language | None = None) -> tuple[ExitCode, str]:
+def analysed(result: Taken, shown_in: Language | None = None) -> tuple[ExitCode, str]:
     """Run cluster-analyse on the collected data; return its exit code, and the last line of its error.
 
     With a language it says its findings on our own output.

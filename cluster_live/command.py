@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cluster_collect.runner import run_interruptibly
 from cluster_collect.wording import format_bytes, format_seconds
-from cluster_live.collected import Hosts, Shown, Taken, judged, taken
+from cluster_live.collected import Hosts, Shown, Taken, analysed, taken
 from cluster_live.fleet import opened_fleet
 from cluster_live.options import LiveOptions
 from cluster_live.outcome import Captured, Lost
@@ -55,9 +55,9 @@ def called(
         return text, code
     print(text, end="", file=sys.stderr)
     if result.zoomed is not None:
-        judged(result.zoomed)
+        analysed(result.zoomed)
         say(f"the suspects closer: {result.zoomed.run / ANALYSIS_OUTPUT_NAME / REPORT_NAME}")
-    return "", worst(code, judged(result, live.language)[0])
+    return "", worst(code, analysed(result, live.language)[0])
 
 
 async def previewed(hosts: Hosts, live: LiveOptions) -> str:

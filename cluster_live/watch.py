@@ -19,7 +19,7 @@ from cluster_hook.telling.outcome import Outcome
 from cluster_hook.telling.teller import Teller, TellOptions
 from cluster_hook.telling.verdict import Verdict, read_verdict
 from cluster_hook.telling.webhook import FORMATS, WebhookFormat, find_webhook
-from cluster_live.collected import Hosts, Shown, Taken, findings_of, judged, taken
+from cluster_live.collected import Hosts, Shown, Taken, analysed, findings_of, taken
 from cluster_live.options import LiveOptions
 from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError, UsageError
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
@@ -123,7 +123,7 @@ def _look(hosts: Hosts, live: LiveOptions, base: Path, shown: Shown, say: Callab
     run = base / f"{_RUN_PREFIX}{time.strftime('%Y%m%d-%H%M%S')}"
     try:
         result = run_interruptibly(taken(hosts, live, run, shown.tracker, say), shown.tick)
-        code, why = judged(result)
+        code, why = analysed(result)
         if code not in (ExitCode.DONE, ExitCode.FINDINGS, ExitCode.INCOMPLETE):
             raise ClusterError(f"{result.run} could not be analysed: {why}")
         verdict = read_verdict(findings_of(result.run))

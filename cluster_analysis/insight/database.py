@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 
 from cluster_analysis.insight.group_file import GroupRow
 from cluster_analysis.insight.naming import NO_GROUP, TOTAL, rank_set, safe, safe_names, step_key
-from cluster_analysis.insight.step_table import COLUMNS, StepRow
+from cluster_analysis.insight.step_table import StepRow
 from cluster_analysis.insight.totals import TRANSPORTS, ratio, ratios
-from cluster_analysis.sources.db.analysis_db import STEP_COLUMNS
 from cluster_analysis.sources.db.cells import each
 from cluster_analysis.sources.numbers import BYTES_PER_MB, NS_PER_US, US_PER_MS
+from cluster_analysis.sources.text.step_trace_csv import DATABASE_COLUMNS
 from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
 
 _TIMES = ("elapse_us", "transit_us", "wait_us", "synchronization_us", "idle_us")
@@ -32,7 +32,7 @@ _MOST_VALUES = 999
 
 _TABLES = f"""
 CREATE TABLE ClusterStepTraceTime (step TEXT, type TEXT, "index" TEXT,
- {", ".join(f"{STEP_COLUMNS[name]} NUMERIC" for name, _ in COLUMNS)},
+ {", ".join(f"{name} NUMERIC" for name in DATABASE_COLUMNS.values())},
  dp_index INTEGER, pp_index INTEGER, tp_index INTEGER);
 CREATE TABLE ClusterCommunicationTime (step TEXT, rank_id INTEGER, hccl_op_name TEXT, group_name TEXT,
  start_timestamp REAL, elapsed_time REAL, transit_time REAL, wait_time REAL, synchronization_time REAL,

@@ -18,8 +18,8 @@ from cluster_analysis.judge.measures.slow_units import (
     Observations,
     Units,
     beyond_class,
-    judged,
-    judged_by_step,
+    units_by_step,
+    units_of,
 )
 from cluster_analysis.judge.measures.transfers import Mended
 from cluster_analysis.judge.suspects import Suspect
@@ -59,13 +59,13 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     view, seen = case.view, case.network
     if seen is None:
         return
-    units = judged(seen, case.limits)
+    units = units_of(seen, case.limits)
     place = {host: number for number, host in enumerate(view.hosts)}
     host_of = {int(rank): place[host] for rank, host in view.topology.hosts.items()}
     for part in cover(units, host_of):
         yield _suspect(case, units, _narrowed(case, seen, part))
     by_steps: dict[tuple[PartName, tuple[int, ...], tuple[int, ...]], list[tuple[int, Units, Part]]] = {}
-    for step, then in judged_by_step(seen, units, case.limits):
+    for step, then in units_by_step(seen, units, case.limits):
         for part in cover(then, host_of):
             by_steps.setdefault((part.name, part.ranks, part.hosts), []).append((step, then, part))
     for some in by_steps.values():

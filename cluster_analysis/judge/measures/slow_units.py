@@ -100,7 +100,7 @@ def beyond_class(
     return slowness - reference[class_of]
 
 
-def judged(seen: Observations, limits: Thresholds) -> Units:
+def units_of(seen: Observations, limits: Thresholds) -> Units:
     """Find the slow units, whose median is slower by the effect, and the p-value of each.
 
     Small messages are all latency, and say nothing. Contention slows some transfers of any link for a moment:
@@ -126,7 +126,7 @@ def judged(seen: Observations, limits: Thresholds) -> Units:
     return Units(seen.members, seen.is_group, seen.transport, level, n, slow, chance, rates)
 
 
-def judged_by_step(seen: Observations, usual: Units, limits: Thresholds) -> Iterator[tuple[int, Units]]:
+def units_by_step(seen: Observations, usual: Units, limits: Thresholds) -> Iterator[tuple[int, Units]]:
     """Give each step in which units are slow that usually are not, as far as that is no even chance.
 
     A foreign job, or a flow that shares a link for some steps, shows in no middle over steps. Each unit is

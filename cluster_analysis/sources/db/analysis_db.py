@@ -25,21 +25,10 @@ from cluster_analysis.sources.db.packets_db import StepOf, read_packets
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
 from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.measured import without_repeated_steps
+from cluster_analysis.sources.text.step_trace_csv import DATABASE_COLUMNS
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
 
-#: Column of the databases for each column of STEPS.
-STEP_COLUMNS = {
-    "computing_us": "computing",
-    "communication_not_overlapped_us": "communication_not_overlapped",
-    "overlapped_us": "overlapped",
-    "communication_us": "communication",
-    "free_us": "free",
-    "stage_us": "stage",
-    "bubble_us": "bubble",
-    "communication_not_overlapped_exclude_receive_us": "communication_not_overlapped_and_exclude_receive",
-    "preparing_us": "preparing",
-}
 _TIME_COLUMNS = {
     "elapse_us": "elapse_time",
     "transit_us": "transit_time",
@@ -67,12 +56,12 @@ def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         if not database.has(STEPS, "computing"):
             return None
         given = database.present(STEPS, ("step",))
-        times = database.present(STEPS, tuple(STEP_COLUMNS.values()), are_floats=True)
+        times = database.present(STEPS, tuple(DATABASE_COLUMNS.values()), are_floats=True)
     n = len(times["computing"])
     if not n:
         return None
     columns = {"step": database_columns.steps(given.get("step", pa.nulls(n)), remark)}
-    for name, column in STEP_COLUMNS.items():
+    for name, column in DATABASE_COLUMNS.items():
         values = times.get(column, pa.nulls(n))
         columns[name] = database_columns.floats(values, remark, are_needed=name in measured.NEEDED_STEPS)
     table = schema.rows(schema.STEPS, rank, **columns)

@@ -5,6 +5,7 @@ Columns are found by name, so a file with `Device_id` in front or without `Prepa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from cluster_analysis.sources.text.csv_text import read_cells, read_files
 from cluster_analysis.tables import schema
 from cluster_run.facts import fact
 
-#: Column of the file for each column of STEPS.
+#: Column of the file for each column of STEPS. Databases have it in lower case, with `_` for all other signs.
 COLUMNS = {
     "computing_us": "Computing",
     "communication_not_overlapped_us": "Communication(Not Overlapped)",
@@ -38,6 +39,7 @@ COLUMNS = {
     "communication_not_overlapped_exclude_receive_us": "Communication(Not Overlapped and Exclude Receive)",
     "preparing_us": "Preparing",
 }
+DATABASE_COLUMNS = {column: re.sub(r"\W+", "_", name).strip("_").lower() for column, name in COLUMNS.items()}
 _WANTED = ("Step", *COLUMNS.values())
 DEVICE = "Device_id"
 
