@@ -1,4 +1,4 @@
-"""How numbers, ranks, hosts and verdicts are written, the same in every report for people."""
+"""The verdict in English, and how numbers, ranks and hosts are written; `phrases` speaks both languages."""
 
 from __future__ import annotations
 
