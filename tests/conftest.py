@@ -49,6 +49,10 @@ settings.register_profile("few", max_examples=15, **_UNHURRIED)
 settings.register_profile("many", max_examples=250, **_UNHURRIED)
 settings.load_profile("few")
 
+# A shell has what it starts in the background ignore Ctrl-C, and so would all commands that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 @pytest.fixture(autouse=True)
 def usual_umask() -> Iterator[None]:
