@@ -58,7 +58,7 @@ def fetched(root: Path) -> set[str]:
 def test_of_a_parsed_capture_what_is_fetched_is_what_is_read(tmp_path: Path) -> None:
     root = tmp_path / "w_1_20250101010101000_ascend_pt"
     laid_out(root, ["profiler_info_0.json", "profiler_metadata.json", "logs/a.log"])
-    laid_out(root / OUTPUT, IN_OUTPUT)
+    laid_out(root / OUTPUT, [*IN_OUTPUT, *OUTPUT_FILES.values()])
     found, _ = inspect_capture(root)
     assert found is not None
     read = {path.relative_to(root).as_posix() for path in found.files.values()}
