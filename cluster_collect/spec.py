@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from cluster_run.ids import HostId, ServerId
 
-#: The transport that runs commands as steps of Slurm.
-SRUN_NAME = "srun"
+#: The other transports than asyncssh: the second library of SSH, steps of Slurm, a directory of this machine.
+PARAMIKO_NAME, SRUN_NAME, LOCAL_NAME = "paramiko", "srun", "local"
 
 #: `host_deadline_s` of a capture, which is not made again; a watch goes on all the same.
 LIVE_HOST_DEADLINE_S = 3600.0
 
 #: What the manifest says of a file whose columns only say that: a later call asks for it again.
 UNREAD = "its host had no time or memory to read it"
+
+_WILDCARD = re.compile(r"[*?]|\[[^\]/]+\]")
 
 #: `auto`: zstd where the host has it, gzip below it, plain tar otherwise.
 Compression = Literal["auto", "zstd", "gzip", "none"]
@@ -60,6 +64,25 @@ class HostSpec:
     device_ranks: Mapping[int, int] = field(default_factory=dict, hash=False)
 
     @property
+    def root(self) -> str:
+        """The directory to list on the host: what stands before the first wildcard."""
+        return self._divided_root[0]
+
+    @property
+    def pattern(self) -> bytes:
+        """What below that is listed, with wildcards; empty for all of it."""
+        return os.fsencode(self._divided_root[1])
+
+    @property
+    def _divided_root(self) -> tuple[str, str]:
+        root = self.local if self.local is not None else self.profiler_root
+        parts = root.rstrip("/").split("/")
+        first = next((place for place, part in enumerate(parts) if _WILDCARD.search(part)), None)
+        if first is None:
+            return root, ""
+        return "/".join(parts[:first]) or ("/" if root.startswith("/") else "."), "/".join(parts[first:])
+
+    @property
     def by_ssh(self) -> bool:
         """Whether it is reached by SSH."""
         return self.local is None and self.transport != SRUN_NAME
@@ -69,8 +92,10 @@ class HostSpec:
 class CollectOptions:
     """How to collect. Times are seconds; `None` means no limit.
 
-    `what`, `exclude`, `since_s`, `capture`, `ranks` and `whole_ranks` are those of
-    `selection.captures.Choice`.
+    `what` holds `analysis`, `columns` (the same files) or `full`, or globs, or one of the three and globs
+    that narrow it. `since_s` is a time in seconds since 1970; a capture is taken whole when one of its files
+    is not older. With `ranks` only their captures are taken; None for all. Of `whole_ranks` everything is
+    taken, in whatever form all else comes.
     With `columns` in `what`, a reader of ours runs on the hosts: for `columns_deadline_s` at most, in
     processes of `columns_memory_bytes` each; for root, and while a process has one of `columns_devices`
     (a regular expression) open, only if told so.

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from cluster_collect.faults import DeadlineError, StalledError
 
+_S = TypeVar("_S")
 _T = TypeVar("_T")
 #: Seconds between two looks at the time. A look that comes later shows how long this process could not read.
 _LOOK_S = 1.0
@@ -137,6 +138,29 @@ async def until(work: Awaitable[_T], left_s: Callable[[], float], why: str, advi
         return task.result()
     finally:
         await cancelled(task)
+
+
+async def each(work: Callable[[_S], Awaitable[_T]], items: Iterable[_S], n_at_once: int) -> list[_T]:
+    """Do `work` for each item, `n_at_once` at a time; return the results in the order of the items.
+
+    The first error cancels all others and is raised.
+    """
+    waiting = enumerate(items)
+    results: dict[int, _T] = {}
+
+    async def in_turn() -> None:
+        for place, item in waiting:
+            results[place] = await work(item)
+
+    tasks = [asyncio.ensure_future(in_turn()) for _ in range(n_at_once)]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            await cancelled(task)
+    return [results[place] for place in sorted(results)]
 
 
 async def cancelled(task: asyncio.Future[_T]) -> None:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from cluster_collect.faults import HostError, as_host_error
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
-from cluster_collect.transports.registry import Dialers
+from cluster_collect.transports.dialers import Dialers
 from cluster_collect.watchdog import cancelled
 from cluster_live.outcome import Lost, not_captured
 from cluster_live.session import HeldError, Session, opened
@@ -102,9 +102,8 @@ async def opened_fleet(
         stack = AsyncExitStack()
         stacks.append(stack)
         try:
-            session = await stack.enter_async_context(
-                opened(spec, dialers.of(spec), options.progress_deadline_s)
-            )
+            opening = opened(spec, dialers.dial, options.progress_deadline_s)
+            session = await stack.enter_async_context(opening)
         except HostError as error:
             fleet.lose(spec.host, Lost.by("unreachable", error))
         else:

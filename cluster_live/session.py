@@ -26,7 +26,7 @@ from cluster_collect.remote.listing import MarkerFilter
 from cluster_collect.remote.programs import talk_program
 from cluster_collect.remote.reader import reader
 from cluster_collect.spec import HostSpec
-from cluster_collect.transports.protocol import Dialer, RunningCommand
+from cluster_collect.transports.protocol import Dial, RunningCommand
 from cluster_collect.watchdog import cancelled, within
 from cluster_run.ids import HostId
 
@@ -175,13 +175,13 @@ class Session:
 
 
 @asynccontextmanager
-async def opened(spec: HostSpec, dialer: Dialer, deadline_s: float) -> AsyncIterator[Session]:
+async def opened(spec: HostSpec, dial: Dial, deadline_s: float) -> AsyncIterator[Session]:
     """Run the program on a host while the block runs; what was begun and not taken back is undone at its end.
 
     Raises:
         HostError: the host cannot be reached, or cannot run it.
     """
-    connection = await dialer.dial(spec)
+    connection = await dial(spec)
     running: RunningCommand | None = None
     try:
         package = reader(PROGRAM)

@@ -87,9 +87,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_collect.transports.ssh.by_paramiko": (
             f"cluster_collect.transports.ssh {_CONNECTIONS} {_COLLECTOR} cluster_run"
         ),
-        "cluster_collect.inventory": (
-            f"cluster_collect.transports.registry cluster_collect.transports.local {_COLLECTOR} cluster_run"
-        ),
+        "cluster_collect.inventory": f"{_COLLECTOR} cluster_run",
         "cluster_collect.selection": f"{_COLLECTOR} cluster_run",
         "cluster_collect.remote": f"cluster_collect.transports.protocol {_COLLECTOR} cluster_run",
         "cluster_collect.store": f"{_COLLECTOR} cluster_run",

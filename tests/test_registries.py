@@ -31,11 +31,6 @@ def _name(node: Definition) -> str:
     return ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else node.name
 
 
-def _is_transport(node: Definition) -> bool:
-    made = node.value if isinstance(node, ast.Assign) else None
-    return isinstance(made, ast.Call) and ast.unparse(made.func) == "Transport"
-
-
 def _takes(*names: str) -> Callable[[Definition], bool]:
     return lambda node: _arguments(node) == names
 
@@ -69,9 +64,6 @@ REGISTRIES = {
     "reports in files": ("cluster_analysis/outputs/registry.py", "cluster_analysis", 5, _reports("Reported")),
     "reports on stdout": (
         "cluster_analysis/outputs/registry.py", "cluster_analysis", 3, _reports("Reported", "Shown"),
-    ),
-    "transports": (
-        "cluster_collect/transports/registry.py", "cluster_collect/transports", 2, _is_transport,
     ),
     "forms of inventories": (
         "cluster_collect/inventory/forms.py", "cluster_collect/inventory", 3, _gives_a_draft,

@@ -10,8 +10,7 @@ from pathlib import Path
 from cluster_collect.inventory.keys import Draft, Entry, directories_of, size_of
 from cluster_collect.inventory.located import Located
 from cluster_collect.inventory.nodesets import MAX_NODES, expand, is_ip6
-from cluster_collect.spec import HostSpec
-from cluster_collect.transports.local import LOCAL
+from cluster_collect.spec import LOCAL_NAME, HostSpec
 from cluster_run.errors import InputError, UsageError
 from cluster_run.ids import HostId, ServerId
 
@@ -165,7 +164,7 @@ class _Builder:
             jump=entry.text("jump"),
             prepare=entry.text("prepare"),
             local=_text_path(target, self._base) if local else None,
-            transport=LOCAL.name if local else entry.text("transport") or HostSpec.transport,
+            transport=LOCAL_NAME if local else entry.text("transport") or HostSpec.transport,
             bandwidth_bytes_per_s=size_of(entry.values["bandwidth"], "'bandwidth'")
             if "bandwidth" in entry.values
             else None,
@@ -198,7 +197,7 @@ class _Builder:
             raise where.wrong(
                 f"not a host name or address: {address!r}", "a user goes into 'user', a port into 'port'"
             )
-        if entry.text("transport") == LOCAL.name:
+        if entry.text("transport") == LOCAL_NAME:
             raise entry.values["transport"].wrong("'transport: local' without 'local'", "name the directory")
         port = entry.number("port")
         if port is not None and not 0 < port <= _MAX_PORT:

@@ -7,18 +7,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cluster_collect.inventory.located import Located, unknown_key
-from cluster_collect.spec import SRUN_NAME, HostSpec
-from cluster_collect.transports.local import LOCAL
-from cluster_collect.transports.registry import TRANSPORTS
+from cluster_collect.spec import LOCAL_NAME, PARAMIKO_NAME, SRUN_NAME, HostSpec
 from cluster_collect.wording import parse_size
 
 KeyType = Literal["text", "number", "size", "transport", "directories", "become"]
 
-#: A host with `local` has its transport by that.
-_CHOICES = tuple(name for name in TRANSPORTS if name != LOCAL.name)
-_SSH = [
-    f"{name} (the default)" if name == HostSpec.transport else name for name in _CHOICES if name != SRUN_NAME
-]
+_TRANSPORTS = (HostSpec.transport, PARAMIKO_NAME, SRUN_NAME)
 
 
 @dataclass(frozen=True)
@@ -68,7 +62,8 @@ HOST_KEYS: Mapping[str, HostKey] = {
         HostKey(
             "transport",
             "transport",
-            f"{', '.join(_SSH)}, or {SRUN_NAME}: by steps of Slurm, where address is the node",
+            f"{HostSpec.transport} (the default), {PARAMIKO_NAME}, or {SRUN_NAME}: "
+            "by steps of Slurm, where address is the node",
         ),
         HostKey("bandwidth", "size", "limit of this host in bytes a second, like 50M"),
     )
@@ -152,8 +147,8 @@ def _check_type(key: HostKey, value: Located) -> None:
         size_of(value, name)
     elif key.type == "directories":
         directories_of(value, name)
-    elif key.type == "transport" and value.text(name) not in TRANSPORTS:
-        raise value.wrong(f"{name} is {value.text(name)!r}", " or ".join(_CHOICES))
+    elif key.type == "transport" and value.text(name) not in (*_TRANSPORTS, LOCAL_NAME):
+        raise value.wrong(f"{name} is {value.text(name)!r}", " or ".join(_TRANSPORTS))
     elif key.type == "become" and value.text(name) != "sudo":
         raise value.wrong(f"{name} is {value.text(name)!r}", "sudo is the one way there is")
     elif key.type == "text":

@@ -10,6 +10,7 @@ from cluster_collect.faults import HostileDataError, LostConnectionError, NoShel
 from cluster_collect.remote.decompress import Codec, Sink, unpacking
 from cluster_collect.remote.listing import ListingReader, MarkerFilter
 from cluster_collect.remote.programs import RemoteProgram
+from cluster_collect.spec import HostSpec
 from cluster_collect.transports.protocol import CommandResult, HostConnection, RunningCommand, finish, run
 
 
@@ -22,11 +23,9 @@ class HostSource:
     """
 
     connection: HostConnection
-    profiler_root: bytes
+    spec: HostSpec
     codec: Codec
     max_entries: int
-    follow: tuple[str, ...]
-    pattern: bytes
     book: Callable[[int], float]
     brought: Callable[[int], None]
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.remote.decompress import Codec
+from cluster_collect.spec import HostSpec
 
 _FUNCTIONS = rb"""
 LC_ALL=C; export LC_ALL
@@ -216,29 +217,27 @@ def _lean(script: bytes) -> bytes:
     return re.sub(rb"\n(?:[ ]*(?:#.*)?\n)*[ ]*", b"\n", script)
 
 
-def _root(profiler_root: bytes) -> bytes:
-    if profiler_root == b"~" or profiler_root.startswith(b"~/"):
-        return b'"$HOME"' + quoted(profiler_root[1:])
-    if not profiler_root.startswith(b"/"):
+def _root(spec: HostSpec) -> bytes:
+    root = os.fsencode(spec.root)
+    if root == b"~" or root.startswith(b"~/"):
+        return b'"$HOME"' + quoted(root[1:])
+    if not root.startswith(b"/"):
         # A shell that goes on with one more program is below the root by then.
-        return b'"$HOME"' + quoted(b"/" + profiler_root)
-    return quoted(profiler_root)
+        return b'"$HOME"' + quoted(b"/" + root)
+    return quoted(root)
 
 
-def _sent(profiler_root: bytes, codec: Codec) -> dict[bytes, bytes]:
-    """Return what every program needs that sends an archive."""
-    return {b"root": _root(profiler_root), b"codec": quoted(PACKERS[codec].encode())}
+def _sent(spec: HostSpec, codec: Codec) -> dict[bytes, bytes]:
+    """Return what every program needs that sends files."""
+    return {b"root": _root(spec), b"codec": quoted(PACKERS[codec].encode())}
 
 
-def _listed(follow: Sequence[str], pattern: bytes) -> dict[bytes, bytes]:
-    """Return what every program needs that lists everything at its end."""
-    return {b"tops": quoted(_tops(pattern)), **_links(follow)}
-
-
-def _links(follow: Sequence[str]) -> dict[bytes, bytes]:
-    """Return what the listing of links needs: all are told, those that lead below `follow` are followed."""
+def _listed(spec: HostSpec) -> dict[bytes, bytes]:
+    """Return what every listing needs: all links are told, and those below `follow_links` followed."""
+    follow = (".", *spec.follow_links) if spec.follow_links else ()
     return {
-        b"follow": quoted(os.fsencode(":".join((".", *follow) if follow else ()))),
+        b"tops": quoted(_tops(spec.pattern)),
+        b"follow": quoted(os.fsencode(":".join(follow))),
         b"look": quoted(_lean(_LOOK)),
         b"dereference": b"--dereference" if follow else b"",
     }
@@ -255,49 +254,28 @@ def _tops(pattern: bytes) -> bytes:
     )
 
 
-def probe_program(profiler_root: bytes, follow: Sequence[str] = (), pattern: bytes = b"") -> RemoteProgram:
+def probe_program(spec: HostSpec) -> RemoteProgram:
     """Return the program that reports clock, tools and free space and lists everything below the root."""
-    tops = quoted(_tops(pattern))
-    return _program(_PROBE, {b"root": _root(profiler_root), b"tops": tops, **_links(follow)})
+    return _program(_PROBE, {b"root": _root(spec), **_listed(spec)})
 
 
-def fetch_program(
-    profiler_root: bytes,
-    names: Iterable[bytes],
-    codec: Codec,
-    follow: Sequence[str] = (),
-    pattern: bytes = b"",
-) -> RemoteProgram:
+def fetch_program(spec: HostSpec, names: Iterable[bytes], codec: Codec) -> RemoteProgram:
     """Return the program that sends the files `names` as one archive, and then lists everything again."""
-    settings = {
-        **_sent(profiler_root, codec),
-        **_listed(follow, pattern),
-    }
     # The ./ keeps a name that begins with a dash from being read as an option by old tars.
-    return _program(_ARCHIVE + _SEND, settings, b"".join(b"./" + name + b"\0" for name in names))
+    data = b"".join(b"./" + name + b"\0" for name in names)
+    return _program(_ARCHIVE + _SEND, {**_sent(spec, codec), **_listed(spec)}, data)
 
 
-def columns_program(
-    profiler_root: bytes,
-    boot: bytes,
-    data: bytes,
-    codec: Codec,
-    follow: Sequence[str] = (),
-    pattern: bytes = b"",
-) -> RemoteProgram:
+def columns_program(spec: HostSpec, boot: bytes, data: bytes, codec: Codec) -> RemoteProgram:
     """Return the program that gives `data` to the Python program `boot`, and then lists everything again."""
-    settings = {
-        **_sent(profiler_root, codec),
-        b"boot": quoted(boot),
-        **_listed(follow, pattern),
-    }
+    settings = {**_sent(spec, codec), b"boot": quoted(boot), **_listed(spec)}
     return _program(_COLUMNS + _SEND, settings, data)
 
 
-def rest_program(profiler_root: bytes, entry: RemoteEntry, begin: int, codec: Codec) -> RemoteProgram:
+def rest_program(spec: HostSpec, entry: RemoteEntry, begin: int, codec: Codec) -> RemoteProgram:
     """Return the program that sends a file from byte `begin` to its listed end, and then lists it again."""
     settings = {
-        **_sent(profiler_root, codec),
+        **_sent(spec, codec),
         b"name": quoted(b"./" + entry.path),
         b"first": b"%d" % (begin + 1),
         b"length": b"%d" % (entry.size_bytes - begin),
@@ -305,21 +283,20 @@ def rest_program(profiler_root: bytes, entry: RemoteEntry, begin: int, codec: Co
     return _program(_REST + _SEND, settings)
 
 
-def hash_program(profiler_root: bytes, names: Iterable[bytes]) -> RemoteProgram:
+def hash_program(spec: HostSpec, names: Iterable[bytes]) -> RemoteProgram:
     """Return the program that sends `HASH  ./NAME` and a NUL byte for each of the files `names`."""
-    settings = {b"root": _root(profiler_root)}
-    return _program(_HASH, settings, b"".join(b"./" + name + b"\0" for name in names))
+    data = b"".join(b"./" + name + b"\0" for name in names)
+    return _program(_HASH, {b"root": _root(spec)}, data)
 
 
-def samples_program(profiler_root: bytes, parts: Iterable[tuple[bytes, int, int]]) -> RemoteProgram:
+def samples_program(spec: HostSpec, parts: Iterable[tuple[bytes, int, int]]) -> RemoteProgram:
     """Return the program that hashes parts of files: name, first byte and number of bytes of each."""
     hashed = b"".join(
         b"tail -c +%d -- %b </dev/null | head -c %d | sha256sum\n"
         % (begin + 1, quoted(b"./" + name), n_bytes)
         for name, begin, n_bytes in parts
     )
-    settings = {b"root": _root(profiler_root), b"hashed": quoted(hashed)}
-    return _program(_SAMPLES, settings)
+    return _program(_SAMPLES, {b"root": _root(spec), b"hashed": quoted(hashed)})
 
 
 def prepare_program(command: str) -> RemoteProgram:

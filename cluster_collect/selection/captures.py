@@ -6,36 +6,15 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from fnmatch import translate
 from posixpath import basename
 
 from cluster_collect.entries import RemoteEntry, captures_of_ranks, group_of, is_capture, rank_of
+from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_run.layout import PARSED_MARK_NAME, PARSER_RESTS_S, PROFILER_OUTPUT_NAME
 
 NEWEST, ALL = "newest", "all"
 _STAMP = re.compile(rb"_(\d{14,17})(?=_ascend_)")
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What of the profiler data of a host is wanted.
-
-    `what` holds `analysis`, `columns` (the same files) or `full`, or globs, or one of the three and globs
-    that narrow it. `since_s` is a
-    time in seconds since 1970; a capture is taken whole when one of its files is not older. With `ranks` only
-    their captures are taken, with `directories` only the captures that lie there; None for all. Of
-    `whole_ranks` everything is taken, in whatever form all else comes. `device_ranks` are those of the host.
-    """
-
-    what: Sequence[str]
-    exclude: Sequence[str] = ()
-    since_s: float | None = None
-    capture: str = ALL
-    ranks: Set[int] | None = None
-    directories: Set[bytes] | None = None
-    whole_ranks: Set[int] = frozenset()
-    device_ranks: Mapping[int, int] = field(default_factory=dict)
 
 
 def matcher(globs: Iterable[str]) -> Callable[[bytes], bool]:
@@ -59,24 +38,28 @@ def not_excluded(globs: Sequence[str]) -> Callable[[bytes], bool]:
     return lambda path: not is_out(path.rpartition(b"/")[0]) and not matches(path)
 
 
-def chosen_captures(entries: Sequence[RemoteEntry], choice: Choice) -> Callable[[bytes], bool]:
+def chosen_captures(
+    entries: Sequence[RemoteEntry], spec: HostSpec, options: CollectOptions
+) -> Callable[[bytes], bool]:
     """Return the test for the paths of one host: is its capture, or its directory, among the chosen ones?"""
-    narrows = choice.ranks is not None or choice.directories is not None
-    if choice.since_s is None and choice.capture == ALL and not narrows:
+    narrows = options.ranks is not None or spec.captures is not None
+    if options.since_s is None and options.capture == ALL and not narrows:
         return lambda _path: True
     groups: defaultdict[bytes, list[RemoteEntry]] = defaultdict(list)
     for entry in entries:
         groups[group_of(entry.path)].append(entry)
-    chosen = set(groups) if choice.directories is None else set(groups) & choice.directories
-    if choice.ranks is not None:
-        chosen &= captures_of(choice.ranks, entries, choice.device_ranks)
-    if choice.since_s is not None:
-        since_ns = choice.since_s * 1e9
+    chosen = set(groups)
+    if spec.captures is not None:
+        chosen &= set(map(os.fsencode, spec.captures))
+    if options.ranks is not None:
+        chosen &= captures_of(options.ranks, entries, spec.device_ranks)
+    if options.since_s is not None:
+        since_ns = options.since_s * 1e9
         chosen = {group for group in chosen if _newest_ns(groups[group]) >= since_ns}
-    if choice.capture == NEWEST:
+    if options.capture == NEWEST:
         chosen = set(_newest_of_each_rank({group: groups[group] for group in chosen}))
-    elif choice.capture != ALL:
-        named = re.compile(os.fsencode(translate(choice.capture)), re.DOTALL)
+    elif options.capture != ALL:
+        named = re.compile(os.fsencode(translate(options.capture)), re.DOTALL)
         chosen = {group for group in chosen if named.match(group) or any(map(named.match, group.split(b"/")))}
     return lambda path: group_of(path) in chosen
 

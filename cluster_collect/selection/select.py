@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from cluster_collect.entries import Link, RemoteEntry, group_of, is_capture, unsafe_because
 from cluster_collect.selection.analysis_files import is_timeline, needed_by_analysis
 from cluster_collect.selection.captures import (
-    Choice,
     captures_of,
     chosen_captures,
     matcher,
@@ -26,6 +25,7 @@ from cluster_collect.selection.captures import (
 )
 from cluster_collect.selection.links import Links
 from cluster_collect.selection.what import KINDS
+from cluster_collect.spec import CollectOptions, HostSpec
 
 COLLIDED_NAME = b"collided"
 _MSMONITOR = re.compile(rb"msmonitor_.*\.db")
@@ -34,15 +34,6 @@ _R1_MARKS = re.compile(
     rb"(?:step_trace_raw_|step_trace_point_info|hccl_raw_|aicore_intermediate_|minddata_|flops_|memory_usage_"
     rb"|output_op_compute_time_|framework_raw_|\w+_cluster_analyse_).*"
 )
-
-
-@dataclass(frozen=True)
-class TreeShape:
-    """How the host's profiler root is laid out. `root_name` is its last part."""
-
-    root_name: bytes
-    device_regex: str | None = None
-    output_dir: str | None = None
 
 
 @dataclass(frozen=True)
@@ -96,17 +87,17 @@ class Selection:
     refused: tuple[Refused, ...]
 
 
-def select(tree: Tree, shape: TreeShape, choice: Choice) -> Selection:
+def select(tree: Tree, spec: HostSpec, options: CollectOptions) -> Selection:
     """Choose and place the entries of one host.
 
     Globs match the path below the profiler root or the bare name.
     """
     links = Links(tree.links, tree.real_root, [entry.path for entry in tree.entries if entry.kind == "f"])
     entries = [entry for entry in tree.entries if not links.hide(entry.path)]
-    place = _placer(entries, shape)
-    whole = captures_of(choice.whole_ranks, entries, choice.device_ranks) if choice.whole_ranks else set()
-    wanted = _wanted(entries, choice.what, whole)
-    is_in, is_chosen = not_excluded(choice.exclude), chosen_captures(entries, choice)
+    place = _placer(entries, spec)
+    whole = captures_of(options.whole_ranks, entries, spec.device_ranks) if options.whole_ranks else set()
+    wanted = _wanted(entries, options.what, whole)
+    is_in, is_chosen = not_excluded(options.exclude), chosen_captures(entries, spec, options)
     taken: list[tuple[RemoteEntry, bytes]] = []
     refused: list[Refused] = []
     for entry in entries:
@@ -130,7 +121,7 @@ def select(tree: Tree, shape: TreeShape, choice: Choice) -> Selection:
     files = _apart(taken)
     if whole:
         files = tuple(replace(file, stays_whole=group_of(file.entry.path) in whole) for file in files)
-    if "columns" in choice.what:
+    if options.columns:
         files = tuple(
             replace(file, comes_reduced=True)
             if is_timeline(file.entry.path) and not file.stays_whole
@@ -145,14 +136,15 @@ def _kind_reason(kind: str) -> str:
     return f"{names.get(kind, 'not a regular file')}: not copied"
 
 
-def _placer(entries: Sequence[RemoteEntry], shape: TreeShape) -> Callable[[bytes], bytes | None]:
+def _placer(entries: Sequence[RemoteEntry], spec: HostSpec) -> Callable[[bytes], bytes | None]:
     """Return the function that gives a path its place below the host's directory, None where it has none."""
-    if is_capture(shape.root_name):
-        return lambda path: shape.root_name + b"/" + path
-    known = _by_directory(_r1_directory(shape))
+    root_name = os.fsencode(spec.root.rstrip("/").rpartition("/")[2])
+    if is_capture(root_name):
+        return lambda path: root_name + b"/" + path
+    known = _by_directory(_r1_directory(spec))
     if any(known(entry.path) is not None for entry in entries):
         return known
-    is_flat_root = shape.root_name.startswith(b"profiler") or any(
+    is_flat_root = root_name.startswith(b"profiler") or any(
         _R1_MARKS.fullmatch(entry.path) for entry in entries
     )
     return _flat_place if is_flat_root else known
@@ -184,13 +176,13 @@ def _dotted(name: bytes) -> bytes | None:
     return name if b"." in name[1:] and not name.startswith(b".") else None
 
 
-def _r1_directory(shape: TreeShape) -> re.Pattern[bytes]:
-    if not shape.device_regex:
+def _r1_directory(spec: HostSpec) -> re.Pattern[bytes]:
+    if not spec.device_regex:
         return re.compile(rb"profiler[^/]*")
-    device = _glob_body(shape.device_regex.strip("/").removeprefix("./"))
+    device = _glob_body(spec.device_regex.strip("/").removeprefix("./"))
     middle = ""
-    if shape.output_dir and shape.output_dir.strip("./"):
-        middle = _glob_body(shape.output_dir.strip("/").removeprefix("./")) + "[^/]*/"
+    if spec.output_dir and spec.output_dir.strip("./"):
+        middle = _glob_body(spec.output_dir.strip("/").removeprefix("./")) + "[^/]*/"
     return re.compile(os.fsencode(f"{device}[0-9]+/{middle}profiler[^/]*"))
 
 

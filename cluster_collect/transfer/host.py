@@ -20,7 +20,7 @@ from cluster_collect.progress_events import ProgressListener
 from cluster_collect.remote.hardware import ask_hardware
 from cluster_collect.selection.captures import being_parsed
 from cluster_collect.selection.collisions import merge_identical
-from cluster_collect.selection.select import PlacedFile, Selection
+from cluster_collect.selection.select import PlacedFile, Selection, select
 from cluster_collect.spec import UNREAD, CollectOptions, HostSpec
 from cluster_collect.store.incoming import FileRefusedError
 from cluster_collect.store.journal import Journal
@@ -30,11 +30,11 @@ from cluster_collect.transfer.outcome import PREPARE_LOG_NAME, OutcomeSoFar, out
 from cluster_collect.transfer.retry import Retries
 from cluster_collect.transfer.rounds import Rounds
 from cluster_collect.transfer.same_files import SameFiles
-from cluster_collect.transfer.survey import Survey, chosen, clocks_of, run_prepare, survey_host
+from cluster_collect.transfer.survey import Survey, clocks_of, run_prepare, survey_host
 from cluster_collect.transfer.verify import samples_of
 from cluster_collect.transfer.ways.intake import Intake
 from cluster_collect.transports.bounds import HOST_TIME, BandwidthCap, Bounds, HostTime, queueing
-from cluster_collect.transports.protocol import Dialer, HostConnection
+from cluster_collect.transports.protocol import Dial, HostConnection
 from cluster_collect.watchdog import until
 from cluster_collect.wording import format_bytes
 from cluster_run.layout import PARSED_MARK_NAME, host_directory
@@ -50,6 +50,7 @@ class Shared:
     """What the hosts of one collection have in common."""
 
     options: CollectOptions
+    dial: Dial
     bounds: Bounds
     writer: RunWriter
     journal: Journal
@@ -87,9 +88,8 @@ async def in_time(work: Awaitable[_T], options: CollectOptions, end_s: float) ->
 class HostCollection:
     """One host's part of a collection; `run` returns its outcome and raises local errors only."""
 
-    def __init__(self, spec: HostSpec, dialer: Dialer, shared: Shared) -> None:
+    def __init__(self, spec: HostSpec, shared: Shared) -> None:
         self._spec = spec
-        self._dialer = dialer
         self._shared = shared
         self._options = shared.options
         rate = spec.bandwidth_bytes_per_s
@@ -172,7 +172,7 @@ class HostCollection:
 
     async def _attempt(self) -> None:
         began_s = time.monotonic()
-        connection = await self._dialer.dial(self._spec)
+        connection = await self._shared.dial(self._spec)
         if self._spec.local is None:
             self._shared.watch.noted(self._spec.host, f"logged in within {time.monotonic() - began_s:.1f} s")
         try:
@@ -212,7 +212,7 @@ class HostCollection:
             survey = await survey_host(
                 connection, spec, options, self._shared.bounds, one_by_one=self._one_by_one
             )
-            selection = chosen(survey, spec, options)
+            selection = select(survey, spec, options)
             offset_ms = 0.0 if survey.clock is None else survey.clock.offset_ms
             wanted = {group_of(placed.entry.path) for placed in selection.files}
             parsing = being_parsed(survey.entries, wanted, int((time.time() + offset_ms / 1e3) * 1e9))
@@ -229,6 +229,8 @@ class HostCollection:
     async def _is_brought_by_another(self, rounds: Rounds, selection: Selection) -> bool:
         """Whether another host with the same file system has brought these files, and this one never did."""
         host, same_files = self._spec.host, self._shared.same_files
+        if rounds.is_one_by_one:
+            return False  # it hashes nothing for us
         if self._shared.journal.knows(self._spec.server_id):
             same_files.bring(host, selection.files, self._here)
             return False

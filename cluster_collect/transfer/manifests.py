@@ -13,7 +13,7 @@ from cluster_collect.store.addresses import without_addresses
 from cluster_collect.store.journal import Journal
 from cluster_collect.store.run_files import finish_run
 from cluster_collect.store.writer import RunWriter
-from cluster_collect.transports.registry import Dialers
+from cluster_collect.transports.dialers import Dialers
 from cluster_run.ids import HostId
 from cluster_run.manifest import CollectedFile, FileList, HostOutcome, HostState, Manifest, Origin
 from cluster_run.version import VERSION
@@ -90,7 +90,7 @@ class Manifests:
     def _discreet(self, manifest: Manifest) -> Manifest:
         of_host = {spec.host: spec for spec in self.specs}
         hosts = tuple(
-            without_addresses(outcome, spec, self.dialers.of(spec).names(spec))
+            without_addresses(outcome, spec, self.dialers.names(spec))
             if (spec := of_host.get(outcome.host)) is not None
             else outcome
             for outcome in manifest.hosts

@@ -119,7 +119,7 @@ def _why(spec: HostSpec, so_far: OutcomeSoFar, *, may_be_empty: bool) -> Failure
         return Failure("prepare", so_far.prepare_problem, advice)
     if so_far.same_files_as is not None:
         return Failure()
-    survey = so_far.survey or Survey((), None)
+    survey = so_far.survey or Survey(())
     if so_far.files and (why := _why_files(so_far)).word:
         # What could not be listed is worse, and the same right may be missing: both are told.
         also = listing_failure(survey.problem, is_denied=survey.is_denied)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing, closing
 from pathlib import Path
 from typing import TypeVar
@@ -24,8 +23,8 @@ from cluster_collect.transfer.plan import HostLook
 from cluster_collect.transfer.preview import look_at_host
 from cluster_collect.transfer.same_files import SameFiles
 from cluster_collect.transports.bounds import BandwidthCap
-from cluster_collect.transports.registry import Dialers
-from cluster_collect.watchdog import cancelled
+from cluster_collect.transports.dialers import Dialers
+from cluster_collect.watchdog import each
 from cluster_run.ids import HostId
 from cluster_run.manifest import HostOutcome, HostState, Manifest, Origin
 from cluster_run.ranktable import read_rank_table
@@ -58,11 +57,13 @@ async def collect(
         writer.remove_leftovers()
         of_host = {spec.host: spec for spec in specs}
         if options.hide_addresses:
-            watch = DiscreetListener(watch, of_host, lambda spec: dialers.of(spec).names(spec))
+            # Late: the dialers are made below, and tell it of new host keys.
+            watch = DiscreetListener(watch, of_host, lambda spec: dialers.names(spec))  # noqa: PLW0108
         rate = options.bandwidth_bytes_per_s
         async with aclosing(Dialers(options, watch)) as dialers:
             shared = Shared(
                 options=options,
+                dial=dialers.dial,
                 bounds=dialers.bounds,
                 writer=writer,
                 journal=journal,
@@ -79,14 +80,14 @@ async def collect(
             ended: dict[HostId, HostOutcome] = {}
 
             async def one(spec: HostSpec) -> HostOutcome:
-                outcome = await HostCollection(spec, dialers.of(spec), shared).run()
+                outcome = await HostCollection(spec, shared).run()
                 if options.ranks is None:  # else it is asked at the end what else is there
                     journal.forget(spec.server_id)
                 ended[spec.host] = outcome
                 return outcome
 
             async with manifests.while_waiting(ended):
-                outcomes = await _each(specs, one)
+                outcomes = await each(one, specs, len(specs))
             manifest = manifests.for_caller(outcomes)
             await manifests.write(manifest)
         journal.finished()
@@ -106,7 +107,7 @@ async def look(
         async def one(spec: HostSpec) -> HostLook:
             watch.host_started(spec.host)
             try:
-                looking = look_at_host(dialers.of(spec), spec, options, dialers.bounds)
+                looking = look_at_host(dialers.dial, spec, options, dialers.bounds)
                 found = await in_time(looking, options, end_s)
             except Exception as error:
                 why = as_host_error(error)
@@ -119,7 +120,7 @@ async def look(
             )
             return found
 
-        return await _each(specs, one)
+        return tuple(await each(one, specs, len(specs)))
 
 
 def _brought_before(specs: Sequence[HostSpec], journal: Journal) -> dict[HostId, HostId]:
@@ -131,15 +132,3 @@ def _brought_before(specs: Sequence[HostSpec], journal: Journal) -> dict[HostId,
         if outcome.host in asked and outcome.same_files_as in asked
     }
     return {host: other for host, other in brought.items() if other not in brought}
-
-
-async def _each(specs: Sequence[HostSpec], work: Callable[[HostSpec], Awaitable[_T]]) -> tuple[_T, ...]:
-    """Run `work` for all hosts at once; an error (a local one: hosts' own are values) ends them all."""
-    tasks = [asyncio.ensure_future(work(spec)) for spec in specs]
-    try:
-        return tuple(await asyncio.gather(*tasks))
-    finally:
-        for task in tasks:
-            task.cancel()
-        for task in tasks:
-            await cancelled(task)

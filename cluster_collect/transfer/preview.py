@@ -9,30 +9,31 @@ from pathlib import Path
 
 from cluster_collect.remote.clock import best
 from cluster_collect.remote.reader import reader
+from cluster_collect.selection.select import select
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.outcome import not_taken, why_not_all
 from cluster_collect.transfer.plan import HostLook, PlannedFile
-from cluster_collect.transfer.survey import chosen, clocks_of, survey_host
+from cluster_collect.transfer.survey import clocks_of, survey_host
 from cluster_collect.transports.bounds import Bounds
-from cluster_collect.transports.protocol import Dialer
+from cluster_collect.transports.protocol import Dial
 from cluster_run.layout import host_directory
 
 
-async def look_at_host(dialer: Dialer, spec: HostSpec, options: CollectOptions, bounds: Bounds) -> HostLook:
+async def look_at_host(dial: Dial, spec: HostSpec, options: CollectOptions, bounds: Bounds) -> HostLook:
     """Log in and look around.
 
     Raises:
         HostError: it cannot be reached or listed.
     """
     began_s = time.monotonic()
-    connection = await dialer.dial(spec)
+    connection = await dial(spec)
     login_s = time.monotonic() - began_s
     try:
         survey = await survey_host(connection, spec, options, bounds)
         clock = best(await clocks_of(survey))
     finally:
         await connection.close()
-    selection = chosen(survey, spec, options)
+    selection = select(survey, spec, options)
     prefix = host_directory(Path(), spec.host).as_posix()
     files = tuple(
         PlannedFile(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,8 +14,8 @@ from cluster_collect.remote.host_stream import HostSource
 from cluster_collect.selection.select import PlacedFile
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.outcome import OutcomeSoFar
-from cluster_collect.transfer.survey import Survey, profiler_pattern, profiler_root
-from cluster_collect.transfer.verify import Sample, differing, has_by_files, has_by_shell
+from cluster_collect.transfer.survey import Survey
+from cluster_collect.transfer.verify import Sample, differing, has_all
 from cluster_collect.transfer.ways.columns_fetch import fetch_columns
 from cluster_collect.transfer.ways.intake import Intake
 from cluster_collect.transfer.ways.rest_fetch import fetch_rest
@@ -96,17 +95,16 @@ class Rounds:
         source = self._source("none", watchdog)
         return await watchdog.guard(differing(source, files, here), "hashing its files")
 
+    @property
+    def is_one_by_one(self) -> bool:
+        """Whether the host runs no commands for us, so that its files are read one by one."""
+        return self._survey.codec is None
+
     async def has(self, samples: Sequence[Sample]) -> bool:
         """Whether the host shows that it has the very content of these samples."""
         watchdog = Watchdog(self._options.progress_deadline_s)
         source = self._source("none", watchdog)
-        if self._survey.codec is not None:
-            return await watchdog.guard(has_by_shell(source, samples), "hashing parts of its files")
-        files = await self._connection.open_files()
-        try:
-            return await watchdog.guard(has_by_files(files, source, samples), "reading parts of its files")
-        finally:
-            await files.close()
+        return await watchdog.guard(has_all(source, samples), "hashing parts of its files")
 
     async def _fetch(
         self, pending: Sequence[PlacedFile], slot: TransferSlot
@@ -139,7 +137,7 @@ class Rounds:
     ) -> tuple[dict[bytes, RemoteEntry], bytes]:
         watchdog = self._watchdog(slot)
         source = self._source(self._survey.codec or "none", watchdog, slot)
-        fetch = self._by_walker if self._survey.codec is None else self._by_tar
+        fetch = self._by_walker if self.is_one_by_one else self._by_tar
         return await watchdog.guard(fetch(pending, source), "waiting for its files")
 
     async def _columns(
@@ -210,11 +208,9 @@ class Rounds:
 
         return HostSource(
             connection=self._connection,
-            profiler_root=os.fsencode(profiler_root(self._spec)),
+            spec=self._spec,
             codec=codec,
             max_entries=self._options.max_entries_per_host,
-            follow=self._spec.follow_links,
-            pattern=profiler_pattern(self._spec),
             book=book,
             brought=brought,
         )

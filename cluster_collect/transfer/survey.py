@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cluster_collect.entries import Allowance, Link, RemoteEntry, is_capture
+from cluster_collect.entries import Allowance, RemoteEntry, is_capture
 from cluster_collect.faults import LostConnectionError, NoFilesError, NoShellError
 from cluster_collect.remote.clock import ClockOffset, ask_clock, offset_of
 from cluster_collect.remote.decompress import Codec
 from cluster_collect.remote.listing import ListingReader, MarkerFilter, Tools
 from cluster_collect.remote.programs import prepare_program, probe_program
-from cluster_collect.selection.captures import Choice
-from cluster_collect.selection.select import Selection, Tree, TreeShape, select
+from cluster_collect.selection.select import Tree
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.ways.tar_fetch import last_line
 from cluster_collect.transfer.ways.walker import Walked, walk
@@ -29,29 +27,27 @@ from cluster_collect.wording import printable
 _MAX_PREPARE_OUTPUT_BYTES = 1 << 20
 #: Bytes that are kept of what a host says that runs no commands.
 _MOST_SAID_BYTES = 1 << 10
-_WILDCARD = re.compile(r"[*?]|\[[^\]/]+\]")
 #: One name in some seconds: a busy file server finds a thousand in one.
 _LEAST_LISTING_BYTES_PER_S = 50.0
 
 
 @dataclass(frozen=True)
-class Survey:
-    """One host's answer. `codec` is None where files travel one by one, `problem` empty when all was read;
-    `is_denied` where the login may not read some of it.
+class Survey(Tree):
+    """One host's answer: what it lists, and more.
+
+    `codec` is None where files travel one by one, `problem` empty when all was read; `is_denied` where the
+    login may not read some of it.
 
     `shell` still runs and takes one more program; it ends with the connection.
     """
 
-    entries: Sequence[RemoteEntry]
-    codec: Codec | None
+    codec: Codec | None = None
     tools: Tools = field(default_factory=Tools)
     clock: ClockOffset | None = None
     free_bytes: int | None = None
     problem: str = ""
     is_denied: bool = False
     shell: RunningCommand | None = field(default=None, repr=False, compare=False)
-    links: Sequence[Link] = ()
-    real_root: bytes = b""
 
     @property
     def inside(self) -> str:
@@ -73,42 +69,6 @@ class Survey:
         if self.codec is None:
             return "local copy" if spec.local is not None else "sftp"
         return "tar" if self.codec == "none" else f"tar+{self.codec}"
-
-
-def profiler_root(spec: HostSpec) -> str:
-    """Return the directory to list on the host: what stands before the first wildcard."""
-    return _divided_root(spec)[0]
-
-
-def profiler_pattern(spec: HostSpec) -> bytes:
-    """Return what below the profiler root is listed, with wildcards; empty for all of it."""
-    return os.fsencode(_divided_root(spec)[1])
-
-
-def _divided_root(spec: HostSpec) -> tuple[str, str]:
-    root = spec.local if spec.local is not None else spec.profiler_root
-    parts = root.rstrip("/").split("/")
-    first = next((place for place, part in enumerate(parts) if _WILDCARD.search(part)), None)
-    if first is None:
-        return root, ""
-    return "/".join(parts[:first]) or ("/" if root.startswith("/") else "."), "/".join(parts[first:])
-
-
-def chosen(survey: Survey, spec: HostSpec, options: CollectOptions) -> Selection:
-    """Select and place the files of a survey."""
-    root_name = os.fsencode(profiler_root(spec).rstrip("/").rpartition("/")[2])
-    tree = Tree(survey.entries, tuple(survey.links), survey.real_root)
-    choice = Choice(
-        what=options.what,
-        exclude=options.exclude,
-        since_s=options.since_s,
-        capture=options.capture,
-        ranks=options.ranks,
-        directories=None if spec.captures is None else frozenset(map(os.fsencode, spec.captures)),
-        whole_ranks=options.whole_ranks,
-        device_ranks=spec.device_ranks,
-    )
-    return select(tree, TreeShape(root_name, spec.device_regex, spec.output_dir), choice)
 
 
 async def survey_host(
@@ -142,7 +102,7 @@ async def survey_host(
 async def _survey_by_shell(
     connection: HostConnection, spec: HostSpec, options: CollectOptions, turn: Turn
 ) -> Survey:
-    program = probe_program(os.fsencode(profiler_root(spec)), spec.follow_links, profiler_pattern(spec))
+    program = probe_program(spec)
     noise = MarkerFilter(program.marker)
     listing = ListingReader(Allowance(options.max_entries_per_host))
     watchdog = Watchdog(
@@ -225,7 +185,7 @@ async def clocks_of(survey: Survey) -> list[ClockOffset]:
 
 def _require_listing(listing: ListingReader, spec: HostSpec) -> Tools:
     """Return the host's tools; raise a HostError where its answer is no whole listing."""
-    listing.require_root(profiler_root(spec))
+    listing.require_root(spec.root)
     if not listing.tools.can_list or not listing.tools.can_pack:
         raise NoShellError("find or tar on the host is not GNU's")
     if not listing.complete:
@@ -236,12 +196,12 @@ def _require_listing(listing: ListingReader, spec: HostSpec) -> Tools:
 async def survey_by_files(connection: HostConnection, spec: HostSpec, options: CollectOptions) -> Survey:
     """List a host's files without a shell."""
     watchdog = Watchdog(options.listing_deadline_s, least_bytes_per_s=_LEAST_LISTING_BYTES_PER_S)
-    walked = Walked(spec.follow_links, profiler_pattern(spec))
+    walked = Walked(spec.follow_links, spec.pattern)
 
     async def listed() -> list[RemoteEntry]:
         files: RemoteFiles = await connection.open_files()
         try:
-            root = os.fsencode(profiler_root(spec))
+            root = os.fsencode(spec.root)
             allowance = Allowance(options.max_entries_per_host)
             return await walk(files, root, allowance, walked, watchdog.received)
         finally:
@@ -252,7 +212,7 @@ async def survey_by_files(connection: HostConnection, spec: HostSpec, options: C
     if walked.unreadable:
         first = walked.unreadable[0].decode(errors="replace")
         problem = f"{len(walked.unreadable)} directories could not be listed, the first is {first}"
-    return Survey(entries, codec=None, problem=problem, links=walked.links, real_root=walked.root)
+    return Survey(entries, walked.links, walked.root, problem=problem)
 
 
 async def run_prepare(

@@ -20,7 +20,7 @@ from cluster_collect.remote.host_stream import HostSource
 from cluster_collect.remote.listing import MarkerFilter
 from cluster_collect.remote.programs import RemoteProgram, hash_program, samples_program
 from cluster_collect.selection.select import PlacedFile
-from cluster_collect.transports.protocol import RemoteFiles, run
+from cluster_collect.transports.protocol import run
 from cluster_run.manifest import CollectedFile
 
 _RECORD = re.compile(rb"([0-9a-f]{64}) [ *]\./(.*)", re.DOTALL)
@@ -44,7 +44,7 @@ async def differing(
 
 async def _hashes(source: HostSource, names: Sequence[bytes]) -> dict[bytes, str]:
     """Return the host's SHA-256 of each file that it could read."""
-    program = hash_program(source.profiler_root, names)
+    program = hash_program(source.spec, names)
     limit = sum(map(len, names)) + _OVERHEAD_BYTES_PER_FILE * len(names) + _SLACK_BYTES
     answer = await hashes_of(source, program, limit)
     matches = [_RECORD.fullmatch(record) for record in answer.split(b"\0")]
@@ -120,30 +120,10 @@ def samples_of(run_directory: Path, files: Iterable[CollectedFile]) -> list[Samp
     return samples
 
 
-async def has_by_shell(source: HostSource, samples: Sequence[Sample]) -> bool:
+async def has_all(source: HostSource, samples: Sequence[Sample]) -> bool:
     """Whether the host hashes all samples as they are here; False where it cannot."""
     parts = [(sample.source, sample.begin, sample.n_bytes) for sample in samples]
-    program = samples_program(source.profiler_root, parts)
+    program = samples_program(source.spec, parts)
     answer = await hashes_of(source, program, _MAX_ANSWER_BYTES)
     hashes = [match.decode() for match in _HASH.findall(answer)]
     return bool(samples) and hashes == [sample.sha256 for sample in samples]
-
-
-async def has_by_files(files: RemoteFiles, source: HostSource, samples: Sequence[Sample]) -> bool:
-    """Whether the files of a host hold all samples as they are here; False where it cannot be read."""
-    root = await files.real_path(source.profiler_root)
-    for sample in samples:
-        content = bytearray()
-
-        def receive(data: bytes, content: bytearray = content) -> float:
-            content.extend(data)
-            return source.book(len(data))
-
-        try:
-            end = sample.begin + sample.n_bytes
-            await files.read(root + b"/" + sample.source, end, receive, sample.begin)
-        except RemoteFailureError:
-            return False
-        if hashlib.sha256(content[: sample.n_bytes]).hexdigest() != sample.sha256:
-            return False
-    return bool(samples)

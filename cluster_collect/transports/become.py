@@ -7,13 +7,11 @@ No password is ever given. SFTP has no such way: files are then read by commands
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from cluster_collect.faults import BecomeError, NoShellError
 from cluster_collect.spec import HostSpec
 from cluster_collect.transports.protocol import (
     CommandResult,
-    Dialer,
     HostConnection,
     Receive,
     RemoteFiles,
@@ -40,43 +38,28 @@ def sudo_words(spec: HostSpec) -> tuple[str, ...]:
     return ("sudo", "-n", "-H", *user)
 
 
-class BecomingDialer:
-    """Makes connections whose commands run as the user that the inventory names."""
-
-    def __init__(self, dialer: Dialer) -> None:
-        self._dialer = dialer
-
-    async def dial(self, spec: HostSpec) -> HostConnection:
-        """Connect and log in; what may be done with sudo shows at the first command."""
-        return _Connection(await self._dialer.dial(spec), spec)
-
-    def names(self, spec: HostSpec) -> Mapping[str, str]:
-        """Return those of the dialer below."""
-        return self._dialer.names(spec)
-
-    async def close(self) -> None:
-        """The dialer below is closed by who made it."""
-
-
-class _Connection:
-    """A connection whose commands go through sudo."""
+class BecomingConnection:
+    """A connection whose commands run as the user that the inventory names; a refusal shows at the first."""
 
     def __init__(self, connection: HostConnection, spec: HostSpec) -> None:
         self._connection = connection
         self._spec = spec
 
     async def start(self, command: str, receive: Receive) -> RunningCommand:
+        """Start a command below sudo."""
         # In English, whatever the host speaks; our own programs set it anyhow.
         words = " ".join(("env", "LC_ALL=C", *sudo_words(self._spec)))
         return _Command(await self._connection.start(f"{words} {command}", receive), self._spec)
 
     async def open_files(self) -> RemoteFiles:
+        """SFTP has no sudo."""
         raise NoShellError(
             "with become: sudo the host needs a shell, and GNU find and tar",
             "SFTP reads files as the login user only: leave become out for that",
         )
 
     async def close(self) -> None:
+        """Close it."""
         await self._connection.close()
 
 

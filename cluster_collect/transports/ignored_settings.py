@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from cluster_collect.spec import HostSpec
-from cluster_collect.transports.registry import TRANSPORTS
+from cluster_collect.spec import PARAMIKO_NAME, HostSpec
 from cluster_collect.transports.ssh.handshake import client_configuration
 
 _MAX_DEPTH = 4
@@ -29,6 +28,13 @@ _BY_NOBODY: Mapping[str, str] = {
     "globalknownhostsfile": "/etc/ssh/ssh_known_hosts is read",
     "revokedhostkeys": "mark them @revoked in known_hosts",
 }
+_BY_ASYNCSSH_ALONE = frozenset(
+    (
+        *("ciphers", "macs", "kexalgorithms", "hostkeyalgorithms", "proxycommand", "userknownhostsfile"),
+        *("identityagent", "certificatefile", "gssapiauthentication"),
+        *("pkcs11provider", "securitykeyprovider"),
+    )
+)
 #: Values that ask for what happens here anyhow.
 _HARMLESS: Mapping[str, frozenset[str]] = {
     "stricthostkeychecking": frozenset({"yes", "ask"}),
@@ -76,7 +82,9 @@ def _why_ignored(setting: _Setting, spec: HostSpec) -> str:
     key = setting.key.lower()
     if setting.value.lower() in _HARMLESS.get(key, ()):
         return ""
-    return _BY_NOBODY.get(key, "") or TRANSPORTS[spec.transport].not_honoured.get(key, "")
+    if spec.transport == PARAMIKO_NAME and key in _BY_ASYNCSSH_ALONE:
+        return "only transport: asyncssh honours it"
+    return _BY_NOBODY.get(key, "")
 
 
 def _settings(path: Path, hosts: tuple[str, ...] = ("*",), depth: int = 0) -> Iterator[_Setting]:

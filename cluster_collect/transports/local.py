@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from cluster_collect.entries import Allowance, RemoteEntry, kind_letter
 from cluster_collect.faults import RemoteFailureError
-from cluster_collect.spec import HostSpec
 from cluster_collect.threads import in_thread
 from cluster_collect.transports.protocol import (
     MAX_ERROR_BYTES,
     CommandResult,
     Receive,
     RemoteFiles,
-    Transport,
     hand_on,
 )
 from cluster_collect.watchdog import cancelled
@@ -25,21 +23,6 @@ from cluster_collect.watchdog import cancelled
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 _PIECE_BYTES = 1 << 20
-
-
-class LocalDialer:
-    """Opens directories of this machine."""
-
-    async def dial(self, spec: HostSpec) -> LocalConnection:
-        """Return a connection; whether the directory exists shows when it is listed."""
-        return LocalConnection()
-
-    def names(self, spec: HostSpec) -> Mapping[str, str]:
-        """No server is on the way."""
-        return {}
-
-    async def close(self) -> None:
-        """Nothing is shared."""
 
 
 class LocalConnection:
@@ -171,6 +154,3 @@ def _scan(directory: bytes, allowance: Allowance) -> list[RemoteEntry]:
 
 def _entry(path: bytes, status: os.stat_result) -> RemoteEntry:
     return RemoteEntry(path, kind_letter(status.st_mode), status.st_size, status.st_mtime_ns)
-
-
-LOCAL = Transport("local", lambda _options, _bounds, _watch: LocalDialer())

@@ -1,19 +1,17 @@
-"""What the collector needs of a transport, from its name to its connections.
+"""What the collector needs of a connection to a host.
 
-asyncssh, paramiko, the local disk and the fakes of the tests give it.
+asyncssh, paramiko, steps of Slurm, the local disk and the fakes of the tests give it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from cluster_collect.entries import Allowance, RemoteEntry
-from cluster_collect.progress_events import ProgressListener
-from cluster_collect.spec import CollectOptions, HostSpec
-from cluster_collect.transports.bounds import Bounds
+from cluster_collect.spec import HostSpec
 
 #: What is kept of a command's error output.
 MAX_ERROR_BYTES = 64 * 1024
@@ -96,6 +94,10 @@ class HostConnection(Protocol):
         """Close the connection; never raises, never hangs."""
 
 
+#: Connects to a host and logs in. Raises HostErrors only; `retryable` says whether trying again makes sense.
+Dial = Callable[[HostSpec], Awaitable[HostConnection]]
+
+
 async def run(
     connection: HostConnection, command: str, stdin: bytes, receive: Receive, *, hold_input: bool = False
 ) -> CommandResult:
@@ -117,36 +119,3 @@ async def finish(running: RunningCommand, stdin: bytes, *, hold_input: bool = Fa
         return await running.wait()
     finally:
         await running.close()
-
-
-class Dialer(Protocol):
-    """Makes connections of one kind, and holds what they share (gateways, known hosts, keys)."""
-
-    async def dial(self, spec: HostSpec) -> HostConnection:
-        """Connect and log in.
-
-        Raises:
-            HostError: it did not work; `retryable` says whether trying again makes sense.
-        """
-
-    def names(self, spec: HostSpec) -> Mapping[str, str]:
-        """Return what the servers on the way to a host are called in messages, and what each of them is.
-
-        The client's configuration may call them something else than the inventory does (`HostName`).
-        """
-
-    async def close(self) -> None:
-        """Close what the connections shared."""
-
-
-@dataclass(frozen=True)
-class Transport:
-    """One way to reach hosts, and all that the rest of the collector knows of it.
-
-    `name` is what inventories call it. `not_honoured` holds the settings of the OpenSSH client, in lower
-    case, that this transport alone passes over, and what to do about each.
-    """
-
-    name: str
-    make_dialer: Callable[[CollectOptions, Bounds, ProgressListener], Dialer]
-    not_honoured: Mapping[str, str] = field(default_factory=dict)

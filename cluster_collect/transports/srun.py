@@ -11,14 +11,13 @@ import contextlib
 import os
 import re
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cluster_collect.faults import NoShellError, RemoteFailureError, UnreachableError
-from cluster_collect.spec import SRUN_NAME, CollectOptions, HostSpec
+from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transports.bounds import queueing
 from cluster_collect.transports.local import LocalCommand
-from cluster_collect.transports.protocol import Receive, RemoteFiles, Transport
+from cluster_collect.transports.protocol import Receive, RemoteFiles
 
 #: cluster-hook follows no job that is called so.
 _JOB_NAME = "cluster-collect"
@@ -59,13 +58,6 @@ class SrunDialer:
         finally:
             self._turns.release()
         return SrunConnection(spec.address, place.job, place)
-
-    def names(self, spec: HostSpec) -> Mapping[str, str]:
-        """No other server is on the way."""
-        return {}
-
-    async def close(self) -> None:
-        """Nothing is shared."""
 
 
 @dataclass(frozen=True)
@@ -183,6 +175,3 @@ async def _nodes_of_this_job() -> frozenset[str]:
     process = await _started("scontrol", "show", "hostnames", nodes)
     printed, _ = await process.communicate()
     return frozenset(printed.decode(errors="replace").split())
-
-
-SRUN = Transport(SRUN_NAME, lambda options, _bounds, _watch: SrunDialer(options))

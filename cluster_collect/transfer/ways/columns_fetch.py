@@ -90,14 +90,7 @@ async def fetch_columns(
         "sign_s": options.progress_deadline_s / _SIGNS_IN_A_DEADLINE,
     }
     data = request([file.entry.path for file in files], settings)
-    program = columns_program(
-        source.profiler_root,
-        reader().boot.encode(),
-        data,
-        source.codec,
-        source.follow,
-        source.pattern,
-    )
+    program = columns_program(source.spec, reader().boot.encode(), data, source.codec)
     known = {file.entry.path: file.entry for file in files}
     trailer = Trailer(program.marker, source.max_entries, MAX_ARCHIVE_PADDING, known)
     sizes = {file.entry.path: _announced(file) for file in files}

@@ -61,7 +61,7 @@ async def fetch_rest(
     entry = placed.entry
     incoming = await intake.resume(placed, lambda: source.brought(0))
     begin = incoming.n_bytes
-    program = rest_program(source.profiler_root, entry, begin, source.codec)
+    program = rest_program(source.spec, entry, begin, source.codec)
     known = {entry.path: entry}
     trailer = Trailer(program.marker, 1, _MAX_PADDING_BYTES, known)
     rest = _Rest(incoming, entry.size_bytes - begin, trailer, intake, source.brought)

@@ -69,7 +69,7 @@ async def fetch_by_tar(
         HostError: the stream broke, or is not what was asked for; files that came whole stay stored.
     """
     names = (file.entry.path for file in files)
-    program = fetch_program(source.profiler_root, names, source.codec, source.follow, source.pattern)
+    program = fetch_program(source.spec, names, source.codec)
     known = {placed.entry.path: placed.entry for placed in files}
     trailer = Trailer(program.marker, source.max_entries, MAX_ARCHIVE_PADDING, known)
     requested = {file.entry.path: file.entry.size_bytes for file in files}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
@@ -22,7 +21,7 @@ from cluster_collect.selection.select import PlacedFile
 from cluster_collect.store.incoming import FileRefusedError, IncomingFile
 from cluster_collect.transfer.ways.intake import Intake
 from cluster_collect.transports.protocol import RemoteFiles
-from cluster_collect.watchdog import cancelled
+from cluster_collect.watchdog import each
 
 _MAX_DEPTH = 40
 _N_SCANS = 16
@@ -165,22 +164,14 @@ async def _scan_all(
         received(sum(len(name.path) for name in names) + _BYTES_OF_A_SCAN)
         return directory + b"/", names
 
-    results: list[tuple[bytes, list[RemoteEntry]]] = []
-    await at_most(_N_SCANS, [_appending(results, scan(directory)) for directory in directories])
-    return sorted(results, key=lambda pair: pair[0])
-
-
-async def _appending(
-    results: list[tuple[bytes, list[RemoteEntry]]], work: Awaitable[tuple[bytes, list[RemoteEntry]]]
-) -> None:
-    results.append(await work)
+    return sorted(await each(scan, directories, _N_SCANS), key=lambda pair: pair[0])
 
 
 async def fetch_by_walker(
     files: RemoteFiles, source: HostSource, wanted: Sequence[PlacedFile], intake: Intake
 ) -> dict[bytes, RemoteEntry]:
     """Fetch `wanted` into `intake`; return each file's entry as it was after its last byte was read."""
-    root = await files.real_path(source.profiler_root)
+    root = await files.real_path(os.fsencode(source.spec.root))
     after: dict[bytes, RemoteEntry] = {}
 
     async def fetch(placed: PlacedFile) -> None:
@@ -221,36 +212,7 @@ async def fetch_by_walker(
             intake.put_aside(incoming)
 
     try:
-        await at_most(N_FILES_IN_FLIGHT, [fetch(placed) for placed in wanted])
+        await each(fetch, wanted, N_FILES_IN_FLIGHT)
     finally:
         intake.report()
     return after
-
-
-async def at_most(n_at_once: int, work: Iterable[Awaitable[None]]) -> None:
-    """Run all of `work`, `n_at_once` at a time; the first error cancels the rest and is raised."""
-    waiting = iter(work)
-    running: set[asyncio.Future[None]] = set()
-    try:
-        for one in waiting:
-            running.add(asyncio.ensure_future(one))
-            if len(running) >= n_at_once:
-                running = await _some_done(running)
-        while running:
-            running = await _some_done(running)
-    finally:
-        for task in running:
-            await cancelled(task)
-        for one in waiting:
-            if asyncio.iscoroutine(one):
-                one.close()
-
-
-async def _some_done(running: set[asyncio.Future[None]]) -> set[asyncio.Future[None]]:
-    done, pending = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-    for task in done:
-        if task.exception() is not None:
-            for other in pending:
-                await cancelled(other)
-        task.result()
-    return pending

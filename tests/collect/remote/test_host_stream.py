@@ -9,7 +9,9 @@ import pytest
 
 from cluster_collect.remote.host_stream import HostSource, Trailer, stream_from
 from cluster_collect.remote.programs import RemoteProgram
+from cluster_collect.spec import HostSpec
 from cluster_collect.transports.protocol import CommandResult, HostConnection, Receive, RemoteFiles
+from cluster_run.ids import HostId, ServerId
 
 PROGRAM = RemoteProgram(text=b"send", data=b"names", marker=b"MARK")
 
@@ -64,11 +66,9 @@ def test_nothing_is_taken_from_a_stream_that_was_cancelled(has_shell: bool) -> N
     connection: HostConnection = Connection(command)
     source = HostSource(
         connection,
-        b"/root",
+        HostSpec(HostId("1"), ServerId("s"), profiler_root="/root"),
         "none",
         max_entries=1,
-        follow=(),
-        pattern=b"",
         book=lambda _: 0.0,
         brought=lambda _: None,
     )

@@ -21,6 +21,8 @@ from cluster_collect.remote.programs import (
     probe_program,
     quoted,
 )
+from cluster_collect.spec import HostSpec
+from cluster_run.ids import HostId, ServerId
 from tests.commands import program
 
 SHELLS = [
@@ -44,6 +46,10 @@ def ran(program: RemoteProgram, shell: str = "sh") -> bytes:
     return answer
 
 
+def at(root: Path | str) -> HostSpec:
+    return HostSpec(HostId("1"), ServerId("s"), profiler_root=str(root))
+
+
 def listed(data: bytes, limit: int = 1000) -> ListingReader:
     reader = ListingReader(Allowance(limit))
     reader.feed(data)
@@ -65,7 +71,7 @@ def test_the_probe_lists_what_is_there_under_every_shell(shell: str, tmp_path: P
     (root / "sub" / "a\nb").write_bytes(b"12345")
     os.utime(root / "sub" / "a\nb", ns=(0, 1_700_000_000_123_456_789))
     (root / "link").symlink_to("/etc")
-    reader = listed(ran(probe_program(os.fsencode(root)), shell))
+    reader = listed(ran(probe_program(at(root)), shell))
     assert reader.complete
     assert {(e.path, e.kind, e.size_bytes) for e in reader.entries} == {
         (b"sub/a\nb", "f", 5),
@@ -83,7 +89,7 @@ def test_links_are_told_among_many_files_and_a_circle_of_links_is_no_trouble(tmp
         (tmp_path / f"link{number}").symlink_to("/etc" if number % 2 else f"file{number}")
     (tmp_path / "one").symlink_to("other")
     (tmp_path / "other").symlink_to("one")
-    reader = listed(ran(probe_program(os.fsencode(tmp_path))))
+    reader = listed(ran(probe_program(at(tmp_path))))
     assert reader.find_status == 0
     assert {entry.path for entry in reader.entries} == {os.fsencode(name) for name in os.listdir(tmp_path)}
     odd = {b"link%d" % number for number in range(1, 300, 2)}
@@ -98,16 +104,16 @@ def test_the_command_line_never_holds_user_text() -> None:
     commands = {
         program.command.replace(str(len(program.stdin)), "N")
         for program in (
-            probe_program(b"/secret $(root)"),
+            probe_program(at("/secret $(root)")),
             prepare_program("export TOKEN=secret"),
-            fetch_program(b"/secret", [], "zstd"),
+            fetch_program(at("/secret"), [], "zstd"),
         )
     }
     assert commands == {"sh -c 'eval \"$(dd bs=1 count=N 2>/dev/null)\"'"}
 
 
 def test_a_missing_root_is_told() -> None:
-    reader = listed(ran(probe_program(b"/nowhere/at all")))
+    reader = listed(ran(probe_program(at("/nowhere/at all"))))
     assert reader.complete
     with pytest.raises(NoProfilerRootError, match="/nowhere"):
         reader.require_root("/nowhere")
@@ -117,7 +123,7 @@ def test_a_tilde_means_the_home_of_the_login(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "prof").mkdir()
     (tmp_path / "prof" / "x").touch()
-    assert [entry.path for entry in listed(ran(probe_program(b"~/prof"))).entries] == [b"x"]
+    assert [entry.path for entry in listed(ran(probe_program(at("~/prof")))).entries] == [b"x"]
 
 
 def test_a_relative_root_is_below_the_home_wherever_the_shell_is(
@@ -127,7 +133,7 @@ def test_a_relative_root_is_below_the_home_wherever_the_shell_is(
     (tmp_path / "prof").mkdir()
     (tmp_path / "prof" / "x").touch()
     monkeypatch.chdir(tmp_path / "prof")
-    assert [entry.path for entry in listed(ran(probe_program(b"prof"))).entries] == [b"x"]
+    assert [entry.path for entry in listed(ran(probe_program(at("prof")))).entries] == [b"x"]
 
 
 @settings(max_examples=60, deadline=None)
@@ -207,7 +213,7 @@ def test_tar_and_compressor_on_the_host_give_way_to_its_own_work(
         program(tmp_path / "bin" / tool, f'nice >{tmp_path}/{tool}.nice\nexec {shutil.which(tool)} "$@"')
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     before = int(subprocess.run(["nice"], capture_output=True, check=True).stdout)
-    ran(fetch_program(os.fsencode(tmp_path / "prof"), [b"x"], "gzip"))
+    ran(fetch_program(at(tmp_path / "prof"), [b"x"], "gzip"))
     assert {int((tmp_path / f"{tool}.nice").read_text()) for tool in ("tar", "gzip")} == {
         min(19, before + 10)
     }
@@ -226,7 +232,7 @@ def test_a_zstd_of_before_1_3_4_is_called_without_the_option_it_lacks_and_no_oth
         f'case "$*" in *--single-thread*) exit {status};; esac\nexec {shutil.which("cat")}',
     )
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    answer = ran(fetch_program(os.fsencode(tmp_path / "prof"), [b"x"], "zstd"))
+    answer = ran(fetch_program(at(tmp_path / "prof"), [b"x"], "zstd"))
     assert (tmp_path / "calls").read_text().count("\n") == n_calls
     assert (b"content" in answer) == (status == 1)
 

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster_collect.entries import RemoteEntry, unsafe_because
 from cluster_collect.selection import select as selection_of
-from cluster_collect.selection.captures import Choice
-from cluster_collect.selection.select import Selection, Tree, TreeShape
+from cluster_collect.selection.select import Selection, Tree
+from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_run.ids import HostId, ServerId
 
 
 def entries(*paths: str, kind: str = "f") -> list[RemoteEntry]:
     return [RemoteEntry(path.encode("utf-8", "surrogateescape"), kind, 1, 0) for path in paths]
 
 
-def select(found: list[RemoteEntry], shape: TreeShape, what: list[str]) -> Selection:
-    return selection_of.select(Tree(found), shape, Choice(what))
+def select(found: list[RemoteEntry], spec: HostSpec, what: list[str]) -> Selection:
+    return selection_of.select(Tree(found), spec, CollectOptions(tuple(what)))
 
 
 def placed(selection: Selection) -> dict[str, str]:
     return {file.entry.path.decode(): file.target.decode() for file in selection.files}
 
 
-ROOT = TreeShape(b"summary")
+ROOT = HostSpec(HostId("1"), ServerId("s"), profiler_root="summary")
 
 
 def test_r1_directories_without_devices_land_flat_as_the_script_did() -> None:
@@ -54,17 +57,17 @@ def test_r1_device_folders_land_flat_too(output_dir: str) -> None:
         "device1/other/profiler/hccl_raw_3.csv",
         "profiler/hccl_raw_4.csv",
     )
-    shape = TreeShape(b"summary", device_regex="device", output_dir=output_dir)
-    assert placed(select(found, shape, ["analysis"])) == {
+    spec = replace(ROOT, device_regex="device", output_dir=output_dir)
+    assert placed(select(found, spec, ["analysis"])) == {
         "device0/data-2021/profiler-1/hccl_raw_0.csv": "hccl_raw_0.csv",
         "device15/data/profiler/hccl_raw_15.csv": "hccl_raw_15.csv",
     }
 
 
 def test_device_folders_may_hold_the_profiler_directories_directly() -> None:
-    shape = TreeShape(b"summary", device_regex="rank_")
+    spec = replace(ROOT, device_regex="rank_")
     found = entries("rank_3/profiler/hccl_raw_3.csv")
-    assert placed(select(found, shape, ["full"])) == {"rank_3/profiler/hccl_raw_3.csv": "hccl_raw_3.csv"}
+    assert placed(select(found, spec, ["full"])) == {"rank_3/profiler/hccl_raw_3.csv": "hccl_raw_3.csv"}
 
 
 def test_captures_are_kept_whole_at_any_depth() -> None:
@@ -73,16 +76,16 @@ def test_captures_are_kept_whole_at_any_depth() -> None:
 
 
 def test_a_root_that_is_a_capture_keeps_its_name() -> None:
-    shape = TreeShape(b"w_1_ascend_pt")
-    assert placed(select(entries("profiler_info_0.json"), shape, ["analysis"])) == {
+    spec = replace(ROOT, profiler_root="w_1_ascend_pt")
+    assert placed(select(entries("profiler_info_0.json"), spec, ["analysis"])) == {
         "profiler_info_0.json": "w_1_ascend_pt/profiler_info_0.json"
     }
 
 
-@pytest.mark.parametrize("name", [b"profiler", b"profiler-2021", b"anything"])
-def test_a_root_that_is_an_r1_directory_is_taken_as_one(name: bytes) -> None:
+@pytest.mark.parametrize("name", ["profiler", "profiler-2021", "anything"])
+def test_a_root_that_is_an_r1_directory_is_taken_as_one(name: str) -> None:
     found = entries("step_trace_raw_0_detail_time.csv", "step_trace_point_info.json")
-    assert set(placed(select(found, TreeShape(name), ["analysis"])).values()) == {
+    assert set(placed(select(found, replace(ROOT, profiler_root=name), ["analysis"])).values()) == {
         "step_trace_raw_0_detail_time.csv",
         "step_trace_point_info.json",
     }
@@ -94,8 +97,8 @@ def test_of_several_files_for_one_place_the_last_gets_it_as_with_the_script() ->
         "device2/data/profiler/step_trace_point_info.json",
         "device1/data/profiler/step_trace_point_info.json",
     )
-    shape = TreeShape(b"summary", device_regex="device", output_dir="data")
-    assert placed(select(found, shape, ["analysis"])) == {
+    spec = replace(ROOT, device_regex="device", output_dir="data")
+    assert placed(select(found, spec, ["analysis"])) == {
         "device1/data/profiler/step_trace_point_info.json": (
             "collided/device1/data/profiler/step_trace_point_info.json"
         ),
@@ -194,8 +197,8 @@ PARTS = st.sampled_from(
     st.lists(st.lists(PARTS, min_size=1, max_size=5).map("/".join), unique=True, max_size=12), st.booleans()
 )
 def test_every_placed_file_has_a_safe_place_of_its_own(paths: list[str], has_devices: bool) -> None:
-    shape = TreeShape(b"summary", device_regex="device" if has_devices else None)
-    selection = select(entries(*paths), shape, ["full", "*.csv"])
+    spec = replace(ROOT, device_regex="device" if has_devices else None)
+    selection = select(entries(*paths), spec, ["full", "*.csv"])
     targets = [file.target for file in selection.files]
     assert len(set(targets)) == len(targets)
     assert [unsafe_because(target) for target in targets if unsafe_because(target)] == []

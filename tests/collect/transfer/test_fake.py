@@ -6,7 +6,7 @@ import asyncio
 import errno
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -31,8 +31,8 @@ from cluster_collect.store.writer import RunWriter
 from cluster_collect.transfer.host import HostCollection, Shared
 from cluster_collect.transfer.pool import collect, look
 from cluster_collect.transports.bounds import Bounds
+from cluster_collect.transports.dialers import Dialers
 from cluster_collect.transports.protocol import Receive, RunningCommand
-from cluster_collect.transports.registry import Dialers
 from cluster_run.ids import HostId, ServerId
 from cluster_run.manifest import HostOutcome
 from tests.collect.helpers import FULL, Recorder
@@ -87,9 +87,6 @@ class FakeDialer:
         self.refusals = list(self.refusals)
         self.files = FakeFiles(FILES, list(self.trouble))
 
-    def names(self, spec: HostSpec) -> Mapping[str, str]:
-        return {}
-
     async def dial(self, spec: HostSpec) -> FakeDialer:
         self.n_dialled += 1
         if self.refusals:
@@ -120,6 +117,7 @@ def outcome_of(
         with Journal(run) as journal:
             shared = Shared(
                 options=options,
+                dial=dialer.dial,
                 bounds=Bounds(5, 5, 5),
                 writer=RunWriter(run, 0),
                 journal=journal,
@@ -128,7 +126,7 @@ def outcome_of(
                 chance=random.Random(1),
             )
             spec = HostSpec(HostId("1"), ServerId("s"), address="fake", profiler_root="/root")
-            return await HostCollection(spec, dialer, shared).run()
+            return await HostCollection(spec, shared).run()
 
     outcome = asyncio.run(work())
     assert dialer.n_open == 0
@@ -185,7 +183,7 @@ def test_other_hosts_are_collected_and_asked_beside_one_with_an_unforeseen_error
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dialers = {"1": FakeDialer(refusals=[KeyError("a"), KeyError("b")]), "2": FakeDialer()}
-    monkeypatch.setattr(Dialers, "of", lambda _, spec: dialers[spec.host])
+    monkeypatch.setattr(Dialers, "dial", lambda _, spec: dialers[spec.host].dial(spec))
     specs = [HostSpec(HostId(n), ServerId(f"s{n}"), address="fake", profiler_root="/root") for n in dialers]
     plans = asyncio.run(look(specs, OPTIONS, Recorder()))
     assert [(one.failure, len(one.files)) for one in plans] == [("unexpected", 0), ("", 2)]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
 
 from cluster_collect.faults import BecomeError, NoShellError
 from cluster_collect.spec import HostSpec
-from cluster_collect.transports.become import BecomingDialer
+from cluster_collect.transports.become import BecomingConnection
 from cluster_collect.transports.protocol import CommandResult, Receive, RemoteFiles
 from cluster_collect.transports.ssh.command import ssh_command
 from cluster_run.ids import HostId, ServerId
@@ -27,12 +26,6 @@ class Host:
     result: CommandResult
     called: list[str] = field(default_factory=list)
     errors: bytes = b""
-
-    def names(self, spec: HostSpec) -> Mapping[str, str]:
-        return {}
-
-    async def dial(self, spec: HostSpec) -> Host:
-        return self
 
     async def start(self, command: str, receive: Receive) -> Host:
         self.called.append(command)
@@ -52,8 +45,7 @@ class Host:
 
 
 async def ended(host: Host) -> CommandResult:
-    connection = await BecomingDialer(host).dial(SPEC)
-    return await (await connection.start("sh -c 'x'", lambda data: 0.0)).wait()
+    return await (await BecomingConnection(host, SPEC).start("sh -c 'x'", lambda data: 0.0)).wait()
 
 
 @pytest.mark.parametrize(
@@ -96,7 +88,7 @@ def test_every_command_runs_as_the_named_user_and_sftp_is_refused() -> None:
     assert host.called == ["env LC_ALL=C sudo -n -H -u trainer sh -c 'x'"]
 
     async def files() -> RemoteFiles:
-        return await (await BecomingDialer(host).dial(SPEC)).open_files()
+        return await BecomingConnection(host, SPEC).open_files()
 
     with pytest.raises(NoShellError, match="needs a shell"):
         asyncio.run(files())

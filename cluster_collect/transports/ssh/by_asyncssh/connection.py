@@ -24,10 +24,10 @@ class AsyncsshConnection:
 
     async def start(self, command: str, receive: Receive) -> AsyncsshCommand:
         """Start a command; its output goes to `receive` straight from the packet."""
-        session = _Session(CommandOutput(receive))
+        running = AsyncsshCommand(receive)
         try:
-            channel, _ = await self._connection.create_session(
-                lambda: session,
+            await self._connection.create_session(
+                lambda: running,
                 command,
                 encoding=None,
                 window=self._window_bytes,
@@ -37,7 +37,7 @@ class AsyncsshConnection:
             raise translated(error) if self._connection.is_closed() else no_commands(error.reason) from None
         except (OSError, asyncssh.Error) as error:
             raise translated(error) from None
-        return AsyncsshCommand(channel, session)
+        return running
 
     async def open_files(self) -> RemoteFiles:
         """Start SFTP."""
@@ -61,22 +61,32 @@ async def close(connection: asyncssh.SSHClientConnection) -> None:
         connection.abort()
 
 
-class AsyncsshCommand:
-    """A command that runs on a host."""
+class AsyncsshCommand(asyncssh.SSHClientSession):  # type: ignore[type-arg]
+    """A command that runs on a host: hands its output to a receiver straight from the packet.
 
-    def __init__(self, channel: Any, session: _Session) -> None:
-        self._channel = channel
-        self._session = session
-        self._output = session.output
+    It keeps the first 64 KiB of errors. `_ended` is done when the command is; it holds the error that ended
+    it, be it the receiver's.
+    """
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive: Receive | None = receive
+        self._errors = bytearray()
+        self._channel: Any = None
+        self._resume_at_s = 0.0
+        self._pausing: asyncio.Handle | None = None
+        self._resume: asyncio.TimerHandle | None = None
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # Fetched when nobody waits for it, or asyncio would report it as forgotten.
+        self._ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
     @property
     def errors(self) -> bytes:
         """What it has said on its error output."""
-        return self._output.errors
+        return bytes(self._errors)
 
     def redirect(self, receive: Receive) -> None:
         """Give its further output to `receive`."""
-        self._output.redirect(receive)
+        self._receive = receive
 
     def send(self, data: bytes) -> None:
         """Give it more input; input for a command that has ended is dropped."""
@@ -91,24 +101,13 @@ class AsyncsshCommand:
     async def wait(self) -> CommandResult:
         """Wait for its end."""
         with our_errors():
-            await asyncio.shield(self._output.ended)
+            await asyncio.shield(self._ended)
         return CommandResult(self._channel.get_exit_status(), self.errors)
 
     async def close(self) -> None:
         """End it if it still runs."""
-        self._session.forget()
+        self._forget()
         self._channel.abort()
-
-
-class _Session(asyncssh.SSHClientSession):  # type: ignore[type-arg]
-    """Receives one command's output."""
-
-    def __init__(self, output: CommandOutput) -> None:
-        self.output = output
-        self._channel: Any = None
-        self._resume_at_s = 0.0
-        self._pausing: asyncio.Handle | None = None
-        self._resume: asyncio.TimerHandle | None = None
 
     def connection_made(self, chan: Any) -> None:
         """Keep the channel."""
@@ -117,9 +116,9 @@ class _Session(asyncssh.SSHClientSession):  # type: ignore[type-arg]
     def data_received(self, data: Any, datatype: int | None) -> None:
         """Pass it on, and let the sender pause where that is asked for."""
         if datatype == asyncssh.EXTENDED_DATA_STDERR:
-            self.output.complain(data)
+            self._errors += data[: MAX_ERROR_BYTES - len(self._errors)]
             return
-        pause_s = self.output.take(data)
+        pause_s = self._taken(data)
         if pause_s > 0:
             # Not at once: with the first packet that it gives us, asyncssh lets the host send as much again
             # as it still keeps for us. So we take all that it keeps, and pause for all of that.
@@ -128,19 +127,39 @@ class _Session(asyncssh.SSHClientSession):  # type: ignore[type-arg]
             if self._pausing is None:
                 self._pausing = loop.call_soon(self._pause)
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The channel is closed, by its end or with the connection."""
+        self._end(exc)
+
+    def _taken(self, data: bytes) -> float:
+        """Give output to the receiver and return the pause it asks for; what it raises is the end."""
+        if self._receive is None:
+            return 0.0
+        try:
+            return self._receive(data)
+        except Exception as error:
+            self._end(error)
+            self._receive = None
+            return 0.0
+
+    def _end(self, error: Exception | None) -> None:
+        """The command has ended; only the first reason counts."""
+        if self._ended.done():
+            return
+        if error is None:
+            self._ended.set_result(None)
+        else:
+            self._ended.set_exception(error)
+
     def _pause(self) -> None:
         self._pausing = None
         self._channel.pause_reading()
         self._cancel_resume()
         self._resume = asyncio.get_running_loop().call_at(self._resume_at_s, self._channel.resume_reading)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The channel is closed, by its end or with the connection."""
-        self.output.end(exc)
-
-    def forget(self) -> None:
+    def _forget(self) -> None:
         """Drop whatever still arrives."""
-        self.output.forget()
+        self._receive = None
         self._cancel_resume()
         if self._pausing is not None:
             self._pausing.cancel()
@@ -148,54 +167,3 @@ class _Session(asyncssh.SSHClientSession):  # type: ignore[type-arg]
     def _cancel_resume(self) -> None:
         if self._resume is not None:
             self._resume.cancel()
-
-
-class CommandOutput:
-    """Hands standard output to a receiver, keeps the first 64 KiB of errors, and knows the end.
-
-    `ended` is done when the command is; it holds the error that ended it, be it the receiver's.
-    """
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive: Receive | None = receive
-        self._errors = bytearray()
-        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # Fetched when nobody waits for it, or asyncio would report it as forgotten.
-        self.ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-
-    @property
-    def errors(self) -> bytes:
-        """What has come on the error output."""
-        return bytes(self._errors)
-
-    def take(self, data: bytes) -> float:
-        """Give output to the receiver and return the pause it asks for; what it raises is the end."""
-        if self._receive is None:
-            return 0.0
-        try:
-            return self._receive(data)
-        except Exception as error:
-            self.end(error)
-            self.forget()
-            return 0.0
-
-    def complain(self, data: bytes) -> None:
-        """Keep what came on the error output."""
-        self._errors += data[: MAX_ERROR_BYTES - len(self._errors)]
-
-    def end(self, error: Exception | None = None) -> None:
-        """The command has ended; only the first reason counts."""
-        if self.ended.done():
-            return
-        if error is None:
-            self.ended.set_result(None)
-        else:
-            self.ended.set_exception(error)
-
-    def redirect(self, receive: Receive) -> None:
-        """Give further output to another receiver."""
-        self._receive = receive
-
-    def forget(self) -> None:
-        """Drop whatever still arrives."""
-        self._receive = None
