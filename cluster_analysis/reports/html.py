@@ -19,11 +19,11 @@ from cluster_analysis.reports.page.assembly import DRAWING, STYLES, assembled, w
 from cluster_analysis.reports.page.bubbles import build_bubbles
 from cluster_analysis.reports.page.cube import build_cube
 from cluster_analysis.reports.page.described import advice_rows, described_sections
+from cluster_analysis.reports.page.drawn import device_map, memory_curves, packet_bars
 from cluster_analysis.reports.page.lanes import build_lanes
 from cluster_analysis.reports.page.memory_room import is_nearly_full
 from cluster_analysis.reports.page.packing import pack
 from cluster_analysis.reports.page.per_rank import build_per_rank
-from cluster_analysis.reports.page.pictures import device_map, memory_curves, packet_bars
 from cluster_analysis.reports.page.sections import sections_of
 from cluster_analysis.reports.page.traffic import build_traffic
 from cluster_analysis.reports.page.who_waits import build_who_waits

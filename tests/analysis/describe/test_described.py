@@ -18,7 +18,7 @@ from cluster_analysis.judging import judged
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined
 from cluster_analysis.reports import html
-from cluster_analysis.reports.page.pictures import device_map, memory_curves, packet_bars
+from cluster_analysis.reports.page.drawn import device_map, memory_curves, packet_bars
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.columns_described import MemoryPeaks

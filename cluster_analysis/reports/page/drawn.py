@@ -1,4 +1,4 @@
-"""Pictures of what describes the job, ready to be drawn: points, widths and shades, nothing left to do."""
+"""Charts that the template draws: points, widths and shades. What scripts draw is a `Picture`."""
 
 from __future__ import annotations
 
