@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test types suite test-fast lint format bench bench-collect bench-columns bench-detection bench-large bench-report bench-scale docs fuzz gold bundle release picture clean
+.PHONY: help setup demo test packages types suite test-fast lint format bench bench-collect bench-columns bench-detection bench-large bench-report bench-scale docs fuzz gold bundle release picture clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  +##' Makefile | sed -E 's/:[^#]*##/\t/' | expand -t 20
@@ -26,8 +26,14 @@ demo: setup      ## simulate a job, collect it over real SSH, analyse it
 unexport PYTHONDONTWRITEBYTECODE
 
 test: setup      ## the whole test suite, lint and types
+	@$(MAKE) --no-print-directory -k -j3 types suite
+
+packages:
 	@bash tools/system_packages.sh ssh slurm browser prometheus postgresql fuzz
-	@$(MAKE) --no-print-directory -k -j2 types suite
+
+# In a fresh clone each of pytest's workers would compile all tests by itself, and look for constants in all modules.
+tests/__pycache__:
+	-@$(BIN)/pytest -qq --collect-only >/dev/null
 
 # For macOS, what runs on workstations, with the standard library's types alone: those of other libraries are the
 # same there, and would have to be read once more.
@@ -43,11 +49,11 @@ types:
 
 # Real servers and browsers answer late on a machine with too much to do: what fails is tried once more, and listed
 # as RERUN. A test that stands there twice is a defect.
-suite:
+suite: packages tests/__pycache__
 	@$(BIN)/python -c 'import helm_python, kubernetes_validate, torch_tb_profiler' 2>/dev/null || $(EDITABLE) PYTHON=$(PYTHON) bash tools/setup.sh dev,k8s-test torch-tb-profiler
 	$(BIN)/pytest -n auto --reruns 1 -m "slow or not slow"
 
-test-fast: setup ## all but the slow tests: two minutes, no second try
+test-fast: setup tests/__pycache__ ## all but the slow tests: two minutes, no second try
 	$(BIN)/pytest -n auto
 
 lint: setup      ## style and types only

@@ -41,6 +41,9 @@ APART = (
     *("tests/live/test_traps.py", "tests/live/test_msmonitor.py", "tests/live/test_command.py"),
     "tests/collect/transfer/test_columns_cut.py",
 )
+# Dask's processes look at themselves 150 times a second: four that wait take a tenth of a processor.
+os.environ["DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED"] = "False"
+os.environ["DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL"] = "1s"
 # No test asserts a time, and hypothesis would by default: on a loaded machine any example may take long.
 # Examples write into one directory of their test, one after another. Other examples come with every run;
 # `--hypothesis-profile=many` takes 250.

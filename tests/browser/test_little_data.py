@@ -48,16 +48,16 @@ def test_the_panel_of_a_rank_alone_holds_it_against_nobody(viewer):
     expect(page.locator("#search")).to_be_focused()
 
 
-def test_a_page_of_many_ranks_leaves_nothing_out(viewer):
-    page = viewer.open(html.render(builder.degraded()))
+def test_a_page_of_many_ranks_leaves_nothing_out(kept):
+    page = kept()
 
     # Tables by hand hold no replay, and messages without a rank.
     titles = page.locator("#absent b").all_inner_texts()
     assert titles == ["One step as lanes", "Who waits for whom", "Bubbles, message by message"]
 
 
-def test_steps_stand_beside_each_other_and_one_is_found_by_its_number(viewer):
-    page = viewer.open(html.render(builder.degraded()))
+def test_steps_stand_beside_each_other_and_one_is_found_by_its_number(kept):
+    page = kept()
     page.locator("#trend canvas").focus()
     page.keyboard.press("ArrowRight")
     wait_for_tip(page, "step 10\n")
@@ -69,8 +69,8 @@ def test_steps_stand_beside_each_other_and_one_is_found_by_its_number(viewer):
     expect(page.locator("#bars-step")).to_have_value("13")
 
 
-def test_a_picture_is_a_table_as_well(viewer):
-    page = viewer.open(html.render(builder.degraded()))
+def test_a_picture_is_a_table_as_well(kept):
+    page = kept()
     page.locator("#trend-section .as-table summary").click()
 
     rows = page.locator("#trend-section .as-table tbody tr")

@@ -40,8 +40,8 @@ def make_public_python(root: Path) -> Path:
     subprocess.run([system_python, "-m", "venv", "--without-pip", root], check=True, timeout=120)
     (packages,) = root.glob("lib/python*/site-packages")
     for package in _REPOSITORY.glob("cluster_*"):
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(package, packages / package.name, ignore=ignored)
+        # With what is compiled of it: other users may not write that down, and would compile at each start.
+        shutil.copytree(package, packages / package.name)
     (packages / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     python = root / "bin" / "python"
     as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]

@@ -98,21 +98,21 @@ def _environment() -> dict[str, str]:
     }
 
 
-def patient_environment(connect_s: int = 300) -> dict[str, str]:
+def patient_environment() -> dict[str, str]:
     """Return an environment in which Dask takes a loaded machine for what it is."""
     return {
         **os.environ,
-        "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": f"{connect_s}s",
+        "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "300s",
         "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "300s",
     }
 
 
 def analysed(
-    run: Path, output: Path, address: str, options: Sequence[str] = (), connect_s: int = 300
+    run: Path, output: Path, address: str, options: Sequence[str] = ()
 ) -> subprocess.CompletedProcess[str]:
     """Run the command over a cluster."""
     command = [sys.executable, "-m", "cluster_analysis", str(run), "--output", str(output), *options]
-    return ran([*command, "--scheduler", address], timeout=DEADLINE_S, env=patient_environment(connect_s))
+    return ran([*command, "--scheduler", address], timeout=DEADLINE_S, env=patient_environment())
 
 
 def _started(

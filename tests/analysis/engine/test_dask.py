@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import dask
 import pytest
 
 from cluster_analysis.cli import main
@@ -89,22 +90,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoopbackCluste
         yield cluster
 
 
-def test_two_workers_give_the_same_bytes(
-    run: Path, expected: dict[str, str], tmp_path: Path, cluster: LoopbackCluster
-) -> None:
-    done = analysed(run, tmp_path / "out", cluster.address)
-    assert done.returncode == 0, done.stderr
-    assert digests(tmp_path / "out") == expected
-    assert _written_privately(tmp_path / "out") == LARGE_INSIGHT_FILES
-
-
-def test_a_run_named_by_a_relative_path_is_found_by_workers_elsewhere(
+def test_two_workers_find_a_run_named_by_a_relative_path_and_give_the_same_bytes(
     run: Path, tmp_path: Path, cluster: LoopbackCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(run.parent)
-    done = analysed(Path(run.name), tmp_path / "out", cluster.address, ["--no-insight"])
+    assert main([run.name, "--output", str(tmp_path / "alone"), "--workers", "1", "-q"]) == 0
+    done = analysed(Path(run.name), tmp_path / "out", cluster.address)
     assert done.returncode == 0, done.stderr
-    assert not list((tmp_path / "out").glob("cluster_*")), "no file for MindStudio Insight"
+    assert digests(tmp_path / "out") == digests(tmp_path / "alone")
+    assert _written_privately(tmp_path / "out") == LARGE_INSIGHT_FILES
 
 
 def test_a_worker_killed_half_way_changes_nothing_and_a_lost_scheduler_is_one_clear_error(
@@ -124,7 +118,7 @@ def test_a_worker_killed_half_way_changes_nothing_and_a_lost_scheduler_is_one_cl
 
 
 def test_encrypted_workers_that_do_not_see_the_output_leave_the_writing_to_the_command(
-    run: Path, expected: dict[str, str], tmp_path: Path
+    run: Path, expected: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     certificates = write_certificates(tmp_path)
     (tmp_path / "results").mkdir()
@@ -137,17 +131,23 @@ def test_encrypted_workers_that_do_not_see_the_output_leave_the_writing_to_the_c
         assert done.returncode == 0, done.stderr
         assert digests(tmp_path / "results" / "out") == expected
         assert _written_privately(tmp_path / "results" / "out") == set()
-        without = analysed(run, tmp_path / "without", cluster.address, connect_s=2)
-    assert without.returncode == 1
-    assert without.stderr.startswith(f"cluster-analyse: no Dask scheduler at {cluster.address}: ")
-    assert "--tls-ca-file" in without.stderr
+        assert _code_of_one_that_asks_shortly(run, tmp_path / "without", cluster.address) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"cluster-analyse: no Dask scheduler at {cluster.address}: ")
+    assert "--tls-ca-file" in said
     assert not (tmp_path / "without").exists()
 
 
-def test_no_scheduler_at_the_address_is_exit_1(run: Path, tmp_path: Path) -> None:
-    done = analysed(run, tmp_path / "out", "tcp://127.0.0.1:9", connect_s=2)
-    assert done.returncode == 1
-    assert done.stderr.startswith("cluster-analyse: no Dask scheduler at tcp://127.0.0.1:9")
+def test_no_scheduler_at_the_address_is_exit_1(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _code_of_one_that_asks_shortly(run, tmp_path / "out", "tcp://127.0.0.1:9") == 1
+    assert capsys.readouterr().err.startswith("cluster-analyse: no Dask scheduler at tcp://127.0.0.1:9")
+
+
+def _code_of_one_that_asks_shortly(run: Path, output: Path, address: str) -> int:
+    with dask.config.set({"distributed.comm.timeouts.connect": "2s"}):
+        return main([str(run), "--output", str(output), "--scheduler", address])
 
 
 def _written_privately(output: Path) -> set[str]:

@@ -51,16 +51,31 @@ def not_installed(folder: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(folder)}
 
 
-def test_workers_that_differ_are_left_out_and_named(run: Path, tmp_path: Path) -> None:
-    assert main([str(run), "--output", str(tmp_path / "alone"), "--workers", "1", "-q"]) == 0
+def test_workers_that_differ_are_left_out_and_named_and_none_that_is_left_is_exit_1_and_one_line(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = [str(run), "--output", str(tmp_path / "alone"), "--workers", "1", "-q", "--no-insight"]
+    assert main(alone) == 0
     for name in ("older", "without"):
         (tmp_path / name).mkdir()
-    with loopback_cluster(tmp_path, n_workers=1) as cluster:
-        cluster.add_worker(environment=older_version(tmp_path / "older"))
+    with loopback_cluster(tmp_path, n_workers=0) as cluster:
+        monkeypatch.setattr(connecting, "CONNECT_DEADLINE_S", 0.5)
+        with pytest.raises(EngineError, match="has no workers") as error:
+            connect(cluster.address, None, Place((), tmp_path / "out"))
+        assert error.value.advice == f"start some: dask worker {cluster.address}"
         cluster.add_worker(environment=not_installed(tmp_path / "without"))
+        cluster.wait_for_workers()
+        none = analysed(run, tmp_path / "out", cluster.address)
+        assert not (tmp_path / "out").exists()
+        cluster.add_worker()
+        cluster.add_worker(environment=older_version(tmp_path / "older"))
         cluster.add_worker(before=not_mounted(run))
         cluster.wait_for_workers()
-        done = analysed(run, tmp_path / "out", cluster.address)
+        done = analysed(run, tmp_path / "out", cluster.address, ["--no-insight"])
+    assert none.returncode == 1
+    assert "no worker of the Dask cluster at tcp://127.0.0.1:" in none.stderr
+    assert ": cluster-profiler is not installed there" in none.stderr
+    assert len(none.stderr.splitlines()) == 1
     assert done.returncode == 0, done.stderr
     assert f": has cluster-profiler 0.0.1, and here is {VERSION}: install the same version" in done.stderr
     assert ": cluster-profiler is not installed there: install it" in done.stderr
@@ -68,24 +83,7 @@ def test_workers_that_differ_are_left_out_and_named(run: Path, tmp_path: Path) -
     assert ": workers must see the run under the same path as here" in done.stderr
     assert done.stderr.count("left out: 1 of 4 workers (tcp://127.0.0.1:") == 3
     assert digests(tmp_path / "out") == digests(tmp_path / "alone")
-
-
-def test_no_worker_or_none_that_can_do_the_work_is_exit_1_and_one_line(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with loopback_cluster(tmp_path, n_workers=0) as cluster:
-        monkeypatch.setattr(connecting, "CONNECT_DEADLINE_S", 0.5)
-        with pytest.raises(EngineError, match="has no workers") as error:
-            connect(cluster.address, None, Place((), tmp_path / "out"))
-        assert error.value.advice == f"start some: dask worker {cluster.address}"
-        cluster.add_worker(environment=not_installed(tmp_path))
-        cluster.wait_for_workers()
-        done = analysed(run, tmp_path / "out", cluster.address)
-    assert done.returncode == 1
-    assert "no worker of the Dask cluster at tcp://127.0.0.1:" in done.stderr
-    assert ": cluster-profiler is not installed there" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert not (tmp_path / "out").exists()
+    assert not list((tmp_path / "out").glob("cluster_*")), "no file for MindStudio Insight"
 
 
 def test_workers_that_join_later_are_asked_before_they_take_part(run: Path, tmp_path: Path) -> None:

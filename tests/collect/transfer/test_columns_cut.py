@@ -43,9 +43,11 @@ def fork():
 os.fork = fork
 exec(sys.argv[1])
 """
+#: Now and then, as tests beside this one compute, too.
 _COMPUTES = f"""end = time.monotonic() + {1.3 * HANGS_S}
         while time.monotonic() < end:
-            pass"""
+            sum(range(2_000_000))
+            time.sleep(0.5)"""
 _STANDS_STILL = "time.sleep(1000)"
 
 

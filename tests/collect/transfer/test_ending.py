@@ -62,7 +62,7 @@ def test_kill_9_at_16_moments_leaves_no_wrong_file_and_nothing_is_fetched_twice(
     host: OneHost, seed: int
 ) -> None:
     """Whatever lands is right at every moment, and nothing comes twice."""
-    make_capture(host.root, 1, size_bytes=150_000, n_more=900)
+    make_capture(host.root, 1, size_bytes=150_000, n_more=30 * N_KILLS)
     truth, chance = tree(host.root), random.Random(seed)
     specs = host.run.with_suffix(".json")
     specs.write_text(json.dumps([asdict(host.spec)]))
