@@ -30,7 +30,7 @@ from cluster_analysis.trace.matching import match_calls
 from cluster_analysis.trace.missing.imputation import Exposed, with_missing_calls
 from cluster_analysis.trace.pairing.ends import Ends, Program, ends_of, last_to_arrive, programs_of
 from cluster_analysis.trace.pairing.hints import Stated
-from cluster_analysis.trace.streams.free import is_one_queue, likely_streams, outside_us
+from cluster_analysis.trace.streams.free import busy_us, is_one_queue, likely_streams, outside_us
 from cluster_analysis.trace.streams.streams import Streams
 from cluster_analysis.trace.streams.waits import most_waited_us, waited_first_us, waited_us, with_issues
 from cluster_run.facts import fact
@@ -63,7 +63,8 @@ def reduce_step(
     programs = programs_of(calls, offset_us, topology, Stated(names, all_links))
     seen = _matched(calls, (operator, place), programs, own_steps, own_links, topology)
     whole = seen
-    began_us = _last_end_us(calls) - _by_rank(own_steps, calls.ranks, on_device_us(own_steps))
+    on_device = _by_rank(own_steps, calls.ranks, on_device_us(own_steps))
+    began_us = _last_end_us(calls) - np.stack((on_device, _step_time(own_steps, calls.ranks)))
     filled, moved = with_missing_calls(
         calls, operator, offset_us, topology, programs, seen.exposed, seen.local, began_us
     )
@@ -307,7 +308,8 @@ def _exposed(calls: Calls, local: Streams, steps: pa.Table, stage: IntArray, wai
     recorded = np.bincount(calls.rank, elapse, len(calls.ranks)).astype(np.float64)
     if all_count and local.is_side.any():
         recorded += outside_us(calls, local.is_side)
-    return Exposed(total, recorded, waited, stage)
+    every = _totals_us(steps, calls, "communication_us") - busy_us(calls, np.arange(len(calls)))
+    return Exposed(total, recorded, waited, stage, np.where(np.isnan(every), total - recorded, every))
 
 
 def _step_time(steps: pa.Table, ranks: IntArray) -> FloatArray:

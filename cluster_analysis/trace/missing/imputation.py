@@ -16,6 +16,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.streams import ROUNDED_US
 from cluster_analysis.thresholds.trace import CLEAR_SIGMAS, ENOUGH_RANKS, LEAST_MISSING_US
 from cluster_analysis.trace.calls import Calls, with_more
 from cluster_analysis.trace.missing.collectives import incomplete_collectives, purposes
@@ -32,12 +33,14 @@ class Exposed(Struct, frozen=True):
 
     In µs. `waited_us` (R,) is how long at most the main stream waited for a second one, which the totals hold
     and its own records do not. `stage` (R,) is that of each rank: there records and totals agree alike.
+    `unrecorded_us` (R,) is all communication, covered or not, of the totals beyond that of the records.
     """
 
     total_us: FloatArray
     recorded_us: FloatArray
     waited_us: FloatArray
     stage: IntArray
+    unrecorded_us: FloatArray
 
     @property
     def rest_us(self) -> FloatArray:
@@ -71,7 +74,8 @@ def with_missing_calls(
         programs: what groups that send messages run.
         exposed: what the ranks' communication must add up to.
         local: the streams of the calls; those of a second one do not count in it.
-        began_us: when each rank's device began to work (ranks,), on its clock; NaN for unknown.
+        began_us: when each rank's device began to work, and when its step began (2, ranks), on its clock;
+            NaN for unknown.
     """
     if not calls.has_clock:
         return calls, programs
@@ -115,8 +119,8 @@ def as_totals_say(
 ) -> list[MissingCall]:
     """Return the calls, begun so much earlier or later that each rank's communication adds up.
 
-    Totals without room for half of their least time were summed up from the records, and do not show
-    what the records lack.
+    Totals that hold less than half of their least time beyond the records were summed up from these, and
+    do not show what they lack.
 
     Args:
         found: calls to fill in.
@@ -140,7 +144,8 @@ def as_totals_say(
         for rank, own in by_rank.items()
         if np.isfinite(most_us[rank])
     }
-    if most_us[list(needed_us)].sum() < HALFWAY * sum(needed_us.values()):
+    some = list(needed_us)
+    if exposed.unrecorded_us[some].sum() < HALFWAY * sum(needed_us.values()) + ROUNDED_US * len(some):
         return moved
     for rank, own in by_rank.items():
         filled_us = sum(found[number].end_us - found[number].start_us for number in own)

@@ -26,7 +26,8 @@ class UsualGaps(Struct, frozen=True):
     """The local time before each call (V,) in µs.
 
     It counts `since` the rank's last call that had ended by then, -1 for none. Calls of one code have the
-    same place in groups of one purpose and stage. `began_us` (ranks,) is when a rank's device began to work.
+    same place in groups of one purpose and stage. `began_us` (2, ranks) is when a rank's device began to
+    work, and when its step began.
     """
 
     own_us: FloatArray
@@ -50,7 +51,8 @@ class UsualGaps(Struct, frozen=True):
             operator: the operator of each call (V,).
             stage: pipeline stage of each rank (ranks,), -1 for unknown.
             purpose: a number for each group (groups,), the same for those that serve alike.
-            began_us: when each rank's device began to work (ranks,), on its clock; NaN for unknown.
+            began_us: when each rank's device began to work, and when its step began (2, ranks), on its
+                clock; NaN for unknown.
             tables: calls of programs, -1 for none (groups, slots): replicas' share a slot.
         """
         first = np.full(len(calls.groups), len(calls))
@@ -70,12 +72,13 @@ class UsualGaps(Struct, frozen=True):
 
     def issued_us(
         self, calls: Calls, rank: int, alike: IntArray, streams: Streams,
-        made_up_us: Mapping[tuple[int, int], float],
+        made_up_us: Mapping[tuple[int, int], float], under_way_us: float,
     ) -> float:  # fmt: skip
         """Return when a rank came to a call, by those alike: so long after the same call as they did.
 
-        On a second stream they count from the issuing call, on the main stream from the last end; what comes
-        first in a step counts from where the device began to work. NaN where they do not agree on the stream,
+        On a second stream they count from the issuing call, on the main stream from the last end. What comes
+        first in a step counts from where the device began to work; from where the step began, if the totals
+        lack this call, too, and have the device begin behind it. NaN where they do not agree on the stream,
         or the rank lacks that call too and nobody made it up.
 
         Args:
@@ -83,6 +86,7 @@ class UsualGaps(Struct, frozen=True):
             alike: the call of others of its stage.
             streams: which calls are on a second stream.
             made_up_us: ends of calls that were filled in already, by rank and code.
+            under_way_us: by when this rank had surely come to the call, on its clock.
         """
         if not len(alike) or len(set(streams.is_side[alike].tolist())) > 1:
             return np.nan
@@ -92,8 +96,9 @@ class UsualGaps(Struct, frozen=True):
         codes, ends = self.code[inside], calls.end_us[inside]
         counted, at = alike[since[alike] >= 0], list[float]()
         if not len(counted):
-            since_begun_us = calls.start_us[alike] - self.began_us[calls.rank[alike]]
-            return float(self.began_us[rank] + median(since_begun_us))
+            lacks_it = self.began_us[0, rank] > under_way_us
+            began_us = self.began_us[int(lacks_it)]
+            return float(began_us[rank] + median(calls.start_us[alike] - began_us[calls.rank[alike]]))
         for call in counted.tolist():
             code = int(self.code[since[call]])
             ended = ends[codes == code]
@@ -190,8 +195,10 @@ def placed(
     made_up_us: dict[tuple[int, int], float] = {}
     for one in sorted(incomplete, key=lambda one: _about_us(calls, one, offset_us)):
         alike = {rank: one.known[stage[calls.rank[one.known]] == stage[rank]] for rank in one.lacking}
+        under_way_us = one.ended_us - HALFWAY * one.needed_us - offset_us
         came_us = {
-            rank: gaps.issued_us(calls, rank, alike[rank], streams, made_up_us) for rank in one.lacking
+            rank: gaps.issued_us(calls, rank, alike[rank], streams, made_up_us, float(under_way_us[rank]))
+            for rank in one.lacking
         }
         latest_us = float(np.max([came_us[rank] + float(offset_us[rank]) for rank in one.lacking]))
         is_side = bool(streams.is_side[one.known[0]])

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.thresholds.common import HALFWAY
@@ -116,13 +117,20 @@ class _Hidden:
         self._shown.append(_Place(place, room_us, usual_us, BACKWARD_FACTOR if is_sum else 1.0))
 
     def add_possible(
-        self, place: int, room_us: FloatArray, knows: BoolArray, *, is_sum: bool, is_queued: bool
-    ) -> None:
-        """Note that computing may be hidden during calls, of which only rows that know (`knows`) tell."""
+        self, place: int, room_us: FloatArray, knows: BoolArray, *, is_sum: bool, is_queued: bool,
+        behind_us: FloatArray | None = None,
+    ) -> None:  # fmt: skip
+        """Note that computing may be hidden during calls, of which only rows that know (`knows`) tell.
+
+        Who waits in a call least has more left to do behind it (`behind_us`, rows) than those that hid it.
+        """
         if knows.any():
             weight = BACKWARD_FACTOR if is_sum else 1.0
             places = self._queued if is_queued else self._possible
-            places.append(_Place(place, room_us, float(room_us[knows].min()), weight))
+            most_us = room_us[knows]
+            if behind_us is not None:
+                most_us = most_us + np.maximum(behind_us[knows] - np.median(behind_us[knows]), 0.0)
+            places.append(_Place(place, room_us, float(most_us.min()), weight))
 
     def fill(self, worked_us: FloatArray, left_us: FloatArray, is_late: BoolArray) -> None:
         """Fill in what is hidden in `worked_us` (rows, places).
@@ -136,10 +144,11 @@ class _Hidden:
             is_late: rows that show what others do not; totals do not hold what these idle during calls.
         """
         shown = [one.most_us / one.weight for one in self._shown]
-        tiers = ([*self._shown, *self._possible], self._queued)
-        for number, places in enumerate(tiers if shown else ([*self._possible, *self._queued],)):
-            most = [one.most_us / one.weight for one in places]
-            level = float(np.median(shown)) if shown else max(most, default=0.0)
+        usual_us = float(np.median(shown)) if shown else np.inf
+        possible = [replace(one, most_us=min(one.most_us, usual_us * one.weight)) for one in self._possible]
+        tiers = ([*self._shown, *possible], self._queued) if shown else ([*possible, *self._queued],)
+        for number, places in enumerate(tiers):
+            level = max((one.most_us / one.weight for one in places), default=0.0)
             share = np.where(is_late & (number == 0), 1.0, _shares(places, level, left_us))
             for one in places:
                 found = one.filled_us(share * level)
@@ -212,7 +221,8 @@ def _shown_by_gaps(laid: PeerRows) -> tuple[Overlap, FloatArray]:
             usually[kind] = _runs_on(start - before, start - issued, shows, knows, is_sum=kind[0])
         if not (has_weights and has_room and usually[kind]):
             if has_weights:
-                hidden.add_possible(place, room, knows, is_sum=kind[0], is_queued=False)
+                behind = start - before
+                hidden.add_possible(place, room, knows, is_sum=kind[0], is_queued=False, behind_us=behind)
             if has_weights or not few_show:
                 weights.use(place + (not few_show))
             issued = start.copy()

@@ -98,11 +98,11 @@ def likely_streams(
 def outside_us(calls: Calls, is_side: BoolArray) -> FloatArray:
     """Return how long calls of the second stream go on while no call of the main one does (ranks,)."""
     every, main = np.arange(len(calls)), np.flatnonzero(~is_side)
-    return _busy_us(calls, every) - _busy_us(calls, main)
+    return busy_us(calls, every) - busy_us(calls, main)
 
 
-def _busy_us(calls: Calls, own: IntArray) -> FloatArray:
-    """How long at least one of some calls (sorted) of a rank goes on (ranks,)."""
+def busy_us(calls: Calls, own: IntArray) -> FloatArray:
+    """Return how long at least one of some calls (sorted) of a rank goes on (ranks,)."""
     start, end = calls.start_us[own], calls.end_us[own]
     done = np.r_[-np.inf, running_maxima(end, calls.rank[own])[:-1]]
     done[begins(calls.rank[own])] = -np.inf

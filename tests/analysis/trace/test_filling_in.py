@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import Calls, calls_of
@@ -41,13 +42,19 @@ def filled_of(
     return calls, with_missing(calls, where)
 
 
-def with_missing(calls: Calls, where: Topology, exposed: Exposed | None = None) -> Calls:
-    """The calls with those that are missing; without `exposed` nothing says what they add up to."""
+def with_missing(
+    calls: Calls, where: Topology, exposed: Exposed | None = None, began_us: FloatArray | None = None
+) -> Calls:
+    """The calls with those that are missing; without `exposed` nothing says what they add up to.
+
+    `began_us` (2, ranks) is when devices and steps began, by each rank's clock, which is 0 at its first call.
+    """
     operator, _ = match_calls(calls)
     offset, n = clock_offsets(calls, operator), len(calls.ranks)
-    exposed = exposed or Exposed(*np.full((3, n), np.nan), np.zeros(n, np.int64))
+    exposed = exposed or Exposed(*np.full((3, n), np.nan), np.zeros(n, np.int64), np.full(n, np.nan))
     programs, local = programs_of(calls, offset, where), sequence(calls, np.zeros(n, np.int32))
-    return with_missing_calls(calls, operator, offset, where, programs, exposed, local, np.full(n, np.nan))[0]
+    began = np.full((2, n), np.nan) if began_us is None else began_us
+    return with_missing_calls(calls, operator, offset, where, programs, exposed, local, began)[0]
 
 
 def test_a_lost_collective_ends_where_the_other_members_left_it() -> None:
@@ -145,7 +152,8 @@ def filled_in(calls: list[Call], *, exposed_us: dict[int, float] | None = None) 
     exposed = None
     if exposed_us is not None:
         recorded = np.bincount(found.rank, found.elapse_us)
-        exposed = Exposed(np.array(list(exposed_us.values())), recorded, np.zeros(6), np.zeros(6, np.int64))
+        total = np.array(list(exposed_us.values()))
+        exposed = Exposed(total, recorded, np.zeros(6), np.zeros(6, np.int64), total - recorded)
     return with_missing(found, where, exposed)
 
 
@@ -182,10 +190,23 @@ def test_totals_say_how_long_a_lost_call_took_as_far_as_waits_for_a_second_strea
     found = MissingCall(0, 0, 0, 900.0, 1000.0, 0.0, 990.0)
     exposed = Exposed(
         np.array([1300.0, *[1000.0] * 5]), np.full(6, 1000.0),
-        np.array([waited_us, *[0.0] * 5]), np.zeros(6, np.int64),
+        np.array([waited_us, *[0.0] * 5]), np.zeros(6, np.int64), np.array([300.0, *[0.0] * 5]),
     )  # fmt: skip
     (moved,) = as_totals_say([found], exposed, np.zeros(1, bool), np.zeros(1, bool))
     assert moved.end_us == found.end_us
+    assert moved.end_us - moved.start_us == pytest.approx(lasts_us)
+
+
+@pytest.mark.parametrize(("unrecorded_us", "lasts_us"), [(300.0, 300.0), (0.0, 400.0)])
+def test_totals_that_hold_no_call_beyond_the_records_say_nothing_though_a_second_stream_is_waited_for(
+    unrecorded_us: float, lasts_us: float
+) -> None:
+    found = MissingCall(0, 0, 0, 600.0, 1000.0, 0.0, 990.0)
+    exposed = Exposed(
+        np.full(6, 1300.0), np.full(6, 1000.0), np.full(6, 300.0), np.zeros(6, np.int64),
+        np.array([unrecorded_us, *[0.0] * 5]),
+    )  # fmt: skip
+    (moved,) = as_totals_say([found], exposed, np.zeros(1, bool), np.zeros(1, bool))
     assert moved.end_us - moved.start_us == pytest.approx(lasts_us)
 
 
@@ -247,7 +268,7 @@ def test_a_call_in_which_many_stood_still_lasted_as_long_for_the_one_whose_recor
     )
     where = small_topology({"g": tuple(range(n_ranks))}, stages=dict.fromkeys(range(n_ranks), 0))
     recorded = np.bincount(found.rank, found.elapse_us)  # the totals lack what the records lack
-    exposed = Exposed(recorded, recorded, np.zeros(n_ranks), np.zeros(n_ranks, np.int64))
+    exposed = Exposed(recorded, recorded, np.zeros(n_ranks), np.zeros(n_ranks, np.int64), np.zeros(n_ranks))
     filled = with_missing(found, where, exposed)
     lasted = filled.elapse_us[filled.rank == 1][2]
     assert lasted == pytest.approx(stood_still_us + 300.0 if is_transfer else 300.0, abs=1.0)
@@ -338,6 +359,22 @@ def test_who_lacks_the_first_record_of_a_step_waits_in_it_for_who_begins_late(
     result = judged(lossy, "slow_rank:1.1@5,cause=input", seed=seed)
     cost_ms = max(one.cost_ms_per_step or 0.0 for one in result.alarms if one.cause == "input")
     assert cost_ms == pytest.approx(result.true_cost_ms, rel=0.05)
+
+
+@pytest.mark.parametrize("device_began_us", [-1300.0, -500.0], ids=["in it", "behind it"])
+def test_a_first_record_that_the_totals_lack_too_counts_from_where_the_step_began(
+    device_began_us: float,
+) -> None:
+    """All begin 200 µs into the step, and wait for rank 3; the device of rank 1 seems to begin behind it."""
+    calls = [Call(rank, "allreduce", 900.0 if rank == 3 else 200.0, 100.0, number=0) for rank in range(6)]
+    calls = [replace(one, elapse_us=1000.0 - one.start_us) for one in calls if one.rank != 1]
+    found = calls_of(collectives_table([*calls, *left_together(1800.0, 300.0, 1, lost=frozenset())]))
+    where = small_topology({"g": tuple(range(6))}, stages=dict.fromkeys(range(6), 0))
+    began = np.stack([np.zeros(6), np.full(6, -200.0)])
+    began[:, 1], began[1, 3] = (device_began_us, -1500.0), -900.0
+    filled = with_missing(found, where, began_us=began)
+    own = np.flatnonzero(filled.rank == 1)
+    assert filled.end_us[own] - filled.start_us[own] == pytest.approx([800.0, 300.0])
 
 
 TWO_GROUPS = small_topology(

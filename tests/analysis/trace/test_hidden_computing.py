@@ -231,6 +231,34 @@ def test_ranks_that_wait_for_a_late_one_compute_as_long_as_they_do_without_it(
     assert shown_us.sum(axis=1) == pytest.approx(local_us, rel=0.03)
 
 
+def test_who_waits_least_in_a_call_has_more_left_behind_it_than_those_that_hid_it() -> None:
+    """Calls hide whole blocks of those that wait for the late rank, and hardly anything of its own."""
+    laid, _ = sharded(slower=1.3, idle_us=0.0, call_us=4_000.0)
+    of_peers = told(laid).worked_us.reshape(N_STEPS, N_RANKS, -1)[:, :-1]
+    assert of_peers[..., [3, 4, 5]] == pytest.approx(BLOCK_US, rel=0.06)
+    assert of_peers[..., [8, 10, 12, 14, 16, 17]] == pytest.approx(2 * BLOCK_US, rel=0.06)
+
+
+def test_what_few_rows_show_of_a_place_others_hide_there_as_far_as_their_totals_say_so() -> None:
+    """All queue but the last rank, which is slower: one block comes behind each sum, two behind the last."""
+    blocks, before = np.array([0.0, *[1.0] * 6, 2.0]), 40.0
+    came = (before + np.cumsum(blocks)) * 1.05 * BLOCK_US
+    end = np.tile(came + QUICK_US, (N_RANKS, 1))
+    start = np.hstack([np.full((N_RANKS, 1), before * BLOCK_US), end[:, :-1]])
+    start[-1] = came
+    covered = np.full(N_RANKS, blocks.sum() * BLOCK_US)
+    covered[-1] = (len(blocks) - 1) * QUICK_US
+    rows, every = N_RANKS * N_STEPS, (N_STEPS, 1)
+    laid = PeerRows(
+        np.tile(start, every), np.tile(end, every), np.ones((rows, len(blocks)), bool),
+        np.zeros(len(blocks), bool), np.ones(len(blocks), bool), np.tile(covered, N_STEPS),
+        np.full(rows, (before + blocks.sum()) * BLOCK_US), np.zeros(rows),
+    )  # fmt: skip
+    of_peers = told(laid).worked_us.reshape(N_STEPS, N_RANKS, -1)[:, :-1]
+    assert of_peers.sum(axis=-1) == pytest.approx(covered[0], rel=0.01)
+    assert (of_peers[..., -1] > 1.3 * BLOCK_US).all()
+
+
 def pieces(launch_us: float) -> PeerRows:
     """Two blocks, whose gradients are summed; behind the second, three more sums in a queue, and a norm.
 
