@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.detectors import slow_network
 from cluster_analysis.judge.measures.links import observe
-from cluster_analysis.judge.measures.slow_units import Observations, judged
+from cluster_analysis.judge.measures.slow_units import Observations, units_of
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.numeric.tails import binomial_tail
 from cluster_analysis.tables.schema import LINKS
@@ -46,7 +46,7 @@ def observed(times_us: list[float], *, n_seen: int = N_SEEN) -> Observations:
 
 
 def slow_links(seen: Observations) -> list[int]:
-    table = judged(seen, Thresholds())
+    table = units_of(seen, Thresholds())
     return [table.members[at][0] for at in np.flatnonzero(table.slow)]
 
 
@@ -68,7 +68,7 @@ def test_a_single_link_compares_nothing() -> None:
 def test_what_a_slow_link_of_a_few_loses_is_counted_from_the_middle_of_the_others(n_links: int) -> None:
     """Not from their fastest: its luck is no loss of the slow one."""
     healthy = np.linspace(1000.0, 1060.0, n_links - 1)
-    table = judged(observed([*healthy.tolist(), 2000.0]), Thresholds())
+    table = units_of(observed([*healthy.tolist(), 2000.0]), Thresholds())
     assert np.exp(table.level[-1]) == pytest.approx(2000.0 / float(np.median(healthy)), rel=0.005)
     assert table.slow.tolist() == [False] * (n_links - 1) + [True]
 
@@ -147,7 +147,7 @@ def meshed(n_devices: int, per_board: int, *, between_boards: float, slow: tuple
     )
     seen = observe(evidence, replace(where, devices=devices), Thresholds())
     assert seen is not None
-    found = judged(seen, Thresholds())
+    found = units_of(seen, Thresholds())
     return [end for at in np.flatnonzero(found.slow) for end in found.members[at]]
 
 
@@ -184,18 +184,18 @@ def seen(n_slow: int, n_healthy: int = 30, *, busy_share: float = 0.0, ratio: fl
 
 
 def test_a_links_chance_is_that_of_being_slow_so_often_at_the_healthy_links_rate() -> None:
-    table = judged(seen(4, busy_share=0.2), Thresholds())
+    table = units_of(seen(4, busy_share=0.2), Thresholds())
     assert np.flatnonzero(table.slow).tolist() == [SLOW]
     assert table.chance[SLOW] == pytest.approx(binomial_tail(4, 4, 0.2), rel=0.3)
 
 
 def test_of_healthy_links_that_are_never_slow_half_an_observation_is() -> None:
     half = 0.5 / ((N_LINKS - 1) * 30 + 1)
-    assert judged(seen(4), Thresholds()).chance[SLOW] == pytest.approx(half**4)
+    assert units_of(seen(4), Thresholds()).chance[SLOW] == pytest.approx(half**4)
 
 
 def test_links_that_are_not_slow_have_nothing_to_explain_by_chance() -> None:
-    table = judged(seen(4, busy_share=0.2), Thresholds())
+    table = units_of(seen(4, busy_share=0.2), Thresholds())
     assert set(table.chance[~table.slow]) == {1.0}
 
 
