@@ -110,7 +110,11 @@ def headline(document: FindingsDocument) -> Phrase:
         return say("headline.healthy", ranks=ranks, hosts=hosts, step=step)
     if document.verdict == "unknown":
         return say("headline.unknown", why=wording.unknown_reason(document))
-    lost = wording.lost_in_all(document)
+    lost, bound = wording.lost_in_all(document), wording.bound_of_costliest(document)
+    if bound is not None:
+        whom = subject(document.findings[0])
+        lost_to = {"lost": bound.phrase(run.step_ms), "share": bound.share(run.step_ms), "subject": whom}
+        return say("headline.degraded.bound", step=step, **lost_to)
     if lost is None:
         return say("headline.degraded.plain")
     worst = document.findings[0]
@@ -211,9 +215,13 @@ def verdict_sentence(document: FindingsDocument) -> Phrase:
     if document.verdict == "unknown":
         return Phrase(english, say("could_not_tell", why=wording.unknown_reason(document)).zh)
     name = say(f"verdict.{document.verdict}").zh
-    if document.verdict == "degraded" and wording.best_saving_ms(document) is None and document.findings:
+    if document.verdict == "degraded" and document.findings and not _says_what_is_lost(document):
         return Phrase(english, f"{name}：{wording.plain(summary(document.findings[0]).zh)}")
     return Phrase(english, f"{name}：{headline(document).zh}")
+
+
+def _says_what_is_lost(document: FindingsDocument) -> bool:
+    return (wording.best_saving_ms(document), wording.bound_of_costliest(document)) != (None, None)
 
 
 def run_line(document: FindingsDocument) -> Phrase:

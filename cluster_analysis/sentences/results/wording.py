@@ -94,7 +94,10 @@ def verdict_sentence(document: FindingsDocument) -> str:
         more = f"; {costs.en}" if costs else ""
         return f"Healthy: {count(run.ranks, 'rank')}{where} keep pace, {step}{more}."
     worst = document.findings[0] if document.findings else None
-    lost = lost_in_all(document)
+    lost, bound = lost_in_all(document), bound_of_costliest(document)
+    if worst is not None and bound is not None:
+        total = f"{bound.phrase(run.step_ms).en} ({bound.share(run.step_ms).en})"
+        return f"Degraded: {step}; {total} of it is lost to {subject(worst)}."
     if worst is None or lost is None:
         return (
             f"Degraded: {plain(summary(worst).en) if worst else step + ', and no single cause stands out.'}"
@@ -178,6 +181,14 @@ def lost_in_all(document: FindingsDocument) -> Cost | None:
     least_ms = WARNING_COST_SHARE * step_ms
     most_ms = max((cost_of(one).high_ms or 0.0 for one in document.findings if one.is_alarm), default=0.0)
     return Cost(saving_ms, most_ms if saving_ms < least_ms <= most_ms else saving_ms)
+
+
+def bound_of_costliest(document: FindingsDocument) -> Cost | None:
+    """Return what the costliest finding may cost, where nothing was replayed that says what all cost."""
+    costliest = document.findings[0] if document.findings else None
+    if costliest is None or not document.run.step_ms or best_saving_ms(document) is not None:
+        return None
+    return None if costliest.cost_ms_per_step is None else cost_of(costliest)
 
 
 def work_saving_ms(document: FindingsDocument) -> float:

@@ -206,6 +206,24 @@ def test_where_the_replay_shows_no_cost_of_a_slow_rank_the_headline_says_what_it
     assert "to 20.0 ms" not in wording.verdict_sentence(result.document)
 
 
+def test_where_nothing_was_replayed_the_headline_says_what_the_costliest_finding_costs_at_most():
+    result = builder.degraded()
+    bound = replace(
+        result.document.findings[0],
+        cost_ms_per_step=20.0,
+        cumulative_saving_ms=None,
+        cost_high_ms=20.0,
+        facts=(*result.document.findings[0].facts, fact("cost_is_bound")),
+    )
+    document = replace(result.document, findings=(bound,))
+    assert "up to 20.0 ms (up to 7.1 %) of it is lost to" in wording.verdict_sentence(document)
+    assert "up to 20.0 ms (up to 7.1 %) of it is lost to" in phrases.headline(document).en
+    assert "至多 20.0 ms" in phrases.verdict_sentence(document).zh
+    # The replay is far off: no milliseconds.
+    far_off = replace(document, findings=(replace(bound, cost_ms_per_step=None),))
+    assert " ms (" not in wording.verdict_sentence(far_off) + phrases.verdict_sentence(far_off).zh
+
+
 def test_one_rank_of_one_step_is_singular():
     result = builder.healthy(builder.Job(tp=1, dp=1, pp=1, n_steps=1))
     assert wording.run_line(result.document).startswith("1 rank · 1 host · 1 step (10)")
