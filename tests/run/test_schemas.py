@@ -33,17 +33,20 @@ def written(tmp_path_factory):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_schema_is_a_schema_and_what_is_written_is_valid(name, written):
     jsonschema.Draft202012Validator.check_schema(schema(name))
     jsonschema.validate(written[name], schema(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_field_that_is_written_is_described(name, written):
     assert sorted(undescribed(written[name], schema(name), "")) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_schema_refuses_another_version_and_a_missing_field(name, written):
     with pytest.raises(jsonschema.ValidationError):

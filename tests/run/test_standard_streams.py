@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from cluster_simulate.cli import main as simulate
 from tests.commands import ran
 
 COMMANDS = {
+    "cluster_simulate": ["again", "--tp", "1", "--pp", "1", "--dp", "2", "--steps", "1"],
     "cluster_analysis": ["--json", "--output", "out", "run"],
     "cluster_collect": ["--inventory", "hosts.yaml", "--output", "collected"],
-    "cluster_simulate": ["again", "--tp", "1", "--pp", "1", "--dp", "2", "--steps", "1"],
 }
 _NO_SPACE = "the result could not be written to stdout: No space left on device"
 
@@ -22,8 +23,7 @@ _NO_SPACE = "the result could not be written to stdout: No space left on device"
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("simulated") / "run"
-    small = ["--tp", "1", "--pp", "1", "--dp", "2", "--steps", "1", "-q"]
-    subprocess.run([sys.executable, "-m", "cluster_simulate", run, *small], check=True)
+    assert simulate([str(run), "--tp", "1", "--pp", "1", "--dp", "2", "--steps", "1", "-q"]) == 0
     return run
 
 

@@ -37,11 +37,13 @@ def names_read() -> set[str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(FIGURES))
 def test_every_table_that_describes_a_rank_is_read(name: str) -> None:
     assert name in names_read()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", sorted(one.name for one in fields(RankTables) if one.name not in ("figures", "problems", "notes"))
 )

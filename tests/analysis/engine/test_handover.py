@@ -14,8 +14,6 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.discovery.discover import discover
-from cluster_analysis.engine.clusters import slurm
-from cluster_analysis.engine.frames import recorded_frame
 from cluster_analysis.engine.handover import dumps, loads, set_aside
 from cluster_analysis.engine.local import InProcessEngine, ProcessEngine
 from cluster_analysis.engine.memory import DEFAULT_LIMIT_BYTES, must_file, parse_size
@@ -112,6 +110,8 @@ def test_what_is_no_size_is_a_usage_error(text: str) -> None:
 
 @pytest.mark.parametrize("name", ["calls", "matrix"])
 def test_a_frame_is_the_same_whatever_its_partitions(tmp_path: Path, name: str) -> None:
+    from cluster_analysis.engine.frames import recorded_frame  # noqa: PLC0415 - half a second in each worker of pytest
+
     sources = discover(write_small_run(tmp_path / "run")).sources
     selection = Selection(steps=frozenset({Step(10), Step(11)}))
     whole = recorded_frame(name, sources, selection)
@@ -128,13 +128,13 @@ def test_a_frame_is_the_same_whatever_its_partitions(tmp_path: Path, name: str) 
 
 
 # What a job of dask-jobqueue's runs on its node.
-jobqueue = pytest.importorskip("dask_jobqueue", reason="the extra slurm is not installed")
-
-
 @pytest.mark.slow
 def test_no_worker_takes_a_module_from_the_directory_that_its_job_begins_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    jobqueue = pytest.importorskip("dask_jobqueue", reason="the extra slurm is not installed")
+    from cluster_analysis.engine.clusters import slurm  # noqa: PLC0415 - half a second in each worker of pytest
+
     (tmp_path / "cluster_analysis.py").write_text("raise SystemExit('of the user')")
     (tmp_path / "random.py").write_text("raise SystemExit('of the user')")
     monkeypatch.setattr(slurm, "_where_to_listen", dict)

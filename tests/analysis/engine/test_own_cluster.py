@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 
 from cluster_analysis.cli import main
-from cluster_analysis.engine.clusters.dask_engine import DaskEngine
-from cluster_analysis.engine.clusters.local_cluster import start_local
 from tests.analysis.engine.foreigners import REFUSED, as_other_user, listening
 from tests.analysis.runs import digests, write_small_run
+
+if TYPE_CHECKING:
+    from cluster_analysis.engine.clusters.dask_engine import DaskEngine
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
@@ -32,6 +34,8 @@ def servers_before() -> set[tuple[str, int]]:
 def engine(
     servers_before: set[tuple[str, int]], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[DaskEngine]:
+    from cluster_analysis.engine.clusters.local_cluster import start_local  # noqa: PLC0415 - half a second in each worker of pytest
+
     started = start_local(1, tmp_path_factory.mktemp("own-cluster"))
     yield started
     started.close()

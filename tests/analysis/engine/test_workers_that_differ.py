@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.cli import main
-from cluster_analysis.engine.clusters import connect as connecting
-from cluster_analysis.engine.clusters.connect import connect
 from cluster_analysis.engine.graph import task
 from cluster_analysis.engine.protocol import EngineError, Place
 from cluster_run.version import VERSION
@@ -54,6 +52,8 @@ def not_installed(folder: Path) -> dict[str, str]:
 def test_workers_that_differ_are_left_out_and_named_and_none_that_is_left_is_exit_1_and_one_line(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from cluster_analysis.engine.clusters import connect as connecting  # noqa: PLC0415 - half a second in each worker of pytest
+
     alone = [str(run), "--output", str(tmp_path / "alone"), "--workers", "1", "-q", "--no-insight"]
     assert main(alone) == 0
     for name in ("older", "without"):
@@ -61,7 +61,7 @@ def test_workers_that_differ_are_left_out_and_named_and_none_that_is_left_is_exi
     with loopback_cluster(tmp_path, n_workers=0) as cluster:
         monkeypatch.setattr(connecting, "CONNECT_DEADLINE_S", 0.5)
         with pytest.raises(EngineError, match="has no workers") as error:
-            connect(cluster.address, None, Place((), tmp_path / "out"))
+            connecting.connect(cluster.address, None, Place((), tmp_path / "out"))
         assert error.value.advice == f"start some: dask worker {cluster.address}"
         cluster.add_worker(environment=not_installed(tmp_path / "without"))
         cluster.wait_for_workers()
@@ -87,6 +87,8 @@ def test_workers_that_differ_are_left_out_and_named_and_none_that_is_left_is_exi
 
 
 def test_workers_that_join_later_are_asked_before_they_take_part(run: Path, tmp_path: Path) -> None:
+    from cluster_analysis.engine.clusters.connect import connect  # noqa: PLC0415 - half a second in each worker of pytest
+
     (tmp_path / "without").mkdir()
     place = Place(tuple(str(file) for file in sorted(run.rglob("step_trace_time.csv"))[:1]), tmp_path / "out")
     with loopback_cluster(tmp_path, n_workers=1) as cluster:

@@ -32,6 +32,7 @@ R1_BANDWIDTHS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_stated_means_of_mindspore_r1_are_those_of_its_own_tool() -> None:
     _, tables = read("mindspore-r1-4ranks")
     for rank, expected in R1_MEANS.items():
@@ -131,6 +132,7 @@ def test_mindspore_r1_laid_out_as_a_run_directory_of_two_hosts_gives_the_same_fi
         assert laid_out.figures["counters"].equals(flat[source.rank].figures["counters"])
 
 
+@pytest.mark.slow
 def test_sizes_that_r1_does_not_state_are_null_and_make_no_small_packets(tmp_path: Path) -> None:
     with examined(AnalyseOptions(DATA / "mindspore-r1-4ranks", tmp_path)) as run:
         result = judged(run)

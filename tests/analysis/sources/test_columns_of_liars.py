@@ -89,9 +89,9 @@ def a_deep_head() -> bytes:
 @pytest.mark.parametrize(
     ("lie", "said"),
     [
+        (columns_without_planes, "0 rows of 0 bytes"),
         (bomb, "33554432 rows"),
         (many_small_ones, "more than any file holds"),
-        (columns_without_planes, "0 rows of 0 bytes"),
         (many_columns, "more than 20000 columns"),
         (a_head_of_sixty_megabytes, "columns:"),
         (a_deep_head, "columns:"),
