@@ -106,14 +106,11 @@ def test_limits_and_retries_are_told_with_the_numbers_of_the_code(text: str) -> 
     ]
     assert given.deadline_s == math.inf
     assert given.listing_deadline_s == given.progress_deadline_s
-    contributing = (DOCUMENT.parents[1] / "CONTRIBUTING.md").read_text()
-    assert f"A host has {given.n_attempts} attempts" in contributing
-    assert f"not once {given.give_up_s:g} s of its own time brought nothing" in contributing
     waits = [given.backoff_first_s * 2**n for n in range(3)]
     said = f"{', '.join(f'{one:g}' for one in waits)}, … {given.backoff_most_s:g} s"
-    assert said in contributing
     assert said in text
     assert f"(`--attempts`, {given.n_attempts} in all)" in text
     errors = {one.__name__ for one in HostError.__subclasses__() if one.retryable}
+    contributing = (DOCUMENT.parents[1] / "CONTRIBUTING.md").read_text()
     (row,) = [line for line in contributing.splitlines() if line.startswith("| which failures are tried")]
     assert set(re.findall(r"`(\w+Error)`", row)) == errors
