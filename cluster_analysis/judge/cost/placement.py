@@ -182,8 +182,12 @@ def _weights(
                 lost = _rates(lost[tells], gap[tells]) * gap
             else:
                 lost = lost - np.where(at >= 0, head[np.searchsorted(instances, np.maximum(at, 0))], 0.0)
-                scatter = sigma((others - usual).reshape(-1, others.shape[2]), 0)
-                lost = np.where(lost > CLEAR_SIGMAS * scatter, lost, 0.0)
+                # Samples hide it in single gaps: there counts what their place loses over all rows, if clear.
+                clear_us = CLEAR_SIGMAS * sigma((others - usual).reshape(-1, others.shape[2]), 0)
+                rows = lost.reshape(-1, lost.shape[2])
+                usually = np.nan_to_num(median(rows, 0))
+                usually[usually <= clear_us / np.sqrt(len(rows))] = 0.0
+                lost = np.where(lost > clear_us, lost, usually)
             weight[np.searchsorted(instances, at[is_known])] = np.maximum(lost[is_known], 0.0)
         rest = excess - np.bincount(graph.cell[instances], weight, excess.size).reshape(excess.shape)
         weight += _lost_on_side_stream(view, graph, (suspects, peers), instances, (weight, rest))

@@ -203,3 +203,11 @@ def test_a_host_that_does_not_hold_up_one_rank_after_the_other_is_not_named(
     for who, steps, more_us in longer:
         idle_us[who if steps is ... else (who, steps)] += more_us  # type: ignore[index]
     assert found_in(idle_us) == []
+
+
+@pytest.mark.parametrize("seed", seeds(2, 7, 12))
+def test_a_late_host_loses_time_in_all_of_its_gaps_however_unequal_the_samples_are(seed: int) -> None:
+    spec = JobSpec(tp=8, pp=1, dp=4, steps=8, healthy=Healthy(sequence_sigma=0.1))
+    result = judged(spec, "slow_host:1.15@4", seed=seed)
+    (finding,) = [one for one in result.alarms if one.kind == "slow_host"]
+    assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.05)
