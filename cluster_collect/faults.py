@@ -1,27 +1,7 @@
 """What can go wrong while collecting.
 
-ClusterError
-├── HostError                 one host's failure: becomes its outcome, never costs the others
-│   ├── UnreachableError        no connection could be made            (worth retrying)
-│   ├── LostConnectionError     it broke, or the stream ended early    (worth retrying)
-│   ├── StalledError            a deadline passed without progress     (worth retrying)
-│   ├── DeadlineError           the time given to it, or to all, is over
-│   ├── HostNameError           the name does not resolve
-│   ├── HostKeyError            unknown, changed or revoked host key
-│   ├── LoginError              the host refused every credential
-│   ├── SshSetupError           our own side: key files, ssh_config
-│   ├── BecomeError             sudo does not let us be the user that the inventory names
-│   ├── NoShellError            commands cannot be run there: files may still be read over SFTP
-│   ├── NoProfilerRootError     the profiler root is missing or unreadable
-│   ├── RemoteFailureError      a command on the host failed
-│   │   ├── NoFilesError          neither a shell nor SFTP
-│   │   └── NoColumnsError        our reader does not run there: files may still travel as they are
-│   ├── NoRoomError             its files do not fit on this machine
-│   ├── HostileDataError        the host sent what it must not send
-│   └── UnexpectedError         a mistake of ours, met at this host
-├── DiskFullError             this machine: stops everything, resumable
-├── RunLockedError            another collection works in the run directory
-└── UnwritableError           this machine: the run directory cannot be written
+A HostError is one host's failure: it becomes its outcome, and never costs the others. All others are of
+this machine: they stop everything, and a second call goes on.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from cluster_collect.transports.protocol import (
     Receive,
     RemoteFiles,
     hand_on,
+    read_in_order,
 )
 from cluster_collect.watchdog import cancelled
 
@@ -108,29 +109,17 @@ class LocalFiles:
         return await _in_thread(path, lambda: _entry(path, os.lstat(path)))
 
     async def read(self, path: bytes, size_bytes: int, receive: Receive, begin: int = 0) -> None:
-        """Read a file in order, one byte more than `size_bytes` to see that it has grown."""
+        """Read a file in order, one piece after the other."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = -1
-        n_left = size_bytes + 1 - begin
+        descriptor = await _in_thread(path, os.open, path, flags)
 
-        def open_and_read() -> bytes:
-            nonlocal descriptor
-            descriptor = os.open(path, flags)
-            if begin:
-                os.lseek(descriptor, begin, os.SEEK_SET)
-            return os.read(descriptor, min(_PIECE_BYTES, n_left))
+        async def piece(n_bytes: int, offset: int) -> bytes:
+            return await _in_thread(path, os.pread, descriptor, n_bytes, offset)
 
         try:
-            data = await _in_thread(path, open_and_read)
-            while data:
-                n_left -= len(data)
-                await hand_on(receive, data)
-                if n_left <= 0:
-                    return
-                data = await _in_thread(path, os.read, descriptor, min(_PIECE_BYTES, n_left))
+            await read_in_order(piece, begin, size_bytes, receive, 1, _PIECE_BYTES)
         finally:
-            if descriptor >= 0:
-                os.close(descriptor)
+            os.close(descriptor)
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -6,12 +6,14 @@ asyncssh, paramiko, steps of Slurm, the local disk and the fakes of the tests gi
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from cluster_collect.entries import Allowance, RemoteEntry
 from cluster_collect.spec import HostSpec
+from cluster_collect.watchdog import cancelled
 
 #: What is kept of a command's error output.
 MAX_ERROR_BYTES = 64 * 1024
@@ -26,6 +28,45 @@ async def hand_on(receive: Receive, data: bytes) -> None:
     pause_s = receive(data)
     if pause_s > 0:
         await asyncio.sleep(pause_s)
+
+
+async def read_in_order(
+    read: Callable[[int, int], Awaitable[bytes]],
+    begin: int,
+    size_bytes: int,
+    receive: Receive,
+    n_ahead: int,
+    piece_bytes: int,
+) -> None:
+    """Give a file's content from `begin` on to `receive`; `n_ahead` pieces are asked for at a time.
+
+    `read(n_bytes, offset)` may return less than asked for. One byte more than `size_bytes` is asked for,
+    so that a file that has grown shows.
+    """
+    offsets = iter(range(begin, size_bytes + 1, piece_bytes))
+    ahead: deque[tuple[int, asyncio.Future[bytes]]] = deque()
+    try:
+        while True:
+            while len(ahead) < n_ahead and (offset := next(offsets, None)) is not None:
+                ahead.append((offset, asyncio.ensure_future(read(piece_bytes, offset))))
+            if not ahead:
+                return
+            start, coming = ahead.popleft()
+            data = await coming
+            end = start
+            while data:
+                await hand_on(receive, data)
+                end += len(data)
+                if end - start >= piece_bytes:
+                    break
+                if end > size_bytes:
+                    return
+                data = await read(piece_bytes - (end - start), end)
+            else:
+                return  # the end of the file
+    finally:
+        for _, coming in ahead:
+            await cancelled(coming)
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
-from collections.abc import Awaitable, Callable
-
 import asyncssh
 
 from cluster_collect.entries import Allowance, RemoteEntry, kind_letter
-from cluster_collect.transports.protocol import Receive, hand_on
+from cluster_collect.transports.protocol import Receive, read_in_order
 from cluster_collect.transports.ssh.by_asyncssh.errors import our_errors
-from cluster_collect.watchdog import cancelled
+
+_N_AHEAD, _PIECE_BYTES = 16, 255 * 1024
 
 
 class AsyncsshFiles:
@@ -48,7 +45,7 @@ class AsyncsshFiles:
             # Without a block size of its own it sends each read as it is; with one, reads that a lost
             # connection interrupts would be reported as forgotten.
             async with self._client.open(path, "rb", encoding=None, block_size=0) as file:
-                await read_in_order(file.read, size_bytes, receive, begin)
+                await read_in_order(file.read, begin, size_bytes, receive, _N_AHEAD, _PIECE_BYTES)
 
     async def close(self) -> None:
         """End SFTP."""
@@ -60,41 +57,3 @@ def _entry(path: bytes, attributes: asyncssh.SFTPAttrs) -> RemoteEntry:
     kind = "?" if mode is None else kind_letter(mode)
     mtime_ns = int(attributes.mtime or 0) * 1_000_000_000 + int(attributes.mtime_ns or 0)
     return RemoteEntry(path, kind, attributes.size or 0, mtime_ns)
-
-
-PIECE_BYTES = 255 * 1024
-_N_AHEAD = 16
-
-
-async def read_in_order(
-    read: Callable[[int, int], Awaitable[bytes]], size_bytes: int, receive: Receive, begin: int = 0
-) -> None:
-    """Give a file's content from `begin` on to `receive`.
-
-    `read(n_bytes, offset)` may return less than asked for. One byte more than `size_bytes` is asked for,
-    so that a file that has grown shows.
-    """
-    offsets = iter(range(begin, size_bytes + 1, PIECE_BYTES))
-    ahead: deque[tuple[int, asyncio.Future[bytes]]] = deque()
-    try:
-        while True:
-            while len(ahead) < _N_AHEAD and (offset := next(offsets, None)) is not None:
-                ahead.append((offset, asyncio.ensure_future(read(PIECE_BYTES, offset))))
-            if not ahead:
-                return
-            start, coming = ahead.popleft()
-            data = await coming
-            end = start
-            while data:
-                await hand_on(receive, data)
-                end += len(data)
-                if end - start >= PIECE_BYTES:
-                    break
-                if end > size_bytes:
-                    return
-                data = await read(PIECE_BYTES - (end - start), end)
-            else:
-                return  # the end of the file
-    finally:
-        for _, coming in ahead:
-            await cancelled(coming)
