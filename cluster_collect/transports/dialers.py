@@ -31,7 +31,7 @@ class Dialers:
         self._options = options
         self._watch = watch
         self.bounds = Bounds(options.n_connecting, options.n_handshakes_per_gateway, options.n_jobs)
-        self._srun = SrunDialer(options)
+        self._srun = SrunDialer(options, self.bounds)
         self._ssh: dict[str, SshDialer] = {}
 
     async def dial(self, spec: HostSpec) -> HostConnection:

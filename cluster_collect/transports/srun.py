@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from cluster_collect.faults import NoShellError, RemoteFailureError, UnreachableError
 from cluster_collect.spec import CollectOptions, HostSpec
-from cluster_collect.transports.bounds import queueing
+from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.local import LocalCommand
 from cluster_collect.transports.protocol import Receive, RemoteFiles
 
@@ -35,9 +35,9 @@ _BEHIND_A_PIPE = (
 class SrunDialer:
     """Finds a place on each node."""
 
-    def __init__(self, options: CollectOptions) -> None:
+    def __init__(self, options: CollectOptions, bounds: Bounds) -> None:
         self._deadline_s = options.connect_deadline_s
-        self._turns = asyncio.Semaphore(options.n_connecting)
+        self._bounds = bounds
         self._own_nodes: asyncio.Task[frozenset[str]] | None = None
 
     async def dial(self, spec: HostSpec) -> SrunConnection:
@@ -51,12 +51,8 @@ class SrunDialer:
             self._own_nodes = asyncio.ensure_future(_nodes_of_this_job())
         if spec.address in await asyncio.shield(self._own_nodes):
             return SrunConnection(spec.address, os.environ["SLURM_JOB_ID"], None)
-        with queueing():
-            await self._turns.acquire()
-        try:
+        async with self._bounds.handshake(spec.address):
             place = await _place_on(spec.address, self._deadline_s)
-        finally:
-            self._turns.release()
         return SrunConnection(spec.address, place.job, place)
 
 
