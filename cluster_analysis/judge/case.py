@@ -144,14 +144,18 @@ class Case(Struct, frozen=True, dict=True):
             )  # fmt: skip
         return self._compared[key]
 
-    def events(self, metric: Metric, excluded: BoolArray) -> tuple[BoolArray, FloatArray]:
-        """When ranks are far from their peers by the scatter of a place, and their loss in it (both R, S)."""
+    def events(self, metric: Metric, excluded: BoolArray) -> list[tuple[BoolArray, FloatArray]]:
+        """When ranks are far from their peers by the scatter of a place, and their loss (both R, S).
+
+        In all places together, then in each: where one scatters, others often lose as much in it by chance.
+        """
         if not metric.places:
             whole = self.deviation(metric, excluded)
-            return whole.events(metric.event_effect), whole.series
+            return [(whole.events(metric.event_effect), whole.series)]
         found = [self.deviation(one, excluded) for one in metric.places]
-        far = np.any([one.events(metric.event_effect) for one in found], axis=0)
-        return far, np.sum([beyond_scatter(one.series, one.step_scale) for one in found], axis=0)
+        far = [one.events(metric.event_effect) for one in found]
+        lost = [beyond_scatter(one.series, one.step_scale) for one in found]
+        return [(np.any(far, axis=0), np.sum(lost, axis=0)), *zip(far, lost, strict=True)]
 
     def _within_host(self, metric: Metric, inside: BoolArray) -> FloatArray:
         """How far ranks `inside` (R,) slow hosts lie above the middle of their host's others (R, S).

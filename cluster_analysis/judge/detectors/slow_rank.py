@@ -75,14 +75,15 @@ def rank_suspects(
     level, n_ranks = deviation.level, len(deviation.level)
     has_peers = deviation.n_peers >= limits.min_peers
     lasts = _is_lasting(metric, deviation, limits)
-    events, series = case.events(metric, out)
-    events &= (has_peers & ~lasts)[:, None]
-    events, size, chance = least_by_chance(series, events)
+    # An event is one in either place: what is least by chance is told, in a place or in all together.
+    places = [(far & (has_peers & ~lasts)[:, None], lost) for far, lost in case.events(metric, out)]
+    looks, series = [least_by_chance(lost, far) for far, lost in places], places[0][1]
+    chances, ranks = np.array([one[2] for one in looks]), np.arange(n_ranks)
+    events, size = (np.array([one[at] for one in looks])[chances.argmin(axis=0), ranks] for at in (0, 1))
+    chance = np.array([over_looks([one], len(looks)) for one in chances.min(axis=0).tolist()])
     n_events = events.sum(axis=1)
     # Counting alone calls two events of five chance in a small job, however large they are: of computing.
     beyond = size >= TWICE * _farthest_of_others(view.role, series, lasts | others | (n_events > 1))
-    # An event is one in either place.
-    chance = np.array([over_looks([one], max(1, len(metric.places))) for one in chance.tolist()])
     p_events = np.where(beyond & (not metric.has_idle), 0.0, n_ranks * chance)
     often = (n_events > 1) & (p_events <= limits.listed_p_value)
     once = (n_events > 0) & ~often & beyond & (size >= limits.natural_effect)

@@ -52,6 +52,15 @@ def test_a_rank_that_pauses_where_no_other_does_is_named() -> None:
     assert (alarm.kind, alarm.ranks) == ("periodic_pause", (RANK,))
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_rank_that_pauses_in_one_place_is_named_where_all_scatter_as_much_in_the_other(seed: int) -> None:
+    free, preparing = idle(12), idle(12)
+    preparing *= np.random.default_rng(seed).lognormal(0, 0.8, preparing.shape)
+    free[RANK, [1, 3, 5, 10]] += 50e3
+    named = [one.ranks for one in alarms_of(free, preparing) if one.kind == "periodic_pause"]
+    assert named == [(RANK,)]
+
+
 @pytest.mark.parametrize("n_others", [1, 2, 4])
 @pytest.mark.parametrize("short_ms", [0, 5, 9, 15])
 def test_shorter_pauses_that_others_make_too_hide_no_longer_ones(short_ms: float, n_others: int) -> None:
