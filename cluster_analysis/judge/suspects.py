@@ -84,12 +84,13 @@ class Suspect(Struct, frozen=True):
 
         Local time that is too long, on the rank that loses most; transfers that the busiest rank would save.
         """
+        lost_us = None if self.lost_us is None else float(self.lost_us.mean())
         if self.link_factor is not None and graph is not None:
             at = np.flatnonzero((self.link_factor != 1.0)[graph.operator])
-            lost_us = graph.transfer_us * (1.0 - self.link_factor)
-            saved_us = graph.sum_by_cell(lost_us[graph.operator[at]], at)
-            return float(saved_us.max(axis=0).mean())
-        return np.inf if self.lost_us is None else float(self.lost_us.mean())
+            left_us = graph.transfer_us * (1.0 - self.link_factor)
+            saved_us = graph.sum_by_cell(left_us[graph.operator[at]], at)
+            return float(saved_us.max(axis=0).mean()) + (lost_us or 0.0)
+        return np.inf if lost_us is None else lost_us
 
     def positions(self, n_steps: int) -> tuple[int, ...]:
         """Positions of the steps that show it, of as many."""

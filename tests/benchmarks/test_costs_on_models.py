@@ -223,6 +223,20 @@ def test_a_stage_that_is_one_host_costs_what_it_is_longer_than_the_other_stages(
     assert cost == pytest.approx(true, abs=0.02)
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        115_007,  # without kernels: a stage that is one host calls its tensor group half as often again
+        115_027,  # what its ranks exchange, and the idle time between kernels, come with its layers
+    ],
+)
+def test_a_stage_with_more_layers_costs_its_calls_too_and_is_not_taken_for_its_host(seed: int) -> None:
+    known, said = modelled.judge("queues", "hard", seed, "stage, too many layers")
+    (found,) = [one for one in said.findings if one.kind == "stage_imbalance"]
+    assert found.confidence == "high"
+    assert found.cost_ms_per_step == pytest.approx(known.faults[0].cost_ms, abs=0.002 * known.step_ms)
+
+
 @pytest.mark.parametrize("beside", [{}, {"length_sigma": 0.15, "hiccups": 0.02}])
 def test_a_hot_expert_costs_what_is_longer_while_it_has_tokens(
     beside: dict[str, float], tmp_path: Path

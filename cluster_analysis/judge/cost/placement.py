@@ -88,12 +88,16 @@ def _taken(
         gap: what is left of their gaps.
     """
     cell = graph.cell[instances]
+    # Nothing is computed before a step's first operator.
+    idle_us = suspect.head_us if suspect.is_late or suspect.head_us is not None else view.preparing_us
+    before_us = np.zeros(excess.shape)
+    if idle_us is not None:
+        before_us = rows_at(graph.ranks, view.ranks, np.nan_to_num(idle_us), 0.0)
+    before = np.minimum(before_us.ravel()[cell] * graph.begins[instances], gap)
     head = np.zeros(len(instances))
     if suspect.head_us is not None:
-        head_us = rows_at(graph.ranks, view.ranks, suspect.head_us, 0.0)
-        head = np.minimum(head_us.ravel()[cell] * graph.begins[instances], gap)
-        excess = excess - head_us
-    in_proportion = np.where(graph.is_side[instances], 0.0, gap - head)
+        head, excess = before, excess - before_us
+    in_proportion = np.where(graph.is_side[instances], 0.0, gap - before)
     weight = _weights(view, graph, suspect, excess, instances, in_proportion, head)
     total = np.bincount(cell, weight, excess.size)
     weight = np.where(total[cell] > 0, weight, in_proportion)

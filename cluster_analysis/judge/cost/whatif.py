@@ -328,10 +328,8 @@ def _bound(view: JobView, suspect: Suspect, all_suspects: Sequence[Suspect]) -> 
     Local time: the lead of the latest suspect over the latest other rank of its role that no alarm is
     about, at most the excess. Links: the transfer time that the busiest rank would save.
     """
-    if suspect.link_factor is not None and view.graph is not None:
-        return suspect.most_us(view.graph)
     if suspect.excess_us is None:
-        return None
+        return None if suspect.link_factor is None or view.graph is None else suspect.most_us(view.graph)
     local = np.nan_to_num(view.local_us)
     members = (suspect.excess_us > 0).any(axis=1)
     accused = {

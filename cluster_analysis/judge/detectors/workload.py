@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
 from cluster_analysis.judge.measures.deviation import deviation_of, relative_to_peers
+from cluster_analysis.judge.measures.stage_calls import left_of_transfers, more_calls
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
@@ -18,7 +19,7 @@ from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, TWICE
 from cluster_analysis.thresholds.devices import HEALTHY_SIGMA
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
-from cluster_run.findings import Confidence, Evidence
+from cluster_run.findings import Evidence
 from cluster_run.kinds import WorkloadKind
 
 
@@ -84,12 +85,17 @@ def _stage_imbalance(case: Case, limits: Thresholds, faulty: BoolArray) -> Itera
         return
     slowest = np.flatnonzero(view.stage == stages[high])
     spread = float(np.nan_to_num(sigma(by_rank[slowest])))
-    # Kernels alone tell a stage that is one host from that host: as the others it would be, if it were the
-    # host. Its kernels take longer then; those that are called more often are more work.
+    # Kernels tell a stage that is one host from that host, or calls do: as the others it would be, if it were
+    # the host. Its kernels take longer then; those that are called more often are more work.
+    half = HALFWAY * np.log(most / mean)
+    if longer is None:
+        is_slow = np.log(more_calls(view, stages)[high]) < half
+    else:
+        is_slow = median(longer[slowest]) >= half
     is_host = (
         len({*view.host[slowest].tolist()}) == 1
         and not np.isin(view.host, view.host[slowest])[view.stage != stages[high]].any()
-        and (longer is None or median(longer[slowest]) >= HALFWAY * np.log(most / mean))
+        and is_slow
     )
     usual = float(np.median(np.delete(typical, high))) if is_host else mean
     more = np.log(typical / usual)
@@ -99,10 +105,14 @@ def _stage_imbalance(case: Case, limits: Thresholds, faulty: BoolArray) -> Itera
         other_us=least, above_mean_share=most / mean - 1.0, n_stages=len(stages),
     )  # fmt: skip
     row = Evidence("computing_us", most, least, spread, len(stages) - 1)
-    # Work that is dealt anew costs the others something, a host that is repaired does not.
-    sure: Confidence = "low" if is_host else "high"
-    one = _uneven("stage_imbalance", view, more, row, said)
-    yield replace(one, ranks=view.rank_ids(slowest), confidence=sure)
+    one = replace(_uneven("stage_imbalance", view, more, row, said), ranks=view.rank_ids(slowest))
+    if is_host or one.excess_us is None:
+        yield replace(one, confidence="low")
+        return
+    # Kernels come with idle time between them, as much as where there is least of it.
+    idle_share = medians_by(median(view.free_us / view.computing_us, 1)[is_known], view.stage[is_known]).min()
+    excess_us = one.excess_us * (1.0 + np.nan_to_num(idle_share))
+    yield replace(one, excess_us=excess_us, link_factor=left_of_transfers(view, stages))
 
 
 def _data_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> Iterator[Suspect]:

@@ -12,7 +12,7 @@ import numpy as np
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import beyond_chance, median, sigma
-from cluster_analysis.thresholds.common import FAR_SIGMAS
+from cluster_analysis.thresholds.common import FAR_SIGMAS, TWICE
 
 
 def lost_always_us(view: JobView, own: IntArray, idle_us: FloatArray) -> FloatArray:
@@ -26,9 +26,15 @@ def lost_always_us(view: JobView, own: IntArray, idle_us: FloatArray) -> FloatAr
     for inside, longer, of_peers in _beyond_peers(view, own, idle_us):
         measured = np.clip(longer, 0.0, idle_us[own[inside]])
         middle, scatter = float(median(measured.ravel())), float(sigma(measured))
-        real = beyond_chance(scatter, float(sigma(of_peers)))
+        usual, in_step = float(sigma(of_peers)), sigma(of_peers, 0)
+        real = beyond_chance(scatter, usual)
         # Far beyond all else that the host does lies an accident of one rank.
-        lost[inside] = np.maximum(middle + real * np.minimum(measured - middle, FAR_SIGMAS * scatter), 0.0)
+        seen = np.maximum(middle + real * np.minimum(measured - middle, FAR_SIGMAS * scatter), 0.0)
+        # A step in which peers scatter by more (checkpoints) tells nothing: the others do in turn.
+        tells = ~(in_step > np.maximum(TWICE * usual, middle))
+        if tells.any():
+            seen[:, ~tells] = seen[:, np.resize(np.flatnonzero(tells), int((~tells).sum()))]
+        lost[inside] = seen
     return lost
 
 

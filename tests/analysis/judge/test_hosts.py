@@ -103,6 +103,21 @@ def test_a_late_host_scatters_as_its_peers_do_once_it_is_repaired(seed: int, fac
     assert left_us.max(axis=0).mean() == pytest.approx(healthy_us[own].max(axis=0).mean(), rel=0.06)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_steps_in_which_all_ranks_pause_for_unlike_times_say_nothing_of_what_a_host_loses(seed: int) -> None:
+    dice, where, own = np.random.default_rng(seed), on_hosts(32, 8), np.arange(8)
+    idle_us = 1e4 * dice.lognormal(0.0, 0.05, (32, 9))
+    idle_us[own] += 4e3 * dice.lognormal(0.0, 0.3, (8, 9))
+
+    def loses_us() -> FloatArray:
+        evidence = evidence_of_idle(peers_agree(32, 9, share=0.5), idle_us, np.zeros((32, 9)), where)
+        return lost_always_us(build_view(evidence, where), own, idle_us)
+
+    usual_us = loses_us().mean()
+    idle_us[:, 2::3] += 6e4 * dice.lognormal(0.0, 0.15, (32, 3))
+    assert loses_us().mean() == pytest.approx(usual_us, rel=0.1)
+
+
 @pytest.mark.parametrize("seed", seeds(1, 2))
 def test_a_host_that_launches_late_costs_what_its_latest_rank_loses_in_each_step(seed: int) -> None:
     result = judged(JobSpec(tp=1, pp=1, dp=32), "slow_host:1.15", seed=seed)
