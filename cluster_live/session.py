@@ -187,7 +187,8 @@ async def opened(spec: HostSpec, dial: Dial, deadline_s: float) -> AsyncIterator
         package = reader(PROGRAM)
         program = talk_program(package.boot.encode(), package.packed)
         session = Session(spec.host, deadline_s, program.marker)
-        running = await connection.start(program.command, session.receive)
+        starting = connection.start(program.command, session.receive)
+        running = await within(starting, deadline_s, "starting our program")
         running.send(program.stdin)
         try:
             await session.begin(running)

@@ -113,7 +113,7 @@ class SshLab:
         known: bool = True,
         inside: Sequence[str] = (),
     ) -> SshServer:
-        """Start a server at a loopback address and wait until it answers.
+        """Start a server at a loopback address and wait until it listens.
 
         `settings` are lines of sshd_config that go before ours, so that they win. `known` says whether its
         key goes into the known_hosts file. `inside` is a command that runs the server, such as unshare.
@@ -132,7 +132,9 @@ class SshLab:
             if not host_key.exists():
                 make_key(host_key)
         config = self._config(directory, address, port, host_key, settings or {})
-        with (directory / "sshd.log").open("ab") as log:
+        log_file = directory / "sshd.log"
+        with log_file.open("ab") as log:
+            begin = log.tell()
             process = subprocess.Popen(
                 [*inside, program, "-D", "-e", "-f", str(config)],
                 stdin=subprocess.DEVNULL,
@@ -141,7 +143,7 @@ class SshLab:
                 start_new_session=True,
             )
         self._running.append(process)
-        _wait_for_banner(process, address, port, directory / "sshd.log")
+        _wait_until_it_listens(process, f"{address} port {port}", log_file, begin)
         if known:
             self.trust(address, port, host_key)
         return SshServer(address, port, directory, process.pid)
@@ -188,16 +190,14 @@ class SshLab:
         return config
 
 
-def _wait_for_banner(process: subprocess.Popen[bytes], address: str, port: int, log: Path) -> None:
+def _wait_until_it_listens(process: subprocess.Popen[bytes], where: str, log: Path, begin: int) -> None:
+    """Wait for its own word: a port that answers may be the server of somebody who was quicker."""
     deadline_s = time.monotonic() + _START_DEADLINE_S
     while time.monotonic() < deadline_s and process.poll() is None:
-        try:
-            with socket.create_connection((address, port), timeout=1.0) as connection:
-                if connection.recv(4) == b"SSH-":
-                    return
-        except OSError:
-            time.sleep(0.02)
-    raise SshServerError(f"sshd on {address}:{port} did not start: {log.read_text(errors='replace')[-500:]}")
+        if f"Server listening on {where}." in log.read_bytes()[begin:].decode(errors="replace"):
+            return
+        time.sleep(0.02)
+    raise SshServerError(f"sshd on {where} did not start: {log.read_text(errors='replace')[-500:]}")
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +27,7 @@ _INSIDE = (
     *("sh", "-c", 'mount -t tmpfs tmpfs /dev/shm && exec "$@"', "sh"),
 )
 _START_S = 60.0
+_END_S = 5.0
 
 
 def need_namespaces() -> None:
@@ -36,6 +39,24 @@ def need_namespaces() -> None:
     done = subprocess.run([*_INSIDE, "true"], capture_output=True, check=False)
     if done.returncode:
         pytest.skip(f"no namespaces for hosts here (root is needed): {done.stderr.decode()[-200:]}")
+
+
+def children(process: int) -> list[int]:
+    """Return the processes that one has started; none where it has ended."""
+    try:
+        return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def wait_until_started(job: Path, n_ranks: int) -> None:
+    """Wait until each rank of a job has said in its directory that it runs."""
+    end_s = time.monotonic() + _START_S
+    while len(list(job.glob("*.started"))) < n_ranks:
+        if time.monotonic() > end_s:
+            logs = "".join(path.read_text()[-500:] for path in job.glob("*.log"))
+            raise RuntimeError(f"the job {job.name} does not start: {logs}")
+        time.sleep(0.05)
 
 
 @dataclass
@@ -81,13 +102,11 @@ class Cluster:
         """Start hosts."""
         for number in range(len(self.hosts), len(self.hosts) + n):
             server = self.lab.start(f"127.0.0.{number + 2}", inside=_INSIDE)
-            children = (
-                Path(f"/proc/{server.process_id}/task/{server.process_id}/children").read_text().split()
-            )
+            (inner,) = children(server.process_id)
             directory = self.directory / f"host{number}"
             (directory / "cfg").mkdir(parents=True)
             (directory / "prof").mkdir()
-            self.hosts.append(LiveHost(number, server, directory, int(children[0])))
+            self.hosts.append(LiveHost(number, server, directory, inner))
 
     def specs(self, **changes: object) -> list[HostSpec]:
         """Return the inventory."""
@@ -122,10 +141,18 @@ class Cluster:
         return {"SIMULATED": str(simulated)}
 
     def end(self) -> None:
-        """End all that was started, but for the servers, which the lab ends."""
+        """End all that was started, but for the servers, which the lab ends.
+
+        What runs on a host is a child of its nsenter, which waits for it. Else the machine's first process
+        would have to: a host does not end before somebody has waited for each of its processes.
+        """
         for process in self.processes:
-            if process.poll() is None:
-                process.kill()
+            for child in children(process.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_END_S)
+            process.kill()
             process.wait()
 
 
@@ -159,12 +186,7 @@ class Job:
         for host in self.hosts:
             for local in range(self.n_ranks):
                 self._start_rank(host, local)
-        end_s = time.monotonic() + _START_S
-        while len(list(self.directory.glob("*.started"))) < len(self.processes):
-            if time.monotonic() > end_s:
-                logs = "".join(path.read_text()[-500:] for path in self.directory.glob("*.log"))
-                raise RuntimeError(f"the job {self.name} does not start: {logs}")
-            time.sleep(0.05)
+        wait_until_started(self.directory, len(self.processes))
         (self.directory / "begin.part").write_text(str(time.time()))
         (self.directory / "begin.part").rename(self.directory / "begin")
         return self

@@ -30,7 +30,6 @@ def main() -> None:
         while os.getppid() != 1:
             time.sleep(0.5)
         os._exit(0)
-    (job / f"rank{rank}.started").touch()
     seen_s = looked_s = 0.0
     wanted: tuple[int, int] | None = None
     done: tuple[int, int] | None = None
@@ -39,9 +38,7 @@ def main() -> None:
     while not (job / "end").exists():
         time.sleep(step_s)
         step += 1
-        if rank == 0:
-            with (job / "train.log").open("a") as log:
-                log.write(f"epoch: 1 step: {step}, loss is 1.5\n")
+        tell(job, rank, step)
         if time.time() - looked_s > 2.0:
             looked_s = time.time()
             at_s = path.stat().st_mtime if path.exists() else seen_s
@@ -59,6 +56,15 @@ def main() -> None:
             if not left:
                 write(Path(directory), rank, done, range(step, step + 1))
     shared.close()
+
+
+def tell(job: Path, rank: int, step: int) -> None:
+    """Write a line of the job's log; a rank has started once that tells a step."""
+    if rank == 0:
+        with (job / "train.log").open("a") as log:
+            log.write(f"epoch: 1 step: {step}, loss is 1.5\n")
+    if step == 1:
+        (job / f"rank{rank}.started").touch()
 
 
 def write(directory: Path, rank: int, asked: tuple[int, int], steps: range) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from cluster_live.outcome import NotCapturedError
 from demo.sshd import free_port
-from tests.live.hosts import HERE, Cluster, LiveHost
+from tests.live.hosts import HERE, Cluster, LiveHost, wait_until_started
 from tests.live.test_file import LIVE, captured
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -36,8 +36,7 @@ def start_mindspore(cluster: Cluster, host: LiveHost, n_ranks: int = 2, step_s: 
         arguments = map(str, (HERE / "standin_mindspore.py", host.configuration, job, step_s))
         command = [sys.executable, *arguments]
         cluster.processes.append(host.enter(command, environment, job / f"rank{rank}.log"))
-    while len(list(job.glob("*.started"))) < n_ranks:
-        time.sleep(0.05)
+    wait_until_started(job, n_ranks)
     return job
 
 

@@ -91,7 +91,8 @@ def drained(lab: SlurmLab, python: Path, *options: str, path: str = "") -> Itera
     # What it notes there is what `check` goes by: a note of another test's drain says another PATH.
     (lab.spool / "drain.lock").unlink(missing_ok=True)
     drain = f"'{python}' -I -m cluster_hook drain '--spool={lab.spool}' {' '.join(options)}"
-    loop = f"while :; do {drain}; /bin/sleep 1; done"
+    # Each start computes for half a second, and a chain takes a minute.
+    loop = f"while :; do {drain}; /bin/sleep 3; done"
     timer = subprocess.Popen(
         ["/bin/sh", "-c", loop],
         env={**lab.environment, **({"PATH": path} if path else {})},

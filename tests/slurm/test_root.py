@@ -13,6 +13,7 @@ import pytest
 from tests.commands import ran
 from tests.hook.public_python import NOBODY, needs_root
 from tests.slurm.conftest import REPOSITORY, why_not_here
+from tests.slurm.jobs import simulate
 from tests.slurm.lab import SlurmLab, start_lab
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(200), needs_root]
@@ -63,12 +64,17 @@ def post_as_root(site: SlurmLab, python: Path, job: str) -> subprocess.Completed
     return site.hook("slurm-post", f"--slurm-job={job}", python=python, cwd=Path("/"), check=False)
 
 
-def simulated_by(python: Path) -> str:
-    return f"{python} -I -m cluster_simulate prof -q --scenario slow_rank:1.5 --tp 2 --dp 4 --steps 3"
+@pytest.fixture(scope="module")
+def profiled(public: Path) -> str:
+    """A line of a job's script that leaves a profile in which a rank is slow."""
+    simulated = simulate(public / "simulated").run
+    return f"cp -r {simulated} prof"
 
 
-def test_root_follows_a_users_job_as_that_user(site: SlurmLab, python: Path, work: Path) -> None:
-    job = submit_as_user(site, work, simulated_by(python), "profile_dir=prof")
+def test_root_follows_a_users_job_as_that_user(
+    site: SlurmLab, python: Path, work: Path, profiled: str
+) -> None:
+    job = submit_as_user(site, work, profiled, "profile_dir=prof")
     ended = post_as_root(site, python, job)
     assert f"job {job} train (COMPLETED): degraded: Rank " in ended.stdout, ended.stderr
     results = work / "prof" / "cluster_analysis_output"
@@ -76,14 +82,14 @@ def test_root_follows_a_users_job_as_that_user(site: SlurmLab, python: Path, wor
 
 
 def test_a_link_in_a_profile_shows_nobody_what_only_root_may_read(
-    site: SlurmLab, python: Path, work: Path, tmp_path: Path
+    site: SlurmLab, python: Path, work: Path, profiled: str, tmp_path: Path
 ) -> None:
     secret = tmp_path / "only-for-root"
     secret.write_text(_SECRET)
     secret.chmod(0o600)
     files = "$(find prof -name communication.json -o -name step_trace_time.csv)"
     linked = f"for f in {files}; do ln -sf {secret} $f; done"
-    job = submit_as_user(site, work, f"{simulated_by(python)}\n{linked}", "profile_dir=prof")
+    job = submit_as_user(site, work, f"{profiled}\n{linked}", "profile_dir=prof")
     ended = post_as_root(site, python, job)
     assert ended.returncode != 0
     assert _SECRET not in ended.stdout + ended.stderr
@@ -95,10 +101,10 @@ def test_a_link_in_a_profile_shows_nobody_what_only_root_may_read(
 
 
 def test_root_makes_no_directory_where_a_users_comment_says(
-    site: SlurmLab, python: Path, work: Path, tmp_path: Path
+    site: SlurmLab, python: Path, work: Path, profiled: str, tmp_path: Path
 ) -> None:
     target = tmp_path / "of-root"
-    job = submit_as_user(site, work, simulated_by(python), f"profile_dir=prof,profile_results={target}")
+    job = submit_as_user(site, work, profiled, f"profile_dir=prof,profile_results={target}")
     ended = post_as_root(site, python, job)
     assert ended.returncode == 1
     assert "Permission denied" in ended.stdout
@@ -107,12 +113,12 @@ def test_root_makes_no_directory_where_a_users_comment_says(
 
 @pytest.mark.parametrize("break_", [" ", "\n"])
 def test_a_jobs_name_makes_nobody_root(
-    site: SlurmLab, python: Path, work: Path, tmp_path: Path, break_: str
+    site: SlurmLab, python: Path, work: Path, profiled: str, tmp_path: Path, break_: str
 ) -> None:
     name = (
         f"x{break_}UserId=root(0) JobState=COMPLETED NodeList=node1 WorkDir={tmp_path} Comment=profile_dir=."
     )
-    job = submit_as_user(site, work, simulated_by(python), "profile_dir=prof", name)
+    job = submit_as_user(site, work, profiled, "profile_dir=prof", name)
     ended = post_as_root(site, python, job)
     assert ended.returncode == 1
     assert list(tmp_path.iterdir()) == []
@@ -120,9 +126,9 @@ def test_a_jobs_name_makes_nobody_root(
 
 
 def test_a_users_job_of_the_spool_is_told_how_it_ended_and_whose_it_was(
-    site: SlurmLab, python: Path, work: Path
+    site: SlurmLab, python: Path, work: Path, profiled: str
 ) -> None:
-    job = submit_as_user(site, work, f"{simulated_by(python)}\nexit 3", "profile_dir=prof", "na = me")
+    job = submit_as_user(site, work, f"{profiled}\nexit 3", "profile_dir=prof", "na = me")
     request = site.spool / "pending" / f"{job}-0.job"
     site.wait_for_file(request)
     content = request.read_bytes()

@@ -1,0 +1,52 @@
+"""A host that takes the login and then nothing more is lost, and holds up no other."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import asyncssh
+import pytest
+
+from cluster_collect.faults import StalledError
+from cluster_collect.progress_events import ProgressListener
+from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_collect.transports.dialers import Dialers
+from cluster_live.session import opened
+from cluster_run.ids import HostId, ServerId
+
+
+class Hangs(asyncssh.SSHServer):
+    def begin_auth(self, username: str) -> bool:
+        return False
+
+    async def session_requested(self) -> bool:
+        await asyncio.sleep(3600)
+        return False
+
+
+def test_a_host_that_never_starts_our_program_is_lost_after_the_time_for_an_answer(tmp_path: Path) -> None:
+    key = asyncssh.generate_private_key("ssh-ed25519")
+
+    async def scenario() -> None:
+        async with await asyncssh.create_server(Hangs, "127.0.0.1", 0, server_host_keys=[key]) as server:
+            port = server.get_port()
+            known = f"[127.0.0.1]:{port} {key.export_public_key().decode()}"
+            (tmp_path / "known_hosts").write_text(known)
+            spec = HostSpec(
+                host=HostId("1"),
+                server_id=ServerId("node0"),
+                address="127.0.0.1",
+                port=port,
+                user="anybody",
+                known_hosts=str(tmp_path / "known_hosts"),
+                profiler_root="/",
+                ssh_config=os.devnull,
+            )
+            dialers = Dialers(CollectOptions(), ProgressListener())
+            with pytest.raises(StalledError, match="no answer for 1 s while starting our program"):
+                await opened(spec, dialers.dial, 1.0).__aenter__()
+            await dialers.aclose()
+
+    asyncio.run(scenario())
