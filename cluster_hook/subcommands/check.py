@@ -12,10 +12,9 @@ from cluster_hook.spool.check import check
 from cluster_hook.spool.probe import Probe
 from cluster_hook.spool.spool import Spool
 from cluster_hook.subcommands.drain import DEFAULT_SPOOL
-from cluster_hook.subcommands.json_lines import add_json, print_json
+from cluster_hook.subcommands.json_lines import add_json, print_line
 from cluster_run.command_line import Commands, add_valued, named_path
 from cluster_run.errors import ExitCode, UsageError
-from cluster_run.standard_streams import write_result
 
 
 def add_check(commands: Commands) -> None:
@@ -69,10 +68,8 @@ def _probed(arguments: argparse.Namespace) -> Probe:
 def _check(arguments: argparse.Namespace) -> ExitCode:
     states = set()
     for answer in check(Spool(arguments.spool), _probed(arguments) if arguments.probe else None):
-        if arguments.json:
-            print_json("check", state=answer.state, text=answer.text, advice=answer.advice)
-        else:
-            write_result(f"{answer.line}\n")
+        values = {"state": answer.state, "text": answer.text, "advice": answer.advice}
+        print_line(arguments, answer.line, "check", **values)
         states.add(answer.state)
     if "problem" in states:
         return ExitCode.FAILED

@@ -20,13 +20,13 @@ from cluster_hook.options import (
 )
 from cluster_hook.spool.drain import Drained, DrainOptions, drain, drain_code
 from cluster_hook.spool.spool import Spool
-from cluster_hook.subcommands.json_lines import add_json, print_json, print_trouble
+from cluster_hook.subcommands.json_lines import add_json, print_line, print_trouble
 from cluster_hook.telling.metrics import place_drain_metrics, prune_metrics
 from cluster_hook.telling.outcome import outcome_document
 from cluster_hook.telling.teller import Teller
 from cluster_run.command_line import Commands, add_valued, named_path, number_above_0, positive_number
 from cluster_run.errors import ExitCode, InputError
-from cluster_run.standard_streams import as_log, write_result
+from cluster_run.standard_streams import as_log
 
 DEFAULT_SPOOL = Path("/var/spool/cluster-hook")
 _DEFAULT = DrainOptions()
@@ -93,12 +93,9 @@ def _drain(arguments: argparse.Namespace) -> ExitCode:
 
     def ended(drained: Drained) -> None:
         with as_log():
-            if arguments.json:
-                outcome = outcome_document(drained.outcome) if drained.outcome else None
-                values = {"key": drained.key, "state": drained.state, "text": drained.text}
-                print_json("request", **values, outcome=outcome)
-            else:
-                write_result(f"{drained.key} {drained.state}: {drained.text}\n")
+            outcome = outcome_document(drained.outcome) if drained.outcome else None
+            values = {"key": drained.key, "state": drained.state, "text": drained.text, "outcome": outcome}
+            print_line(arguments, f"{drained.key} {drained.state}: {drained.text}", "request", **values)
         if drained.outcome is not None:
             teller.tell(drained.key, drained.outcome)
 

@@ -22,9 +22,10 @@ def add_json(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--json", action="store_true", help=f"print JSON, one line {what}")
 
 
-def print_json(schema: str, **values: object) -> None:
-    """Print one line."""
-    write_result(json.dumps({"schema": SCHEMAS[schema], **values}) + "\n")
+def print_line(arguments: argparse.Namespace, text: str, schema: str, /, **values: object) -> None:
+    """Print one line: the text, or with `--json` the values."""
+    line = json.dumps({"schema": SCHEMAS[schema], **values}) if arguments.json else text
+    write_result(line + "\n")
 
 
 def print_trouble(of_what: str, trouble: str) -> None:

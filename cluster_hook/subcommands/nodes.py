@@ -9,10 +9,10 @@ import time
 
 from cluster_hook.kubernetes.node_collector import CollectorOptions, collect_asked
 from cluster_hook.kubernetes.node_exchange import is_node_name
-from cluster_hook.subcommands.json_lines import add_json, print_json
+from cluster_hook.subcommands.json_lines import add_json, print_line
 from cluster_run.command_line import Commands, add_valued, named_path, number_above_0
 from cluster_run.errors import ExitCode, UsageError
-from cluster_run.standard_streams import as_log, write_result
+from cluster_run.standard_streams import as_log
 
 #: Group and owner alike: the sweep, which removes what was collected, may be another user of the group.
 _UMASK = 0o002
@@ -65,10 +65,8 @@ def _node_collect(arguments: argparse.Namespace) -> ExitCode:
 
     def report(job: str, reason: str) -> None:
         with as_log():
-            if arguments.json:
-                print_json("node-collected", job=job, node=arguments.node, reason=reason)
-            else:
-                write_result(f"{job}: {reason or 'collected'}\n")
+            values = {"job": job, "node": arguments.node, "reason": reason}
+            print_line(arguments, f"{job}: {reason or 'collected'}", "node-collected", **values)
 
     while True:
         try:

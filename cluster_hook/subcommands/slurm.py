@@ -22,7 +22,7 @@ from cluster_hook.options import (
 from cluster_hook.slurm.commands import check_submission
 from cluster_hook.slurm.post import find_jobs, follow_as_its_user, follow_one
 from cluster_hook.slurm.submit import SubmitOptions, submit_with_post_job
-from cluster_hook.subcommands.json_lines import add_json, print_json, print_trouble
+from cluster_hook.subcommands.json_lines import add_json, print_line, print_trouble
 from cluster_hook.telling.outcome import outcome_to_line
 from cluster_hook.telling.teller import Teller
 from cluster_run.command_line import Commands, named_path, positive_number
@@ -84,12 +84,8 @@ def _slurm_submit(arguments: argparse.Namespace) -> ExitCode:
             arguments.post_nodes,
         ),
     )
-    if arguments.json:
-        print_json("submission", **asdict(submission))
-    else:
-        write_result(
-            f"{submission.job}\n" if arguments.parsable else f"Submitted batch job {submission.job}\n"
-        )
+    text = submission.job if arguments.parsable else f"Submitted batch job {submission.job}"
+    print_line(arguments, text, "submission", **asdict(submission))
     if submission.trouble:
         print(
             f"cluster-hook: job {submission.job} was submitted, its post-job was not: {submission.trouble}\n"

@@ -15,14 +15,14 @@ from cluster_hook.options import (
     follow_options,
     tell_options,
 )
-from cluster_hook.subcommands.json_lines import add_json, print_json, print_trouble
+from cluster_hook.subcommands.json_lines import add_json, print_line, print_trouble
 from cluster_hook.telling.metrics import prune_metrics
 from cluster_hook.telling.outcome import outcome_document
 from cluster_hook.telling.teller import Teller
 from cluster_run.command_line import Commands, add_valued, named_path, number_above_0, positive_number
 from cluster_run.errors import ExitCode, UsageError
 from cluster_run.ids import SUSPECTS
-from cluster_run.standard_streams import as_log, write_result
+from cluster_run.standard_streams import as_log
 
 DEFAULT_SELECTOR = "cluster-hook/enabled=true"
 #: One job may take this long: several fit into one sweep.
@@ -106,11 +106,9 @@ def _sweep(arguments: argparse.Namespace) -> ExitCode:
 
     def report(swept: Swept) -> None:
         with as_log():
-            if arguments.json:
-                outcome = outcome_document(swept.outcome) if swept.outcome else None
-                print_json("swept", job=swept.job, state=swept.state, text=swept.text, outcome=outcome)
-            else:
-                write_result(f"{swept.job} {swept.state}: {swept.text}\n")
+            outcome = outcome_document(swept.outcome) if swept.outcome else None
+            values = {"job": swept.job, "state": swept.state, "text": swept.text, "outcome": outcome}
+            print_line(arguments, f"{swept.job} {swept.state}: {swept.text}", "swept", **values)
         if swept.outcome is not None and swept.state in ("done", "failed", "unreadable"):
             teller.tell(swept.job, swept.outcome)
 
