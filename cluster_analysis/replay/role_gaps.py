@@ -12,7 +12,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, distinct, places_in_runs, stable_order
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph
-from cluster_analysis.thresholds.common import CLEAR_SIGMAS
+from cluster_analysis.thresholds.common import CLEAR_SIGMAS, HALFWAY
 from cluster_analysis.thresholds.replay import MOST_SHARE
 
 
@@ -76,26 +76,32 @@ class RoleGaps:
     def longest_beyond_usual(self, suspects: IntArray, peers: IntArray, is_paused: BoolArray) -> IntArray:
         """The instances (steps, suspects) whose gaps are longest beyond what is usual in their place.
 
-        Usual is what peers have there in the same step, or with none of them what the suspect has in steps
-        without a pause. -1 in steps without calls; where calls are lost, the longest gap of all.
+        Usual is what ranks that do not pause have there in the same step, or with none of them what the
+        suspect has in steps without a pause. The other streams tell of pauses of which the main one shows
+        less than half. -1 in steps without calls; where calls are lost, the longest gap of all.
 
         Args:
             suspects: positions of those that pause.
             peers: positions of those they are compared with.
             is_paused: in which steps the suspects pause (suspects, steps).
         """
-        found = np.full(is_paused.T.shape, -1)
+        found, most_us = np.full(is_paused.T.shape, -1), np.zeros(is_paused.T.shape)
         for step, at in np.argwhere(is_paused.T).tolist():
             begin, count = self._begin[step, suspects[at]], self._count[step, suspects[at]]
             here = self._instances[begin : begin + count]
             found[step, at] = here[np.argmax(self._gap_us[here])] if count else -1
-        for steps, own, others, instances in self.beside_peers(suspects, peers):
-            paused = is_paused.T[steps]
-            without = np.where(paused[..., None], np.nan, own)
-            beyond = own - (median(others, 1)[:, None] if len(peers) else median(without, 0))
-            known = np.nonzero(paused & np.isfinite(beyond).all(axis=2))
-            longest = beyond[known].argmax(axis=1)
-            found[steps[known[0]], known[1]] = instances[(*known, longest)]
+        for stream in (self, self.of_side):
+            for steps, own, others, instances in stream.beside_peers(suspects, peers):
+                paused = is_paused.T[steps]
+                without = np.where(paused[..., None], np.nan, own)
+                usual = median(np.concatenate([without, others], axis=1), 1)[:, None]
+                beyond = own - np.where(np.isfinite(usual), usual, median(without, 0))
+                known = np.nonzero(paused & np.isfinite(beyond).all(axis=2))
+                longest = beyond[known].argmax(axis=1)
+                where, us = (steps[known[0]], known[1]), beyond[(*known, longest)]
+                is_more = HALFWAY * us > most_us[where]
+                found[where] = np.where(is_more, instances[(*known, longest)], found[where])
+                most_us[where] = np.where(is_more, us, most_us[where])
         return found
 
     def of_work_us(
