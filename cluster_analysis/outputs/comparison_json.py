@@ -41,7 +41,7 @@ def _matched_plain(one: Matched) -> dict[str, object]:
     return {
         "id": one.finding.id,
         "kind": one.finding.kind,
-        "what": wording.subject(one.finding),
+        "what": wording.subject(one.finding).en,
         "before_ms": one.before.cost_ms_per_step if one.before else None,
         "after_ms": one.after.cost_ms_per_step if one.after else None,
     }

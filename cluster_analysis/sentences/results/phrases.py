@@ -67,7 +67,7 @@ def difference(evidence: Evidence) -> str:
 
 def finding_title(finding: Finding) -> Phrase:
     """Return what a finding is about and why, in a few words."""
-    what = subject(finding)
+    what = wording.subject(finding)
     english = what.en.removeprefix("the ").removeprefix("a ")
     first = Phrase(english[:1].upper() + english[1:], what.zh)
     if finding.record.part != "slow_devices":
@@ -75,26 +75,6 @@ def finding_title(finding: Finding) -> Phrase:
     is_host_feeding = finding.record.subject == "host" and finding.cause == "dispatch"
     cause = say("cause.host.dispatch" if is_host_feeding else f"cause.{finding.cause}")
     return Phrase(f"{first.en}: {cause.en}", f"{first.zh}：{cause.zh}")
-
-
-def subject(finding: Finding) -> Phrase:
-    """Return what a finding blames."""
-    ranks = format_number_ranges(finding.ranks)
-    who = wording.format_link_ends(finding) if finding.links else ranks
-    if finding.record.subject in ("host", "host_pair", "uplink"):
-        who = ", ".join(map(wording.plain, finding.hosts))
-    if finding.record.subject == "nic":
-        part = "port" if wording.is_port(finding) else "slow_nic"
-        return say(f"subject.{part}", who=_where(finding))
-    return say(f"subject.{finding.kind}", who=who)
-
-
-def _where(finding: Finding) -> Phrase:
-    hosts = ", ".join(map(wording.plain, finding.hosts))
-    if finding.record.subject in ("rank", "nic") and finding.ranks and hosts:
-        ranks = wording.format_ranks(finding.ranks)
-        return say("where.ranks", ranks=Phrase(ranks, ranks.rpartition(" ")[2]), hosts=hosts)
-    return say("where.hosts", hosts=hosts)
 
 
 def headline(document: FindingsDocument) -> Phrase:
@@ -112,7 +92,7 @@ def headline(document: FindingsDocument) -> Phrase:
         return say("headline.unknown", why=wording.unknown_reason(document))
     lost, bound = wording.lost_in_all(document), wording.bound_of_costliest(document)
     if bound is not None:
-        whom = subject(document.findings[0])
+        whom = wording.subject(document.findings[0])
         lost_to = {"lost": bound.phrase(run.step_ms), "share": bound.share(run.step_ms), "subject": whom}
         return say("headline.degraded.bound", step=step, **lost_to)
     if lost is None:
@@ -124,7 +104,7 @@ def headline(document: FindingsDocument) -> Phrase:
         lost=lost.phrase(run.step_ms),
         share=lost.share(run.step_ms),
         largest=cost_of(worst).phrase(run.step_ms),
-        subject=subject(worst),
+        subject=wording.subject(worst),
     )
 
 

@@ -16,13 +16,6 @@ from cluster_analysis.sentences.terms import KINDS
 from cluster_run.findings import WARNING_COST_SHARE, Finding, FindingsDocument, RunInfo
 from cluster_run.ids import HostId, format_number_ranges
 
-#: Kinds whose name needs an article after "lost to".
-KIND_SUBJECTS = {
-    "periodic_pause": "a periodic pause",
-    "input_bound": "late input",
-    "host_bound": "slow dispatch",
-}
-
 #: Problems of a rank that cost its links only: its times are known, and compared. One alone has no links.
 _NO_DAMAGE = ("matrix_not_there", "no_link_in_it")
 #: Control characters of a name would move the cursor or break a table.
@@ -97,29 +90,37 @@ def verdict_sentence(document: FindingsDocument) -> str:
     lost, bound = lost_in_all(document), bound_of_costliest(document)
     if worst is not None and bound is not None:
         total = f"{bound.phrase(run.step_ms).en} ({bound.share(run.step_ms).en})"
-        return f"Degraded: {step}; {total} of it is lost to {subject(worst)}."
+        return f"Degraded: {step}; {total} of it is lost to {subject(worst).en}."
     if worst is None or lost is None:
         return (
             f"Degraded: {plain(summary(worst).en) if worst else step + ', and no single cause stands out.'}"
         )
     largest = "all" if len(document.findings) == 1 else cost_of(worst).phrase(run.step_ms).en
     total = f"{lost.phrase(run.step_ms).en} ({lost.share(run.step_ms).en}) of it is lost"
-    return f"Degraded: {step}; {total}, {largest} of that to {subject(worst)}."
+    return f"Degraded: {step}; {total}, {largest} of that to {subject(worst).en}."
 
 
-def subject(finding: Finding) -> str:
+def subject(finding: Finding) -> Phrase:
     """Return what a finding blames, to follow "lost to": `slow rank 5`, `the slow link 2 → 10`."""
-    hosts = _listed([plain(host) for host in finding.hosts]).replace(", ", " and ", 1)
-    link = format_link_ends(finding) if finding.links else ""
-    subjects = {
-        "slow_rank": f"slow {format_ranks(finding.ranks)}",
-        "slow_host": f"slow host {hosts}",
-        "slow_link": f"the slow link {link}" if link else "a slow link",
-        "slow_nic": f"the {kind_name(finding).en} of {format_ranks(finding.ranks) or 'host ' + hosts}",
-        "slow_host_pair": f"the slow connection of hosts {hosts}",
-        "slow_uplink": f"a slow uplink of host {hosts}",
-    }
-    return subjects.get(finding.kind, KIND_SUBJECTS.get(finding.kind, kind_name(finding).en))
+    names = [plain(host) for host in finding.hosts]
+    hosts = Phrase(" and ".join(names) if len(names) == 2 else _listed(names), ", ".join(names))
+    numbers = format_number_ranges(finding.ranks)
+    who = Phrase(numbers, numbers)
+    if finding.record.subject == "nic":
+        who = Phrase(format_ranks(finding.ranks), say("ranks", ranks=numbers).zh)
+        if hosts.en and finding.ranks:
+            who = say("where.ranks", ranks=Phrase(who.en, numbers), hosts=hosts)
+        elif hosts.en:
+            who = say("where.hosts", hosts=hosts)
+        return say("subject.port" if is_port(finding) else "subject.slow_nic", who=who)
+    if finding.record.subject in ("host", "host_pair", "uplink"):
+        who = hosts
+    elif finding.links:
+        ends = format_link_ends(finding)
+        who = Phrase(ends, ends)
+    elif finding.record.subject == "link":
+        who = Phrase(f"among {format_ranks(finding.ranks)}", numbers)
+    return say(f"subject.{finding.kind}", who=who)
 
 
 def kind_name(finding: Finding) -> Phrase:

@@ -11,6 +11,7 @@ from cluster_analysis.judge.measures.metrics import metrics
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.headings import HEADINGS, words_of_page
+from cluster_analysis.sentences.phrase import Phrase
 from cluster_analysis.sentences.results import phrases, wording
 from cluster_analysis.sentences.terms import KINDS
 from cluster_analysis.thresholds.limits import Thresholds
@@ -57,7 +58,7 @@ def sources() -> str:
         reports.joinpath(*name).read_text("utf-8") for name in (("page", "sections.py"), ("runs_page.py",))
     ]
     code = files("cluster_analysis.sentences.results")
-    texts += [code.joinpath(name).read_text("utf-8") for name in ("phrases.py",)]
+    texts += [code.joinpath(name).read_text("utf-8") for name in ("phrases.py", "wording.py")]
     return "\n".join(texts)
 
 
@@ -244,11 +245,32 @@ def test_what_is_slow_inside_a_host_is_a_port_and_no_network_card(
     links = (Link(Rank(5), Rank(4), transport), Link(Rank(5), Rank(6), transport))
     one = replace(first, kind="slow_nic", ranks=(Rank(5),), links=links)
     title, check = phrases.finding_title(one), next_check(one)
-    assert english in wording.subject(one)
+    assert english in wording.subject(one).en
     assert wording.kind_name(one).en == f"slow {english}"
     assert english in title.en
     assert chinese in title.zh
     assert "error counters" in check.en
+
+
+@pytest.mark.parametrize(
+    ("kind", "ranks", "hosts", "english", "chinese"),
+    [
+        ("slow_link", (8, 9, 10, 11), (), "the slow link among ranks 8-11", "慢链路 8-11"),
+        ("slow_host_pair", (), ("1", "2"), "the slow connection of hosts 1 and 2", "主机 1, 2 之间的慢连接"),
+        ("slow_nic", (5,), (), "a slow network card of rank 5", "卡 5的慢网卡"),
+        ("slow_nic", (5,), ("2",), "a slow network card of rank 5 of host 2", "主机 2 的卡 5的慢网卡"),
+    ],
+)
+def test_page_and_terminal_name_whom_they_blame_in_the_same_words(
+    kind: FaultKind, ranks: tuple[int, ...], hosts: tuple[str, ...], english: str, chinese: str
+) -> None:
+    document = builder.degraded().document
+    first = document.findings[0]
+    one = replace(first, kind=kind, ranks=tuple(map(Rank, ranks)), hosts=tuple(map(HostId, hosts)), links=())
+    blamed = replace(document, findings=(one, *document.findings[1:]))
+    assert wording.subject(one) == Phrase(english, chinese)
+    assert f"to {english}." in phrases.verdict_sentence(blamed).en
+    assert f"to {english}." in phrases.headline(blamed).en
 
 
 @pytest.mark.parametrize(
