@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster_simulate.cli import main as write_simulated
 from tests.slurm.lab import SlurmLab
 
 _SCENARIO = ("--scenario", "slow_rank:1.5")
@@ -44,8 +43,7 @@ class SimulatedJob:
 
 def simulate(run: Path) -> SimulatedJob:
     """Simulate a job with one slow rank on two hosts."""
-    command = [sys.executable, "-m", "cluster_simulate", run, "-q", *_JOB]
-    subprocess.run(command, check=True, timeout=120)
+    assert write_simulated([str(run), "-q", *_JOB]) == 0
     truth = json.loads(run.with_name(f"{run.name}.truth.json").read_text())
     return SimulatedJob(run, truth["faults"][0]["ranks"][0])
 
