@@ -10,15 +10,17 @@ import pyarrow.parquet as pq
 from cluster_analysis.findings_json import document_from_json
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.tables import columns
 from cluster_analysis.tables.model import Group, Topology
 from cluster_analysis.tables.schema import LINKS
+from cluster_analysis.tables.table import Table
 from cluster_run.errors import InputError
 from cluster_run.findings import FindingsDocument
 from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, TABLES_NAME
 
 #: Without these nothing can be drawn or compared.
-_NEEDED = ("ranks", "steps", "groups")
+_NEEDED = ("ranks", "steps", "groups", "matched", "rank_times", "operators", "packets")
 KEEP = f"keep {FINDINGS_NAME} and {TABLES_NAME}/ of an analysis: that is all it takes"
 
 
@@ -81,10 +83,16 @@ def evidence_of(result: AnalysisResult) -> JobEvidence:
 
 
 def _read(file: Path) -> pa.Table:
+    """Return a table with the columns that this version declares: what an older one did not write is null."""
     try:
-        return pq.read_table(file)
+        table = pq.read_table(file)
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(f"{file}: not a readable table: {error}", KEEP) from error
+    declared: pa.Schema = getattr(columns, file.stem.title().replace("_", ""), Table).schema
+    for field in declared:
+        if field.name not in table.column_names:
+            table = table.append_column(field, pa.nulls(len(table), field.type))
+    return table
 
 
 def _topology(tables: dict[str, pa.Table], document: FindingsDocument) -> Topology:

@@ -9,6 +9,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import zstandard
 
@@ -17,6 +18,7 @@ from cluster_analysis.cli import main, make_parser
 from cluster_analysis.kept.loaded import load_result
 from cluster_analysis.options import FailOn, fail_on
 from cluster_analysis.progress import bar
+from cluster_analysis.tables import columns
 from cluster_run.errors import InputError
 from tests.analysis.reports.pages import unpack
 from tests.analysis.runs import digests, write_small_run
@@ -66,6 +68,26 @@ def test_report_tells_an_output_as_the_call_that_wrote_it(
         assert capsys.readouterr().out == told
     assert main(["report", str(tmp_path), "--page", str(tmp_path / "page.html")]) == 0
     assert "slow rank 3" in (tmp_path / "page.html").read_text().lower()
+
+
+def test_figures_that_an_older_version_did_not_write_are_null(
+    slow_run: Path, slow_output: Path, tmp_path: Path
+) -> None:
+    older = tmp_path / "older"
+    shutil.copytree(slow_output, older)
+    newer = {"steps": "bubble_us", "stages": "bubble_us", "rank_times": "gap_us", "links": "excess_share"}
+    for name, column in newer.items():
+        file = older / "tables" / f"{name}.parquet"
+        pq.write_table(pq.read_table(file).drop([column]), file)
+    tables = load_result(older).tables
+    assert all(tables[name][column].null_count == len(tables[name]) for name, column in newer.items())
+    assert all(
+        set(getattr(columns, name.title().replace("_", "")).schema.names) == set(table.column_names)
+        for name, table in tables.items()
+    )
+    assert main(["report", str(older), "--page", str(tmp_path / "page.html")]) == 0
+    output = ["--output", str(tmp_path / "out"), "--no-insight", "-q"]
+    assert main([str(slow_run), *output, "--baseline", str(older)]) == 0
 
 
 def test_trend_has_a_row_a_run_in_the_order_of_their_recording(
