@@ -164,7 +164,5 @@ def _of_work(one: Suspect) -> Suspect:
         said = fact(fact_kind, host=host, own_us=row.value, others_us=row.peers_median)
     else:
         said = fact("host_alone_slow", host=host, slower_share=row.value / row.peers_median - 1.0)
-    key = f"{kind}-host-{host}"
-    return replace(
-        one, key=key, kind=kind, facts=(said,), confidence="low", separable=False, is_alarm=is_alarm
-    )
+    one = replace(one, key=f"{kind}-host-{host}", kind=kind, facts=(said,))
+    return replace(one, confidence="low", separable=False, is_alarm=is_alarm)

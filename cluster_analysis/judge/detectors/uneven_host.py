@@ -59,7 +59,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
             p_value = min(1.0, len(hosts) * over_looks(chances, len(places)))
             is_costly = one.most_us(None) >= limits.open_cost_share * view.mean_step_us
             if p_value <= (limits.doubted_p_value if is_costly else limits.listed_p_value):
-                yield replace(one, p_value=p_value)
+                yield replace(one, p_value=p_value, is_alarm=not _is_of_replicas(view.replica[own], lost_us))
 
 
 class _OfHost(Struct, frozen=True):
@@ -120,11 +120,16 @@ def _longer_us(view: JobView, time_us: FloatArray, effect_us: float) -> _Place:
 def _are_several(series: FloatArray, events: BoolArray) -> bool:
     """Whether three ranks (R, S) have events, beside those late in most steps, and none has most of them."""
     n_events = events.sum(axis=1)
-    if not n_events.any():
-        return False
-    is_always = (series >= HALFWAY * series[events].min()).mean(axis=1) > MOSTLY
+    is_always = (series >= HALFWAY * series[events].min(initial=np.inf)).mean(axis=1) > MOSTLY
     n_now_and_then = int(((n_events > 0) & ~is_always).sum())
     return n_now_and_then >= FEWEST_PEERS and int(n_events.max()) <= HALFWAY * int(n_events.sum())
+
+
+def _is_of_replicas(replica: IntArray, lost_us: FloatArray) -> bool:
+    """Whether one replica's ranks (K, S) lose as much and the host's others do not: it writes checkpoints."""
+    late = lost_us.sum(axis=1) >= HALFWAY * lost_us.sum(axis=1).max()
+    is_whole = not np.isin(replica[~late], replica[late]).any()
+    return bool(is_whole and not late.all() and len(np.unique(replica[late])) < late.sum())
 
 
 def _suspect(case: Case, metric: Metric, own: IntArray, lost_us: FloatArray, *, n_hosts: int) -> Suspect:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 
@@ -159,8 +161,8 @@ def held_up(ranks: range) -> FloatArray:
     return np.asarray(idle_us)
 
 
-def found_in(free_us: FloatArray) -> list[Finding]:
-    where = on_hosts(len(free_us), PER_HOST)
+def found_in(free_us: FloatArray, **known: Mapping[Rank, int]) -> list[Finding]:
+    where = replace(on_hosts(len(free_us), PER_HOST), **known)
     preparing = np.full(free_us.shape, 2e3)
     evidence = evidence_of_idle(peers_agree(*free_us.shape, share=0.5), free_us, preparing, where)
     return [one for one in detect(evidence, where).findings if one.kind == "slow_host"]
@@ -186,6 +188,15 @@ def test_a_host_all_of_whose_ranks_are_late_alike_in_a_third_of_the_steps_is_nam
     idle_us[8:16, [1, 4]] += late_us
     (host,) = found_in(idle_us)
     assert (host.ranks, host.is_alarm) == (tuple(range(8, 16)), True)
+
+
+def test_a_host_one_of_whose_replicas_writes_checkpoints_is_no_alarm() -> None:
+    """All four ranks of a replica stand still together, and the host's other replica never does."""
+    idle_us = np.vstack([held_up(range(0)), held_up(range(0))])[:, :6]
+    idle_us[8:12, [1, 4]] += 40e3
+    replicas = {rank: number // 4 for number, rank in enumerate(on_hosts(len(idle_us), PER_HOST).ranks)}
+    assert [one.is_alarm for one in found_in(idle_us, dp_index=replicas)] == [False]
+    assert [one.is_alarm for one in found_in(idle_us)] == [True]
 
 
 @pytest.mark.parametrize("n_others", [1, 3])
