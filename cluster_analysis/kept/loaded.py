@@ -20,7 +20,7 @@ from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, TABLES_NAME
 
 #: Without these nothing can be drawn or compared.
-_NEEDED = ("ranks", "steps", "groups", "matched", "rank_times", "operators", "packets")
+_NEEDED = ("ranks", "steps", "groups")
 KEEP = f"keep {FINDINGS_NAME} and {TABLES_NAME}/ of an analysis: that is all it takes"
 
 
@@ -69,15 +69,16 @@ def load_result(path: Path) -> AnalysisResult:
 
 def evidence_of(result: AnalysisResult) -> JobEvidence:
     """Return what two runs are compared by, as far as tables hold it: links are not, which need each call."""
-    tables, steps = result.tables, result.document.run.steps
+    steps = result.document.run.steps
+    kept = {
+        name: result.tables.get(name, _declared(name).empty_table())
+        for name in ("matched", "rank_times", "operators", "packets")
+    }
     return JobEvidence(
         steps=steps,
-        step_table=tables["steps"],
-        matched=tables["matched"],
-        rank_times=tables["rank_times"],
+        step_table=result.tables["steps"],
         links=LINKS.empty_table(),
-        operators=tables["operators"],
-        packets=tables["packets"],
+        **kept,
         step_operators=(None,) * len(steps),
     )
 
@@ -88,11 +89,16 @@ def _read(file: Path) -> pa.Table:
         table = pq.read_table(file)
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(f"{file}: not a readable table: {error}", KEEP) from error
-    declared: pa.Schema = getattr(columns, file.stem.title().replace("_", ""), Table).schema
-    for field in declared:
+    for field in _declared(file.stem):
         if field.name not in table.column_names:
             table = table.append_column(field, pa.nulls(len(table), field.type))
     return table
+
+
+def _declared(name: str) -> pa.Schema:
+    """The columns of a table in this version; none of a table that it does not know."""
+    declared: type[Table] = getattr(columns, name.title().replace("_", ""), Table)
+    return declared.schema
 
 
 def _topology(tables: dict[str, pa.Table], document: FindingsDocument) -> Topology:

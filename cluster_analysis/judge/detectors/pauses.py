@@ -8,7 +8,6 @@ collection, checkpoints).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import compress
 
 import numpy as np
 from msgspec.structs import replace
@@ -94,14 +93,15 @@ def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         return
     idle = [one for one in found if one.cause != "compute"]
     all_pause = {at for one in idle if not one.ranks for at in one.positions(len(view.steps))}
-    is_sure = [  # what comes and goes and is no rare accident will be no alarm
-        one.is_alarm and (one.pattern != "intermittent" or one.p_value <= limits.alarm_p_value)
+    sure = [  # what comes and goes and is no rare accident will be no alarm
+        one
         for one in idle
+        if one.is_alarm and (one.pattern != "intermittent" or one.p_value <= limits.alarm_p_value)
     ]
     for metric in (one for one in case.metrics if one.name == "idle"):
         longer_us = view.paused_us - np.maximum(np.nan_to_num(median(view.paused_us, 0)), 0.0)
         is_pause = np.nan_to_num(longer_us) > metric.event_effect
-        is_pause[case.ranks_of(list(compress(idle, is_sure)))] = False
+        is_pause[case.ranks_of(sure)] = False
         is_pause[:, sorted(all_pause)] = False
         lost_us = np.where(is_pause, longer_us, 0.0)
         if lost_us.max(axis=0, initial=0.0).mean() < metric.effect:
