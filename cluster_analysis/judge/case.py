@@ -68,13 +68,6 @@ class Case(Struct, frozen=True, dict=True):
         return tuple(one for one in metrics(self.view, self.limits) if np.isfinite(one.values).any())
 
     @cached_property
-    def lost_by_kernels_us(self) -> tuple[FloatArray, FloatArray] | None:
-        """Loss of each rank a step by its device, and beyond that (R,); None without kernels that show it."""
-        if self.kernels is None or self._by_device is None:
-            return None
-        return self.kernels.lost_us(self.view, self._by_device)
-
-    @cached_property
     def kernels(self) -> Kernels | None:
         """How long kernels take on each rank compared with its peers; None where not known."""
         return kernels_of(self.evidence.operators, self.view, self.view.role)

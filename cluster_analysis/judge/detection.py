@@ -82,7 +82,7 @@ def detect(
     for detector in DETECTORS:
         suspects += detector(case, tuple(suspects))
     suspects = hosts_or_their_ranks(suspects)
-    what_if = WhatIf(view, case.lost_by_kernels_us)
+    what_if = WhatIf(view)
     suspects = with_kernels(case.kernels, view, _worth_costing(suspects, view, limits))
     suspects = with_counters(evidence.counters, view, suspects)
     savings = what_if.savings(suspects, refuse_above=limits.replay_refuse)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from cluster_analysis.judge.measures.computing import dense_us, exchanges_of, waited_inside_us
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.columns import numbers
-from cluster_analysis.numeric.sorting import combined, rows_at
+from cluster_analysis.numeric.sorting import combined, distinct, rows_at
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.graph import job_graph
 from cluster_analysis.replay.idle_time import idle_during_calls_us, likely_idle_us, whole_idle_us
@@ -79,6 +79,15 @@ class JobView(Struct, frozen=True, dict=True):
         """Which gaps (V,) follow the load of experts, the others samples; none do where nothing tells."""
         assert self.graph is not None
         return exchanges_of(self.graph, _expert_groups(self.topology))[1]
+
+    @cached_property
+    def together(self) -> IntArray:
+        """Ranks (R,) that wait for each other inside kernels: experts' groups, else samples, else roles."""
+        has_peers = len(np.unique(self.sample)) < len(self.ranks)
+        code = distinct(self.sample if has_peers else self.role)[1]
+        for number, name in enumerate(_expert_groups(self.topology), len(self.ranks)):
+            code[np.isin(self.ranks, self.topology.groups[name].ranks)] = number
+        return distinct(code)[1]
 
     @property
     def local_us(self) -> FloatArray:

@@ -104,6 +104,24 @@ class RoleGaps:
                 most_us[where] = np.where(is_more, us, most_us[where])
         return found
 
+    def longer_by_pauses(self, role: IntArray, lost_us: FloatArray) -> FloatArray:
+        """By how much gaps (V,) are longer in steps in which ranks lose time (R, S) by anybody's pauses.
+
+        Where peers wait for it, usual is the middle of a rank's own steps, without what it loses where its
+        gaps are longest. Less than half of a step's most is chance.
+        """
+        longer = np.zeros(len(self._gap_us))
+        for same in np.unique(role[lost_us.any(axis=1)]).tolist():
+            ranks = np.flatnonzero(role == same)
+            for steps, gaps, _, at in self.beside_peers(ranks, ranks[:0]):
+                lost = lost_us[np.ix_(ranks, steps)].T[..., None]
+                longest = np.nan_to_num(gaps - median(gaps, 0)).argmax(axis=2)[..., None]
+                without = gaps - lost * (np.arange(gaps.shape[2]) == longest)
+                beyond = np.maximum(np.nan_to_num(gaps - median(without, 0)), 0.0)
+                known = (at >= 0) & (lost > 0) & (beyond >= HALFWAY * beyond.max(axis=2, keepdims=True))
+                longer[at[known]] = beyond[known]
+        return longer
+
     def of_work_us(
         self, role: IntArray, sample: IntArray, paused_us: FloatArray, *, lasts: bool
     ) -> FloatArray:

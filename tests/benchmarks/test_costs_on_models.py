@@ -266,6 +266,29 @@ def test_pauses_of_many_ranks_are_taken_from_where_they_lie(mode: str, seed: int
     assert said.verdict == "unknown"
 
 
+@pytest.mark.parametrize(
+    ("mode", "seed"),
+    [
+        ("plain", 744_425),  # groups of four experts
+        ("plain", 21_116),  # two ranks of one group in one step
+        ("hard", 121_193),  # all ranks are one group, so that no peer shows what is usual
+    ],
+)
+def test_who_waits_inside_fused_kernels_for_a_pause_does_so_no_longer(mode: str, seed: int) -> None:
+    """Their computing holds it: a repair of the pause alone saves next to nothing."""
+    known, said = modelled.judge("flows", mode, seed, "ranks, pauses")
+    (found,) = [one for one in said.findings if one.id == "periodic_pause-by-turns"]
+    assert found.cost_ms_per_step == pytest.approx(known.faults[0].cost_ms, abs=0.01 * known.step_ms)
+    assert said.verdict == "unknown"
+
+
+def test_a_rank_that_pauses_costs_what_others_wait_for_it_inside_fused_kernels() -> None:
+    """It writes checkpoints; all others pause as well, each at another time."""
+    known, said = modelled.judge("flows", "hard", 121_013, "ranks, pauses")
+    (found,) = [one for one in said.findings if one.id == "periodic_pause-0"]
+    assert found.cost_ms_per_step == pytest.approx(known.saving_ms(found), abs=0.002 * known.step_ms)
+
+
 def test_pauses_of_many_ranks_count_beside_a_host_that_may_be_late_by_chance() -> None:
     known, said = modelled.judge("flows", "hard", 842_225, "ranks, pauses")
     (found,) = [one for one in said.findings if one.id == "periodic_pause-by-turns"]

@@ -44,7 +44,7 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
         if one.record.part in uneven:
             continue
         if one.excess_us is not None:
-            own = one.excess_us + _followed_us(view, one.excess_us)
+            own = one.excess_us + _followed_us(view, one, one.excess_us)
             excess = rows_at(graph.ranks, view.ranks, own, 0.0)
             is_hit |= (excess != 0.0).any(axis=1)
             excesses.append((one, excess))
@@ -98,10 +98,12 @@ def _taken(
     if suspect.head_us is not None:
         head, excess = before, excess - before_us
     in_proportion = np.where(graph.is_side[instances], 0.0, gap - before)
+    is_inside = suspect.where == "pauses" and view.waited_inside_us is not None
     weight = _weights(view, graph, suspect, excess, instances, in_proportion, head)
     total = np.bincount(cell, weight, excess.size)
-    weight = np.where(total[cell] > 0, weight, in_proportion)
+    weight = np.where((total[cell] > 0) | is_inside, weight, in_proportion)
     total = np.bincount(cell, weight, excess.size)[cell]
+    total = np.maximum(total, excess.ravel()[cell] * is_inside)  # no gap loses more than it is longer
     taken = np.where(total > 0, excess.ravel()[cell] * weight / np.maximum(total, _LEAST_US), 0.0)
     taken = np.minimum(taken, gap - head)
     on_side = _taken_on_side_stream(graph, instances, head, gap, is_head=True)
@@ -130,15 +132,21 @@ def _taken_on_side_stream(
     return on_side
 
 
-def _followed_us(view: JobView, excess: FloatArray) -> FloatArray:
+def _followed_us(view: JobView, suspect: Suspect, excess: FloatArray) -> FloatArray:
     """How much less others (R, S) wait inside kernels once these lose nothing: at most what they waited.
 
-    Nothing tells the steps of that waiting. Ranks that hardly wait longer than these show what is usual: so
-    long these will wait themselves.
+    Each pause holds up all that wait together. Of other waiting nothing tells the steps: ranks that hardly
+    wait longer than these show what is usual, and so long these will wait themselves.
     """
-    if view.waited_inside_us is None:
-        return np.zeros(excess.shape)
     followed = np.zeros(excess.shape)
+    if view.waited_inside_us is None:
+        return followed
+    if suspect.where == "pauses":
+        for one in range(int(view.together.max()) + 1):
+            team = view.together == one
+            alone = excess[team] - excess[team].min(axis=0)  # who pauses with all others holds up nobody
+            followed[team] = alone.sum(axis=0) - alone
+        return followed
     for role in np.unique(view.role):
         own = view.role == role
         most = np.maximum(excess[own].max(axis=0), 0.0)
@@ -165,6 +173,8 @@ def _weights(
     is_of_ranks = suspect.record.part in ("slow_devices", "pauses")
     if view.gaps is None or suspect.excess_us is None or not is_of_ranks:
         return weight
+    if suspect.where == "pauses" and view.waited_inside_us is not None:  # others have the same longer gaps
+        return view.gaps.longer_by_pauses(view.role, rows_at(view.ranks, graph.ranks, excess, 0.0))[instances]
     if view.waited_inside_us is not None:  # the peers' gaps hold what they waited for the suspect
         return weight
     is_late = suspect.excess_us > 0

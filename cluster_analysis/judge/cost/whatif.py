@@ -66,14 +66,10 @@ class Replay(Struct, frozen=True):
 
 
 class WhatIf:
-    """Replays scenarios of one job; keeps the unmodified result, `replay`: None where there is none.
+    """Replays scenarios of one job; keeps the unmodified result, `replay`: None where there is none."""
 
-    `by_kernels` (R,) is what ranks lose a step by their devices, and what they compute longer beyond that.
-    """
-
-    def __init__(self, view: JobView, by_kernels: tuple[FloatArray, FloatArray] | None = None) -> None:
+    def __init__(self, view: JobView) -> None:
         self._view = view
-        self._device_us, self._beyond_us = by_kernels or np.zeros((2, len(view.ranks)))
         self.replay = None if view.graph is None else _validated(view.graph)
         # By the suspects that are repaired together, who are kept with it: some are asked for several times.
         self._known: dict[frozenset[int], tuple[Sequence[Suspect], float]] = {}
@@ -192,20 +188,8 @@ class WhatIf:
             repairs = [repair_of(self._view, replay.graph, one) for _, one in batch]
             by_step = replay.step_us - replay.graph.replay(repairs, replay.lead)
             for row, (key, one) in zip(by_step, batch, strict=True):
-                saved = _mean_saving(row, one, replay.is_good)
-                self._known[key] = one, max(saved - self._handed_on_us(one), min(saved, 0.0))
+                self._known[key] = one, _mean_saving(row, one, replay.is_good)
         return [self._known[key][1] for key in keys]
-
-    def _handed_on_us(self, suspects: Sequence[Suspect]) -> float:
-        """Time that is not saved, as the then last rank loses it: kernels are slower during transfers."""
-        lost, left = 0.0, self._beyond_us.copy()
-        for one in suspects:
-            at = np.isin(self._view.ranks, one.ranks)
-            left[at] = 0.0
-            if one.is_slow_device and one.excess_us is not None:
-                more = float((one.excess_us[at].mean(axis=1) - self._device_us[at]).max())
-                lost = max(lost, min(more, float(self._beyond_us[at].max())))
-        return max(0.0, lost - float(left.max()))
 
     def _after_others(
         self, replay: Replay, suspects: Sequence[Suspect], alone: Sequence[float]

@@ -51,20 +51,6 @@ class Kernels(Struct, frozen=True):
         parts = [one for one in (self._steadiest(view), self._beyond_the_others()) if one is not None]
         return np.asarray(sum(parts[1:], parts[0])) if parts else None
 
-    def lost_us(self, view: JobView, of_device: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return what each rank loses a step by its device, and by kernels that are slower than that (R,).
-
-        A device that is slow is as slow in all kernels. Some are slower still because transfers run
-        at the same time: those of the last rank, as nothing moves during the kernels of the others.
-        """
-        # Longer samples make most types slower than the device too, and are nobody's to hand on.
-        follows = sigma(self.longer, 0) > STEADY_SIGMA
-        more = self._share_of_all(np.where(follows, 0.0, self.longer))
-        device = np.expm1(np.nan_to_num(of_device))
-        beyond = np.where(device >= HALFWAY * more, np.maximum(more - device, 0.0), 0.0)
-        usual_us = np.nan_to_num(view.computing_us).mean(axis=1) / (1.0 + more)
-        return device * usual_us, beyond * usual_us
-
     def whatever_stage(self, role: IntArray) -> FloatArray:
         """Return how much longer a rank computes than all others (R,), as logarithms, whatever its stage.
 

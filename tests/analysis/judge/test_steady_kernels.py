@@ -270,18 +270,3 @@ def test_a_stage_whose_kernels_are_called_more_often_is_more_work_though_it_is_o
 def test_nearly_half_of_the_values_may_lie_elsewhere_and_the_shortest_half_still_scatters_little() -> None:
     values = np.r_[np.linspace(-0.01, 0.01, 17), np.linspace(0.4, 0.6, 15)][:, None]
     assert float(shortest_half_sigma(values)[0]) < 0.02
-
-
-@pytest.mark.parametrize(
-    ("samples", "beyond_share"), [(1.0, 0.65 * 0.03), (SAMPLES, 0.0)], ids=["even", "uneven"]
-)
-def test_what_some_kernels_show_beyond_the_device_is_told_where_samples_are_alike(
-    samples: FloatArray | float, beyond_share: float
-) -> None:
-    """A device is 4 % slow, its matrix kernels 3 % more: beside transfers, or by its samples."""
-    device = slow(range(22, 23), 1.04)
-    evidence = computed(device, samples, MatMulV3=slow(range(22, 23), 1.03))
-    case = build_case(evidence, WHERE, Thresholds())
-    assert case.lost_by_kernels_us is not None
-    _, beyond_us = case.lost_by_kernels_us
-    assert beyond_us[22] / (0.6 * STEP_US) == pytest.approx(beyond_share, abs=0.005)

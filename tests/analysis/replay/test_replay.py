@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from cluster_analysis.judge.cost.whatif import WhatIf
-from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.replay.graph import build_graph
@@ -12,7 +11,7 @@ from cluster_analysis.replay.message_times import is_eager
 from cluster_analysis.replay.replay import Repair
 from cluster_analysis.thresholds.replay import HELD_UP_FACTOR
 from cluster_analysis.trace.reduction import reduce_step
-from cluster_run.ids import Rank, Step
+from cluster_run.ids import Step
 from cluster_simulate.api import Healthy, JobSpec, Noise
 from tests.analysis.copies import replace
 from tests.analysis.jobs import NO_LINKS, SMALL, Call, collectives_table, judged, small_topology, steps_table
@@ -172,23 +171,6 @@ def test_no_milliseconds_are_quoted_when_the_replay_is_off() -> None:
     assert what_if.replay is not None
     assert what_if.replay.error_share > 0.05
     assert what_if.savings([], refuse_above=0.05) == []
-
-
-@pytest.mark.parametrize(("others_share", "handed_on"), [(0.0, 1.0), (0.4, 0.6), (1.0, 0.0)])
-def test_what_kernels_lose_beside_transfers_is_handed_on_to_the_rank_that_is_last_then(
-    others_share: float, handed_on: float
-) -> None:
-    """Of a rank's 6 % the device's are 4. Others may lose a share of the rest already."""
-    result = judged(SMALL, "slow_rank:1.25@5")
-    view = build_view(result.evidence, result.topology)
-    longer = 0.06 * view.computing_us * (view.ranks == 5)[:, None]
-    one = Suspect("slow_rank-5", "slow_rank", (), ranks=(Rank(5),), cause="compute", excess_us=longer)
-    beyond = np.where(view.ranks == 5, 1.0, others_share) * 0.02 * view.computing_us[5].mean()
-    (plain,) = WhatIf(view).savings([one], refuse_above=0.05)
-    (told,) = WhatIf(view, (2.0 * beyond, beyond)).savings([one], refuse_above=0.05)
-    assert plain.alone_us is not None
-    assert told.alone_us is not None
-    assert plain.alone_us - told.alone_us == pytest.approx(handed_on * beyond.max(), rel=1e-6)
 
 
 def test_the_second_family_of_noise_replays_too() -> None:
