@@ -13,9 +13,7 @@ from cluster_fleet.judging.probes import device_number
 from cluster_fleet.remember import record_of
 from cluster_fleet.status import Story, status_of, story_fact
 from cluster_fleet.store import Fleet
-
-#: Findings that a device or host is to blame for; others are a matter of the job.
-_OF_UNITS = frozenset({"slow_rank", "slow_host", "slow_nic"})
+from cluster_run.kinds import UNIT_KINDS
 
 
 def cases_of_fleet(fleet: Fleet) -> list[Case]:
@@ -39,7 +37,7 @@ def cases_of_run(run: Path, fleet: Fleet | None) -> list[Case]:
     confirmed = {} if fleet is None else {one.unit: one for one in cases_of_fleet(fleet)}
     found: dict[str, Case] = {}
     for finding in record.findings:
-        if finding.kind not in _OF_UNITS:
+        if finding.kind not in UNIT_KINDS:
             continue
         for key in finding.units:
             unit = known[key]

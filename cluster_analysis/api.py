@@ -19,7 +19,7 @@ from cluster_analysis.reports.commands import place_text
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.checks import next_check, page_of
 from cluster_analysis.sentences.findings import summary
-from cluster_analysis.sentences.results import wording
+from cluster_analysis.sentences.results import phrases, verdicts
 from cluster_analysis.sentences.results.costs import cost_of
 from cluster_analysis.tables.columns_described import Findings
 from cluster_analysis.tables.model import RankSource, Selection
@@ -210,7 +210,7 @@ class Run:
         return steps.drop(columns="step").set_index("rank").join(waits).sort_index()
 
     def __repr__(self) -> str:
-        return f"<Run {self.document.run.name}: {wording.verdict_sentence(self.document)}>"
+        return f"<Run {self.document.run.name}: {verdicts.verdict_sentence(self.document).en}>"
 
     def _repr_html_(self) -> str:
         document = self.document
@@ -224,8 +224,8 @@ class Run:
         table = f"<table>{head}{rows}</table>" if rows else ""
         more = len(document.findings) - _MAX_SHOWN
         return (
-            f"<b>{escape(wording.verdict_sentence(document))}</b>"
-            f"<p>{escape(wording.run_line(document))}</p>{table}"
+            f"<b>{escape(verdicts.verdict_sentence(document).en)}</b>"
+            f"<p>{escape(phrases.run_line(document).en)}</p>{table}"
             f"{f'<p>and {more} more in run.findings</p>' if more > 0 else ''}"
         )
 

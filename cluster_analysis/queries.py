@@ -23,7 +23,7 @@ from cluster_analysis.reports.runs_page import ListedRun
 from cluster_analysis.result import Reported
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.headings import say, term
-from cluster_analysis.sentences.results import wording
+from cluster_analysis.sentences.results import subjects, verdicts
 from cluster_analysis.sentences.terms import VERDICTS
 from cluster_run.command_line import Parser, named_path
 from cluster_run.errors import ClusterError, InputError
@@ -145,7 +145,7 @@ def _outputs(directory: Path) -> list[Path]:
 
 
 def _row(folder: Path, document: FindingsDocument) -> Row:
-    lost = wording.lost_in_all(document)
+    lost = verdicts.lost_in_all(document)
     healthy_ms = 0.0 if document.verdict == "healthy" else None
     return Row(
         document.run.name or folder.name,
@@ -182,5 +182,5 @@ def _trend(arguments: argparse.Namespace) -> int:
     for cells in table:
         padded = [cell + " " * (wide - cell_len(cell)) for cell, wide in zip(cells, widths, strict=True)]
         lines.append("  ".join(padded).rstrip())
-    write_result("\n".join(wording.plain(line) for line in lines) + "\n")
+    write_result("\n".join(subjects.plain(line) for line in lines) + "\n")
     return 0

@@ -21,6 +21,7 @@ from cluster_fleet.judging.evidence import FloatArray
 from cluster_fleet.records import NamedFinding, RunRecord, Series
 from cluster_run.errors import InputError
 from cluster_run.ids import HostId
+from cluster_run.kinds import HOST_KINDS
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, TABLES_NAME
 
 _ADVICE = "cluster-analyse RUN writes it"
@@ -153,7 +154,7 @@ def _versions(places: Places) -> dict[str, str]:
 
 def _named(finding: Mapping[str, Any], by_rank: Mapping[int, Known], places: Places) -> NamedFinding:
     keys = [_key(by_rank, rank) for rank in finding["ranks"]]
-    if finding["kind"] == "slow_host" or not any(keys):
+    if finding["kind"] in HOST_KINDS or not any(keys):
         found = (places.hosts.get(HostId(host)) for host in finding["hosts"])
         keys = [one.key for one in found if one is not None]
     units = tuple(dict.fromkeys(filter(None, keys)))

@@ -178,7 +178,7 @@ class RunInfo:
     #: The run directory's name, and where it lies.
     name: str = ""
     path: str = ""
-    #: When the data were recorded (of the newest file of them), and when they were analysed; ISO 8601 in UTC.
+    #: When the newest capture began, by the clock of its host; and when it was analysed, in UTC. ISO 8601.
     captured: str | None = None
     analysed: str | None = None
     #: The command that finds the same again.

@@ -65,6 +65,12 @@ KINDS: Mapping[str, KindRecord] = {
     "exposed_communication": KindRecord("job", is_repairable=False, by_itself=True),
 }
 FAULT_KINDS: frozenset[str] = frozenset(name for name, record in KINDS.items() if record.is_fault)
+#: Faults of one device or one host, which may be taken out of service.
+UNIT_KINDS: frozenset[str] = frozenset(
+    name for name in FAULT_KINDS if KINDS[name].subject in ("rank", "host", "nic")
+)
+#: Faults of a host: its ranks follow from it.
+HOST_KINDS: frozenset[str] = frozenset(name for name in FAULT_KINDS if KINDS[name].subject == "host")
 
 #: Notes on what could not be judged, and why.
 NoteFact = Literal[

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster_run.kinds import FAULT_KINDS
 from tests.layers import ROOT
 
 Definition = ast.FunctionDef | ast.ClassDef | ast.Assign
@@ -101,3 +102,20 @@ def test_everything_that_is_made_stands_in_its_registry(what: str) -> None:
         # More than its import or its own definition.
         n_named = listed.count(own) + 2 * listed.count(name) + 2 * listed.count(module)
         assert n_named >= 2, f"{module}.{own} is missing in {registry}"
+
+
+#: Where a kind is asked for by its name: its record, what makes it, its words, and its commands.
+NAMES_KINDS = ("cluster_run/kinds.py", "judge/", "sentences/", "reports/commands.py", "cluster_simulate/")
+
+
+def test_a_kind_is_asked_for_by_its_record_and_not_by_its_name() -> None:
+    kinds = re.compile("[\"'](" + "|".join(FAULT_KINDS) + ")[\"']|slow_\\(")
+    code = [
+        file
+        for package in ROOT.glob("cluster_*")
+        for file in package.rglob("*")
+        if file.suffix in (".py", ".js", ".j2")
+    ]
+    naming = [str(file.relative_to(ROOT)) for file in code if kinds.search(file.read_text("utf-8"))]
+    assert len(code) > 500
+    assert [name for name in naming if not any(place in name for place in NAMES_KINDS)] == []

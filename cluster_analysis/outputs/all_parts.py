@@ -20,7 +20,7 @@ from cluster_analysis.pipeline import examined
 from cluster_analysis.reports import runs_page
 from cluster_analysis.reports.runs_page import ListedRun
 from cluster_analysis.result import AnalysisResult, Reported
-from cluster_analysis.sentences.results import wording
+from cluster_analysis.sentences.results import verdicts
 from cluster_run.errors import InputError
 from cluster_run.layout import PARTS_INDEX_NAME, PARTS_NAME, REPORT_NAME
 
@@ -92,7 +92,7 @@ def _index(outcomes: dict[str, Reported | str], folders: dict[str, str]) -> str:
 
 def _says(outcome: Reported | str) -> str:
     """Return the verdict in one sentence, or why there is none."""
-    return outcome if isinstance(outcome, str) else wording.verdict_sentence(outcome.result.document)
+    return outcome if isinstance(outcome, str) else verdicts.verdict_sentence(outcome.result.document).en
 
 
 def _page(run: Path, outcomes: dict[str, Reported | str], folders: dict[str, str]) -> bytes:

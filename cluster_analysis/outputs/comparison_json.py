@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from cluster_analysis.judge.baseline import Comparison, Matched
 from cluster_analysis.result import Reported
-from cluster_analysis.sentences.results import changes, wording
+from cluster_analysis.sentences.results import changes, subjects
 from cluster_run.layout import COMPARISON_NAME
 
 SCHEMA = "cluster-comparison/1"
@@ -41,7 +41,7 @@ def _matched_plain(one: Matched) -> dict[str, object]:
     return {
         "id": one.finding.id,
         "kind": one.finding.kind,
-        "what": wording.subject(one.finding).en,
+        "what": subjects.subject(one.finding).en,
         "before_ms": one.before.cost_ms_per_step if one.before else None,
         "after_ms": one.after.cost_ms_per_step if one.after else None,
     }

@@ -38,7 +38,8 @@ from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import counted, say
 from cluster_analysis.sentences.notes import note, reasons
 from cluster_analysis.sentences.problems import reason
-from cluster_analysis.sentences.results import changes, costs, phrases, wording
+from cluster_analysis.sentences.results import changes, costs, phrases, subjects, verdicts
+from cluster_run.kinds import HOST_KINDS, UNIT_KINDS
 from cluster_run.layout import REPORT_NAME
 
 _SCRIPTS = (
@@ -76,7 +77,9 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
     `analysed` is the time to be shown at its head, where the document holds none.
     """
     environment = templates()
-    environment.globals.update(say=say, counted=counted, phrases=phrases, wording=wording)
+    environment.globals.update(
+        say=say, counted=counted, phrases=phrases, subjects=subjects, verdicts=verdicts
+    )
     environment.globals.update(described_sections=described_sections, advice_rows=advice_rows)
     environment.globals.update(memory_curves=memory_curves, packet_bars=packet_bars, device_map=device_map)
     environment.globals.update(summary=summary, next_check=next_check, chain=chain, note=note)
@@ -85,7 +88,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
     environment.globals.update(
         commands=lambda finding: commands(finding, result),
         naming_command=lambda host: naming_command(host, result),
-        locate=phrases.locator(result),
+        locate=subjects.locator(result),
     )
     parts = step_parts(result)
     sections = sections_of(result)
@@ -144,6 +147,8 @@ def _payload(result: AnalysisResult, baseline: Comparison | None, ticket: str) -
         **per_rank.header,
         "ticket": ticket,
         "metric_names": dict(phrases.METRIC_NAMES),
+        "unit_kinds": sorted(UNIT_KINDS),
+        "host_kinds": sorted(HOST_KINDS),
         "words": words_of_scripts(),
     }
     columns = {

@@ -17,7 +17,7 @@ from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import say, term
 from cluster_analysis.sentences.notes import note, reasons
 from cluster_analysis.sentences.phrase import Phrase
-from cluster_analysis.sentences.results import changes, phrases, wording
+from cluster_analysis.sentences.results import changes, phrases, subjects, verdicts
 from cluster_analysis.sentences.results.costs import Cost, cost_of
 from cluster_run.findings import Finding
 from cluster_run.said.chinese import Language
@@ -49,7 +49,7 @@ def render(
     lines = [
         f"## {ticket.said(term(terms.VERDICTS, document.verdict))}",
         "",
-        ticket.said(phrases.verdict_sentence(document)),
+        ticket.said(verdicts.verdict_sentence(document)),
         "",
         *([ticket.said(price.sentence()), ""] if price else []),
         ticket.said(phrases.run_line(document)),
@@ -118,8 +118,8 @@ class _Ticket(Struct, frozen=True):
             cells = (
                 str(number),
                 self.said(term(terms.SEVERITIES, finding.severity)),
-                self.said(wording.kind_name(finding)),
-                self.said(phrases.named(finding, self.result)),
+                self.said(subjects.kind_name(finding)),
+                self.said(subjects.named(finding, self.result)),
                 self.said(cost_of(finding).phrase(step_ms)),
                 self.said(cost_of(finding).share(step_ms)),
                 self.said(Cost(saved_ms, saved_ms).phrase()),
@@ -133,8 +133,8 @@ class _Ticket(Struct, frozen=True):
         if finding.evidence:
             lines += [say("evidence_columns").of(self.language), "| --- | ---: | ---: | ---: | ---: |"]
             lines += [
-                f"| {_escaped(one.metric)} | {wording.format_number(one.value)} | "
-                f"{wording.format_number(one.peers_median)} | {wording.format_number(one.peers_mad)} | "
+                f"| {_escaped(one.metric)} | {subjects.format_number(one.value)} | "
+                f"{subjects.format_number(one.peers_median)} | {subjects.format_number(one.peers_mad)} | "
                 f"{one.n_peers} |"
                 for one in finding.evidence
             ]
@@ -154,7 +154,7 @@ class _Ticket(Struct, frozen=True):
 
     def where(self, finding: Finding) -> list[str]:
         """Return the places of a finding, and what to run there."""
-        locate = phrases.locator(self.result)
+        locate = subjects.locator(self.result)
         places = [f"- {self.said(locate(place))}" for place in finding.places[:_MAX_PLACES]]
         if len(finding.places) > _MAX_PLACES:
             more = say("more_places", n=len(finding.places) - _MAX_PLACES)
@@ -188,8 +188,8 @@ class _Ticket(Struct, frozen=True):
             cells = (
                 _escaped(f"{change.what} {change.name}"),
                 _escaped(change.metric),
-                wording.format_number(change.before),
-                wording.format_number(change.after),
+                subjects.format_number(change.before),
+                subjects.format_number(change.after),
                 f"{100 * change.change_share:+.1f} %",
                 f"{100 * change.low_share:+.1f} … {100 * change.high_share:+.1f} %",
             )
@@ -210,8 +210,8 @@ class _Ticket(Struct, frozen=True):
 
 def _in_code(text: str) -> str:
     """Return a name for a block of code, where nothing can be escaped: without what could be markup."""
-    return re.sub(r"[<>`]", "", wording.plain(text))
+    return re.sub(r"[<>`]", "", subjects.plain(text))
 
 
 def _escaped(text: str) -> str:
-    return _MARKUP.sub(r"\\\1", wording.plain(text)).replace("\\<", "&lt;").replace("\\>", "&gt;")
+    return _MARKUP.sub(r"\\\1", subjects.plain(text)).replace("\\<", "&lt;").replace("\\>", "&gt;")

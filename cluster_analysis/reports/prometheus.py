@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cluster_analysis.result import AnalysisResult
-from cluster_analysis.sentences.results import wording
+from cluster_analysis.sentences.results import verdicts
 from cluster_run.findings import Finding
 from cluster_run.metric_names import MEANINGS, PREFIX, head, label
 
@@ -24,7 +24,7 @@ def render(result: AnalysisResult, finished_at_s: float) -> str:
         finished_at_s: end of the analysis in seconds since 1970; the age is `time() -` this metric.
     """
     document = result.document
-    run, saving_ms = document.run, wording.best_saving_ms(document)
+    run, saving_ms = document.run, verdicts.best_saving_ms(document)
     samples: dict[str, list[tuple[float | None, dict[str, str]]]] = {
         "verdict": [(document.verdict == one, {"verdict": one}) for one in _VERDICTS],
         "finished_timestamp_seconds": [(finished_at_s, {})],

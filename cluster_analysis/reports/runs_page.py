@@ -15,7 +15,7 @@ from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.phrase import Phrase
-from cluster_analysis.sentences.results import phrases, wording
+from cluster_analysis.sentences.results import phrases, subjects, verdicts
 from cluster_run.findings import Verdict
 from cluster_run.version import VERSION
 
@@ -64,14 +64,14 @@ def change(runs: Sequence[ListedRun]) -> Phrase:
         n=len(runs),
         first=format_ms(first.step_ms),
         last=format_ms(last.step_ms),
-        before=wording.plain(first.name),
-        after=wording.plain(last.name),
+        before=subjects.plain(first.name),
+        after=subjects.plain(last.name),
     )
 
 
 def parts(name: str, n_parts: int) -> Phrase:
     """Return the title of a page of the parts of a tree."""
-    return say("runs.parts", name=wording.plain(name), n=n_parts)
+    return say("runs.parts", name=subjects.plain(name), n=n_parts)
 
 
 def render(runs: Sequence[ListedRun], title: Phrase) -> bytes:
@@ -114,18 +114,18 @@ def _parts(runs: Sequence[ListedRun]) -> dict[str, np.ndarray[tuple[int], np.dty
 
 def _row(number: int, listed: ListedRun) -> _Row:
     unknown = Phrase("–", "–")
-    name = wording.plain(listed.name)
+    name = subjects.plain(listed.name)
     if isinstance(listed.outcome, str):
-        reason = wording.plain(listed.outcome)
+        reason = subjects.plain(listed.outcome)
         return _Row(number, name, "", "", "–", unknown, "unknown", (Phrase(reason, reason),))
     document = listed.outcome.document
-    run, lost = document.run, wording.lost_in_all(document)
+    run, lost = document.run, verdicts.lost_in_all(document)
     alarms = [one for one in document.findings if one.is_alarm]
     said = [phrases.finding_title(one) for one in alarms[:_MAX_NAMED]]
     if len(alarms) > _MAX_NAMED:
         said.append(say("more_problems", n=len(alarms) - _MAX_NAMED))
     if document.verdict == "unknown":
-        said.insert(0, wording.unknown_reason(document))
+        said.insert(0, verdicts.unknown_reason(document))
     return _Row(
         number,
         name,

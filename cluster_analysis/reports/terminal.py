@@ -19,7 +19,7 @@ from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.notes import note, reasons
-from cluster_analysis.sentences.results import changes, phrases, wording
+from cluster_analysis.sentences.results import changes, phrases, subjects, verdicts
 from cluster_analysis.sentences.results.costs import cost_of
 from cluster_run.said.chinese import Language
 from cluster_run.said.line_breaks import kept_together, line_breaks
@@ -88,14 +88,14 @@ def render(
     )
     document = result.document
     style = _VERDICT_STYLES[document.verdict]
-    sentence = phrases.verdict_sentence(document).of(language)
+    sentence = verdicts.verdict_sentence(document).of(language)
     console.print(_prose(f"{_VERDICT_SIGNS[document.verdict]} {sentence}", style))
     price = price_of_unevenness(document)
     if price is not None and price.lost:
         console.print(_prose(price.sentence().of(language)))
     console.print(_prose(phrases.run_line(document).of(language), "dim"))
     for one in reasons(document.notes, document.run.expected_ranks).to_choose:
-        console.print(_prose(wording.plain(note(one).of(language))))
+        console.print(_prose(subjects.plain(note(one).of(language))))
     if document.verdict == "unknown":  # what could not be judged, and what to do about it, is the news
         _print_problems(result, console, language)
     if document.findings:
@@ -129,8 +129,8 @@ def _findings_table(result: AnalysisResult, width: int, language: Language) -> T
             Text(cost_of(finding).share(step_ms).of(language)),
         ]
         if wide:
-            cells.append(Text(wording.kind_name(finding).of(language), style=style))
-        table.add_row(*cells, _prose(wording.plain(summary(finding).of(language))))
+            cells.append(Text(subjects.kind_name(finding).of(language), style=style))
+        table.add_row(*cells, _prose(subjects.plain(summary(finding).of(language))))
     if len(findings) > MAX_FINDINGS:
         more = say("more_findings", n=len(findings) - MAX_FINDINGS).of(language)
         table.add_row(*[Text("")] * (4 if wide else 3), Text(more, style="dim"))
@@ -155,18 +155,18 @@ def _print_next_checks(result: AnalysisResult, console: Console, language: Langu
     checks = list(dict.fromkeys(next_check(finding).of(language) for finding in (first, *alarms)))
     for number, check in enumerate(checks[:MAX_CHECKS]):
         lead = say("then" if number else "next").of(language)
-        console.print(_prose(wording.plain(check), lead=lead))
+        console.print(_prose(subjects.plain(check), lead=lead))
     hosts = list(dict.fromkeys(host for finding in (first, *alarms) for host in finding.hosts))
-    locate = phrases.locator(result)
+    locate = subjects.locator(result)
     for place in first.places[:MAX_PLACES]:
-        where = wording.plain(locate(place).of(language))
+        where = subjects.plain(locate(place).of(language))
         console.print(_prose(where, lead=say("where").of(language)))
     for command in commands(first, result)[:MAX_PLACES]:
         # Not wrapped: it is copied. Nobody runs it on the wrong one of two hosts.
-        at = "" if command.place is None else f"  # {wording.plain(locate(command.place).of(language))}"
+        at = "" if command.place is None else f"  # {subjects.plain(locate(command.place).of(language))}"
         console.print(Text.assemble((say("run").of(language), "bold"), command.text, at), soft_wrap=True)
     known = [
-        say("host_is", host=host, address=wording.plain(result.addresses[host])).of(language)
+        say("host_is", host=host, address=subjects.plain(result.addresses[host])).of(language)
         for host in hosts
         if host in result.addresses
     ]
@@ -175,22 +175,22 @@ def _print_next_checks(result: AnalysisResult, console: Console, language: Langu
     elif hosts and all(one.kind != "hosts_by_devices" for one in document.notes):  # else nobody knows them
         naming = naming_command(hosts[0], result)
         hint = say("which_machine", host=hosts[0], command=naming) if naming else say("hosts_hint")
-        console.print(Text(wording.plain(hint.of(language)), style="dim"), soft_wrap=bool(naming))
+        console.print(Text(subjects.plain(hint.of(language)), style="dim"), soft_wrap=bool(naming))
 
 
 def _print_changes(baseline: Comparison, console: Console, language: Language) -> None:
     console.print()
     console.print(Text(say("baseline").of(language), style="bold"))
     for _, phrase in changes.since(baseline):
-        console.print(_prose(wording.plain(phrase.of(language)), indent=2))
+        console.print(_prose(subjects.plain(phrase.of(language)), indent=2))
     sentences = changes.summary(baseline)
     for sentence in sentences[:MAX_CHANGES]:
-        console.print(_prose(wording.plain(sentence.of(language)), indent=2))
+        console.print(_prose(subjects.plain(sentence.of(language)), indent=2))
     if not sentences:
         nothing = say("nothing_compared" if baseline.refusals else "nothing_moved").of(language)
         console.print(_prose(nothing, indent=2))
     for why in changes.refusals(baseline)[:MAX_CHANGES]:
-        refused = wording.plain(say("not_compared", why=why).of(language))
+        refused = subjects.plain(say("not_compared", why=why).of(language))
         console.print(_prose(refused, "magenta", indent=2))
 
 
@@ -216,7 +216,7 @@ def _print_notes(result: AnalysisResult, console: Console, language: Language) -
     reported = [say(f"note.{name}", note=note(fact)) for name, facts in classes for fact in facts]
     most = MAX_NOTES if document.verdict == "unknown" else 2
     for one in reported[:most]:
-        console.print(_prose(wording.plain(one.of(language)), "dim"))
+        console.print(_prose(subjects.plain(one.of(language)), "dim"))
     if len(reported) > most:
         more = say("more_findings", n=len(reported) - most).of(language)
         console.print(Text(f"  {more}", style="dim"))

@@ -8,7 +8,7 @@ from cluster_analysis.sentences import terms
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.headings import say, term
 from cluster_analysis.sentences.phrase import Phrase
-from cluster_analysis.sentences.results import wording
+from cluster_analysis.sentences.results import subjects
 from cluster_analysis.sentences.results.costs import Cost, cost_of
 from cluster_run.findings import WARNING_COST_SHARE, FindingsDocument, LostPart
 
@@ -68,7 +68,7 @@ def _lost(lost: LostPart, document: FindingsDocument) -> Lost:
     """Return a part by the name and cost of the one finding that it is about; by its own if of several."""
     about = [one for one in document.findings if one.record.part == lost.part and cost_of(one).high_ms]
     if len(about) == 1:
-        name, cost = wording.subject(about[0]), cost_of(about[0])
+        name, cost = subjects.subject(about[0]), cost_of(about[0])
     else:
         name, cost = term(terms.LOST, lost.part), Cost(lost.ms, lost.ms)
     return Lost(lost.part, name, lost.ms, lost.share, cost.phrase(document.run.step_ms))

@@ -15,6 +15,7 @@ from cluster_collect.inventory.hostlist import is_host_list, read_host_lines
 from cluster_collect.inventory.keys import Draft, Entry
 from cluster_collect.inventory.located import Located, parse_json, parse_yaml
 from cluster_collect.inventory.native import read_native
+from cluster_run.ranktable import MARKS
 
 
 class InventoryFile:
@@ -53,7 +54,7 @@ class Form:
 
 def _is_rank_table(file: InventoryFile) -> bool:
     value = file.document.value
-    return isinstance(value, Mapping) and bool({"server_list", "group_list"} & set(value))
+    return isinstance(value, Mapping) and not set(MARKS).isdisjoint(value)
 
 
 def _of_account(file: InventoryFile) -> Draft:

@@ -8,7 +8,7 @@ from cluster_analysis.judge.baseline import Change, Comparison, Matched
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.phrase import Phrase, Template, fill
-from cluster_analysis.sentences.results import wording
+from cluster_analysis.sentences.results import subjects
 from cluster_analysis.sentences.results.costs import cost_of
 from cluster_run.facts import Fact, RefusalKind
 
@@ -116,7 +116,7 @@ def since(comparison: Comparison) -> tuple[tuple[str, Phrase], ...]:
 def _became(one: Matched) -> Phrase:
     return say(
         f"since.{one.state}",
-        what=wording.subject(one.finding),
+        what=subjects.subject(one.finding),
         before=cost_of(one.before).phrase(),
         after=cost_of(one.after).phrase(),
     )

@@ -7,7 +7,7 @@ import pytest
 from cluster_analysis.judge.open_questions import open_questions
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.sentences.amounts import format_ms
-from cluster_analysis.sentences.results import phrases
+from cluster_analysis.sentences.results import verdicts
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Finding
 from cluster_run.kinds import KINDS
@@ -44,7 +44,7 @@ def test_a_loss_of_5_percent_is_in_the_headline_or_leaves_a_question(kind: str) 
     step_ms = document.run.step_ms
     assert step_ms is not None
     finding = of_kind(kind, step_ms=step_ms)
-    told = phrases.headline(replace(document, findings=(finding,)))
+    told = verdicts.headline(replace(document, findings=(finding,)))
     amount = format_ms(0.06 * step_ms)
     assert is_asked(finding) or (amount in told.en and amount in told.zh)
 

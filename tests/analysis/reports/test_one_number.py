@@ -11,7 +11,7 @@ from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.reports import html, markdown, terminal
 from cluster_analysis.reports.unevenness import price_of_unevenness
 from cluster_analysis.sentences.amounts import format_ms
-from cluster_analysis.sentences.results import phrases
+from cluster_analysis.sentences.results import phrases, verdicts
 from cluster_analysis.sentences.results.costs import Cost, cost_between, cost_of
 from cluster_run.facts import fact
 from cluster_run.findings import LostPart
@@ -59,7 +59,7 @@ def test_headline_and_split_tell_the_cost_that_the_list_tells(costs):
     document = with_costs(*costs).document
     first = document.findings[0]
     written = cost_of(first).phrase(document.run.step_ms)
-    headline = phrases.verdict_sentence(document)
+    headline = verdicts.verdict_sentence(document)
     split = price_of_unevenness(document).sentence()
     assert (written.en in headline.en, written.zh in headline.zh) == (True, True)
     assert (written.en in split.en, written.zh in split.zh) == (True, True)
@@ -98,7 +98,7 @@ def test_a_cost_that_may_be_more_is_told_as_the_least_and_never_as_a_range(langu
     page = Elements(html.render(result).decode(), language).text
     console = terminal.render(result, 200, False, language=language)
     ticket = markdown.render(result, language=language).replace("\\", "")
-    headline = phrases.verdict_sentence(result.document).of(language)
+    headline = verdicts.verdict_sentence(result.document).of(language)
     split = price_of_unevenness(result.document).sentence().of(language)
     for text in (page, console, ticket, headline, split):
         assert written in text

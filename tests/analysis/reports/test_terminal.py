@@ -13,7 +13,7 @@ from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import commands, html, markdown, terminal
 from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.result import AnalysisResult, Reported, Shown
-from cluster_analysis.sentences.results.phrases import locator
+from cluster_analysis.sentences.results.subjects import locator
 from cluster_hook.telling.verdict import read_verdict
 from cluster_run.facts import fact
 from cluster_run.findings import Place

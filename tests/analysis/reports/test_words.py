@@ -9,10 +9,11 @@ import pytest
 from cluster_analysis import judge
 from cluster_analysis.judge.measures.metrics import metrics
 from cluster_analysis.judge.view import build_view
+from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.headings import HEADINGS, words_of_page
 from cluster_analysis.sentences.phrase import Phrase
-from cluster_analysis.sentences.results import phrases, wording
+from cluster_analysis.sentences.results import phrases, subjects, verdicts
 from cluster_analysis.sentences.terms import KINDS
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import ReasonKind, fact
@@ -58,7 +59,7 @@ def sources() -> str:
         reports.joinpath(*name).read_text("utf-8") for name in (("page", "sections.py"), ("runs_page.py",))
     ]
     code = files("cluster_analysis.sentences.results")
-    texts += [code.joinpath(name).read_text("utf-8") for name in ("phrases.py", "wording.py")]
+    texts += [code.joinpath(name).read_text("utf-8") for name in ("phrases.py", "subjects.py", "verdicts.py")]
     return "\n".join(texts)
 
 
@@ -143,16 +144,16 @@ def test_a_median_of_zero_gives_no_share():
     [(None, "?"), (0.0, "0 ms"), (0.41, "410 µs"), (12.34, "12.3 ms"), (282.7, "283 ms"), (1240.0, "1.24 s")],
 )
 def test_times_are_short(value_ms, text):
-    assert wording.format_ms(value_ms) == text
+    assert format_ms(value_ms) == text
 
 
 def test_a_healthy_job_that_could_save_time_says_so():
     result = builder.healthy()
     own = replace(builder.degraded().document.findings[0], kind="host_bound", severity="info")
     document = replace(result.document, findings=(own,))
-    assert "the job itself could save 12.3 ms" in wording.verdict_sentence(document)
-    assert "the job itself could save 12.3 ms of it" in phrases.headline(document).en
-    assert "could save" not in wording.verdict_sentence(result.document)
+    assert "the job itself could save 12.3 ms" in verdicts.verdict_sentence(document).en
+    assert "the job itself could save 12.3 ms of it" in verdicts.headline(document).en
+    assert "could save" not in verdicts.verdict_sentence(result.document).en
 
 
 @pytest.mark.parametrize(
@@ -170,10 +171,10 @@ def test_what_a_rank_may_cost_is_not_what_the_job_itself_could_save(
         first, severity="info", ranks=(Rank(9),), cost_ms_per_step=cost_ms, cumulative_saving_ms=cost_ms
     )
     document = replace(builder.healthy().document, findings=(rank,))
-    assert wording.verdict_sentence(document).endswith(english)
-    assert phrases.verdict_sentence(document).zh.endswith(chinese)
-    assert phrases.headline(document).en.endswith(english.removeprefix("a step takes "))
-    assert phrases.headline(document).zh.endswith(chinese)
+    assert verdicts.verdict_sentence(document).en.endswith(english)
+    assert verdicts.verdict_sentence(document).zh.endswith(chinese)
+    assert verdicts.headline(document).en.endswith(english.removeprefix("a step takes "))
+    assert verdicts.headline(document).zh.endswith(chinese)
 
 
 def test_the_work_saves_what_it_adds_to_what_a_rank_or_a_host_may_cost() -> None:
@@ -190,10 +191,10 @@ def test_the_work_saves_what_it_adds_to_what_a_rank_or_a_host_may_cost() -> None
     )
     document = replace(builder.healthy().document, findings=(rank, work, host))
     said = "; the job itself could save 5.0 ms of it; rank 9 may cost 34.0 ms of it, others less: see below."
-    assert wording.verdict_sentence(document).endswith(said)
-    assert phrases.headline(document).en.endswith(said)
+    assert verdicts.verdict_sentence(document).en.endswith(said)
+    assert verdicts.headline(document).en.endswith(said)
     last = replace(document, findings=(host,))
-    assert "; host 2 may cost 8.0 ms of it: see below." in wording.verdict_sentence(last)
+    assert "; host 2 may cost 8.0 ms of it: see below." in verdicts.verdict_sentence(last).en
 
 
 def test_where_the_replay_shows_no_cost_of_a_slow_rank_the_headline_says_what_it_costs_at_most():
@@ -202,9 +203,9 @@ def test_where_the_replay_shows_no_cost_of_a_slow_rank_the_headline_says_what_it
         result.document.findings[0], cost_ms_per_step=0.0, cumulative_saving_ms=0.0, cost_high_ms=20.0
     )
     document = replace(result.document, findings=(hidden,))
-    assert "up to 20.0 ms (up to 7.1 %) of it is lost" in wording.verdict_sentence(document)
-    assert "up to 20.0 ms (up to 7.1 %) of it is lost" in phrases.headline(document).en
-    assert "to 20.0 ms" not in wording.verdict_sentence(result.document)
+    assert "up to 20.0 ms (up to 7.1 %) of it is lost" in verdicts.verdict_sentence(document).en
+    assert "up to 20.0 ms (up to 7.1 %) of it is lost" in verdicts.headline(document).en
+    assert "to 20.0 ms" not in verdicts.verdict_sentence(result.document).en
 
 
 def test_where_nothing_was_replayed_the_headline_says_what_the_costliest_finding_costs_at_most():
@@ -217,21 +218,21 @@ def test_where_nothing_was_replayed_the_headline_says_what_the_costliest_finding
         facts=(*result.document.findings[0].facts, fact("cost_is_bound")),
     )
     document = replace(result.document, findings=(bound,))
-    assert "up to 20.0 ms (up to 7.1 %) of it is lost to" in wording.verdict_sentence(document)
-    assert "up to 20.0 ms (up to 7.1 %) of it is lost to" in phrases.headline(document).en
-    assert "至多 20.0 ms" in phrases.verdict_sentence(document).zh
+    assert "up to 20.0 ms (up to 7.1 %) of it is lost to" in verdicts.verdict_sentence(document).en
+    assert "up to 20.0 ms (up to 7.1 %) of it is lost to" in verdicts.headline(document).en
+    assert "至多 20.0 ms" in verdicts.verdict_sentence(document).zh
     # The replay is far off: no milliseconds.
     far_off = replace(document, findings=(replace(bound, cost_ms_per_step=None),))
-    assert " ms (" not in wording.verdict_sentence(far_off) + phrases.verdict_sentence(far_off).zh
+    assert " ms (" not in verdicts.verdict_sentence(far_off).en + verdicts.verdict_sentence(far_off).zh
 
 
 def test_one_rank_of_one_step_is_singular():
     result = builder.healthy(builder.Job(tp=1, dp=1, pp=1, n_steps=1))
-    assert wording.run_line(result.document).startswith("1 rank · 1 host · 1 step (10)")
+    assert phrases.run_line(result.document).en.startswith("1 rank · 1 host · 1 step (10)")
     assert [phrase.en for phrase in phrases.run_phrases(result.document)][:3] == [
         "1 rank",
         "1 host",
-        "step 10",
+        "1 step (10)",
     ]
 
 
@@ -245,8 +246,8 @@ def test_what_is_slow_inside_a_host_is_a_port_and_no_network_card(
     links = (Link(Rank(5), Rank(4), transport), Link(Rank(5), Rank(6), transport))
     one = replace(first, kind="slow_nic", ranks=(Rank(5),), links=links)
     title, check = phrases.finding_title(one), next_check(one)
-    assert english in wording.subject(one).en
-    assert wording.kind_name(one).en == f"slow {english}"
+    assert english in subjects.subject(one).en
+    assert subjects.kind_name(one).en == f"slow {english}"
     assert english in title.en
     assert chinese in title.zh
     assert "error counters" in check.en
@@ -268,9 +269,9 @@ def test_page_and_terminal_name_whom_they_blame_in_the_same_words(
     first = document.findings[0]
     one = replace(first, kind=kind, ranks=tuple(map(Rank, ranks)), hosts=tuple(map(HostId, hosts)), links=())
     blamed = replace(document, findings=(one, *document.findings[1:]))
-    assert wording.subject(one) == Phrase(english, chinese)
-    assert f"to {english}." in phrases.verdict_sentence(blamed).en
-    assert f"to {english}." in phrases.headline(blamed).en
+    assert subjects.subject(one) == Phrase(english, chinese)
+    assert f"to {english}." in verdicts.verdict_sentence(blamed).en
+    assert f"to {english}." in verdicts.headline(blamed).en
 
 
 @pytest.mark.parametrize(
@@ -291,8 +292,8 @@ def test_page_and_terminal_name_whom_they_blame_in_the_same_words(
 def test_the_headline_of_an_open_question_is_the_question_and_not_that_there_is_too_little(note, why):
     result = builder.healthy()
     document = replace(result.document, verdict="unknown", notes=(fact("no_operators"), note))
-    assert wording.verdict_sentence(document).startswith(why)
-    assert phrases.verdict_sentence(document).zh.startswith("无法判断：")
+    assert verdicts.verdict_sentence(document).en.startswith(why)
+    assert verdicts.verdict_sentence(document).zh.startswith("无法判断：")
 
 
 def test_a_matrix_that_is_not_there_is_not_why_nobody_can_tell_but_few_peers_are() -> None:
@@ -302,7 +303,7 @@ def test_a_matrix_that_is_not_there_is_not_why_nobody_can_tell_but_few_peers_are
         problems = tuple(Problem(fact(kind), "a.json", Rank(rank)) for rank in range(5))
         run = replace(result.document.run, parallel=sizes)
         document = replace(result.document, verdict="unknown", notes=notes, problems=problems, run=run)
-        return wording.verdict_sentence(document)
+        return verdicts.verdict_sentence(document).en
 
     few = "Could not tell: every rank has fewer than 3 peers in its own stage to be compared with."
     assert why("matrix_not_there", ParallelSizes(tp=1, pp=16, dp=2)) == few

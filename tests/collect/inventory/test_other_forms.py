@@ -72,13 +72,14 @@ def test_a_plain_list_of_hosts_is_an_inventory(tmp_path: Path) -> None:
     ]
 
 
-def test_the_rank_table_itself_is_an_inventory(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_of_service", [False, True])
+def test_the_rank_table_itself_is_an_inventory(tmp_path: Path, *, is_of_service: bool) -> None:
     device = {"device_id": "0", "device_ip": "192.168.1.1", "rank_id": "0"}
-    table = {
-        "version": "1.0",
-        "status": "completed",
-        "server_list": [{"server_id": "10.0.0.1", "device": [device]}],
-    }
+    server = {"server_id": "10.0.0.1", "server_ip": "10.0.0.1", "device": [device]}
+    servers: dict[str, object] = {"server_list": [server]}
+    if is_of_service:
+        servers = {"server_group_list": [{"group_id": "0", "server_count": "1", **servers}]}
+    table = {"version": "1.0", "status": "completed", **servers}
     inventory = load(tmp_path / "hccl.json", json.dumps(table))
     assert [spec.address for spec in inventory.specs] == ["10.0.0.1"]
     assert inventory.rank_table == tmp_path / "hccl.json"

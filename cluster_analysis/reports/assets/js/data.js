@@ -32,7 +32,7 @@ class Run {
       document: header.document, addresses: header.addresses, ranks: header.ranks, bins: header.bins,
       hosts: header.hosts, groups: header.groups, operators: header.operators, chains: header.chains,
       transports: header.transports, opTypes: header.op_types, linksTotal: header.links_total,
-      changes: header.changes, metricNames: header.metric_names, columns,
+      changes: header.changes, metricNames: header.metric_names, hostKinds: header.host_kinds, columns,
       kernelKinds: header.kernel_kinds, memoryComponents: header.memory_components, ticket: header.ticket, lanes: header.lanes,
       whoWaits: header.who_waits, bubbles: header.bubbles,
     });
@@ -45,7 +45,7 @@ class Run {
     this.groupById = new Map(this.groups.map((group) => [group.group, group]));
     // Only alarms mark anything in the charts: what costs nothing must not draw the eye.
     this.alarms = this.document.findings.filter((one) => one.severity !== "info");
-    this.blamed = new Set(this.alarms.filter((one) => /^slow_(rank|host|nic)$/.test(one.kind)).flatMap((one) => one.ranks));
+    this.blamed = new Set(this.alarms.filter((one) => header.unit_kinds.includes(one.kind)).flatMap((one) => one.ranks));
     this.markedLinks = new Set(this.alarms.flatMap((one) => one.links.map(({ src, dst }) => `${src}>${dst}`)));
     this.top = this.alarms[0] ?? null;
     this.metrics = this.#derive(header.metrics);
@@ -92,7 +92,7 @@ class Run {
   // Findings that name a rank, its host, or a link that ends there.
   findingsOf(rank) {
     const host = this.places.get(rank)?.host ?? null;
-    return this.document.findings.filter((one) => one.ranks.includes(rank) || (one.kind === "slow_host" && one.hosts.includes(host)) ||
+    return this.document.findings.filter((one) => one.ranks.includes(rank) || (this.hostKinds.includes(one.kind) && one.hosts.includes(host)) ||
       one.links.some(({ src, dst }) => src === rank || dst === rank));
   }
 

@@ -18,7 +18,7 @@ const bracketed = (text) => (state.language === "zh" ? `（${text}）` : ` (${te
 const has = (key) => key in state.words;
 const metricName = (metric) => (has(`metric.${metric}`) ? t(`metric.${metric}`) : metric.replaceAll("_", " "));
 
-// The same rules as wording.format_ms.
+// The same rules as amounts.format_ms.
 function formatMs(ms) {
   const size = Math.abs(ms);
   if (Number.isNaN(ms)) return t("heat.missing");
