@@ -76,8 +76,6 @@ def pytest_configure(config: pytest.Config) -> None:
     connection = getattr(getattr(config, "failures_db", None), "sock", None)
     if connection is not None:  # else TCP waits 40 ms for more to send with the second one
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    # Below nohup all that a test starts would ignore the end of its terminal, too.
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,14 @@ def wait_for_files(run: Path, process: subprocess.Popen[str], n_files: int) -> N
     while len([path for path in run.rglob("*.bin") if path.is_file()]) < n_files:
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
+
+
+@pytest.fixture(autouse=True)
+def no_signal_is_ignored() -> Iterator[None]:
+    """Below nohup what a test starts would ignore SIGHUP as well."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 pytestmark = pytest.mark.slow
