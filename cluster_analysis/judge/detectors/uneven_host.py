@@ -59,7 +59,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
             p_value = min(1.0, len(hosts) * over_looks(chances, len(places)))
             is_costly = one.most_us(None) >= limits.open_cost_share * view.mean_step_us
             if p_value <= (limits.doubted_p_value if is_costly else limits.listed_p_value):
-                yield replace(one, p_value=p_value, is_alarm=not _is_of_replicas(view.replica[own], lost_us))
+                yield replace(one, p_value=1.0 if _is_of_replicas(view.replica[own], lost_us) else p_value)
 
 
 class _OfHost(Struct, frozen=True):
@@ -126,8 +126,8 @@ def _are_several(series: FloatArray, events: BoolArray) -> bool:
 
 
 def _is_of_replicas(replica: IntArray, lost_us: FloatArray) -> bool:
-    """Whether one replica's ranks (K, S) lose as much and the host's others do not: it writes checkpoints."""
-    late = lost_us.sum(axis=1) >= HALFWAY * lost_us.sum(axis=1).max()
+    """Whether one replica's ranks (K, S) lose half of its middle one's loss, no others do: a checkpoint."""
+    late = lost_us.sum(axis=1) >= HALFWAY * group_medians(lost_us, replica).sum(axis=1).max()
     is_whole = not np.isin(replica[~late], replica[late]).any()
     return bool(is_whole and not late.all() and len(np.unique(replica[late])) < late.sum())
 

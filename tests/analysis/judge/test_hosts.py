@@ -161,11 +161,15 @@ def held_up(ranks: range) -> FloatArray:
     return np.asarray(idle_us)
 
 
-def found_in(free_us: FloatArray, **known: Mapping[Rank, int]) -> list[Finding]:
+def all_found_in(free_us: FloatArray, **known: Mapping[Rank, int]) -> tuple[Finding, ...]:
     where = replace(on_hosts(len(free_us), PER_HOST), **known)
     preparing = np.full(free_us.shape, 2e3)
     evidence = evidence_of_idle(peers_agree(*free_us.shape, share=0.5), free_us, preparing, where)
-    return [one for one in detect(evidence, where).findings if one.kind == "slow_host"]
+    return detect(evidence, where).findings
+
+
+def found_in(free_us: FloatArray, **known: Mapping[Rank, int]) -> list[Finding]:
+    return [one for one in all_found_in(free_us, **known) if one.kind == "slow_host"]
 
 
 def test_a_host_that_holds_up_other_ranks_in_each_step_is_named() -> None:
@@ -197,6 +201,15 @@ def test_a_host_one_of_whose_replicas_writes_checkpoints_is_no_alarm() -> None:
     replicas = {rank: number // 4 for number, rank in enumerate(on_hosts(len(idle_us), PER_HOST).ranks)}
     assert [one.is_alarm for one in found_in(idle_us, dp_index=replicas)] == [False]
     assert [one.is_alarm for one in found_in(idle_us)] == [True]
+
+
+def test_a_rank_that_is_late_is_named_on_a_host_one_of_whose_replicas_writes_checkpoints() -> None:
+    """Rank 9 loses more than its replica: it hides no checkpoint, and the host does not hide it."""
+    idle_us = np.vstack([held_up(range(0)), held_up(range(0))])[:, :6]
+    idle_us[8:12, [1, 4]] += 40e3
+    idle_us[9] += 20e3
+    replicas = {rank: number // 4 for number, rank in enumerate(on_hosts(len(idle_us), PER_HOST).ranks)}
+    assert [one.id for one in all_found_in(idle_us, dp_index=replicas) if one.is_alarm] == ["slow_rank-9"]
 
 
 @pytest.mark.parametrize("n_others", [1, 3])
