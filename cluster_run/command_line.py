@@ -254,6 +254,24 @@ def is_ignored(number: signal.Signals) -> bool:
 
 
 @contextmanager
+def signals_held() -> Iterator[None]:
+    """Hold signals back while processes are forked: one with our handlers would take them for its own.
+
+    Each of them sets its own handlers first, and then calls `release_signals`.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def release_signals() -> None:
+    """Take the signals that `signals_held` held back."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+
+@contextmanager
 def interruptible(what_is_left: str = "") -> Iterator[None]:
     """Have signals end what is within, so that what was begun is cleaned up.
 

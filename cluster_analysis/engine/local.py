@@ -29,6 +29,7 @@ from cluster_analysis.engine.protocol import (
     Outcome,
     ignored,
 )
+from cluster_run.command_line import release_signals, signals_held
 
 #: Tasks of each process that Dask hands to the pool: this process may be busy while they work.
 _N_HANDED = 3
@@ -192,7 +193,7 @@ class ProcessEngine(_LocalEngine):
             self._pool = ProcessPoolExecutor(
                 self.n_workers, mp_context=multiprocessing.get_context("fork"), initializer=_begin_worker
             )
-            with warnings.catch_warnings():
+            with signals_held(), warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
                 self._pool.submit(_nothing)
         return self._pool
@@ -203,6 +204,7 @@ def _begin_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    release_signals()
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from cluster_run import layout
-from cluster_run.command_line import SIGNALS, is_ignored
+from cluster_run.command_line import SIGNALS, is_ignored, release_signals, signals_held
 from cluster_run.errors import ClusterError, InputError
 from cluster_run.files import write_text_whole
 from cluster_run.ids import HostId, ServerId
@@ -119,8 +119,9 @@ def _write_hosts(output: _Output, n_processes: int) -> tuple[HostOutcome, ...]:
         context.Process(target=_write_share, args=(output, share, results), daemon=True)
         for share in shares
     ]
-    for writer in writers:
-        writer.start()
+    with signals_held():
+        for writer in writers:
+            writer.start()
     outcomes: list[HostOutcome] = []
     failures: list[ClusterError] = []
     for _ in writers:
@@ -145,6 +146,7 @@ def _write_share(
     for number in SIGNALS:
         if not is_ignored(number):
             signal.signal(number, signal.SIG_DFL)
+    release_signals()
     try:
         results.put([_write_host(output, host) for host in hosts])
     except ClusterError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from cluster_run.command_line import interruptible
 from cluster_run.errors import InterruptedRunError
+from tests.analysis.runs import write_small_run
 
 
 def test_a_signal_is_no_failure_of_what_it_meets() -> None:
@@ -62,13 +64,36 @@ def test_a_signal_that_would_come_again_when_all_is_done_kills_nobody() -> None:
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
+#: A command whose processes all begin late, and which says on stderr that two of them have been forked.
+LATE = """
+import os, sys, time
+from importlib import import_module
+os.cpu_count = lambda: 2
+forked = []
+os.register_at_fork(
+    before=lambda: forked.append(1),
+    after_in_parent=lambda: len(forked) == 2 and print("forked", file=sys.stderr),
+    after_in_child=lambda: time.sleep(0.5),
+)
+import_module(sys.argv.pop(1)).run()
+"""
+SIZES = ("--tp", "4", "--pp", "4", "--dp", "16")
+
+
 @pytest.mark.slow
-def test_writers_of_a_large_simulation_end_with_it(tmp_path: Path) -> None:
-    sizes = ["--tp", "4", "--pp", "4", "--dp", "16"]
-    command = [sys.executable, "-m", "cluster_simulate", str(tmp_path / "run"), *sizes]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as started:
-        while not list(tmp_path.rglob("*_ascend_pt")):
-            time.sleep(0.01)
-        started.send_signal(signal.SIGTERM)
+@pytest.mark.parametrize("program", ["cluster-simulate", "cluster-analyse"])
+def test_processes_that_have_just_begun_end_with_their_command(program: str, tmp_path: Path) -> None:
+    if program == "cluster-analyse":
+        write_small_run(tmp_path)
+        call = ["cluster_analysis.__main__", str(tmp_path), "--scheduler", "processes", "--workers", "2"]
+    else:
+        call = ["cluster_simulate.__main__", str(tmp_path / "run"), *SIZES]
+    with subprocess.Popen(
+        [sys.executable, "-c", LATE, *call], stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as started:
+        assert started.stderr
+        assert "forked\n" in started.stderr
+        os.killpg(started.pid, signal.SIGTERM)
         _, said = started.communicate(timeout=120)
-    assert (started.returncode, said) == (130, "cluster-simulate: interrupted by SIGTERM\n")
+    assert (started.returncode, said.count("\n")) == (130, 1), said
+    assert said.startswith(f"{program}: interrupted by SIGTERM")
