@@ -68,7 +68,7 @@ def _add(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
         metrics = ", ".join(one.metric for one in record.series) or "nothing that can be compared"
         known = "" if is_new else " (it was there already: it counts once)"
         write_result(f"{record.name}: {n_devices} devices; {metrics}{known}\n")
-    return ExitCode.DONE if is_new else ExitCode.INCOMPLETE
+    return ExitCode.DONE
 
 
 def _status(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:

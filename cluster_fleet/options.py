@@ -19,7 +19,7 @@ from cluster_run.errors import ExitCode
 from cluster_run.layout import FLEET_VARIABLE
 
 _CODES = {
-    ExitCode.INCOMPLETE: "add: the run is there already",
+    ExitCode.INCOMPLETE: None,
     ExitCode.FINDINGS: "status, show: a device or host is slow",
 }
 

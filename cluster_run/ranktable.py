@@ -132,8 +132,13 @@ def parse_rank_table(text: str, name: str) -> RankTable:
         raise InputError(f"{name}: not a readable rank table: nested too deeply") from error
     except KeyError as error:
         raise InputError(f"{name}: not a readable rank table: {error} is missing in an entry") from error
-    except (ValueError, TypeError, AttributeError) as error:
+    except ValueError as error:
         raise InputError(f"{name}: not a readable rank table: {error}") from error
+    except (TypeError, AttributeError) as error:
+        raise InputError(
+            f"{name}: not a readable rank table: a list of objects is something else",
+            "compare it with a rank table that the platform wrote",
+        ) from error
     if not jobs:
         raise InputError(
             f"{name}: the rank table has no ranks", "it was taken before the job had its devices?"

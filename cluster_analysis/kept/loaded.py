@@ -21,6 +21,8 @@ from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, TABLES_NAME
 
 #: Without these nothing can be drawn or compared.
 _NEEDED = ("ranks", "steps", "groups")
+#: Columns that every version wrote: where a table lacks one it is not ours.
+_KEYS = ("rank", "step")
 KEEP = f"keep {FINDINGS_NAME} and {TABLES_NAME}/ of an analysis: that is all it takes"
 
 
@@ -91,6 +93,8 @@ def _read(file: Path) -> pa.Table:
         raise InputError(f"{file}: not a readable table: {error}", KEEP) from error
     for field in _declared(file.stem):
         if field.name not in table.column_names:
+            if field.name in _KEYS:
+                raise InputError(f"{file}: column {field.name!r} is missing", KEEP)
             table = table.append_column(field, pa.nulls(len(table), field.type))
     return table
 

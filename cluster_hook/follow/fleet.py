@@ -24,6 +24,5 @@ def remember(job: FinishedJob, run: Path, results: Path) -> None:
         hours = [f"--hours={(job.ended_s - job.began_s) / 3600:.4f}"]
     command = our_command("cluster_fleet", "add", str(run), f"--results={results}", "-q", *hours)
     end = run_command(command, name="cluster-fleet", deadline_s=_DEADLINE_S, capture=True)
-    # A run that is known already was added by an earlier try.
-    if end.code not in (ExitCode.DONE, ExitCode.INCOMPLETE):
+    if end.code != ExitCode.DONE:
         print(f"cluster-hook: the fleet does not remember this run: {end.reason}", file=sys.stderr)

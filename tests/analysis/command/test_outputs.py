@@ -171,6 +171,14 @@ def test_a_damaged_table_is_named(healthy_output: Path, tmp_path: Path) -> None:
         load_result(tmp_path / "cut")
 
 
+def test_a_table_without_its_ranks_is_named(healthy_output: Path, tmp_path: Path) -> None:
+    shutil.copytree(healthy_output, tmp_path / "other")
+    file = tmp_path / "other" / "tables" / "ranks.parquet"
+    pq.write_table(pq.read_table(file).drop(["rank"]), file)
+    with pytest.raises(InputError, match=r"ranks\.parquet: column 'rank' is missing"):
+        load_result(tmp_path / "other")
+
+
 def test_our_own_output_is_a_baseline(slow_run: Path, healthy_output: Path, tmp_path: Path) -> None:
     argv = [str(slow_run), "--baseline", str(healthy_output), "--output", str(tmp_path), "--no-insight", "-q"]
     assert main(argv) == 0
