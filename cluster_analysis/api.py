@@ -156,10 +156,17 @@ class Run:
                 operator and link, as in communication_matrix.json).
 
         Raises:
-            KeyError: there is no frame of that name.
+            KeyError: there is no frame of that name; the message lists them.
+            InputError: the run was loaded from what an analysis wrote, which does not keep records.
         """
-        from cluster_analysis.engine.frames import recorded_frame  # noqa: PLC0415 - 1 s
+        from cluster_analysis.engine.frames import RECORDED, recorded_frame  # noqa: PLC0415 - 1 s
 
+        if name not in RECORDED:
+            raise KeyError(f"no Dask frame {name!r}; there are {', '.join(RECORDED)}")
+        if not self._sources:
+            raise InputError(
+                "an output keeps no records of ranks", "cluster_analysis.analyse(RUN) reads them"
+            )
         return recorded_frame(name, self._sources, self._selection)
 
     @cached_property

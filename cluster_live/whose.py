@@ -171,7 +171,8 @@ def _nobody(sight: Sight, wanted: str, via: WayName | None) -> Refusal:
 
 
 def _next_time(way: WayName) -> str:
-    return "\n  ".join(("start the job with these two lines next time:", *LINES[way]))
+    lines = " and ".join(f"`{line}`" for line in LINES[way])
+    return f"start the job with these two lines next time: {lines}"
 
 
 def _described(group: Sequence[Process]) -> str:

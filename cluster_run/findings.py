@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -153,6 +153,19 @@ class Finding:
         """Whether whom it names may misbehave: also a host that may be slow, or its work."""
         is_named = bool(self.ranks or self.hosts or self.links)
         return (self.record.may_be_fault and is_named) or (bool(self.hosts) and not self.separable)
+
+
+def gains_ms(findings: Iterable[Finding]) -> list[tuple[Finding, float]]:
+    """Return what each finding adds to the saving of those above it.
+
+    The gains add up to the saving of repairing all of them, however they hide each other.
+    """
+    known = [(one.cumulative_saving_ms, one) for one in findings if one.cumulative_saving_ms is not None]
+    gains, saved_ms = [], 0.0
+    for cumulative_ms, one in sorted(known, key=lambda pair: pair[0]):
+        gains.append((one, cumulative_ms - saved_ms))
+        saved_ms = cumulative_ms
+    return gains
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ def percent(share: float) -> str:
         f"gaps over {percent(replay.GAP_TOLERANCE)} longer than their rank computed and idled",
         f"the long ones ({replay.LONG_SEND:g} times the quick quarter)",
         f"of them only {WORDS[int(replay.HELD_UP_FACTOR)]} times as long is long",
-        f"The {WORDS[cost.N_GREEDY]} hosts that may lose most are replayed",
+        f"The {WORDS[cost.N_IN_TURN]} hosts that may lose most are replayed",
         f"by {percent(AS_GIVEN.stage_effect)} from place to place in steps of equal length",
     ],
 )
@@ -116,7 +116,7 @@ def test_the_rules_of_the_graph_are_told_with_the_numbers_that_decide(said: str)
         f"by {AS_GIVEN.retransmission_us / 1e6:g} s or more, is a `retransmission`",
         f"Above a median error of {percent(AS_GIVEN.replay_refuse)}, no milliseconds are quoted",
         f"mean step is off by more than {percent(AS_GIVEN.replay_mean_doubt)}, no cost has high confidence",
-        f"saves most beside it, {WORDS[cost.N_GREEDY]} at most",
+        f"the costliest first, {WORDS[cost.N_IN_TURN]} at most",
         f"The {WORDS[cost.N_CHAINS]} costliest alarms have a chain",
         f"of other faults the {WORDS[AS_GIVEN.max_info]} costliest",
         f"inside fused kernels for {percent(AS_GIVEN.open_cost_share)} of the step",

@@ -8,7 +8,7 @@ from cluster_analysis.thresholds.common import TOLERANCE_SHARE
 #: A step whose replay is off by more is not asked what a repair saves, while half of the steps can be.
 GOOD_ERROR = TOLERANCE_SHARE
 #: Suspects that are repaired one after the other; the rest costs less than these.
-N_GREEDY = 4
+N_IN_TURN = 4
 
 # Placement.
 #: TP/CP peers that it takes to say where in the step a device loses its time.

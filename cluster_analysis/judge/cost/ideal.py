@@ -16,7 +16,7 @@ from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.replay.replay import Graph
-from cluster_run.findings import Finding, LostPart
+from cluster_run.findings import Finding, LostPart, gains_ms
 from cluster_run.kinds import Part
 
 
@@ -56,17 +56,13 @@ def beyond_peers(suspects: Sequence[Suspect]) -> list[Suspect]:
 
 
 def lost_parts(ideal: Ideal, findings: Sequence[Finding]) -> tuple[LostPart, ...]:
-    """Divide the loss of the step: each finding gets what it adds to the saving of those above it.
+    """Divide the loss of the step into the gains of the findings, and `other`, which no finding explains.
 
-    So the parts add up to the saving of repairing all of them, however they hide each other. Upper bounds
-    belong to no part. `other` is the loss that no finding explains.
+    Upper bounds belong to no part.
     """
     lost_ms = max(0.0, (ideal.step_us - ideal.ideal_us) / 1e3)
     sums: dict[Part, float] = {}
-    saved_ms = 0.0
-    for one in findings:
-        gain_ms = max((one.cumulative_saving_ms or 0.0) - saved_ms, 0.0)
-        saved_ms += gain_ms
+    for one, gain_ms in gains_ms(findings):
         if one.record.part is not None and gain_ms:
             sums[one.record.part] = sums.get(one.record.part, 0.0) + gain_ms
     parts = list(sums.items())

@@ -23,7 +23,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph, Repair
 from cluster_analysis.thresholds.common import HALFWAY, TOLERANCE_SHARE
-from cluster_analysis.thresholds.cost import GOOD_ERROR, N_GREEDY, N_LINKS_OF_CHAIN
+from cluster_analysis.thresholds.cost import GOOD_ERROR, N_IN_TURN, N_LINKS_OF_CHAIN
 from cluster_run.findings import Wait
 from cluster_run.ids import Rank
 
@@ -75,13 +75,13 @@ class WhatIf:
         self._known: dict[frozenset[int], tuple[Sequence[Suspect], float]] = {}
 
     def savings(self, suspects: Sequence[Suspect], *, refuse_above: float) -> list[Saving]:
-        """Return the saving of each suspect alone, and greedily together: the best one first, and so on."""
+        """Return the saving of each suspect alone, and one after the other, the costliest first."""
         bounds = [_bound(self._view, one, suspects) for one in suspects]
         if self.replay is None or self.replay.error_share > refuse_above:
             return [Saving(None, None, bound_us=bound) for bound in bounds]
         found = self._saved(self.replay, [[one] for one in suspects])
         alone = [0.0 if np.isnan(saved) else saved for saved in found]
-        cumulative = self._greedy(self.replay, suspects, alone)
+        cumulative = self._in_turn(self.replay, suspects, alone)
         added = self._after_others(self.replay, suspects, alone)
         most = self._most_of(self.replay, suspects)
         return [
@@ -116,7 +116,7 @@ class WhatIf:
         """
         if self.replay is None or self.replay.error_share > GOOD_ERROR:
             return 0.0, ()
-        late = self._idle_hosts.late(least_us, N_GREEDY)
+        late = self._idle_hosts.late(least_us, N_IN_TURN)
         found = [(us, one.ranks) for us, one in zip(self._most_us(self.replay, late), late, strict=True)]
         return max([(0.0, ()), *(one for one in found if one[0] >= least_us)])
 
@@ -210,23 +210,14 @@ class WhatIf:
             added[i] = max(0.0, together - saved)
         return added
 
-    def _greedy(self, replay: Replay, suspects: Sequence[Suspect], alone: list[float]) -> list[float]:
-        """Savings one after the other, up to each one: the costliest first, then what is costliest then."""
-        cumulative = [max(alone, default=0.0)] * len(suspects)
-        left, fixed, best = _costliest(suspects, alone), list[Suspect](), 0.0
-        rest = set(range(len(suspects))) - set(left)
-        while left:
-            gains = (
-                np.nan_to_num(self._saved(replay, [[*fixed, suspects[i]] for i in left])).tolist()
-                if fixed
-                else [alone[i] for i in left]
-            )
-            pick = int(np.argmax(gains))
-            best = max(best, gains[pick])
-            cumulative[left[pick]] = best
-            fixed.append(suspects[left.pop(pick)])
-        for i in rest:
-            cumulative[i] = best
+    def _in_turn(self, replay: Replay, suspects: Sequence[Suspect], alone: list[float]) -> list[float]:
+        """Savings when they are repaired one after the other, up to each one; all others get that of all."""
+        order = _costliest(suspects, alone)
+        prefixes = [[suspects[i] for i in order[: n + 1]] for n in range(len(order))]
+        saved = np.maximum.accumulate(np.nan_to_num([*self._saved(replay, prefixes), 0.0]))
+        cumulative = [float(saved[-1])] * len(suspects)
+        for i, one in zip(order, saved.tolist(), strict=False):
+            cumulative[i] = one
         return cumulative
 
 
@@ -252,7 +243,7 @@ def _costliest(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]
     Communication that could be covered is no part that misbehaves: nobody repairs it.
     """
     repairable = [i for i, one in enumerate(suspects) if one.record.is_repairable]
-    return sorted(repairable, key=lambda i: (-alone[i], suspects[i].key))[:N_GREEDY]
+    return sorted(repairable, key=lambda i: (-alone[i], suspects[i].key))[:N_IN_TURN]
 
 
 def _most_lost(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]:
@@ -262,7 +253,7 @@ def _most_lost(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]
     """
     lost_us = [0.0 if one.lost_us is None else float(one.lost_us.mean()) for one in suspects]
     by_loss = sorted(range(len(suspects)), key=lambda i: (-lost_us[i], suspects[i].key))
-    return sorted({*_costliest(suspects, alone), *by_loss[:N_GREEDY]})
+    return sorted({*_costliest(suspects, alone), *by_loss[:N_IN_TURN]})
 
 
 def _validated(graph: Graph) -> Replay | None:

@@ -9,7 +9,7 @@ from cluster_analysis.sentences.notes import reasons, why_open
 from cluster_analysis.sentences.phrase import Phrase
 from cluster_analysis.sentences.results.costs import Cost, cost_of
 from cluster_analysis.sentences.results.subjects import plain, subject, whom
-from cluster_run.findings import WARNING_COST_SHARE, Finding, FindingsDocument, RunInfo
+from cluster_run.findings import WARNING_COST_SHARE, Finding, FindingsDocument, RunInfo, gains_ms
 
 #: Problems of a rank that cost its links only: its times are known, and compared. One alone has no links.
 _NO_DAMAGE = ("matrix_not_there", "no_link_in_it")
@@ -109,13 +109,8 @@ def bound_of_costliest(document: FindingsDocument) -> Cost | None:
 
 
 def work_saving_ms(document: FindingsDocument) -> float:
-    """Return what findings about the work would save: what each adds to those above it."""
-    saving_ms = reached_ms = 0.0
-    for one in document.findings:
-        gain_ms = max((one.cumulative_saving_ms or 0.0) - reached_ms, 0.0)
-        reached_ms += gain_ms
-        saving_ms += 0.0 if one.may_be_fault else gain_ms
-    return saving_ms
+    """Return what findings about the work add to what the others save."""
+    return sum(gain_ms for one, gain_ms in gains_ms(document.findings) if not one.may_be_fault)
 
 
 def may_be_faults(document: FindingsDocument) -> list[Finding]:

@@ -50,8 +50,13 @@ def test_what_the_ranks_recorded_is_a_dask_frame_that_reads_when_it_is_computed(
     busy_us = calls.groupby("rank").elapse_us.sum().compute(scheduler="synchronous")
     assert sorted(busy_us.index) == list(range(8))
     assert run.ddf("matrix").size_bytes.sum().compute(scheduler="synchronous") > 0
-    with pytest.raises(KeyError, match="kernels"):
+    with pytest.raises(KeyError, match="no Dask frame 'kernels'; there are calls, matrix"):
         run.ddf("kernels")
+
+
+def test_an_output_that_was_loaded_says_that_it_keeps_no_records(slow_output):
+    with pytest.raises(InputError, match="keeps no records"):
+        ca.load(slow_output).ddf("calls")
 
 
 def test_a_step_is_a_row_a_rank(run):

@@ -11,6 +11,7 @@ from cluster_analysis.replay.message_times import is_eager
 from cluster_analysis.replay.replay import Repair
 from cluster_analysis.thresholds.replay import HELD_UP_FACTOR
 from cluster_analysis.trace.reduction import reduce_step
+from cluster_run.findings import gains_ms
 from cluster_run.ids import Step
 from cluster_simulate.api import Healthy, JobSpec, Noise
 from tests.analysis.copies import replace
@@ -160,6 +161,17 @@ def test_faults_that_hide_each_other_are_ranked_by_what_is_saved_together() -> N
     savings = [one.cumulative_saving_ms for one in both if one.ranks[0] in (5, 14)]
     true = result.job.step_ms - judged(SMALL).job.step_ms
     assert max(saving or 0.0 for saving in savings) == pytest.approx(true, rel=0.15)
+
+
+def test_what_is_saved_together_grows_down_the_list_and_is_told_whole() -> None:
+    result = judged(SMALL, "slow_rank:1.3@5", "slow_rank:1.25@14", "slow_nic:6@9")
+    savings = [saved for one in result.detection.findings if (saved := one.cumulative_saving_ms) is not None]
+    assert len(savings) >= 3
+    assert savings == sorted(savings)
+    gains = [gain_ms for _, gain_ms in gains_ms(result.detection.findings)]
+    assert sum(gains) == pytest.approx(max(savings))
+    parts = {one.part: one.ms for one in result.detection.lost if one.part != "other"}
+    assert sum(parts.values()) == pytest.approx(max(savings), rel=0.01)
 
 
 def test_no_milliseconds_are_quoted_when_the_replay_is_off() -> None:

@@ -64,6 +64,14 @@ def test_a_target_behind_the_jump_host_that_refuses_is_told_as_such(start: Start
     assert "127.0.0.4: not reachable through its jump host" in outcome.reason
 
 
+@BOTH
+def test_a_jump_host_that_refuses_is_told_from_the_host_behind_it(start: Start, transport: str) -> None:
+    outcome = start(jump="127.0.0.5:1", transport=transport).collect()
+    assert outcome.state == "unreachable"
+    assert "Connection refused" in outcome.reason
+    assert "this is the jump host" in outcome.reason
+
+
 def named(address: str, root: Path, run: Path, **changes: object) -> OneHost:
     """A host of which the client's configuration says the rest."""
     spec = HostSpec(HostId("1"), ServerId("s"), address=address, profiler_root=str(root))

@@ -10,12 +10,14 @@ from typing import Any
 
 import asyncssh
 
+from cluster_collect.faults import HostError
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.protocol import THE_HOST, THE_JUMP_HOST
 from cluster_collect.transports.ssh.by_asyncssh.connection import AsyncsshConnection, close
 from cluster_collect.transports.ssh.by_asyncssh.errors import setup_error, translated
+from cluster_collect.transports.ssh.errors import of_jump_host
 from cluster_collect.transports.ssh.handshake import (
     certificate_path,
     client_configuration,
@@ -76,7 +78,10 @@ class AsyncsshDialer:
                 base = await self._base_options(spec, jump.name, jump.port, spec.user)
             self._gateway_names.update(dict.fromkeys((jump.name, *_called(base)), THE_JUMP_HOST))
             # The target's password is not for the gateway.
-            return await self._connect(spec, base, tunnel, ",".join(chain), password=None)
+            try:
+                return await self._connect(spec, base, tunnel, ",".join(chain), password=None)
+            except HostError as error:
+                raise of_jump_host(error) from None
 
         return await self._gateways.get(key, connect)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import paramiko
 
-from cluster_collect.faults import SshSetupError
+from cluster_collect.faults import HostError, SshSetupError
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.threads import in_thread
@@ -23,7 +23,7 @@ from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.protocol import THE_HOST, THE_JUMP_HOST
 from cluster_collect.transports.ssh.by_paramiko.connection import ParamikoConnection
 from cluster_collect.transports.ssh.by_paramiko.errors import ERRORS, translated
-from cluster_collect.transports.ssh.errors import login_refused
+from cluster_collect.transports.ssh.errors import login_refused, of_jump_host
 from cluster_collect.transports.ssh.handshake import (
     Jump,
     client_configuration,
@@ -75,7 +75,10 @@ class ParamikoDialer:
         jumps = spec.jump or target.get("proxyjump", "")
         through: paramiko.Transport | None = None
         for text in filter(None, jumps.split(",") if jumps.lower() != "none" else []):
-            through = self._open(spec, parse_jump(text), config, through, opened)
+            try:
+                through = self._open(spec, parse_jump(text), config, through, opened)
+            except HostError as error:
+                raise of_jump_host(error) from None
         self._open(spec, Jump(spec.user, spec.address, spec.port), config, through, opened, spec.password)
         return ParamikoConnection(opened, window_bytes(spec, self._options))
 
