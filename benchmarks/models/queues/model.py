@@ -55,7 +55,7 @@ def made(job: Job, faults: list[Fault], folder: Path, mode: str = "plain", name:
     for fault in faults:
         others = tuple(one for one in troubles if one is not fault.trouble)
         alone_ms = (step_ms((fault.trouble,)) if others else whole_ms) - clean_ms
-        known.append(_known(fault, alone_ms, whole_ms - step_ms(others)))
+        known.append(_known(fault, alone_ms, whole_ms - step_ms(others) if others else alone_ms))
     write(job, course, folder)
     way = "waits" if shape.do_senders_wait else "eager"
     about = (

@@ -246,13 +246,20 @@ class _Run:
             self._push(op.earliest_us, _END, op)
 
 
-def costs(program: Program, faults: Sequence[Fault]) -> tuple[float, list[tuple[float, float]]]:
-    """Return the mean step in µs, and each fault's cost alone and beside the others."""
+def costs(program: Program, faults: Sequence[Fault]) -> tuple[float, float, list[tuple[float, float]]]:
+    """Return the mean step in µs without and with the faults, and each one's cost alone and beside the others.
+
+    The run with all of them is the last: its times stay in the operations.
+    """
     clean = run(program)
-    found = []
-    whole = run(program, faults) if len(faults) > 1 else 0.0
-    for number, fault in enumerate(faults):
-        alone = run(program, [fault]) - clean
-        others = [one for other, one in enumerate(faults) if other != number]
-        found.append((alone, whole - run(program, others) if others else alone))
-    return run(program, faults), found
+    if not faults:
+        return clean, clean, []
+    runs = []
+    if len(faults) > 1:
+        for number, fault in enumerate(faults):
+            others = [one for other, one in enumerate(faults) if other != number]
+            runs.append((run(program, [fault]), run(program, others)))
+    whole = run(program, faults)
+    if not runs:
+        return clean, whole, [(whole - clean, whole - clean)]
+    return clean, whole, [(alone - clean, whole - beside) for alone, beside in runs]

@@ -29,6 +29,16 @@ _HEADER = (
 _SMALL = ("ApplyAdamWV2", "MatMulV3", "FlashAttentionScoreGrad", "GroupedMatmul", "Add")
 
 
+#: What is written of a transport that carried nothing.
+_UNUSED: dict[str, Any] = {
+    "Transit Size(MB)": 0,
+    "Transit Time(ms)": 0.0,
+    "Bandwidth(GB/s)": 0,
+    "Large Packet Ratio": 0,
+    "Size Distribution": {},
+}
+
+
 def write(program: Program, folder: Path) -> None:
     """Write all ranks' directories as they would lie in a run directory."""
     job = program.job
@@ -258,6 +268,8 @@ class _RankFiles:
 
 def _bandwidth(transport: str, links: list[Carried]) -> dict[str, Any]:
     used = [one for one in links if one.transport == ("HCCS" if transport == "SDMA" else transport)]
+    if not used:
+        return _UNUSED
     size, time_ms = sum(one.size_mb for one in used), sum(one.time_us for one in used) / 1000.0
     sizes: dict[str, list[float]] = {}
     for one in used:

@@ -40,6 +40,7 @@ class Network:
         self._job = job
         self._seed = seed
         self._nature: dict[tuple[int, int], float] = {}
+        self._pairs: dict[tuple[str, tuple[int, ...]], list[tuple[int, int, float]]] = {}
         self.faults: Sequence[Fault] = ()
         #: Links that are repaired: as by their specification.
         self.repaired: frozenset[tuple[int, int]] = frozenset()
@@ -48,8 +49,14 @@ class Network:
         """Return how two ranks reach each other."""
         return "HCCS" if self._job.host(source) == self._job.host(destination) else "RDMA"
 
-    def pairs(self, what: str, ranks: Sequence[int]) -> list[tuple[int, int, float]]:
+    def pairs(self, what: str, ranks: tuple[int, ...]) -> list[tuple[int, int, float]]:
         """Return the directed links of a collective, and the share of the size that each carries."""
+        known = self._pairs.get((what, ranks))
+        if known is None:
+            known = self._pairs[what, ranks] = self._pairs_of(what, ranks)
+        return known
+
+    def _pairs_of(self, what: str, ranks: tuple[int, ...]) -> list[tuple[int, int, float]]:
         n = len(ranks)
         volume = _VOLUME[what](n)
         if what == "alltoAll" or len({self._job.host(rank) for rank in ranks}) == 1:

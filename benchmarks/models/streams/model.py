@@ -27,9 +27,8 @@ def made(
 ) -> KnownJob:
     """Run a job, write it, and return what is true of it."""
     program = Program(job, seed)
-    step_us, each = costs(program, faults)
+    clean_us, step_us, each = costs(program, faults)
     write(program, folder)
-    clean_us = run(program)
     known = tuple(_known(job, fault, *both) for fault, both in zip(faults, each, strict=True))
     about = (
         f"tp{job.tp} cp{job.cp} dp{job.dp} pp{job.pp} ep{job.ep} {job.schedule if job.pp > 1 else job.data} "
