@@ -120,10 +120,10 @@ class UsualGaps(Struct, frozen=True):
         at: list[tuple[float, float]] = []
         for call in alike.tolist():
             theirs = calls.of_rank(int(calls.rank[call]))
-            later = (
-                np.flatnonzero(calls.start_us[theirs] >= calls.end_us[call] - ROUNDED_US)[:1] + theirs.start
-            )
-            begun_us = starts[np.isin(codes, self.code[later])]
+            later = np.flatnonzero(calls.start_us[theirs] >= calls.end_us[call] - ROUNDED_US) + theirs.start
+            if not len(later):
+                continue
+            begun_us = starts[codes == self.code[later[0]]]
             if len(begun_us):
                 rest_us = float(calls.start_us[later[0]] - calls.end_us[call])
                 at.append((float(begun_us[0]), float(begun_us[0]) - rest_us))
