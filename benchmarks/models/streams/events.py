@@ -247,7 +247,7 @@ class _Run:
 
 
 def costs(program: Program, faults: Sequence[Fault]) -> tuple[float, float, list[tuple[float, float]]]:
-    """Return the mean step in µs without and with the faults, and each one's cost alone and beside the others.
+    """Return the mean step in µs without and with the faults, and what each costs alone and beside others.
 
     The run with all of them is the last: its times stay in the operations.
     """
