@@ -18,7 +18,7 @@ WAITED_FACTOR = 3.0
 ENOUGH_TOGETHER = 10
 
 # Durations.
-#: Ranks with all records that it takes to say how records and totals agree.
+#: Ranks that it takes to say how records and totals agree.
 ENOUGH_RANKS = FEWEST_PEERS
 #: Times the scatter of that agreement from which a difference is the filled-in calls'.
 CLEAR_SIGMAS = 3.0

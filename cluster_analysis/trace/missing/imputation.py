@@ -129,46 +129,41 @@ def as_totals_say(
         awaits_side: whether a call (V,) begins when one on the second stream ends: who lacks either may have
             waited for any time.
     """
-    incomplete, waits = np.zeros((2, len(exposed.stage)), bool)
-    incomplete[[one.rank for one in found]] = True
+    waits = np.zeros(len(exposed.stage), bool)
     waits[[one.rank for one in found if awaits_side[one.source] or is_side[one.source]]] = True
-    least_us, most_us, clear_us = _missing(exposed, incomplete)
-    least_us[waits] = -np.inf
     by_rank: dict[int, list[int]] = {}
+    filled_us, needed_us = np.zeros((2, len(waits)))
     for number, one in enumerate(found):
         if not is_side[one.source]:
             by_rank.setdefault(one.rank, []).append(number)
+            filled_us[one.rank] += one.end_us - one.start_us
+            needed_us[one.rank] += one.end_us - one.latest_us
+    least_us, most_us, clear_us = _missing(exposed, filled_us)
+    least_us[waits] = -np.inf
     moved = list(found)
-    needed_us = {
-        rank: sum(found[number].end_us - found[number].latest_us for number in own)
-        for rank, own in by_rank.items()
-        if np.isfinite(most_us[rank])
-    }
-    some = list(needed_us)
-    if exposed.unrecorded_us[some].sum() < HALFWAY * sum(needed_us.values()) + ROUNDED_US * len(some):
+    some = [rank for rank in by_rank if np.isfinite(most_us[rank])]
+    if exposed.unrecorded_us[some].sum() < HALFWAY * needed_us[some].sum() + ROUNDED_US * len(some):
         return moved
     for rank, own in by_rank.items():
-        filled_us = sum(found[number].end_us - found[number].start_us for number in own)
-        longer_us = float(np.clip(filled_us, least_us[rank], most_us[rank])) - filled_us
+        longer_us = float(np.clip(filled_us[rank], least_us[rank], most_us[rank]) - filled_us[rank])
         if abs(longer_us) >= clear_us[rank]:
             _move(moved, own, longer_us)
     return moved
 
 
-def _missing(exposed: Exposed, incomplete: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _missing(exposed: Exposed, filled_us: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Time in communication that no record accounts for, the least and the most, and what is clearly more.
 
-    All (R,), in µs; NaN where that cannot be said.
+    All (R,), in µs; NaN where that cannot be said. Of `filled_us` (R,) most is right.
     """
-    rest, unexplained = exposed.rest_us, exposed.unexplained_us
+    rest, unexplained = exposed.rest_us, exposed.unexplained_us - filled_us
     most, clear = np.full(len(rest), np.nan), np.full(len(rest), np.nan)
-    for one in np.unique(exposed.stage[incomplete]):
+    for one in np.unique(exposed.stage):
         inside = exposed.stage == one
-        whole = unexplained[inside & ~incomplete]
-        whole = whole[np.isfinite(whole)]
-        if len(whole) >= ENOUGH_RANKS:
-            most[inside] = rest[inside] - float(median(whole))
-            clear[inside] = max(CLEAR_SIGMAS * float(sigma(whole)), LEAST_MISSING_US)
+        known = unexplained[inside & np.isfinite(unexplained)]
+        if len(known) >= ENOUGH_RANKS:
+            most[inside] = rest[inside] - float(median(known))
+            clear[inside] = max(CLEAR_SIGMAS * float(sigma(known)), LEAST_MISSING_US)
     return most - exposed.waited_us, most, clear
 
 

@@ -57,8 +57,8 @@ def _incomplete(
     later_us = later_of_stages(program, end, elapse)[:, family.stage]
     end = end + later_us
     start = end - elapse
-    who, whom = _waits(program, start, end)
     quick_us = np.nanmin(elapse, axis=0, initial=np.inf)
+    who, whom = _waits(program, start, end, quick_us)
     for row, slot in np.argwhere(lost).tolist():
         rank, own = int(family.ranks[row, family.stage[slot]]), whom[who == slot]
         others = np.unique(own[is_there[row, own]]).tolist()
@@ -114,10 +114,13 @@ def later_of_stages(program: Program, end_us: FloatArray, elapse_us: FloatArray)
     return later
 
 
-def _waits(program: Program, start_us: FloatArray, end_us: FloatArray) -> Edges:
-    """Which slots do not leave before which others have come: receivers, and senders if most do."""
+def _waits(program: Program, start_us: FloatArray, end_us: FloatArray, quick_us: FloatArray) -> Edges:
+    """Which slots stay until which others have come: receivers, and senders if they stay for late ones.
+
+    Late is who came after a send could be over. Where nobody was, nothing tells that senders wait.
+    """
     source, target = program.edges
-    leaves_before = end_us[:, source] < start_us[:, target]
-    n_known = np.isfinite(end_us[:, source] + end_us[:, target]).sum(axis=0)
-    waits = leaves_before.sum(axis=0) <= HALFWAY * n_known
+    is_late = start_us[:, target] > start_us[:, source] + quick_us[source] + TOGETHER_US
+    stayed = is_late & (end_us[:, source] >= start_us[:, target])
+    waits = stayed.sum(axis=0) > HALFWAY * is_late.sum(axis=0)
     return np.concatenate([target, source[waits]]), np.concatenate([source, target[waits]])

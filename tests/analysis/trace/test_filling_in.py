@@ -210,6 +210,17 @@ def test_totals_that_hold_no_call_beyond_the_records_say_nothing_though_a_second
     assert moved.end_us - moved.start_us == pytest.approx(lasts_us)
 
 
+def test_totals_say_how_long_a_lost_call_took_where_all_ranks_lost_one() -> None:
+    found = [
+        MissingCall(rank, 0, rank, 500.0 if rank == 2 else 700.0, 1000.0, 0.0, 990.0) for rank in range(6)
+    ]
+    exposed = Exposed(
+        np.full(6, 1300.0), np.full(6, 1000.0), np.zeros(6), np.zeros(6, np.int64), np.full(6, 300.0)
+    )
+    moved = as_totals_say(found, exposed, np.zeros(6, bool), np.zeros(6, bool))
+    assert [one.end_us - one.start_us for one in moved] == pytest.approx([300.0] * 6)
+
+
 def two_stages(lost: set[tuple[int, int]]) -> list[Call]:
     """Two ranks of each of two stages; messages come from rank 0 to 1 and from 2 to 3, 1000 us apart.
 
@@ -233,6 +244,24 @@ def test_of_two_lost_messages_the_second_begins_behind_the_first() -> None:
     own, whole = np.flatnonzero(filled.rank == 1), np.flatnonzero(filled.rank == 3)
     assert filled.end_us[own].tolist() == pytest.approx(filled.end_us[whole].tolist(), abs=5.0)
     assert filled.start_us[own].tolist() == pytest.approx(filled.start_us[whole].tolist(), abs=5.0)
+
+
+def test_a_lost_send_waits_for_a_late_receiver_only_where_others_did() -> None:
+    """All receivers wait for their senders, but for the last one of rank 1, which comes 5 ms later."""
+    for others_wait, lasts_us in ((False, 100.0), (True, 5050.0)):
+        calls = two_stages({(0, 5), (1, 5), (2, 5), (3, 5)})
+        for source, target, late_us in ((0, 1, 5000.0), (2, 3, 5000.0 if others_wait else -300.0)):
+            group = "a" if source == 0 else "b"
+            over_us = 5600.0 + max(late_us + 50.0, 100.0)
+            if source:
+                calls.append(Call(source, "send", 5600.0, over_us - 5600.0, group=group, number=5))
+            begun_us = 5600.0 + late_us
+            calls.append(Call(target, "receive", begun_us, over_us - begun_us, group=group, number=5))
+        where = small_topology(
+            {"a": (0, 1), "b": (2, 3)}, {"a": "pp", "b": "pp"}, stages={0: 0, 1: 1, 2: 0, 3: 1}
+        )
+        filled = with_missing(calls_of(collectives_table(calls)), where)
+        assert filled.elapse_us[filled.rows < 0].tolist() == pytest.approx([lasts_us], abs=5.0)
 
 
 def left_together(end_us: float, elapse_us: float, number: int, *, lost: frozenset[int]) -> list[Call]:
