@@ -191,7 +191,7 @@ def placed(
         streams: which calls are on a second stream.
     """
     found: list[MissingCall] = []
-    until_us: dict[tuple[int, bool], float] = {}
+    ended_us: dict[tuple[int, bool], list[float]] = {}
     made_up_us: dict[tuple[int, int], float] = {}
     for one in sorted(incomplete, key=lambda one: _about_us(calls, one, offset_us)):
         alike = {rank: one.known[stage[calls.rank[one.known]] == stage[rank]] for rank in one.lacking}
@@ -218,11 +218,12 @@ def placed(
                 left_us = min(left_us, followed_us)
             # What a second stream is asked for waits there, and not for its rank.
             came_last = not is_side and not issued_us + float(offset_us[rank]) < latest_us
-            times = _times_us(calls, rank, streams, is_side=is_side)
-            after_us = until_us.get((rank, is_side), -np.inf)
-            made_up = _made_up(calls, times, rank, one, left_us, issued_us, after_us, came_last=came_last)
+            starts, ends = _times_us(calls, rank, streams, is_side=is_side)
+            own_us = ended_us.setdefault((rank, is_side), [])
+            times = (starts, np.append(ends, own_us))
+            made_up = _made_up(calls, times, rank, one, left_us, issued_us, came_last=came_last)
             found.append(made_up)
-            until_us[rank, is_side] = made_up.end_us
+            own_us.append(made_up.end_us)
             # The like of it has one code for all of the stage.
             made_up_us |= {(rank, int(gaps.code[call])): made_up.end_us for call in alike[rank][:1]}
     return found
@@ -253,7 +254,6 @@ def _made_up(
     one: Incomplete,
     left_us: float,
     issued_us: float,
-    after_us: float,
     *,
     came_last: bool,
 ) -> MissingCall:
@@ -262,18 +262,18 @@ def _made_up(
     Calls that began while the operator was under way came after it, if clocks are off by a little.
 
     Args:
-        times_us: when the rank began those that the operator's stream makes or issues, and ended those on it.
+        times_us: when the rank began those that the operator's stream makes or issues, and ended those on it,
+            those filled in before this one among them.
         rank: its position.
         one: the operator.
         left_us: when the others ended it, on the rank's clock.
         issued_us: when the rank came to it, by those of its stage; NaN for unknown.
-        after_us: when the rank ended a call that is filled in before this one.
         came_last: whether no other one that lacks it came later: they waited for the last.
     """
     starts, ends = times_us
     under_way_us = left_us - HALFWAY * one.needed_us
     end = min(left_us, float(starts[starts > under_way_us].min(initial=np.inf)))
-    before = min(max(float(ends[ends <= under_way_us].max(initial=-np.inf)), after_us), end)
+    before = min(float(ends[ends <= under_way_us].max(initial=-np.inf)), end)
     start = end - one.needed_us
     if not (one.waited and came_last):
         usual_us = float(np.median(calls.elapse_us[one.known]))

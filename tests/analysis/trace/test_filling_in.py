@@ -264,6 +264,27 @@ def test_a_lost_send_waits_for_a_late_receiver_only_where_others_did() -> None:
         assert filled.elapse_us[filled.rows < 0].tolist() == pytest.approx([lasts_us], abs=5.0)
 
 
+def test_a_lost_call_before_a_lost_send_waits_though_other_replicas_were_earlier() -> None:
+    """Rank 4 stands still for 10 ms before its replica's fourth call; rank 0 lacks that and the send."""
+    calls = list[Call]()
+    for group, source, pause_us in (("a", 0, 1e4), ("b", 2, 0.0)):
+        for number in range(6):
+            at = 1000.0 * number + 600.0 + (pause_us if number >= 3 else 0.0)
+            waits_us = pause_us if number == 3 else 0.0
+            for rank in (source, source + 8, source + 12):
+                calls.append(
+                    Call(rank, "allreduce", at - 200.0 - waits_us, 50.0 + waits_us, f"t{group}", number)
+                )
+            calls.append(Call(source + 4, "allreduce", at - 200.0, 50.0, f"t{group}", number))
+            calls.append(Call(source, "send", at, 100.0, group, number))
+            calls.append(Call(source + 1, "receive", at - 300.0, 400.0, group, number))
+    groups = {"a": (0, 1), "b": (2, 3), "ta": (0, 4, 8, 12), "tb": (2, 6, 10, 14)}
+    roles = {"a": "pp", "b": "pp", "ta": "tp", "tb": "tp"}
+    where = small_topology(groups, roles, stages={rank: rank % 2 for rank in (*range(4), *range(4, 16, 2))})
+    _, filled = filled_of([one for one in calls if (one.rank, one.number) != (0, 3)], where)
+    assert filled.elapse_us[filled.rows < 0].tolist() == pytest.approx([10050.0, 100.0], abs=5.0)
+
+
 def left_together(end_us: float, elapse_us: float, number: int, *, lost: frozenset[int]) -> list[Call]:
     return [
         Call(rank, "allreduce", end_us - elapse_us, elapse_us, number=number)
