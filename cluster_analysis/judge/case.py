@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cluster_analysis.judge.measures.deviation import Deviation, deviation_of, relative_to_peers
-from cluster_analysis.judge.measures.idle import beyond_scatter
+from cluster_analysis.judge.measures.idle import beyond_scatter, shared_by_seat
 from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.metrics import Metric, metrics
 from cluster_analysis.judge.measures.operators import observe_operators, observe_sent, slow_senders
@@ -116,7 +116,8 @@ class Case(Struct, frozen=True, dict=True):
         `apart` (R,) are units that do not tell what their own data are.
         """
         values = np.where(excluded[:, None], np.nan, metric.values)
-        return relative_to_peers(values, self.compared(metric), apart if metric.follows_work else None)
+        series = relative_to_peers(values, self.compared(metric), apart if metric.follows_work else None)
+        return series if metric.is_log else series - shared_by_seat(series, self.view.seat)
 
     def deviation(self, metric: Metric, excluded: BoolArray | None = None) -> Deviation:
         """How far ranks lie from their peers; formed once.

@@ -89,6 +89,12 @@ class JobView(Struct, frozen=True, dict=True):
             code[np.isin(self.ranks, self.topology.groups[name].ranks)] = number
         return distinct(code)[1]
 
+    @cached_property
+    def seat(self) -> IntArray:
+        """Ranks (R,) of one role with one place in their tensor-parallel groups; -1 where unknown."""
+        place = _codes(self.ranks, self.topology.tp_index)
+        return np.where(place >= 0, combined(self.role, place)[1], -1)
+
     @property
     def local_us(self) -> FloatArray:
         """Computing and idle time of each rank (R, S), also before its first operator; no waiting."""

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.sorting import rows_at
@@ -48,11 +47,6 @@ def evened(graph: Graph, view: JobView) -> Graph:
         at = begin[same][:, None] + np.arange(count[same[0]])
         gap[at] = gap[at].mean(axis=0)
     return graph.with_gaps(gap)
-
-
-def beyond_peers(suspects: Sequence[Suspect]) -> list[Suspect]:
-    """Return what remains uneven when all peers are alike: stages, and the network."""
-    return [one for one in suspects if one.record.part in ("stages", "communication")]
 
 
 def lost_parts(ideal: Ideal, findings: Sequence[Finding]) -> tuple[LostPart, ...]:

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from cluster_analysis.judge.cost.ideal import Ideal, beyond_peers, evened
+from cluster_analysis.judge.cost.ideal import Ideal, evened
 from cluster_analysis.judge.cost.one_host import IdleHosts, idle_hosts
 from cluster_analysis.judge.cost.placement import repair_of
 from cluster_analysis.judge.cost.waiting import Copied, copied_waiting, waits_for
@@ -101,7 +101,9 @@ class WhatIf:
         if replay is None or replay.error_share > GOOD_ERROR:
             return None
         even = evened(replay.graph, self._view)
-        repair = repair_of(self._view, even, beyond_peers(suspects))
+        # Stages and the network remain uneven when all peers are alike.
+        uneven = [one for one in suspects if one.record.part in ("stages", "communication")]
+        repair = repair_of(self._view, even, uneven)
         real = float(replay.step_us[replay.is_good].mean())
         ideal = float(np.asarray(even.replay([repair], replay.lead))[0][replay.is_good].mean())
         most = max((one.cumulative_us or 0.0 for one in savings), default=0.0)

@@ -15,6 +15,15 @@ from cluster_analysis.numeric.stats import beyond_chance, median, sigma
 from cluster_analysis.thresholds.common import FAR_SIGMAS, TWICE
 
 
+def shared_by_seat(series: FloatArray, seat: IntArray) -> FloatArray:
+    """What all ranks of a seat are always idle longer (R, 1): who is first in a group loads data for all."""
+    level, shared = np.maximum(median(series, 1), 0.0), np.zeros(len(series))
+    for one in np.unique(seat[seat >= 0]).tolist():
+        inside = seat == one
+        shared[inside] = np.nan_to_num(np.fmin.reduce(level[inside])) if inside.sum() > 1 else 0.0
+    return shared[:, None]
+
+
 def lost_always_us(view: JobView, own: IntArray, idle_us: FloatArray) -> FloatArray:
     """How much longer than their peers ranks `own` (K,) that are always late idle in each step (K, S).
 

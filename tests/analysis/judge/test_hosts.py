@@ -250,3 +250,22 @@ def test_a_late_host_loses_time_in_all_of_its_gaps_however_unequal_the_samples_a
     result = judged(spec, "slow_host:1.15@4", seed=seed)
     (finding,) = [one for one in result.alarms if one.kind == "slow_host"]
     assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.05)
+
+
+def seated(n_ranks: int, tp: int) -> dict[Rank, int]:
+    return {Rank(rank): rank % tp for rank in range(n_ranks)}
+
+
+def test_the_first_of_each_tensor_parallel_group_may_be_idle_longer_for_it_loads_data_for_all() -> None:
+    idle_us = held_up(range(0))
+    idle_us[::4] += 40e3
+    told = [one.id for one in all_found_in(idle_us, tp_index=seated(len(idle_us), 4)) if one.is_alarm]
+    assert told == []
+
+
+def test_one_that_loads_data_for_others_is_named_when_it_is_later_than_all_who_do() -> None:
+    idle_us = held_up(range(0))
+    idle_us[::4] += 20e3
+    idle_us[8] += 30e3
+    told = [one.id for one in all_found_in(idle_us, tp_index=seated(len(idle_us), 4)) if one.is_alarm]
+    assert told == ["slow_rank-8"]
