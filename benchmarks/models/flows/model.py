@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from benchmarks.models.flows.draw import drawn
 from benchmarks.models.flows.faults import CLASSES, FAULT_CLASSES, Fault
 from benchmarks.models.flows.files import write
 from benchmarks.models.flows.program import Program
-from benchmarks.models.flows.run import Mended, Run, Trouble
+from benchmarks.models.flows.run import Course, Mended, Run, Trouble
 from benchmarks.models.truth import KnownFault, KnownJob
 from cluster_run.findings import Finding
 
@@ -28,8 +29,14 @@ def make(mode: str, seed: int, fault_class: str | None, folder: Path) -> KnownJo
     return made(program, faults, folder, mode, fault_class or "healthy")
 
 
+# The runs that fix a fault's size are those that tell what it costs, and which of them is written.
+@lru_cache(maxsize=8)
+def _course(program: Program, troubles: tuple[Trouble, ...], mended: Mended) -> Course:
+    return Run(program, troubles, mended).course_of_all()
+
+
 def _step_ms(program: Program, troubles: tuple[Trouble, ...], mended: Mended | None = None) -> float:
-    return Run(program, troubles, mended).course_of_all().step_ms(program)
+    return _course(program, troubles, mended or Mended()).step_ms(program)
 
 
 def _cost_ms(program: Program, trouble: Trouble, clean_ms: float) -> float:
@@ -60,7 +67,7 @@ def made(
 ) -> KnownJob:
     """Run a job, write it, and return what is true of it: it is run again without each fault."""
     troubles = tuple(one.trouble for one in faults)
-    course = Run(program, troubles).course_of_all()
+    course = _course(program, troubles, Mended())
     whole_ms = course.step_ms(program)
 
     def step_ms(some: tuple[Trouble, ...], mended: Mended | None = None) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from benchmarks.models.queues.events import Course, Mended, Run, Trouble
@@ -38,6 +39,12 @@ def make(mode: str, seed: int, fault_class: str | None, folder: Path) -> KnownJo
     return made(job, faults, folder, mode, fault_class or "healthy")
 
 
+# The runs that fix a fault's size are those that tell what it costs, and which of them is written.
+@lru_cache(maxsize=8)
+def _course(job: Job, troubles: tuple[Trouble, ...], mended: Mended) -> Course:
+    return Run(job, troubles, mended).course_of_all()
+
+
 def made(job: Job, faults: list[Fault], folder: Path, mode: str = "plain", name: str = "healthy") -> KnownJob:
     """Run a job, write it, and return what is true of it."""
     shape = job.shape
@@ -46,9 +53,9 @@ def made(job: Job, faults: list[Fault], folder: Path, mode: str = "plain", name:
     def step_ms(some: tuple[Trouble, ...], mended: Mended | None = None) -> float:
         if any(one.stage is not None for one in troubles) and not any(one.stage is not None for one in some):
             mended = replace(mended or Mended(), are_stages_even=True)
-        return Run(job, some, mended).course_of_all().step_ms(shape.steps)
+        return _course(job, some, mended or Mended()).step_ms(shape.steps)
 
-    course: Course = Run(job, troubles).course_of_all()
+    course = _course(job, troubles, Mended())
     whole_ms = course.step_ms(shape.steps)
     clean_ms = step_ms(()) if faults else whole_ms
     known = []
@@ -269,11 +276,11 @@ def _grown(job: Job, fault: Fault, share: float) -> Fault:
     if fault.most == 0.0:
         return fault
     steps, size = job.shape.steps, 0.0
-    clean_ms = Run(job).course_of_all().step_ms(steps)
+    clean_ms = _course(job, (), Mended()).step_ms(steps)
     low, high = 0.0, fault.most
     for _ in range(7):
         size = (low + high) / 2 if low or high < fault.most else fault.most / 8
-        cost_ms = Run(job, (fault.trouble.sized(size),)).course_of_all().step_ms(steps) - clean_ms
+        cost_ms = _course(job, (fault.trouble.sized(size),), Mended()).step_ms(steps) - clean_ms
         if abs(cost_ms / clean_ms - share) < 0.25 * share:
             break
         low, high = (size, high) if cost_ms < share * clean_ms else (low, size)
