@@ -122,8 +122,7 @@ def test_a_library_is_imported_by_one_module_of_a_package(library: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "room",
-    [f"cluster_analysis.{room}" for room in ("judge", "trace", "replay", "topology")],
+    "room", [f"cluster_analysis.{room}" for room in ("judge", "trace", "replay", "topology")]
 )
 def test_numbers_that_decide_stand_in_the_thresholds(room: str) -> None:
     found = {

@@ -12,12 +12,7 @@ from tests.browser.acting import expect, open_every_finding, open_finding, wait_
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
-CAPTURES = [
-    "qwen3-4ranks-pt",
-    "gpt3-16ranks-pt",
-    "mindspore-r1-4ranks",
-    "resnet-2of8-pt-db",
-]
+CAPTURES = ["qwen3-4ranks-pt", "gpt3-16ranks-pt", "mindspore-r1-4ranks", "resnet-2of8-pt-db"]
 
 
 @pytest.mark.parametrize("name", CAPTURES)

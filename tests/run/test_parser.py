@@ -99,10 +99,7 @@ def test_the_environment_chooses_the_language_of_help(
     ],
 )
 def test_wrong_usage_is_told_in_chinese(
-    arguments: tuple[str, ...],
-    told: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
     asked(PARSERS["cluster-collect"](), *arguments)

@@ -175,12 +175,7 @@ def start_lab(root: Path, epilog: Path, n_nodes: int, *, has_epilog: bool = True
             last_port=ports[n_nodes - 1],
         )
     )
-    environment = {
-        **os.environ,
-        "PATH": _SEARCH_PATH,
-        "SLURM_CONF": str(root / "slurm.conf"),
-        "USER": user,
-    }
+    environment = {**os.environ, "PATH": _SEARCH_PATH, "SLURM_CONF": str(root / "slurm.conf"), "USER": user}
     _start_munge(root, environment)
     _start(["slurmctld", "-c", "-f", str(root / "slurm.conf")], environment)
     for number in range(1, n_nodes + 1):

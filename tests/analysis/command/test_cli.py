@@ -33,6 +33,10 @@ def run(slow_run: Path, tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
+def without_page(run: Path, output: Path, *options: str) -> int:
+    return main([str(run), "--output", str(output), "--no-report", *options])
+
+
 def test_a_run_is_analysed_into_its_own_folder(run: Path, capsys: Capsys) -> None:
     before = digests(run)
     assert main([str(run)]) == 0
@@ -57,7 +61,7 @@ def test_a_run_is_analysed_into_its_own_folder(run: Path, capsys: Capsys) -> Non
 def test_stdout_carries_only_the_result(
     slow_run: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    assert main([str(slow_run), "--output", str(tmp_path / "out"), "--format", "json", "-v"]) == 0
+    assert without_page(slow_run, tmp_path / "out", "--format", "json", "-v") == 0
     told = capfdbinary.readouterr()
     assert told.out == (tmp_path / "out" / "findings.json").read_bytes()
     assert b"reading ranks" in told.err
@@ -89,7 +93,7 @@ def test_a_second_call_gives_the_same_bytes(
 
 
 def test_no_report_writes_no_page(slow_run: Path, tmp_path: Path) -> None:
-    assert main([str(slow_run), "--output", str(tmp_path), "--no-report"]) == 0
+    assert without_page(slow_run, tmp_path) == 0
     assert not (tmp_path / "report.html").exists()
     assert (tmp_path / "findings.json").exists()
 
@@ -103,7 +107,7 @@ def test_a_corrupt_file_of_one_rank_is_named_and_the_others_are_analysed(run: Pa
     path = file_of(run, 2, "communication.json")
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
-    assert main([str(run), "--output", str(tmp_path), "-q"]) == 3
+    assert without_page(run, tmp_path, "-q") == 3
     document = json.loads((tmp_path / "findings.json").read_text())
     problems = document["problems"]
     assert {(one["host"], one["rank"], one["file"]) for one in problems} == {("1", 2, "communication.json")}
@@ -123,7 +127,7 @@ def test_a_missing_rank_is_named_and_no_job_is_called_healthy_without_it(run: Pa
         if path.is_file():
             path.unlink()
     (run / "manifest.json").unlink()
-    assert main([str(run), "--output", str(tmp_path), "-q"]) == 3
+    assert without_page(run, tmp_path, "-q") == 3
     document = json.loads((tmp_path / "findings.json").read_text())
     assert document["run"]["expected_ranks"] == 8
     assert document["run"]["ranks"] == 7
@@ -131,7 +135,7 @@ def test_a_missing_rank_is_named_and_no_job_is_called_healthy_without_it(run: Pa
 
 
 def test_ranks_and_steps_left_out_by_choice_are_not_missing(slow_run: Path, tmp_path: Path) -> None:
-    assert main([str(slow_run), "--output", str(tmp_path), "--ranks", "0-3", "--steps", "11-12", "-q"]) == 0
+    assert without_page(slow_run, tmp_path, "--ranks", "0-3", "--steps", "11-12", "-q") == 0
     document = json.loads((tmp_path / "findings.json").read_text())
     assert (document["run"]["ranks"], document["run"]["expected_ranks"]) == (4, 4)
     assert document["run"]["steps"] == [11, 12]
@@ -237,7 +241,7 @@ def test_an_older_output_is_replaced_and_other_files_stay(slow_run: Path, tmp_pa
         (tmp_path / name).write_text("old")
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "stale.parquet").write_text("old")
-    assert main([str(slow_run), "--output", str(tmp_path), "-q"]) == 0
+    assert without_page(slow_run, tmp_path, "-q") == 0
     names = {path.name for path in tmp_path.rglob("*")}
     assert "notes.txt" in names
     assert names.isdisjoint({"cluster_analysis.db", "cluster.db", "cluster.db-wal", "stale.parquet"})
@@ -251,13 +255,13 @@ INSIGHT = {"cluster_communication.json", "cluster_communication_matrix.json", "c
 def test_json_is_short_for_its_format_and_leaves_the_files_for_insight_out(
     slow_run: Path, tmp_path: Path, capsys: Capsys
 ) -> None:
-    assert main([str(slow_run), "--output", str(tmp_path), "--json", "-q"]) == 0
+    assert without_page(slow_run, tmp_path, "--json", "-q") == 0
     assert capsys.readouterr().out == (tmp_path / "findings.json").read_text()
     assert INSIGHT.isdisjoint(path.name for path in tmp_path.iterdir())
-    assert main([str(slow_run), "--output", str(tmp_path), "--json", "--insight", "-q"]) == 0
+    assert without_page(slow_run, tmp_path, "--json", "--insight", "-q") == 0
     assert {path.name for path in tmp_path.iterdir()} >= INSIGHT
     without = tmp_path / "without"
-    assert main([str(slow_run), "--output", str(without), "--no-insight", "-q"]) == 0
+    assert without_page(slow_run, without, "--no-insight", "-q") == 0
     assert INSIGHT.isdisjoint(path.name for path in without.iterdir())
 
 
@@ -265,14 +269,14 @@ def test_files_for_insight_that_would_be_large_are_left_out_and_it_is_said(
     slow_run: Path, tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cluster_analysis.options.MAX_INSIGHT_BYTES", 1000)
-    assert main([str(slow_run), "--output", str(tmp_path)]) == 0
+    assert without_page(slow_run, tmp_path) == 0
     assert "--insight writes them" in capsys.readouterr().err
     assert INSIGHT.isdisjoint(path.name for path in tmp_path.iterdir())
 
 
 def test_a_stale_cache_of_insight_beside_the_run_is_pointed_out(run: Path, capsys: Capsys) -> None:
     (run / "cluster.db").write_text("cache")
-    assert main([str(run)]) == 0
+    assert main([str(run), "--no-report"]) == 0
     assert f"until {run / 'cluster.db'} is deleted" in capsys.readouterr().err
     assert (run / "cluster.db").read_text() == "cache"
 
@@ -305,7 +309,7 @@ def test_a_mistake_of_ours_is_one_line(
     slow_run: Path, tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cluster_analysis.reports.parquet.files", lambda *_: 1 // 0)
-    assert main([str(slow_run), "--output", str(tmp_path)]) == 1
+    assert without_page(slow_run, tmp_path) == 1
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     assert "ZeroDivisionError" in told
@@ -314,7 +318,7 @@ def test_a_mistake_of_ours_is_one_line(
 
 @pytest.mark.slow
 def test_a_run_compared_with_itself_has_not_changed(slow_run: Path, tmp_path: Path, capsys: Capsys) -> None:
-    assert main([str(slow_run), "--output", str(tmp_path), "--baseline", str(slow_run), "-q"]) == 0
+    assert without_page(slow_run, tmp_path, "--baseline", str(slow_run), "-q") == 0
     document = json.loads((tmp_path / "comparison.json").read_text())
     assert document["schema"] == "cluster-comparison/1"
     assert {change["change_share"] for change in document["changes"]} == {0.0}

@@ -31,8 +31,7 @@ def called(*arguments: object, **environment: str) -> subprocess.CompletedProces
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("encoding", "form"),
-    [("ascii", "terminal"), ("cp1252", "markdown"), ("ascii", "json")],
+    ("encoding", "form"), [("ascii", "terminal"), ("cp1252", "markdown"), ("ascii", "json")]
 )
 def test_a_result_is_printed_whatever_stdout_can_hold(slow_run: Path, encoding: str, form: str) -> None:
     argv = ("-m", "cluster_analysis", slow_run, "--no-output", "--format", form)

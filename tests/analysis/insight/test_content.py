@@ -69,7 +69,7 @@ def test_group_keys_name_all_members_though_one_rank_is_missing(tmp_path: Path) 
     for path in captures(run)[1].rglob("*"):
         if path.is_file():
             path.unlink()
-    assert main([str(run), "-q"]) == 3
+    assert main([str(run), "-q", "--no-report"]) == 3
     folder = run / "cluster_analysis_output"
     keys = set(json.loads((folder / "cluster_communication.json").read_bytes()))
     listed = json.loads((folder / "communication_group.json").read_bytes())["collective"]
@@ -82,7 +82,7 @@ def test_a_corrupt_file_costs_its_rank_only(tmp_path: Path) -> None:
     run = write_small_run(tmp_path / "run")
     path = file_of(run, 1, "communication.json")
     path.write_bytes(path.read_bytes()[:1000])
-    assert main([str(run), "-q"]) == 3
+    assert main([str(run), "-q", "--no-report"]) == 3
     document = json.loads((run / "cluster_analysis_output" / "cluster_communication.json").read_bytes())
     ranks = {
         rank
@@ -98,7 +98,7 @@ def test_a_file_that_was_cut_off_costs_the_steps_after_the_cut(tmp_path: Path) -
     run = write_small_run(tmp_path / "run")
     path = file_of(run, 1, "communication.json")
     path.write_bytes(path.read_bytes()[:-100])
-    assert main([str(run), "-q"]) == 3
+    assert main([str(run), "-q", "--no-report"]) == 3
     document = json.loads((run / "cluster_analysis_output" / "cluster_communication.json").read_bytes())
     steps: dict[str, set[str]] = {}
     for by_step in document.values():
@@ -140,7 +140,7 @@ def test_pieces_are_the_same_however_they_are_read(tmp_path: Path, spread: int) 
 @pytest.mark.slow
 def test_totals_of_the_database_are_those_of_the_text_files(tmp_path: Path) -> None:
     for form in ("text", "db"):
-        assert main([str(write_small_run(tmp_path / form, form=form)), "-q"]) == 0
+        assert main([str(write_small_run(tmp_path / form, form=form)), "-q", "--no-report"]) == 0
     document = json.loads(
         (tmp_path / "text" / "cluster_analysis_output" / "cluster_communication.json").read_bytes()
     )

@@ -31,7 +31,7 @@ def peer() -> Path:
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = real("qwen3-4ranks-pt")
     output = tmp_path_factory.mktemp("ours")
-    assert main([str(run), "--output", str(output), "-q"]) == 0
+    assert main([str(run), "--output", str(output), "-q", "--no-report"]) == 0
     return output
 
 

@@ -159,7 +159,7 @@ def test_07_steps_and_indices_of_the_database_are_text(database_output: Path) ->
 def test_08_what_insight_cached_of_an_older_output_is_removed(run: Path, tmp_path: Path) -> None:
     for name in ("cluster.db", "cluster.db-shm", "cluster.db-wal"):
         (tmp_path / name).write_text("stale")
-    assert main([str(run), "--output", str(tmp_path), "-q"]) == 0
+    assert main([str(run), "--output", str(tmp_path), "-q", "--no-report"]) == 0
     assert not list(tmp_path.glob("cluster.db*"))
 
 
@@ -213,7 +213,7 @@ def test_16_numbers_are_finite_even_when_an_input_holds_nan(tmp_path: Path) -> N
     run = write_small_run(tmp_path / "run")
     for path in (captures(run)[1] / "ASCEND_PROFILER_OUTPUT").glob("communication*.json"):
         path.write_text(re.sub(r'("Transit Time\(ms\)": )[\d.e-]+', r"\1NaN", path.read_text(), count=1))
-    assert main([str(run), "-q"]) == 3
+    assert main([str(run), "-q", "--no-report"]) == 3
     for name in INSIGHT_TEXT_NAMES[1:]:
         _strict_json(run / "cluster_analysis_output" / name)
     assert "nan" not in (run / "cluster_analysis_output" / INSIGHT_TEXT_NAMES[0]).read_text().lower()
@@ -233,7 +233,7 @@ def test_17_a_group_without_a_declared_name_gets_none(topology_of_nobody: Any) -
 def test_18_the_steps_of_table_and_operators_are_the_same_when_some_are_selected(
     run: Path, tmp_path: Path
 ) -> None:
-    assert main([str(run), "--output", str(tmp_path), "--steps", "11", "-q"]) == 0
+    assert main([str(run), "--output", str(tmp_path), "--steps", "11", "-q", "--no-report"]) == 0
     text = (tmp_path / "cluster_step_trace_time.csv").read_text()
     assert {row["Step"] for row in csv.DictReader(io.StringIO(text))} == {"11"}
     for name in INSIGHT_TEXT_NAMES[1:3]:

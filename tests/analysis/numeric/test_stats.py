@@ -171,9 +171,7 @@ def test_tests_that_agree_are_one_look_and_one_alone_counts_as_often_as_there_ar
 
 
 @pytest.mark.parametrize("alike", [0.0, 0.5, 0.9, 1.0])
-def test_healthy_ranks_are_accused_no_more_often_where_their_tests_depend_on_each_other(
-    alike: float,
-) -> None:
+def test_healthy_ranks_are_accused_no_more_often_where_their_tests_depend_on_each_other(alike: float) -> None:
     """Three tests of which each has a part in common with the others, on healthy ranks: p <= 1 % in 1 %."""
     dice = np.random.default_rng(17)
     shared, own = dice.normal(size=(60_000, 1)), dice.normal(size=(60_000, 3))

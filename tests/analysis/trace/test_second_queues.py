@@ -13,12 +13,7 @@ from cluster_analysis.trace.calls import Calls, calls_of
 from cluster_analysis.trace.streams.streams import Streams, sequence
 from cluster_run.ids import HostId
 from tests.analysis.copies import replace, with_column
-from tests.analysis.jobs import (
-    Call,
-    collectives_table,
-    evidence_of,
-    small_topology,
-)
+from tests.analysis.jobs import Call, collectives_table, evidence_of, small_topology
 
 N_RANKS = 6
 BLOCK_US = 5_000.0

@@ -33,11 +33,7 @@ def assert_clean(result: subprocess.CompletedProcess[str], directory: Path, *all
 
 @pytest.mark.parametrize(
     ("transport", "arguments"),
-    [
-        ("asyncssh", ("-vv",)),
-        ("asyncssh", ("--check", "--json", "-vv")),
-        ("paramiko", ("-vv", "--json")),
-    ],
+    [("asyncssh", ("-vv",)), ("asyncssh", ("--check", "--json", "-vv")), ("paramiko", ("-vv", "--json"))],
 )
 def test_a_password_that_is_refused_shows_nowhere(
     hosts: Hosts, arguments: tuple[str, ...], transport: str

@@ -86,14 +86,7 @@ def test_the_timelines_of_an_older_msprof_are_fetched_because_they_are_read(tmp_
 
 
 def roles() -> set[str]:
-    return {
-        *OUTPUT_FILES,
-        "minddata_pipeline",
-        "minddata_summary",
-        "profiler_db",
-        *legacy.FILES,
-        *prof.FILES,
-    }
+    return {*OUTPUT_FILES, "minddata_pipeline", "minddata_summary", "profiler_db", *legacy.FILES, *prof.FILES}
 
 
 @cache

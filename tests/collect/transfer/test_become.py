@@ -34,10 +34,7 @@ def _why_not() -> str:
     return ""
 
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(bool(_why_not()), reason=_why_not() or "it can run"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(_why_not()), reason=_why_not() or "it can run")]
 
 #: How each kind of site writes its rules; `daemon` owns the data.
 FREE = "nobody ALL=(daemon) NOPASSWD: ALL"

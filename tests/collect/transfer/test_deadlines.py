@@ -41,9 +41,7 @@ def test_a_host_that_drips_is_given_up(tmp_path: Path, keys: tuple[Path, Path], 
     assert (outcome.state, outcome.failure) == ("failed", "stalled")
 
 
-def test_a_shell_that_hangs_after_the_login_is_not_tried_as_often_as_one_that_answers(
-    start: Start,
-) -> None:
+def test_a_shell_that_hangs_after_the_login_is_not_tried_as_often_as_one_that_answers(start: Start) -> None:
     watch = Recorder()
     options = replace(FULL, n_attempts=5, listing_deadline_s=4.0, give_up_s=8.0)
     outcome = start({"ForceCommand": "sleep 600"}).collect(options, watch)

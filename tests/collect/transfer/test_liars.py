@@ -247,7 +247,7 @@ def test_who_waits_for_the_files_of_a_host_whose_time_is_over_ends_with_it_and_t
     assert hosts[1].reason == "it sees the files of host 1, which was not finished in time"
     again = collected(specs, host.run, PLAIN).hosts
     assert [(one.state, one.same_files_as) for one in again] == [
-        *(("complete", ""), ("complete", "1"), ("complete", "1")),
+        *(("complete", ""), ("complete", "1"), ("complete", "1"))
     ]
     assert host.landed() == tree(host.root)
 

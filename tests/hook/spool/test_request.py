@@ -54,12 +54,7 @@ def test_the_epilog_drops_a_request_that_is_read_back_whole(spool: Path) -> None
     assert path.name == "7-0.job"
     request = parse_request_file(path.read_bytes(), path.name)
     assert request.uid == 1001
-    assert (request.job, request.name, request.user, request.state) == (
-        "7",
-        "train",
-        "ada",
-        "exit 3",
-    )
+    assert (request.job, request.name, request.user, request.state) == ("7", "train", "ada", "exit 3")
     assert request.nodes == ("node1", "node2")
     assert (request.began_s, request.ended_s) == (1795364258.0, 1795364300.0)
     assert (request.work_dir, request.comment) == (Path("/home/ada"), "profile_dir=prof")
@@ -145,17 +140,7 @@ def test_the_epilog_calls_no_program_that_could_wait() -> None:
         if not line.lstrip().startswith("#")
         for word in line.replace(";", " ").replace("(", " ").split()
     }
-    forbidden = {
-        "scontrol",
-        "squeue",
-        "sacct",
-        "sbatch",
-        "srun",
-        "curl",
-        "wget",
-        "ssh",
-        "python3",
-    }
+    forbidden = {"scontrol", "squeue", "sacct", "sbatch", "srun", "curl", "wget", "ssh", "python3"}
     assert not commands & forbidden
     assert "mv" in commands
 
