@@ -155,6 +155,16 @@ def test_ranks_that_wait_inside_kernels_are_not_idle_and_their_host_is_not_late(
     assert not [one.id for one in said.findings if one.cause == "dispatch"]
 
 
+@pytest.mark.parametrize(("mode", "seed"), [("plain", 27_000), ("hard", 122_028)])
+def test_foreign_traffic_costs_what_all_ranks_of_a_ring_wait_for_its_slow_link_in_turn(
+    mode: str, seed: int
+) -> None:
+    known, said = modelled.judge("flows", mode, seed, "foreign traffic")
+    (fault,) = known.faults
+    (found,) = [one for one in said.findings if one.is_alarm and one.cause == "bandwidth"]
+    assert found.cost_ms_per_step == pytest.approx(fault.cost_ms, abs=0.01 * known.step_ms)
+
+
 @pytest.mark.parametrize(
     ("mode", "seed", "fault_class"),
     [

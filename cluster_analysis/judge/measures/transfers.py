@@ -33,7 +33,8 @@ class Transfers(Struct, frozen=True):
     Of several in a step the middle of each link's counts. `unit` is the link, `kind` a number for group and
     type, `cell` one for these and the step, `part` one for these and what carries the data, and
     `cell_of_part` the cell of each. Of operators (O,): `operator_kind` is -1 where no link shows any of that
-    kind, and `operator_unit` the link of a message, -1 for others.
+    kind, and `operator_unit` the link of a message, -1 for others; `usual_share` is what is left of exchanges
+    in a ring if they last as usually between the two ranks, infinite of others.
     """
 
     n_steps: int
@@ -47,11 +48,13 @@ class Transfers(Struct, frozen=True):
     operator_kind: IntArray
     operator_step: IntArray
     operator_unit: IntArray
+    usual_share: FloatArray
 
     def remaining(self, mended: Sequence[Mended]) -> FloatArray:
         """Return what is left of each operator's transfer (O,) once all of these are healthy.
 
-        In a step without an entry of a slow link it is as much as in the middle of the others.
+        In a step without an entry of a slow link it is as much as in the middle of the others. An exchange in
+        a ring that has a slow link waits for that one in turn: mended, it lasts no longer than usually.
         """
         left = np.ones((len(mended[0].left), self.n_steps))
         for one in mended:
@@ -73,8 +76,9 @@ class Transfers(Struct, frozen=True):
         at = np.flatnonzero(self.operator_kind >= 0)
         factor[at] = own[self.operator_kind[at], self.operator_step[at]]
         at = np.flatnonzero(self.operator_unit >= 0)
+        usual_share = np.where(factor < 1.0, self.usual_share, np.inf)
         factor[at] = left[self.operator_unit[at], self.operator_step[at]]
-        return factor
+        return np.minimum(factor, usual_share)
 
 
 def left_of_cells(
@@ -112,10 +116,14 @@ def transfers_of(graph: Graph, teams: Observations, seen: Observations) -> Trans
     of_groups = np.array([group_of.get(name, -1) for name in teams.groups], np.int64)[teams.group]
     of_kinds = np.array([kind_of.get(name, -1) for name in teams.kinds], np.int64)[teams.kind]
     pairs = seen.group.astype(np.int64) * len(seen.kinds) + seen.kind
+    partners = np.r_[graph.rank, -1]
+    source, target = partners[graph.sender], partners[graph.receiver]
+    is_ring = np.zeros(len(graph.transfer_us), bool)
+    is_ring[graph.operator[(source >= 0) & (target >= 0) & (source != target)]] = True
     wanted = of_groups * len(seen.kinds) + of_kinds
     known, kind = distinct(pairs)
     place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    is_known = (known[place] == wanted) & (of_groups >= 0) & (of_kinds >= 0) & ~graph.is_message
+    is_known = (known[place] == wanted) & (of_groups >= 0) & (of_kinds >= 0) & (is_ring | ~graph.is_message)
     operator_kind = np.where(is_known, place, -1)
     unit_of = {pair: at for at, pair in enumerate(seen.members)}
     ends = zip(teams.members, teams.is_group.tolist(), strict=True)
@@ -125,6 +133,8 @@ def transfers_of(graph: Graph, teams: Observations, seen: Observations) -> Trans
     took = np.full(len(known) * graph.n_steps, np.nan)
     medians = medians_of(teams.time_us[at], operator_kind[at] * graph.n_steps + teams.step[at])
     took[: len(medians)] = medians
+    row, took_us = combined(operator_kind, operator_unit)[1], np.maximum(graph.transfer_us, 1.0)
+    usual_share = np.where(is_ring, medians_of(took_us, row)[row] / took_us, np.inf)
     share = seen.time_us / took[kind * graph.n_steps + seen.step]
     rows = np.flatnonzero(np.isfinite(share))
     carrier = np.unique(seen.transport, return_inverse=True)[1]
@@ -135,5 +145,5 @@ def transfers_of(graph: Graph, teams: Observations, seen: Observations) -> Trans
     part = combined(cell, carrier[unit])[1]
     return Transfers(
         graph.n_steps, medians_of(share[rows], row), unit, step, kind[first], cell, part,
-        cell[first_positions(part)], operator_kind, teams.step, operator_unit,
+        cell[first_positions(part)], operator_kind, teams.step, operator_unit, usual_share,
     )  # fmt: skip
