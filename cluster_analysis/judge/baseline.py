@@ -62,9 +62,7 @@ class Matched(Struct, frozen=True):
     @property
     def state(self) -> Literal["fixed", "still", "new"]:
         """Its state in the newer run."""
-        if self.after is None:
-            return "fixed"
-        return "still" if self.before is not None else "new"
+        return "fixed" if self.after is None else "still" if self.before is not None else "new"
 
     @property
     def finding(self) -> Finding:

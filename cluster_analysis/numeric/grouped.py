@@ -8,9 +8,12 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.sorting import stable_order
 
 
-def medians_of(values: FloatArray, groups: IntArray) -> FloatArray:
-    """Median of each group 0…G-1 of (N,), passing over NaN: (G,); NaN for a group without any number."""
-    ordered, begin, count = _side_by_side(values, groups)
+def medians_of(values: FloatArray, groups: IntArray, n_groups: int = 0) -> FloatArray:
+    """Median of each group 0…G-1 of (N,), passing over NaN: (G,); NaN for a group without any number.
+
+    G is `n_groups`, or one more than the largest of `groups` if that is more.
+    """
+    ordered, begin, count = _side_by_side(values, groups, n_groups)
     return _at(ordered, begin, count, (count - 1) // 2, count // 2)
 
 
@@ -21,9 +24,11 @@ def quantiles_of(values: FloatArray, groups: IntArray, quantile: float) -> Float
     return _at(ordered, begin, count, place, place)
 
 
-def _side_by_side(values: FloatArray, groups: IntArray) -> tuple[FloatArray, IntArray, IntArray]:
+def _side_by_side(
+    values: FloatArray, groups: IntArray, n_groups: int = 0
+) -> tuple[FloatArray, IntArray, IntArray]:
     """Values by group and size, where each group begins, and how many it has; without NaN."""
-    n_groups = int(groups.max(initial=-1)) + 1
+    n_groups = max(n_groups, int(groups.max(initial=-1)) + 1)
     known = np.flatnonzero(np.isfinite(values))
     order = known[order_by(values[known], groups[known])]
     count = np.bincount(groups[order], minlength=n_groups)

@@ -144,3 +144,9 @@ def searchsorted_within(
         high = np.where(is_open & ~goes_on, middle, high)
         is_open = low < high
     return low
+
+
+def n_distinct(groups: IntArray, values: IntArray, n_groups: int) -> IntArray:
+    """Return how many distinct values each group 0…G-1 has (G,), of a group and a value each (N,)."""
+    first = first_positions(combined(groups, values)[1])
+    return np.bincount(groups[first], minlength=n_groups)

@@ -174,11 +174,8 @@ def lanes_tables(
     All are empty where nothing can be replayed.
     """
     if graph is None or not len(graph.operator) or graph.n_steps != len(steps):
-        return {
-            "lanes": described.Lanes.schema.empty_table(),
-            "critical_path": described.CriticalPath.schema.empty_table(),
-            "waits": described.Waits.schema.empty_table(),
-        }
+        tables = {"lanes": described.Lanes, "critical_path": described.CriticalPath, "waits": described.Waits}
+        return {name: one.schema.empty_table() for name, one in tables.items()}
     at = _shown_step(graph, steps, findings)
     span = span_of(graph, at)
     found = lanes_of(span, at)

@@ -116,8 +116,7 @@ def _usual_of_pairs(
     order = np.lexsort((transfer, pair))
     count = np.bincount(pair)
     quick = np.cumsum(count) - count + (QUICK_QUANTILE * (count - 1)).astype(np.int64)
-    usual: FloatArray = transfer[order][quick][pair]
-    return usual
+    return np.asarray(transfer[order][quick][pair])
 
 
 def is_eager(send: FloatArray, receive: FloatArray, long: float = LONG_SEND) -> bool:

@@ -6,6 +6,8 @@ longer than complete ones of its kind, or than the slowest of its own links, if 
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pyarrow as pa
 
@@ -71,8 +73,4 @@ def _slowest_link(links: pa.Table) -> dict[tuple[str, str], float]:
     longest = np.zeros(len(groups) * len(kinds))
     time = numbers(links["time_us"])
     np.maximum.at(longest, (group.astype(np.int64) * len(kinds) + kind)[single], time[single])
-    return {
-        (name, op): float(longest[i * len(kinds) + j])
-        for i, name in enumerate(groups)
-        for j, op in enumerate(kinds)
-    }
+    return dict(zip(product(groups, kinds), longest.tolist(), strict=True))

@@ -219,9 +219,7 @@ def _by_rank_and_start(rank: IntArray, since_ns: IntArray, number: IntArray) -> 
     # Stable: files hold a rank's calls in a few runs that are in order, which are merged quickly.
     order = np.argsort(key, kind="stable")
     ordered = key[order]
-    if (ordered[1:] == ordered[:-1]).any():
-        return np.lexsort((number, since_ns, rank))
-    return order
+    return np.lexsort((number, since_ns, rank)) if (ordered[1:] == ordered[:-1]).any() else order
 
 
 def on_device_us(steps: pa.Table) -> FloatArray:

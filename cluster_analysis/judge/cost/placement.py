@@ -36,10 +36,9 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
         suspects: those that are fixed together.
     """
     excesses = []
-    is_hit = np.zeros(len(graph.ranks), bool)
     parts = {one.record.part for one in suspects if view.gaps is not None}
     uneven = [part for part in _OF_WORK if part in parts]
-    is_hit[:] = bool(uneven)
+    is_hit = np.full(len(graph.ranks), bool(uneven))
     for one in suspects:
         if one.record.part in uneven:
             continue
@@ -290,5 +289,4 @@ def _profile_of(lost: FloatArray) -> FloatArray:
         return mean
     noise = float(by_step.var(axis=0, ddof=1).mean()) / n_steps
     real = beyond_chance(float(mean.var()), noise)
-    profile: FloatArray = mean.mean() + real * (mean - mean.mean())
-    return profile
+    return np.asarray(mean.mean() + real * (mean - mean.mean()))

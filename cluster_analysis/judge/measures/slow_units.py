@@ -109,8 +109,7 @@ def units_of(seen: Observations, limits: Thresholds) -> Units:
     """
     n_units, least = len(seen.members), np.log1p(limits.link_effect)
     unit, known = seen.unit, np.isfinite(seen.excess) & (seen.size_bytes >= SMALL_BYTES)
-    middle = medians_of(np.where(known, seen.excess, np.nan), unit)
-    level = np.r_[middle, np.full(n_units - len(middle), np.nan)]
+    level = medians_of(np.where(known, seen.excess, np.nan), unit, n_units)
     is_slow = known & (seen.excess > HALFWAY * least)
     n, n_slow = (np.bincount(unit[one], minlength=n_units) for one in (known, is_slow))
     slow = np.nan_to_num(level, nan=-np.inf) >= least
@@ -121,8 +120,8 @@ def units_of(seen: Observations, limits: Thresholds) -> Units:
         n_as_slow = len(largest) - int(np.searchsorted(largest, HALFWAY * level[at], side="right"))
         rate = (n_as_slow + 0.5) / (int(healthy.sum()) + 1)
         chance[at] = binomial_tail(int(n_slow[at]), int(n[at]), rate)
-    rates = medians_of(seen.size_bytes / np.maximum(seen.time_us, 1.0), unit)
-    rates = np.where(seen.is_group, np.inf, np.r_[rates, np.full(n_units - len(rates), np.inf)])
+    rates = medians_of(seen.size_bytes / np.maximum(seen.time_us, 1.0), unit, n_units)
+    rates = np.where(seen.is_group | np.isnan(rates), np.inf, rates)
     return Units(seen.members, seen.is_group, seen.transport, level, n, slow, chance, rates)
 
 

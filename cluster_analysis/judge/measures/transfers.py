@@ -12,11 +12,12 @@ import numpy as np
 from msgspec import Struct
 
 from cluster_analysis.judge.measures.slow_units import Observations
-from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
-from cluster_analysis.numeric.sorting import combined, distinct, first_positions
+from cluster_analysis.numeric.sorting import combined, distinct, first_positions, half_octaves, n_distinct
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.network import LINK_EFFECT
 
 
 class Mended(Struct, frozen=True):
@@ -34,7 +35,8 @@ class Transfers(Struct, frozen=True):
     type, `cell` one for these and the step, `part` one for these and what carries the data, and
     `cell_of_part` the cell of each. Of operators (O,): `operator_kind` is -1 where no link shows any of that
     kind, and `operator_unit` the link of a message, -1 for others; `usual_share` is what is left of exchanges
-    in a ring if they last as usually between the two ranks, infinite of others.
+    in a ring if they last as usually between two ranks, infinite of others; `alike` numbers type and size;
+    `usual_us` is the middle of a group's or pair's of a type and step, `is_unseen` whether links are missing.
     """
 
     n_steps: int
@@ -49,11 +51,14 @@ class Transfers(Struct, frozen=True):
     operator_step: IntArray
     operator_unit: IntArray
     usual_share: FloatArray
+    alike: IntArray
+    usual_us: FloatArray
+    is_unseen: BoolArray
 
     def remaining(self, mended: Sequence[Mended]) -> FloatArray:
         """Return what is left of each operator's transfer (O,) once all of these are healthy.
 
-        In a step without an entry of a slow link it is as much as in the middle of the others. An exchange in
+        Those with links that no file shows take as long as the like of them that are mended. An exchange in
         a ring that has a slow link waits for that one in turn: mended, it lasts no longer than usually.
         """
         left = np.ones((len(mended[0].left), self.n_steps))
@@ -65,20 +70,18 @@ class Transfers(Struct, frozen=True):
         at = np.flatnonzero(np.isin(self.cell, self.cell[hit]))
         share = self.share[at]
         cells = left_of_cells(share, share * now_left[at], self.part[at], self.cell_of_part)
-        n_kinds = int(max(self.kind.max(initial=-1), self.operator_kind.max(initial=-1))) + 1
-        # A kind without measured link times is unknown: it stays as it is.
-        own, is_hit = np.full((n_kinds, self.n_steps), np.nan), np.zeros((n_kinds, self.n_steps), bool)
+        own = np.ones((max(self.kind.max(initial=0), self.operator_kind.max(initial=0)) + 1, self.n_steps))
         own[self.kind[hit], self.step[hit]] = cells[self.cell[hit]]
-        np.logical_or.at(is_hit, self.kind, left[self.unit] < 1.0)
-        usual = medians_of(own.ravel(), np.repeat(np.arange(n_kinds), self.n_steps))[:, None]
-        own = np.where(is_hit, np.where(np.isfinite(own), own, np.nan_to_num(usual, nan=1.0)), 1.0)
         factor = np.ones(len(self.operator_kind))
         at = np.flatnonzero(self.operator_kind >= 0)
         factor[at] = own[self.operator_kind[at], self.operator_step[at]]
         at = np.flatnonzero(self.operator_unit >= 0)
         usual_share = np.where(factor < 1.0, self.usual_share, np.inf)
         factor[at] = left[self.operator_unit[at], self.operator_step[at]]
-        return np.minimum(factor, usual_share)
+        mended_us = np.where((factor < 1.0) & ~self.is_unseen, factor * self.usual_us, np.nan)
+        as_like = np.fmin(factor, medians_of(mended_us, self.alike)[self.alike] / self.usual_us)
+        is_slow = np.asarray((left < 1.0).any(axis=0))[self.operator_step]
+        return np.minimum(np.where(self.is_unseen & is_slow, as_like, factor), usual_share)
 
 
 def left_of_cells(
@@ -115,35 +118,40 @@ def transfers_of(graph: Graph, teams: Observations, seen: Observations) -> Trans
     group_of, kind_of = ({name: at for at, name in enumerate(one)} for one in (seen.groups, seen.kinds))
     of_groups = np.array([group_of.get(name, -1) for name in teams.groups], np.int64)[teams.group]
     of_kinds = np.array([kind_of.get(name, -1) for name in teams.kinds], np.int64)[teams.kind]
-    pairs = seen.group.astype(np.int64) * len(seen.kinds) + seen.kind
     partners = np.r_[graph.rank, -1]
     source, target = partners[graph.sender], partners[graph.receiver]
     is_ring = np.zeros(len(graph.transfer_us), bool)
     is_ring[graph.operator[(source >= 0) & (target >= 0) & (source != target)]] = True
     wanted = of_groups * len(seen.kinds) + of_kinds
-    known, kind = distinct(pairs)
+    known, kind = distinct(seen.group.astype(np.int64) * len(seen.kinds) + seen.kind)
     place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
     is_known = (known[place] == wanted) & (of_groups >= 0) & (of_kinds >= 0) & (is_ring | ~graph.is_message)
     operator_kind = np.where(is_known, place, -1)
     unit_of = {pair: at for at, pair in enumerate(seen.members)}
-    ends = zip(teams.members, teams.is_group.tolist(), strict=True)
-    of_team = np.array([-1 if is_group else unit_of.get(pair, -1) for pair, is_group in ends])
-    operator_unit = of_team[teams.unit]
-    at = np.flatnonzero(operator_kind >= 0)
-    took = np.full(len(known) * graph.n_steps, np.nan)
-    medians = medians_of(teams.time_us[at], operator_kind[at] * graph.n_steps + teams.step[at])
-    took[: len(medians)] = medians
+    of_team = np.array([unit_of.get(pair, -1) for pair in teams.members])
+    operator_unit = np.where(teams.is_group, -1, of_team)[teams.unit]
+    at, of_step = np.flatnonzero(operator_kind >= 0), operator_kind * graph.n_steps + teams.step
+    took = medians_of(teams.time_us[at], of_step[at], len(known) * graph.n_steps)
     row, took_us = combined(operator_kind, operator_unit)[1], np.maximum(graph.transfer_us, 1.0)
     usual_share = np.where(is_ring, medians_of(took_us, row)[row] / took_us, np.inf)
     share = seen.time_us / took[kind * graph.n_steps + seen.step]
     rows = np.flatnonzero(np.isfinite(share))
-    carrier = np.unique(seen.transport, return_inverse=True)[1]
     _, row = combined(kind[rows], seen.step[rows], seen.unit[rows])
     first = rows[first_positions(row)]
     unit, step = seen.unit[first], seen.step[first]
     cell = combined(kind[first], step)[1]
-    part = combined(cell, carrier[unit])[1]
+    part = combined(cell, np.unique(seen.transport, return_inverse=True)[1][unit])[1]
+    # A rank that takes part and is not seen to send has no files, or lost its records.
+    both = np.array([(one[0], one[-1]) for one in seen.members], np.int32)[unit]
+    shown = np.zeros(len(took))
+    np.maximum.at(shown, kind[rows] * graph.n_steps + seen.step[rows], share[rows])
+    n_senders = n_distinct(kind[first] * graph.n_steps + step, both[:, 0], len(took))[of_step]
+    n_ends = n_distinct(np.repeat(kind[first], 2), both.ravel(), len(known))[operator_kind]
+    lacks_links = (n_senders < n_ends) & (shown[of_step] < 1.0 / (1.0 + LINK_EFFECT))
+    place = combined(teams.kind, teams.unit, teams.step)[1]
     return Transfers(
         graph.n_steps, medians_of(share[rows], row), unit, step, kind[first], cell, part,
         cell[first_positions(part)], operator_kind, teams.step, operator_unit, usual_share,
+        combined(teams.kind, half_octaves(teams.size_bytes))[1], medians_of(teams.time_us, place)[place],
+        (operator_unit < 0) & (lacks_links | (operator_kind < 0)),
     )  # fmt: skip

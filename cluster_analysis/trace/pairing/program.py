@@ -118,8 +118,7 @@ def _strengths(family: Family, votes: Votes) -> FloatArray:
         found[s, t] = votes.weight[chain].sum()
     n_calls = np.bincount(family.stage, minlength=family.n_stages)
     found = (found + found.T) / np.maximum(np.minimum.outer(n_calls, n_calls), 1) / votes.n_groups
-    strength: FloatArray = found[family.stage[votes.source], family.stage[votes.target]]
-    return strength
+    return np.asarray(found[family.stage[votes.source], family.stage[votes.target]])
 
 
 def _heaviest_chain(source: IntArray, target: IntArray, weight: FloatArray) -> IntArray:

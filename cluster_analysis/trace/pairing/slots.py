@@ -181,5 +181,4 @@ def _majority(slot: IntArray, kind: IntArray) -> IntArray:
     """The kind that most calls of each slot have; of slots that are empty, the kind of all."""
     n_slots = int(slot.max(initial=-1)) + 1
     counts = np.bincount(slot * 3 + kind, minlength=3 * n_slots).reshape(n_slots, 3)
-    usual: IntArray = np.where(counts.any(axis=1), counts.argmax(axis=1), counts.sum(axis=0).argmax())
-    return usual
+    return np.asarray(np.where(counts.any(axis=1), counts.argmax(axis=1), counts.sum(axis=0).argmax()))

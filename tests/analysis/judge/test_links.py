@@ -256,6 +256,9 @@ def test_a_repaired_link_saves_no_more_than_the_next_slow_one_of_its_step_leaves
     assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.002)
 
 
+EIGHT_STEPS = JobSpec(tp=8, pp=1, dp=4, steps=8, microbatches=4)
+
+
 def test_a_slow_link_whose_entries_of_a_step_are_lost_is_mended_in_that_step_too() -> None:
     whole = judged(SMALL, "slow_nic:6@5")
     links = whole.evidence.links
@@ -264,6 +267,12 @@ def test_a_slow_link_whose_entries_of_a_step_are_lost_is_mended_in_that_step_too
     found = detect(replace(whole.evidence, links=links.filter(pc.invert(is_lost))), whole.topology)
     (finding,) = [one for one in found.findings if one.is_alarm]
     assert finding.cost_ms_per_step == pytest.approx(whole.alarms[0].cost_ms_per_step, rel=0.02)
+
+
+def test_what_a_rank_without_files_sends_over_a_slow_pair_of_hosts_is_mended_with_it() -> None:
+    result = judged(replace(EIGHT_STEPS, healthy=Healthy(missing_ranks=(9, 22))), "slow_host_pair:3@2-3")
+    (finding,) = result.alarms
+    assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.05)
 
 
 @pytest.mark.parametrize(
@@ -285,9 +294,6 @@ def test_a_slow_network_costs_its_own_part_of_an_operator_that_moves_inside_host
     )
     of_one_cell = np.zeros(2, np.int32)
     assert left_of_cells(share, share * remains, transports, of_one_cell) == pytest.approx(left)
-
-
-EIGHT_STEPS = JobSpec(tp=8, pp=1, dp=4, steps=8, microbatches=4)
 
 
 @pytest.mark.parametrize(

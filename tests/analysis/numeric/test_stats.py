@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import (
     distinct,
     first_positions,
+    n_distinct,
     ranges,
     searchsorted_within,
     stable_order,
@@ -136,6 +138,16 @@ def test_distinct_values_are_found_whether_they_lie_close_together_or_far_apart_
 
 def test_the_first_place_of_each_code_is_found() -> None:
     assert first_positions(np.array([1, 0, 1, 2, 0])).tolist() == [1, 0, 3]
+
+
+def test_distinct_values_are_counted_by_group() -> None:
+    groups, values = np.array([0, 0, 2, 2, 0]), np.array([7, 7, 7, 8, 9])
+    assert n_distinct(groups, values, 4).tolist() == [2, 0, 2, 0]
+
+
+def test_groups_without_values_have_no_median() -> None:
+    found = medians_of(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1]), 3)
+    assert found == pytest.approx([2.0, 5.0, np.nan], nan_ok=True)
 
 
 def test_ranges_are_laid_one_after_the_other() -> None:
