@@ -117,7 +117,7 @@ class Case(Struct, frozen=True, dict=True):
         """
         values = np.where(excluded[:, None], np.nan, metric.values)
         series = relative_to_peers(values, self.compared(metric), apart if metric.follows_work else None)
-        return series if metric.is_log else series - shared_by_seat(series, self.view.seat)
+        return series if metric.is_log else series - shared_by_seat(series, self.view.seat, self.view.role)
 
     def deviation(self, metric: Metric, excluded: BoolArray | None = None) -> Deviation:
         """How far ranks lie from their peers; formed once.

@@ -15,12 +15,17 @@ from cluster_analysis.numeric.stats import beyond_chance, median, sigma
 from cluster_analysis.thresholds.common import FAR_SIGMAS, TWICE
 
 
-def shared_by_seat(series: FloatArray, seat: IntArray) -> FloatArray:
-    """What all ranks of a seat are always idle longer (R, 1): who is first in a group loads data for all."""
+def shared_by_seat(series: FloatArray, seat: IntArray, role: IntArray) -> FloatArray:
+    """What a seat always idles longer than others of its role (R, 1): one may load data for its group.
+
+    What all seats idle longer may be their host's, where it is a whole stage.
+    """
     level, shared = np.maximum(median(series, 1), 0.0), np.zeros(len(series))
     for one in np.unique(seat[seat >= 0]).tolist():
         inside = seat == one
         shared[inside] = np.nan_to_num(np.fmin.reduce(level[inside])) if inside.sum() > 1 else 0.0
+    for one in np.unique(role).tolist():
+        shared[role == one] -= shared[role == one].min()
     return shared[:, None]
 
 

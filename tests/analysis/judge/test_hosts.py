@@ -139,8 +139,11 @@ def test_a_slow_host_makes_no_slow_host_of_another_stage_that_works_on_other_sam
     assert [one.hosts for one in found if one.kind == "slow_host"] == [("2",)]
 
 
-def test_a_host_that_is_a_whole_stage_and_launches_late_has_a_cost_and_is_an_alarm() -> None:
-    case = judged(JobSpec(tp=8, pp=4, dp=1), "slow_host:1.3@2,cause=dispatch", seed=3)
+@pytest.mark.parametrize(("tp", "factor"), [(8, 1.3), (4, 1.15)])
+def test_a_host_that_is_a_whole_stage_and_launches_late_has_a_cost_and_is_an_alarm(
+    tp: int, factor: float
+) -> None:
+    case = judged(JobSpec(tp=tp, pp=4, dp=8 // tp), f"slow_host:{factor}@2,cause=dispatch", seed=3)
     (alarm,) = case.alarms
     assert (alarm.kind, alarm.hosts) == ("host_bound", (SLOW_HOST,))
     assert alarm.cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.5)
