@@ -117,10 +117,12 @@ def later_of_stages(program: Program, end_us: FloatArray, elapse_us: FloatArray)
 def _waits(program: Program, start_us: FloatArray, end_us: FloatArray, quick_us: FloatArray) -> Edges:
     """Which slots stay until which others have come: receivers, and senders if they stay for late ones.
 
-    Late is who came after a send could be over. Where nobody was, nothing tells that senders wait.
+    Late is who came after a send could be over. Where nobody was, the program's other messages tell.
     """
     source, target = program.edges
-    is_late = start_us[:, target] > start_us[:, source] + quick_us[source] + TOGETHER_US
+    over_us = start_us[:, source] + np.minimum(quick_us[source], quick_us[target])
+    is_late = start_us[:, target] > over_us + TOGETHER_US
     stayed = is_late & (end_us[:, source] >= start_us[:, target])
-    waits = stayed.sum(axis=0) > HALFWAY * is_late.sum(axis=0)
+    n_late, n_stayed = is_late.sum(axis=0), stayed.sum(axis=0)
+    waits = np.where(n_late > 0, n_stayed > HALFWAY * n_late, n_stayed.sum() > HALFWAY * n_late.sum())
     return np.concatenate([target, source[waits]]), np.concatenate([source, target[waits]])

@@ -246,22 +246,37 @@ def test_of_two_lost_messages_the_second_begins_behind_the_first() -> None:
     assert filled.start_us[own].tolist() == pytest.approx(filled.start_us[whole].tolist(), abs=5.0)
 
 
-def test_a_lost_send_waits_for_a_late_receiver_only_where_others_did() -> None:
+def late_receiver(at_us: float, late_us: float, number: int, *, waits: bool) -> list[Call]:
+    """A message in each replica whose receiver comes so late; in the second one only if `waits`."""
+    calls = list[Call]()
+    for group, source, own_us in (("a", 0, late_us), ("b", 2, late_us if waits else -300.0)):
+        over_us = at_us + max(own_us + 50.0, 100.0)
+        begun_us = at_us + own_us
+        calls.append(Call(source, "send", at_us, over_us - at_us, group=group, number=number))
+        calls.append(Call(source + 1, "receive", begun_us, over_us - begun_us, group=group, number=number))
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("own_waits", "others_wait", "lasts_us"),
+    [
+        pytest.param(False, False, 100.0, id="nobody waits"),
+        pytest.param(True, False, 5050.0, id="that of another replica waits"),
+        pytest.param(False, True, 5050.0, id="other messages wait"),
+    ],
+)
+def test_a_lost_send_waits_for_a_late_receiver_where_others_did(
+    own_waits: bool, others_wait: bool, lasts_us: float
+) -> None:
     """All receivers wait for their senders, but for the last one of rank 1, which comes 5 ms later."""
-    for others_wait, lasts_us in ((False, 100.0), (True, 5050.0)):
-        calls = two_stages({(0, 5), (1, 5), (2, 5), (3, 5)})
-        for source, target, late_us in ((0, 1, 5000.0), (2, 3, 5000.0 if others_wait else -300.0)):
-            group = "a" if source == 0 else "b"
-            over_us = 5600.0 + max(late_us + 50.0, 100.0)
-            if source:
-                calls.append(Call(source, "send", 5600.0, over_us - 5600.0, group=group, number=5))
-            begun_us = 5600.0 + late_us
-            calls.append(Call(target, "receive", begun_us, over_us - begun_us, group=group, number=5))
-        where = small_topology(
-            {"a": (0, 1), "b": (2, 3)}, {"a": "pp", "b": "pp"}, stages={0: 0, 1: 1, 2: 0, 3: 1}
-        )
-        filled = with_missing(calls_of(collectives_table(calls)), where)
-        assert filled.elapse_us[filled.rows < 0].tolist() == pytest.approx([lasts_us], abs=5.0)
+    calls = two_stages({(rank, number) for rank in range(4) for number in (4, 5)})
+    calls += late_receiver(4600.0, 2000.0 if others_wait else -300.0, 4, waits=True)
+    calls += late_receiver(9600.0, 5000.0, 5, waits=own_waits)
+    where = small_topology(
+        {"a": (0, 1), "b": (2, 3)}, {"a": "pp", "b": "pp"}, stages={0: 0, 1: 1, 2: 0, 3: 1}
+    )
+    _, filled = filled_of([one for one in calls if (one.rank, one.number) != (0, 5)], where)
+    assert filled.elapse_us[filled.rows < 0].tolist() == pytest.approx([lasts_us], abs=5.0)
 
 
 def test_a_lost_call_before_a_lost_send_waits_though_other_replicas_were_earlier() -> None:
