@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -104,6 +106,34 @@ def process_of(
         env={**os.environ, "COLUMNS": "100", **(environment or {})},
         stdin=subprocess.DEVNULL,
     )
+
+
+def on_terminal(
+    command: Sequence[str], directory: Path, environment: Mapping[str, str] | None = None, answer: str = ""
+) -> tuple[int, str, str]:
+    """Run a command with stderr on a terminal; return code, stdout and what the terminal showed.
+
+    The terminal is read all the time: a full one would hold the command up. An answer is typed at the prompt.
+    """
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        command,
+        cwd=directory,
+        env={**os.environ, **(environment or {})},
+        stdin=theirs if answer else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown, left = b"", answer.encode() + b"\n"
+    with contextlib.suppress(OSError):  # the end of a terminal is an error on Linux
+        while data := os.read(ours, 65536):
+            shown += data
+            if answer and left and b" for the " in shown:
+                left = left[os.write(ours, left) :]
+    os.close(ours)
+    stdout = process.communicate()[0].decode()
+    return process.returncode, stdout, shown.decode()
 
 
 @pytest.fixture

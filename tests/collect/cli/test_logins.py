@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import pty
 import socket
 import subprocess
 import sys
@@ -14,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from .conftest import Hosts
+from .conftest import Hosts, on_terminal
 
 pytestmark = pytest.mark.slow
 
@@ -28,36 +26,15 @@ os.execv(sys.executable, [sys.executable, "-m", "cluster_collect", *sys.argv[1:]
 
 
 def answer_prompt(hosts: Hosts, answer: str, *arguments: str) -> tuple[int, str, str]:
-    """Run cluster-collect on a terminal, type `answer` at its prompt; return code, terminal and stdout."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", _ON_TERMINAL, "--inventory", str(hosts.write()), *arguments],
-        cwd=hosts.directory,
-        stdin=theirs,
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    shown = b""
-    while b" for the " not in shown:
-        shown += os.read(ours, 1024)
-    os.write(ours, answer.encode() + b"\n")
-    assert process.stdout is not None
-    stdout = process.stdout.read().decode()
-    process.stdout.close()
-    code = process.wait()
-    with contextlib.suppress(OSError):  # the end of a terminal is an error on Linux
-        while data := os.read(ours, 65536):
-            shown += data
-    os.close(ours)
-    return code, shown.decode(), stdout
+    """Run cluster-collect on a terminal, type `answer` at its prompt; return code, stdout and terminal."""
+    command = [sys.executable, "-c", _ON_TERMINAL, "--inventory", str(hosts.write()), *arguments]
+    return on_terminal(command, hosts.directory, answer=answer)
 
 
 def test_a_password_is_asked_for_once_and_never_shown(hosts: Hosts) -> None:
     hosts.add("alpha", PasswordAuthentication="yes")
     hosts.add("beta")
-    result = answer_prompt(hosts, "Typed-pa55word", "--ask-password", "--output", "run")
-    code, terminal, stdout = result
+    code, stdout, terminal = answer_prompt(hosts, "Typed-pa55word", "--ask-password", "--output", "run")
     assert code == 0  # the key logs in; the password is there for hosts that want one
     assert terminal.count("password for") == 1
     assert "Typed-pa55word" not in terminal + stdout
@@ -68,7 +45,7 @@ def test_a_passphrase_is_asked_for_once_and_opens_the_key_of_all_hosts(hosts: Ho
     hosts.add("beta")
     key = str(hosts.lab.identity_file)
     subprocess.run(["ssh-keygen", "-q", "-p", "-f", key, "-P", "", "-N", "Typed-passphra5e"], check=True)
-    code, terminal, stdout = answer_prompt(hosts, "Typed-passphra5e", "--ask-passphrase", "--output", "run")
+    code, stdout, terminal = answer_prompt(hosts, "Typed-passphra5e", "--ask-passphrase", "--output", "run")
     assert code == 0, stdout
     assert terminal.count("passphrase for") == 1
     assert "Typed-passphra5e" not in terminal + stdout
@@ -77,7 +54,7 @@ def test_a_passphrase_is_asked_for_once_and_opens_the_key_of_all_hosts(hosts: Ho
 @pytest.mark.parametrize(("typed", "code"), [("\x03", 130), ("\x04", 1)])
 def test_ctrl_c_and_ctrl_d_at_the_prompt_end_it_calmly(hosts: Hosts, typed: str, code: int) -> None:
     hosts.add("alpha")
-    ended, terminal, stdout = answer_prompt(hosts, typed, "--ask-password", "--output", "run")
+    ended, stdout, terminal = answer_prompt(hosts, typed, "--ask-password", "--output", "run")
     assert (ended, stdout) == (code, "")
     assert "Traceback" not in terminal
     assert "cluster-collect: " in terminal

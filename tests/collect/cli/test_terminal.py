@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import pty
-import subprocess
 import sys
 from collections.abc import Sequence
 
 import pytest
 
-from .conftest import Hosts
+from .conftest import Hosts, on_terminal
 
 pytestmark = pytest.mark.slow
 
 
 def run_on_terminal(hosts: Hosts, arguments: Sequence[str], **environment: str) -> tuple[int, str, str]:
     """Run cluster-collect with stderr on a terminal and stdout on a pipe; return code, stdout, stderr."""
-    ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "cluster_collect", "--inventory", str(hosts.write()), *arguments]
-    process = subprocess.Popen(
-        command,
-        cwd=hosts.directory,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "120", **environment},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    written = b""
-    with contextlib.suppress(OSError):  # the end of a terminal is an error on Linux
-        while data := os.read(ours, 65536):
-            written += data
-    os.close(ours)
-    assert process.stdout is not None
-    stdout = process.stdout.read()
-    process.stdout.close()
-    return process.wait(), stdout.decode(), written.decode()
+    return on_terminal(command, hosts.directory, {"TERM": "xterm", "COLUMNS": "120", **environment})
 
 
 SLOW = ("--what", "full", "--bandwidth", "1M", "--output", "run")
