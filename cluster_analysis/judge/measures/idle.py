@@ -16,10 +16,7 @@ from cluster_analysis.thresholds.common import FAR_SIGMAS, TWICE
 
 
 def shared_by_seat(series: FloatArray, seat: IntArray, role: IntArray) -> FloatArray:
-    """What a seat always idles longer than others of its role (R, 1): one may load data for its group.
-
-    What all seats idle longer may be their host's, where it is a whole stage.
-    """
+    """What a seat always idles longer than others (R, 1), as one that loads data; all do on a late host."""
     level, shared = np.maximum(median(series, 1), 0.0), np.zeros(len(series))
     for one in np.unique(seat[seat >= 0]).tolist():
         inside = seat == one
