@@ -35,7 +35,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     No one of them does most of it. Not hosts that are slow beyond doubt by the middle of their ranks.
     """
     view, limits = case.view, case.limits
-    slow_hosts = {one.hosts[0] for one in found if one.is_slow_host and one.p_value <= limits.alarm_p_value}
+    slow_hosts = {one.hosts[0] for one in found if one.is_alarm and one.p_value <= limits.alarm_p_value}
     hosts = np.unique(view.host[view.host >= 0])
     if len(view.steps) < limits.min_steps_confident or len(hosts) < 2:
         return

@@ -272,3 +272,12 @@ def test_one_that_loads_data_for_others_is_named_when_it_is_later_than_all_who_d
     idle_us[8] += 30e3
     told = [one.id for one in all_found_in(idle_us, tp_index=seated(len(idle_us), 4)) if one.is_alarm]
     assert told == ["slow_rank-8"]
+
+
+def test_a_host_that_is_a_whole_stage_and_late_by_unlike_times_is_one_finding() -> None:
+    idle_us = held_up(range(8, 16))
+    idle_us[8:16] += 50e3
+    stages = {Rank(rank): rank // PER_HOST for rank in range(len(idle_us))}
+    assert [one.id for one in all_found_in(idle_us, stages=stages) if one.hosts == (HostId("2"),)] == [
+        "host_bound-host-2"
+    ]
