@@ -97,8 +97,12 @@ class Case(Struct, frozen=True, dict=True):
     @cached_property
     def whatever_stage(self) -> FloatArray | None:
         """How much longer each rank's kernels take than everybody's (R,), as logarithms; None if unknown."""
-        kernels = kernels_of(self.evidence.operators, self.view, np.zeros_like(self.view.role))
-        return None if kernels is None else kernels.whatever_stage(self.view.role)
+        return None if self.of_all is None else self.of_all.whatever_stage(self.view.role)
+
+    @cached_property
+    def of_all(self) -> Kernels | None:
+        """How long kernels take on each rank compared with all ranks of the job; None where not known."""
+        return kernels_of(self.evidence.operators, self.view, np.zeros_like(self.view.role))
 
     @cached_property
     def _without_roles(self) -> JobView:

@@ -65,6 +65,10 @@ class Kernels(Struct, frozen=True):
         own = self._share_of_all(np.maximum(beyond - most_of_others(beyond, role), 0.0))
         return np.asarray(np.where(is_most, least + np.log1p(own), np.nan))
 
+    def at_equal_calls(self) -> FloatArray:
+        """Return how much longer kernels take that a rank calls as often as others (R,), as logarithms."""
+        return np.log1p(self._share_of_all(self.longer))
+
     def _steadiest(self, view: JobView) -> FloatArray | None:
         """How much longer the steadiest types take on each rank (R,); None where all types scatter."""
         # The load of experts may last, so that no step tells it.
