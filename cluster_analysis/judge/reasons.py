@@ -157,7 +157,7 @@ def with_kernels(kernels: Kernels | None, view: JobView, suspects: Sequence[Susp
 
 def _with_slow_kernels(kernels: Kernels, view: JobView, suspect: Suspect) -> Suspect:
     """A slow device with the types that matter, and lose at least half as much as all of them do."""
-    if not suspect.is_slow_device:
+    if (suspect.record.subject, suspect.record.part, suspect.cause) != ("rank", "slow_devices", "compute"):
         return suspect
     rank = view.position_of(suspect.ranks[0])
     own_us, peers_us = kernels.call_us[rank], kernels.call_us[view.peers_of(rank)]

@@ -70,11 +70,6 @@ class Suspect(Struct, frozen=True):
         return self.cause in ("dispatch", "input")
 
     @property
-    def is_slow_device(self) -> bool:
-        """Whether one rank computes too long, always or intermittently."""
-        return (self.record.subject, self.record.part, self.cause) == ("rank", "slow_devices", "compute")
-
-    @property
     def lost_us(self) -> FloatArray | None:
         """The most that any of its ranks loses in each step (S,); None where no local time is too long."""
         return None if self.excess_us is None else np.asarray(self.excess_us.max(axis=0))

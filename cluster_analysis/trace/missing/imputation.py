@@ -47,11 +47,6 @@ class Exposed(Struct, frozen=True):
         """Time in the totals beyond the records (R,)."""
         return self.total_us - self.recorded_us
 
-    @property
-    def unexplained_us(self) -> FloatArray:
-        """The part of the rest (R,) that waiting for a second stream cannot be."""
-        return np.asarray(self.rest_us - np.clip(self.rest_us, 0.0, self.waited_us))
-
 
 def with_missing_calls(
     calls: Calls,
@@ -156,7 +151,9 @@ def _missing(exposed: Exposed, filled_us: FloatArray) -> tuple[FloatArray, Float
 
     All (R,), in µs; NaN where that cannot be said. Of `filled_us` (R,) most is right.
     """
-    rest, unexplained = exposed.rest_us, exposed.unexplained_us - filled_us
+    rest = exposed.rest_us
+    # What waiting for a second stream cannot be.
+    unexplained = rest - np.clip(rest, 0.0, exposed.waited_us) - filled_us
     most, clear = np.full(len(rest), np.nan), np.full(len(rest), np.nan)
     for one in np.unique(exposed.stage):
         inside = exposed.stage == one

@@ -141,17 +141,13 @@ def _borrow_from_peers(calls: Calls, sender: IntArray, receiver: IntArray, topol
                 continue
             for peer in together:
                 theirs = own_calls[peer]
-                if peer == position or not _are_alike(calls, own, theirs) or orphan[theirs].any():
+                are_alike = np.array_equal(calls.kind[own], calls.kind[theirs])
+                if peer == position or not are_alike or orphan[theirs].any():
                     continue
                 lonely = orphan[own]
                 sender[own[lonely]] = sender[theirs[lonely]]
                 receiver[own[lonely]] = receiver[theirs[lonely]]
                 break
-
-
-def _are_alike(calls: Calls, own: IntArray, theirs: IntArray) -> bool:
-    """Whether two ranks make the same kinds of calls in the same order."""
-    return len(own) == len(theirs) and bool((calls.kind[own] == calls.kind[theirs]).all())
 
 
 def last_to_arrive(calls: Calls, operators: tuple[IntArray, IntArray], ends: Ends) -> IntArray:
