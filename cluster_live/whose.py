@@ -171,8 +171,7 @@ def _nobody(sight: Sight, wanted: str, via: WayName | None) -> Refusal:
 
 
 def _next_time(way: WayName) -> str:
-    lines = " and ".join(f"`{line}`" for line in LINES[way])
-    return f"start the job with these two lines next time: {lines}"
+    return "\n  ".join(("start the job with these two lines next time:", *LINES[way]))
 
 
 def _described(group: Sequence[Process]) -> str:
