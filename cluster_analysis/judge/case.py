@@ -80,7 +80,8 @@ class Case(Struct, frozen=True, dict=True):
         if not metric.is_log:
             places = tuple(replace(one, of_all=of_all) for one in metric.places)
             return [replace(metric, of_all=of_all, places=places)]
-        longer = self.whatever_stage if of_all else self._by_device
+        by_device = self.kernels.of_device(self.view) if self.kernels and not of_all else None
+        longer = self.whatever_stage if of_all else by_device
         if longer is None:
             return [] if of_all else [metric]
         # Kernels know no samples, and are known for all steps together.
@@ -89,10 +90,6 @@ class Case(Struct, frozen=True, dict=True):
             metric, cause="compute", values=values, follows_work=False, has_idle=False, of_all=of_all
         )
         return [by_kernels] if of_all else [metric, by_kernels]
-
-    @cached_property
-    def _by_device(self) -> FloatArray | None:
-        return None if self.kernels is None else self.kernels.of_device(self.view)
 
     @cached_property
     def whatever_stage(self) -> FloatArray | None:

@@ -86,7 +86,7 @@ def _stage_imbalance(case: Case, limits: Thresholds, faulty: BoolArray) -> Itera
     slowest = np.flatnonzero(view.stage == stages[high])
     spread = float(np.nan_to_num(sigma(by_rank[slowest])))
     # Kernels tell a stage that is one host from that host, or calls do: as the others it would be, if it were
-    # the host. Its kernels take longer then; those that are called more often are more work.
+    # the host. All calls of kernels take longer then, also the shortest; more calls are more work.
     half = HALFWAY * np.log(most / mean)
     if case.of_all is None:
         is_slow = np.log(more_calls(view, stages)[high]) < half

@@ -27,14 +27,15 @@ from cluster_analysis.thresholds.devices import OPTIMIZERS, SMALL_SHARE, STEADIE
 
 
 class Kernels(Struct, frozen=True):
-    """How much `longer` a call of each type takes on each rank than on its peers, as logarithms (R, T).
+    """How much `longer` calls of each type take on a rank than on its peers, as logarithms (R, T).
 
-    NaN where it is called more or less often, or took no time. `types` are names, each with the cores that
-    run it; `call_us` is what a call takes, `spent_us` what all of them do.
+    `shortest` is its shortest call. NaN where a rank calls it more or less often. `types` are names, each
+    with the cores that run it; `call_us` is what a call takes, `spent_us` what all of them do.
     """
 
     types: Sequence[tuple[str, str]]
     longer: FloatArray
+    shortest: FloatArray
     call_us: FloatArray
     spent_us: FloatArray
 
@@ -66,8 +67,8 @@ class Kernels(Struct, frozen=True):
         return np.asarray(np.where(is_most, least + np.log1p(own), np.nan))
 
     def at_equal_calls(self) -> FloatArray:
-        """Return how much longer kernels take that a rank calls as often as others (R,), as logarithms."""
-        return np.log1p(self._share_of_all(self.longer))
+        """Return how much longer kernels, called as often, take, also the shortest (R,), as logarithms."""
+        return np.log1p(self._share_of_all(np.minimum(self.longer, np.nan_to_num(self.shortest, nan=np.inf))))
 
     def _steadiest(self, view: JobView) -> FloatArray | None:
         """How much longer the steadiest types take on each rank (R,); None where all types scatter."""
@@ -129,8 +130,11 @@ def kernels_of(operators: pa.Table, view: JobView, role: IntArray) -> Kernels | 
     spent, calls = np.zeros((2, len(view.ranks), len(both)))
     np.add.at(spent, (row, kind), np.nan_to_num(numbers(table["total_us"])))
     np.add.at(calls, (row, kind), np.nan_to_num(numbers(table["n_calls"])))
+    shortest_us = np.full(spent.shape, np.inf)
+    np.fmin.at(shortest_us, (row, kind), numbers(table["min_us"]))
     with np.errstate(divide="ignore", invalid="ignore"):
         call_us = spent / calls
+        shortest = np.log(shortest_us) - group_medians(np.log(shortest_us), role)
         often = np.abs(calls / group_medians(calls, role) - 1.0)
     # Other numbers of calls are other work; a few are lost with their records. Calls of no time say nothing.
     call_us[~(often <= TOLERANCE_SHARE) | (spent <= 0)] = np.nan
@@ -139,7 +143,7 @@ def kernels_of(operators: pa.Table, view: JobView, role: IntArray) -> Kernels | 
         return None
     types = [(names[one // len(cores)], cores[one % len(cores)]) for one in both[matters].tolist()]
     longer = np.log(call_us) - group_medians(np.log(call_us), role)
-    return Kernels(types, longer[:, matters], call_us[:, matters], spent[:, matters])
+    return Kernels(types, *(one[:, matters] for one in (longer, shortest, call_us, spent)))
 
 
 def _chance(view: JobView) -> float:

@@ -220,10 +220,13 @@ def test_a_rank_that_holds_more_of_the_optimizer_is_no_slow_device() -> None:
     assert not alarms(np.ones(N_RANKS), ApplyAdamWV2=slow(range(4, 5), 1.6))
 
 
-def of_stages(slower: dict[str, float], *, often: float = 1.0, has_kernels: bool = True) -> list[Finding]:
+def of_stages(
+    slower: dict[str, float], *, often: float = 1.0, has_kernels: bool = True, all_calls: bool = False
+) -> list[Finding]:
     """Four stages, each on a host of its own; on the second one kernels of some types take so much longer.
 
-    Or they are called so much more `often`. What is told of stages; without kernels there is less to tell.
+    Not their shortest call, but with `all_calls`. Or they are called so much more `often`. What is told of
+    stages; without kernels there is less to tell.
     """
     where = replace(WHERE, stages={rank: int(rank) // 8 for rank in WHERE.ranks})
     here = slow(range(8, 16), 1.0 + 1e-9) > 1.0
@@ -233,6 +236,7 @@ def of_stages(slower: dict[str, float], *, often: float = 1.0, has_kernels: bool
             "rank": rank, "op_type": name, "core_type": "AI_CORE", "n_calls": round(100 * n_calls[rank]),
             "total_us": share * STEP_US * DEVICES[rank] * n_calls[rank]
             * (slower.get(name, 1.0) if here[rank] else 1.0),
+            "min_us": share * DEVICES[rank] * (slower.get(name, 1.0) if here[rank] and all_calls else 1.0),
         }
         for name, share in KERNELS.items()
         for rank in range(N_RANKS)
@@ -254,6 +258,15 @@ def test_a_host_that_is_a_stage_and_slow_in_all_kernels_is_told_as_host_or_work(
 
 def test_a_stage_with_longer_products_but_the_same_optimizer_is_no_slow_host() -> None:
     assert not [one for one in of_stages({"MatMulV3": 1.3, "FlashAttentionScore": 1.3}) if one.hosts]
+
+
+@pytest.mark.parametrize(("all_calls", "confidence"), [(True, "low"), (False, "high")])
+def test_a_stage_that_is_a_host_may_be_slow_where_all_calls_of_its_products_are_and_not_where_some_are(
+    all_calls: bool, confidence: str
+) -> None:
+    """A power limit slows products alone; the head of a model has a few long ones."""
+    (finding,) = of_stages({"MatMulV3": 1.5, "FlashAttentionScore": 1.4}, all_calls=all_calls)
+    assert (finding.id, finding.confidence, finding.is_alarm) == ("stage_imbalance", confidence, False)
 
 
 @pytest.mark.parametrize("has_kernels", [True, False])
