@@ -80,10 +80,10 @@ def _stage_imbalance(case: Case, limits: Thresholds, faulty: BoolArray) -> Itera
     if len(stages) < 2 or not typical.min() > 0:
         return
     high, low, mean = int(np.argmax(typical)), int(np.argmin(typical)), float(typical.mean())
-    most, least = float(typical[high]), float(typical[low])
+    slowest = np.flatnonzero(view.stage == stages[high])
+    most, least, spread = float(typical[high]), float(typical[low]), float(sigma(by_rank[slowest]))
     if most / mean - 1.0 < limits.stage_effect:
         return
-    slowest = np.flatnonzero(view.stage == stages[high])
     # Kernels tell a stage that is one host from that host, or calls do: as the others it would be, if it were
     # the host. All calls of kernels take longer then, also the shortest; more calls are more work.
     half = HALFWAY * np.log(most / mean)
@@ -103,7 +103,7 @@ def _stage_imbalance(case: Case, limits: Thresholds, faulty: BoolArray) -> Itera
         "stages_uneven", stage=int(stages[high]), computing_us=most, other_stage=int(stages[low]),
         other_us=least, above_mean_share=most / mean - 1.0, n_stages=len(stages),
     )  # fmt: skip
-    row = Evidence("computing_us", most, least, float(np.nan_to_num(sigma(by_rank[slowest]))), len(stages) - 1)
+    row = Evidence("computing_us", most, least, float(np.nan_to_num(spread)), len(stages) - 1)
     one = replace(_uneven("stage_imbalance", view, more, row, said), ranks=view.rank_ids(slowest))
     if is_host or one.excess_us is None:
         yield replace(one, confidence="low")
