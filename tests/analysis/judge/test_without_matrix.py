@@ -121,7 +121,7 @@ def test_a_healthy_job_of_one_group_stays_healthy(spec: JobSpec, seed: int) -> N
 def test_a_link_inside_the_only_host_of_which_only_sums_tell_leaves_the_question_open() -> None:
     detection = without_matrix(judged(ONE_HOST, "slow_link:5@2-5"))
     assert detection.verdict == "unknown"
-    assert any("no file tells what to compare them with" in note for note in notes_of(detection))
+    assert any("nothing is there to compare them with" in note for note in notes_of(detection))
 
 
 def test_a_group_that_nothing_is_held_against_may_be_slow_and_is_not_called_healthy() -> None:
@@ -129,7 +129,7 @@ def test_a_group_that_nothing_is_held_against_may_be_slow_and_is_not_called_heal
     detection = detect(without_links(whole), whole.topology)
     assert not [one for one in detection.findings if one.kind.startswith("slow_")]
     assert detection.verdict == "unknown"
-    assert any("no file tells what to compare them with" in note for note in notes_of(detection))
+    assert any("nothing is there to compare them with" in note for note in notes_of(detection))
 
 
 @pytest.mark.parametrize(
