@@ -82,12 +82,11 @@ SENTENCES: Mapping[NoteFact, Template] = {
     ),
     "uncompared_network": (
         "collectives of {n_groups} {n_groups:group|groups} take up to {step_share:percent} of the step, and "
-        "nothing is there to compare them with (two hosts have one link between them; without "
-        "communication_matrix.json no link is known): the network may be slow, or the work needs as "
-        "much, and this job is not called healthy; compare with a good run: --baseline",
+        "nothing is there to compare them with (two hosts alone, or no communication_matrix.json): slow "
+        "network or work, this job is not called healthy; compare with a good run: --baseline",
         "{n_groups} 个通信域的集合通信最多占每步的 {step_share:percent}，没有可比对象"
-        "（两台主机之间只有一条链路；没有 communication_matrix.json 则链路未知）："
-        "可能是网络慢，也可能是工作负载本身所需，不能判定为健康；请与正常运行对比：--baseline",
+        "（只有两台主机，或没有 communication_matrix.json）：可能是网络慢，"
+        "也可能是工作负载本身所需，不能判定为健康；请与正常运行对比：--baseline",
     ),
     "long_step": (
         "all ranks communicate for {longer_us:ms} longer in step {step} than usual, and no finding says "
