@@ -17,30 +17,51 @@ from cluster_analysis.judge.measures.deviation import deviation_of, relative_to_
 from cluster_analysis.judge.measures.idle import lost_always_us
 from cluster_analysis.judge.measures.metrics import Metric, confirmed, late
 from cluster_analysis.judge.suspects import Suspect, most_significant
-from cluster_analysis.judge.view import JobView
-from cluster_analysis.numeric.arrays import FloatArray, IntArray
-from cluster_analysis.numeric.stats import MEDIAN_SE, median, medians_by, sigma
-from cluster_analysis.thresholds.common import HALFWAY, MOSTLY
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, medians_by, sigma
+from cluster_analysis.thresholds.common import FEWEST_PEERS, HALFWAY, MOSTLY
 from cluster_analysis.thresholds.devices import IDLE_SIGMA
 from cluster_run.facts import FindingFact, fact
 from cluster_run.kinds import WorkloadKind
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
-    """Give hosts that are slow in a local time, the worst first."""
+    """Give hosts that are slow in a local time, the worst first; those half of which is late by that half."""
     for metric in case.metrics:
+        n_places = 1 + len(metric.places)
         hosts = [one for whole in case.comparisons(metric) for _, one in _in_places(case, whole)]
-        best = most_significant(hosts, 1 + len(metric.places))
-        yield from (confirmed(case.view, one, case.limits) for one in best)
+        halves = [one for place in (metric, *metric.places) for one in _late_halves(case, place, metric)]
+        best = [*most_significant(hosts, n_places), *most_significant(halves, 2 * n_places)]
+        yield from (confirmed(case.view, one, case.limits) for one in {one.key: one for one in best}.values())
 
 
 def _in_places(case: Case, whole: Metric) -> Iterator[tuple[Metric, Suspect]]:
     """Hosts that are slow in all of a metric, or in a place of it: the other may scatter and hide them."""
     for place in (whole, *whole.places):
-        yield from ((place, one) for one in host_suspects(case, place, whole))
+        yield from ((place, one) for one in host_suspects(case, place, whole, case.view.host < 0))
 
 
-def host_suspects(case: Case, metric: Metric, whole: Metric) -> list[Suspect]:
+def _late_halves(case: Case, metric: Metric, whole: Metric) -> Iterator[Suspect]:
+    """Hosts half of whose ranks are late in idle time, the others not: one of two processors launches late.
+
+    The middle of such a host is no rank's. The later half of each host is compared with the later halves of
+    others, as somebody is always later.
+    """
+    if metric.is_log:
+        return
+    view, nobody = case.view, case.view.host < 0
+    level = median(relative_to_other_hosts(case.series(metric, nobody, view.host), view), 1)
+    is_later = level >= group_medians(level[:, None], view.host)[:, 0]
+    for one in host_suspects(case, metric, whole, ~is_later):
+        of_host = case.ranks_of([one])
+        late, quick_us = np.flatnonzero(of_host & is_later), float(median(level[of_host & ~is_later]))
+        middle_us = float(median(level[late]))
+        are_late = level[late].min() >= HALFWAY * middle_us and len(late) >= FEWEST_PEERS
+        if are_late and quick_us <= (1.0 - MOSTLY) * middle_us:
+            yield replace(one, ranks=view.rank_ids(late))
+
+
+def host_suspects(case: Case, metric: Metric, whole: Metric, left_out: BoolArray) -> list[Suspect]:
     """Return hosts that are slow in one metric, the worst first, with what they lose in the `whole` of it.
 
     One that is improbable by itself is listed and taken out: of two slow hosts of four each hides the other.
@@ -49,7 +70,7 @@ def host_suspects(case: Case, metric: Metric, whole: Metric) -> list[Suspect]:
     """
     view = case.compared(metric)
     found: list[Suspect] = []
-    out = view.host < 0
+    out = left_out
     n_hosts = len(np.unique(view.host[~out]))
     while len(found) < n_hosts - 1:
         series = case.series(metric, out, view.host)
@@ -77,7 +98,11 @@ def _worst_host(case: Case, metric: Metric, whole: Metric, relative: FloatArray)
     least, n_peers = np.full(len(hosts), metric.floor), dict[int, tuple[int, int]]()
     for host in np.flatnonzero(level >= metric.effect).tolist():
         own, others = known[code == host], known[code != host]
-        if _is_whole_host(view, metric, of_rank[own], level[host]):
+        slow_from = HALFWAY * (metric.effect if metric.is_log else level[host])
+        # A single slow rank is no slow host, and neither are experts, whose load is nobody's fault.
+        needed = max(2, (MOSTLY if metric.is_log else HALFWAY) * len(own))
+        is_told = view.knows_work or not metric.follows_work
+        if is_told and (of_rank[own] >= slow_from).sum() >= needed:
             peers = others[np.isin(view.role[others], view.role[own])]
             n_peers[host] = len(peers), len(np.unique(view.host[peers]))
             by_chance = MEDIAN_SE * scatter / np.sqrt(len(own))
@@ -111,16 +136,6 @@ def _worst_host(case: Case, metric: Metric, whole: Metric, relative: FloatArray)
 def _quiet_us(metric: Metric, ranks: IntArray) -> float:
     """Idle time of ranks in a quiet step: all may pause in half of them (garbage collection, checkpoints)."""
     return float(np.quantile(np.nan_to_num(median(metric.values[ranks], 0)), 1.0 - MOSTLY))
-
-
-def _is_whole_host(view: JobView, metric: Metric, of_rank: FloatArray, level: float) -> bool:
-    """Enough ranks are slow, and not for their experts, whose load is nobody's fault.
-
-    A single slow rank is no slow host, however few others the host has, or were read.
-    """
-    n_slow = int((of_rank >= HALFWAY * (metric.effect if metric.is_log else level)).sum())
-    needed = MOSTLY if metric.is_log else HALFWAY
-    return bool(n_slow >= max(2, needed * len(of_rank)) and (view.knows_work or not metric.follows_work))
 
 
 def holding_a_stage(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:

@@ -201,7 +201,7 @@ def _links_of(case: Case, seen: Observations, operators: IntArray) -> tuple[Link
     shows = links.are_events(case.limits) & is_link & np.isin(links.step, seen.step[operators])
     found = []
     for group in np.unique(seen.group[operators]).tolist():
-        at = np.flatnonzero(shows & links.are_of(seen.groups[group]))
+        at = np.flatnonzero(shows & (np.array(links.groups) == seen.groups[group])[links.group])
         if len(at):
             unit = int(links.unit[at[np.argmax(links.time_us[at])]])
             src, dst = links.members[unit]

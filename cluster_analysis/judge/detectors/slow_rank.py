@@ -99,7 +99,10 @@ def rank_suspects(
         course = _course(level[rank], by_step, rank, peers) if lasts[rank] else series[rank]
         seen, scale = None if lasts[rank] else events[rank], deviation.scale[rank]
         if lasts[rank] and by_step is not deviation and not rising[rank]:
-            seen = _seen_in(course, limits)
+            # Kernels are known for all steps together: in which of them they lose it, unless in most.
+            is_slow = course >= HALFWAY * course.max()
+            now_and_then = len(course) >= limits.min_steps_intermittent and is_slow.mean() <= MOSTLY
+            seen = is_slow if now_and_then else None
         own, always = np.array([rank]), bool(lasts[rank])
         one = late(view, metric, own, course, seen, scale=scale, n_others=len(peers), lasts=always)
         if lasts[rank]:
@@ -174,13 +177,6 @@ def _is_rising(metric: Metric, deviation: Deviation, limits: Thresholds) -> Bool
     rise = theil_sen(deviation.series) * (n_steps - 1)
     most = HALFWAY * np.nan_to_num(deviation.series).max(axis=1)
     return np.asarray(np.nan_to_num(rise) > np.maximum(metric.effect, most))
-
-
-def _seen_in(course: FloatArray, limits: Thresholds) -> BoolArray | None:
-    """In which steps (S,) kernels lose what they show for all steps together; None for all, or too few."""
-    is_slow = course >= HALFWAY * course.max()
-    is_now_and_then = len(course) >= limits.min_steps_intermittent and is_slow.mean() <= MOSTLY
-    return np.asarray(is_slow) if is_now_and_then else None
 
 
 def _course(level: float, deviation: Deviation, rank: int, peers: IntArray) -> FloatArray:

@@ -44,11 +44,6 @@ class Observations(Struct, frozen=True):
     is_group: BoolArray
     transport: tuple[str, ...]
 
-    def are_of(self, group: str, kind: str | None = None) -> BoolArray:
-        """Which are of a group, and of a kind if one is given."""
-        are_own = (np.array(self.groups) == group)[self.group]
-        return np.asarray(are_own & (True if kind is None else (np.array(self.kinds) == kind)[self.kind]))
-
     def are_events(self, limits: Thresholds) -> BoolArray:
         """Which observations are events: longer than contention makes a usual one, and by a least time."""
         usual_us = self.time_us * np.exp(-self.excess)

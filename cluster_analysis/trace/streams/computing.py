@@ -229,7 +229,9 @@ def _shown_by_gaps(laid: PeerRows) -> tuple[Overlap, FloatArray]:
             continue
         runs_on[place] = True
         weights.use(place)
-        if few_show and _is_queued((start - before)[shows], (start - issued)[shows]):
+        # Calls queue if they begin as much later than the one before ends whatever it took: computing during
+        # that one does not know when it ends.
+        if few_show and scatter((start - before)[shows]) < min(QUEUE_US, scatter((start - issued)[shows])):
             # These few launch each call of a queue late, and compute nothing in between.
             hidden.add_possible(place, room, knows, is_sum=kind[0], is_queued=True)
             continue
@@ -255,15 +257,6 @@ def _runs_on(
     at_least = np.maximum(np.median(from_issue[shows]), since - behind)
     alike = ALIKE_SCATTER_FACTOR if is_sum else 1.0
     return float(np.abs(since - at_least).mean()) < alike * scatter(behind)
-
-
-def _is_queued(from_end: FloatArray, from_issue: FloatArray) -> bool:
-    """Whether calls queued, though they begin later than the one before ends: as much later whatever it took.
-
-    Computing during that call does not know when it ends, so that what follows is now nearer to its end, now
-    farther.
-    """
-    return scatter(from_end) < min(QUEUE_US, scatter(from_issue))
 
 
 def _shares(places: Sequence[_Place], level_us: float, left_us: FloatArray) -> FloatArray:

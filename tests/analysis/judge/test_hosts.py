@@ -281,3 +281,29 @@ def test_a_host_that_is_a_whole_stage_and_late_by_unlike_times_is_one_finding() 
     assert [one.id for one in all_found_in(idle_us, stages=stages) if one.hosts == (HostId("2"),)] == [
         "host_bound-host-2"
     ]
+
+
+@pytest.mark.parametrize("n_ranks", [16, 32])
+def test_half_of_a_host_that_is_late_is_one_finding_of_these_ranks(n_ranks: int) -> None:
+    """One of two processors of a host is busy: in the middle of all its ranks is nobody."""
+    idle_us = held_up(range(0))[:n_ranks]
+    idle_us[12:16] += 27e3 * np.random.default_rng(5).uniform(0.7, 1.3, (4, N_STEPS))
+    (alarm,) = [one for one in all_found_in(idle_us) if one.is_alarm]
+    assert (alarm.id, alarm.ranks, alarm.cause) == ("slow_host-2", tuple(range(12, 16)), "dispatch")
+
+
+@pytest.mark.parametrize(
+    "others_us", [pytest.param(27e3, id="all are late"), pytest.param(10e3, id="the others are less late")]
+)
+def test_a_host_all_of_whose_ranks_are_late_is_named_with_all(others_us: float) -> None:
+    idle_us = held_up(range(0))
+    idle_us[8:16] += np.repeat([others_us, 27e3], 4)[:, None]
+    assert [one.ranks for one in found_in(idle_us)] == [tuple(range(8, 16))]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_half_of_a_host_is_late_by_chance(seed: int) -> None:
+    """Of each host some ranks always idle longer than others, by up to twice as much."""
+    dice = np.random.default_rng(seed)
+    idle_us = 10e3 * dice.uniform(1.0, 2.0, (N_RANKS, 1)) * dice.uniform(0.9, 1.1, (N_RANKS, N_STEPS))
+    assert found_in(idle_us[:16]) == found_in(idle_us) == []
