@@ -18,7 +18,7 @@ from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import mean_lead, median
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.tables.operations import record_of
-from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.common import HALFWAY, TWICE
 from cluster_analysis.thresholds.cost import LATE_SHARE
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
@@ -106,7 +106,9 @@ def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds)
         return []
     absent = [one.id for one in findings if any(said.kind == "absent_members" for said in one.facts)]
     asked: NoteFact = "waited_for_others" if set(costly) <= set(absent) else "costly_unexplained"
-    return [fact(asked, findings=tuple(costly), step_share=max(costly.values()) / step_ms)]
+    share = max(costly.values()) / step_ms
+    n_steps = int(TWICE * max(len(view.steps), limits.min_steps_intermittent))
+    return [fact(asked, findings=tuple(costly), step_share=share, n_steps=n_steps)]
 
 
 def _may_be_costly(finding: Finding, least_ms: float, step_ms: float) -> bool:

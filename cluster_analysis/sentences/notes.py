@@ -50,9 +50,9 @@ SENTENCES: Mapping[NoteFact, Template] = {
     ),
     "costly_unexplained": (
         "{findings:names} may cost {step_share:percent} of the step and cannot be told from chance, or from "
-        "the work itself: this job is not called healthy; profile 10 steps or more",
+        "the work itself: this job is not called healthy; profile {n_steps} steps or more",
         "{findings:names} 可能占每步的 {step_share:percent}，无法与偶然或工作负载本身区分：不能判定为健康；"
-        "请采集 10 步以上",
+        "请采集 {n_steps} 步以上",
     ),
     "waits_for_absent": (
         "{step_share:percent} of the mean step went into waiting for ranks without files, or for the "

@@ -61,7 +61,7 @@ def _late_halves(case: Case, metric: Metric, whole: Metric) -> Iterator[Suspect]
             yield replace(one, ranks=view.rank_ids(late))
 
 
-def host_suspects(case: Case, metric: Metric, whole: Metric, left_out: BoolArray) -> list[Suspect]:
+def host_suspects(case: Case, metric: Metric, whole: Metric, out: BoolArray) -> list[Suspect]:
     """Return hosts that are slow in one metric, the worst first, with what they lose in the `whole` of it.
 
     One that is improbable by itself is listed and taken out: of two slow hosts of four each hides the other.
@@ -70,7 +70,6 @@ def host_suspects(case: Case, metric: Metric, whole: Metric, left_out: BoolArray
     """
     view = case.compared(metric)
     found: list[Suspect] = []
-    out = left_out
     n_hosts = len(np.unique(view.host[~out]))
     while len(found) < n_hosts - 1:
         series = case.series(metric, out, view.host)

@@ -242,7 +242,7 @@ def test_a_host_that_is_a_stage_and_idles_leaves_a_question_though_nobody_can_te
         hosts=(HostId("3"),), links=(), cause="dispatch", pattern="persistent", steps=(), confidence="low",
         cost_ms_per_step=None, cost_share=None, cumulative_saving_ms=None, evidence=(row,), separable=False,
     )  # fmt: skip
-    view: Any = SimpleNamespace(mean_step_us=700e3)
+    view: Any = SimpleNamespace(mean_step_us=700e3, steps=range(8))
     assert [one.kind for one in _unexplained(view, [found], Thresholds())] == asked
 
 
@@ -259,3 +259,17 @@ def test_a_host_that_costs_much_and_may_be_slow_is_listed_and_leaves_the_questio
     assert [(one.id, one.severity) for one in found.findings] == [("slow_host-3", "info")]
     assert found.verdict == "unknown"
     assert "costly_unexplained" in [one.kind for one in found.notes]
+
+
+@pytest.mark.parametrize(("n_steps", "asked"), [(3, 10), (8, 16), (12, 24)])
+def test_who_cannot_tell_a_fault_from_chance_asks_for_more_steps_than_there_are(
+    n_steps: int, asked: int
+) -> None:
+    found = Finding(
+        id="slow_rank-3", kind="slow_rank", severity="info", ranks=(Rank(3),), hosts=(), links=(),
+        cause="dispatch", pattern="persistent", steps=(), confidence="low", cost_ms_per_step=60.0,
+        cost_share=0.08, cumulative_saving_ms=None, evidence=(),
+    )  # fmt: skip
+    view: Any = SimpleNamespace(mean_step_us=700e3, steps=range(n_steps))
+    (note,) = _unexplained(view, [found], Thresholds())
+    assert dict(note.values)["n_steps"] == asked

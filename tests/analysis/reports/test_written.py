@@ -80,7 +80,7 @@ def test_what_can_be_put_right_stands_apart_from_what_cannot():
 def test_what_is_only_to_be_fetched_is_told_before_what_another_capture_or_nothing_would_put_right(order):
     notes = [
         fact("waiting_copied", share=0.9, step_share=0.25),
-        fact("costly_unexplained", findings=("slow_rank-1",), step_share=0.06),
+        fact("costly_unexplained", findings=("slow_rank-1",), step_share=0.06, n_steps=8),
         fact("waits_for_absent", step_share=0.17, wait_us=1e5, step=12, ranks=(15,)),
     ]
     whole = builder.unknown()
