@@ -23,6 +23,7 @@ def add_analyse_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how a job is analysed."""
     group = parser.add_argument_group("analysing")
     where = "where the analysis runs, as cluster-analyse takes it: auto, processes, slurm, tls://…"
+    where += "; or srun, with --post-nodes"
     add_valued(group, "--scheduler", str, _FOLLOW.scheduler, "WHERE", where)
     group.add_argument(
         "--show-addresses", action="store_true", help="real host names in the results, not only their numbers"

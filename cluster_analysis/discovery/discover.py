@@ -310,7 +310,8 @@ def _why_nothing(runs: Iterable[Run]) -> str:
 
         more = f" (and {len(problems) - 1} more like it)" if len(problems) > 1 else ""
         advised = advice(problems[0]).en
-        return f"{problems[0].file}: {reason(problems[0]).en}{more}{f'; {advised}' if advised else ''}"
+        where = f"{problems[0].file}: " if problems[0].file else ""
+        return f"{where}{reason(problems[0]).en}{more}{f'; {advised}' if advised else ''}"
     if not any((*run.tree.ascend, *run.tree.prof, *run.tree.legacy) for run in runs):
         return "looked for *_ascend_pt, *_ascend_ms, PROF_* and step_trace_raw_* below it"
     return "its captures hold no file that is read"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
@@ -279,7 +280,7 @@ def _read(source: RankSource, wanted: Wanted) -> RankTables:
         text = " ".join(str(error).split()) or "no message"
         problem = Problem(
             fact("reading_failed", error=type(error).__name__, detail=text),
-            file=source.part or next(iter(source.files.values()), ""),
+            file=source.part or os.path.dirname(next(iter(source.files.values()), "")),
             rank=source.rank,
             host=source.host,
             advice="report_file",

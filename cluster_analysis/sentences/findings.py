@@ -240,8 +240,8 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "重放未显示谁在等它，但它每步比未被怀疑者晚 {cost_us:ms}（上限）。",
     ),
     "hidden": (
-        "Hidden behind costlier findings: once they are fixed, it costs {cost_us:ms}.",
-        "被损失更大的发现项掩盖：修复它们之后，本项每步损失 {cost_us:ms}。",
+        "Hidden behind other findings: once they are fixed, it costs {cost_us:ms}.",
+        "被其他发现项掩盖：修复它们之后，本项每步损失 {cost_us:ms}。",
     ),
 }
 _WHO: Template = ("rank {rank}", "卡 {rank}")

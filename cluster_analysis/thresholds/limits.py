@@ -1,4 +1,4 @@
-"""The limits that an analysis can be given: whether something is reported at all."""
+"""The limits of what is reported at all. No option changes them; tests may."""
 
 from __future__ import annotations
 

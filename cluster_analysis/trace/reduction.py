@@ -1,8 +1,8 @@
 """One step of all ranks: operators matched, local time between them, links with global ranks.
 
 Everything is derived from elapsed times and from gaps on a rank's own clock. The profiler's wait,
-synchronisation and idle fields are zero on part of real files, and clocks of two hosts differ by
-milliseconds; neither is looked at.
+synchronisation and idle fields are zero on part of real files, and are not looked at. Clocks of two hosts
+differ by milliseconds: calls are paired across them by their order, and by offsets that shared calls give.
 """
 
 from __future__ import annotations

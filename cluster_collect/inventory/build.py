@@ -73,7 +73,7 @@ def build_inventory(draft: Draft, name: str, base: Path, environment: Mapping[st
 class _Builder:
     def __init__(self, draft: Draft, base: Path, environment: Mapping[str, str]) -> None:
         self._draft = draft
-        self._base = base
+        self._base = base.absolute()  # what runs below another directory finds it, too
         self._environment = environment
         self.variables: dict[str, str] = {}
         self._server_ids: dict[str, Located] = {}

@@ -99,7 +99,7 @@ def test_of_two_slow_mates_each_is_an_alarm_though_either_alone_saves_little() -
     assert named(result) == {("slow_rank", (16,), ("3",)), ("slow_rank", (17,), ("3",))}
     first, second = result.alarms
     assert second.cumulative_saving_ms > 4 * first.cost_ms_per_step
-    assert "Hidden behind costlier findings" in summary(second)
+    assert "Hidden behind other findings" in summary(second)
 
 
 def test_busy_experts_are_their_own_finding_and_no_slow_host() -> None:

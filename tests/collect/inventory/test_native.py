@@ -273,6 +273,15 @@ def test_paths_are_relative_to_the_inventory_not_to_the_working_directory(
     assert inventory.specs[1].identity_file == str(tmp_path / "key")
 
 
+def test_directories_of_an_inventory_named_by_a_relative_path_are_absolute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What reads them runs in another directory."""
+    monkeypatch.chdir(tmp_path)
+    (spec,) = load(Path(), native("- {local: prof, server_id: a}")).specs
+    assert spec.local == str(tmp_path / "prof")
+
+
 def test_local_directories_expand_with_their_server_ids(tmp_path: Path) -> None:
     specs = load(tmp_path, native("- local: /mnt/node[1-3]\n  server_id: 10.0.0.[1-3]")).specs
     assert [(spec.local, spec.server_id) for spec in specs] == [
