@@ -171,8 +171,9 @@ class Case(Struct, frozen=True, dict=True):
         return np.isin(self.view.ranks, [rank for one in found for rank in one.ranks])
 
     def in_slow_hosts(self, metric: Metric, found: Sequence[Suspect]) -> BoolArray:
-        """Which ranks (R,) belong to a host that was found slow in a metric: they are no peers of others."""
-        return self.ranks_of([one for one in found if one.is_slow_host and one.metric == metric.name])
+        """Which ranks (R,) belong to a host all of which was found slow in a metric: they are no peers."""
+        slow = self.ranks_of([one for one in found if one.is_slow_host and one.metric == metric.name])
+        return np.asarray(slow & ~np.isin(self.view.host, self.view.host[~slow]))
 
 
 def build_case(evidence: JobEvidence, topology: Topology, limits: Thresholds) -> Case:

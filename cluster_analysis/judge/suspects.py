@@ -13,6 +13,7 @@ from cluster_analysis.judge.measures.transfers import Mended
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.tails import over_looks
 from cluster_analysis.replay.replay import Graph
+from cluster_analysis.thresholds.common import HALFWAY
 from cluster_run.facts import Fact
 from cluster_run.findings import Cause, Confidence, Evidence, Link, Pattern
 from cluster_run.ids import HostId, Rank
@@ -107,8 +108,11 @@ def most_significant(suspects: Sequence[Suspect], n_looks: int = 1) -> list[Susp
 
 
 def hosts_or_their_ranks(suspects: Sequence[Suspect]) -> list[Suspect]:
-    """Each host that may be slow, or those of its ranks that are slow beyond it: whichever is surer."""
-    gone: set[int] = set()
+    """Each host that may be slow, or those of its ranks that are slow beyond it: whichever is surer.
+
+    If most are, they are what was found, once: half a host is as improbable as each of them.
+    """
+    gone, hosts = set[int](), dict[int, Suspect]()
     for host in (one for one in suspects if one.is_slow_host):
         own = [
             one
@@ -116,6 +120,10 @@ def hosts_or_their_ranks(suspects: Sequence[Suspect]) -> list[Suspect]:
             if one.record.is_fault and one.record.subject == "rank"
             if one.metric == host.metric and set(one.ranks) <= set(host.ranks)
         ]
-        is_surer = any(one.is_alarm and one.p_value < host.p_value for one in own)
+        are_most = len(own) > HALFWAY * len(host.ranks)
+        is_surer = any(one.is_alarm and one.p_value < host.p_value for one in own) and not are_most
         gone |= {id(host)} if is_surer else {id(one) for one in own}
-    return [one for one in suspects if id(one) not in gone]
+        if are_most:
+            middle = sorted(one.p_value for one in own)[len(own) // 2]
+            hosts[id(host)] = replace(host, p_value=min(host.p_value, middle))
+    return [hosts.get(id(one), one) for one in suspects if id(one) not in gone]

@@ -280,23 +280,15 @@ def _validated(graph: Graph) -> Replay | None:
                 graph.measured_us + 0.0 * own, axis=0
             )
         if np.isfinite(error).any():
-            good = _good_steps(error)
+            # Records that are lost spoil single steps: one that is off by a third would swamp every cost.
+            good = np.nan_to_num(median(error, 1), nan=np.inf) <= GOOD_ERROR
+            good = good if good.mean() >= HALFWAY else np.ones_like(good)
             own_error, of_mean_error = float(median(error[good])), float(median(np.abs(of_mean - 1.0)))
             # The mean: that of most ranks is right either way, if only some ended late.
             first = error[0][np.isfinite(error[0])]
             off = float(first.mean()) if len(first) else np.inf
             choices.append((off, Replay(one, guess, latest, good, own_error, of_mean_error)))
     return min(choices, key=lambda choice: choice[0])[1] if choices else None
-
-
-def _good_steps(error: FloatArray) -> BoolArray:
-    """Steps (S,) in which the typical rank's replay is right, by errors (steps, ranks); all if few are.
-
-    Records that are lost spoil single steps, and one that is off by a third would swamp every cost.
-    """
-    by_step = np.nan_to_num(median(error, 1), nan=np.inf)
-    good = by_step <= GOOD_ERROR
-    return good if good.mean() >= HALFWAY else np.ones(len(good), bool)
 
 
 def _bound(view: JobView, suspect: Suspect, all_suspects: Sequence[Suspect]) -> float | None:

@@ -83,7 +83,10 @@ def rank_suspects(
     chance = np.array([over_looks([one], len(looks)) for one in chances.min(axis=0).tolist()])
     n_events = events.sum(axis=1)
     # Counting alone calls two events of five chance in a small job, however large they are: of computing.
-    beyond = size >= TWICE * _farthest_of_others(view.role, series, lasts | others | (n_events > 1))
+    # Somebody is always the slowest, and somebody the fastest: of those that nobody suspects, on either side.
+    healthy = np.where((lasts | others | (n_events > 1))[:, None], np.nan, series)
+    far = np.nan_to_num(np.abs(healthy - group_medians(healthy, view.role))).max(axis=1, keepdims=True)
+    beyond = size >= TWICE * most_of_others(far, view.role)[:, 0]
     p_events = np.where(beyond & (not metric.has_idle), 0.0, n_ranks * chance)
     often = (n_events > 1) & (p_events <= limits.listed_p_value)
     once = (n_events > 0) & ~often & beyond & (size >= limits.natural_effect)
@@ -154,16 +157,6 @@ def _by_counting(deviation: Deviation, rank: int, limits: Thresholds) -> float:
         return 0.0
     usable = deviation.series[:, tells | (tells.mean() <= HALFWAY)]
     return chance_of_as_many(int((usable[rank] >= HALFWAY * level).sum()), usable, rank, level)
-
-
-def _farthest_of_others(role: IntArray, values: FloatArray, suspected: BoolArray) -> FloatArray:
-    """How far any other rank of each rank's role that nobody suspects lies from their middle (R,).
-
-    In any of the `values` (R, N), on either side: somebody is always the slowest, and somebody the fastest.
-    """
-    healthy = np.where(suspected[:, None], np.nan, values)
-    distance = np.nan_to_num(np.abs(healthy - group_medians(healthy, role)))
-    return most_of_others(distance.max(axis=1, keepdims=True), role)[:, 0]
 
 
 def _is_rising(metric: Metric, deviation: Deviation, limits: Thresholds) -> BoolArray:
