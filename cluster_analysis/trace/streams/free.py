@@ -18,8 +18,8 @@ from cluster_analysis.trace.streams.streams import Streams, moves_data, sequence
 from cluster_analysis.trace.streams.waits import most_waited_us, waited_first_us
 
 
-def sends_are_free(calls: Calls, steps: pa.Table) -> bool:
-    """Return whether sends run during computing: then about their time appears as overlapped."""
+def sends_may_be_free(calls: Calls, steps: pa.Table) -> bool:
+    """Return whether sends may run during computing: then about their time appears as overlapped."""
     sends = calls.is_send
     if not sends.any() or not steps.num_rows:
         return False
@@ -63,10 +63,10 @@ def likely_streams(
     calls: Calls, stage: IntArray, data_groups: frozenset[str], shortest_us: FloatArray, steps: pa.Table,
     exposed_us: FloatArray,
 ) -> Streams:  # fmt: skip
-    """Return the streams of each rank, of two ways to see receives that which the totals agree with.
+    """Return the streams of each rank, of the ways to see messages that which the totals agree with.
 
-    Uncovered time is the time of calls of the main stream and its waiting for the others. Where
-    they agree with both, computing waits for its receives.
+    Uncovered time is the time of calls of the main stream and its waiting for the others. Where they agree
+    with several, computing waits for its messages. What is covered may be gradients as well as sends.
 
     Args:
         stage: pipeline stage of each rank (ranks,).
@@ -74,11 +74,11 @@ def likely_streams(
         shortest_us: the shortest elapse of each call's operator (V,).
         exposed_us: communication of each rank that no computing covers (ranks,).
     """
-    sends, data = sends_are_free(calls, steps), data_is_free(calls, data_groups, shortest_us, steps)
+    data = data_is_free(calls, data_groups, shortest_us, steps)
 
-    def seen(*, may_ask_ahead: bool) -> Streams:
+    def seen(*, are_free: bool, may_ask_ahead: bool) -> Streams:
         return sequence(
-            calls, stage, data_groups, sends_are_free=sends, data_is_free=data, may_ask_ahead=may_ask_ahead
+            calls, stage, data_groups, sends_are_free=are_free, data_is_free=data, may_ask_ahead=may_ask_ahead
         )
 
     def off_us(one: Streams) -> float:
@@ -89,10 +89,11 @@ def likely_streams(
         off = np.maximum(more - waited, 0.0) + np.maximum(-more, 0.0)
         return max(float(median(off)), TOLERANCE_SHARE * float(median(exposed_us)))
 
-    ahead = seen(may_ask_ahead=True)
-    if not (ahead.is_side & calls.is_receive).any() or not np.isfinite(exposed_us).any():
-        return ahead
-    return min((seen(may_ask_ahead=False), ahead), key=off_us)
+    frees = (False, True) if sends_may_be_free(calls, steps) else (False,)
+    ways = [seen(are_free=one, may_ask_ahead=True) for one in frees]
+    if (ways[-1].is_side & calls.is_receive).any():
+        ways = [*(seen(are_free=one, may_ask_ahead=False) for one in frees), *ways]
+    return min(ways, key=off_us) if len(ways) > 1 and np.isfinite(exposed_us).any() else ways[-1]
 
 
 def outside_us(calls: Calls, is_side: BoolArray) -> FloatArray:

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from cluster_analysis.trace.calls import Calls, calls_of
+from cluster_analysis.trace.streams.free import likely_streams
 from cluster_analysis.trace.streams.streams import Streams, sequence
-from tests.analysis.jobs import Call, collectives_table
+from tests.analysis.jobs import Call, collectives_table, steps_table
 
 N_RANKS = 6
 LATE = 4
@@ -245,6 +247,32 @@ def test_sends_run_beside_the_rest_where_what_comes_next_regularly_begins_before
     calls, found = in_order(lambda rank: sends_that_wait(rank, n_early=n_early))
     assert found.is_side[calls.is_send].all() == is_beside
     assert found.is_side.any() == is_beside
+
+
+@pytest.mark.parametrize("is_beside", [False, True])
+def test_sends_are_where_the_totals_have_room_for_them_beside_gradients_that_computing_covers(
+    is_beside: bool,
+) -> None:
+    """Some ranks send to others, which come late; computing covers gradients, and sends or not."""
+    calls = list[Call]()
+    n_senders = N_RANKS // 2
+    for rank in range(N_RANKS):
+        moves, begun, lasts = ("send", 10e3, 6_400.0) if rank < n_senders else ("receive", 16e3, 400.0)
+        calls += [
+            Call(rank, "allreduce", 4_000.0, 5_000.0, group="d", number=1),
+            Call(rank, moves, begun, lasts, group=f"p{rank % n_senders}", number=2),
+            Call(rank, "allreduce", 20e3, 100.0, group="w", number=3),
+        ]
+    own = calls_of(collectives_table(calls))
+    exposed = np.full(N_RANKS, 500.0)
+    exposed[:n_senders] = 100.0 if is_beside else 6_500.0
+    steps = steps_table(dict.fromkeys(range(N_RANKS), 20_100.0))
+    overlapped = pa.array([*(n_senders * [11_400.0 if is_beside else 5_000.0]), *(n_senders * [5_000.0])])
+    steps = steps.set_column(steps.column_names.index("overlapped_us"), "overlapped_us", overlapped)
+    stage = np.repeat([0, 1], n_senders).astype(np.int32)
+    shortest = np.where(own.is_send, 400.0, own.elapse_us)
+    found = likely_streams(own, stage, frozenset({"d"}), shortest, steps, exposed)
+    assert found.is_side[own.is_send].tolist() == [is_beside] * n_senders
 
 
 def held_back(rank: int, *, overtaking: int) -> list[Call]:
