@@ -119,7 +119,7 @@ def _sums_during_fetching(calls: Calls, data_groups: frozenset[str]) -> BoolArra
         return None  # calls of another kind, or ranks that fetch in several groups
     is_data = _are_data(calls, data_groups)
     n_calls = np.bincount(calls.group, minlength=n)
-    n_early = np.bincount(calls.group[_begun_early(calls, ~main, main)], minlength=n)
+    n_early = np.bincount(calls.group[_concurrent(calls, main, ~main)], minlength=n)
     concurrent = is_data & (n_fetched == 0) & (n_early > 0) & (n_early >= REGULAR_CALLS * n_calls)
     concurrent &= n_calls / n_ranks <= (n_fetched / n_ranks).max()
     return concurrent[calls.group] if concurrent.any() else None
@@ -233,7 +233,7 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
     """Calls on a second stream: data-parallel ones that overlap others, or groups with fewer calls."""
     rest = ~known & ~calls.is_point_to_point
     is_data = _are_data(calls, data_groups)
-    hit = _concurrent_with_messages(calls, ~known, rest & is_data[calls.group])
+    hit = _concurrent(calls, ~known & calls.is_point_to_point, rest & is_data[calls.group])
     begun_early = _begun_early(calls, rest, rest)
     if not begun_early.any() and not hit.any():
         return np.zeros(len(calls), bool)
@@ -267,11 +267,10 @@ def _side_calls(calls: Calls, known: BoolArray, data_groups: frozenset[str]) -> 
     return np.asarray(regular[unit] & rest)
 
 
-def _concurrent_with_messages(calls: Calls, known_main: BoolArray, data: BoolArray) -> BoolArray:
-    """Data-parallel calls that begin during a message of the main stream, or during which one begins."""
-    message = known_main & calls.is_point_to_point
-    hit = _begun_early(calls, data, message)
-    early = np.flatnonzero(_begun_early(calls, message, data))
+def _concurrent(calls: Calls, main: BoolArray, data: BoolArray) -> BoolArray:
+    """Data-parallel calls that begin during a call of the main stream, or during which one begins."""
+    hit = _begun_early(calls, data, main)
+    early = np.flatnonzero(_begun_early(calls, main, data))
     if len(early):
         positions = np.flatnonzero(data)
         hit[positions[np.searchsorted(positions, early) - 1]] = True

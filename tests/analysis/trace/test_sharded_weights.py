@@ -41,6 +41,30 @@ def two_gatherings(slow: float) -> list[Call]:
     return calls
 
 
+@pytest.mark.parametrize("ahead_us", [-100.0, 100.0], ids=["sums begin first", "weights begin first"])
+def test_weights_are_fetched_by_the_main_stream_whichever_of_them_and_their_sums_begins_first(
+    ahead_us: float,
+) -> None:
+    """What was scattered in a group is summed in another one; the next weights go at about that time."""
+    calls = list[Call]()
+    for rank in range(N_RANKS):
+        shard, replicas = f"d{rank // 4}", f"d{2 + rank % 4}"
+        for block in range(4):
+            begun = WORK_US * block
+            calls += [
+                Call(rank, "reducescatter", begun, GATHER_US, shard, 2 * block),
+                Call(rank, "allreduce", begun + GATHER_US + 200.0, GATHER_US, replicas, block),
+                Call(
+                    rank, "allgather", begun + GATHER_US + 200.0 - ahead_us, GATHER_US, shard, 2 * block + 1
+                ),
+            ]
+    own = calls_of(collectives_table(calls))
+    found = sequence(own, np.zeros(N_RANKS, int), frozenset(own.groups))
+    is_sum = np.array(own.types)[own.kind] == "allreduce"
+    assert found.is_side.tolist() == is_sum.tolist()
+    assert found.fetches
+
+
 @pytest.mark.parametrize("slow", [1.5, 2.0])
 def test_all_peers_wait_for_the_weights_that_were_asked_for_first(slow: float) -> None:
     calls = calls_of(collectives_table(two_gatherings(slow)))
