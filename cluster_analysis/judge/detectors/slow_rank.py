@@ -35,10 +35,13 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         # A host that may be slow hides no rank.
         sure = [one for one in found if one.is_slow_host and one.p_value <= case.limits.costly_p_value]
         others = out & case.ranks_of(sure)
+        # To ranks of other hosts a host that may be slow is a peer, too: without it few are left.
+        looks = [(out, others), (np.zeros_like(out), out)] if out.any() else [(out, others)]
         ranks = [
             one
             for comparison in case.comparisons(metric)
-            for one in rank_suspects(case, comparison, metric, out, others)
+            for excluded, not_named in looks
+            for one in rank_suspects(case, comparison, metric, excluded, not_named)
         ]
         # Any rank of the job is a peer in what all types of kernels have in common, and in being idle.
         has_peers = case.deviation(metric, out).n_peers >= case.limits.min_peers

@@ -311,3 +311,20 @@ def test_no_half_of_a_host_is_late_by_chance(seed: int) -> None:
     dice = np.random.default_rng(seed)
     idle_us = 10e3 * dice.uniform(1.0, 2.0, (N_RANKS, 1)) * dice.uniform(0.9, 1.1, (N_RANKS, N_STEPS))
     assert found_in(idle_us[:16]) == found_in(idle_us) == []
+
+
+@pytest.mark.parametrize("seed", [1, 4, 8, 11])
+def test_a_host_that_may_be_slow_takes_no_peers_from_ranks_of_other_hosts(seed: int) -> None:
+    """Four replicas of two stages with unlike samples: without one of four hosts few peers know a replica."""
+    dice, ranks = np.random.default_rng(seed), range(16)
+    where = replace(
+        on_hosts(16, 4),
+        stages={Rank(rank): rank // 8 for rank in ranks},
+        dp_index={Rank(rank): rank % 8 // 2 for rank in ranks},
+    )
+    samples = np.repeat(dice.lognormal(0.0, 0.08, (4, 12)), 2, axis=0)
+    computing_us = 5e5 * np.vstack([samples, 1.18 * samples]) * dice.lognormal(0.0, 0.006, (16, 12))
+    computing_us[:4] *= 1.01
+    computing_us[15] *= np.linspace(1.0, 1.3, 12)
+    found = detect(evidence_of_computing(computing_us, where), where).findings
+    assert {"slow_rank-15", "slow_host-1"} <= {one.id for one in found}
