@@ -51,7 +51,8 @@ def _fail(arguments: Arguments, error: ClusterError) -> int:
 
     print(f"cluster-collect: {translated(printable(error.message), arguments.language)}", file=sys.stderr)
     if error.advice:
-        print(f"  → {translated(printable(error.advice), arguments.language)}", file=sys.stderr)
+        advice = "\n".join(map(printable, error.advice.split("\n")))  # lines to be copied stay lines
+        print(f"  → {translated(advice, arguments.language)}", file=sys.stderr)
     if arguments.json:
         with suppress(ClusterError):  # the first error is what counts
             write_result(error_json(arguments.mode, error))

@@ -212,3 +212,12 @@ def test_defaults_are_those_of_the_options_and_written_nowhere_else() -> None:
 )
 def test_sizes(text: str, size: int | None) -> None:
     assert parse_size(text) == size
+
+
+def test_lines_of_an_advice_that_are_to_be_copied_stay_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inventory = tmp_path / "hosts.yaml"
+    inventory.write_text(f"version: 1\nhosts:\n  - {{local: {tmp_path}, server_id: a}}\n")
+    assert main(["--live", "3", "--inventory", str(inventory), "--dry-run", "--lang", "en"]) == 1
+    assert "next time:\n  export PROF_CONFIG_PATH=" in capsys.readouterr().err
