@@ -156,7 +156,7 @@ class Finding:
 
 
 def gains_ms(findings: Iterable[Finding]) -> list[tuple[Finding, float]]:
-    """Return what each finding adds to the saving of those above it.
+    """Return what each finding adds to the saving of those that are repaired before it, in that order.
 
     The gains add up to the saving of repairing all of them, however they hide each other.
     """

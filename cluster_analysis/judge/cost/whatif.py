@@ -75,7 +75,7 @@ class WhatIf:
         self._known: dict[frozenset[int], tuple[Sequence[Suspect], float]] = {}
 
     def savings(self, suspects: Sequence[Suspect], *, refuse_above: float) -> list[Saving]:
-        """Return the saving of each suspect alone, and one after the other, the costliest first."""
+        """Return the saving of each suspect alone, and one after the other, each time what adds most."""
         bounds = [_bound(self._view, one, suspects) for one in suspects]
         if self.replay is None or self.replay.error_share > refuse_above:
             return [Saving(None, None, bound_us=bound) for bound in bounds]
@@ -213,14 +213,15 @@ class WhatIf:
         return added
 
     def _in_turn(self, replay: Replay, suspects: Sequence[Suspect], alone: list[float]) -> list[float]:
-        """Savings when they are repaired one after the other, up to each one; all others get that of all."""
-        order = _costliest(suspects, alone)
-        prefixes = [[suspects[i] for i in order[: n + 1]] for n in range(len(order))]
-        saved = np.maximum.accumulate(np.nan_to_num([*self._saved(replay, prefixes), 0.0]))
-        cumulative = [float(saved[-1])] * len(suspects)
-        for i, one in zip(order, saved.tolist(), strict=False):
-            cumulative[i] = one
-        return cumulative
+        """Savings one after the other, up to each, each time what adds most; the rest gets that of all."""
+        left, fixed, best = _costliest(suspects, alone), list[Suspect](), 0.0
+        cumulative = dict[int, float]()
+        while left:
+            gains = np.nan_to_num(self._saved(replay, [[*fixed, suspects[i]] for i in left]))
+            pick = left.pop(int(np.argmax(gains)))
+            cumulative[pick] = best = max(best, float(gains.max()))
+            fixed.append(suspects[pick])
+        return [cumulative.get(i, best) for i in range(len(suspects))]
 
 
 def _mean_saving(by_step: FloatArray, suspects: Sequence[Suspect], is_good: BoolArray) -> float:

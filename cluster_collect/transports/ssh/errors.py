@@ -62,7 +62,7 @@ def no_agreement(name: str, text: str, other_transport: str) -> SshSetupError:
 
 def of_jump_host(error: HostError) -> HostError:
     """Return an error of a jump host as one: the reader knows the host behind it by its own name."""
-    return type(error)(error.message, "; ".join(filter(None, ("this is the jump host", error.advice))))
+    return type(error)(f"{error.message} (this is the jump host)", error.advice)
 
 
 def behind_jump_host(name: str, text: str) -> UnreachableError:

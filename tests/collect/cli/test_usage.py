@@ -13,6 +13,7 @@ from cluster_collect.arguments import parse_arguments
 from cluster_collect.cli import main
 from cluster_collect.spec import CollectOptions
 from cluster_collect.wording import parse_size
+from cluster_run.errors import InputError
 from tests.commands import ran
 
 from .conftest import run_collect
@@ -215,9 +216,14 @@ def test_sizes(text: str, size: int | None) -> None:
 
 
 def test_lines_of_an_advice_that_are_to_be_copied_stay_lines(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def refused(*_: object) -> None:
+        raise InputError("nothing is there", "do both:\n  first\n  second")
+
+    monkeypatch.setattr("cluster_collect.cli.load_inventory", refused, raising=False)
+    monkeypatch.setattr("cluster_collect.call.load_inventory", refused)
     inventory = tmp_path / "hosts.yaml"
-    inventory.write_text(f"version: 1\nhosts:\n  - {{local: {tmp_path}, server_id: a}}\n")
-    assert main(["--live", "3", "--inventory", str(inventory), "--dry-run", "--lang", "en"]) == 1
-    assert "next time:\n  export PROF_CONFIG_PATH=" in capsys.readouterr().err
+    inventory.write_text("version: 1\nhosts: [a]\n")
+    assert main(["--inventory", str(inventory), "--output", str(tmp_path / "run"), "--lang", "en"]) == 1
+    assert "do both:\n  first\n  second\n" in capsys.readouterr().err

@@ -67,7 +67,7 @@ def test_a_target_behind_the_jump_host_that_refuses_is_told_as_such(start: Start
 @BOTH
 def test_a_jump_host_that_refuses_is_told_from_the_host_behind_it(start: Start, transport: str) -> None:
     outcome = start(jump="127.0.0.5:1", transport=transport).collect()
-    assert outcome.state == "unreachable"
+    assert (outcome.state, outcome.failure) == ("failed", "unreachable")
     assert "Connection refused" in outcome.reason
     assert "this is the jump host" in outcome.reason
 
