@@ -80,8 +80,7 @@ class Case(Struct, frozen=True, dict=True):
         if not metric.is_log:
             places = tuple(replace(one, of_all=of_all) for one in metric.places)
             return [replace(metric, of_all=of_all, places=places)]
-        by_device = self.kernels.of_device(self.view) if self.kernels and not of_all else None
-        longer = self.whatever_stage if of_all else by_device
+        longer = self.whatever_stage if of_all else self._by_device
         if longer is None:
             return [] if of_all else [metric]
         # Kernels know no samples, and are known for all steps together.
@@ -92,12 +91,17 @@ class Case(Struct, frozen=True, dict=True):
         return [by_kernels] if of_all else [metric, by_kernels]
 
     @cached_property
-    def whatever_stage(self) -> FloatArray | None:
-        """How much longer each rank's kernels take than everybody's (R,), as logarithms; None if unknown."""
-        return None if self.of_all is None else self.of_all.whatever_stage(self.view.role)
+    def _by_device(self) -> FloatArray | None:
+        return None if self.kernels is None else self.kernels.of_device(self.view)
 
     @cached_property
-    def of_all(self) -> Kernels | None:
+    def whatever_stage(self) -> FloatArray | None:
+        """How much longer each rank's kernels take than everybody's (R,), as logarithms; None if unknown."""
+        kernels = self.kernels_of_all
+        return None if kernels is None else kernels.whatever_stage(self.view.role)
+
+    @cached_property
+    def kernels_of_all(self) -> Kernels | None:
         """How long kernels take on each rank compared with all ranks of the job; None where not known."""
         return kernels_of(self.evidence.operators, self.view, np.zeros_like(self.view.role))
 

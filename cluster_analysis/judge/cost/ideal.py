@@ -50,10 +50,7 @@ def evened(graph: Graph, view: JobView) -> Graph:
 
 
 def lost_parts(ideal: Ideal, findings: Sequence[Finding]) -> tuple[LostPart, ...]:
-    """Divide the loss of the step into the gains of the findings, and `other`, which no finding explains.
-
-    Upper bounds belong to no part.
-    """
+    """Divide the loss of the step into the gains of findings, no upper bounds, and `other`: what is left."""
     lost_ms = max(0.0, (ideal.step_us - ideal.ideal_us) / 1e3)
     sums: dict[Part, float] = {}
     for one, gain_ms in gains_ms(findings):

@@ -73,7 +73,7 @@ def _expert_imbalance(view: JobView, work: FloatArray, limits: Thresholds) -> It
 
 def _stage_imbalance(case: Case, limits: Thresholds, faulty: BoolArray) -> Iterator[Suspect]:
     """One finding when stages differ in computing by a few percent, `faulty` ranks (R,) left out."""
-    view = case.view
+    view, kernels = case.view, case.kernels_of_all
     is_known, by_rank = view.stage >= 0, np.where(faulty, np.nan, median(view.computing_us, 1))
     # Each stage counts once: how many of its ranks were read says nothing about the job.
     stages, typical = np.unique(view.stage[is_known]), medians_by(by_rank[is_known], view.stage[is_known])
@@ -87,10 +87,10 @@ def _stage_imbalance(case: Case, limits: Thresholds, faulty: BoolArray) -> Itera
     # Kernels tell a stage that is one host from that host, or calls do: as the others it would be, if it were
     # the host. All calls of kernels take longer then, also the shortest; more calls are more work.
     half = HALFWAY * np.log(most / mean)
-    if case.of_all is None:
+    if kernels is None:
         is_slow = np.log(more_calls(view, stages)[high]) < half
     else:
-        is_slow = median(case.of_all.at_equal_calls()[slowest]) >= half
+        is_slow = median(kernels.at_equal_calls()[slowest]) >= half
     is_host = (
         len({*view.host[slowest].tolist()}) == 1
         and not np.isin(view.host, view.host[slowest])[view.stage != stages[high]].any()
