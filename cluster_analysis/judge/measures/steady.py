@@ -131,7 +131,8 @@ def kernels_of(operators: pa.Table, view: JobView, role: IntArray) -> Kernels | 
     np.add.at(spent, (row, kind), np.nan_to_num(numbers(table["total_us"])))
     np.add.at(calls, (row, kind), np.nan_to_num(numbers(table["n_calls"])))
     shortest_us = np.full(spent.shape, np.inf)
-    np.fmin.at(shortest_us, (row, kind), numbers(table["min_us"]))
+    least_us = numbers(table["min_us"])
+    np.fmin.at(shortest_us, (row, kind), np.where(least_us > 0, least_us, np.nan))  # 0 was not measured
     with np.errstate(divide="ignore", invalid="ignore"):
         call_us = spent / calls
         shortest = np.log(shortest_us) - group_medians(np.log(shortest_us), role)

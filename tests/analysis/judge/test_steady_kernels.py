@@ -221,8 +221,9 @@ def test_a_rank_that_holds_more_of_the_optimizer_is_no_slow_device() -> None:
 
 
 def of_stages(
-    slower: dict[str, float], *, often: float = 1.0, has_kernels: bool = True, all_calls: bool = False
-) -> list[Finding]:
+    slower: dict[str, float], *, often: float = 1.0, has_kernels: bool = True, all_calls: bool = False,
+    without_shortest: bool = False,
+) -> list[Finding]:  # fmt: skip
     """Four stages, each on a host of its own; on the second one kernels of some types take so much longer.
 
     Not their shortest call, but with `all_calls`. Or they are called so much more `often`. What is told of
@@ -236,7 +237,8 @@ def of_stages(
             "rank": rank, "op_type": name, "core_type": "AI_CORE", "n_calls": round(100 * n_calls[rank]),
             "total_us": share * STEP_US * DEVICES[rank] * n_calls[rank]
             * (slower.get(name, 1.0) if here[rank] else 1.0),
-            "min_us": share * DEVICES[rank] * (slower.get(name, 1.0) if here[rank] and all_calls else 1.0),
+            "min_us": share * DEVICES[rank] * (slower.get(name, 1.0) if here[rank] and all_calls else 1.0)
+            * (not (here[rank] and without_shortest)),
         }
         for name, share in KERNELS.items()
         for rank in range(N_RANKS)
@@ -267,6 +269,11 @@ def test_a_stage_that_is_a_host_may_be_slow_where_all_calls_of_its_products_are_
     """A power limit slows products alone; the head of a model has a few long ones."""
     (finding,) = of_stages({"MatMulV3": 1.5, "FlashAttentionScore": 1.4}, all_calls=all_calls)
     assert (finding.id, finding.confidence, finding.is_alarm) == ("stage_imbalance", confidence, False)
+
+
+def test_a_shortest_call_of_no_time_says_nothing_for_a_host_that_may_be_slow() -> None:
+    (finding,) = of_stages({"MatMulV3": 1.5, "FlashAttentionScore": 1.4}, without_shortest=True)
+    assert finding.confidence == "low"
 
 
 @pytest.mark.parametrize("has_kernels", [True, False])
