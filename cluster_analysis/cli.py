@@ -182,7 +182,12 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
         help="auto, threads, processes, dask (with a dashboard), slurm, tcp://HOST:PORT or tls://HOST:PORT "
         "(default: auto, by size)",
     )
-    how.add_argument("--workers", metavar="N", type=positive_number, help="threads, processes or Slurm jobs")
+    how.add_argument(
+        "--workers",
+        metavar="N",
+        type=positive_number,
+        help="threads, processes or Slurm jobs (default: one a processor; 4 Slurm jobs)",
+    )
     how.add_argument(
         "--memory-limit",
         metavar="SIZE",

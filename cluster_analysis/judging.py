@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import structs
 
 from cluster_analysis.describe.everything import described
@@ -21,7 +23,7 @@ from cluster_analysis.run_header import analysed_at, captured_at, places_of, run
 from cluster_analysis.sentences.problems import reason
 from cluster_analysis.tables.fused import computing_apart
 from cluster_analysis.tables.model import Capture, Selection, Topology
-from cluster_analysis.tables.schema import RANKS
+from cluster_analysis.tables.schema import NEEDED_STEPS, RANKS
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import FindingsDocument, RunInfo, Verdict
 from cluster_run.ids import Rank
@@ -96,7 +98,7 @@ def judged(known: Examined) -> AnalysisResult:
         problems += (Problem(NO_COMMON_STEP, advice="record_same_steps"),)
     problems += _unnamed_missing(missing, problems, len(expected))
     # Without its step times nobody can say that a rank is healthy.
-    untimed = seen.difference(read.steps["rank"].unique().to_pylist())
+    untimed = seen - _timed_ranks(read.steps)
     own_notes: tuple[Fact, ...] = ()
     if is_alone(seen, expected, read):
         found = blaming_nobody(found)
@@ -175,6 +177,12 @@ def _run_info(
         slowdown=None if found.ideal is None else round(found.ideal.slowdown, 4),
         lost=found.lost,
     )
+
+
+def _timed_ranks(steps: pa.Table) -> set[int]:
+    """Return the ranks of `steps` (STEPS) that have a step with all that is judged of it."""
+    is_known = np.logical_and.reduce([pc.is_valid(steps[name]).to_numpy() for name in NEEDED_STEPS])
+    return set(steps["rank"].to_numpy()[is_known].tolist())
 
 
 def is_alone(seen: set[Rank], expected: set[Rank], read: RanksRead) -> bool:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 #: Every word that `failure` can be in manifest.json and in the JSON results, and what it means.
 #: Programs rely on the words; the texts of reasons and advices may change.
 FAILURES: Mapping[str, str] = {
-    "unreachable": "no connection could be made, in all attempts",
-    "lost-connection": "the connection broke, or the data ended early, in all attempts",
-    "stalled": "it hung, or sent less than --least-rate, in all attempts",
+    "unreachable": "no connection could be made, in the last attempt",
+    "lost-connection": "the connection broke, or the data ended early, in the last attempt",
+    "stalled": "it hung, or sent less than --least-rate, in the last attempt",
     "deadline": "the time of --host-deadline or --deadline was over; what came is kept",
     "unfinished": "the call still waited for it when this manifest was written",
     "unknown-name": "the address does not resolve",

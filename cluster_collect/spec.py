@@ -85,7 +85,7 @@ class HostSpec:
     @property
     def by_ssh(self) -> bool:
         """Whether it is reached by SSH."""
-        return self.local is None and self.transport != SRUN_NAME
+        return self.local is None and self.transport in (HostSpec.transport, PARAMIKO_NAME)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ LOST: Mapping[str, str] = {
     "silent": "it did not say to have taken the start",
     "stray": "its step is far from the others': the same number is another iteration there",
     "no_step": "its step could not be read",
-    "unfinished": "the capture did not end in time",
+    "unfinished": "the capture did not begin, or did not end, in time",
     "unparsed": "the capture is there, and could not be parsed",
     "other_steps": "its files hold other steps than those of the others",
     "other_iterations": "its collectives are not those of the others, though steps and numbers agree",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
+from collections.abc import Collection
 from typing import Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from cluster_analysis.sources.errors import Remark, left_out
+from cluster_analysis.tables.schema import NEEDED_STEPS
 from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
 from cluster_run.facts import fact
 
@@ -38,9 +40,8 @@ MEASURED_COLLECTIVES = (
     "synchronization_us",
     *TRANSPORT_COLUMNS,
 )
-#: Columns without which steps, operators and links are not judged.
+#: Columns without which operators and links are not judged.
 NEEDED_COLLECTIVES = Needed("operators", ("start_ns", "elapse_us"))
-NEEDED_STEPS = ("computing_us", "communication_us", "communication_not_overlapped_us", "free_us")
 NEEDED_LINKS = Needed("links", ("size_bytes", "time_us"))
 #: A nanosecond; sums of floats may miss 0 by less.
 _TOLERANCE = 1e-3
@@ -69,6 +70,12 @@ def tell_missing(table: pa.Table, needed: Needed, remark: Remark) -> None:
     missing = functools.reduce(pc.or_, (pc.is_null(table[name]) for name in needed.columns))
     n_missing = pc.sum(missing).as_py()
     remark(fact("rows_lack", n_lacking=n_missing, n_rows=table.num_rows, rows=needed.rows))
+
+
+def tell_no_columns(lacking: Collection[str], remark: Remark) -> None:
+    """Tell `remark` which columns, by their names in the file, it lacks of those that are judged."""
+    if lacking:
+        remark(fact("no_column", columns=tuple(sorted(lacking))))
 
 
 def without_empty_steps(table: pa.Table, remark: Remark) -> pa.Table:

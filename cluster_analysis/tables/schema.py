@@ -19,6 +19,8 @@ from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
+#: Parts of STEPS without which a step is not judged: nobody can say that it was healthy.
+NEEDED_STEPS = ("computing_us", "communication_us", "communication_not_overlapped_us", "free_us")
 # Tables that a result has, too: their columns are declared where users find them.
 STEPS = declared.Steps.schema
 OPERATORS = declared.Operators.schema

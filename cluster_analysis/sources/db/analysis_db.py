@@ -61,9 +61,10 @@ def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     if not n:
         return None
     columns = {"step": database_columns.steps(given.get("step", pa.nulls(n)), remark)}
+    measured.tell_no_columns({DATABASE_COLUMNS[name] for name in schema.NEEDED_STEPS} - set(times), remark)
     for name, column in DATABASE_COLUMNS.items():
-        values = times.get(column, pa.nulls(n))
-        columns[name] = database_columns.floats(values, remark, are_needed=name in measured.NEEDED_STEPS)
+        is_needed = name in schema.NEEDED_STEPS and column in times
+        columns[name] = database_columns.floats(times.get(column, pa.nulls(n)), remark, are_needed=is_needed)
     table = schema.rows(schema.STEPS, rank, **columns)
     table = measured.without_negative(database_columns.with_step(table), measured.MEASURED_STEPS, remark)
     return without_repeated_steps(measured.without_empty_steps(table, remark), remark)

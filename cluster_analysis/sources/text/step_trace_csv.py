@@ -18,7 +18,7 @@ from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import BadFileError, FileOfRank, Remark, left_out
 from cluster_analysis.sources.measured import (
     MEASURED_STEPS,
-    NEEDED_STEPS,
+    tell_no_columns,
     without_empty_steps,
     without_negative,
     without_repeated_steps,
@@ -47,8 +47,10 @@ DEVICE = "Device_id"
 def read_step_trace(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
     """Return the steps (STEPS) of the files of one or more ranks; a cell that is no number is null.
 
+    So is a column that is missing; where it is judged, that is remarked.
+
     Raises:
-        BadFileError: nothing of a file can be used: a column that is judged is missing, or there is no step.
+        BadFileError: nothing of a file can be used: computing time is missing, or there is no step.
         RefusedError: several files are not alike.
     """
     text, ranks = read_files(files, _WANTED, ("Computing",), remark)
@@ -75,11 +77,12 @@ def read_device_of_steps(path: Path) -> int | None:
 def _steps_from_text(text: pa.Table, ranks: npt.NDArray[np.int32], remark: Remark) -> pa.Table:
     columns = {"step": _steps(text, remark)}
     found, bad = numbers.floats_of(text, list(COLUMNS.values()))
+    tell_no_columns({COLUMNS[name] for name in schema.NEEDED_STEPS} - set(found), remark)
     for name, column in COLUMNS.items():
         if column not in found:
             continue
         columns[name] = found[column]
-        n_bad = columns[name].null_count if name in NEEDED_STEPS else bad.get(column, 0)
+        n_bad = columns[name].null_count if name in schema.NEEDED_STEPS else bad.get(column, 0)
         if n_bad:
             remark(left_out(n_bad, "cell", "no_number_in_column", column=column))
     table = schema.rows(schema.STEPS, ranks, **columns)

@@ -1,0 +1,54 @@
+"""A profiler that calls a column otherwise: what is judged by it is never healthy, and the file is named."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from cluster_analysis.cli import main as analyse
+from cluster_analysis.sources.text.step_trace_csv import COLUMNS, DATABASE_COLUMNS
+from cluster_analysis.tables.schema import NEEDED_STEPS
+from cluster_simulate.api import JobSpec, parse_scenario, simulate, write_run
+
+SPEC = JobSpec(tp=2, pp=1, dp=8, microbatches=2, steps=5, segments=1, ranks_per_host=4)
+LATE_HOST = (parse_scenario("slow_host:1.1@2"),)
+
+
+def _renamed_in_text(run: Path, column: str) -> str:
+    name = COLUMNS[column]
+    for path in run.rglob("step_trace_time.csv"):
+        header, rows = path.read_text().split("\n", 1)
+        cells = [f"{cell} (us)" if cell == name else cell for cell in header.split(",")]
+        path.write_text("\n".join([",".join(cells), rows]))
+    return name
+
+
+def _renamed_in_databases(run: Path, column: str) -> str:
+    name = DATABASE_COLUMNS[column]
+    for path in run.rglob("analysis.db"):
+        with closing(sqlite3.connect(path)) as database, database:
+            database.execute(f'ALTER TABLE StepTraceTime RENAME COLUMN "{name}" TO "{name}_us"')
+    return name
+
+
+#: Without computing times the steps are those of the profiler's own database: nothing is lost.
+CASES = [("text", one) for one in NEEDED_STEPS]
+CASES += [("db", one) for one in NEEDED_STEPS if one != "computing_us"]
+
+
+@pytest.mark.parametrize(("form", "column"), CASES)
+def test_a_job_whose_step_times_lack_a_column_that_is_judged_is_not_healthy_and_the_files_are_named(
+    tmp_path: Path, form: str, column: str
+) -> None:
+    run, out = tmp_path / "run", tmp_path / "out"
+    write_run(simulate(SPEC, LATE_HOST, 5), run, form, "pt")
+    name = (_renamed_in_text if form == "text" else _renamed_in_databases)(run, column)
+    (run / "manifest.json").unlink(missing_ok=True)
+    assert analyse([str(run), "--output", str(out), "--no-report", "--quiet", "--scheduler", "threads"]) == 3
+    found = json.loads((out / "findings.json").read_text())
+    assert found["verdict"] != "healthy"
+    assert len({one["rank"] for one in found["problems"] if name in one["reason"]}) == SPEC.n_ranks
