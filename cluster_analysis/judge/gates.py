@@ -286,9 +286,7 @@ def is_a_lower_bound_of_waiting_for_unknown(one: FindingDraft, context: Context)
 
 def is_as_sure_as_the_replay(one: FindingDraft, context: Context) -> FindingDraft:
     """No cost is sure where its interval is wide, the replay is off, or for whom ranks waited is unknown."""
-    if one.low_us is not None and one.high_us is not None:
-        is_wide = lie_apart(one.low_us, one.high_us, context.step_us)
-        one = _at_most(one, "medium") if is_wide else one
+    one = _at_most(one, "medium") if lie_apart(one.low_us, one.high_us, context.step_us) else one
     inside_us = context.view.waited_inside_us
     least_us = context.limits.open_cost_share * context.step_us
     is_inside = inside_us is not None and np.nanmean(inside_us) >= least_us
@@ -306,8 +304,10 @@ def less_sure(first: Confidence, second: Confidence) -> Confidence:
     return max(first, second, key=_CONFIDENCES.index)
 
 
-def lie_apart(low: float, high: float, step: float) -> bool:
-    """Whether the interval of a saving is wide, and that matters; `step` in the unit of both ends."""
+def lie_apart(low: float | None, high: float | None, step: float) -> bool:
+    """Whether the interval of a saving is known, wide, and that matters; `step` in the unit of both ends."""
+    if low is None or high is None:
+        return False
     return high > WIDE_INTERVAL * low and high - low >= WARNING_COST_SHARE * step
 
 

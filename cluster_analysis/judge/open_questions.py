@@ -113,10 +113,8 @@ def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds)
 
 def _may_be_costly(finding: Finding, least_ms: float, step_ms: float) -> bool:
     """Whether its upper cost is high, or so far above the lower one that nobody knows."""
-    low, high = finding.cost_low_ms, finding.cost_high_ms
-    if low is not None and high is not None and lie_apart(low, high, step_ms):
-        return True
-    return _at_most_ms(finding) >= least_ms
+    is_wide = lie_apart(finding.cost_low_ms, finding.cost_high_ms, step_ms)
+    return is_wide or _at_most_ms(finding) >= least_ms
 
 
 def _may_be_a_fault(view: JobView, finding: Finding, least_us: float) -> bool:

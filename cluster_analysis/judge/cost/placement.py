@@ -150,11 +150,14 @@ def _followed_us(view: JobView, suspect: Suspect, excess: FloatArray) -> FloatAr
         own = view.role == role
         most = np.maximum(excess[own].max(axis=0), 0.0)
         waited, lost_us = np.nansum(view.waited_inside_us[own], axis=1, keepdims=True), float(most.sum())
-        is_late = excess[own].any(axis=1, keepdims=True)
+        is_late, team = excess[own].any(axis=1, keepdims=True), view.together[own, None]
         if lost_us > 0.0:
-            usual = np.median(waited[waited <= waited[is_late].min() + HALFWAY * lost_us])
+            # Late ranks that wait for each other alone hold up themselves: the others show what is usual.
+            alone = ~np.isin(team, team[~is_late]) & (np.bincount(team[:, 0])[team] > 1) & ~is_late.all()
+            near = waited <= waited[is_late].min() + HALFWAY * lost_us
+            usual = np.median(waited[~is_late if alone.any() else near])
             share = np.clip((waited - usual) / lost_us, -1.0, 1.0)
-            followed[own] = np.where(is_late, np.minimum(share, 0) * excess[own], np.maximum(share, 0) * most)
+            followed[own] = np.where(alone | ~is_late, share.clip(0) * most, share.clip(max=0) * excess[own])
     return followed
 
 

@@ -100,10 +100,9 @@ def waited_inside_us(
     np.add.at(
         spent_us[:, 0], np.searchsorted(ranks, table["rank"]), np.nan_to_num(numbers(table["total_us"]))
     )
-    shortest = np.full(spent_us.shape, np.inf)
-    for one in np.unique(role):
-        shortest[role == one] = spent_us[role == one].min()
-    share = (spent_us - shortest) / np.maximum(np.nansum(computing_us, axis=1, keepdims=True), 1.0)
+    shortest = np.full((role.max() + 2, 1), np.inf)  # of role -1 the last one
+    np.minimum.at(shortest, role, spent_us)
+    share = (spent_us - shortest[role]) / np.maximum(np.nansum(computing_us, axis=1, keepdims=True), 1.0)
     return np.asarray(np.clip(share, 0.0, 1.0) * computing_us)
 
 

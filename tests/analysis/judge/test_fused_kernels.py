@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,7 +11,9 @@ import pytest
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.judge.measures.computing import communicate
 from cluster_analysis.tables.schema import OPERATORS
-from tests.analysis.copies import replace
+from cluster_run.ids import HostId, Rank
+from tests.analysis.copies import replace, with_column
+from tests.analysis.jobs import Call, collectives_table, evidence_of, small_topology, steps_table
 from tests.analysis.totals import evidence_of_computing, on_hosts, peers_agree
 
 N_RANKS, N_STEPS, SLOW = 16, 6, 5
@@ -17,6 +21,21 @@ N_RANKS, N_STEPS, SLOW = 16, 6, 5
 OWN_US, SENT_US = 400e3, 50e3
 TIMES = ("min_us", "avg_us", "max_us")
 KERNELS = (("MatMulV2", 0.7), ("FusedInferAttentionScore", 0.3))
+
+
+def operators_of(rows: Sequence[tuple[int, str, str, float]]) -> pa.Table:
+    """OPERATORS of kernels: rank, type, core, and µs a step."""
+    calls = 10 * N_STEPS
+    return pa.Table.from_pylist(
+        [
+            {
+                "rank": rank, "op_type": name, "core_type": core, "n_calls": calls,
+                "total_us": N_STEPS * us, **dict.fromkeys(TIMES, N_STEPS * us / calls),
+            }
+            for rank, name, core, us in rows
+        ],
+        schema=OPERATORS,
+    )  # fmt: skip
 
 
 def found_where(slower: float) -> Detection:
@@ -28,17 +47,7 @@ def found_where(slower: float) -> Detection:
         (rank, name, "AI_CORE", share * own_us[rank]) for rank in range(N_RANKS) for name, share in KERNELS
     ]
     rows += [(rank, "MoeDistributeDispatchV2", "MIX_AIC", inside_us[rank]) for rank in range(N_RANKS)]
-    calls = 10 * N_STEPS
-    table = pa.Table.from_pylist(
-        [
-            {
-                "rank": rank, "op_type": name, "core_type": core, "n_calls": calls,
-                "total_us": N_STEPS * us, **dict.fromkeys(TIMES, N_STEPS * us / calls),
-            }
-            for rank, name, core, us in rows
-        ],
-        schema=OPERATORS,
-    )  # fmt: skip
+    table = operators_of(rows)
     computing = peers_agree(N_RANKS, N_STEPS, share=(own_us.max() + SENT_US) / 1e6)
     where = on_hosts(N_RANKS, 8)
     return detect(replace(evidence_of_computing(computing, where), operators=table), where)
@@ -65,3 +74,38 @@ def test_kernels_that_communicate_are_known_by_their_names_and_calls_are_none() 
         "MatMulV2",
     ]
     assert communicate(pa.table({"op_type": names})).to_pylist() == [True, True, True, False, False]
+
+
+def test_ranks_of_a_late_host_that_wait_for_each_other_alone_hold_up_themselves() -> None:
+    """Each of its two tensor-parallel groups lies in it: what they wait inside is the host's as well."""
+    late_us, inside_us, sum_us = 30e3, 20e3, 5e3
+    teams = {f"tp{i}": tuple(range(4 * i, 4 * i + 4)) for i in range(4)}
+    pairs = {f"dp{i}": tuple(range(i, 16, 4)) for i in range(4)}
+    roles = dict.fromkeys(teams, "tp") | dict.fromkeys(pairs, "dp")
+    where = small_topology(teams | pairs, roles, dict.fromkeys(range(16), 0))  # type: ignore[arg-type]
+    where = replace(where, hosts={Rank(rank): HostId(str(1 + rank // 8)) for rank in range(16)})
+    chance = np.random.default_rng(3).normal(0.0, 300.0, (16, N_STEPS))
+    host = np.arange(16) < 8
+    tables, calls = [], []
+    for step in range(N_STEPS):
+        own_us = OWN_US + SENT_US + inside_us * host + chance[:, step]
+        idle_us = 5e3 + late_us * host + np.roll(chance, 1, axis=0)[:, step] / 3
+        end_us = float((own_us + idle_us).max()) + sum_us
+        for rank in range(16):
+            start_us = float(own_us[rank] + idle_us[rank])
+            calls.append(
+                Call(rank, "allReduce", start_us, end_us - start_us, f"dp{rank % 4}", step, step=step)
+            )
+            exposed = end_us - start_us
+            table = steps_table({rank: end_us}, step=step, computing_us=float(own_us[rank]))
+            table = with_column(table, "communication_not_overlapped_us", [exposed])
+            tables.append(with_column(table, "free_us", [float(idle_us[rank])]))
+    rows = [(rank, "MatMulV2", "AI_CORE", OWN_US) for rank in range(16)]
+    rows += [(rank, "AllGatherMatmul", "MIX_AIC", SENT_US + inside_us * host[rank]) for rank in range(16)]
+    found = detect(
+        evidence_of(where, pa.concat_tables(tables), collectives_table(calls), operators=operators_of(rows)),
+        where,
+    )
+    (alarm,) = [one for one in found.findings if one.is_alarm]
+    assert (alarm.kind, alarm.hosts) == ("slow_host", ("1",))
+    assert alarm.cost_ms_per_step == pytest.approx((late_us + inside_us) / 1e3, rel=0.05)
