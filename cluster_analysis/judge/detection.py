@@ -14,7 +14,6 @@ from cluster_analysis.judge.cost.ideal import Ideal, lost_parts
 from cluster_analysis.judge.cost.whatif import WhatIf
 from cluster_analysis.judge.detectors.registry import DETECTORS
 from cluster_analysis.judge.gates import Context, finding_of, less_sure
-from cluster_analysis.judge.measures.computing import unnamed_share
 from cluster_analysis.judge.measures.links import link_summary
 from cluster_analysis.judge.open_questions import (
     can_judge,
@@ -112,7 +111,7 @@ def detect(
         most_us, ranks = what_if.most_of_one_host(limits.open_cost_share * step_us)
         if ranks:
             questions.append(fact("host_may_cost", ranks=ranks, step_share=most_us / step_us))
-        inside = unnamed_share(evidence.operators, view.ranks, step_us * len(view.steps))
+        inside = float(np.median(view.unnamed_us)) / max(step_us * len(view.steps), 1.0)
         if inside >= limits.open_cost_share:
             questions.append(fact("waited_inside", step_share=inside))
     if context.is_far_off:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from cluster_analysis.judge.measures.computing import dense_us, exchanges_of, waited_inside_us
+from cluster_analysis.judge.measures.computing import dense_us, exchanges_of, unnamed_us, waited_inside_us
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.numeric.sorting import combined, distinct, rows_at
@@ -29,8 +29,8 @@ class JobView(Struct, frozen=True, dict=True):
     `role`: ranks that do the same work (peers). `replica`: ranks that work on the same data.
     `idled_us` is `free_us` and the idle time during communication, where that is known.
     `sample`: TP/CP peers, of one replica and stage, share even the micro-batch; each has its own if unknown.
-    `dense_us` is computing outside of experts, None without experts or where it is unknown.
-    `waited_inside_us` is what kernels that communicate waited, and no computing; None without any.
+    `dense_us` is computing outside of experts, `waited_inside_us` waiting of kernels that communicate, no
+    computing; None without any. `unnamed_us` (R,) is what these took beyond their quickest calls.
     """
 
     ranks: IntArray
@@ -52,6 +52,7 @@ class JobView(Struct, frozen=True, dict=True):
     gaps: RoleGaps | None
     dense_us: FloatArray | None
     waited_inside_us: FloatArray | None
+    unnamed_us: FloatArray
     topology: Topology
 
     @property
@@ -219,6 +220,7 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
         gaps=None if graph is None else RoleGaps(ranks, graph),
         dense_us=dense,
         waited_inside_us=waited,
+        unnamed_us=unnamed_us(evidence.operators, ranks),
         topology=topology,
     )
 

@@ -18,7 +18,7 @@ from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import beyond_chance, median, sigma
 from cluster_analysis.replay.replay import Graph, Repair
 from cluster_analysis.thresholds.common import CLEAR_SIGMAS, HALFWAY
-from cluster_analysis.thresholds.cost import ENOUGH_TP_CP_PEERS, LEAST_WORK
+from cluster_analysis.thresholds.cost import CHANCE_SHARE, ENOUGH_TP_CP_PEERS, LEAST_WORK
 from cluster_run.kinds import Part
 
 #: Least divisor: shorter than any time.
@@ -99,8 +99,7 @@ def _taken(
     in_proportion = np.where(graph.is_side[instances], 0.0, gap - before)
     is_inside = suspect.where == "pauses" and view.waited_inside_us is not None
     weight = _weights(view, graph, suspect, excess, instances, in_proportion, head)
-    total = np.bincount(cell, weight, excess.size)
-    weight = np.where((total[cell] > 0) | is_inside, weight, in_proportion)
+    weight = np.where((np.bincount(cell, weight, excess.size)[cell] > 0) | is_inside, weight, in_proportion)
     total = np.bincount(cell, weight, excess.size)[cell]
     total = np.maximum(total, excess.ravel()[cell] * is_inside)  # no gap loses more than it is longer
     taken = np.where(total > 0, excess.ravel()[cell] * weight / np.maximum(total, _LEAST_US), 0.0)
@@ -135,7 +134,8 @@ def _followed_us(view: JobView, suspect: Suspect, excess: FloatArray) -> FloatAr
     """How much less others (R, S) wait inside kernels once these lose nothing: at most what they waited.
 
     Each pause holds up all that wait together. Of other waiting nothing tells the steps: ranks that hardly
-    wait longer than these show what is usual, and so long these will wait themselves.
+    wait longer than these show what is usual, and so long these will wait themselves. Where one is late
+    alone, and all wait for it, waits that differ from call to call are chance in part.
     """
     followed = np.zeros(excess.shape)
     if view.waited_inside_us is None:
@@ -156,6 +156,10 @@ def _followed_us(view: JobView, suspect: Suspect, excess: FloatArray) -> FloatAr
             alone = ~np.isin(team, team[~is_late]) & (np.bincount(team[:, 0])[team] > 1) & ~is_late.all()
             near = waited <= waited[is_late].min() + HALFWAY * lost_us
             usual = np.median(waited[~is_late if alone.any() else near])
+            by_step = median((view.computing_us + view.waited_inside_us)[own], 0)
+            if is_late.sum() == near.sum() == 1 and (by_step - by_step.min()).sum() < HALFWAY * lost_us:
+                chance_us = np.minimum(view.unnamed_us[own, None], waited - usual)
+                usual += CHANCE_SHARE * np.median(chance_us[~is_late])
             share = np.clip((waited - usual) / lost_us, -1.0, 1.0)
             followed[own] = np.where(alone | ~is_late, share.clip(0) * most, share.clip(max=0) * excess[own])
     return followed
@@ -287,9 +291,8 @@ def _profile_of(lost: FloatArray) -> FloatArray:
     """
     by_step: FloatArray = lost.mean(axis=1)
     mean: FloatArray = by_step.mean(axis=0)
-    n_steps = len(by_step)
-    if n_steps < 2:
+    if len(by_step) < 2:
         return mean
-    noise = float(by_step.var(axis=0, ddof=1).mean()) / n_steps
+    noise = float(by_step.var(axis=0, ddof=1).mean()) / len(by_step)
     real = beyond_chance(float(mean.var()), noise)
     return np.asarray(mean.mean() + real * (mean - mean.mean()))

@@ -172,14 +172,12 @@ class WhatIf:
         if self.replay is None:
             return ()
         graph, groups = self.replay.graph, self._view.topology.groups
-        late = np.flatnonzero(np.isin(graph.ranks, suspect.ranks))
-        found = waits_for(
+        return waits_for(
             graph,
             repair_of(self._view, graph, [suspect]),
-            late,
+            np.flatnonzero(np.isin(graph.ranks, suspect.ranks)),
             lambda name: groups[name].role if name in groups else "unknown",
-        )
-        return found[:N_LINKS_OF_CHAIN]
+        )[:N_LINKS_OF_CHAIN]
 
     def _saved(self, replay: Replay, sets: Sequence[Sequence[Suspect]]) -> list[float]:
         keys = [frozenset(map(id, one)) for one in sets]

@@ -96,23 +96,20 @@ def waited_inside_us(
     table = operators.filter(pc.and_(communicate(operators), pa.array(np.isin(operators["rank"], ranks))))
     if not table.num_rows:
         return None
-    spent_us = np.zeros((len(ranks), 1))
-    np.add.at(
-        spent_us[:, 0], np.searchsorted(ranks, table["rank"]), np.nan_to_num(numbers(table["total_us"]))
-    )
-    shortest = np.full((role.max() + 2, 1), np.inf)  # of role -1 the last one
+    row = np.searchsorted(ranks, table["rank"].to_numpy())
+    spent_us = np.bincount(row, np.nan_to_num(numbers(table["total_us"])), len(ranks))
+    shortest = np.full(role.max() + 2, np.inf)  # of role -1 the last one
     np.minimum.at(shortest, role, spent_us)
-    share = (spent_us - shortest[role]) / np.maximum(np.nansum(computing_us, axis=1, keepdims=True), 1.0)
-    return np.asarray(np.clip(share, 0.0, 1.0) * computing_us)
+    share = (spent_us - shortest[role]) / np.maximum(np.nansum(computing_us, axis=1), 1.0)
+    return np.asarray(np.clip(share, 0.0, 1.0)[:, None] * computing_us)
 
 
-def unnamed_share(operators: pa.Table, ranks: IntArray, steps_us: float) -> float:
-    """Return what the typical rank spends in such kernels beyond its quickest ones, as a share of all steps.
+def unnamed_us(operators: pa.Table, ranks: IntArray) -> FloatArray:
+    """Return what each rank spends in such kernels beyond its quickest calls, in all steps together (R,).
 
-    Each rank waits for another one at another time, so that totals name nobody.
+    Where each rank waits for another one at another time totals name nobody.
     """
     table = operators.filter(pc.and_(communicate(operators), pa.array(np.isin(operators["rank"], ranks))))
     total, calls, least = (numbers(table[name]) for name in ("total_us", "n_calls", "min_us"))
-    beyond = np.zeros(len(ranks))
-    np.add.at(beyond, np.searchsorted(ranks, table["rank"]), np.nan_to_num(total - calls * least))
-    return float(np.median(beyond)) / max(steps_us, 1.0)
+    row = np.searchsorted(ranks, table["rank"].to_numpy())
+    return np.bincount(row, np.nan_to_num(total - calls * least), len(ranks)).astype(np.float64)
