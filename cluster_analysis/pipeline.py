@@ -36,7 +36,7 @@ from cluster_analysis.tables.model import Capture, RankSource, Selection, Topolo
 from cluster_analysis.topology.build import build_topology
 from cluster_analysis.topology.hosts import seated
 from cluster_analysis.topology.versions import unlike_versions
-from cluster_analysis.windows.ahead import without_ahead
+from cluster_analysis.windows.between import between_steps
 from cluster_analysis.windows.cut_steps import is_last_cut
 from cluster_analysis.windows.iterations import as_many_iterations
 from cluster_run.errors import InputError
@@ -128,7 +128,7 @@ def examined(
             topology, contradictions = _topology(capture, read, options.selection)
             unlike = unlike_versions(read.metadata)
             topology = structs.replace(topology, starts_agree=not unlike)
-            timed = structs.replace(read, steps=without_ahead(read.steps, read.firsts))
+            timed = structs.replace(read, steps=between_steps(read.steps, read.step_calls))
             parts, problems = reduce_all(engine, timed, topology, on_progress, str(scratch) if stem else "")
             if not wanted.spans:  # else Insight's files come at once
                 engine.rest()

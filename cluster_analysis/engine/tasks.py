@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from cluster_analysis.engine.joined import canonical, cut_by_step, joined
 from cluster_analysis.engine.step_files import StepFiles, StepTables, file_sink, filed
-from cluster_analysis.engine.totals import first_calls, totals_of
+from cluster_analysis.engine.totals import step_calls, totals_of
 from cluster_analysis.sources.rank import read_rank, read_ranks
 from cluster_analysis.sources.reading import has_databases
 from cluster_analysis.sources.windows import read_windows
@@ -26,13 +26,13 @@ from cluster_analysis.tables.rank_tables import Pieces, RanksTables, RankTables,
 from cluster_analysis.tables.schema import (
     COLLECTIVES,
     FIGURES,
-    FIRST_CALLS,
     HOST_SUMS,
     ITERATIONS,
     LINKS,
     OPERATOR_SPANS,
     OPERATORS,
     PACKETS,
+    STEP_CALLS,
     STEPS,
     TOTALS,
 )
@@ -89,7 +89,7 @@ class SmallTables(Struct, frozen=True):
     iterations: pa.Table
     uses: pa.Table
     totals: pa.Table
-    firsts: pa.Table
+    step_calls: pa.Table
     figures: Mapping[str, pa.Table]
 
 
@@ -101,7 +101,7 @@ SMALL = {
     "iterations": ITERATIONS,
     "uses": GROUP_USE,
     "totals": TOTALS,
-    "firsts": FIRST_CALLS,
+    "step_calls": STEP_CALLS,
 }
 #: Those that ranks have, the others are made of them.
 _READ = ("steps", "operators", "packets", "iterations")
@@ -214,7 +214,7 @@ def read_batch(batch: Batch, wanted: Wanted, file_stem: str = "") -> tuple[Batch
         **{name: all_of((getattr(one, name) for one in tables), SMALL[name]) for name in _READ},
         uses=group_use(collectives, links),
         totals=totals_of(collectives, all_of((one.sums for one in tables), HOST_SUMS)),
-        firsts=first_calls(collectives),
+        step_calls=step_calls(collectives),
         figures={
             name: all_of((one.figures.get(name, ()) for one in tables), schema)
             for name, schema in FIGURES.items()

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.numeric.sorting import combined, distinct, first_positions
-from cluster_analysis.tables.schema import FIRST_CALLS, HOST_SUMS, TOTALS
+from cluster_analysis.tables.schema import HOST_SUMS, STEP_CALLS, TOTALS
 
 _KEYS = ("rank", "step", "group")
 #: Stands for a step that is not known; no step has such a number.
@@ -37,11 +37,14 @@ def totals_of(collectives: pa.Table, reported: pa.Table) -> pa.Table:
     return _with_reported(pa.Table.from_arrays([*keys, *sums], schema=TOTALS), reported)
 
 
-def first_calls(collectives: pa.Table) -> pa.Table:
-    """Return FIRST_CALLS of COLLECTIVES rows."""
-    first = collectives.select(["rank", "step", "start_ns"]).group_by(["rank", "step"])
-    found = first.aggregate([("start_ns", "min")])
-    return pa.table([found["rank"], found["step"], found["start_ns_min"]], schema=FIRST_CALLS)
+def step_calls(collectives: pa.Table) -> pa.Table:
+    """Return STEP_CALLS of COLLECTIVES rows."""
+    lasted_ns = pc.cast(pc.round(pc.multiply(collectives["elapse_us"], 1000.0)), pa.int64())
+    ends = collectives.select(["rank", "step", "start_ns"]).append_column(
+        "end_ns", pc.add(collectives["start_ns"], lasted_ns)
+    )
+    found = ends.group_by(["rank", "step"]).aggregate([("start_ns", "min"), ("end_ns", "max")])
+    return found.select(["rank", "step", "start_ns_min", "end_ns_max"]).rename_columns(STEP_CALLS.names)
 
 
 def _numbered(table: pa.Table) -> tuple[int, IntArray]:

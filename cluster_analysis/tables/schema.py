@@ -80,8 +80,10 @@ TOTALS = pa.schema(
     ]
 )
 
-#: When each rank's first communication operator of a step began, by the rank's own clock.
-FIRST_CALLS = pa.schema([("rank", pa.int32()), ("step", pa.int64()), ("start_ns", pa.int64())])
+#: When each rank's first communication operator of a step began and its last one ended, by its own clock.
+STEP_CALLS = pa.schema(
+    [("rank", pa.int32()), ("step", pa.int64()), ("start_ns", pa.int64()), ("end_ns", pa.int64())]
+)
 
 #: Sums by hosts that send columns, as the columns do not hold the values: a part of TOTALS.
 HOST_SUMS = pa.schema(

@@ -1,0 +1,80 @@
+"""What a device idles between two steps: no time counts twice, and none is left out.
+
+Preparing is counted from where the host begins a step to the first work of the device. Where nothing makes
+the host wait for the device in each step, the device still works on the step before for part of that time.
+Counted twice, it would make steps too long. And what a host does behind the last work of the device, before
+it ends the step (it writes a checkpoint), is in no column.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.numeric.columns import numbers
+from cluster_analysis.numeric.stats import median
+from cluster_analysis.thresholds.common import TOLERANCE_SHARE
+from cluster_analysis.trace.calls import on_device_us
+
+
+def between_steps(steps: pa.Table, calls: pa.Table) -> pa.Table:
+    """Return STEPS whose preparing time is what the device was idle since the step before.
+
+    From first call to first call a step takes as long as its device was busy or idle between operators, and
+    the preparing time of the next one; the same holds of last calls. Of the first step, and of one whose
+    predecessor was not recorded, preparing counts no longer than that of the rank's other steps.
+
+    Args:
+        steps: STEPS of all ranks.
+        calls: STEP_CALLS of all ranks.
+    """
+    if not steps.num_rows or not calls.num_rows:
+        return steps
+    place = steps.schema.get_field_index("preparing_us")
+    preparing, span = numbers(steps["preparing_us"]), on_device_us(steps)
+    room, left = _room_us(steps, calls)
+    known = np.isfinite(room) & np.isfinite(left) & np.isfinite(preparing)
+    if not known.any():
+        return steps
+    ids, at = np.unique(steps["rank"].to_numpy(), return_inverse=True)
+    shown = np.unique(at[known])
+
+    def by_rank(values: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(at[known], values[known], len(ids)), np.float64)[shown]
+
+    least_us = TOLERANCE_SHARE * float(median(by_rank(span)))
+    if median(by_rank(preparing - room)) <= least_us:
+        # A step that begins or ends with longer work moves one of the two, never both.
+        more_us = np.minimum(by_rank(room - preparing), by_rank(left - preparing))
+        if more_us.max() <= least_us:
+            return steps
+        inside = np.where(known, np.maximum(left, 0.0), preparing)
+        return steps.set_column(place, steps.schema.field(place), pa.array(inside, from_pandas=True))
+    inside = np.clip(room, 0.0, preparing)
+    most = np.full(len(ids), np.inf)
+    most[shown] = -np.inf
+    np.maximum.at(most, at[known], inside[known])
+    inside = np.where(known, inside, np.minimum(preparing, most[at]))
+    return steps.set_column(place, steps.schema.field(place), pa.array(inside, from_pandas=True))
+
+
+def _room_us(steps: pa.Table, calls: pa.Table) -> tuple[FloatArray, FloatArray]:
+    """Return how long each device was idle before its step, by first and by last calls; NaN if unknown."""
+    times = zip(calls["start_ns"].to_pylist(), calls["end_ns"].to_pylist(), strict=True)
+    called = dict(zip(_keys(calls), times, strict=True))
+    keys = _keys(steps)
+    span = dict(zip(keys, on_device_us(steps).tolist(), strict=True))
+    room = np.full((2, len(keys)), np.nan)
+    for row, (rank, step) in enumerate(keys):
+        now, before = called.get((rank, step)), called.get((rank, step - 1))
+        if now is None or before is None:
+            continue
+        for end, behind in ((0, step - 1), (1, step)):
+            if now[end] is not None and before[end] is not None:
+                room[end, row] = (now[end] - before[end]) / 1000 - span.get((rank, behind), np.nan)
+    return room[0], room[1]
+
+
+def _keys(table: pa.Table) -> list[tuple[int, int]]:
+    return list(zip(table["rank"].to_pylist(), table["step"].to_pylist(), strict=True))

@@ -1,0 +1,87 @@
+"""What devices idle between steps: no time counts twice, and none is left out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.tables.schema import STEP_CALLS, STEPS
+from cluster_analysis.windows.between import between_steps
+
+LEAD_US, TAIL_US = 2_000.0, 3_000.0
+IDLE_US = 300.0
+
+
+def recorded(ahead_us: FloatArray, busy_us: FloatArray) -> tuple[pa.Table, pa.Table]:
+    """Steps and first calls of ranks (R, S) whose hosts began each step so long before the device was free.
+
+    A device is `busy_us` in a step, and idle for `IDLE_US` before it. Its first call comes `LEAD_US` later,
+    and its last one ends `TAIL_US` before the step does. A host that is ahead by less than nothing ended
+    the step before so much later than its device did.
+    """
+    steps, calls = [], []
+    for rank, (own_ahead, own_busy) in enumerate(zip(ahead_us, busy_us, strict=True)):
+        now_us = 1e9 + 1e5 * rank  # clocks differ
+        for step, (ahead, busy) in enumerate(zip(own_ahead.tolist(), own_busy.tolist(), strict=True)):
+            times = {"computing_us": busy - 100.0, "free_us": 100.0, "communication_not_overlapped_us": 0.0}
+            row = dict.fromkeys(STEPS.names, 0.0) | times | {"preparing_us": max(ahead, 0.0) + IDLE_US}
+            steps.append(row | {"rank": rank, "step": step})
+            now_us += IDLE_US + max(-ahead, 0.0)
+            began_us = now_us + LEAD_US
+            now_us += busy
+            times_ns = {"start_ns": round(1000 * began_us), "end_ns": round(1000 * (now_us - TAIL_US))}
+            calls.append({"rank": rank, "step": step} | times_ns)
+    return pa.Table.from_pylist(steps, STEPS), pa.Table.from_pylist(calls, STEP_CALLS)
+
+
+def preparing(steps: pa.Table, n_steps: int) -> FloatArray:
+    return steps["preparing_us"].to_numpy().reshape(-1, n_steps)
+
+
+@pytest.mark.parametrize("n_ranks", [1, 4])
+def test_preparing_is_what_the_device_idled_where_hosts_run_ahead(n_ranks: int) -> None:
+    dice = np.random.default_rng(5)
+    ahead_us, busy_us = dice.uniform(0, 4e4, (n_ranks, 6)), dice.uniform(5e4, 6e4, (n_ranks, 6))
+    told = preparing(between_steps(*recorded(ahead_us, busy_us)), 6)
+    assert told == pytest.approx(np.full((n_ranks, 6), IDLE_US), abs=0.01)
+
+
+def test_a_rank_whose_host_comes_late_keeps_its_idle_time() -> None:
+    ahead_us, busy_us = np.full((4, 6), 2e4), np.full((4, 6), 5e4)
+    steps, calls = recorded(ahead_us, busy_us)
+    start = calls["start_ns"].to_numpy().copy()
+    start[21:] += 7_000_000  # the device of rank 3 idles 7 ms more before step 3
+    calls = calls.set_column(2, STEP_CALLS.field("start_ns"), pa.array(start))
+    told = preparing(between_steps(steps, calls), 6)
+    assert told[3, 3] == pytest.approx(IDLE_US + 7_000)
+    assert told[:3] == pytest.approx(np.full((3, 6), IDLE_US))
+
+
+def test_preparing_stays_as_recorded_where_hosts_wait_for_their_devices_in_each_step() -> None:
+    steps, calls = recorded(np.zeros((4, 6)), np.full((4, 6), 5e4))
+    assert between_steps(steps, calls) is steps
+
+
+def test_preparing_stays_as_recorded_where_nothing_tells_when_steps_began() -> None:
+    steps, calls = recorded(np.full((2, 3), 2e4), np.full((2, 3), 5e4))
+    assert between_steps(steps, STEP_CALLS.empty_table()) is steps
+    every_other = calls.take([0, 2, 3, 5])  # no two steps follow each other
+    assert between_steps(steps, every_other) is steps
+
+
+def test_what_a_host_does_behind_the_last_work_of_a_step_is_idle_time() -> None:
+    """Each third step ends with a checkpoint, for which all devices wait; no column holds that."""
+    busy_us = np.random.default_rng(3).uniform(4.9e4, 5.1e4, (4, 7))
+    behind_us = np.zeros((4, 7))
+    behind_us[:, 3::3] = 2e4
+    behind_us[2, 3::3] = 6e4
+    told = preparing(between_steps(*recorded(-behind_us, busy_us)), 7)
+    assert told == pytest.approx(behind_us + IDLE_US, abs=1.0)
+
+
+def test_longer_work_before_the_first_call_of_a_step_is_no_idle_time() -> None:
+    steps, calls = recorded(np.zeros((4, 6)), np.full((4, 6), 5e4))
+    start = calls["start_ns"].to_numpy() + np.tile(np.arange(6), 4) * 4_000_000  # as a device that gets hot
+    assert between_steps(steps, calls.set_column(2, STEP_CALLS.field("start_ns"), pa.array(start))) is steps
