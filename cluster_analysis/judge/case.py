@@ -106,6 +106,12 @@ class Case(Struct, frozen=True, dict=True):
         return kernels_of(self.evidence.operators, self.view, np.zeros_like(self.view.role))
 
     @cached_property
+    def stages_differ_by_work(self) -> bool:
+        """Whether kernels that all stages call as often take as long on each: no host of theirs is slow."""
+        kernels = self.kernels_of_all
+        return kernels is not None and kernels.differ_by(self.view.stage) < self.limits.device_effect
+
+    @cached_property
     def _without_roles(self) -> JobView:
         """The job as if all of its ranks did the same work, for what knows no stage."""
         view = self.view

@@ -105,7 +105,8 @@ def detect(
     if context.mean_error_share > limits.replay_mean_doubt:
         notes.append(fact("replay_off", error_share=context.mean_error_share))
     verdict: Verdict = "degraded" if any(one.is_alarm for one in findings) else "healthy"
-    questions = open_questions(view, evidence, findings, limits, context.copied_share)
+    asked = [one for one in findings if one.record.unit != "stage" or not case.stages_differ_by_work]
+    questions = open_questions(view, evidence, asked, limits, context.copied_share)
     if verdict == "healthy":
         questions += uncompared_network(case)
         most_us, ranks = what_if.most_of_one_host(limits.open_cost_share * step_us)
@@ -204,17 +205,12 @@ def _listed(findings: list[Finding], n_steps: int, limits: Thresholds, step_ms: 
     # Every job has some pauses: their sum is news once it is costly.
     least_ms = limits.sure_cost_share * step_ms
     sums = [one for one in findings if one.record.part == "pauses" and len(one.ranks) > 1]
-    dropped |= {
-        one.id for one in sums if max(one.cost_ms_per_step or 0.0, one.cost_high_ms or 0.0) < least_ms
-    }
+    dropped |= {one.id for one in sums if (one.cost_high_ms or 0.0) < least_ms}
     return [one for one in findings if one.id not in dropped]
 
 
 def _with_peers(findings: Sequence[Finding], view: JobView) -> list[Finding]:
-    """Give each finding that names ranks or links healthy peers of the first rank, which no alarm names.
-
-    They are to open for comparison: those that are nearest in number.
-    """
+    """Give findings that name ranks or links the nearest peers of the first rank that no alarm names."""
     accused = {rank for one in findings if one.is_alarm for rank in _named(one)}
     return [replace(one, peers=_peers(one, view, accused)) for one in findings]
 
@@ -226,13 +222,8 @@ def _named(finding: Finding) -> tuple[Rank, ...]:
 
 def _peers(finding: Finding, view: JobView, accused: set[Rank]) -> tuple[Rank, ...]:
     named = _named(finding)
-    places = np.flatnonzero(view.ranks == named[0]) if named else np.empty(0, np.int64)
-    if not len(places):
+    if not named or named[0] not in view.ranks:
         return ()
-    others = [
-        rank
-        for rank in view.rank_ids(view.peers_of(int(places[0])))
-        if rank not in accused and rank not in named
-    ]
+    others = {*view.rank_ids(view.peers_of(view.position_of(named[0])))} - accused - {*named}
     nearest = sorted(others, key=lambda rank: (abs(rank - named[0]), rank))
     return tuple(sorted(nearest[:N_PEERS_NAMED]))

@@ -48,11 +48,9 @@ def what_is_missing(view: JobView, evidence: JobEvidence) -> list[Fact]:
         notes.append(fact("no_operators"))
     elif not evidence.links.num_rows:
         notes.append(fact("no_communication_matrix"))
-    missing = view.expected_ranks - len(view.ranks)
-    if missing > 0:
-        notes.append(
-            fact("ranks_missing", n_read=len(view.ranks), n_ranks=view.expected_ranks, n_missing=missing)
-        )
+    n_ranks, n_read = view.expected_ranks, len(view.ranks)
+    if n_ranks > n_read:
+        notes.append(fact("ranks_missing", n_read=n_read, n_ranks=n_ranks, n_missing=n_ranks - n_read))
     if len(view.steps) < 3:
         notes.append(fact("few_steps", n_steps=len(view.steps)))
     return notes

@@ -133,14 +133,8 @@ class WhatIf:
         return [us if one.separable else one.most_us(replay.graph) for us, one in pairs]
 
     def _most_of(self, replay: Replay, suspects: Sequence[Suspect]) -> list[float | None]:
-        found = [
-            self._idle_hosts.of(one.ranks)
-            if one.is_late
-            else one
-            if one.excess_us is not None and not one.separable
-            else None
-            for one in suspects
-        ]
+        wide = [None if one.excess_us is None or one.separable else one for one in suspects]
+        found = [self._idle_hosts.of(one.ranks) if one.is_late else wide[i] for i, one in enumerate(suspects)]
         most_us = iter(self._most_us(replay, [one for one in found if one is not None]))
         return [None if one is None else next(most_us) for one in found]
 

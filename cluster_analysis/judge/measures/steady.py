@@ -70,6 +70,13 @@ class Kernels(Struct, frozen=True):
         """Return how much longer kernels, called as often, take, also the shortest (R,), as logarithms."""
         return np.log1p(self._share_of_all(np.minimum(self.longer, np.nan_to_num(self.shortest, nan=np.inf))))
 
+    def differ_by(self, group: IntArray) -> float:
+        """The most that kernels take longer in a group (R,), as a logarithm; infinite if few compare."""
+        by_rank = self.longer
+        longer = [median(by_rank[group == one], 0) - median(by_rank[group != one], 0) for one in set(group)]
+        is_most = np.isfinite(longer).all(axis=0) @ self.total_us >= HALFWAY * self.total_us.sum()
+        return math.log1p(max(map(self._share_of_all, np.fmax(longer, 0.0)))) if is_most else math.inf
+
     def _steadiest(self, view: JobView) -> FloatArray | None:
         """How much longer the steadiest types take on each rank (R,); None where all types scatter."""
         # The load of experts may last, so that no step tells it.

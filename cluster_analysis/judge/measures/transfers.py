@@ -16,7 +16,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined, distinct, first_positions, half_octaves, n_distinct
 from cluster_analysis.replay.replay import Graph
-from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.common import HALFWAY, TWICE
 from cluster_analysis.thresholds.network import LINK_EFFECT
 
 
@@ -53,6 +53,7 @@ class Transfers(Struct, frozen=True):
     usual_share: FloatArray
     alike: IntArray
     usual_us: FloatArray
+    took_us: FloatArray
     is_unseen: BoolArray
 
     def remaining(self, mended: Sequence[Mended]) -> FloatArray:
@@ -81,7 +82,9 @@ class Transfers(Struct, frozen=True):
         mended_us = np.where((factor < 1.0) & ~self.is_unseen, factor * self.usual_us, np.nan)
         as_like = np.fmin(factor, medians_of(mended_us, self.alike)[self.alike] / self.usual_us)
         is_slow = np.asarray((left < 1.0).any(axis=0))[self.operator_step]
-        return np.minimum(np.where(self.is_unseen & is_slow, as_like, factor), usual_share)
+        factor = np.minimum(np.where(self.is_unseen & is_slow, as_like, factor), usual_share)
+        usual = self.usual_us / self.took_us
+        return np.where(TWICE * usual < 1.0, 1.0 - (1.0 - factor) * usual, factor)
 
 
 def left_of_cells(
@@ -148,10 +151,11 @@ def transfers_of(graph: Graph, teams: Observations, seen: Observations) -> Trans
     n_senders = n_distinct(kind[first] * graph.n_steps + step, both[:, 0], len(took))[of_step]
     n_ends = n_distinct(np.repeat(kind[first], 2), both.ravel(), len(known))[operator_kind]
     lacks_links = (n_senders < n_ends) & (shown[of_step] < 1.0 / (1.0 + LINK_EFFECT))
-    place = combined(teams.kind, teams.unit, teams.step)[1]
+    size = half_octaves(teams.size_bytes)
+    place = combined(teams.kind, size, teams.unit, teams.step)[1]
     return Transfers(
         graph.n_steps, medians_of(share[rows], row), unit, step, kind[first], cell, part,
         cell[first_positions(part)], operator_kind, teams.step, operator_unit, usual_share,
-        combined(teams.kind, half_octaves(teams.size_bytes))[1], medians_of(teams.time_us, place)[place],
+        combined(teams.kind, size)[1], medians_of(teams.time_us, place)[place], took_us,
         (operator_unit < 0) & (lacks_links | (operator_kind < 0)),
     )  # fmt: skip

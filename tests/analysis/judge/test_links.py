@@ -269,6 +269,12 @@ def test_a_slow_link_whose_entries_of_a_step_are_lost_is_mended_in_that_step_too
     assert finding.cost_ms_per_step == pytest.approx(whole.alarms[0].cost_ms_per_step, rel=0.02)
 
 
+def test_what_is_sent_again_over_a_slow_card_is_no_cost_of_that_card() -> None:
+    (alone,) = judged(SMALL, "slow_nic:6@5").alarms
+    (beside,) = judged(SMALL, "slow_nic:6@5", "retransmission:150@5-21").alarms
+    assert beside.cost_ms_per_step == pytest.approx(alone.cost_ms_per_step, rel=0.01)
+
+
 def test_what_a_rank_without_files_sends_over_a_slow_pair_of_hosts_is_mended_with_it() -> None:
     result = judged(replace(EIGHT_STEPS, healthy=Healthy(missing_ranks=(9, 22))), "slow_host_pair:3@2-3")
     (finding,) = result.alarms

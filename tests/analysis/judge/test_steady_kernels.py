@@ -220,17 +220,17 @@ def test_a_rank_that_holds_more_of_the_optimizer_is_no_slow_device() -> None:
     assert not alarms(np.ones(N_RANKS), ApplyAdamWV2=slow(range(4, 5), 1.6))
 
 
-def of_stages(
+def job_of_stages(
     slower: dict[str, float], *, often: float = 1.0, has_kernels: bool = True, all_calls: bool = False,
-    without_shortest: bool = False,
-) -> list[Finding]:  # fmt: skip
+    without_shortest: bool = False, head: float = 0.0, stage: int = 1,
+) -> tuple[JobEvidence, Topology]:  # fmt: skip
     """Four stages, each on a host of its own; on the second one kernels of some types take so much longer.
 
-    Not their shortest call, but with `all_calls`. Or they are called so much more `often`. What is told of
-    stages; without kernels there is less to tell.
+    Not their shortest call, but with `all_calls`. Or they are called so much more `often`. The last stage has
+    a head of so much more computing. Without kernels there is less to tell.
     """
     where = replace(WHERE, stages={rank: int(rank) // 8 for rank in WHERE.ranks})
-    here = slow(range(8, 16), 1.0 + 1e-9) > 1.0
+    here = slow(range(8 * stage, 8 * stage + 8), 1.0 + 1e-9) > 1.0
     n_calls = slow(range(8, 16), often)
     rows = [
         {
@@ -240,8 +240,8 @@ def of_stages(
             "min_us": share * DEVICES[rank] * (slower.get(name, 1.0) if here[rank] and all_calls else 1.0)
             * (not (here[rank] and without_shortest)),
         }
-        for name, share in KERNELS.items()
-        for rank in range(N_RANKS)
+        for name, share in {**KERNELS, "MatMulV2": head}.items()
+        for rank in range(24 if name == "MatMulV2" else 0, N_RANKS)
     ]  # fmt: skip
     spent = np.zeros(N_RANKS)
     for row in rows:
@@ -249,6 +249,12 @@ def of_stages(
     evidence = evidence_of_computing(np.repeat(spent[:, None], N_STEPS, axis=1), where)
     if has_kernels:
         evidence = replace(evidence, operators=pa.Table.from_pylist(rows, schema=OPERATORS))
+    return evidence, where
+
+
+def of_stages(slower: dict[str, float], **options: bool | float) -> list[Finding]:
+    """What is told of stages."""
+    evidence, where = job_of_stages(slower, **options)  # type: ignore[arg-type]
     return [one for one in detect(evidence, where).findings if one.kind == "stage_imbalance"]
 
 
@@ -269,6 +275,21 @@ def test_a_stage_that_is_a_host_may_be_slow_where_all_calls_of_its_products_are_
     """A power limit slows products alone; the head of a model has a few long ones."""
     (finding,) = of_stages({"MatMulV3": 1.5, "FlashAttentionScore": 1.4}, all_calls=all_calls)
     assert (finding.id, finding.confidence, finding.is_alarm) == ("stage_imbalance", confidence, False)
+
+
+@pytest.mark.parametrize(
+    ("slower", "stage", "is_work"),
+    [
+        pytest.param(1.0, 3, True, id="no kernel of all stages takes longer there"),
+        pytest.param(1.1, 3, False, id="the host of the head is slow"),
+        pytest.param(1.1, 1, False, id="a slow host may hide behind the head"),
+    ],
+)
+def test_a_stage_that_is_a_host_has_more_work_where_kernels_of_all_stages_take_as_long_on_each(
+    slower: float, stage: int, is_work: bool
+) -> None:
+    evidence, where = job_of_stages({"MatMulV3": slower}, head=0.3, stage=stage, all_calls=True)
+    assert build_case(evidence, where, Thresholds()).stages_differ_by_work == is_work
 
 
 def test_a_shortest_call_of_no_time_says_nothing_for_a_host_that_may_be_slow() -> None:
