@@ -148,12 +148,12 @@ def _followed_us(view: JobView, suspect: Suspect, excess: FloatArray) -> FloatAr
         return followed
     for role in np.unique(view.role):
         own = view.role == role
-        most = np.maximum(excess[own].max(axis=0), 0.0)
-        waited, lost_us = np.nansum(view.waited_inside_us[own], axis=1, keepdims=True), float(most.sum())
         is_late, team = excess[own].any(axis=1, keepdims=True), view.together[own, None]
+        # Late ranks that wait for each other alone hold up themselves: the others show what is usual.
+        alone = ~np.isin(team, team[~is_late]) & (np.bincount(team[:, 0])[team] > 1) & ~is_late.all()
+        most = median(excess[own][alone[:, 0]], 0) if alone.any() else excess[own].max(axis=0).clip(0.0)
+        waited, lost_us = np.nansum(view.waited_inside_us[own], axis=1, keepdims=True), float(most.sum())
         if lost_us > 0.0:
-            # Late ranks that wait for each other alone hold up themselves: the others show what is usual.
-            alone = ~np.isin(team, team[~is_late]) & (np.bincount(team[:, 0])[team] > 1) & ~is_late.all()
             near = waited <= waited[is_late].min() + HALFWAY * lost_us
             usual = np.median(waited[~is_late if alone.any() else near])
             by_step = median((view.computing_us + view.waited_inside_us)[own], 0)

@@ -10,6 +10,7 @@ import pytest
 
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.judge.measures.computing import communicate
+from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.tables.schema import OPERATORS
 from cluster_run.ids import HostId, Rank
 from tests.analysis.copies import replace, with_column
@@ -76,20 +77,19 @@ def test_kernels_that_communicate_are_known_by_their_names_and_calls_are_none() 
     assert communicate(pa.table({"op_type": names})).to_pylist() == [True, True, True, False, False]
 
 
-def test_ranks_of_a_late_host_that_wait_for_each_other_alone_hold_up_themselves() -> None:
-    """Each of its two tensor-parallel groups lies in it: what they wait inside is the host's as well."""
-    late_us, inside_us, sum_us = 30e3, 20e3, 5e3
+def found_on(late_us: FloatArray, inside_us: FloatArray) -> Detection:
+    """What is found where ranks (16, steps) idle and wait inside kernels; each of two hosts has two teams."""
+    sum_us = 5e3
     teams = {f"tp{i}": tuple(range(4 * i, 4 * i + 4)) for i in range(4)}
     pairs = {f"dp{i}": tuple(range(i, 16, 4)) for i in range(4)}
     roles = dict.fromkeys(teams, "tp") | dict.fromkeys(pairs, "dp")
     where = small_topology(teams | pairs, roles, dict.fromkeys(range(16), 0))  # type: ignore[arg-type]
     where = replace(where, hosts={Rank(rank): HostId(str(1 + rank // 8)) for rank in range(16)})
     chance = np.random.default_rng(3).normal(0.0, 300.0, (16, N_STEPS))
-    host = np.arange(16) < 8
     tables, calls = [], []
     for step in range(N_STEPS):
-        own_us = OWN_US + SENT_US + inside_us * host + chance[:, step]
-        idle_us = 5e3 + late_us * host + np.roll(chance, 1, axis=0)[:, step] / 3
+        own_us = OWN_US + SENT_US + inside_us[:, step] + chance[:, step]
+        idle_us = 5e3 + late_us[:, step] + np.roll(chance, 1, axis=0)[:, step] / 3
         end_us = float((own_us + idle_us).max()) + sum_us
         for rank in range(16):
             start_us = float(own_us[rank] + idle_us[rank])
@@ -101,11 +101,30 @@ def test_ranks_of_a_late_host_that_wait_for_each_other_alone_hold_up_themselves(
             table = with_column(table, "communication_not_overlapped_us", [exposed])
             tables.append(with_column(table, "free_us", [float(idle_us[rank])]))
     rows = [(rank, "MatMulV2", "AI_CORE", OWN_US) for rank in range(16)]
-    rows += [(rank, "AllGatherMatmul", "MIX_AIC", SENT_US + inside_us * host[rank]) for rank in range(16)]
-    found = detect(
+    rows += [
+        (rank, "AllGatherMatmul", "MIX_AIC", SENT_US + float(inside_us[rank].mean())) for rank in range(16)
+    ]
+    return detect(
         evidence_of(where, pa.concat_tables(tables), collectives_table(calls), operators=operators_of(rows)),
         where,
     )
+
+
+def test_ranks_of_a_late_host_that_wait_for_each_other_alone_hold_up_themselves() -> None:
+    """Each of its two tensor-parallel groups lies in it: what they wait inside is the host's as well."""
+    of_host = np.repeat(np.arange(16) < 8, N_STEPS).reshape(16, N_STEPS)
+    found = found_on(30e3 * of_host, 20e3 * of_host)
     (alarm,) = [one for one in found.findings if one.is_alarm]
     assert (alarm.kind, alarm.hosts) == ("slow_host", ("1",))
-    assert alarm.cost_ms_per_step == pytest.approx((late_us + inside_us) / 1e3, rel=0.05)
+    assert alarm.cost_ms_per_step == pytest.approx(50.0, rel=0.05)
+
+
+def test_a_host_costs_no_more_where_its_ranks_wait_for_one_of_them_that_pauses() -> None:
+    late_us, inside_us = np.zeros((16, N_STEPS)), np.zeros((16, N_STEPS))
+    late_us[:8] = 8e3
+    late_us[0, ::2] += 60e3
+    inside_us[1:4, ::2] = 60e3
+    found = found_on(late_us, inside_us)
+    (host,) = [one for one in found.findings if one.kind == "slow_host"]
+    assert host.cost_high_ms is not None
+    assert host.cost_high_ms < 13.0
