@@ -23,7 +23,7 @@ from cluster_analysis.run_header import analysed_at, captured_at, places_of, run
 from cluster_analysis.sentences.problems import reason
 from cluster_analysis.tables.fused import computing_apart
 from cluster_analysis.tables.model import Capture, Selection, Topology
-from cluster_analysis.tables.schema import NEEDED_STEPS, RANKS
+from cluster_analysis.tables.schema import JUDGED_STEPS, RANKS
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import FindingsDocument, RunInfo, Verdict
 from cluster_run.ids import Rank
@@ -181,7 +181,7 @@ def _run_info(
 
 def _timed_ranks(steps: pa.Table) -> set[int]:
     """Return the ranks of `steps` (STEPS) that have a step with all that is judged of it."""
-    is_known = np.logical_and.reduce([pc.is_valid(steps[name]).to_numpy() for name in NEEDED_STEPS])
+    is_known = np.logical_and.reduce([pc.is_valid(steps[name]).to_numpy() for name in JUDGED_STEPS])
     return set(steps["rank"].to_numpy()[is_known].tolist())
 
 

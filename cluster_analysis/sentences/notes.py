@@ -94,8 +94,8 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "所有卡在步 {step} 的通信比平常长 {longer_us:ms}，没有发现项能解释：请检查该时段的网络",
     ),
     "ranks_without_step_times": (
-        "{n_silent} of {n_ranks} ranks {n_silent:has|have} no step times",
-        "{n_ranks} 张卡中有 {n_silent} 张没有步耗时",
+        "{n_silent} of {n_ranks} ranks {n_silent:has|have} no step that tells computing from idling",
+        "{n_ranks} 张卡中有 {n_silent} 张没有能区分计算与空闲的步",
     ),
     "steps_of_some_ranks": (
         "{steps:step|steps} {steps:ranges}: not of all ranks; their other steps are compared",
@@ -282,8 +282,8 @@ WHY_OPEN: Mapping[NoteFact, Template] = {
         "卡 {ranks:ranges} 可能占每步的 {step_share:percent}，但没有规律足以指认",
     ),
     "ranks_without_step_times": (
-        "{n_silent} of {n_ranks} ranks {n_silent:has|have} no step times",
-        "{n_ranks} 张卡中有 {n_silent} 张没有步耗时",
+        "{n_silent} of {n_ranks} ranks {n_silent:has|have} no step that tells computing from idling",
+        "{n_ranks} 张卡中有 {n_silent} 张没有能区分计算与空闲的步",
     ),
     "unread_communication": (
         "the communication of {n_ranks} {n_ranks:rank|ranks} could not be read",

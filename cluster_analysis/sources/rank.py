@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from cluster_analysis.sources.communication_tables import CommunicationTables, without_packets
@@ -279,7 +280,9 @@ def _by_rank(
 def _step_times(steps: pa.Table) -> Mapping[int, list[tuple[int, float | None]]]:
     """Return the steps of each rank of STEPS, and how long each communicated, µs."""
     found: dict[int, list[tuple[int, float | None]]] = defaultdict(list)
-    columns = (steps[name].to_pylist() for name in ("rank", "step", "communication_us"))
+    # What computing does not cover is a part of it.
+    times = pc.coalesce(steps["communication_us"], steps["communication_not_overlapped_us"])
+    columns = (one.to_pylist() for one in (steps["rank"], steps["step"], times))
     for rank, step, time_us in zip(*columns, strict=True):
         found[rank].append((step, time_us))
     return found

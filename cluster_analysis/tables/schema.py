@@ -20,7 +20,9 @@ from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 #: Parts of STEPS without which a step is not judged: nobody can say that it was healthy.
-NEEDED_STEPS = ("computing_us", "communication_us", "communication_not_overlapped_us", "free_us")
+JUDGED_STEPS = ("computing_us", "communication_not_overlapped_us", "free_us")
+#: What files of step times of every form but r1.x have: r1.x do not say what of communication is overlapped.
+NEEDED_STEPS = (*JUDGED_STEPS, "communication_us")
 # Tables that a result has, too: their columns are declared where users find them.
 STEPS = declared.Steps.schema
 OPERATORS = declared.Operators.schema

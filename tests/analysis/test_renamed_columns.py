@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cluster_analysis.cli import main as analyse
 from cluster_analysis.sources.text.step_trace_csv import COLUMNS, DATABASE_COLUMNS
-from cluster_analysis.tables.schema import NEEDED_STEPS
-from cluster_simulate.api import JobSpec, parse_scenario, simulate, write_run
+from cluster_analysis.tables.schema import JUDGED_STEPS, NEEDED_STEPS
+from cluster_simulate.api import Fault, JobSpec, parse_scenario, simulate, write_run
 
 SPEC = JobSpec(tp=2, pp=1, dp=8, microbatches=2, steps=5, segments=1, ranks_per_host=4)
 LATE_HOST = (parse_scenario("slow_host:1.1@2"),)
@@ -50,5 +51,24 @@ def test_a_job_whose_step_times_lack_a_column_that_is_judged_is_not_healthy_and_
     (run / "manifest.json").unlink(missing_ok=True)
     assert analyse([str(run), "--output", str(out), "--no-report", "--quiet", "--scheduler", "threads"]) == 3
     found = json.loads((out / "findings.json").read_text())
-    assert found["verdict"] != "healthy"
+    # Communication as a whole is only compared with operators: what of it is exposed stands for it.
+    assert found["verdict"] != "healthy" or column not in JUDGED_STEPS
     assert len({one["rank"] for one in found["problems"] if name in one["reason"]}) == SPEC.n_ranks
+
+
+@pytest.mark.parametrize(
+    ("faults", "role", "verdict"),
+    [((), "whole", "healthy"), ((parse_scenario("slow_rank:1.3@5"),), "steps alone", "unknown")],
+)
+def test_r1_files_are_judged_by_what_they_have_and_not_healthy_without_computing_times(
+    tmp_path: Path, faults: tuple[Fault, ...], role: str, verdict: str
+) -> None:
+    run, out = tmp_path / "run", tmp_path / "out"
+    spec = replace(SPEC, dp=4, ranks_per_host=2, steps=4)
+    write_run(simulate(spec, faults, 1), run, "r1", "ms")
+    if role == "steps alone":
+        for path in run.rglob("ascend_cluster_analyse_*.csv"):
+            path.unlink()
+    (run / "manifest.json").unlink()
+    assert analyse([str(run), "--output", str(out), "--no-report", "--quiet", "--scheduler", "threads"]) == 0
+    assert json.loads((out / "findings.json").read_text())["verdict"] == verdict
