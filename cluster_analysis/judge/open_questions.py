@@ -190,7 +190,7 @@ def uncompared_network(case: Case) -> list[Fact]:
         left = case.transfers.remaining([Mended(case.transfers, np.where(is_between, 0.0, 1.0))])
     else:
         compared = np.zeros((len(teams.groups), len(teams.kinds)), bool)
-        alike = np.isfinite(seen.excess)
+        alike = np.isfinite(seen.excess) & np.isfinite(seen.size_bytes)
         compared[seen.group[alike], seen.kind[alike]] = True
         are_unlike = np.array([case.slow_senders.get(name) != () for name in teams.groups], bool)
         is_left = ~compared[teams.group, teams.kind] & ~view.graph.is_message & are_unlike[teams.group]

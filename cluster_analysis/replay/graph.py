@@ -16,7 +16,6 @@ from cluster_analysis.replay.replay import Graph
 from cluster_analysis.replay.voted import with_voted_messages
 from cluster_analysis.trace.evidence import StepOperators
 from cluster_analysis.trace.streams.points import with_points
-from cluster_run.ids import Step
 
 
 def laid_out(evidence: JobEvidence, operators: list[StepOperators]) -> JobEvidence:
@@ -37,12 +36,9 @@ def laid_out(evidence: JobEvidence, operators: list[StepOperators]) -> JobEviden
 
 def step_operators_of(evidence: JobEvidence) -> list[StepOperators]:
     """Return the operators of all steps; none unless every step has some: a part would not be the job."""
-    by_step = dict(zip(evidence.steps, evidence.step_operators, strict=True))
-    operators = [
-        by_step.get(Step(step)) for step in np.unique(evidence.step_table["step"].to_numpy()).tolist()
-    ]
-    present = [one for one in operators if one is not None]
-    return present if len(present) == len(operators) else []
+    present = [one for one in evidence.step_operators if one is not None]
+    is_whole = len(present) == len(evidence.steps) and evidence.step_table.num_rows
+    return present if is_whole else []
 
 
 def job_graph(evidence: JobEvidence) -> Graph | None:

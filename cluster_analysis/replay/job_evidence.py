@@ -58,17 +58,19 @@ def merge_steps(parts: Sequence[StepEvidence], operators: pa.Table, packets: pa.
         notes.append(NO_COMMON_STEP)
     elif partial:
         notes.append(fact("steps_of_some_ranks", steps=tuple(partial)))
+    # All that is judged has these steps: operators and links of a step that nobody timed belong to none.
+    timed = [part for part in ordered if part.steps.num_rows] or ordered
     return JobEvidence(
-        steps=tuple(part.step for part in ordered),
+        steps=tuple(part.step for part in timed),
         step_table=_sorted([part.steps for part in ordered], STEPS, ("step", "rank")),
         matched=_sorted([part.matched for part in ordered], MATCHED, ()),
         rank_times=_sorted([part.rank_times for part in ordered], RANK_TIMES, ("step", "rank")),
-        links=_sorted([part.links for part in ordered], LINKS, ()),
+        links=_sorted([part.links for part in timed], LINKS, ()),
         operators=_sorted([operators], OPERATORS, ("rank",)),
         packets=_sorted([packets], PACKETS, ("rank", "step")),
-        step_operators=tuple(part.operators for part in ordered),
+        step_operators=tuple(part.operators for part in timed),
         notes=tuple(notes),
-        sent=_sorted([part.sent for part in ordered], SENT, ()),
+        sent=_sorted([part.sent for part in timed], SENT, ()),
     )
 
 

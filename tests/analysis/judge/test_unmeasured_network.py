@@ -1,0 +1,54 @@
+"""What the network is judged by: steps that were timed, and operators whose sizes are known."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster_analysis.judge.detection import detect
+from cluster_analysis.replay.job_evidence import merge_steps
+from cluster_analysis.tables.schema import LINKS
+from cluster_analysis.tables.sent import TRANSPORT_BYTES
+from cluster_analysis.trace.reduction import reduce_step
+from cluster_run.ids import Step
+from cluster_simulate.api import JobSpec, parse_scenario, simulate, tables, topology
+from tests.analysis.copies import replace, with_column
+from tests.analysis.jobs import evidence_of_tables, judged, reduce_all
+
+SLOW_CARD = "slow_nic:15@9"
+SPEC = JobSpec(tp=2, pp=2, dp=4, steps=5)
+
+
+def test_operators_and_links_of_a_step_that_nobody_timed_change_nothing_in_others() -> None:
+    job, where = judged(SPEC, SLOW_CARD), topology(simulate(SPEC))
+    ranks = list(tables(job.job).values())
+    joined = {
+        name: pa.concat_tables([getattr(one, name) for one in ranks]).unify_dictionaries()
+        for name in ("steps", "collectives", "links")
+    }
+    first = min(joined["steps"]["step"].to_pylist())
+    calls, links = (
+        with_column(rows, "step", [first - 1] * rows.num_rows)
+        for rows in (
+            one.filter(pc.equal(one["step"], first)) for one in (joined["collectives"], joined["links"])
+        )
+    )
+    untimed = reduce_step(Step(first - 1), joined["steps"].slice(0, 0), calls, links, where)
+    known = reduce_all(joined["steps"], joined["collectives"], joined["links"], where)
+    evidence = job.evidence
+    found = detect(merge_steps([untimed, *known], evidence.operators, evidence.packets), where)
+    assert [one.id for one in found.findings] == [one.id for one in job.detection.findings]
+    assert found.findings[0].cost_ms_per_step == job.detection.findings[0].cost_ms_per_step
+
+
+def test_operators_without_a_size_are_compared_with_nothing_and_the_job_is_not_healthy() -> None:
+    job = simulate(SPEC, [parse_scenario(SLOW_CARD)], seed=11)
+    where, ranks = topology(job), []
+    for one in tables(job).values():
+        calls = one.collectives
+        for name in (*TRANSPORT_BYTES, "payload_bytes"):
+            calls = with_column(calls, name, pa.nulls(calls.num_rows, pa.float64()))
+        ranks.append(replace(one, collectives=calls, links=LINKS.empty_table()))
+    found = detect(evidence_of_tables(ranks, where), where)
+    assert found.verdict == "unknown"
+    assert "uncompared_network" in {note.kind for note in found.notes}
