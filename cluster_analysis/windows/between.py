@@ -21,9 +21,9 @@ from cluster_analysis.trace.calls import on_device_us
 def between_steps(steps: pa.Table, calls: pa.Table) -> pa.Table:
     """Return STEPS whose preparing time is what the device was idle since the step before.
 
-    From first call to first call a step takes as long as its device was busy or idle between operators, and
-    the preparing time of the next one; the same holds of last calls. Of the first step, and of one whose
-    predecessor was not recorded, preparing counts no longer than that of the rank's other steps.
+    From the end of one step's last call to that of the next, a device is at the next step or idles before it.
+    From first call to first call it is at the one before, or idles behind it. Of the first step, and of one
+    whose predecessor was not recorded, preparing counts no longer than that of the rank's other steps.
 
     Args:
         steps: STEPS of all ranks.
@@ -44,14 +44,11 @@ def between_steps(steps: pa.Table, calls: pa.Table) -> pa.Table:
         return np.asarray(np.bincount(at[known], values[known], len(ids)), np.float64)[shown]
 
     least_us = TOLERANCE_SHARE * float(median(by_rank(span)))
-    if median(by_rank(preparing - room)) <= least_us:
-        # A step that begins or ends with longer work moves one of the two, never both.
-        more_us = np.minimum(by_rank(room - preparing), by_rank(left - preparing))
-        if more_us.max() <= least_us:
-            return steps
-        inside = np.where(known, np.maximum(left, 0.0), preparing)
-        return steps.set_column(place, steps.schema.field(place), pa.array(inside, from_pandas=True))
-    inside = np.clip(room, 0.0, preparing)
+    # A step that begins or ends with longer work moves one of the two, never both.
+    missing_us = np.minimum(by_rank(room - preparing), by_rank(left - preparing))
+    if median(by_rank(preparing - left)) <= least_us and missing_us.max() <= least_us:
+        return steps
+    inside = np.maximum(left, 0.0)  # samples move the first call of a step more often than its end
     most = np.full(len(ids), np.inf)
     most[shown] = -np.inf
     np.maximum.at(most, at[known], inside[known])

@@ -51,9 +51,10 @@ def test_preparing_is_what_the_device_idled_where_hosts_run_ahead(n_ranks: int) 
 def test_a_rank_whose_host_comes_late_keeps_its_idle_time() -> None:
     ahead_us, busy_us = np.full((4, 6), 2e4), np.full((4, 6), 5e4)
     steps, calls = recorded(ahead_us, busy_us)
-    start = calls["start_ns"].to_numpy().copy()
-    start[21:] += 7_000_000  # the device of rank 3 idles 7 ms more before step 3
-    calls = calls.set_column(2, STEP_CALLS.field("start_ns"), pa.array(start))
+    for place, name in ((2, "start_ns"), (3, "end_ns")):
+        later = calls[name].to_numpy().copy()
+        later[21:] += 7_000_000  # the device of rank 3 idles 7 ms more before step 3
+        calls = calls.set_column(place, STEP_CALLS.field(name), pa.array(later))
     told = preparing(between_steps(steps, calls), 6)
     assert told[3, 3] == pytest.approx(IDLE_US + 7_000)
     assert told[:3] == pytest.approx(np.full((3, 6), IDLE_US))
@@ -85,3 +86,12 @@ def test_longer_work_before_the_first_call_of_a_step_is_no_idle_time() -> None:
     steps, calls = recorded(np.zeros((4, 6)), np.full((4, 6), 5e4))
     start = calls["start_ns"].to_numpy() + np.tile(np.arange(6), 4) * 4_000_000  # as a device that gets hot
     assert between_steps(steps, calls.set_column(2, STEP_CALLS.field("start_ns"), pa.array(start))) is steps
+
+
+def test_where_hosts_run_ahead_samples_before_the_first_call_are_no_idle_time() -> None:
+    """Gradients are summed in the last micro-batch alone: all that comes before it moves the first call."""
+    steps, calls = recorded(np.full((4, 6), 2e4), np.full((4, 6), 5e4))
+    moved = np.random.default_rng(2).integers(0, 9_000_000, 24)
+    start = pa.array(calls["start_ns"].to_numpy() + moved)
+    told = preparing(between_steps(steps, calls.set_column(2, STEP_CALLS.field("start_ns"), start)), 6)
+    assert told == pytest.approx(np.full((4, 6), IDLE_US), abs=0.01)
