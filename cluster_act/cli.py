@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cluster_act.options import make_parser
-from cluster_act.values import Case, Planned, RefusedError, Way
+from cluster_act.values import Case, Planned, RefusedError, UncertainError, Way
 from cluster_analysis.sentences.headings import of_act
 from cluster_analysis.sentences.phrase import Phrase
 from cluster_run.command_line import exit_code_of, language_of
@@ -109,7 +109,7 @@ def _described(one: Planned, way: Way) -> Phrase:
 
 
 def _apply(case: Case, name: str, way: Way, fleet: Fleet, language: Language) -> bool:
-    """Write down what is intended, do it, write down how it went; a kill leaves the intention."""
+    """Write down what is intended, do it, write down how it went; what nobody knows stays an intention."""
     number = fleet.note_action(
         at_s=time.time(), way=name, node=case.node, unit=case.unit, reason=case.evidence.en,
         token=case.token, state="intended", devices=json.dumps(case.devices),
@@ -119,6 +119,9 @@ def _apply(case: Case, name: str, way: Way, fleet: Fleet, language: Language) ->
     except RefusedError as error:
         fleet.change_action(number, state="refused")
         write_result(f"  {of_act('refused', said=str(error)).of(language)}\n")
+        return False
+    except UncertainError as error:
+        write_result(f"  {of_act('uncertain', said=str(error)).of(language)}\n")
         return False
     fleet.change_action(number, state="done")
     write_result(f"  {of_act('done', said=said).of(language)}\n")
@@ -143,14 +146,18 @@ def _undo(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
         write_result("".join(f"{_line(one)}\n" for one in standing) + f"{said}\n")
         return ExitCode.FINDINGS
     way.check()
-    for one in standing:
+    # The newest of those that are the same thing.
+    for one in {(each["node"], each["unit"]): each for each in standing}.values():
         try:
             said = way.undo(_case_of(one))
-        except RefusedError as error:
+        except (RefusedError, UncertainError) as error:
             n_failed += 1
-            write_result(f"{one['node']}: {of_act('refused', said=str(error)).of(language)}\n")
+            how = "refused" if isinstance(error, RefusedError) else "undo_uncertain"
+            write_result(f"{one['node']}: {of_act(how, said=str(error)).of(language)}\n")
             continue
-        fleet.change_action(one["number"], state="undone", undone_s=time.time())
+        for same in standing:
+            if (same["node"], same["unit"]) == (one["node"], one["unit"]):
+                fleet.change_action(same["number"], state="undone", undone_s=time.time())
         write_result(f"{one['node']}: {of_act('undone', said=said).of(language)}\n")
     _exclude(arguments, fleet)
     return ExitCode.INCOMPLETE if n_failed else ExitCode.DONE

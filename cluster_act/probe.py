@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import mean, stdev
 
 from cluster_act.values import RefusedError
-from cluster_act.ways.process import run
+from cluster_act.ways.process import run, words
 
 FEWEST_PAIRS, MOST_PAIRS = 5, 60
 #: Clearly slower: this much at least, whatever chance does.
@@ -57,9 +56,11 @@ def place(text: str) -> tuple[str, int]:
 def timed_by(ssh: str, command: str) -> Callable[[str], float]:
     """Return what runs the site's command for a device (`{device}`) and gives the number it prints last."""
 
+    reach = words(ssh, "--ssh")
+
     def timed(where: str) -> float:
         node, device = place(where)
-        text = run([*shlex.split(ssh), node, command.replace("{device}", str(device))])
+        text = run([*reach, node, command.replace("{device}", str(device))], changes=False)
         numbers = _NUMBER.findall(text)
         if not numbers or float(numbers[-1]) <= 0:
             raise RefusedError(

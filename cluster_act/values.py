@@ -49,6 +49,10 @@ class RefusedError(ClusterError):
     """What was to be done cannot be, or must not be now; nothing was changed."""
 
 
+class UncertainError(ClusterError):
+    """What was to be done was begun, and nobody knows whether it was done: it did not say how it ended."""
+
+
 class Way(Protocol):
     """One way to act. Each may be done twice, and changes nothing that is not ours."""
 
@@ -59,10 +63,10 @@ class Way(Protocol):
         """Return what would be done, and how it is undone, as a person would type it."""
 
     def apply(self, case: Case) -> str:
-        """Do it; return what was done. Raises RefusedError."""
+        """Do it; return what was done. Raises RefusedError, UncertainError."""
 
     def undo(self, case: Case) -> str:
-        """Undo it, if it is ours; return what was done. Raises RefusedError."""
+        """Undo it, if it is ours; return what was done. Raises RefusedError, UncertainError."""
 
 
 def reason_of(case: Case) -> str:

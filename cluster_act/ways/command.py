@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 
-from cluster_act.values import Case, RefusedError, reason_of
-from cluster_act.ways.process import run
+from cluster_act.values import Case, reason_of
+from cluster_act.ways.process import run, words
 
 
 @dataclass(frozen=True)
@@ -16,9 +15,8 @@ class Command:
     line: str
 
     def check(self) -> None:
-        """Refuse without a command."""
-        if not self.line:
-            raise RefusedError("no command is named", "give --command 'PROGRAM ARGUMENT…'")
+        """Refuse without a command that can be read."""
+        words(self.line, "--command")
 
     def described(self, case: Case) -> tuple[str, str]:
         """Return both command lines."""
@@ -33,7 +31,6 @@ class Command:
         return self._call(case, "undo")
 
     def _call(self, case: Case, verb: str) -> str:
-        self.check()
         variables = {
             "CLUSTER_ACT_NODE": case.node,
             "CLUSTER_ACT_DEVICE": "" if case.device is None else str(case.device),
@@ -41,5 +38,6 @@ class Command:
             "CLUSTER_ACT_REASON": reason_of(case),
             "CLUSTER_ACT_TOKEN": case.token,
         }
-        said = run([*shlex.split(self.line), verb], environment=variables).strip().splitlines()
+        argv = [*words(self.line, "--command"), verb]
+        said = run(argv, changes=True, environment=variables).strip().splitlines()
         return f"{case.node}: {verb}: {said[-1] if said else 'done'}"

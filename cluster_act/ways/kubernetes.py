@@ -19,7 +19,7 @@ class Condition:
 
     def check(self) -> None:
         """Refuse without kubectl."""
-        run(["kubectl", "version", "--client"])
+        run(["kubectl", "version", "--client"], changes=False)
 
     def described(self, case: Case) -> tuple[str, str]:
         """Return what the condition would be."""
@@ -52,7 +52,7 @@ class Taint:
 
     def check(self) -> None:
         """Refuse without kubectl."""
-        run(["kubectl", "version", "--client"])
+        run(["kubectl", "version", "--client"], changes=False)
 
     def described(self, case: Case) -> tuple[str, str]:
         """Return both command lines."""
@@ -68,7 +68,7 @@ class Taint:
             return f"{case.node} is tainted already"
         if value is not None:
             raise RefusedError(f"{case.node} has the taint {TAINT}={value} already")
-        run(["kubectl", "taint", "nodes", case.node, f"{TAINT}={case.token}:NoSchedule"])
+        run(["kubectl", "taint", "nodes", case.node, f"{TAINT}={case.token}:NoSchedule"], changes=True)
         return f"{case.node} tainted"
 
     def undo(self, case: Case) -> str:
@@ -78,12 +78,12 @@ class Taint:
             return f"{case.node} is not tainted any more"
         if value != case.token:
             raise RefusedError(f"{case.node} has the taint {TAINT}={value}, which is not of this device")
-        run(["kubectl", "taint", "nodes", case.node, f"{TAINT}-"])
+        run(["kubectl", "taint", "nodes", case.node, f"{TAINT}-"], changes=True)
         return f"{case.node}: taint taken away"
 
 
 def _node(name: str) -> dict[str, Any]:
-    text = run(["kubectl", "get", "node", name, "-o", "json"])
+    text = run(["kubectl", "get", "node", name, "-o", "json"], changes=False)
     try:
         node = json.loads(text)
     except ValueError as error:
@@ -113,4 +113,7 @@ def _patch(node: str, status: str, reason: str, message: str) -> None:
     }
     change = json.dumps({"status": {"conditions": [condition]}})
     # A strategic patch merges conditions by their type: those of others stay.
-    run(["kubectl", "patch", "node", node, "--subresource=status", "--type=strategic", "-p", change])
+    run(
+        ["kubectl", "patch", "node", node, "--subresource=status", "--type=strategic", "-p", change],
+        changes=True,
+    )

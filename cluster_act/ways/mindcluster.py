@@ -79,7 +79,7 @@ class MindCluster:
             },
             "data": {"PublicFault": fault},
         }
-        run(["kubectl", "apply", "-f", "-"], stdin=json.dumps(config_map))
+        run(["kubectl", "apply", "-f", "-"], changes=True, stdin=json.dumps(config_map))
         return (
             f"{assertion} of {case.token} told; whether ClusterD took it says its ConfigMap cluster-info-cm"
         )

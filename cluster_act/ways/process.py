@@ -3,29 +3,57 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 
-from cluster_act.values import RefusedError
+from cluster_act.values import RefusedError, UncertainError
 
-_DEADLINE_S = 60.0
+DEADLINE_S = 60.0
 
 
-def run(argv: Sequence[str], *, stdin: str = "", environment: Mapping[str, str] | None = None) -> str:
-    """Run a command to its end and return what it printed.
+def words(line: str, option: str) -> list[str]:
+    """Return the words of a command line that an option holds, as a shell would split them.
 
     Raises:
-        RefusedError: it cannot be started, fails, or does not end.
+        RefusedError: there are none, or a quote is not closed.
     """
+    try:
+        found = shlex.split(line)
+    except ValueError as error:
+        raise RefusedError(f"{option} {line!r}: {error}") from error
+    if not found:
+        raise RefusedError("no command is named", f"give {option} 'PROGRAM ARGUMENT…'")
+    return found
+
+
+def run(
+    argv: Sequence[str], *, changes: bool, stdin: str = "", environment: Mapping[str, str] | None = None
+) -> str:
+    """Run a command to its end and return what it printed.
+
+    Args:
+        argv: the command.
+        changes: whether it does or undoes something; else it only asks.
+        stdin: what it reads.
+        environment: variables beside ours.
+
+    Raises:
+        RefusedError: it cannot be started, or fails.
+        UncertainError: it changes something, and was killed, by us because it did not end or by others.
+    """
+    cut_off = UncertainError if changes else RefusedError
     try:
         ended = subprocess.run(  # noqa: S603 - the site's own commands, never a shell's
             list(argv), input=stdin, capture_output=True, text=True, errors="replace",
-            timeout=_DEADLINE_S, check=False, env={**os.environ, **(environment or {})},
+            timeout=DEADLINE_S, check=False, env={**os.environ, **(environment or {})},
         )  # fmt: skip
     except (OSError, ValueError) as error:
         raise RefusedError(f"{argv[0]} cannot be started: {error}") from error
     except subprocess.TimeoutExpired as error:
-        raise RefusedError(f"{argv[0]} did not end within {_DEADLINE_S:g} s") from error
+        raise cut_off(f"{argv[0]} did not end within {DEADLINE_S:g} s") from error
+    if ended.returncode < 0:
+        raise cut_off(f"{argv[0]} was killed by signal {-ended.returncode}")
     if ended.returncode != 0:
         said = (ended.stderr.strip() or ended.stdout.strip() or "it said nothing").splitlines()[-1]
         raise RefusedError(f"{argv[0]} ended with {ended.returncode}: {said}")

@@ -28,7 +28,7 @@ class Slurm:
                 f"this is Slurm's {os.environ[_IN_SCRIPT]}, which must not drain nodes",
                 "call it by a timer, as the drain of cluster-hook is",
             )
-        run(["scontrol", "--version"])
+        run(["scontrol", "--version"], changes=False)
 
     def described(self, case: Case) -> tuple[str, str]:
         """Return both command lines."""
@@ -45,7 +45,7 @@ class Slurm:
             raise RefusedError(
                 f"jobs run on {case.node}", "call it again when they have ended, or with --drain-busy"
             )
-        run(_drain(case))
+        run(_drain(case), changes=True)
         return f"{case.node} drained"
 
     def undo(self, case: Case) -> str:
@@ -55,7 +55,7 @@ class Slurm:
             return f"{case.node} is not drained any more"
         if not is_ours(reason, case):
             raise RefusedError(f"{case.node} is drained for another reason: {reason}")
-        run(_resume(case))
+        run(_resume(case), changes=True)
         return f"{case.node} resumed"
 
 
@@ -69,7 +69,7 @@ def _resume(case: Case) -> list[str]:
 
 def _node(name: str) -> tuple[frozenset[str], str]:
     """Return the states of a node, and the reason that Slurm has for them."""
-    text = run(["scontrol", "-o", "show", "node", name])
+    text = run(["scontrol", "-o", "show", "node", name], changes=False)
     state = re.search(r"\bState=(\S+)", text)
     if state is None:
         raise RefusedError(f"Slurm knows no node {name}")

@@ -224,6 +224,14 @@ OF_ACT: Mapping[str, Template] = {
     "done": ("done: {said}", "已执行：{said:said}"),
     "undone": ("undone: {said}", "已撤销：{said:said}"),
     "refused": ("refused: {said}", "被拒绝：{said:said}"),
+    "uncertain": (
+        "not known: {said}; it may have been done, and stands in the log as intended: call again, or --undo",
+        "结果未知：{said:said}；可能已执行，因此在日志中保持 intended：请再次调用，或 --undo",
+    ),
+    "undo_uncertain": (
+        "not known: {said}; it may have been undone, and still stands in the log: call again",
+        "结果未知：{said:said}；可能已撤销，日志中仍保留：请再次调用",
+    ),
     # What a probe found.
     "probed": (
         "{suspect} takes {share:change} of the time of {control} more ({low:change} to {high:change}, "

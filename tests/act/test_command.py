@@ -130,6 +130,51 @@ def test_what_fails_is_told_logged_and_tried_again(db: str, capsys: pytest.Captu
     assert main([*act, "true"]) == ExitCode.DONE
 
 
+@pytest.mark.parametrize("end", ["exec sleep 60", "kill -9 $$"])
+def test_what_was_begun_and_cut_off_counts_as_done_until_it_is_undone(
+    db: str, tmp_path: Path, end: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("cluster_act.ways.process.DEADLINE_S", 2.0)
+    acted, excluded = tmp_path / "acted", tmp_path / "excluded"
+    writes = f'echo "$1 $CLUSTER_ACT_NODE" >> {acted}'
+    script = program(tmp_path / "act.sh", f"{writes}\n{end}")
+    way = [
+        "--db",
+        db,
+        "--way",
+        "command",
+        "--command",
+        str(script),
+        "--exclude-file",
+        str(excluded),
+        "--apply",
+    ]
+    assert main(["--fleet", *way]) == ExitCode.INCOMPLETE
+    assert "it may have been done" in capsys.readouterr().out
+    assert excluded.read_text() == "node001\n"
+    with Fleet(db) as fleet:
+        assert [one["state"] for one in fleet.actions()] == ["intended"]
+    assert main(["--undo", "node001", *way]) == ExitCode.INCOMPLETE
+    assert "it may have been undone" in capsys.readouterr().out
+    program(tmp_path / "act.sh", writes)
+    assert main(["--fleet", *way]) == ExitCode.DONE
+    assert main(["--undo", "node001", *way]) == ExitCode.DONE
+    # Done and noted twice, it is one thing, and undone once.
+    assert acted.read_text().split("\n")[1:] == ["undo node001", "apply node001", "undo node001", ""]
+    assert excluded.read_text() == ""
+
+
+@pytest.mark.parametrize("line", ["", " ", "it's"])
+def test_a_command_that_is_none_is_refused_before_anything_is_written_down(
+    db: str, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    way = ["--fleet", "--db", db, "--way", "command", "--apply", "--command", line]
+    assert main(way) == ExitCode.FAILED
+    assert "--command" in capsys.readouterr().err
+    with Fleet(db) as fleet:
+        assert fleet.actions() == []
+
+
 def test_an_unnamed_node_is_left_beside_others_that_are_acted_on(
     db: str, by_command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

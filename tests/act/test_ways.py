@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_act.values import Case, RefusedError, Way, reason_of
+from cluster_act.values import Case, RefusedError, UncertainError, Way, reason_of
 from cluster_act.ways.command import Command
 from cluster_act.ways.kubernetes import CONDITION, Condition, Taint
 from cluster_act.ways.mindcluster import MindCluster, public_fault
@@ -138,6 +138,20 @@ def test_the_site_s_command_is_told_what_to_do_and_its_failure_is_a_refusal(tmp_
         Command(str(script)).undo(CASE)
     with pytest.raises(RefusedError, match="no command"):
         Command("").check()
+
+
+def test_a_question_that_is_not_answered_has_changed_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cluster_act.ways.process.DEADLINE_S", 1.0)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    program(tmp_path / "scontrol", "exec sleep 60")
+    with pytest.raises(RefusedError, match="scontrol did not end within 1 s"):
+        Slurm().apply(CASE)
+    told = "echo State=IDLE Reason=none"
+    program(tmp_path / "scontrol", f'[ "$1" = update ] && exec sleep 60\n{told}')
+    with pytest.raises(UncertainError, match="scontrol did not end within 1 s"):
+        Slurm().apply(CASE)
 
 
 def test_no_node_is_drained_from_within_an_epilog(monkeypatch: pytest.MonkeyPatch) -> None:
