@@ -11,10 +11,11 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cluster_run.errors import InputError, UsageError
+from cluster_run.files import lock_file
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
 
 INSIGHT_TEXT_NAMES = (
@@ -28,6 +29,13 @@ INSIGHT_DATABASE_NAME = "cluster_analysis.db"
 INSIGHT_CACHE_NAMES = ("cluster.db", "cluster.db-wal", "cluster.db-shm")
 INSIGHT_NAMES = (*INSIGHT_TEXT_NAMES, INSIGHT_DATABASE_NAME, *INSIGHT_CACHE_NAMES)
 _STAGING_PREFIX = ".new-"
+#: Held while files are renamed.
+_LOCK_NAME = ".cluster-analyse.lock"
+#: In the directory of a call: held as long as the call lives.
+_ALIVE_NAME = ".alive"
+#: In it too: older output that is being replaced, and that was.
+_RETIRED_NAME = ".old"
+_REPLACED_NAME = ".replaced"
 
 
 def check_output_folder(folder: Path, run: Path) -> None:
@@ -55,7 +63,8 @@ def check_output_folder(folder: Path, run: Path) -> None:
 def new_output(folder: Path, owned: Sequence[Sequence[str]]) -> Iterator[Path]:
     """Give a directory to write into; when the block ends well, what is in it replaces the older output.
 
-    After an error the older output is as it was. Files that are not written anew stay.
+    After an error the older output is as it was. Files that are not written anew stay. Of several calls
+    at once each replaces all of what the others wrote, the last one to end last.
 
     Args:
         folder: the output folder; it is made where it is missing.
@@ -64,18 +73,21 @@ def new_output(folder: Path, owned: Sequence[Sequence[str]]) -> Iterator[Path]:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=_STAGING_PREFIX, dir=folder))
+        with _alone(folder):
+            staging = Path(tempfile.mkdtemp(prefix=_STAGING_PREFIX, dir=folder))
+            alive = _lock(staging / _ALIVE_NAME, wait=False)
     except OSError as error:
-        raise InputError(
-            f"{folder}: cannot be written: {error.strerror}", "name another directory with --output"
-        ) from error
+        raise _unwritable(folder, error) from error
     try:
         yield staging
-        _replace(folder, staging, owned)
+        with _alone(folder):
+            _replace(folder, staging, owned)
     except OSError as error:
-        raise InputError(f"{folder}: cannot be written: {error.strerror or error}") from error
+        raise _unwritable(folder, error) from error
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        _remove(staging)
+        if alive is not None:
+            os.close(alive)
 
 
 def left_of_earlier(folder: Path, staging: Path, names: Sequence[str]) -> tuple[str, ...]:
@@ -90,19 +102,80 @@ def left_of_earlier(folder: Path, staging: Path, names: Sequence[str]) -> tuple[
     )
 
 
+def _unwritable(folder: Path, error: OSError) -> InputError:
+    why = error.strerror or error
+    return InputError(f"{folder}: cannot be written: {why}", "name another directory with --output")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let no other call make its directory in `folder`, or rename anything in it, during the block.
+
+    Before that, what dead calls left is put back and removed. A file system without locks tells nobody's
+    death: nothing is removed there.
+    """
+    path = folder / _LOCK_NAME
+    descriptor = _lock(path, wait=True)
+    try:
+        if descriptor is not None:
+            _remove_leftovers(folder)
+        yield
+    finally:
+        if descriptor is not None:
+            path.unlink(missing_ok=True)
+            os.close(descriptor)
+
+
+def _lock(path: Path, *, wait: bool) -> int | None:
+    try:
+        return lock_file(path, wait=wait)
+    except OSError:
+        return None
+
+
+def _remove_leftovers(folder: Path) -> None:
+    for left in folder.glob(f"{_STAGING_PREFIX}*"):
+        descriptor = _lock(left / _ALIVE_NAME, wait=False)
+        if descriptor is not None:
+            with suppress(OSError):
+                _put_back(folder, left)
+            _remove(left)
+            os.close(descriptor)
+
+
+def _remove(staging: Path) -> None:
+    """Remove the directory of a call, unless it holds older output that could not be put back."""
+    retired = staging / _RETIRED_NAME
+    if not (retired.is_dir() and any(retired.iterdir())):
+        shutil.rmtree(staging, ignore_errors=True)
+
+
 def _replace(folder: Path, staging: Path, owned: Sequence[Sequence[str]]) -> None:
-    retired = staging / ".old"
+    """Rename everything into place, or nothing. The last rename says that it is done."""
+    retired = staging / _RETIRED_NAME
     retired.mkdir()
     written = [names for names in owned if any((staging / name).exists() for name in names)]
-    for name in (name for names in written for name in names):
-        old, new = folder / name, staging / name
-        if new.is_dir() or (old.is_dir() and not old.is_symlink()):
-            # A directory cannot be renamed onto another one that is not empty.
-            if old.exists():
-                old.rename(retired / name)
-            if new.exists():
-                new.rename(old)
-        elif new.exists():
-            new.replace(old)
-        else:
-            old.unlink(missing_ok=True)
+    placed: list[str] = []
+    try:
+        for name in (name for names in written for name in names):
+            if os.path.lexists(folder / name):
+                (folder / name).rename(retired / name)
+            if (staging / name).exists():
+                (staging / name).rename(folder / name)
+                placed.append(name)
+        retired.rename(staging / _REPLACED_NAME)
+    except BaseException:
+        for name in placed:
+            (folder / name).rename(staging / name)
+        _put_back(folder, staging)
+        raise
+
+
+def _put_back(folder: Path, staging: Path) -> None:
+    """Put back what a call that did not end had taken away."""
+    retired = staging / _RETIRED_NAME
+    for old in list(retired.iterdir()) if retired.is_dir() else ():
+        place = folder / old.name
+        if os.path.lexists(place):
+            place.rename(staging / old.name)
+        old.rename(place)

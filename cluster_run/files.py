@@ -1,7 +1,8 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, and locks on files."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 from collections.abc import Iterator
@@ -50,3 +51,34 @@ def write_text_whole(path: Path, text: str) -> None:
 def utf8(text: str) -> bytes:
     """Return `text` in UTF-8; a byte of a path that is not UTF-8 becomes `\\udcff`, which JSON reads back."""
     return text.encode("utf-8", "backslashreplace")
+
+
+def lock_file(path: Path, *, wait: bool) -> int | None:
+    """Return the descriptor of the file `path` (made when missing), locked until that is closed.
+
+    The kernel frees it when its holder dies, on whichever host of a shared file system. The holder may
+    remove the file before it closes it. None where another holds it, and we do not wait.
+
+    Raises:
+        OSError: the file cannot be opened, or its file system knows no locks.
+    """
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            if _is_still(descriptor, path):
+                return descriptor
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # its holder removed it between our open and our lock
+
+
+def _is_still(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
+    except FileNotFoundError:
+        return False

@@ -62,7 +62,7 @@ class Thresholds(Struct, frozen=True):
     small_bytes: float = 2e6
     small_count: int = 100
     small_share: float = sure_cost_share
-    #: Replay error above which no milliseconds are quoted, and no job is healthy. Where that of the mean step
+    #: Replay error above which costs are only bounds, and no job is healthy. Where that of the mean step
     #: is larger, costs have low confidence: to refuse them would have lost two in 216 development jobs, which
     #: were right within 2.1 % of the step.
     replay_refuse: float = TOLERANCE_SHARE

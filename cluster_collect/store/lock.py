@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
 import time
@@ -11,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cluster_collect.faults import RunLockedError, UnwritableError
+from cluster_run.files import lock_file
 
 LOCK_NAME = ".cluster-collect.lock"
 
@@ -41,24 +41,14 @@ def locked(run: Path) -> Iterator[None]:
 
 
 def _acquire(path: Path) -> int:
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = os.pread(descriptor, 200, 0).decode(errors="replace")
-            os.close(descriptor)
-            raise RunLockedError(
-                f"{path.parent}: in use by {owner or 'another collection'}",
-                "wait for it, or choose another --output",
-            ) from None
-        if _is_still(descriptor, path):
-            return descriptor
-        os.close(descriptor)  # its owner removed it between our open and our lock
-
-
-def _is_still(descriptor: int, path: Path) -> bool:
+    descriptor = lock_file(path, wait=False)
+    if descriptor is not None:
+        return descriptor
     try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
-    except FileNotFoundError:
-        return False
+        owner = path.read_text(errors="replace")[:200]
+    except OSError:
+        owner = ""  # it ended meanwhile
+    raise RunLockedError(
+        f"{path.parent}: in use by {owner or 'another collection'}",
+        "wait for it, or choose another --output",
+    )
