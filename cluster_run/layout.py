@@ -16,6 +16,8 @@ from cluster_run.ids import HostId
 MANIFEST_NAME = "manifest.json"
 MAPPING_NAME = "host_ips_mapping.txt"
 RANK_TABLE_NAME = "hccl.json"
+#: There as long as a collection has not ended, and after one that was cut off.
+JOURNAL_NAME = ".cluster-collect.journal"
 PROFILER_TREE_NAME = "cluster_profiler"
 HOST_PROFILER_NAME = "profiler"
 ANALYSIS_OUTPUT_NAME = "cluster_analysis_output"

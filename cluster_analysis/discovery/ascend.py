@@ -95,7 +95,6 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
             fact("nothing_in_it"),
             file=public_name(directory),
             rank=rank,
-            advice="parse_again",
         )
     if rank is None:
         rank = _rank_of_contents(files)

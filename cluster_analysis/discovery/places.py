@@ -159,6 +159,9 @@ def _read_rank_table(root: Path, problems: list[Problem]) -> RankTable | None:
 def _read_manifest(root: Path, problems: list[Problem]) -> Manifest | None:
     path = root / layout.MANIFEST_NAME
     if not path.is_file():
+        if (root / layout.JOURNAL_NAME).is_file():
+            why = fact("collecting_not_ended")
+            problems.append(Problem(why, file=path.name, advice="go_on_collecting"))
         return None
     try:
         return read_manifest(path)

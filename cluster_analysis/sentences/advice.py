@@ -26,6 +26,10 @@ ADVICE: Mapping[AdviceKind, Template] = {
         "collect it from its host; where it is not there either, parse the capture again",
         "请从其主机采集；若主机上也没有，请重新解析该采集数据",
     ),
+    "go_on_collecting": (
+        "call cluster-collect again with the same --output: it goes on from there",
+        "请以相同的 --output 再次运行 cluster-collect：它会接着收集",
+    ),
     "collect_again": ("collect it again", "请重新采集"),
     "collect_or_parse_again": (
         "collect it again; where it is the same on its host, parse the capture again there",

@@ -237,6 +237,10 @@ WHY: Mapping[ReasonKind, Template] = {
         "rank table 中有 {n_hosts} 台主机不在其中",
     ),
     "unusable_description": ("{detail}", "无法使用：{detail:said}"),
+    "collecting_not_ended": (
+        "it is not there, as collecting did not end: files of any host may be missing",
+        "文件不存在，因为收集没有结束：各主机的文件都可能不全",
+    ),
     "not_collected": ("not collected: {detail}", "未采集：{detail:said}"),
     "not_collected_whole": ("not collected whole: {detail}", "未完整采集：{detail:said}"),
     "file_not_collected": (

@@ -17,11 +17,10 @@ from cluster_collect.faults import UnwritableError, local_error
 from cluster_collect.spec import UNREAD
 from cluster_run.errors import ClusterError, InputError
 from cluster_run.ids import HostId, ServerId
-from cluster_run.layout import MANIFEST_NAME
+from cluster_run.layout import JOURNAL_NAME, MANIFEST_NAME
 from cluster_run.manifest import CollectedFile, HostOutcome, file_from_json, file_to_json, read_manifest
 
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-JOURNAL_NAME = ".cluster-collect.journal"
 #: The manifest of the call before, out of sight while files change under it.
 PREVIOUS_NAME = ".cluster-collect.previous"
 

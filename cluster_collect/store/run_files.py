@@ -7,14 +7,14 @@ from pathlib import Path
 
 from cluster_collect.faults import UnwritableError, local_error
 from cluster_collect.spec import HostSpec
-from cluster_collect.store.journal import JOURNAL_NAME, PREVIOUS_NAME, Journal, refuse_other_hosts
+from cluster_collect.store.journal import PREVIOUS_NAME, Journal, refuse_other_hosts
 from cluster_collect.store.lock import LOCK_NAME
 from cluster_collect.store.writer import RunWriter
 from cluster_collect.wording import printable
 from cluster_run.errors import InputError
 from cluster_run.files import write_bytes_whole, write_text_whole, written_whole
 from cluster_run.ids import HostId, ServerId
-from cluster_run.layout import MANIFEST_NAME, MAPPING_NAME, PROFILER_TREE_NAME, RANK_TABLE_NAME
+from cluster_run.layout import JOURNAL_NAME, MANIFEST_NAME, MAPPING_NAME, PROFILER_TREE_NAME, RANK_TABLE_NAME
 from cluster_run.manifest import Manifest, manifest_pieces
 from cluster_run.ranktable import format_host_mapping, parse_host_mapping
 

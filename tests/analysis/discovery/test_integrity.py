@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from cluster_analysis.discovery.discover import discover
+from cluster_analysis.sentences.advice import advice
+from cluster_run import layout
 from cluster_run.errors import InputError
 from tests.analysis.discovery.test_discover import write_manifest
 from tests.analysis.runs import captures, write_small_run
@@ -56,6 +59,25 @@ def test_a_digit_that_changed_after_collecting_is_told(capture: Path) -> None:
     assert problems(capture) == [
         (0, "step_trace_time.csv", "it is not what was collected: its SHA-256 differs")
     ]
+
+
+def test_a_run_whose_collecting_was_cut_off_is_to_be_collected_further(capture: Path) -> None:
+    run = capture.parents[3]
+    (run / layout.MANIFEST_NAME).unlink()
+    for path in (capture / OUTPUT).iterdir():
+        path.unlink()
+    (run / layout.JOURNAL_NAME).write_text("")
+    write_capture(run / "cluster_profiler/2/profiler", 1)
+    not_ended, nothing = discover(run).problems
+    assert reason(not_ended).startswith("it is not there, as collecting did not end")
+    assert advice(not_ended).en.startswith("call cluster-collect again with the same --output")
+    assert reason(nothing) == "nothing that can be analysed is in it"
+    assert advice(nothing).en.startswith("collect it again")
+    # Of a run that holds nothing yet, the same is said instead.
+    shutil.rmtree(run / "cluster_profiler/2")
+    with pytest.raises(InputError) as told:
+        discover(run)
+    assert "collecting did not end" in told.value.advice
 
 
 def test_a_copied_run_has_other_times_and_is_what_was_collected(capture: Path) -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from cluster_collect.store.incoming import FileRefusedError
-from cluster_collect.store.journal import JOURNAL_NAME, Journal
+from cluster_collect.store.journal import Journal
 from cluster_collect.store.writer import RunWriter
 from cluster_run.errors import ClusterError
+from cluster_run.layout import JOURNAL_NAME
 
 NAME = "cluster_profiler/1/profiler/a_ascend_pt/deep/b.csv"
 
