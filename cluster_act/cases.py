@@ -8,7 +8,7 @@ from pathlib import Path
 from cluster_act.values import Case
 from cluster_analysis.sentences.findings import story as story_phrase
 from cluster_analysis.sentences.headings import of_act
-from cluster_fleet.identity import Known
+from cluster_fleet.identity import Known, with_names
 from cluster_fleet.judging.probes import device_number
 from cluster_fleet.remember import record_of
 from cluster_fleet.status import Story, status_of, story_fact
@@ -31,9 +31,14 @@ def cases_of_fleet(fleet: Fleet) -> list[Case]:
 
 
 def cases_of_run(run: Path, fleet: Fleet | None) -> list[Case]:
-    """Return whom the alarms of a run name; those that the fleet knows to be slow are confirmed."""
+    """Return whom the alarms of a run name; those that the fleet knows to be slow are confirmed.
+
+    Hosts that the run calls by hashes have the names that the fleet knows.
+    """
     record = record_of(run)
-    known = {one.key: one for one in record.units}
+    names = {} if fleet is None else {one.known.key: one.known.name for one in fleet.units().values()}
+    units = with_names(record.units, names)
+    known = {one.key: one for one in units}
     confirmed = {} if fleet is None else {one.unit: one for one in cases_of_fleet(fleet)}
     found: dict[str, Case] = {}
     for finding in record.findings:
@@ -46,7 +51,7 @@ def cases_of_run(run: Path, fleet: Fleet | None) -> list[Case]:
                 key, unit.name, host.name, device_number(unit.name), finding.kind,
                 of_act("of_run", unit=unit.name, finding=finding.finding, run=record.name),
                 of_act("share", share=finding.share), is_confirmed=False,
-                devices=devices_of(key, record.units),
+                devices=devices_of(key, units),
             )  # fmt: skip
             found.setdefault(key, confirmed.get(key, one))
     return list(found.values())

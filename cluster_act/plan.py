@@ -8,13 +8,13 @@ from typing import Any
 
 from cluster_act.values import Case, Planned
 from cluster_analysis.sentences.headings import of_act
+from cluster_fleet.identity import is_hash
 from cluster_fleet.judging.probes import CLEARED, CONFIRMED, probes_of
 
 DAY_S = 86400.0
 #: States of an action that stands: `intended` may have been done before we were killed.
 STANDING = ("intended", "done")
 _NODE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
-_HASHED = re.compile(r"host-[0-9a-f]{8}")
 
 
 def planned(
@@ -61,7 +61,7 @@ def planned(
 
 def has_name(node: str) -> bool:
     """Whether a node can be named to others: its name is not a hash of its address, nor anything else."""
-    return _NODE.fullmatch(node) is not None and _HASHED.fullmatch(node) is None
+    return _NODE.fullmatch(node) is not None and not is_hash(node)
 
 
 def is_standing(action: Mapping[str, Any]) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,6 +15,8 @@ from cluster_run.errors import InputError
 from cluster_run.ids import HostId
 from cluster_run.layout import MANIFEST_NAME, MAPPING_NAME
 from cluster_run.ranktable import Chip, Hardware, parse_host_mapping
+
+_HASH = re.compile(r"host-[0-9a-f]{8}")
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,24 @@ def places_of_run(run: Path, *, show_addresses: bool = False) -> Places:
         name = hardware.name or (server_id if show_addresses else f"host-{hashed[:8]}")
         hosts[host] = Known(key, name, key)
     return Places(hosts, hardware_by_host)
+
+
+def is_hash(name: str) -> bool:
+    """Whether a host is called by a hash of its address, since nobody said its name."""
+    return _HASH.fullmatch(name) is not None
+
+
+def with_names(units: Sequence[Known], names: Mapping[str, str]) -> list[Known]:
+    """Return units with the names, by key, of those hosts that they call by hashes; so for their devices."""
+    hashed = {one.key: one.name for one in units if not one.host_key and is_hash(one.name)}
+
+    def renamed(unit: Known) -> Known:
+        host = unit.host_key or unit.key
+        if host not in hashed or host not in names:
+            return unit
+        return replace(unit, name=unit.name.removesuffix(hashed[host]) + names[host])
+
+    return [renamed(one) for one in units]
 
 
 class _Host(Struct):

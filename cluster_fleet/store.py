@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +17,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from cluster_fleet.identity import Known
+from cluster_fleet.identity import Known, is_hash, with_names
 from cluster_fleet.records import History, NamedFinding, RunLine, RunRecord, Unit
 from cluster_fleet.rows import NUMBERS, history_of, series_of, series_row
 from cluster_fleet.tables import ACTION, FINDING, MIGRATIONS, RUN, SERIES, UNIT, VERSION, migrate
@@ -101,28 +101,26 @@ class Fleet:
         """Return the number of each of the run's units; those that are new get one."""
         before = self._known(connection, [one.key for one in run.units])
         known = {key: row[0] for key, row in before.items()}
-        hosts = [one for one in run.units if not one.host_key]
-        for group in (hosts, [one for one in run.units if one.host_key]):
+        # A hash never takes the place of a name: the hooks add without --show-addresses.
+        units = with_names(run.units, {key: row[2] for key, row in before.items()})
+        hosts = [one for one in units if not one.host_key]
+        for group in (hosts, [one for one in units if one.host_key]):
             new = [
                 {
-                    "key": one.key,
-                    "name": one.name,
-                    "place": one.place,
-                    "host": known.get(one.host_key),
-                    "first_s": run.captured_s,
-                    "last_s": run.captured_s,
-                    "physical": one.physical,
+                    "key": one.key, "name": one.name, "place": one.place, "host": known.get(one.host_key),
+                    "first_s": run.captured_s, "last_s": run.captured_s, "physical": one.physical,
                 }
                 for one in group
                 if one.key not in known
-            ]
+            ]  # fmt: skip
             if new:
                 newest = connection.execute(sa.select(sa.func.max(UNIT.c.number))).scalar() or 0
                 connection.execute(sa.insert(UNIT), new)
                 added = sa.select(UNIT.c.key, UNIT.c.number).where(UNIT.c.number > newest)
                 known |= {row[0]: row[1] for row in connection.execute(added)}
+        self._rename(connection, [(one.name, before[one.key]) for one in hosts if one.key in before], run)
         # What was there before may have moved, or been renamed; only the newest run says where it is.
-        for one in run.units:
+        for one in units:
             number, last_s, *was = before.get(one.key, (-1, float("inf")))
             now = [one.name, one.place, known.get(one.host_key), one.physical]
             if last_s <= run.captured_s and was != now:
@@ -132,6 +130,17 @@ class Fleet:
             older = (UNIT.c.number.in_(some), UNIT.c.last_s < run.captured_s)
             connection.execute(sa.update(UNIT).where(*older).values(last_s=run.captured_s))
         return known
+
+    @staticmethod
+    def _rename(
+        connection: sa.Connection, hosts: Iterable[tuple[str, Sequence[Any]]], run: RunRecord
+    ) -> None:
+        """Call hosts, and so their devices, as the newest run does; any name is better than a hash."""
+        for name, (number, last_s, was, *_) in hosts:
+            if name != was and (last_s <= run.captured_s or (is_hash(was) and not is_hash(name))):
+                connection.execute(sa.update(UNIT).where(UNIT.c.number == number).values(name=name))
+                of_devices = sa.func.replace(UNIT.c.name, f" of {was}", f" of {name}")
+                connection.execute(sa.update(UNIT).where(UNIT.c.host == number).values(name=of_devices))
 
     @staticmethod
     def _known(connection: sa.Connection, keys: Sequence[str]) -> dict[str, Sequence[Any]]:

@@ -197,8 +197,9 @@ OF_ACT: Mapping[str, Template] = {
     "skipped": ("not {unit}: {why}\n  {evidence}", "不处理 {unit}：{why}\n  {evidence}"),
     "done_already": ("it is done already", "已经处理过"),
     "no_name": (
-        "the name of its node is not known: collect again, or cluster-fleet add --show-addresses",
-        "不知道其节点名：请重新采集，或使用 cluster-fleet add --show-addresses",
+        "the name of its node is not known: collect again, or cluster-fleet add RUN --show-addresses, "
+        "and name that fleet (--db)",
+        "不知道其节点名：请重新采集，或使用 cluster-fleet add RUN --show-addresses 并用 --db 指明该机群",
     ),
     "cleared": (
         "a probe has cleared it: it was as fast as its control",

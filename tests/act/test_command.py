@@ -11,6 +11,7 @@ import pytest
 
 from cluster_act.cli import main
 from cluster_analysis.cli import main as analyse
+from cluster_fleet.cli import main as remember
 from cluster_fleet.store import Fleet
 from cluster_run.errors import ExitCode
 from tests.analysis.runs import write_small_run
@@ -219,6 +220,20 @@ def test_one_run_is_not_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "not device 3 of host-" in said
     # Whatever one run says: without the name of its node nobody can act on it.
     assert "the name of its node is not known" in said
+
+
+def test_the_alarm_of_a_run_has_the_name_that_the_fleet_knows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, where = write_small_run(tmp_path / "run"), str(tmp_path / "fleet.db")
+    assert analyse([str(run), "-q", "--no-report", "--no-insight"]) == 0
+    assert remember(["add", str(run), "--db", where, "--show-addresses"]) == ExitCode.DONE
+    capsys.readouterr()
+    argv = [str(run), "--db", where, "--unconfirmed"]
+    assert main(argv) == ExitCode.FINDINGS
+    said = capsys.readouterr().out
+    assert "host-" not in said
+    assert "nodename=10." in said
 
 
 @pytest.mark.parametrize("argv", [[], ["--fleet", "--log"], ["--fleet"]])

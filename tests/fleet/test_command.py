@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -78,6 +78,32 @@ def test_hosts_of_runs_that_are_there_get_the_names_of_their_rank_table_when_the
     # What it cost is told once, though its links are told of, too.
     assert said.count("findings that name it cost") == 1
     assert said.count("10.20.0.2") > 1
+
+
+def test_a_hash_never_takes_the_place_of_a_name_and_a_name_of_an_older_run_takes_that_of_a_hash(
+    db: str, tmp_path: Path, runs: list[Path]
+) -> None:
+    def names() -> set[str]:
+        with Fleet(db) as fleet:
+            return {one.known.name.partition(" of ")[2] or one.known.name for one in fleet.units().values()}
+
+    assert all(one.startswith("host-") for one in names())
+    addresses = {f"10.20.0.{n}" for n in range(1, 5)}
+    # The oldest run alone says the names; then the newest comes without them, as the hooks add it.
+    assert main(["add", str(runs[0]), "--db", db, "-q", "--show-addresses"]) == ExitCode.DONE
+    assert names() == addresses
+    for run in runs:
+        assert main(["add", str(run), "--db", db, "-q"]) == ExitCode.DONE
+    assert names() == addresses
+    # New devices of a known host, too.
+    where = str(tmp_path / "new.db")
+    record = record_of(runs[0], show_addresses=True)
+    with Fleet(where) as fleet:
+        fleet.add(
+            replace(record, units=[one for one in record.units if not one.host_key], series=[], findings=[])
+        )
+        fleet.add(replace(record_of(runs[1])))
+        assert any(one.known.name == "device 1 of 10.20.0.2" for one in fleet.units().values())
 
 
 def test_page_and_metrics_name_the_slow_device_and_load_nothing(db: str, tmp_path: Path) -> None:
