@@ -28,6 +28,9 @@ from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME
 from cluster_run.manifest import Manifest, Origin
 from cluster_run.said.chinese import Language
 
+#: What the name of a run directory ends in that holds the suspects of another one at a higher level.
+SUSPECTS_SUFFIX = "-suspects"
+
 
 class Shown(Protocol):
     """Display of a collection."""
@@ -98,7 +101,7 @@ async def taken(hosts: Hosts, live: LiveOptions, run: Path, watch: ProgressListe
             ranks = await asyncio.to_thread(_suspects, result, say)
             if ranks:
                 result = replace(
-                    result, zoomed=await one(live.level, run.with_name(f"{run.name}-suspects"), ranks)
+                    result, zoomed=await one(live.level, run.with_name(f"{run.name}{SUSPECTS_SUFFIX}"), ranks)
                 )
         if live.every_s is not None and result.is_whole:
             await clean(prepared)  # a watch would fill the hosts' disks

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,9 +20,10 @@ from cluster_hook.telling.outcome import Outcome
 from cluster_hook.telling.teller import Teller, TellOptions
 from cluster_hook.telling.verdict import Verdict, read_verdict
 from cluster_hook.telling.webhook import FORMATS, WebhookFormat, find_webhook
-from cluster_live.collected import Hosts, Shown, Taken, analysed, findings_of, taken
+from cluster_live.collected import SUSPECTS_SUFFIX, Hosts, Shown, Taken, analysed, findings_of, taken
 from cluster_live.options import LiveOptions
 from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError, UsageError
+from cluster_run.files import write_text_whole
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
 from cluster_run.said.chinese import translated
 
@@ -91,13 +93,17 @@ def watch(
         look = _look(hosts, live, base, shown, say)
         budget.spent(look.busy_s)
         changed = _is_news(before, look)
-        _tell(look, options, changed, base, say)
+        with _going_on(say):
+            _tell(look, options, changed, base, say)
+            before = look.key
         share = budget.share(time.monotonic())
         captured = translated(f"The job ran captured for {share:.2%} of the time.", live.language)
         say(f"{look.outcome.line_in(live.language)}\n  {captured}")
-        _record(base, look, share)
-        _prune(base, live.keep)
-        before, n_done = look.key, n_done + 1
+        with _going_on(say):
+            _record(base, look, share, live.keep)
+        with _going_on(say):
+            _prune(base, live.keep)
+        n_done += 1
         if n_done == n_rounds:
             return "", ExitCode.DONE
         wait_s = max(0.0, budget.next_s(every_s, began_s) - time.monotonic())
@@ -105,6 +111,22 @@ def watch(
             why = f"more would be over {MOST_SHARE:.0%} of the time"
             say(f"the next capture is in {format_seconds(wait_s)}: {why}")
         time.sleep(wait_s)
+
+
+@contextmanager
+def _going_on(say: Callable[[str], None]) -> Iterator[None]:
+    """Say that a disk is full or fails. It ends no watch: in the next round it may be well."""
+    try:
+        yield
+    except OSError as error:
+        say(f"warning: {_text_of(error)}")
+
+
+def _text_of(error: ClusterError | OSError) -> str:
+    """Return what is wrong, with its file and what to do about it."""
+    if isinstance(error, ClusterError):
+        return str(error)
+    return f"{error.filename or 'this machine'}: {error.strerror or error}"
 
 
 def _tell_options(live: LiveOptions) -> TellOptions:
@@ -127,12 +149,13 @@ def _look(hosts: Hosts, live: LiveOptions, base: Path, shown: Shown, say: Callab
         if code not in (ExitCode.DONE, ExitCode.FINDINGS, ExitCode.INCOMPLETE):
             raise ClusterError(f"{result.run} could not be analysed: {why}")
         verdict = read_verdict(findings_of(result.run))
+        results = result.run / ANALYSIS_OUTPUT_NAME
+        metrics = write_metrics(results)
     except InterruptedRunError:
         raise
-    except ClusterError as error:
-        outcome = Outcome(job, "", "running", "failed", ExitCode.FAILED, reason=error.message)
+    except (ClusterError, OSError) as error:
+        outcome = Outcome(job, "", "running", "failed", ExitCode.FAILED, reason=_text_of(error))
         return Round(("failed",), outcome)
-    results = result.run / ANALYSIS_OUTPUT_NAME
     busy_s = result.captured.busy_s + (result.zoomed.captured.busy_s if result.zoomed else 0.0)
     outcome = Outcome(
         job,
@@ -143,7 +166,7 @@ def _look(hosts: Hosts, live: LiveOptions, base: Path, shown: Shown, say: Callab
         results,
         verdict,
         _missing(hosts, result),
-        write_metrics(results),
+        metrics,
     )
     return Round(key_of(verdict), outcome, busy_s)
 
@@ -186,19 +209,28 @@ def _last_key(base: Path) -> tuple[str, ...] | None:
         return None
 
 
-def _record(base: Path, look: Round, share: float) -> None:
-    base.mkdir(parents=True, exist_ok=True)
+def _record(base: Path, look: Round, share: float, keep: int) -> None:
+    """Write a line of this round behind those of the rounds before it, so many in all."""
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     line = {"at": at, "key": look.key, "busy_s": round(look.busy_s, 3), "share": round(share, 6)}
-    with (base / RECORD_NAME).open("a") as stream:
-        stream.write(json.dumps({**line, "line": look.outcome.line}) + "\n")
+    path = base / RECORD_NAME
+    before = path.read_text(errors="replace").splitlines() if path.exists() else []
+    lines = [*before, json.dumps({**line, "line": look.outcome.line})][-keep:]
+    write_text_whole(path, "".join(f"{one}\n" for one in lines))
 
 
 def _prune(base: Path, keep: int) -> None:
-    """Remove the oldest run directories of this watch, and its oldest lines."""
-    runs = sorted(path for path in base.glob(f"{_RUN_PREFIX}*") if path.is_dir())
-    for path in runs[:-keep]:
-        shutil.rmtree(path, ignore_errors=True)
-    lines = (base / RECORD_NAME).read_text().splitlines(keepends=True)
-    if len(lines) > keep:
-        (base / RECORD_NAME).write_text("".join(lines[-keep:]))
+    """Remove the oldest captures of this watch, and what was looked at closer with them.
+
+    A round that failed pushes no capture out; of several the last one stays, to be looked at.
+    """
+    runs = sorted(
+        path
+        for path in base.glob(f"{_RUN_PREFIX}*")
+        if path.is_dir() and not path.name.endswith(SUSPECTS_SUFFIX)
+    )
+    judged = [path for path in runs if findings_of(path).is_file()]
+    failed = [path for path in runs if path not in judged]
+    for path in (*judged[:-keep], *failed[:-1]):
+        shutil.rmtree(path.with_name(f"{path.name}{SUSPECTS_SUFFIX}"), ignore_errors=True)
+        shutil.rmtree(path)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,9 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_collect.progress_events import ProgressListener
-from cluster_collect.spec import CollectOptions
-from cluster_live.collected import Hosts
+from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_live.collected import Hosts, findings_of, taken
 from cluster_live.watch import MOST_SHARE, RECORD_NAME, Budget, watch
+from cluster_run.errors import ClusterError
+from cluster_run.ids import HostId, ServerId
+from cluster_run.layout import ANALYSIS_OUTPUT_NAME
 from tests.hook.http_server import mailbox
 from tests.live.hosts import Cluster
 from tests.live.test_file import LIVE
@@ -79,3 +84,77 @@ def test_a_fault_that_begins_while_the_watch_runs_is_named_within_two_captures_a
         assert len(box.received) == 1, "it is no news twice, and a second process knows of the first"
     assert len(list(base.glob("live-2*"))) == 2
     assert [path for host in cluster.hosts for path in host.directory.rglob("*_ascend_pt")] == []
+
+
+def failing_hosts(tmp_path: Path) -> Hosts:
+    """Return one host on which no job runs."""
+    (tmp_path / "nothing").mkdir(exist_ok=True)
+    spec = HostSpec(
+        host=HostId("1"),
+        server_id=ServerId("node0"),
+        address="localhost",
+        profiler_root=str(tmp_path / "nothing"),
+        local=str(tmp_path / "nothing"),
+    )
+    return Hosts([spec], CollectOptions(min_free_bytes=0))
+
+
+def failed_rounds(tmp_path: Path, n_rounds: int = 1, keep: int = 3) -> list[str]:
+    """Watch a host without a job, and return what was said."""
+    said: list[str] = []
+    live = replace(LIVE, every_s=0.0, keep=keep)
+    watch(failing_hosts(tmp_path), live, tmp_path / "watch", Silent(), said.append, n_rounds)
+    return said
+
+
+def directory(base: Path, name: str, is_judged: bool) -> str:
+    """Make the run directory of an earlier round, and return its name."""
+    (base / name / ANALYSIS_OUTPUT_NAME).mkdir(parents=True)
+    if is_judged:
+        findings_of(base / name).write_text("{}")
+    return name
+
+
+def test_rounds_that_failed_push_no_capture_out(tmp_path: Path) -> None:
+    base = tmp_path / "watch"
+    good = [directory(base, f"live-2025010{day}-000000", is_judged=True) for day in range(1, 5)]
+    closer = [directory(base, f"{name}-suspects", is_judged=False) for name in good]
+    failed = [directory(base, f"live-2025020{day}-000000", is_judged=False) for day in range(1, 4)]
+    failed_rounds(tmp_path)
+    left = sorted(path.name for path in base.glob("live-*") if path.is_dir())
+    assert left == sorted([*good[1:], *closer[1:], failed[-1]])
+
+
+def test_a_round_that_failed_says_what_to_do(tmp_path: Path) -> None:
+    host = failing_hosts(tmp_path)
+    with pytest.raises(ClusterError) as told:
+        asyncio.run(taken(host, LIVE, tmp_path / "run", ProgressListener(), print))
+    assert told.value.advice
+    (said,) = (line for line in failed_rounds(tmp_path) if "not analysed" in line)
+    for words in (told.value.message, told.value.advice):
+        assert " ".join(words.split()) in " ".join(said.split())
+
+
+def test_the_lines_of_the_rounds_are_replaced_as_a_whole(tmp_path: Path) -> None:
+    base = tmp_path / "watch"
+    base.mkdir()
+    (base / RECORD_NAME).write_text("one\ntwo\nthree\n")
+    os.link(base / RECORD_NAME, tmp_path / "as it was")
+    failed_rounds(tmp_path)
+    lines = (base / RECORD_NAME).read_text().splitlines()
+    assert lines[:2] == ["two", "three"]
+    assert json.loads(lines[2])["key"] == ["failed"]
+    assert (tmp_path / "as it was").read_text() == "one\ntwo\nthree\n"
+
+
+@pytest.mark.parametrize("in_the_way", [RECORD_NAME, ".untold"])
+def test_a_directory_that_cannot_be_written_ends_no_watch(tmp_path: Path, in_the_way: str) -> None:
+    base = tmp_path / "watch"
+    base.mkdir()
+    if in_the_way == RECORD_NAME:
+        (base / in_the_way).mkdir()
+    else:
+        (base / in_the_way).write_text("")
+    said = failed_rounds(tmp_path, n_rounds=2)
+    assert sum("not analysed" in line for line in said) == 2
+    assert sum(line.startswith("warning: ") and in_the_way in line for line in said) == 2
