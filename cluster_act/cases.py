@@ -7,7 +7,8 @@ from pathlib import Path
 
 from cluster_act.values import Case
 from cluster_analysis.sentences.findings import story as story_phrase
-from cluster_analysis.sentences.headings import of_act
+from cluster_analysis.sentences.headings import of_act, of_fleet
+from cluster_analysis.sentences.phrase import Phrase
 from cluster_fleet.identity import Known, with_names
 from cluster_fleet.judging.probes import device_number
 from cluster_fleet.remember import record_of
@@ -55,6 +56,13 @@ def cases_of_run(run: Path, fleet: Fleet | None) -> list[Case]:
             )  # fmt: skip
             found.setdefault(key, confirmed.get(key, one))
     return list(found.values())
+
+
+def why_nobody(run: Path | None, fleet: Fleet | None) -> Phrase | None:
+    """Return why it cannot be told whom to act on, where there is no case; None where that is nobody."""
+    if run is not None:
+        return of_act("unjudged") if record_of(run).verdict == "unknown" else None
+    return of_fleet("empty") if fleet is not None and not fleet.runs() else None
 
 
 def _case(story: Story, units: Iterable[Known]) -> Case:

@@ -57,7 +57,8 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
 
     if not arguments.db and arguments.run and not arguments.apply:
         return _act(arguments, None)
-    with open_fleet(arguments.db, must_exist=not arguments.run) as fleet:
+    # Only what writes the log makes a database: one of a mistyped name would know nobody.
+    with open_fleet(arguments.db, must_exist=not (arguments.run and arguments.apply)) as fleet:
         if arguments.log:
             empty = f"{of_act('empty_log').of(language_of(arguments.lang))}\n"
             write_result("".join(f"{_line(one)}\n" for one in fleet.actions()) or empty)
@@ -66,7 +67,7 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
 
 
 def _act(arguments: argparse.Namespace, fleet: Fleet | None) -> ExitCode:
-    from cluster_act.cases import cases_of_fleet, cases_of_run  # noqa: PLC0415 - judges
+    from cluster_act.cases import cases_of_fleet, cases_of_run, why_nobody  # noqa: PLC0415 - judges
     from cluster_act.plan import has_name, planned  # noqa: PLC0415
 
     cases = cases_of_run(arguments.run, fleet) if arguments.run or fleet is None else cases_of_fleet(fleet)
@@ -90,7 +91,9 @@ def _act(arguments: argparse.Namespace, fleet: Fleet | None) -> ExitCode:
         if one.decision == "do" and arguments.apply and fleet is not None:
             n_failed += not _apply(one.case, arguments.way, way, fleet, language)
     if not plan:
-        write_result(f"{of_act('nothing').of(language)}\n")
+        untold = why_nobody(arguments.run, fleet)
+        n_failed += untold is not None
+        write_result(f"{(untold or of_act('nothing')).of(language)}\n")
     if fleet is not None and arguments.apply:
         _exclude(arguments, fleet)
     if due and not arguments.apply:

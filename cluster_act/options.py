@@ -21,7 +21,7 @@ WAYS = ("slurm", "mindcluster", "kubernetes", "kubernetes-taint", "command")
 _CODES = {
     ExitCode.DONE: "nothing is to be done, or all of it is",
     ExitCode.FINDINGS: "there is something to do (without --apply); the suspect is slow (--probe)",
-    ExitCode.INCOMPLETE: "a part could not be done; the probe leaves it open",
+    ExitCode.INCOMPLETE: "a part could not be done, or nothing can be told; the probe leaves it open",
 }
 
 

@@ -84,6 +84,8 @@ def _status(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
 
         write_text_whole(arguments.metrics, metrics_text(status))
     _tell(status, arguments)
+    if not status.n_runs:
+        return ExitCode.INCOMPLETE
     return ExitCode.FINDINGS if any(one.is_slow for one in status.stories) else ExitCode.DONE
 
 
@@ -107,6 +109,9 @@ def _tell(status: Status, arguments: argparse.Namespace) -> None:
         write_result(json.dumps(status.plain()) + "\n")
         return
     language = language_of(arguments.lang)
+    if not status.n_runs:
+        write_result(f"{of_fleet('empty').of(language)}\n")
+        return
     begin, end = day(status.begin_s), day(status.end_s)
     lines = [
         of_fleet("fleet", n_devices=status.n_devices, n_hosts=status.n_hosts, n_runs=status.n_runs,

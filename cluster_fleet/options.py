@@ -19,7 +19,7 @@ from cluster_run.errors import ExitCode
 from cluster_run.layout import FLEET_VARIABLE
 
 _CODES = {
-    ExitCode.INCOMPLETE: None,
+    ExitCode.INCOMPLETE: "status: there is no run, so that nothing can be told",
     ExitCode.FINDINGS: "status, show: a device or host is slow",
 }
 

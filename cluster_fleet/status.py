@@ -110,11 +110,13 @@ def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None, withou
     replaced_s = _replaced(units)
     stories: list[Story] = []
     unknown: dict[int, bool] = {}
+    measured: set[int] = set()
     for metric in metrics:
         effect = effect_of(metric)
         if effect is None:
             continue
         history = fleet.history(metric, without)
+        measured.update(history.units.tolist())
         host = np.array([units[one].host for one in history.units.tolist()], np.int64)
         is_of_devices = metric == "compute"
         devices, shared, hosts = judge(
@@ -141,6 +143,8 @@ def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None, withou
                         own = tuple(name for name, most in counted.items() if number in most)
                         story = replace(story, counters=own)
                     stories.append(story)
+    # A device that no run compared with others is in too few runs, not healthy.
+    unknown |= {number: True for number, one in units.items() if one.host >= 0 and number not in measured}
     slow_hosts: dict[str, int] = defaultdict(int)
     for story in stories:
         slow_hosts[story.host] += story.n_episodes

@@ -120,6 +120,7 @@ NoteFact = Literal[
     "other_models",
     "average_row_differs",
     "fleet_not_asked",
+    "fleet_knows_none",
     "fleet_names_others",
 ]
 #: What its reader can do: mend it (data that are elsewhere, another capture, a good run to compare with);
@@ -184,5 +185,6 @@ NOTES: Mapping[str, NoteRecord] = {
     "other_models": NoteRecord("know"),
     "average_row_differs": NoteRecord("know"),
     "fleet_not_asked": NoteRecord("know"),
+    "fleet_knows_none": NoteRecord("know"),
     "fleet_names_others": NoteRecord("know"),
 }

@@ -72,7 +72,8 @@ def remembered(
         known = before(where, run, ranks, steps, captured, show_addresses=show_addresses)
     except (ClusterError, OSError) as error:
         return Memory(notes=(fact("fleet_not_asked", why=str(error).splitlines()[0]),))
-    return Memory(known.p_slow, known.stories, known.hosts)
+    notes = () if known.stories or known.hosts else (fact("fleet_knows_none"),)
+    return Memory(known.p_slow, known.stories, known.hosts, notes)
 
 
 def _fact(story: Story) -> Fact:

@@ -150,6 +150,10 @@ OF_FLEET: Mapping[str, Template] = {
         "; findings that name it cost {hours:.1f} device-hours",
         "；点名它的发现共损失 {hours:.1f} 设备小时",
     ),
+    "empty": (
+        "no run is in this fleet: nothing can be told (cluster-fleet add RUN)",
+        "该机群中没有运行：无法判断（cluster-fleet add RUN）",
+    ),
     "nobody": ("nobody is slow", "没有变慢的设备或主机"),
     "nobody_known": ("nobody is slow as far as can be told", "就现有数据而言，没有变慢的设备或主机"),
     "repeat": ("{host}: slow {n} times by its devices or itself", "{host}：本机或其设备变慢 {n} 次"),
@@ -215,6 +219,10 @@ OF_ACT: Mapping[str, Template] = {
     ),
     # What was done.
     "nothing": ("nothing is to be done", "没有需要处理的"),
+    "unjudged": (
+        "the run could not be judged: whom it would name cannot be told",
+        "该运行无法判断：不知道应处理谁",
+    ),
     "not_done": (
         "nothing was done: --apply does it ({n_due} of {n_all})",
         "尚未执行：加 --apply 才会执行（{n_all} 项中的 {n_due} 项）",

@@ -247,6 +247,7 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "the fleet was not asked: {why}: nothing is known of these devices from other runs",
         "未查询机群记录：{why}；其他运行对这些设备的记录未知",
     ),
+    "fleet_knows_none": ("the fleet has no other run of these devices", "机群中没有这些设备的其他运行"),
     "fleet_names_others": (
         "by the fleet {units:some} {units:is|are} slow over many jobs, which no finding of this run names",
         "据机群记录，{units:some} 在多个作业中变慢，但本次运行的发现未点名",
@@ -311,8 +312,6 @@ WHY_OPEN: Mapping[NoteFact, Template] = {
     ),
 }
 
-_OF_COMMUNICATION: frozenset[NoteFact] = frozenset({"no_operators", "no_communication_matrix"})
-
 
 @dataclass(frozen=True)
 class Reasons:
@@ -329,7 +328,7 @@ def reasons(notes: Sequence[Fact], n_ranks: int) -> Reasons:
 
     A job of one rank does not communicate, and has no peers: no other capture of it would.
     """
-    alone = _OF_COMMUNICATION if n_ranks == 1 else frozenset()
+    alone = {"no_operators", "no_communication_matrix"} if n_ranks == 1 else set()
     notes = [one for one in notes if n_ranks > 1 or one.kind != "few_peers"]
     mend, bear, know, choose = ([k for k in NOTES if NOTES[k].action == one] for one in get_args(Action))
     return Reasons(

@@ -222,6 +222,24 @@ def test_one_run_is_not_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "the name of its node is not known" in said
 
 
+def test_where_nothing_can_be_told_nobody_says_that_nothing_is_to_be_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where, run = tmp_path / "fleet.db", write_small_run(tmp_path / "run")
+    assert analyse([str(run), "-q", "--no-report", "--no-insight"]) == 0
+    findings = run / "cluster_analysis_output" / "findings.json"
+    document = json.loads(findings.read_text())
+    findings.write_text(json.dumps({**document, "verdict": "unknown", "findings": []}))
+    assert main([str(run), "--db", str(where)]) == ExitCode.FAILED
+    assert "no such database" in capsys.readouterr().err
+    where.touch()
+    capsys.readouterr()
+    assert main(["--fleet", "--db", str(where)]) == ExitCode.INCOMPLETE
+    assert "no run is in this fleet: nothing can be told" in capsys.readouterr().out
+    assert main([str(run)]) == ExitCode.INCOMPLETE
+    assert "the run could not be judged" in capsys.readouterr().out
+
+
 def test_the_alarm_of_a_run_has_the_name_that_the_fleet_knows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -125,8 +125,31 @@ def test_old_runs_are_forgotten_by_their_date(
     assert main(["forget", "--before", "2020-01-01", "--db", db]) == ExitCode.DONE
     assert main(["forget", "--before", day, "--db", db]) == ExitCode.DONE
     assert capsys.readouterr().out == f"0 runs forgotten\n{len(runs)} runs forgotten\n"
-    assert main(["status", "--db", db]) == ExitCode.DONE
-    assert "0 devices on 0 hosts in 0 runs" in capsys.readouterr().out
+    assert main(["status", "--db", db]) == ExitCode.INCOMPLETE
+    assert capsys.readouterr().out == "no run is in this fleet: nothing can be told (cluster-fleet add RUN)\n"
+
+
+def test_an_emptied_fleet_is_no_healthy_one(
+    runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where, page = tmp_path / "fleet.db", tmp_path / "fleet.html"
+    where.touch()
+    assert main(["status", "--db", str(where), "--page", str(page)]) == ExitCode.INCOMPLETE
+    for said in (capsys.readouterr().out, page.read_text()):
+        assert "nothing can be told" in said
+        assert "nobody is slow" not in said
+        assert "1970" not in said
+    asking = [str(runs[0]), "--no-output", "-q", "--json", "--fleet", str(where)]
+    analyse(asking)
+    notes = json.loads(capsys.readouterr().out)["note_facts"]
+    assert "fleet_knows_none" in [one["kind"] for one in notes]
+    # A run that compared nothing says of nobody that all is well.
+    with Fleet(where) as fleet:
+        fleet.add(replace(record_of(runs[0]), series=[], findings=[]))
+    assert main(["status", "--db", str(where)]) == ExitCode.DONE
+    said = capsys.readouterr().out
+    assert "nobody is slow as far as can be told" in said
+    assert "16 devices or hosts cannot be told yet" in said
 
 
 def test_nothing_named_and_nothing_known_are_told_apart(
