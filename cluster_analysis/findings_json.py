@@ -88,8 +88,11 @@ def document_from_json(text: str | bytes, name: str) -> FindingsDocument:
             notes=tuple(fact_of(one) for one in plain.get("note_facts", ())),
             replay=dict(plain.get("replay", {})),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{name}: not readable findings: {error!r}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        why = (
+            str(error) if isinstance(error, ValueError) else "a field is missing, or is not what it should be"
+        )
+        raise InputError(f"{name}: not readable findings: {why}", "analyse the run again") from error
 
 
 def _finding(plain: dict[str, Any]) -> Finding:

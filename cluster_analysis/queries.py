@@ -26,8 +26,7 @@ from cluster_analysis.sentences.headings import say, term
 from cluster_analysis.sentences.results import subjects, verdicts
 from cluster_analysis.sentences.terms import VERDICTS
 from cluster_run.command_line import Parser, named_path
-from cluster_run.errors import ClusterError, InputError
-from cluster_run.findings import FindingsDocument
+from cluster_run.errors import ClusterError, ExitCode, InputError
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, REPORT_NAME
 from cluster_run.said.chinese import Language
 from cluster_run.standard_streams import write_result
@@ -113,6 +112,8 @@ class Row(Struct, frozen=True):
     lost_ms: float | None
     verdict: str
     findings: tuple[str, ...]
+    #: Why nothing is known of the run: its findings cannot be read.
+    problem: str | None = None
 
     def cells(self, language: Language) -> tuple[str, ...]:
         """Return what a reader sees of it."""
@@ -121,17 +122,22 @@ class Row(Struct, frozen=True):
         verdict = term(VERDICTS, self.verdict).of(language)
         captured = (self.captured or "–").replace("T", " ")
         lost = "–" if self.verdict == "healthy" else format_ms(self.lost_ms)
-        return (self.run, captured, format_ms(self.step_ms), lost, verdict, named)
+        return (self.run, captured, format_ms(self.step_ms), lost, verdict, self.problem or named)
 
 
 def outputs_of(directories: Sequence[Path]) -> list[tuple[Path, Row]]:
     """Return each output below `directories` and its row, by the time of the recording.
 
+    A directory without an output, or with a damaged one, has a row that says so.
+
     Raises:
-        InputError: a directory holds no output, or a damaged one.
+        InputError: no output can be read.
     """
     folders = list(dict.fromkeys(one for directory in directories for one in _outputs(directory)))
-    found = [(folder, _row(folder, load_document(folder))) for folder in folders]
+    found = [(folder, _row(folder)) for folder in folders]
+    problems = [row.problem for _, row in found if row.problem is not None]
+    if len(problems) == len(found):
+        raise InputError(problems[0])
     return sorted(found, key=lambda one: one[1].captured or "")
 
 
@@ -141,10 +147,17 @@ def _outputs(directory: Path) -> list[Path]:
         found = [one for one in inside if is_output(one)]
         if found:
             return found
-    return [output_of(directory)]
+    own = (directory, directory / ANALYSIS_OUTPUT_NAME)
+    return [next((one for one in own if is_output(one)), directory)]
 
 
-def _row(folder: Path, document: FindingsDocument) -> Row:
+def _row(folder: Path) -> Row:
+    try:
+        document = load_document(folder)
+    except InputError as error:
+        run = folder.resolve()
+        name = run.parent.name if run.name == ANALYSIS_OUTPUT_NAME else run.name
+        return Row(name, None, None, None, "unknown", (), str(error))
     lost = verdicts.lost_in_all(document)
     healthy_ms = 0.0 if document.verdict == "healthy" else None
     return Row(
@@ -163,17 +176,25 @@ def _address(folder: Path, page: Path) -> str:
     return quote(os.path.relpath(report, page.parent)) if report.is_file() else ""
 
 
+def _listed(folder: Path, row: Row, page: Path) -> ListedRun:
+    try:
+        return ListedRun(row.run, _address(folder, page), load_result(folder))
+    except InputError as error:
+        return ListedRun(row.run, "", str(error))
+
+
 def _trend(arguments: argparse.Namespace) -> int:
     found = outputs_of(arguments.directories)
     rows = [row for _, row in found]
+    is_whole = all(row.problem is None for row in rows)
     if arguments.page is not None:
-        listed = [
-            ListedRun(row.run, _address(folder, arguments.page), load_result(folder)) for folder, row in found
-        ]
+        listed = [_listed(folder, row, arguments.page) for folder, row in found]
+        is_whole &= not any(isinstance(one.outcome, str) for one in listed)
         _write_page(arguments.page, runs_page.render(listed, runs_page.change(listed)))
+    code = int(ExitCode.DONE if is_whole else ExitCode.INCOMPLETE)
     if arguments.json:
         write_result(json.dumps(list(map(structs.asdict, rows)), indent=1, ensure_ascii=False) + "\n")
-        return 0
+        return code
     language = shown(arguments.lang, is_verbose=False).language
     heads = tuple(say("trend_columns").of(language).split("|"))
     table = [heads, *(row.cells(language) for row in rows)]
@@ -183,4 +204,4 @@ def _trend(arguments: argparse.Namespace) -> int:
         padded = [cell + " " * (wide - cell_len(cell)) for cell, wide in zip(cells, widths, strict=True)]
         lines.append("  ".join(padded).rstrip())
     write_result("\n".join(subjects.plain(line) for line in lines) + "\n")
-    return 0
+    return code

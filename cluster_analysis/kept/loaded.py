@@ -51,7 +51,10 @@ def load_document(path: Path) -> FindingsDocument:
         InputError: there is none, or it is damaged.
     """
     file = output_of(path) / FINDINGS_NAME
-    return document_from_json(file.read_bytes(), str(file))
+    try:
+        return document_from_json(file.read_bytes(), str(file))
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read: {error.strerror or error}") from error
 
 
 def load_result(path: Path) -> AnalysisResult:

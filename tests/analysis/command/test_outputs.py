@@ -147,6 +147,40 @@ def test_the_page_of_a_trend_has_each_run_and_leads_to_its_report(
     assert f"慢卡 {rank}" in page
 
 
+@pytest.mark.parametrize("content", [b'{"a\n', b"{}", b"[1]", b"\xff", b"[" * 100_000, b'{"schema": "x/0"}'])
+def test_damaged_findings_cost_a_trend_one_row(
+    slow_output: Path, tmp_path: Path, content: bytes, capsys: Capsys
+) -> None:
+    for name in ("good", "bad"):
+        shutil.copytree(slow_output, tmp_path / name)
+    (tmp_path / "bad" / "findings.json").write_bytes(content)
+    (tmp_path / "none").mkdir()
+    directories = [str(tmp_path), str(tmp_path / "none")]
+    page = tmp_path / "trend.html"
+    assert main(["trend", *directories, "--json", "--page", str(page)]) == 3
+    rows = {row["problem"] is None: row for row in json.loads(capsys.readouterr().out)}
+    assert "slow_rank-3" in rows[True]["findings"]
+    assert rows[False]["verdict"] == "unknown"
+    assert main(["trend", *directories, "--lang", "en"]) == 3
+    said = capsys.readouterr().out
+    assert "bad/findings.json: " in said
+    assert "none: no findings.json with tables/ in it" in said
+    assert "Error(" not in said
+    assert "bad/findings.json: " in page.read_text()
+    assert main(["trend", str(tmp_path / "bad")]) == 1
+    assert "bad/findings.json: " in capsys.readouterr().err
+
+
+def test_a_damaged_table_costs_the_page_of_a_trend_one_row(
+    slow_output: Path, tmp_path: Path, capsys: Capsys
+) -> None:
+    for name in ("good", "bad"):
+        shutil.copytree(slow_output, tmp_path / name)
+    (tmp_path / "bad" / "tables" / "steps.parquet").write_bytes(b"PAR1")
+    assert main(["trend", str(tmp_path), "--page", str(tmp_path / "trend.html")]) == 3
+    assert "steps.parquet: not a readable table" in (tmp_path / "trend.html").read_text()
+
+
 def test_a_directory_without_an_output_is_refused_with_what_to_keep(tmp_path: Path, capsys: Capsys) -> None:
     assert main(["trend", str(tmp_path)]) == 1
     assert "keep findings.json and tables/" in capsys.readouterr().err
