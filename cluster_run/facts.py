@@ -235,6 +235,7 @@ AdviceKind = Literal[
     "restore_target",
     "others_analysed",
     "report_file",
+    "report_names",
     "record_same_steps",
     "unpack",
     "give_captures",

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 
 from cluster_analysis.sentences.phrase import Phrase, Template, fill
-from cluster_run.facts import AdviceKind, ReasonKind
+from cluster_run.facts import AdviceKind, Fact, ReasonKind
 from cluster_run.problem import Problem
 
 ADVICE: Mapping[AdviceKind, Template] = {
@@ -116,6 +116,11 @@ ADVICE: Mapping[AdviceKind, Template] = {
         "the other ranks were analysed; please report this file",
         "其余的卡已分析；请反馈此文件",
     ),
+    "report_names": (
+        "this version of the profiler may call it otherwise: please report it, with the beginning of this "
+        "file (names that are read: docs/formats.md)",
+        "该版本的 profiler 可能使用了其他名称：请反馈，并附上此文件的开头（读取的名称见 docs/formats.md）",
+    ),
     "record_same_steps": (
         "record the same steps on all ranks, or analyse each rank alone",
         "请在所有卡上采集相同的步，或分别分析每张卡",
@@ -138,6 +143,14 @@ ADVICE: Mapping[AdviceKind, Template] = {
 _USUAL: Mapping[ReasonKind, AdviceKind] = {
     "unforeseen_content": "report_file",
     "reading_failed": "report_file",
+    "no_column": "report_names",
+    "no_expected_column": "report_names",
+    "lacks_one_column": "report_names",
+    "lacks_columns": "report_names",
+    "none_of_columns": "report_names",
+    "other_number_of_columns": "report_names",
+    "header_not_hccl": "report_names",
+    "header_not_step_trace": "report_names",
     "step_not_analysed": "report_step",
     "not_read_on_host": "collect_whole",
     "other_size": "collect_again",
@@ -163,8 +176,17 @@ _NOT_PERMITTED = os.strerror(errno.EACCES)
 
 def advice(problem: Problem) -> Phrase:
     """Return what to do about it."""
-    values = dict(problem.why.values)
-    usual = _USUAL.get(problem.why.kind, "collect_or_parse_again")  # type: ignore[call-overload]
-    if problem.why.kind in ("unreadable", "unlistable") and values.get("detail") == _NOT_PERMITTED:
-        usual = "let_user_read"
-    return fill(ADVICE[problem.advice or usual], values)
+    return fill(ADVICE[problem.advice or _usual(problem.why)], dict(problem.why.values))
+
+
+def _usual(why: Fact) -> AdviceKind:
+    values = dict(why.values)
+    if why.kind in ("unreadable", "unlistable") and values.get("detail") == _NOT_PERMITTED:
+        return "let_user_read"
+    # What a file that reads well lacks throughout is called otherwise in it: no other copy will have it.
+    if why.kind == "rows_lack" and values.get("n_lacking") == values.get("n_rows"):
+        return "report_names"
+    if why.kind == "keys_left_out" and values.get("what") in ("no_step", "no_level"):
+        return "report_names"
+    usual: AdviceKind = _USUAL.get(why.kind, "collect_or_parse_again")  # type: ignore[call-overload]
+    return usual

@@ -36,6 +36,8 @@ def _renamed_in_databases(run: Path, column: str) -> str:
     return name
 
 
+#: What is advised: to collect or parse it again would bring the same.
+MAY_BE_CALLED_OTHERWISE = "this version of the profiler may call it otherwise"
 #: Without computing times the steps are those of the profiler's own database: nothing is lost.
 CASES = [("text", one) for one in NEEDED_STEPS]
 CASES += [("db", one) for one in NEEDED_STEPS if one != "computing_us"]
@@ -53,7 +55,9 @@ def test_a_job_whose_step_times_lack_a_column_that_is_judged_is_not_healthy_and_
     found = json.loads((out / "findings.json").read_text())
     # Communication as a whole is only compared with operators: what of it is exposed stands for it.
     assert found["verdict"] != "healthy" or column not in JUDGED_STEPS
-    assert len({one["rank"] for one in found["problems"] if name in one["reason"]}) == SPEC.n_ranks
+    named = [one for one in found["problems"] if name in one["reason"]]
+    assert len({one["rank"] for one in named}) == SPEC.n_ranks
+    assert {one["advice"].partition(":")[0] for one in named} == {MAY_BE_CALLED_OTHERWISE}
 
 
 @pytest.mark.parametrize(
@@ -72,3 +76,30 @@ def test_r1_files_are_judged_by_what_they_have_and_not_healthy_without_computing
     (run / "manifest.json").unlink()
     assert analyse([str(run), "--output", str(out), "--no-report", "--quiet", "--scheduler", "threads"]) == 0
     assert json.loads((out / "findings.json").read_text())["verdict"] == verdict
+
+
+#: Keys of JSON files that are needed, and columns of tables that decide no step.
+RENAMED = [
+    ("communication_matrix.json", '"Transit Size(MB)"'),
+    ("communication_matrix.json", '"collective"'),
+    ("communication.json", '"Elapse Time(ms)"'),
+    ("communication.json", '"collective"'),
+    ("op_statistic.csv", "Total Time(us)"),
+]
+
+
+@pytest.mark.parametrize(("file", "name"), RENAMED)
+def test_of_a_name_that_a_file_lacks_throughout_a_report_is_advised(
+    tmp_path: Path, file: str, name: str
+) -> None:
+    run, out = tmp_path / "run", tmp_path / "out"
+    write_run(simulate(SPEC, (), 5), run, "text", "pt")
+    (run / "manifest.json").unlink()
+    for path in run.rglob(file):
+        text = path.read_text()
+        assert name in text
+        path.write_text(text.replace(name, name.replace("T", "Sum of t", 1).replace("coll", "gathered coll")))
+    assert analyse([str(run), "--output", str(out), "--no-report", "--quiet", "--scheduler", "threads"]) == 3
+    problems = json.loads((out / "findings.json").read_text())["problems"]
+    told = {one["advice"].partition(":")[0] for one in problems if one["file"] == file}
+    assert told == {MAY_BE_CALLED_OTHERWISE}

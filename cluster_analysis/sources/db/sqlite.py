@@ -133,7 +133,7 @@ class Database:
         absent = [name for name in columns if name.casefold() not in known]
         if absent:
             detail = f"no such {f'column: {table}.{absent[0]}' if known else f'table: {table}'}"
-            raise BadFileError(fact("not_database", detail=detail))
+            raise BadFileError(fact("not_database", detail=detail), "report_names" if known else None)
         keys = [(table.casefold(), name.casefold(), are_floats) for name in columns]
         new = list(dict.fromkeys(key for key in keys if key not in self._cells))
         if new:
