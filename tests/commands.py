@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 #: A test may take three minutes; a command that hangs is named before that.
 _HANGS_S = 170.0
@@ -18,6 +22,19 @@ def ran(
     """Run a command, whatever its end; what it says is kept as text."""
     settings = {"capture_output": True, "text": True, "timeout": _HANGS_S}
     return subprocess.run(argv, check=check, **{**settings, **options})
+
+
+def ran_here(
+    main: Callable[[Sequence[str]], int], argv: Sequence[str], env: Mapping[str, str], cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the `main` of a command in this process: to start another one takes longer than most commands."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patched, redirect_stdout(out), redirect_stderr(err):
+        for name, value in env.items():
+            patched.setenv(name, value)
+        patched.chdir(cwd or Path.cwd())
+        code = main(argv)
+    return subprocess.CompletedProcess(argv, code, out.getvalue(), err.getvalue())
 
 
 def program(path: Path, script: str) -> Path:

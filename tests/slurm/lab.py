@@ -7,14 +7,14 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.commands import program, ran
+from cluster_hook.cli import main as cluster_hook
+from tests.commands import program, ran, ran_here
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "scancel", "sinfo")
 _SEARCH_PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
@@ -84,9 +84,14 @@ class SlurmLab:
         cwd: Path | None = None,
         check: bool = True,
         environment: Mapping[str, str] | None = None,
+        main: Callable[[Sequence[str]], int] | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command against this cluster."""
-        ended = ran(argv, cwd=cwd, env={**self.environment, **(environment or {})}, stdin=subprocess.DEVNULL)
+        """Run a command against this cluster; one of our own, whose `main` is given, in this process."""
+        env = {**self.environment, **(environment or {})}
+        if main is not None:
+            ended = ran_here(main, argv, cwd=cwd, env=env)
+        else:
+            ended = ran(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL)
         assert not check or ended.returncode == 0, f"{argv}: {ended.stderr}"
         return ended
 
@@ -98,8 +103,9 @@ class SlurmLab:
         self, *argv: str, python: Path | None = None, **options: Any
     ) -> subprocess.CompletedProcess[str]:
         """Run cluster-hook, with `python` as somebody whose own modules do not count."""
-        interpreter = [sys.executable] if python is None else [str(python), "-I"]
-        return self.run(*interpreter, "-m", "cluster_hook", *argv, **options)
+        if python is None:
+            return self.run(*argv, main=cluster_hook, **options)
+        return self.run(str(python), "-I", "-m", "cluster_hook", *argv, **options)
 
     def drain(self, *options: str, python: Path | None = None, **how: Any) -> str:
         """Drain the spool; return what it says."""

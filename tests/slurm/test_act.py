@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cluster_act.cli import main as cluster_act
 from cluster_fleet.identity import Known
 from cluster_fleet.records import RunRecord, Series
 from cluster_fleet.store import Fleet
@@ -43,10 +44,7 @@ def db(tmp_path: Path) -> Path:
 
 
 def act(lab: SlurmLab, db: Path, *argv: str, **environment: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "cluster_act", "--db", str(db), *argv]
-    ended = lab.run(
-        *command, check=False, environment={"PYTHONPATH": str(Path(__file__).parents[2]), **environment}
-    )
+    ended = lab.run("--db", str(db), *argv, main=cluster_act, check=False, environment=environment)
     return ended.returncode, ended.stdout + ended.stderr
 
 

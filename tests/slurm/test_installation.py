@@ -87,12 +87,15 @@ def run_job(lab: SlurmLab) -> Path:
 
 @contextmanager
 def drained(lab: SlurmLab, python: Path, *options: str, path: str = "") -> Iterator[None]:
-    """Have a drain run again and again, as its timer does; its first one has noted how it runs."""
+    """Have a drain run as soon as there is a request, and once before, which has noted how it runs."""
     # What it notes there is what `check` goes by: a note of another test's drain says another PATH.
     (lab.spool / "drain.lock").unlink(missing_ok=True)
     drain = f"'{python}' -I -m cluster_hook drain '--spool={lab.spool}' {' '.join(options)}"
     # Each start computes for half a second, and a chain takes a minute.
-    loop = f"while :; do {drain}; /bin/sleep 3; done"
+    loop = (
+        f"while :; do {drain}; /bin/sleep 1; "
+        f"while set -- '{lab.spool}'/pending/*.job; [ ! -e \"$1\" ]; do /bin/sleep 0.2; done; done"
+    )
     timer = subprocess.Popen(
         ["/bin/sh", "-c", loop],
         env={**lab.environment, **({"PATH": path} if path else {})},
