@@ -10,7 +10,8 @@ _UNIT = re.compile(r"(?<=[0-9]) (?=(?:[µm]?s|[kKMG]i?B|[GM]B/s|GiB|MHz|%|×)(?!
 #: Words stay whole; a line of Chinese may end anywhere else, as each letter is two cells wide.
 _WIDE = "\u2e80-\uffef"
 _UNIT_OF_LINE = rf"(?:[^{_WIDE}\s]+|[{_WIDE}])"
-_PIECE = re.compile(
+#: Compiled where a line is broken first: that takes a twelfth of the start of a command.
+_PIECE = (
     rf"[（「《“]*{_UNIT_OF_LINE}(?:{_SPACE}{_UNIT_OF_LINE})*[，。；：？！）、」》”]*|[^\S{_SPACE}]|{_SPACE}"
 )
 
@@ -27,7 +28,7 @@ def line_breaks(text: str, width: int) -> list[int]:
     """
     breaks: list[int] = []
     used = 0
-    for piece in _PIECE.finditer(text):
+    for piece in re.finditer(_PIECE, text):
         cells = sum(map(_cells, piece[0]))
         if used and used + cells > width and piece[0].strip():
             breaks.append(piece.start())
