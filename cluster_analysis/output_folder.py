@@ -85,9 +85,7 @@ def new_output(folder: Path, owned: Sequence[Sequence[str]]) -> Iterator[Path]:
     except OSError as error:
         raise _unwritable(folder, error) from error
     finally:
-        _remove(staging)
-        if alive is not None:
-            os.close(alive)
+        _remove(staging, alive)
 
 
 def left_of_earlier(folder: Path, staging: Path, names: Sequence[str]) -> tuple[str, ...]:
@@ -139,12 +137,16 @@ def _remove_leftovers(folder: Path) -> None:
         if descriptor is not None:
             with suppress(OSError):
                 _put_back(folder, left)
-            _remove(left)
-            os.close(descriptor)
+            _remove(left, descriptor)
 
 
-def _remove(staging: Path) -> None:
-    """Remove the directory of a call, unless it holds older output that could not be put back."""
+def _remove(staging: Path, alive: int | None) -> None:
+    """Remove the directory of a call, unless it holds older output that could not be put back.
+
+    Its lock is let go first: on NFS a file that is open stays in its directory by another name.
+    """
+    if alive is not None:
+        os.close(alive)
     retired = staging / _RETIRED_NAME
     if not (retired.is_dir() and any(retired.iterdir())):
         shutil.rmtree(staging, ignore_errors=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -129,6 +130,25 @@ def test_an_error_while_renaming_leaves_the_older_output_as_it_was(
         write(tmp_path, "newer")
     assert told.value.advice
     assert written(tmp_path) == before
+
+
+def test_no_file_of_a_directory_is_open_when_it_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS keeps a file that is open in its directory, by another name, so that the directory stays."""
+    assert killed_after(0, tmp_path)
+    held: list[str] = []
+    rmtree = shutil.rmtree
+
+    def looks(path: Path, *, ignore_errors: bool) -> None:
+        files = [os.readlink(one) for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
+        held.extend(file for file in files if file.startswith(f"{path}/"))
+        rmtree(path, ignore_errors=ignore_errors)
+
+    monkeypatch.setattr(shutil, "rmtree", looks)
+    write(tmp_path, "newer")
+    assert held == []
+    assert written(tmp_path) == all_by("newer")
 
 
 def test_a_file_system_without_locks_is_written_all_the_same(
