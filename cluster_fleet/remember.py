@@ -48,20 +48,24 @@ def record_of(
         _table(folder / TABLES_NAME / f"{name}.parquet") for name in ("ranks", "steps", "relative_to_peers")
     )
     places = places_of_run(run, show_addresses=show_addresses)
-    by_rank, hosts = units_of(ranks, places)
-    info = document["run"]
-    return RunRecord(
-        fingerprint=fingerprint(info.get("captured"), by_rank, steps),
-        name=str(info.get("name") or run.resolve().name),
-        captured_s=_captured_s(info.get("captured"), folder / FINDINGS_NAME),
-        hours=hours,
-        step_ms=float(info.get("step_ms") or 0.0),
-        verdict=str(document["verdict"]),
-        versions=_versions(places),
-        units=[*hosts.values(), *by_rank.values()],
-        series=list(_series(relative, by_rank, places)),
-        findings=[_named(one, by_rank, places) for one in document["findings"]],
-    )
+    try:
+        by_rank, hosts = units_of(ranks, places)
+        info = document["run"]
+        return RunRecord(
+            fingerprint=fingerprint(info.get("captured"), by_rank, steps),
+            name=str(info.get("name") or run.resolve().name),
+            captured_s=_captured_s(info.get("captured"), folder / FINDINGS_NAME),
+            hours=hours,
+            step_ms=float(info.get("step_ms") or 0.0),
+            verdict=str(document["verdict"]),
+            versions=_versions(places),
+            units=[*hosts.values(), *by_rank.values()],
+            series=list(_series(relative, by_rank, places)),
+            findings=[_named(one, by_rank, places) for one in document["findings"]],
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        why = "a field or a column is missing, or is not what this version writes"
+        raise InputError(f"{folder}: {why}", _ADVICE) from error
 
 
 def _series(relative: pa.Table, by_rank: Mapping[int, Known], places: Places) -> Iterator[Series]:

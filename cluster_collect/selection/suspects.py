@@ -43,7 +43,8 @@ def read_suspects(path: Path) -> Suspects:
             f"{path}: there are no findings yet", "cluster-analyse makes them of the run directory"
         ) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: not readable findings: {error!r}") from error
+        why = str(error) if isinstance(error, OSError | ValueError) else "a field is not what it should be"
+        raise InputError(f"{path}: not readable findings: {why}", "analyse the run again") from error
     everyone = {rank for named, _ in alarms for rank in named}
     named: list[int] = []
     peers: list[int] = []

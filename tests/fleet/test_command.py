@@ -9,6 +9,7 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from cluster_analysis.cli import main as analyse
@@ -150,6 +151,22 @@ def test_an_emptied_fleet_is_no_healthy_one(
     said = capsys.readouterr().out
     assert "nobody is slow as far as can be told" in said
     assert "16 devices or hosts cannot be told yet" in said
+
+
+@pytest.mark.parametrize("damaged", ["relative_to_peers", "ranks", "findings"])
+def test_an_output_that_lacks_a_column_or_a_field_is_refused_with_what_to_do(
+    runs: list[Path], tmp_path: Path, damaged: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = shutil.copytree(runs[0] / "cluster_analysis_output", tmp_path / "out")
+    if damaged == "findings":
+        (results / "findings.json").write_text('{"schema": "cluster-findings/1"}')
+    else:
+        file = results / "tables" / f"{damaged}.parquet"
+        table = pq.read_table(file)
+        pq.write_table(table.drop_columns(["host"]), file)
+    argv = ["add", str(runs[0]), "--results", str(results), "--db", str(tmp_path / "fleet.db")]
+    assert main(argv) == ExitCode.FAILED
+    assert "is missing, or is not what this version writes (cluster-analyse RUN" in capsys.readouterr().err
 
 
 def test_nothing_named_and_nothing_known_are_told_apart(
