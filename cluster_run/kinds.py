@@ -149,7 +149,7 @@ NOTES: Mapping[str, NoteRecord] = {
     "unread_communication": NoteRecord("mend", is_open=True),
     "hosts_unknown": NoteRecord("mend"),
     "hosts_by_devices": NoteRecord("mend"),
-    "no_common_step": NoteRecord("mend"),
+    "no_common_step": NoteRecord("mend", is_open=True),
     "windows_unlike": NoteRecord("mend", is_open=True),
     "windows_not_compared": NoteRecord("mend", is_open=True),
     "no_communication_recorded": NoteRecord("mend"),

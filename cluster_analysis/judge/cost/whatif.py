@@ -1,8 +1,7 @@
 """Savings of a job if one suspect, or several, behaved like their peers.
 
-The steps are replayed without what the suspects lose; `placement` says where that sits. Where no replay is
-possible, a bound stands in: how far the rank's local time exceeds that of the next-latest rank it
-synchronises with.
+The steps are replayed without what the suspects lose; `placement` says where that sits. Without a replay a
+bound stands in: how far the rank's local time exceeds that of the next-latest rank of its role.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ class WhatIf:
         most = self._most_of(self.replay, suspects)
         return [
             Saving(None, None, bound_us=bound)
-            if np.isnan(found[i])
+            if np.isnan(found[i]) or not self._has_calls(suspects[i])
             else Saving(found[i], cumulative[i], added[i], bound, most[i])
             for i, bound in enumerate(bounds)
         ]
@@ -129,8 +128,15 @@ class WhatIf:
     def _most_us(self, replay: Replay, hosts: Sequence[Suspect]) -> list[float]:
         """What each host costs at most: all that it loses, where no peer shows in which gaps that is."""
         saved_us = np.nan_to_num(self._saved(replay, [[one] for one in hosts])).tolist()
-        pairs = zip(saved_us, hosts, strict=True)
-        return [us if one.separable else one.most_us(replay.graph) for us, one in pairs]
+        is_known = [one.separable and self._has_calls(one) for one in hosts]
+        triples = zip(is_known, saved_us, hosts, strict=True)
+        return [us if known else one.most_us(replay.graph) for known, us, one in triples]
+
+    def _has_calls(self, one: Suspect) -> bool:
+        """Whether half of what a suspect loses is ranks' whose calls were read: only those are replayed."""
+        lost_us = np.zeros(1) if one.excess_us is None else np.nansum(one.excess_us, axis=1)
+        seen = np.isin(self._view.ranks, () if self._view.graph is None else self._view.graph.ranks)
+        return bool((lost_us * seen).sum() >= HALFWAY * lost_us.sum())
 
     def _most_of(self, replay: Replay, suspects: Sequence[Suspect]) -> list[float | None]:
         wide = [None if one.excess_us is None or one.separable else one for one in suspects]
@@ -139,12 +145,7 @@ class WhatIf:
         return [None if one is None else next(most_us) for one in found]
 
     def placebo_us(self, metric_excess_us: FloatArray, healthy: IntArray) -> float:
-        """Return the most that "repairing" healthy ranks one by one saves: what a cost must exceed.
-
-        Args:
-            metric_excess_us: how far each rank's local time lies above its peers' (R, S).
-            healthy: positions of ranks that nobody suspects.
-        """
+        """Return the most that "repairing" ranks nobody suspects, late by (R, S), saves one by one."""
         if self.replay is None or not len(healthy):
             return 0.0
         suspects = []
