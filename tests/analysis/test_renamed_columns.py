@@ -103,3 +103,18 @@ def test_of_a_name_that_a_file_lacks_throughout_a_report_is_advised(
     problems = json.loads((out / "findings.json").read_text())["problems"]
     told = {one["advice"].partition(":")[0] for one in problems if one["file"] == file}
     assert told == {MAY_BE_CALLED_OTHERWISE}
+
+
+def test_databases_without_computing_are_not_healthy(tmp_path: Path) -> None:
+    run, out = tmp_path / "run", tmp_path / "out"
+    write_run(simulate(SPEC, LATE_HOST, 5), run, "db", "pt")
+    (run / "manifest.json").unlink()
+    for path in run.rglob("analysis.db"):
+        path.unlink()
+    for path in run.rglob("ascend_pytorch_profiler_*.db"):
+        with closing(sqlite3.connect(path)) as database, database:
+            database.execute("DELETE FROM COMPUTE_TASK_INFO")
+    analyse([str(run), "--output", str(out), "--no-report", "--quiet", "--scheduler", "threads"])
+    found = json.loads((out / "findings.json").read_text())
+    assert found["verdict"] != "healthy"
+    assert any("tells computing from idling" in note for note in found["notes"])

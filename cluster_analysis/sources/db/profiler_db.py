@@ -44,6 +44,14 @@ from cluster_run.ids import Rank
 #: How torch_npu names the range of a step: static and dynamic profiling.
 _STEP_MARK = re.compile(r"^(?:ProfilerStep#|step )(\d{1,9})$")
 _OVERLAP, _COMPUTING, _COMMUNICATION = "OVERLAP_ANALYSIS", 0, 1
+#: Columns of STEPS that compare with computing.
+_BESIDE_COMPUTING = (
+    "computing_us",
+    "communication_not_overlapped_us",
+    "overlapped_us",
+    "free_us",
+    "communication_not_overlapped_exclude_receive_us",
+)
 #: Operators whose time is bubble: PyTorch counts receiving, MindSpore all point-to-point operators.
 _BUBBLES = {False: ("receive",), True: MESSAGES}
 
@@ -71,7 +79,9 @@ def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -
                 operators = _stated(database, _COMMUNICATION, steps)
                 kinds = np.full(len(operators), "")
     rows = [_step_row((rank, is_mindspore), step, compute, operators, kinds) for step in steps]
-    found = [row for row in rows if row is not None]
+    # Where no computing was recorded, nothing tells it from idling.
+    unknown = {} if len(compute) else dict.fromkeys(_BESIDE_COMPUTING)
+    found = [row | unknown for row in rows if row is not None]
     return pa.Table.from_pylist(found, schema=schema.STEPS) if found else None
 
 
