@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,62 +32,99 @@ def browser() -> Iterator[Any]:
         browser.close()
 
 
-class Viewer:
-    """Opens pages and keeps what went wrong: console errors, exceptions, requests."""
+class Tabs:
+    """Hands out tabs by language, and whether they are ever idle: to make one takes a quarter of a look.
 
-    def __init__(self, browser: Any, directory: Path) -> None:
+    It keeps what went wrong in any of them: console errors, exceptions, requests for what no test wrote.
+    """
+
+    def __init__(self, browser: Any) -> None:
         self._browser = browser
-        self._directory = directory
-        self.wrong: list[str] = []
-        self._open: list[Any] = []
+        self._free: defaultdict[tuple[str, bool], list[Any]] = defaultdict(list)
+        self._wrong: list[str] = []
+        self.written = {"about:blank"}
 
-    def open(self, content: bytes, *, is_idle: bool = True, **context: Any) -> Any:
+    def take(self, locale: str, is_idle: bool) -> Any:
+        return (
+            self._free[locale, is_idle].pop() if self._free[locale, is_idle] else self._new(locale, is_idle)
+        )
+
+    def _new(self, locale: str, is_idle: bool) -> Any:
+        # Without motion: a page that still scrolls is not yet where the next click expects it.
+        context = self._browser.new_context(locale=locale, reduced_motion="reduce")
+        context.set_default_timeout(ACTION_TIMEOUT_MS)
+        if not is_idle:
+            context.add_init_script("window.requestIdleCallback = () => {}")
+        page, wrong = context.new_page(), self._wrong
+        page.on("console", lambda message: wrong.append(f"console {message.type}: {message.text}"))
+        page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: (wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("request", lambda one: one.url in self.written or wrong.append(f"request: {one.url}"))
+        return page
+
+    def give_back(self, page: Any, kind: tuple[str, bool]) -> None:
+        """Take a tab back, which knows nothing of what was chosen in it."""
+        page.evaluate("localStorage.clear()")
+        page.goto("about:blank")
+        self._free[kind].append(page)
+
+    def hold(self) -> None:
+        """Hold that nothing went wrong since this was asked last."""
+        wrong = self._wrong.copy()
+        self._wrong.clear()
+        assert wrong == []
+
+
+class Viewer:
+    """Opens pages, until it is closed."""
+
+    def __init__(self, tabs: Tabs, directory: Path) -> None:
+        self._tabs = tabs
+        self._directory = directory
+        self._open: list[tuple[Any, tuple[str, bool]]] = []
+
+    def open(
+        self, content: bytes, *, anchor: str = "", width: int = 1280, color_scheme: str = "light",
+        locale: str = "en-GB", is_idle: bool = True,
+    ) -> Any:  # fmt: skip
         """Open a page and wait until all of it is drawn; one that is never idle, until it answers."""
         path = self._directory / f"report-{len(self._open)}.html"
         path.write_bytes(content)
-        # Without motion: a page that still scrolls is not yet where the next click expects it.
-        defaults = {"viewport": {"width": 1280, "height": 900}, "locale": "en-GB", "reduced_motion": "reduce"}
-        opened = self._browser.new_context(**{**defaults, **context})
-        opened.set_default_timeout(ACTION_TIMEOUT_MS)
-        page = opened.new_page()
-        if not is_idle:
-            page.add_init_script("window.requestIdleCallback = () => {}")
-        page.on("console", lambda message: self.wrong.append(f"console {message.type}: {message.text}"))
-        page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: (self.wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        page.on("request", lambda request: self._requested(request.url, path.as_uri()))
-        page.goto(path.as_uri())
+        self._tabs.written.add(path.as_uri())
+        page = self._tabs.take(locale, is_idle)
+        self._open.append((page, (locale, is_idle)))
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(media="screen", color_scheme=color_scheme)
+        page.goto(f"{path.as_uri()}#{anchor}")
         wait_until_ready(page, "drawn" if is_idle else "ready")
-        self._open.append(opened)
         return page
 
-    def _requested(self, url: str, own: str) -> None:
-        if url != own:
-            self.wrong.append(f"request: {url}")
-
     def close(self) -> None:
-        for context in self._open:
-            context.close()
+        for page, kind in self._open:
+            self._tabs.give_back(page, kind)
+        self._tabs.hold()
+
+
+@pytest.fixture(scope="package")
+def tabs(browser: Any) -> Tabs:
+    return Tabs(browser)
 
 
 @pytest.fixture
-def viewer(browser: Any, tmp_path: Path) -> Iterator[Viewer]:
-    viewer = Viewer(browser, tmp_path)
+def viewer(tabs: Tabs, tmp_path: Path) -> Iterator[Viewer]:
+    viewer = Viewer(tabs, tmp_path)
     yield viewer
     viewer.close()
-    assert viewer.wrong == []
 
 
-@pytest.fixture(scope="module")
-def _kept(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Viewer, dict[int, Any]]]:
-    viewer = Viewer(browser, tmp_path_factory.mktemp("kept"))
-    yield viewer, {}
-    viewer.close()
+@pytest.fixture(scope="package")
+def _kept(tabs: Tabs, tmp_path_factory: pytest.TempPathFactory) -> tuple[Viewer, dict[int, Any]]:
+    return Viewer(tabs, tmp_path_factory.mktemp("kept")), {}
 
 
 @pytest.fixture
-def kept(_kept: tuple[Viewer, dict[int, Any]]) -> Iterator[Callable[[int], Any]]:
-    """Gives the page of a job of that size, at its top, nothing chosen; a module opens it once."""
+def kept(tabs: Tabs, _kept: tuple[Viewer, dict[int, Any]]) -> Iterator[Callable[[int], Any]]:
+    """Gives the page of a job of that size, at its top, nothing chosen; it is opened once."""
     viewer, of_size = _kept
 
     def page_of(n_ranks: int = 32) -> Any:
@@ -99,4 +137,4 @@ def kept(_kept: tuple[Viewer, dict[int, Any]]) -> Iterator[Callable[[int], Any]]
         return page
 
     yield page_of
-    assert viewer.wrong == []
+    tabs.hold()

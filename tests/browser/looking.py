@@ -28,11 +28,9 @@ class Look:
 
 def opened(viewer, look, anchor=""):
     theme, language = look.reader
-    size = {"width": look.width, "height": 900}
-    page = viewer.open(pages.degraded(look.n_ranks), viewport=size, color_scheme=theme, locale=language)
-    if anchor:
-        open_again(page, anchor)
-    return page
+    return viewer.open(
+        pages.degraded(look.n_ranks), anchor=anchor, width=look.width, color_scheme=theme, locale=language
+    )
 
 
 def open_again(page, anchor):

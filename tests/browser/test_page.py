@@ -201,7 +201,7 @@ def test_without_scripts_verdict_and_findings_are_there(browser, tmp_path):
 
 
 def test_small_screens_need_no_sideways_scrolling(viewer):
-    page = viewer.open(pages.degraded(), viewport={"width": 390, "height": 800})
+    page = viewer.open(pages.degraded(), width=390)
     open_every_finding(page)
 
     for width in (390, 820):

@@ -11,7 +11,7 @@ from cluster_analysis.reports import html
 from tests.analysis.reports import builder
 from tests.browser import pages
 from tests.browser.acting import expect, open_finding, wait_for_tip, wait_until_painted
-from tests.browser.looking import CHARTS, READERS, Look, chosen, opened, stands_at_its_top
+from tests.browser.looking import CHARTS, chosen, show, stands_at_its_top
 from tests.browser.pages import JOBS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -79,8 +79,8 @@ def test_a_click_on_a_bar_a_cell_a_dot_or_a_row_opens_a_panel(kept, n_ranks):
     expect(title).to_have_text(f"rank {RANK} = host 1 / device {RANK}")
 
 
-def test_all_that_a_reader_chose_is_in_the_address_and_opens_again_from_it(viewer):
-    page = opened(viewer, Look(pages.LARGE, 1400, READERS[0]))
+def test_all_that_a_reader_chose_is_in_the_address_and_opens_again_from_it(kept, viewer):
+    page = kept(pages.LARGE)
     wanted = {
         "bars-sort": "free",
         "bars-step": "12",
@@ -98,7 +98,7 @@ def test_all_that_a_reader_chose_is_in_the_address_and_opens_again_from_it(viewe
     page.locator("#heat canvas").click(position={"x": 300, "y": 60})
     title = page.locator("#panel h2").inner_text()
 
-    again = opened(viewer, Look(pages.LARGE, 1400, READERS[0]), page.url.partition("#")[2])
+    again = viewer.open(pages.degraded(pages.LARGE), anchor=page.url.partition("#")[2])
     for name, value in wanted.items():
         expect(again.locator(f"#{name}")).to_have_value(value)
     expect(again.locator("#bars .reset")).to_be_visible()
@@ -165,8 +165,9 @@ def test_a_selection_is_drawn_while_dragging_and_the_matrix_zooms_by_it(kept, n_
     expect(page.locator("#matrix .unzoom")).to_have_count(0)
 
 
-def test_no_tip_outlives_its_chart(viewer):
-    page = opened(viewer, Look(32, 1400, READERS[0]), "heat-section")
+def test_no_tip_outlives_its_chart(kept):
+    page = kept()
+    show(page, "heat-section")
     page.locator("#heat canvas").hover(position={"x": 300, "y": 60})
     wait_for_tip(page, "rank ")
     page.mouse.wheel(0, 700)
