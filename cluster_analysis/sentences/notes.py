@@ -262,6 +262,7 @@ WHY_OPEN: Mapping[NoteFact, Template] = {
         "可能占每步 {step_share:percent} 的损失，无法与偶然或工作负载本身区分",
     ),
     "one_rank_of_several": ("whom rank {rank} waited for is not here", "卡 {rank} 等待的对象不在其中"),
+    "no_common_step": ("no step was recorded by all ranks", "没有所有卡都记录的步"),
     "windows_unlike": (
         "windows of ranks hold unlike numbers of iterations, so that their communication cannot be compared",
         "各卡窗口的迭代数不同，无法比较通信",

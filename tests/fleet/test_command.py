@@ -358,7 +358,9 @@ def test_a_run_is_judged_as_ever_where_the_fleet_knows_nothing_or_cannot_be_aske
     analyse([*argv, "--fleet", str(empty)])
     asked = json.loads(capsys.readouterr().out)
     assert asked["run"].pop("command") != alone["run"].pop("command")
-    assert asked == alone
+    assert asked.pop("note_facts") == [*alone["note_facts"], {"kind": "fleet_knows_none"}]
+    assert len(asked.pop("notes")) == 1 + len(alone["notes"])
+    assert asked == {name: value for name, value in alone.items() if name not in ("notes", "note_facts")}
     analyse([*argv, "--fleet", str(tmp_path / "none.db")])
     refused = json.loads(capsys.readouterr().out)
     assert refused["findings"] == alone["findings"]

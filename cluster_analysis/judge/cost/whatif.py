@@ -134,7 +134,7 @@ class WhatIf:
 
     def _has_calls(self, one: Suspect) -> bool:
         """Whether half of what a suspect loses is ranks' whose calls were read: only those are replayed."""
-        lost_us = np.zeros(1) if one.excess_us is None else np.nansum(one.excess_us, axis=1)
+        lost_us = np.zeros(1) if one.excess_us is None else np.nansum(np.abs(one.excess_us), axis=1)
         seen = np.isin(self._view.ranks, () if self._view.graph is None else self._view.graph.ranks)
         return bool((lost_us * seen).sum() >= HALFWAY * lost_us.sum())
 
