@@ -18,6 +18,7 @@ from cluster_analysis.replay.idle_time import idle_during_calls_us, likely_idle_
 from cluster_analysis.replay.job_evidence import JobEvidence
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.replay.role_gaps import RoleGaps
+from cluster_analysis.tables.fused import communicating
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_run.ids import HostId, Rank, Step
@@ -123,7 +124,7 @@ class JobView(Struct, frozen=True, dict=True):
     def paused_us(self) -> FloatArray:
         """Idle time of each rank beyond its median step (R, S), also during calls of a second stream."""
         longer_us = self.idle_us - median(self.idle_us, 1)[:, None]
-        if self.graph is None or self.graph.n_steps != len(self.steps):
+        if self.graph is None:
             return longer_us
         during_us = idle_during_calls_us(self.graph, self.ranks, self._busy_us, self.idled_us)
         return longer_us + np.maximum(np.nan_to_num(during_us - median(during_us, 1)[:, None]), 0.0)
@@ -191,10 +192,11 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
     hosts = tuple(sorted(set(topology.hosts.values()), key=lambda name: (len(name), name)))
     position = {name: number for number, name in enumerate(hosts)}
     experts = _expert_groups(topology)
-    waited, busy = waited_inside_us(evidence.operators, ranks, role, computing), computing
+    fused = communicating(evidence.operators, ranks)
+    waited, busy = waited_inside_us(fused, ranks, role, computing), computing
     computing = busy if waited is None else busy - waited
     idled, dense, head = free, None, np.nan_to_num(preparing)
-    if graph is not None and graph.n_steps == len(steps):
+    if graph is not None:
         idled = whole_idle_us(graph, ranks, busy + head, free, role)
         if experts:
             dense = dense_us(
@@ -220,7 +222,7 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
         gaps=None if graph is None else RoleGaps(ranks, graph),
         dense_us=dense,
         waited_inside_us=waited,
-        unnamed_us=unnamed_us(evidence.operators, ranks),
+        unnamed_us=unnamed_us(fused, ranks),
         topology=topology,
     )
 

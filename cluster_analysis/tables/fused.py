@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cluster_analysis.tables.columns_described import ComputingApart
 
@@ -31,13 +34,23 @@ def is_fused(op_type: str) -> bool:
     return not _PURE.match(op_type) and bool(_FUSED.search(plain))
 
 
+def communicate(operators: pa.Table) -> pa.Array:
+    """Return which of OPERATORS are kernels that communicate inside."""
+    names = operators["op_type"].cast(pa.string()).combine_chunks()
+    return pc.is_in(names, pa.array(_fused_types(operators), pa.string()))
+
+
+def communicating(operators: pa.Table, ranks: npt.NDArray[np.int32]) -> pa.Table:
+    """Return those OPERATORS of `ranks` that communicate inside."""
+    return operators.filter(pc.and_(communicate(operators), pa.array(np.isin(operators["rank"], ranks))))
+
+
 def computing_apart(operators: pa.Table) -> pa.Table:
     """Return `ComputingApart` of OPERATORS; no row where no rank has such a kernel.
 
     Times are sums over all that was recorded, µs, one kernel after the other.
     """
-    types = operators["op_type"].unique().to_pylist()
-    fused = {one for one in types if one is not None and is_fused(one)}
+    fused = frozenset(_fused_types(operators))
     if not fused:
         return ComputingApart.schema.empty_table()
     sums: dict[int, list[float]] = {}
@@ -57,3 +70,8 @@ def computing_apart(operators: pa.Table) -> pa.Table:
         },
         schema=ComputingApart.schema,
     )
+
+
+def _fused_types(operators: pa.Table) -> list[str]:
+    types = operators["op_type"].unique().to_pylist()
+    return [one for one in types if one is not None and is_fused(one)]

@@ -139,8 +139,7 @@ class WhatIf:
         return bool((lost_us * seen).sum() >= HALFWAY * lost_us.sum())
 
     def _most_of(self, replay: Replay, suspects: Sequence[Suspect]) -> list[float | None]:
-        wide = [None if one.excess_us is None or one.separable else one for one in suspects]
-        found = [self._idle_hosts.of(one.ranks) if one.is_late else wide[i] for i, one in enumerate(suspects)]
+        found = [self._idle_hosts.of(one.ranks) if one.is_late else _inseparable(one) for one in suspects]
         most_us = iter(self._most_us(replay, [one for one in found if one is not None]))
         return [None if one is None else next(most_us) for one in found]
 
@@ -215,6 +214,10 @@ class WhatIf:
             cumulative[pick] = best = max(best, float(gains.max()))
             fixed.append(suspects[pick])
         return [cumulative.get(i, best) for i in range(len(suspects))]
+
+
+def _inseparable(one: Suspect) -> Suspect | None:
+    return None if one.excess_us is None or one.separable else one
 
 
 def _mean_saving(by_step: FloatArray, suspects: Sequence[Suspect], is_good: BoolArray) -> float:

@@ -14,14 +14,12 @@ from collections.abc import Collection
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.numeric.sorting import rows_at
 from cluster_analysis.numeric.stats import group_medians
 from cluster_analysis.replay.replay import Graph
-from cluster_analysis.tables.fused import is_fused
 from cluster_analysis.tables.operations import record_of
 from cluster_analysis.thresholds.common import TOLERANCE_SHARE
 
@@ -79,37 +77,28 @@ def exchanges_of(graph: Graph, expert_groups: Collection[str]) -> tuple[BoolArra
     return is_exchange, (n_before - n_before[first]) % 2 == 1
 
 
-def communicate(operators: pa.Table) -> pa.Array:
-    """Return which of OPERATORS are kernels that communicate inside."""
-    names = operators["op_type"].cast(pa.string()).combine_chunks()
-    fused = [one for one in pc.unique(names).to_pylist() if one is not None and is_fused(one)]
-    return pc.is_in(names, pa.array(fused, pa.string()))
-
-
 def waited_inside_us(
-    operators: pa.Table, ranks: IntArray, role: IntArray, computing_us: FloatArray
+    fused: pa.Table, ranks: IntArray, role: IntArray, computing_us: FloatArray
 ) -> FloatArray | None:
-    """Return how long each rank waited inside such kernels in each step (R, S); None without any.
+    """Return how long each rank waited inside `fused` kernels in each step (R, S); None without any.
 
     Statistics sum over all steps: a rank's waiting is dealt to its steps as its computing is.
     """
-    table = operators.filter(pc.and_(communicate(operators), pa.array(np.isin(operators["rank"], ranks))))
-    if not table.num_rows:
+    if not fused.num_rows:
         return None
-    row = np.searchsorted(ranks, table["rank"].to_numpy())
-    spent_us = np.bincount(row, np.nan_to_num(numbers(table["total_us"])), len(ranks))
+    row = np.searchsorted(ranks, fused["rank"].to_numpy())
+    spent_us = np.bincount(row, np.nan_to_num(numbers(fused["total_us"])), len(ranks))
     shortest = np.full(role.max() + 2, np.inf)  # of role -1 the last one
     np.minimum.at(shortest, role, spent_us)
     share = (spent_us - shortest[role]) / np.maximum(np.nansum(computing_us, axis=1), 1.0)
     return np.asarray(np.clip(share, 0.0, 1.0)[:, None] * computing_us)
 
 
-def unnamed_us(operators: pa.Table, ranks: IntArray) -> FloatArray:
-    """Return what each rank spends in such kernels beyond its quickest calls, in all steps together (R,).
+def unnamed_us(fused: pa.Table, ranks: IntArray) -> FloatArray:
+    """Return what each rank spends in `fused` kernels beyond its quickest calls, in all steps together (R,).
 
     Where each rank waits for another one at another time totals name nobody.
     """
-    table = operators.filter(pc.and_(communicate(operators), pa.array(np.isin(operators["rank"], ranks))))
-    total, calls, least = (numbers(table[name]) for name in ("total_us", "n_calls", "min_us"))
-    row = np.searchsorted(ranks, table["rank"].to_numpy())
+    total, calls, least = (numbers(fused[name]) for name in ("total_us", "n_calls", "min_us"))
+    row = np.searchsorted(ranks, fused["rank"].to_numpy())
     return np.bincount(row, np.nan_to_num(total - calls * least), len(ranks)).astype(np.float64)

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from cluster_analysis.judge.measures.computing import communicate
 from cluster_analysis.judge.measures.deviation import most_of_others
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.columns import codes, numbers
 from cluster_analysis.numeric.stats import group_medians, median, shortest_half_sigma, sigma
+from cluster_analysis.tables.fused import communicate
 from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FEWEST_PEERS, HALFWAY, TOLERANCE_SHARE, TWICE
 from cluster_analysis.thresholds.devices import OPTIMIZERS, SMALL_SHARE, STEADIER_FACTOR, STEADY_SIGMA
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.judge.detection import Detection, detect
-from cluster_analysis.judge.measures.computing import communicate
 from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.tables.fused import communicate
 from cluster_analysis.tables.schema import OPERATORS
 from cluster_run.ids import HostId, Rank
 from tests.analysis.copies import replace, with_column
