@@ -108,6 +108,11 @@ class Graph(Struct, frozen=True, dict=True):
         return np.asarray(sums, np.float64).reshape(len(self.ranks), self.n_steps)
 
     @cached_property
+    def transfers_us(self) -> FloatArray:
+        """Time of each rank in transfers, by step (R, S)."""
+        return self.sum_by_cell(self.transfer_us[self.operator])
+
+    @cached_property
     def is_message(self) -> BoolArray:
         """Which operators (O,) go from one rank to another one."""
         found = np.zeros(len(self.transfer_us), bool)

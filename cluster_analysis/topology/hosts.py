@@ -69,8 +69,10 @@ def _one_machine(
     first: dict[HostId, HostId] = {}
     for hosts in hosts_of.values():
         ordered = sorted(hosts, key=lambda host: (len(host), host))
+        if len(ordered) < 2:
+            continue
         ranks = [rank for rank, host in capture.hosts.items() if host in hosts]
-        if len(ordered) > 1 and _holds_once(dict.fromkeys(ranks, ordered[0]), devices):
+        if _holds_once(dict.fromkeys(ranks, ordered[0]), devices):
             first |= dict.fromkeys(ordered[1:], ordered[0])
     of_rank = {rank: first.get(host, host) for rank, host in capture.hosts.items()}
     notes = tuple(fact("hosts_are_one", host=kept, other=other) for other, kept in sorted(first.items()))

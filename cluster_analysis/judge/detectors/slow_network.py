@@ -69,16 +69,13 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         for part in cover(then, host_of):
             by_steps.setdefault((part.name, part.ranks, part.hosts), []).append((step, then, part))
     for some in by_steps.values():
-        suspect = _of_steps(case, some)
-        most = suspect.most_us(view.graph) / view.mean_step_us
-        is_news = suspect.p_value <= case.limits.listed_p_value
-        if most >= case.limits.open_cost_share or (is_news and most >= WARNING_COST_SHARE):
-            yield suspect
+        yield from _of_steps(case, some)
     yield from _events(case)
 
 
-def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]]) -> Suspect:
-    """The suspect of a part that is slow in these steps."""
+def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]]) -> Iterator[Suspect]:
+    """Give the suspect of a part that is slow in these steps, where it may cost enough. Most are chance."""
+    graph, n_steps = case.view.graph, len(case.view.steps)
     steps, units, parts = zip(*some, strict=True)
     part = replace(parts[0], explained=tuple(sorted({at for one in parts for at in one.explained})))
     with np.errstate(invalid="ignore"):
@@ -90,16 +87,23 @@ def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]]) -> Suspect:
         slow=np.any([one.slow for one in units], axis=0),
         chance=np.prod([one.chance for one in units], axis=0),
     )
+    n_places = math.comb(n_steps, len(steps)) * int(np.isfinite(together.level).sum())
+    p_value = min(1.0, n_places * math.prod(together.chance[[*part.explained]].tolist()))
+    least = WARNING_COST_SHARE if p_value <= case.limits.listed_p_value else case.limits.open_cost_share
+    least_us = least * case.view.mean_step_us
+    # No part saves more than all transfers of its steps: of a large job hundreds need no closer look.
+    if graph is not None and graph.transfers_us[:, steps].max(axis=0).sum() < least_us * n_steps:
+        return
     suspect = _suspect(case, together, part, steps)
-    n_places = math.comb(len(case.view.steps), len(steps)) * int(np.isfinite(together.level).sum())
-    return replace(
-        suspect,
-        pattern="transient" if len(steps) == 1 else "intermittent",
-        step_positions=steps,
-        facts=(*suspect.facts, fact("in_some_steps", n_steps=len(case.view.steps))),
-        confidence="medium" if suspect.confidence == "high" else suspect.confidence,
-        p_value=min(1.0, n_places * math.prod(together.chance[[*part.explained]].tolist())),
-    )
+    if suspect.most_us(graph) >= least_us:
+        yield replace(
+            suspect,
+            pattern="transient" if len(steps) == 1 else "intermittent",
+            step_positions=steps,
+            facts=(*suspect.facts, fact("in_some_steps", n_steps=n_steps)),
+            confidence="medium" if suspect.confidence == "high" else suspect.confidence,
+            p_value=p_value,
+        )
 
 
 def _narrowed(case: Case, seen: Observations, part: Part) -> Part:

@@ -73,9 +73,7 @@ class Transfers(Struct, frozen=True):
         cells = left_of_cells(share, share * now_left[at], self.part[at], self.cell_of_part)
         own = np.ones((max(self.kind.max(initial=0), self.operator_kind.max(initial=0)) + 1, self.n_steps))
         own[self.kind[hit], self.step[hit]] = cells[self.cell[hit]]
-        factor = np.ones(len(self.operator_kind))
-        at = np.flatnonzero(self.operator_kind >= 0)
-        factor[at] = own[self.operator_kind[at], self.operator_step[at]]
+        factor = np.where(self.operator_kind < 0, 1.0, own[self.operator_kind, self.operator_step])
         at = np.flatnonzero(self.operator_unit >= 0)
         usual_share = np.where(factor < 1.0, self.usual_share, np.inf)
         factor[at] = left[self.operator_unit[at], self.operator_step[at]]
