@@ -14,7 +14,7 @@ import numpy as np
 
 from cluster_fleet.identity import Known
 from cluster_fleet.records import NamedFinding, RunRecord, Series
-from cluster_run.errors import InputError, SchemaError
+from cluster_run.errors import InputError, SchemaError, spoken
 from cluster_run.files import write_bytes_whole
 
 SCHEMA = "cluster-fleet-export/1"
@@ -43,7 +43,7 @@ def exported(path: Path) -> Iterator[RunRecord]:
             for line in stream:
                 yield _record(json.loads(line))
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: not a whole export of a fleet: {error!r}") from error
+        raise InputError(f"{path}: not a whole export of a fleet: {spoken(error)}") from error
 
 
 def anonymous(record: RunRecord, salt: str) -> RunRecord:

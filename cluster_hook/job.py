@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from cluster_run.errors import InputError, UsageError
+from cluster_run.errors import InputError, UsageError, spoken
 
 #: How the data of a job are reached: `auto` decides by the file system of the job's work directory.
 Via = Literal["auto", "shared", "ssh", "srun"]
@@ -185,4 +185,4 @@ def job_from_text(text: str) -> FinishedJob:
         work_dir = Path(document.pop("work_dir"))
         return FinishedJob(**document, work_dir=work_dir, nodes=None if nodes is None else tuple(nodes))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"not a job: {text[:80]!r}: {error!r}") from error
+        raise InputError(f"not a job: {text[:80]!r}: {spoken(error)}") from error

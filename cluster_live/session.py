@@ -28,6 +28,7 @@ from cluster_collect.remote.reader import reader
 from cluster_collect.spec import HostSpec
 from cluster_collect.transports.protocol import Dial, RunningCommand
 from cluster_collect.watchdog import cancelled, within
+from cluster_run.errors import spoken
 from cluster_run.ids import HostId
 
 #: The package that runs on hosts.
@@ -164,7 +165,7 @@ class Session:
                 raise RemoteFailureError(str(answer["error"]))
             return answer["answer"]
         except (ValueError, KeyError, TypeError) as error:
-            raise HostileDataError(f"the host answers nonsense: {error!r}") from None
+            raise HostileDataError(f"the host answers nonsense: {spoken(error)}") from None
 
     async def end(self) -> None:
         """Let the program undo what was begun, and wait for its end; an answer may still be due."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from cluster_collect.faults import HostileDataError
 from cluster_live.options import WayName
+from cluster_run.errors import spoken
 from cluster_run.ids import HostId
 
 _TORCH_MEMORY, _MINDSPORE_MEMORY = "DynamicProfileNpuShm", "DynamicProfileShm"
@@ -123,7 +124,7 @@ def sight_of(host: HostId, answer: Any) -> Sight:
             n_hidden=int(answer["n_hidden"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise HostileDataError(f"the host told nonsense of its processes: {error!r}") from None
+        raise HostileDataError(f"the host told nonsense of its processes: {spoken(error)}") from None
 
 
 def _process(one: Mapping[str, Any]) -> Process:

@@ -83,3 +83,14 @@ class InterruptedRunError(ClusterError):
     """Stopped by Ctrl-C or SIGTERM; what was done so far is kept."""
 
     exit_code = ExitCode.INTERRUPTED
+
+
+def spoken(error: Exception) -> str:
+    """What is wrong with a document, from the error of whoever read it: no name of a class."""
+    if isinstance(error, KeyError):
+        return f"{error} is missing"
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    if isinstance(error, (TypeError, AttributeError)):
+        return "a value has another form"
+    return str(error) or "it ends too early"

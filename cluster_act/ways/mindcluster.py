@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from cluster_act.values import Case, RefusedError
 from cluster_act.ways.process import run
+from cluster_run.errors import spoken
 
 #: ClusterD's code of a slow node (SubHealth).
 _SLOW = "110001010"
@@ -41,7 +42,7 @@ class MindCluster:
                 senders = list(document["publicFaultResource"])
                 codes = {code for level in document["publicFaultCode"].values() for code in level}
             except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-                raise RefusedError(f"{self.customization}: cannot be read: {error!r}") from error
+                raise RefusedError(f"{self.customization}: cannot be read: {spoken(error)}") from error
         if self.sender not in senders:
             raise RefusedError(
                 f"ClusterD knows no sender {self.sender}: it would drop the fault unseen",

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cluster_run.errors import InputError
+from cluster_run.errors import InputError, spoken
 from cluster_run.files import write_text_whole
 from cluster_run.ids import HostId
 
@@ -87,7 +87,7 @@ def read_request(asked: Path) -> NodeRequest | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: not a request of a sweep: {error!r}") from error
+        raise InputError(f"{path}: not a request of a sweep: {spoken(error)}") from error
     if wrong := [name for name in nodes if not is_node_name(name)]:
         raise InputError(f"{path}: {wrong[0]!r} is no name of a node")
     return request
@@ -119,7 +119,7 @@ def read_ended(part: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        return f"what its collector left cannot be read: {error!r}"
+        return f"what its collector left cannot be read: {spoken(error)}"
 
 
 def forget(asked: Path) -> None:

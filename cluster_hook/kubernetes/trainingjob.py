@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cluster_hook.kubernetes.api import ApiObject
-from cluster_run.errors import InputError
+from cluster_run.errors import InputError, spoken
 
 JobState = Literal["running", "succeeded", "failed"]
 
@@ -178,7 +178,7 @@ def parse_training_job(kind: JobKind, item: ApiObject) -> TrainingJob:
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(
-            f"an object of {kind.group_version} {kind.plural} has another form: {error!r}"
+            f"an object of {kind.group_version} {kind.plural} has another form: {spoken(error)}"
         ) from error
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cluster_hook.job import FinishedJob
 from cluster_hook.slurm.nodelist import expand_node_list
-from cluster_run.errors import InputError
+from cluster_run.errors import InputError, spoken
 
 #: Far more than a node list and a comment need; a larger file is not a request.
 MAX_REQUEST_BYTES = 256 * 1024
@@ -28,7 +28,7 @@ def parse_request_file(content: bytes, name: str) -> FinishedJob:
         work_dir = fields["work_dir"]
         nodes = expand_node_list(fields["nodes"])
     except (KeyError, ValueError) as error:
-        raise InputError(f"{name}: not a request: {error!r}") from error
+        raise InputError(f"{name}: not a request: {spoken(error)}") from error
     if not job.isdecimal() or uid < 0 or not work_dir.startswith("/"):
         raise InputError(f"{name}: not a request: job {job!r}, user {uid}, work directory {work_dir!r}")
     return FinishedJob(

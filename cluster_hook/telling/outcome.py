@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from cluster_hook.telling.metrics import MAX_METRICS_LENGTH
 from cluster_hook.telling.sentences import say
 from cluster_hook.telling.verdict import Verdict
-from cluster_run.errors import ExitCode, InputError, SchemaError
+from cluster_run.errors import ExitCode, InputError, SchemaError, spoken
 from cluster_run.host_names import HostNames
 from cluster_run.layout import REPORT_NAME
 from cluster_run.said.chinese import Language
@@ -138,7 +138,7 @@ def outcome_from_text(text: str) -> Outcome:
             is_permanent=bool(document.get("is_permanent", False)),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"not an outcome: {text[:80]!r}: {error!r}") from error
+        raise InputError(f"not an outcome: {text[:80]!r}: {spoken(error)}") from error
 
 
 def _bounded(value: Any) -> Any:

@@ -9,7 +9,7 @@ from cluster_analysis.findings_json import document_from_json
 from cluster_analysis.sentences import findings, problems
 from cluster_analysis.sentences.results.costs import cost_between
 from cluster_hook.telling.sentences import place_text, say, verdict_name
-from cluster_run.errors import InputError
+from cluster_run.errors import InputError, spoken
 from cluster_run.findings import Finding
 from cluster_run.problem import Problem
 from cluster_run.said.chinese import Language
@@ -130,7 +130,7 @@ def read_verdict(path: Path) -> Verdict:
             n_problems=len(document.problems),
         )
     except (OSError, KeyError) as error:
-        raise InputError(f"{path}: not readable findings: {error!r}") from error
+        raise InputError(f"{path}: not readable findings: {spoken(error)}") from error
 
 
 def _finding(finding: Finding) -> FindingLine:

@@ -19,8 +19,10 @@ from cluster_run.errors import (
     InterruptedRunError,
     SchemaError,
     UsageError,
+    spoken,
     worst,
 )
+from tests.layers import ROOT
 
 
 def every_error(base: type[ClusterError] = ClusterError) -> Iterator[type[ClusterError]]:
@@ -82,3 +84,27 @@ def test_message_and_advice_read_as_one_line() -> None:
     assert str(InputError("a.json: not there", "make it")) == "a.json: not there (make it)"
     assert str(InputError("a.json: not there")) == "a.json: not there"
     assert str(InputError()) == "InputError"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (KeyError("nodes"), "'nodes' is missing"),
+        (TypeError("string indices must be integers"), "a value has another form"),
+        (AttributeError("'list' object has no attribute 'get'"), "a value has another form"),
+        (FileNotFoundError(2, "No such file or directory"), "No such file or directory"),
+        (EOFError(), "it ends too early"),
+        (ValueError("Expecting value: line 1"), "Expecting value: line 1"),
+    ],
+)
+def test_what_is_wrong_with_a_document_is_said_without_names_of_classes(error: Exception, said: str) -> None:
+    assert spoken(error) == said
+
+
+def test_no_message_shows_an_error_as_the_interpreter_writes_it() -> None:
+    product = (
+        path
+        for name in ("analysis", "collect", "hook", "live", "fleet", "act", "run", "reduce")
+        for path in (ROOT / f"cluster_{name}").rglob("*.py")
+    )
+    assert not [path for path in product if "{error!r}" in path.read_text("utf-8")]
