@@ -27,7 +27,7 @@ from cluster_analysis.tables.schema import JUDGED_STEPS, RANKS
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import FindingsDocument, RunInfo, Verdict
 from cluster_run.ids import Rank
-from cluster_run.kinds import NOTES
+from cluster_run.kinds import OPEN_NOTES
 from cluster_run.layout import MAPPING_NAME
 from cluster_run.problem import Problem, one_a_file
 from cluster_run.version import VERSION
@@ -116,7 +116,7 @@ def judged(known: Examined) -> AnalysisResult:
             *memory.unnamed(found.findings),
         )
     )
-    is_open = missing or any(NOTES[one.kind].is_open for one in notes)
+    is_open = missing or any(one.kind in OPEN_NOTES for one in notes)
     verdict: Verdict = "unknown" if is_open and found.verdict == "healthy" else found.verdict
     document = FindingsDocument(
         tool_version=VERSION,

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from cluster_reduce.archive import Archive, PackedOutput
 from cluster_reduce.form import OVER_LIMITS, READY, SUFFIX, UNFIT, UNREAD_SUFFIX
-from cluster_reduce.guest import holders, n_workers
 from cluster_reduce.reduction import LEAST_BYTES, comes_reduced_only, reducer_of
 from cluster_reduce.sums.trace_view import unread
 from cluster_reduce.workers import GoneError, Workers
@@ -52,9 +53,29 @@ def _why_not(settings: dict[str, Any]) -> str:
     if os.geteuid() == 0 and not settings["as_root"]:
         return "the login is root: --columns-as-root allows it"
     if not settings["while_running"]:
-        for process, device in holders(settings["devices"]):
+        for process, device in _holders(settings["devices"]):
             return f"process {process} uses {device}: --while-running allows it"
     return ""
+
+
+def _holders(devices: str) -> Iterator[tuple[int, str]]:
+    """Yield number and device of each process that has a device open whose path `devices` matches.
+
+    Of other users' processes only root learns what they have open.
+    """
+    pattern = re.compile(devices)
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        opened = f"/proc/{name}/fd"
+        try:
+            links = [os.readlink(os.path.join(opened, number)) for number in os.listdir(opened)]
+        except OSError:
+            continue
+        for link in links:
+            if pattern.fullmatch(link):
+                yield int(name), link
+                break
 
 
 def _answer(names: list[bytes], settings: dict[str, Any], output: PackedOutput) -> None:
@@ -64,7 +85,9 @@ def _answer(names: list[bytes], settings: dict[str, Any], output: PackedOutput) 
     wanted.sort(key=comes_reduced_only)
     as_they_are = sorted(set(names) - set(wanted), reverse=True)
     archive = Archive(output)
-    workers = Workers(wanted, n_workers(), settings["memory_bytes"], end_s, lambda: output.descriptor)
+    # Half of the processors that this program may use.
+    n_workers = max(1, len(os.sched_getaffinity(0)) // 2)
+    workers = Workers(wanted, n_workers, settings["memory_bytes"], end_s, lambda: output.descriptor)
     sign_s, sent_s = settings["sign_s"], time.monotonic()
     try:
         while as_they_are or not workers.are_done:

@@ -5,6 +5,7 @@ They become a database again, in memory, with the same row numbers, types and in
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from array import array
 from collections.abc import Iterator, Sequence
@@ -63,17 +64,17 @@ _KINDS = {int: 0, float: 1, str: 2, type(None): 3, bytes: 4}
 _BATCH_ROWS = 1 << 14
 
 
-def reduce_database(path: bytes, size_bytes: int) -> bytes:
+def reduce_database(path: bytes) -> bytes:
     """Return the columns of the file at `path`.
 
     Raises:
         UnfitError: anything in the file is not as usual, or damaged.
     """
-    name = f"file:{quote(path)}?mode=ro&immutable=1"
+    name = f"file:{quote(os.path.abspath(path))}?mode=ro&immutable=1"
     try:
         connection = sqlite3.connect(name, uri=True)
         try:
-            return _reduced(connection, size_bytes)
+            return _reduced(connection, os.stat(path).st_size)
         finally:
             connection.close()
     except (sqlite3.Error, OverflowError, ValueError) as error:

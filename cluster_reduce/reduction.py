@@ -26,29 +26,21 @@ def _matrix(path: bytes) -> bytes:
     return reduce_matrix(_content(path))
 
 
-def _kernel_details(path: bytes) -> bytes:
-    return reduce_kernel_details(path, os.stat(path).st_size)
-
-
-def _trace_view(path: bytes) -> bytes:
-    return reduce_trace_view(path, os.stat(path).st_size)
-
-
 def _database(path: bytes) -> bytes:
     try:
         # Some Pythons are built without sqlite3.
         from cluster_reduce.database import reduce_database  # noqa: PLC0415
     except ImportError:
         raise UnfitError("no sqlite3 in this Python") from None
-    return reduce_database(os.path.abspath(path), os.stat(path).st_size)
+    return reduce_database(path)
 
 
 #: By the kind of columns.
 _REDUCERS: dict[str, Callable[[bytes], bytes]] = {
     "communication": _communication,
     "matrix": _matrix,
-    "kernels": _kernel_details,
-    "timeline": _trace_view,
+    "kernels": reduce_kernel_details,
+    "timeline": reduce_trace_view,
     "database": _database,
 }
 
@@ -61,7 +53,7 @@ def reducer_of(path: bytes) -> Callable[[bytes], bytes] | None:
 
 def comes_reduced_only(path: bytes) -> bool:
     """Return whether a file with this path travels as it is only where it is small: some have gigabytes."""
-    return reducer_of(path) is _trace_view
+    return reducer_of(path) is reduce_trace_view
 
 
 def reduced(path: bytes) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import select
 import signal
 import time
@@ -10,7 +11,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from cluster_reduce.form import UnfitError
-from cluster_reduce.guest import limit_memory
 from cluster_reduce.reduction import reduced
 
 _PIECE_BYTES = 1 << 16
@@ -113,7 +113,8 @@ class Workers:
         status = _UNFORESEEN
         try:
             signal.alarm(max(1, int(self._end_s - time.monotonic()) + 1))
-            limit_memory(self._memory_bytes)
+            resource.setrlimit(resource.RLIMIT_AS, (self._memory_bytes, self._memory_bytes))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             _write(pipe, reduced(name))
             status = 0
         except UnfitError as error:

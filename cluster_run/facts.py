@@ -5,13 +5,13 @@ The kinds stand here: what a finding, a note or a problem can say. Each has a se
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from cluster_run.kinds import NoteFact
 
-#: States of a device or host in earlier runs.
+#: Knowledge from other runs: states of a device or host in them.
 FleetFact = Literal["fleet_slow", "fleet_intermittent", "fleet_repaired", "fleet_healthy", "fleet_unknown"]
 #: Facts that make a finding's summary.
 FindingFact = Literal[
@@ -96,12 +96,7 @@ FindingFact = Literal[
     "late_even_so",
     "hidden",
     "could_be_covered",
-    # Knowledge from other runs.
-    "fleet_slow",
-    "fleet_intermittent",
-    "fleet_repaired",
-    "fleet_healthy",
-    "fleet_unknown",
+    FleetFact,
 ]
 #: Why something could not be used.
 ReasonKind = Literal[
@@ -295,11 +290,7 @@ def _plain(value: Value) -> object:
 
 def _value(plain: object) -> Value:
     if isinstance(plain, list):
-        return tuple(_values(plain))
+        return tuple(map(_value, plain))
     if plain is None or isinstance(plain, bool | int | float | str):
         return plain
     raise TypeError(f"no value of a fact: {plain!r}")
-
-
-def _values(plain: list[object]) -> Iterator[Value]:
-    return (_value(one) for one in plain)

@@ -1,10 +1,10 @@
-"""Kinds of findings and of notes: one record each, which judging, reports and the schema use."""
+"""Kinds of findings, one record each, and of notes: what judging, reports and the schema use."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 FaultKind = Literal["slow_rank", "slow_host", "slow_link", "slow_nic", "slow_host_pair", "slow_uplink"]
 WorkloadKind = Literal[
@@ -72,8 +72,9 @@ UNIT_KINDS: frozenset[str] = frozenset(
 #: Faults of a host: its ranks follow from it.
 HOST_KINDS: frozenset[str] = frozenset(name for name in FAULT_KINDS if KINDS[name].subject == "host")
 
-#: Notes on what could not be judged, and why.
-NoteFact = Literal[
+#: Notes on what could not be judged, and why, by what their reader can do. Mend it (data that are elsewhere,
+#: another capture, a good run to compare with): reported in this order, first what is only to be fetched.
+_Mend = Literal[
     "ranks_missing",
     "capture_lacks_ranks",
     "one_rank_of_several",
@@ -99,6 +100,9 @@ NoteFact = Literal[
     "uncompared_network",
     "few_peers",
     "unlike_versions",
+]
+#: Bear it: due to the form of the files or the replay, so it is in each run of the job.
+_Bear = Literal[
     "steps_as_a_whole",
     "no_start_times",
     "replay_off",
@@ -109,9 +113,10 @@ NoteFact = Literal[
     "no_groups",
     "no_groups_of_iterations",
     "mean_step_only",
+]
+#: Only know it.
+_Know = Literal[
     "steps_of_some_ranks",
-    "several_runs",
-    "several_captures",
     "windows_together",
     "family_left_out",
     "only_capture_is_rank_0",
@@ -123,68 +128,33 @@ NoteFact = Literal[
     "fleet_knows_none",
     "fleet_names_others",
 ]
-#: What its reader can do: mend it (data that are elsewhere, another capture, a good run to compare with);
-#: bear it (due to the form of the files or the replay: so it is in each run of the job); only know it; or
-#: choose otherwise, where a part was analysed of what is there: that is told beside the verdict.
+#: Choose otherwise, where a part was analysed of what is there: that is told beside the verdict.
+_Choose = Literal["several_runs", "several_captures"]
+NoteFact = Literal[_Mend, _Bear, _Know, _Choose]
 Action = Literal["mend", "bear", "know", "choose"]
-
-
-@dataclass(frozen=True)
-class NoteRecord:
-    """Properties of all notes of one kind. A job with a note that `is_open` is not called healthy."""
-
-    action: Action
-    is_open: bool = False
-
-
-#: Notes to mend are reported in this order: first what is only to be fetched.
-NOTES: Mapping[str, NoteRecord] = {
-    "ranks_missing": NoteRecord("mend"),
-    "capture_lacks_ranks": NoteRecord("mend"),
-    "one_rank_of_several": NoteRecord("mend", is_open=True),
-    "waits_for_absent": NoteRecord("mend", is_open=True),
-    "waited_for_others": NoteRecord("mend", is_open=True),
-    "no_step_times": NoteRecord("mend"),
-    "ranks_without_step_times": NoteRecord("mend", is_open=True),
-    "unread_communication": NoteRecord("mend", is_open=True),
-    "hosts_unknown": NoteRecord("mend"),
-    "hosts_by_devices": NoteRecord("mend"),
-    "no_common_step": NoteRecord("mend", is_open=True),
-    "windows_unlike": NoteRecord("mend", is_open=True),
-    "windows_not_compared": NoteRecord("mend", is_open=True),
-    "no_communication_recorded": NoteRecord("mend"),
-    "level0_operators": NoteRecord("mend"),
-    "no_operators": NoteRecord("mend"),
-    "no_communication_matrix": NoteRecord("mend"),
-    "timeline_too_large": NoteRecord("mend"),
-    "few_steps": NoteRecord("mend"),
-    "costly_unexplained": NoteRecord("mend", is_open=True),
-    "host_may_cost": NoteRecord("mend", is_open=True),
-    "long_step": NoteRecord("mend", is_open=True),
-    "uncompared_network": NoteRecord("mend", is_open=True),
-    "few_peers": NoteRecord("mend"),
-    "unlike_versions": NoteRecord("mend"),
-    "steps_as_a_whole": NoteRecord("bear"),
-    "no_start_times": NoteRecord("bear"),
-    "replay_off": NoteRecord("bear"),
-    "replay_far_off": NoteRecord("bear", is_open=True),
-    "waiting_copied": NoteRecord("bear", is_open=True),
-    "waited_inside": NoteRecord("bear", is_open=True),
-    "unpaired_messages": NoteRecord("bear"),
-    "no_groups": NoteRecord("bear"),
-    "no_groups_of_iterations": NoteRecord("bear"),
-    "mean_step_only": NoteRecord("bear"),
-    "steps_of_some_ranks": NoteRecord("know"),
-    "several_runs": NoteRecord("choose"),
-    "several_captures": NoteRecord("choose"),
-    "windows_together": NoteRecord("know"),
-    "family_left_out": NoteRecord("know"),
-    "only_capture_is_rank_0": NoteRecord("know"),
-    "last_step_cut": NoteRecord("know"),
-    "hosts_are_one": NoteRecord("know"),
-    "other_models": NoteRecord("know"),
-    "average_row_differs": NoteRecord("know"),
-    "fleet_not_asked": NoteRecord("know"),
-    "fleet_knows_none": NoteRecord("know"),
-    "fleet_names_others": NoteRecord("know"),
+NOTES: Mapping[Action, tuple[NoteFact, ...]] = {
+    "mend": get_args(_Mend),
+    "bear": get_args(_Bear),
+    "know": get_args(_Know),
+    "choose": get_args(_Choose),
 }
+#: A job with one of these notes is not called healthy.
+OPEN_NOTES: frozenset[str] = frozenset(
+    (
+        "one_rank_of_several",
+        "waits_for_absent",
+        "waited_for_others",
+        "ranks_without_step_times",
+        "unread_communication",
+        "no_common_step",
+        "windows_unlike",
+        "windows_not_compared",
+        "costly_unexplained",
+        "host_may_cost",
+        "long_step",
+        "uncompared_network",
+        "replay_far_off",
+        "waiting_copied",
+        "waited_inside",
+    )
+)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster_run.command_line import interruptible
-from cluster_run.errors import ClusterError, ExitCode
+from cluster_run.command_line import exit_code_of
+from cluster_run.errors import ExitCode
 from cluster_run.standard_streams import write_result
 from cluster_simulate.options import build_parser, spec_of
 
@@ -26,15 +25,7 @@ _MANY_RANKS = 256
 def main(argv: Sequence[str] | None = None) -> int:
     """Simulate a job and write it; return the exit code."""
     arguments = build_parser(_PROGRAM).parse_args(argv)
-    try:
-        with interruptible():
-            return int(_simulate(arguments))
-    except ClusterError as error:
-        print(f"{_PROGRAM}: {error}", file=sys.stderr)
-        return int(error.exit_code)
-    except OSError as error:
-        print(f"{_PROGRAM}: {error.filename or arguments.out}: {error.strerror or error}", file=sys.stderr)
-        return int(ExitCode.FAILED)
+    return exit_code_of(_PROGRAM, lambda: _simulate(arguments))
 
 
 def _simulate(arguments: argparse.Namespace) -> ExitCode:

@@ -34,7 +34,7 @@ from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import WARNING_COST_SHARE, Finding, LostPart, Verdict
 from cluster_run.ids import Rank
-from cluster_run.kinds import NOTES
+from cluster_run.kinds import OPEN_NOTES
 
 
 class Detection(Struct, frozen=True):
@@ -121,7 +121,7 @@ def detect(
     if context.copied_share > HALFWAY or step_share >= limits.open_cost_share:
         questions.append(fact("waiting_copied", share=context.copied_share, step_share=step_share))
     notes += questions
-    is_open = any(NOTES[one.kind].is_open for one in notes)
+    is_open = any(one.kind in OPEN_NOTES for one in notes)
     if verdict == "healthy" and (is_open or not can_judge(view, limits)):
         verdict = "unknown"
     return Detection(

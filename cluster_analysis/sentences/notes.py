@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
 
 from cluster_analysis.sentences.phrase import Phrase, Template, fill
 from cluster_run.facts import Fact
-from cluster_run.kinds import NOTES, Action, NoteFact
+from cluster_run.kinds import NOTES, NoteFact
 
 SENTENCES: Mapping[NoteFact, Template] = {
     "no_step_times": (
@@ -331,12 +330,11 @@ def reasons(notes: Sequence[Fact], n_ranks: int) -> Reasons:
     """
     alone = {"no_operators", "no_communication_matrix"} if n_ranks == 1 else set()
     notes = [one for one in notes if n_ranks > 1 or one.kind != "few_peers"]
-    mend, bear, know, choose = ([k for k in NOTES if NOTES[k].action == one] for one in get_args(Action))
     return Reasons(
-        tuple(one for kind in mend if kind not in alone for one in notes if one.kind == kind),
-        tuple(one for one in notes if one.kind in alone.union(bear)),
-        tuple(one for one in notes if one.kind in know),
-        tuple(one for one in notes if one.kind in choose),
+        tuple(one for kind in NOTES["mend"] if kind not in alone for one in notes if one.kind == kind),
+        tuple(one for one in notes if one.kind in alone.union(NOTES["bear"])),
+        tuple(one for one in notes if one.kind in NOTES["know"]),
+        tuple(one for one in notes if one.kind in NOTES["choose"]),
     )
 
 

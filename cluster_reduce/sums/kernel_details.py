@@ -7,6 +7,7 @@ the kinds of kernels, not with the rows.
 from __future__ import annotations
 
 import csv
+import os
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -71,7 +72,7 @@ class _Calls:
         self.lengths: list[float] = []
 
 
-def reduce_kernel_details(path: bytes, size_bytes: int) -> bytes:
+def reduce_kernel_details(path: bytes) -> bytes:
     """Return the columns of the file at `path`.
 
     Raises:
@@ -84,7 +85,7 @@ def reduce_kernel_details(path: bytes, size_bytes: int) -> bytes:
         raise UnfitError("no CSV in UTF-8") from None
     if not _ends_in_a_line(path):
         raise UnfitError("a last line without its end")
-    writer = Writer("kernels", size_bytes)
+    writer = Writer("kernels", os.stat(path).st_size)
     for at, key in enumerate(COLUMNS_OF_KEYS):
         add = writer.names if key == "name" else writer.texts
         add(key, [texts[at] for texts in kinds])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import os
 import re
 from collections.abc import Iterator
 from decimal import Decimal
@@ -31,7 +32,7 @@ _MOST_NS, _MOST_INT = 1 << 62, 1 << 63
 _NONE = type(None)
 
 
-def reduce_trace_view(path: bytes, size_bytes: int) -> bytes:
+def reduce_trace_view(path: bytes) -> bytes:
     """Return the columns of the file at `path`.
 
     Raises:
@@ -42,7 +43,7 @@ def reduce_trace_view(path: bytes, size_bytes: int) -> bytes:
     with open(path, "rb") as stream:
         for event in _events(stream):
             n_bad += not _take(event, times)
-    return _written(size_bytes, times, n_bad, "")
+    return _written(os.stat(path).st_size, times, n_bad, "")
 
 
 def unread(size_bytes: int, why: str) -> bytes:

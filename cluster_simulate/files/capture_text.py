@@ -89,11 +89,6 @@ def api_statistic_csv(captured: CapturedJob, rank: int) -> bytes:
     return csv_bytes([header, *rows])
 
 
-def metadata_json(captured: CapturedJob, rank: int) -> bytes:
-    """Return profiler_metadata.json."""
-    return json.dumps(metadata(captured, rank)).encode()
-
-
 def metadata(captured: CapturedJob, rank: int) -> dict[str, object]:
     """Return the content of profiler_metadata.json, which databases keep in META_DATA."""
     spec, groups = captured.job.spec, captured.job.groups

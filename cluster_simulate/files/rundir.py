@@ -176,7 +176,7 @@ def _rank_files(captured: CapturedJob, rank: int, form: Form) -> Mapping[str, by
     name = capture_text.capture_name(captured, rank)
     files = {
         f"{name}/profiler_info_{rank}.json": capture_text.profiler_info_json(captured, rank, form),
-        f"{name}/profiler_metadata.json": capture_text.metadata_json(captured, rank),
+        f"{name}/profiler_metadata.json": json.dumps(capture_text.metadata(captured, rank)).encode(),
     }
     if form == "db":
         databases = database_files(captured, rank)

@@ -29,9 +29,8 @@ P2P_KINDS = frozenset({SEND, RECEIVE, BATCH_SEND_RECV})
 
 @dataclass(frozen=True)
 class GroupSet:
-    """Groups of one role and size that act together; `members[i]` are the ranks of group `first + i`."""
+    """Groups of one size that act together; `members[i]` are the ranks of group `first + i`."""
 
-    role: GroupRole
     first: int
     members: Ints
 
@@ -93,7 +92,7 @@ def build_layout(spec: JobSpec) -> Layout:
     labels: list[str] = []
     members: list[tuple[int, ...]] = []
     for key, role, label, table, is_used in wanted:
-        sets[key] = GroupSet(role, len(roles), np.ascontiguousarray(table)) if is_used else None
+        sets[key] = GroupSet(len(roles), np.ascontiguousarray(table)) if is_used else None
         if is_used:
             roles += [role] * len(table)
             labels += [label] * len(table)

@@ -47,13 +47,12 @@ _FLOW_SLOWDOWN = 0.06
 
 @dataclass(frozen=True)
 class Wires:
-    """The links of a set of groups: `src[k]` and `dst[k]` are local members of each group's k-th link.
+    """The links of a set of groups: `src[k]` is the local member at which each group's k-th link begins.
 
     `dst_rank`, `src_rank`, `transport` and `quality` are [group, link]; `quality` multiplies the time.
     """
 
     src: Ints
-    dst: Ints
     src_rank: Ints
     dst_rank: Ints
     transport: Ints
@@ -86,23 +85,19 @@ def wires_of_groups(spec: JobSpec, groups: GroupSet, seed: int, is_mesh: bool = 
         pairs = [(one, other) for one in range(n) for other in range(n) if one != other]
         src, dst = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     ends = groups.members[:, src], groups.members[:, dst]
-    return _wires(spec, seed, src=src, dst=dst, src_rank=ends[0], dst_rank=ends[1], is_ring=is_ring)
+    return _wires(spec, seed, src=src, src_rank=ends[0], dst_rank=ends[1], is_ring=is_ring)
 
 
 def wires_of_pairs(spec: JobSpec, src_rank: Ints, dst_rank: Ints, seed: int) -> Wires:
     """Return one link a pair of ranks, as point-to-point operators use them."""
     none = np.zeros(1, dtype=np.int64)
-    return _wires(
-        spec, seed, src=none, dst=none, src_rank=src_rank[:, None], dst_rank=dst_rank[:, None], is_ring=False
-    )
+    return _wires(spec, seed, src=none, src_rank=src_rank[:, None], dst_rank=dst_rank[:, None], is_ring=False)
 
 
-def _wires(
-    spec: JobSpec, seed: int, *, src: Ints, dst: Ints, src_rank: Ints, dst_rank: Ints, is_ring: bool
-) -> Wires:
+def _wires(spec: JobSpec, seed: int, *, src: Ints, src_rank: Ints, dst_rank: Ints, is_ring: bool) -> Wires:
     quality = 1.0 + spec.noise.link_sigma * hashed_normal(seed, "link", src_rank, dst_rank)
     transport = transport_of(spec, src_rank, dst_rank)
-    return Wires(src, dst, src_rank, dst_rank, transport, quality, is_ring)
+    return Wires(src, src_rank, dst_rank, transport, quality, is_ring)
 
 
 def link_bytes(wires: Wires, kind: int, size_bytes: float, n: int) -> float:

@@ -21,7 +21,6 @@ class Plant:
     """`wires` are by the first group of their set, `pairs` by (sending stage, receiving stage)."""
 
     spec: JobSpec
-    seed: int
     layout: Layout
     actions: tuple[Action, ...]
     wires: dict[int, Wires]
@@ -50,9 +49,8 @@ def build_plant(spec: JobSpec, seed: int) -> Plant:
     }
     actions = ordered_actions(spec)
     stage_pairs = sorted({(action.stage, action.peer) for action in actions if action.verb == "send"})
-    return Plant(
-        spec, seed, layout, actions, wires, {pair: _pair_wires(spec, seed, *pair) for pair in stage_pairs}
-    )
+    pairs = {pair: _pair_wires(spec, seed, *pair) for pair in stage_pairs}
+    return Plant(spec, layout, actions, wires, pairs)
 
 
 def _pair_wires(spec: JobSpec, seed: int, sender: int, receiver: int) -> Wires:

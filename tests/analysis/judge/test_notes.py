@@ -1,6 +1,7 @@
 """The notes on what could not be judged are sentences for one rank as for several."""
 
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact
 from cluster_run.ids import Rank
-from cluster_run.kinds import NOTES
+from cluster_run.kinds import OPEN_NOTES, NoteFact
 from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, tables, topology
 from tests.analysis.copies import replace, with_column
 from tests.analysis.jobs import evidence_of, evidence_of_tables, judged, small_topology, steps_table
@@ -193,8 +194,8 @@ def test_a_note_that_leaves_a_question_open_is_not_healthy_wherever_it_comes_fro
     with examined(AnalyseOptions(run, tmp_path / "out")) as known:
         assert verdict_of(known).document.verdict == "healthy"
         capture, read = known.capture, known.read
-        harmless = tuple(Fact(kind) for kind, record in NOTES.items() if not record.is_open)
-        for told in (harmless, *((Fact(kind),) for kind, record in NOTES.items() if record.is_open)):
+        harmless = tuple(Fact(kind) for kind in get_args(NoteFact) if kind not in OPEN_NOTES)
+        for told in (harmless, *((Fact(kind),) for kind in OPEN_NOTES)):
             known.capture = replace(capture, notes=told)
             of_capture = verdict_of(known).document.verdict
             known.capture = capture
