@@ -53,7 +53,7 @@ def utf8(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def lock_file(path: Path, *, wait: bool) -> int | None:
+def lock_file(path: Path, *, wait: bool, mode: int = 0o644) -> int | None:
     """Return the descriptor of the file `path` (made when missing), locked until that is closed.
 
     The kernel frees it when its holder dies, on whichever host of a shared file system. The holder may
@@ -63,7 +63,7 @@ def lock_file(path: Path, *, wait: bool) -> int | None:
         OSError: the file cannot be opened, or its file system knows no locks.
     """
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             if _is_still(descriptor, path):
@@ -75,6 +75,20 @@ def lock_file(path: Path, *, wait: bool) -> int | None:
             os.close(descriptor)
             raise
         os.close(descriptor)  # its holder removed it between our open and our lock
+
+
+@contextmanager
+def lock_held(path: Path) -> Iterator[int | None]:
+    """Hold the lock of the file `path`; yields its descriptor, or None where another process holds it.
+
+    Nobody else may read the file. A process that inherits the descriptor holds it on.
+    """
+    descriptor = lock_file(path, wait=False, mode=0o600)
+    try:
+        yield descriptor
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def _is_still(descriptor: int, path: Path) -> bool:

@@ -33,9 +33,7 @@ _CONNECTIONS = (
     "cluster_collect.transports.bounds cluster_collect.transports.ssh.by_asyncssh.connection "
     "cluster_collect.transports.protocol cluster_collect.transports.ssh.by_asyncssh.files"
 )
-_HOOK = (
-    "cluster_hook.job cluster_hook.processes cluster_hook.identity cluster_hook.isolation cluster_hook.locks"
-)
+_HOOK = "cluster_hook.job cluster_hook.processes cluster_hook.identity cluster_hook.isolation"
 _STEP = (
     "cluster_analysis.trace cluster_analysis.thresholds cluster_analysis.numeric cluster_analysis.tables "
     "cluster_run"
@@ -247,7 +245,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         # Of both commands the hook knows a few values: it runs them as processes.
         **dict.fromkeys(_HOOK.split(), f"{_HOOK} cluster_run"),
         "cluster_hook.telling": (
-            "cluster_hook.locks cluster_analysis.findings_json cluster_analysis.reports "
+            "cluster_analysis.findings_json cluster_analysis.reports "
             "cluster_analysis.result "
             "cluster_analysis.sentences cluster_analysis.tables cluster_run"
         ),

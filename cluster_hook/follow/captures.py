@@ -27,9 +27,8 @@ class NoProfileError(InputError):
 
 @dataclass(frozen=True)
 class Survey:
-    """When each capture below `root` began, in seconds since 1970; split by whose they are."""
+    """When each capture below a directory began, in seconds since 1970; split by whose they are."""
 
-    root: Path
     own: Mapping[Path, float]
     others: Mapping[Path, float]
 
@@ -73,7 +72,7 @@ def survey_captures(job: FinishedJob, root: Path) -> Survey:
     known = {path: at_s for path, at_s in began.items() if at_s is not None}
     own = {path: at_s for path, at_s in known.items() if _ran_at(job, at_s)}
     own = {path: at_s for path, at_s in own.items() if not _is_of_the_next(job, at_s, own.values())}
-    return Survey(root, own, {path: at_s for path, at_s in known.items() if path not in own})
+    return Survey(own, {path: at_s for path, at_s in known.items() if path not in own})
 
 
 def _ran_at(job: FinishedJob, at_s: float) -> bool:

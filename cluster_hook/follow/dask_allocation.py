@@ -14,7 +14,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_hook.isolation import child_environment, our_command
@@ -42,22 +41,11 @@ class AllocationError(ClusterError):
     """Dask could not be started on the nodes of the post-job."""
 
 
-@dataclass(frozen=True)
-class Allocation:
-    """A scheduler that runs, and the certificates it asks for: what cluster-analyse needs to reach it."""
-
-    address: str
-    certificates: Path
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        """The options of cluster-analyse."""
-        return (f"--scheduler={self.address}", *_tls_arguments(self.certificates))
-
-
 @contextmanager
-def dask_in_allocation(shared: Path, interface: str) -> Iterator[Allocation]:
+def dask_in_allocation(shared: Path, interface: str) -> Iterator[tuple[str, ...]]:
     """Run a scheduler here and a worker on every processor of the allocation while the block runs.
+
+    Yields the options with which cluster-analyse reaches it.
 
     Args:
         shared: a directory that all nodes see; a directory of our own is made in it for the certificates.
@@ -74,7 +62,7 @@ def dask_in_allocation(shared: Path, interface: str) -> Iterator[Allocation]:
         _write_certificates(directory)
         address = _start_scheduler(stack, directory, interface)
         _start(stack, directory, _worker_command(directory, address, interface))
-        yield Allocation(address, directory)
+        yield f"--scheduler={address}", *_tls_arguments(directory)
 
 
 def _write_certificates(directory: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cluster_run.errors import InputError, UsageError
 from cluster_run.host_names import is_address
+from cluster_run.ids import ServerId
 from cluster_run.ranktable import RankTable, parse_rank_table
 
 #: Turns a node name into its addresses; empty where there are none.
@@ -55,13 +56,13 @@ def read_rank_table(path: Path) -> RankTable:
         raise UsageError(*error.args) from error
 
 
-def server_ids_of(nodes: Sequence[str], table: RankTable | None, resolve: Resolve) -> tuple[str, ...]:
+def server_ids_of(nodes: Sequence[str], table: RankTable | None, resolve: Resolve) -> tuple[ServerId, ...]:
     """Return the name that the rank table has for each node: its own, a longer or shorter form of it, or
     one of its addresses; its own where the table has none of them.
     """
     known = set(table.server_ids) if table else set[str]()
     short = {name.partition(".")[0]: name for name in sorted(known) if not is_address(name)}
-    return tuple(_server_id(node, known, short, resolve) for node in nodes)
+    return tuple(ServerId(_server_id(node, known, short, resolve)) for node in nodes)
 
 
 def _server_id(node: str, known: Set[str], short: Mapping[str, str], resolve: Resolve) -> str:

@@ -20,7 +20,7 @@ from cluster_hook.follow.inventory import (
     server_ids_of,
 )
 from cluster_hook.follow.modes import no_wider_than
-from cluster_hook.follow.view import View, view_of_nodes, write_view
+from cluster_hook.follow.view import View, write_view
 from cluster_hook.identity import refuse_as_root
 from cluster_hook.isolation import our_command
 from cluster_hook.job import FinishedJob, ProfileRequest
@@ -116,7 +116,8 @@ def plan_run(job: FinishedJob, request: ProfileRequest, defaults: HostDefaults) 
         )
     server_ids = server_ids_of(job.nodes, table, resolve_addresses)
     if shared:
-        view = view_of_nodes(job.nodes, request.profile_dir, request.rank_table, server_ids)
+        directories = tuple(Path(request.profile_dir.replace("%N", node)) for node in job.nodes)
+        view = View(server_ids, directories, None, request.profile_dir, request.rank_table)
         return RunPlan(
             run, results, view=view, names=HostNames(list(zip(job.nodes, server_ids, strict=True)))
         )
@@ -253,8 +254,8 @@ def _analyse(job: FinishedJob, plan: RunPlan, options: FollowOptions) -> Command
     if options.scheduler != IN_ALLOCATION:
         return _analyse_with(plan, options, (f"--scheduler={options.scheduler}",))
     try:
-        with dask_in_allocation(job.work_dir, options.dask_interface) as allocation:
-            return _analyse_with(plan, options, allocation.arguments)
+        with dask_in_allocation(job.work_dir, options.dask_interface) as where:
+            return _analyse_with(plan, options, where)
     except AllocationError as error:
         # Slower is better than not at all.
         print(f"cluster-hook: {error}; analysing on this node alone", file=sys.stderr)

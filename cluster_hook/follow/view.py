@@ -35,18 +35,6 @@ class View:
     rank_table: Path | None = None
 
 
-def view_of_nodes(
-    nodes: Sequence[str], profile_dir: str, rank_table: Path | None, server_ids: Sequence[str]
-) -> View:
-    """Return the view of a directory for each node: `%N` in `profile_dir` is the node's name."""
-    return View(
-        hosts=tuple(ServerId(one) for one in server_ids),
-        host_directories=tuple(Path(profile_dir.replace("%N", node)) for node in nodes),
-        pattern=profile_dir,
-        rank_table=rank_table,
-    )
-
-
 def write_view(view: View, run: Path) -> None:
     """Write the view as a run directory; one that is there already is brought up to date.
 

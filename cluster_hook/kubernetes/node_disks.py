@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from cluster_hook.follow.inventory import server_ids_of
@@ -35,14 +35,6 @@ NODES_NAME = "nodes.json"
 RUN_NAME = "run"
 #: A request that no sweep has concluded for so long belongs to a job that was deleted.
 _FORGOTTEN_AFTER_S = 86400.0
-
-
-@dataclass(frozen=True)
-class Assembled:
-    """The run directory of all parts; `missing` is what nodes that gave something could not give."""
-
-    run: Path
-    missing: str = ""
 
 
 def asked_directory(job: TrainingJob, exchange: Path | None) -> Path | None:
@@ -119,8 +111,10 @@ def asked_request(asked: Path) -> NodeRequest | None:
     return None
 
 
-def assemble(job: TrainingJob, asked: Path | None, work_dir: Path, patience_s: float) -> Assembled:
+def assemble(job: TrainingJob, asked: Path | None, work_dir: Path, patience_s: float) -> tuple[Path, str]:
     """Make a run directory of links to the parts of all nodes; its manifest names those that are missing.
+
+    Return it, and what nodes that gave something could not give.
 
     Raises:
         InputError: there are no collectors, or nobody knows the job's nodes.
@@ -153,7 +147,7 @@ def assemble(job: TrainingJob, asked: Path | None, work_dir: Path, patience_s: f
     table = work_dir / RANK_TABLE_NAME
     write_run_files(run, "node-collect", hosts, outcomes, table if table.is_file() else None)
     partial = [f"host {one.host}: {one.reason}" for one in outcomes if one.state == "partial" and one.reason]
-    return Assembled(run, "; ".join(partial))
+    return run, "; ".join(partial)
 
 
 def numbered_nodes(request: NodeRequest, work_dir: Path) -> dict[str, ServerId]:
@@ -164,9 +158,7 @@ def numbered_nodes(request: NodeRequest, work_dir: Path) -> dict[str, ServerId]:
     names = sorted(nodes)
     server_ids = server_ids_of(names, table, lambda node: (nodes[node],) if nodes[node] else ())
     order = {server_id: place for place, server_id in enumerate(table.server_ids)} if table else {}
-    pairs = sorted(
-        zip(names, map(ServerId, server_ids), strict=True), key=lambda pair: order.get(pair[1], len(order))
-    )
+    pairs = sorted(zip(names, server_ids, strict=True), key=lambda pair: order.get(pair[1], len(order)))
     return dict(pairs)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from cluster_hook.kubernetes.node_disks import asked_request, numbered_nodes
@@ -33,14 +33,6 @@ _PARTIAL_NAME = "raw.partial"
 _SUFFIX = ".raw"
 
 
-@dataclass(frozen=True)
-class Brought:
-    """Files that came for a job. Its results are in `work_dir`, below the directory of all results."""
-
-    work_dir: str
-    text: str
-
-
 def with_raw_asked(outcome: Outcome, asked: Path | None, work_dir: str) -> Outcome:
     """Ask the collectors, which `asked` has asked before, for the suspects; return the outcome.
 
@@ -61,8 +53,13 @@ def with_raw_asked(outcome: Outcome, asked: Path | None, work_dir: str) -> Outco
     return outcome
 
 
-def bring_raw(exchange: Path | None, results: Path, now_s: float, patience_s: float) -> Iterator[Brought]:
-    """Lay what the collectors brought beside the results; one that is silent for so long is given up."""
+def bring_raw(
+    exchange: Path | None, results: Path, now_s: float, patience_s: float
+) -> Iterator[tuple[str, str]]:
+    """Lay what the collectors brought beside the results; one that is silent for so long is given up.
+
+    Yield where below `results` each job's are, and what is to be said of it.
+    """
     if exchange is None:
         return
     for asked, request in list(requests(exchange)):
@@ -73,7 +70,7 @@ def bring_raw(exchange: Path | None, results: Path, now_s: float, patience_s: fl
             text = _brought(asked, request, results)
         except (InputError, OSError) as error:
             text = f"raw files of its suspects: {error}"
-        yield Brought(request.suspects_for, text)
+        yield request.suspects_for, text
         forget(asked)
 
 

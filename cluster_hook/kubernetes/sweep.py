@@ -42,8 +42,8 @@ from cluster_hook.kubernetes.trainingjob import (
     SUMMARY,
     UNREADABLE,
     VERDICT,
-    Claim,
     TrainingJob,
+    claim_text,
     parse_training_job,
 )
 from cluster_hook.telling.outcome import Outcome
@@ -125,8 +125,9 @@ def sweep(api: ApiClient, options: SweepOptions, report: Callable[[Swept], None]
         swept.append(one)
 
     # Last, since copying may take long.
-    for brought in bring_raw(options.node_exchange, options.results, time.time(), options.node_patience_s):
-        report(Swept(brought.work_dir, "fetched", brought.text))
+    raw = bring_raw(options.node_exchange, options.results, time.time(), options.node_patience_s)
+    for job_dir, text in raw:
+        report(Swept(job_dir, "fetched", text))
     return tuple(swept)
 
 
@@ -226,8 +227,8 @@ def _tell_unreadable(api: ApiClient, job: TrainingJob, options: SweepOptions, wh
 
 
 def _claim(api: ApiClient, job: TrainingJob, options: SweepOptions, now_s: float) -> TrainingJob | None:
-    claim = Claim(options.holder, int(now_s + options.time_s) + 60)
-    annotations = {CLAIM: claim.to_text(), ATTEMPTS: str(job.n_attempts + 1), STATE: "claimed"}
+    claim = claim_text(options.holder, int(now_s + options.time_s) + 60)
+    annotations = {CLAIM: claim, ATTEMPTS: str(job.n_attempts + 1), STATE: "claimed"}
     try:
         item = api.merge_patch(
             job.path, {"metadata": {"resourceVersion": job.version, "annotations": annotations}}
@@ -263,22 +264,19 @@ def _follow_nodes(job: TrainingJob, finished: FinishedJob, options: SweepOptions
     """Follow a job whose data came from the disks of its nodes."""
     asked = asked_directory(job, options.node_exchange)
     try:
-        assembled = assemble(job, asked, finished.work_dir, options.node_patience_s)
+        run, missing = assemble(job, asked, finished.work_dir, options.node_patience_s)
     except (ClusterError, OSError) as error:
         return failed(finished, None, str(error))
     results = finished.work_dir / ANALYSIS_OUTPUT_NAME
-    request = ProfileRequest(str(assembled.run), results, "shared", None, wording=WORDING)
+    request = ProfileRequest(str(run), results, "shared", None, wording=WORDING)
     # Temporary files lie beside the parts, and are removed with them.
-    outcome = follow(
-        replace(finished, work_dir=assembled.run.parent, uid=owner_of(str(assembled.run))),
-        request,
-        options.follow,
-    )
+    finished_here = replace(finished, work_dir=run.parent, uid=owner_of(str(run)))
+    outcome = follow(finished_here, request, options.follow)
     if options.follow.keep_raw == SUSPECTS:
         outcome = with_raw_asked(outcome, asked, str(finished.work_dir.relative_to(options.results)))
-    if not assembled.missing or outcome.state == "failed":
+    if not missing or outcome.state == "failed":
         return outcome
-    return replace(outcome, code=worst(outcome.code, ExitCode.INCOMPLETE), reason=assembled.missing)
+    return replace(outcome, code=worst(outcome.code, ExitCode.INCOMPLETE), reason=missing)
 
 
 def _finished(job: TrainingJob, options: SweepOptions) -> FinishedJob:

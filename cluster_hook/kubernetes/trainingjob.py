@@ -60,9 +60,9 @@ class JobKind:
 
 BATCH = JobKind("batch/v1", "jobs")
 VOLCANO = JobKind("batch.volcano.sh/v1alpha1", "jobs")
-ASCEND = JobKind("mindxdl.gitee.com/v1", "ascendjobs")
 KINDS = (
-    *(BATCH, VOLCANO, ASCEND),
+    *(BATCH, VOLCANO),
+    JobKind("mindxdl.gitee.com/v1", "ascendjobs"),
     JobKind("kubeflow.org/v1", "pytorchjobs"),
     JobKind("kubeflow.org/v2beta1", "mpijobs"),
     JobKind("jobset.x-k8s.io/v1alpha2", "jobsets"),
@@ -78,18 +78,6 @@ _CONDITIONS: Mapping[str, JobState] = {
     **dict.fromkeys(("Complete", "Completed", "Succeeded"), "succeeded"),
     "Failed": "failed",
 }
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A sweep's word that it works on a job, good until `expires_s` (seconds since 1970)."""
-
-    holder: str
-    expires_s: int
-
-    def to_text(self) -> str:
-        """Return the claim as an annotation."""
-        return f"{self.holder} until {self.expires_s}"
 
 
 @dataclass(frozen=True)
@@ -140,16 +128,14 @@ class TrainingJob:
 
     def is_claimed(self, now_s: float) -> bool:
         """Whether another sweep works on it; a claim that cannot be read holds for nobody."""
-        claim = parse_claim(self.annotations.get(CLAIM, ""))
-        return claim is not None and claim.expires_s > now_s
+        _, until, expires = self.annotations.get(CLAIM, "").rpartition(" until ")
+        is_claim = until and expires.isascii() and expires.isdigit() and len(expires) <= 12
+        return bool(is_claim) and int(expires) > now_s
 
 
-def parse_claim(text: str) -> Claim | None:
-    """Return the claim of an annotation; None where there is none."""
-    holder, until, expires = text.rpartition(" until ")
-    if not until or not (expires.isascii() and expires.isdigit()) or len(expires) > 12:
-        return None
-    return Claim(holder, int(expires))
+def claim_text(holder: str, expires_s: int) -> str:
+    """Return a sweep's word that it works on a job, good until then (seconds since 1970)."""
+    return f"{holder} until {expires_s}"
 
 
 def parse_training_job(kind: JobKind, item: ApiObject) -> TrainingJob:

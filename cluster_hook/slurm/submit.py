@@ -23,16 +23,9 @@ class Submission:
     trouble: str = ""
 
 
-@dataclass(frozen=True)
-class SubmitOptions:
-    """How the post-job runs. `post_arguments` go to its `sbatch`, `hook_arguments` to `slurm-post`."""
-
-    post_arguments: tuple[str, ...] = ()
-    hook_arguments: tuple[str, ...] = ()
-    n_nodes: int = 1
-
-
-def submit_with_post_job(job_arguments: Sequence[str], options: SubmitOptions) -> Submission:
+def submit_with_post_job(
+    job_arguments: Sequence[str], post_arguments: Sequence[str], hook_arguments: Sequence[str]
+) -> Submission:
     """Submit a job as `sbatch` would, then its post-job.
 
     Raises:
@@ -47,14 +40,16 @@ def submit_with_post_job(job_arguments: Sequence[str], options: SubmitOptions) -
                 "",
                 "it names no profile directory: give --comment=profile_dir=DIR or --profile-dir DIR",
             )
-        post_job = submit(post_job_arguments(submitted, options))
+        post_job = submit(post_job_arguments(submitted, post_arguments, hook_arguments))
         mark_as_followed(submitted.job)
         return Submission(number, post_job)
     except ClusterError as error:
         return Submission(number, "", str(error))
 
 
-def post_job_arguments(submitted: SubmittedJob, options: SubmitOptions) -> list[str]:
+def post_job_arguments(
+    submitted: SubmittedJob, post_arguments: Sequence[str], hook_arguments: Sequence[str]
+) -> list[str]:
     """Return the `sbatch` arguments of the post-job.
 
     It runs where the job may run (same partition and account) and writes its log beside the job's. The
@@ -69,16 +64,15 @@ def post_job_arguments(submitted: SubmittedJob, options: SubmitOptions) -> list[
         job.job,
         "--known-job",
         job_to_text(job),
-        *options.hook_arguments,
+        *hook_arguments,
     )
     arguments = [
         f"--dependency=afterany:{job.job}",
         f"--job-name={POST_JOB_NAME}-{job.job}",
         f"--chdir={job.work_dir}",
         f"--output={POST_JOB_NAME}-{job.job}.out",
-        f"--nodes={options.n_nodes}",
         "--ntasks-per-node=1",
     ]
     arguments += [f"--partition={submitted.partition}"] if submitted.partition else []
     arguments += [f"--account={submitted.account}"] if submitted.account else []
-    return [*arguments, *options.post_arguments, "--wrap", "exec " + shlex.join(command)]
+    return [*arguments, *post_arguments, "--wrap", "exec " + shlex.join(command)]

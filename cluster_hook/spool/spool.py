@@ -19,14 +19,13 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cluster_hook.locks import locked
 from cluster_hook.spool.request import MAX_REQUEST_BYTES
 from cluster_run.errors import InputError
-from cluster_run.files import write_text_whole
+from cluster_run.files import lock_held, write_text_whole
 
 _AREAS = ("pending", "active", "done", "failed", "attempts", "log", "untold")
 _KEY = re.compile(r"[0-9]+-[0-9]+")
@@ -91,7 +90,7 @@ class Spool:
 
         The drain notes its settings in it, for whoever wants to see what it sees.
         """
-        with locked(self.root / "drain.lock") as descriptor:
+        with lock_held(self.root / "drain.lock") as descriptor:
             if descriptor is not None:
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, json.dumps(settings or {}).encode(), 0)
@@ -155,8 +154,7 @@ class Spool:
 
     def set_attempts(self, key: str, attempts: Attempts) -> None:
         """Record how often a request was tried."""
-        document = {"number": attempts.number, "last_s": attempts.last_s, "reason": attempts.reason}
-        write_text_whole(self.path("attempts", key, ".json"), json.dumps(document) + "\n")
+        write_text_whole(self.path("attempts", key, ".json"), json.dumps(asdict(attempts)) + "\n")
 
     def is_done(self, key: str, content: bytes) -> bool:
         """Whether this very request was finished, and the drain died before it removed it.
@@ -188,15 +186,13 @@ class Spool:
         for leftover in (("attempts", ".json"), ("active", ".lock")):
             self.path(leftover[0], key, leftover[1]).unlink(missing_ok=True)
 
-    @contextmanager
-    def worker_lock(self, key: str) -> Iterator[int | None]:
+    def worker_lock(self, key: str) -> AbstractContextManager[int | None]:
         """Hold the lock of one request; yields the descriptor to pass on, or None where a worker holds it.
 
         The worker inherits the descriptor, so the lock lives as long as the worker, even when the drain
         that started it was killed.
         """
-        with locked(self.path("active", key, ".lock")) as descriptor:
-            yield descriptor
+        return lock_held(self.path("active", key, ".lock"))
 
     def prune(self, keep_s: float) -> None:
         """Remove the records of requests that ended more than `keep_s` seconds ago."""

@@ -5,16 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from typing import Literal
 
 from cluster_run.standard_streams import write_result
 
-SCHEMAS = {
-    "check": "cluster-hook-check/1",
-    "node-collected": "cluster-hook-node-collected/1",
-    "request": "cluster-hook-request/1",
-    "submission": "cluster-hook-submission/1",
-    "swept": "cluster-hook-swept/1",
-}
+#: What a line is about, as its schema names it.
+About = Literal["check", "node-collected", "request", "submission", "swept"]
 
 
 def add_json(parser: argparse.ArgumentParser, what: str) -> None:
@@ -22,9 +18,9 @@ def add_json(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--json", action="store_true", help=f"print JSON, one line {what}")
 
 
-def print_line(arguments: argparse.Namespace, text: str, schema: str, /, **values: object) -> None:
+def print_line(arguments: argparse.Namespace, text: str, about: About, /, **values: object) -> None:
     """Print one line: the text, or with `--json` the values."""
-    line = json.dumps({"schema": SCHEMAS[schema], **values}) if arguments.json else text
+    line = json.dumps({"schema": f"cluster-hook-{about}/1", **values}) if arguments.json else text
     write_result(line + "\n")
 
 

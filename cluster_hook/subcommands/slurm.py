@@ -21,7 +21,7 @@ from cluster_hook.options import (
 )
 from cluster_hook.slurm.commands import check_submission
 from cluster_hook.slurm.post import find_jobs, follow_as_its_user, follow_one
-from cluster_hook.slurm.submit import SubmitOptions, submit_with_post_job
+from cluster_hook.slurm.submit import submit_with_post_job
 from cluster_hook.subcommands.json_lines import add_json, print_line, print_trouble
 from cluster_hook.telling.outcome import outcome_to_line
 from cluster_hook.telling.teller import Teller
@@ -78,11 +78,8 @@ def _slurm_submit(arguments: argparse.Namespace) -> ExitCode:
         check_submission([*arguments.post_arg, f"--nodes={arguments.post_nodes}"])
     submission = submit_with_post_job(
         [*comment, *arguments.sbatch, arguments.script, *arguments.script_arguments],
-        SubmitOptions(
-            tuple(arguments.post_arg),
-            forwarded_work_arguments(arguments) + forwarded_tell_arguments(arguments),
-            arguments.post_nodes,
-        ),
+        [f"--nodes={arguments.post_nodes}", *arguments.post_arg],
+        [*forwarded_work_arguments(arguments), *forwarded_tell_arguments(arguments)],
     )
     text = submission.job if arguments.parsable else f"Submitted batch job {submission.job}"
     print_line(arguments, text, "submission", **asdict(submission))

@@ -17,12 +17,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, get_args
 
-from cluster_hook.locks import locked
 from cluster_hook.telling.metrics import KEEP_S, metrics_of_a_failure, place_metrics, prune_metrics, safe_name
 from cluster_hook.telling.outcome import Outcome, outcome_document, outcome_from_text, outcome_text
 from cluster_hook.telling.webhook import Trouble, Webhook, post
 from cluster_run.errors import ClusterError, InputError
-from cluster_run.files import write_text_whole
+from cluster_run.files import lock_held, write_text_whole
 from cluster_run.said.chinese import Language
 
 #: After so many failures in a row the webhook is left alone for a while.
@@ -106,7 +105,7 @@ class Teller:
 
     def _send_as_they_come(self) -> None:
         n_failed, rests_until_s, tried = 0, 0.0, set[Path]()
-        with locked(self._directory / ".lock") as is_ours:
+        with lock_held(self._directory / ".lock") as is_ours:
             # Else a process before us still sends, and what we leave there as well.
             while is_ours is not None:
                 # In this order: whatever comes after it wakes us once more.

@@ -12,7 +12,7 @@ from cluster_collect.inventory.load import InventoryRequest, load_inventory
 from cluster_hook.follow.file_systems import file_system_of, is_shared_between_hosts
 from cluster_hook.follow.inventory import inventory_text, read_defaults, server_ids_of
 from cluster_hook.follow.pipeline import RunPlan, plan_run, unattended
-from cluster_hook.follow.view import View, view_of_nodes, write_view
+from cluster_hook.follow.view import View, write_view
 from cluster_hook.job import FinishedJob, ProfileRequest, parse_request
 from cluster_run.errors import InputError
 from cluster_run.ids import ServerId
@@ -156,7 +156,8 @@ def test_without_a_rank_table_nobody_asks_the_resolver() -> None:
 
 def test_a_view_links_what_is_there_and_names_what_is_not(tmp_path: Path) -> None:
     (tmp_path / "prof" / "n1").mkdir(parents=True)
-    view = view_of_nodes(("n1", "n2"), f"{tmp_path}/prof/%N", None, ("n1", "n2"))
+    nodes = (ServerId("n1"), ServerId("n2"))
+    view = View(nodes, tuple(tmp_path / "prof" / one for one in nodes), pattern=f"{tmp_path}/prof/%N")
     write_view(view, tmp_path / "run")
     assert (tmp_path / "run/cluster_profiler/1/profiler").resolve() == tmp_path / "prof" / "n1"
     states = {

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_hook.kubernetes.api import ApiAccess, ApiClient, ApiError, access_from_pod
-from cluster_hook.kubernetes.trainingjob import BATCH, VOLCANO, Claim, parse_claim, parse_training_job
+from cluster_hook.kubernetes.trainingjob import BATCH, CLAIM, VOLCANO, claim_text, parse_training_job
 from cluster_run.errors import InputError
 from tests.hook.kubernetes.fake_kubernetes import fake_kubernetes
 
@@ -105,16 +105,22 @@ def test_a_patch_against_an_older_version_is_refused_and_changes_nothing() -> No
         assert cluster.annotations("train") == {}
 
 
+def is_claimed(claim: str, now_s: float) -> bool:
+    metadata = {"namespace": "n", "name": "j", "uid": "u", "resourceVersion": "1"}
+    item = {"metadata": {**metadata, "annotations": {CLAIM: claim}}}
+    return parse_training_job(BATCH, item).is_claimed(now_s)
+
+
 @given(st.text(max_size=60), st.integers(0, 10**12 - 1))
-def test_a_claim_is_read_back_whatever_its_holder_is_called(holder: str, expires_s: int) -> None:
-    claim = Claim(holder, expires_s)
-    assert parse_claim(claim.to_text()) == claim
+def test_a_claim_holds_until_its_time_whatever_its_holder_is_called(holder: str, expires_s: int) -> None:
+    claim = claim_text(holder, expires_s)
+    assert is_claimed(claim, expires_s - 1)
+    assert not is_claimed(claim, expires_s)
 
 
 @given(st.text(max_size=40))
 def test_any_annotation_is_a_claim_or_none(text: str) -> None:
-    claim = parse_claim(text)
-    assert claim is None or claim.to_text().split() == text.split() or text.endswith(str(claim.expires_s))
+    assert not is_claimed(text, 0.0) or text.rstrip("0123456789").endswith(" until ")
 
 
 def test_the_times_of_a_job_are_utc() -> None:

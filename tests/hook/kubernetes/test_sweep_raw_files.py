@@ -64,8 +64,8 @@ def test_a_node_that_is_silent_then_costs_its_raw_files_only(nodes: Nodes, simul
     assert suspects(nodes) == [], "its collectors have not answered yet"
     told: list[Any] = []
     nodes.collect("node-a")
-    for one in raw_files.bring_raw(nodes.exchange, nodes.site.options.results, time.time() + 60, 1.0):
-        told.append(one.text)
+    for _, text in raw_files.bring_raw(nodes.exchange, nodes.site.options.results, time.time() + 60, 1.0):
+        told.append(text)
     assert "host 2: its collector did not answer" in told[0]
     assert nodes.site.said("train", "state") == "done"
 
@@ -80,8 +80,8 @@ def test_raw_files_land_nowhere_but_beside_results(tmp_path: Path, where: str) -
     request = NodeRequest({"node-a": ""}, "jobs/train", None, 0.0, suspects_for=where)
     write_request(asked, request)
     host_directory(asked / "node-a", HostId("1")).mkdir(parents=True)
-    (brought,) = raw_files.bring_raw(exchange, results, time.time(), 0.0)
-    assert "is no directory of results" in brought.text
+    ((_, text),) = raw_files.bring_raw(exchange, results, time.time(), 0.0)
+    assert "is no directory of results" in text
     assert list((tmp_path / "out").iterdir()) == []
     assert list(exchange.iterdir()) == []
 

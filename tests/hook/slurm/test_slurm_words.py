@@ -12,7 +12,7 @@ from cluster_hook.isolation import our_command
 from cluster_hook.job import FinishedJob
 from cluster_hook.slurm import commands
 from cluster_hook.slurm.commands import SubmittedJob, read_configuration, read_jobs
-from cluster_hook.slurm.submit import SubmitOptions, post_job_arguments
+from cluster_hook.slurm.submit import post_job_arguments
 from cluster_run.errors import InputError
 from tests.hook.jobs import a_job
 
@@ -144,7 +144,7 @@ def test_without_slurms_commands_the_advice_is_to_go_where_they_are(
 
 def test_the_post_job_follows_any_end_in_the_same_partition_and_cannot_be_followed_itself() -> None:
     submitted = SubmittedJob(a_job(), partition="gpu", account="proj")
-    arguments = post_job_arguments(submitted, SubmitOptions(post_arguments=("--time=5",)))
+    arguments = post_job_arguments(submitted, ["--time=5"], [])
     assert "--dependency=afterany:12" in arguments
     assert "--job-name=cluster-hook-12" in arguments
     assert {"--partition=gpu", "--account=proj", "--time=5"} <= set(arguments)
@@ -153,7 +153,7 @@ def test_the_post_job_follows_any_end_in_the_same_partition_and_cannot_be_follow
 
 def test_the_post_job_runs_the_same_interpreter_and_knows_the_job_when_slurm_forgets_it() -> None:
     job = a_job(comment="profile_dir=it's $HOME")
-    wrapped = post_job_arguments(SubmittedJob(job, "", ""), SubmitOptions())[-1]
+    wrapped = post_job_arguments(SubmittedJob(job, "", ""), [], [])[-1]
     assert wrapped.startswith("exec " + " ".join(our_command("cluster_hook", "slurm-post")))
     assert "$HOME" in wrapped
     assert "'\"'\"'" in wrapped, "the quote in the comment must reach the hook, not the shell"
