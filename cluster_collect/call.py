@@ -106,21 +106,17 @@ def _resolve(argv: Sequence[str], arguments: Arguments) -> _Job:
     inventory = load_inventory(request, os.environ if like is None else like.environment(os.environ))
     copy = "" if inventory.rank_table is None else rank_table_name(inventory.rank_table.name)
     origin = origin_of(request, inventory, copy)
-    comparison = None
+    of_table, missing = tuple[str, ...](), ""
     if inventory.rank_table is not None:
         table = read_rank_table(inventory.rank_table)
-        comparison = compare_hosts(inventory, table, str(inventory.rank_table)) if like is None else None
+        if like is None:
+            of_table, missing = compare_hosts(inventory, table, str(inventory.rank_table))
         inventory = with_device_ranks(inventory, table)
     if like is not None:
         inventory = like.narrowed(inventory, arguments.options.ranks)
-    warnings = inventory.warnings
-    missing = ""
-    if comparison is not None:
-        warnings += comparison.warnings
-        missing = comparison.missing if arguments.limit is None else ""
     if arguments.limit is not None:
-        inventory = limit(inventory, arguments.limit)
-    warnings += ignored_settings(inventory.specs)
+        inventory, missing = limit(inventory, arguments.limit), ""
+    warnings = (*inventory.warnings, *of_table, *ignored_settings(inventory.specs))
     inventory = _with_secrets(inventory, arguments)
     run = arguments.output or inventory.output or Path(time.strftime("run-%Y%m%d-%H%M%S"))
     if arguments.mode == "collect" and (warning := strangers_warning(run)):

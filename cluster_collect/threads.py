@@ -14,31 +14,18 @@ _P = ParamSpec("_P")
 
 async def in_thread(call: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
     """Run `call` in a thread of its own and return its result or raise its error."""
-    loop = asyncio.get_running_loop()
-    result: asyncio.Future[_T] = loop.create_future()
-
-    def settle(value: _T | None, error: BaseException | None) -> None:
-        if result.done():
-            return
-        if error is not None:
-            result.set_exception(error)
-        else:
-            result.set_result(value)  # type: ignore[arg-type]  # without an error there is a value
+    done: Future[_T] = Future()
+    # Else who stops waiting would cancel it, and the thread could not say how it ended.
+    done.set_running_or_notify_cancel()
 
     def work() -> None:
-        value: _T | None = None
-        failure: BaseException | None = None
         try:
-            value = call(*args, **kwargs)
+            done.set_result(call(*args, **kwargs))
         except Exception as error:
-            failure = error
-        try:
-            loop.call_soon_threadsafe(settle, value, failure)
-        except RuntimeError:
-            return  # the loop has ended; nobody waits any more
+            done.set_exception(error)
 
     threading.Thread(target=work, daemon=True).start()
-    return await result
+    return await asyncio.wrap_future(done)
 
 
 def in_loop(loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:

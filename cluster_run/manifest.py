@@ -132,16 +132,6 @@ class HostOutcome:
     #: The host's answer on its hardware, the fields of `ranktable.Hardware`; empty without an answer.
     hardware: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def n_stored(self) -> int:
-        """Number of files that are in the run directory."""
-        return self.files.n_stored
-
-    @property
-    def stored_bytes(self) -> int:
-        """Size of the files that are in the run directory."""
-        return self.files.stored_bytes
-
 
 @dataclass(frozen=True)
 class Origin:

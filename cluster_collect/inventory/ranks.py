@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cluster_collect.inventory.build import Inventory
 from cluster_collect.inventory.nodesets import fold
 from cluster_collect.wording import count
 from cluster_run.ranktable import RankTable
-
-
-@dataclass(frozen=True)
-class HostComparison:
-    """Hosts that only one of the two knows. `missing` says which ranks have no host; empty when all have."""
-
-    warnings: tuple[str, ...]
-    missing: str
 
 
 def with_device_ranks(inventory: Inventory, table: RankTable) -> Inventory:
@@ -28,8 +20,11 @@ def with_device_ranks(inventory: Inventory, table: RankTable) -> Inventory:
     return replace(inventory, specs=specs)
 
 
-def compare_hosts(inventory: Inventory, table: RankTable, table_name: str) -> HostComparison:
-    """Compare the names of hosts; call it with the whole inventory, before `limit`."""
+def compare_hosts(inventory: Inventory, table: RankTable, table_name: str) -> tuple[tuple[str, ...], str]:
+    """Return warnings about hosts that only one of the two knows, and which ranks have none (empty: all do).
+
+    Call it with the whole inventory, before `limit`.
+    """
     listed = {str(spec.server_id) for spec in inventory.specs}
     in_table = {str(server_id) for server_id in table.server_ids}
     absent = [server_id for server_id in table.server_ids if server_id not in listed]
@@ -49,4 +44,4 @@ def compare_hosts(inventory: Inventory, table: RankTable, table_name: str) -> Ho
             f"{inventory.name}: {fold(extra)} is not in {table_name}: "
             f"the rank table says nothing about its ranks; set server_id to the name in the rank table"
         )
-    return HostComparison(tuple(warnings), missing)
+    return tuple(warnings), missing

@@ -62,14 +62,9 @@ class Tools:
     find: str = ""
 
     @property
-    def can_list(self) -> bool:
-        """Whether `find -printf` works there."""
-        return "GNU" in self.find
-
-    @property
-    def can_pack(self) -> bool:
-        """Whether tar takes NUL-separated names and knows the options we use."""
-        return "GNU" in self.tar
+    def are_gnu(self) -> bool:
+        """Whether `find -printf` works there, and tar takes NUL-separated names and knows our options."""
+        return "GNU" in self.find and "GNU" in self.tar
 
     def codec(self, wanted: str) -> Codec:
         """Choose the compression: what `wanted` says, or the best one there is for `auto`."""

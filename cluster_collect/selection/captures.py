@@ -81,8 +81,7 @@ def _newest_of_each_rank(groups: dict[bytes, list[RemoteEntry]]) -> Iterable[byt
     for group, entries in groups.items():
         by_rank[_rank_of(group, entries)].append(group)
     for rivals in by_rank.values():
-        stamps = {group: _STAMP.search(basename(group)) for group in rivals}
-        if all(stamps.values()):
+        if all(map(_stamp, rivals)):
             yield max(rivals, key=lambda group: (_stamp(group), _newest_ns(groups[group])))
         else:
             yield max(rivals, key=lambda group: _newest_ns(groups[group]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,8 +48,9 @@ def read_suspects(path: Path) -> Suspects:
     named: list[int] = []
     peers: list[int] = []
     for own, others in alarms:
-        new = [rank for rank in _first(own) if rank not in named]
-        near = [rank for rank in _first(rank for rank in others if rank not in everyone) if rank not in peers]
+        new = [rank for rank in own[:_N_OF_FINDING] if rank not in named]
+        free = [rank for rank in others if rank not in everyone]
+        near = [rank for rank in free[:_N_OF_FINDING] if rank not in peers]
         if len(named) + len(peers) + len(new) + len(near) > MAX_SUSPECTS:
             break
         named += new
@@ -63,13 +63,3 @@ def _of_finding(finding: dict[str, Any]) -> tuple[list[int], list[int]]:
     ends = [end for link in finding.get("links", ()) for end in (link["src"], link["dst"])]
     own = [int(rank) for rank in finding["ranks"] or ends]
     return list(dict.fromkeys(own)), [int(rank) for rank in finding.get("peers", ())]
-
-
-def _first(ranks: Iterable[int]) -> list[int]:
-    def some() -> Iterator[int]:
-        for n_before, rank in enumerate(ranks):
-            if n_before == _N_OF_FINDING:
-                return
-            yield rank
-
-    return list(some())

@@ -27,8 +27,8 @@ def collection_json(outcomes: Sequence[HostOutcome], around: Surroundings, code:
             "host": outcome.host,
             "server_id": outcome.server_id,
             "state": outcome.state,
-            "n_files": outcome.n_stored,
-            "n_bytes": outcome.stored_bytes,
+            "n_files": outcome.files.n_stored,
+            "n_bytes": outcome.files.stored_bytes,
             "n_wire_bytes": outcome.wire_bytes,
             "seconds": round(outcome.seconds, 3),
             "clock_offset_ms": outcome.clock_offset_ms,
@@ -48,8 +48,8 @@ def collection_json(outcomes: Sequence[HostOutcome], around: Surroundings, code:
     totals = {
         "n_hosts": len(outcomes),
         "n_complete": sum(outcome.state == "complete" for outcome in outcomes),
-        "n_files": sum(outcome.n_stored for outcome in outcomes),
-        "n_bytes": sum(outcome.stored_bytes for outcome in outcomes),
+        "n_files": sum(outcome.files.n_stored for outcome in outcomes),
+        "n_bytes": sum(outcome.files.stored_bytes for outcome in outcomes),
         "seconds": round(around.seconds, 3),
     }
     return _document(

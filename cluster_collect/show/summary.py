@@ -53,8 +53,8 @@ def collection_text(outcomes: Sequence[HostOutcome], around: Surroundings) -> st
         names = fold(str(outcome.server_id) for outcome in outcomes if outcome.same_files_as == host)
         text += f"\n{printable(names)}: the same file system as host {host}, fetched once\n"
     n_complete = sum(outcome.state == "complete" for outcome in outcomes)
-    n_files = sum(outcome.n_stored for outcome in outcomes)
-    n_bytes = sum(outcome.stored_bytes for outcome in outcomes)
+    n_files = sum(outcome.files.n_stored for outcome in outcomes)
+    n_bytes = sum(outcome.files.stored_bytes for outcome in outcomes)
     text += f"\n{n_complete} of {count(len(outcomes), 'host')} complete: {count(n_files, 'file')}, "
     text += f"{format_bytes(n_bytes)} in {format_seconds(around.seconds)}, in {around.run}\n"
     if n_complete < len(outcomes):
@@ -123,8 +123,8 @@ def _outcome_row(outcome: HostOutcome, around: Surroundings) -> tuple[str, ...]:
         outcome.host,
         printable(outcome.server_id),
         word(outcome.state, around.language),
-        f"{outcome.n_stored:,}",
-        format_bytes(outcome.stored_bytes),
+        f"{outcome.files.n_stored:,}",
+        format_bytes(outcome.files.stored_bytes),
         format_seconds(outcome.seconds),
     )
 
@@ -136,8 +136,8 @@ def _folded_row(outcomes: Sequence[HostOutcome], around: Surroundings) -> tuple[
         "",
         translated(f"{names} ({count(len(outcomes), 'host')})", around.language),
         word("complete", around.language),
-        f"{sum(outcome.n_stored for outcome in outcomes):,}",
-        format_bytes(sum(outcome.stored_bytes for outcome in outcomes)),
+        f"{sum(outcome.files.n_stored for outcome in outcomes):,}",
+        format_bytes(sum(outcome.files.stored_bytes for outcome in outcomes)),
         format_seconds(max(outcome.seconds for outcome in outcomes)),
     )
 
@@ -161,11 +161,11 @@ def _check_row(check: HostLook) -> tuple[str, ...]:
 _CLOCK_REASON = f"its clock is more than {MAX_CLOCK_OFFSET_MS / 1000:g} s off"
 
 
-def _is_clock_off(translated: HostLook | HostOutcome) -> bool:
+def _is_clock_off(host: HostLook | HostOutcome) -> bool:
     """Whether a clock is off for certain: a slow answer makes none wrong."""
-    if translated.clock_offset_ms is None:
+    if host.clock_offset_ms is None:
         return False
-    return abs(translated.clock_offset_ms) - (translated.clock_uncertainty_ms or 0.0) > MAX_CLOCK_OFFSET_MS
+    return abs(host.clock_offset_ms) - (host.clock_uncertainty_ms or 0.0) > MAX_CLOCK_OFFSET_MS
 
 
 def _outcome_troubles(outcome: HostOutcome, around: Surroundings) -> list[Trouble]:

@@ -108,7 +108,7 @@ class Tracker(ProgressListener):
             reason = self._reason(outcome.host, outcome.reason)
             self._line(Verbosity.NORMAL, outcome.host, f"{outcome.state}: {reason}".removesuffix(": "))
         else:
-            stored = f"{count(outcome.n_stored, 'file')}, {format_bytes(outcome.stored_bytes)}"
+            stored = f"{count(outcome.files.n_stored, 'file')}, {format_bytes(outcome.files.stored_bytes)}"
             self._line(
                 Verbosity.NORMAL, outcome.host, f"complete, {stored} in {format_seconds(outcome.seconds)}"
             )

@@ -83,7 +83,7 @@ class Manifests:
     def _unfinished(self, spec: HostSpec) -> HostOutcome:
         """Return what there is to say of a host that is still being collected."""
         known = self.journal.earlier.get(spec.server_id) or HostOutcome(spec.host, spec.server_id, "failed")
-        state: HostState = "partial" if known.n_stored else "failed"
+        state: HostState = "partial" if known.files.n_stored else "failed"
         reason, advice = "still being collected when this was written", "call it again to go on"
         return replace(known, state=state, reason=reason, failure="unfinished", advice=advice)
 

@@ -186,7 +186,7 @@ async def clocks_of(survey: Survey) -> list[ClockOffset]:
 def _require_listing(listing: ListingReader, spec: HostSpec) -> Tools:
     """Return the host's tools; raise a HostError where its answer is no whole listing."""
     listing.require_root(spec.root)
-    if not listing.tools.can_list or not listing.tools.can_pack:
+    if not listing.tools.are_gnu:
         raise NoShellError("find or tar on the host is not GNU's")
     if not listing.complete:
         raise LostConnectionError("the connection broke while the host listed its files")

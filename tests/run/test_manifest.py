@@ -96,7 +96,7 @@ def test_a_packed_list_takes_a_fifth_of_the_room_of_its_text() -> None:
 def test_only_files_in_the_run_directory_count_as_stored() -> None:
     files = FileList(CollectedFile(state, state, size, 0, "", state) for state, size in STATES.items())
     host = HostOutcome(HostId("1"), ServerId("a"), "partial", files)
-    assert (host.n_stored, host.stored_bytes) == (2, 3)
+    assert (host.files.n_stored, host.files.stored_bytes) == (2, 3)
 
 
 def test_another_schema_version_is_refused_with_path_found_and_wanted(path: Path) -> None:

@@ -52,8 +52,8 @@ def certificate_path(spec: HostSpec) -> Path | None:
     """Return the certificate of the host's own key: the named one, or the one that lies beside the key."""
     if spec.certificate_file is not None:
         return Path(spec.certificate_file).expanduser()
-    meanwhile = Path(f"{spec.identity_file}-cert.pub").expanduser()
-    return meanwhile if meanwhile.is_file() else None
+    beside_key = Path(f"{spec.identity_file}-cert.pub").expanduser()
+    return beside_key if beside_key.is_file() else None
 
 
 #: Half of it halves the speed over 20 ms; twice as much is slower again.

@@ -110,7 +110,7 @@ class HostKeyJudge:
             self.verdict = "revoked"
         elif key in known.trusted:
             self.verdict = "trusted"
-        elif known.knows_host:
+        elif known.trusted:
             self.verdict = "changed"
         else:
             self.verdict = "new" if self.accept_new else "unknown"

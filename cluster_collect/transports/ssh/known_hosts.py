@@ -31,11 +31,6 @@ class KnownKeys:
     authorities: tuple[str, ...] = ()
     revoked: tuple[str, ...] = ()
 
-    @property
-    def knows_host(self) -> bool:
-        """Whether the host has a key of its own in the files."""
-        return bool(self.trusted)
-
 
 @dataclass
 class KnownHosts:

@@ -78,7 +78,7 @@ def test_a_signal_ends_it_with_130_and_the_next_call_fetches_the_rest_only(
     assert f"{30 - len(kept)} files" in result.stderr
     assert {path: path.stat().st_ino for path in kept} == kept
     (host,) = read_manifest(run / "manifest.json").hosts
-    assert host.n_stored == 30
+    assert host.files.n_stored == 30
     for file in host.files:
         assert (run / file.path).read_bytes() == (root / file.source).read_bytes()
 

@@ -78,7 +78,7 @@ def test_the_probe_lists_what_is_there_under_every_shell(shell: str, tmp_path: P
         (b"link", "l", 4),
     }
     assert 1_700_000_000_123_456_789 in {entry.mtime_ns for entry in reader.entries}
-    assert (reader.tools.can_list, reader.tools.can_pack) == (True, True)
+    assert reader.tools.are_gnu
     assert None not in (reader.free_bytes, reader.clock_s)
 
 

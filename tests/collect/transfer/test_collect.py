@@ -94,8 +94,8 @@ def test_profiler_text_travels_at_a_tenth_of_its_size(host: OneHost) -> None:
     next(host.root.rglob("trace_view.json")).write_text(json.dumps(events))
     next(host.root.rglob("communication.json")).write_text("{}")
     outcome = host.collect_all()
-    assert outcome.stored_bytes > 1_000_000
-    assert outcome.wire_bytes < outcome.stored_bytes / 5
+    assert outcome.files.stored_bytes > 1_000_000
+    assert outcome.wire_bytes < outcome.files.stored_bytes / 5
 
 
 def test_a_second_call_fetches_nothing_but_what_changed_or_was_lost_here(host: OneHost) -> None:
@@ -152,7 +152,7 @@ def test_a_prepare_that_fails_is_told_and_the_rest_is_collected(host: OneHost) -
     outcome = host.having(prepare="echo no licence; exit 7").collect(QUICK)
     assert (outcome.state, outcome.reason) == ("partial", "prepare exited with 7: no licence")
     assert outcome.advice == "its output is in the run directory, in cluster_profiler/1/prepare.log"
-    assert outcome.n_stored == 5
+    assert outcome.files.n_stored == 5
 
 
 def test_a_directory_of_a_shared_file_system_lands_like_a_host(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_cancelled_collection_leaves_no_manifest_and_goes_on_from_there(host: 
     second = Recorder()
     outcome = host.collect_all(PLAIN, second)
     assert set(first.stored).isdisjoint(second.stored)
-    assert len(first.stored) + len(second.stored) == outcome.n_stored
+    assert len(first.stored) + len(second.stored) == outcome.files.n_stored
 
 
 N_KILLS = 8
@@ -87,7 +87,7 @@ def test_kill_9_at_16_moments_leaves_no_wrong_file_and_nothing_is_fetched_twice(
     everything = [*filter(None, seen), *watch.stored]
     assert len(everything) == len(set(everything))
     # A kill between files' landing and their announcement costs the announcement, not the files.
-    assert len(everything) <= outcome.n_stored
+    assert len(everything) <= outcome.files.n_stored
 
 
 def test_a_journal_that_a_power_cut_made_a_liar_is_not_believed(host: OneHost) -> None:

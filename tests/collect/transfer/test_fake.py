@@ -136,7 +136,7 @@ def outcome_of(
 def test_a_healthy_host_needs_one_connection(tmp_path: Path) -> None:
     dialer = FakeDialer()
     outcome = outcome_of(dialer, tmp_path)
-    assert (outcome.state, outcome.n_stored, dialer.n_dialled) == ("complete", 2, 1)
+    assert (outcome.state, outcome.files.n_stored, dialer.n_dialled) == ("complete", 2, 1)
 
 
 @pytest.mark.parametrize("error", [UnreachableError("x"), LostConnectionError("x"), StalledError("x")])
@@ -167,7 +167,7 @@ def test_what_will_not_change_is_tried_once(tmp_path: Path, error: HostError) ->
 def test_what_nobody_foresaw_costs_one_host_and_names_the_place_without_values(tmp_path: Path) -> None:
     dialer = FakeDialer(trouble=[ValueError("hunter2")])
     outcome = outcome_of(dialer, tmp_path)
-    assert (outcome.state, outcome.failure, outcome.n_stored) == ("partial", "unexpected", 1)
+    assert (outcome.state, outcome.failure, outcome.files.n_stored) == ("partial", "unexpected", 1)
     assert re.fullmatch(r"an unforeseen ValueError at test_fake\.py:\d+ in read", outcome.reason)
     assert "report" in outcome.advice
     assert dialer.n_dialled == 1
@@ -188,7 +188,7 @@ def test_other_hosts_are_collected_and_asked_beside_one_with_an_unforeseen_error
     plans = asyncio.run(look(specs, OPTIONS, Recorder()))
     assert [(one.failure, len(one.files)) for one in plans] == [("unexpected", 0), ("", 2)]
     manifest = asyncio.run(collect(specs, tmp_path / "run", OPTIONS, None, Recorder()))
-    assert [(one.failure, one.n_stored) for one in manifest.hosts] == [("unexpected", 0), ("", 2)]
+    assert [(one.failure, one.files.n_stored) for one in manifest.hosts] == [("unexpected", 0), ("", 2)]
 
 
 def test_attempts_start_anew_when_a_file_has_come(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_attempts_start_anew_when_a_file_has_come(tmp_path: Path) -> None:
     dialer = FakeDialer(refusals=[lost, lost])
     dialer.files.trouble = [None, lost, lost, lost]  # type: ignore[list-item]
     outcome = outcome_of(dialer, tmp_path)
-    assert (outcome.state, outcome.n_stored) == ("partial", 1)
+    assert (outcome.state, outcome.files.n_stored) == ("partial", 1)
     assert dialer.n_dialled == 5  # the third brought a file and counts as the first
 
 

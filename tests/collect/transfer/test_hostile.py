@@ -164,7 +164,7 @@ def test_sftp_directories_without_end_are_cut_off(tmp_path: Path, keys: Keys) ->
 
 def test_sftp_links_are_told_and_never_opened(tmp_path: Path, keys: Keys) -> None:
     outcome = met(tmp_path, keys, None, evil_files(["step_trace_raw_0.csv"], kind=0o120777))
-    assert (outcome.state, outcome.n_stored) == ("failed", 0)
+    assert (outcome.state, outcome.files.n_stored) == ("failed", 0)
 
 
 def test_a_liar_among_honest_hosts_costs_them_nothing(host: OneHost, keys: Keys, own_lab: SshLab) -> None:

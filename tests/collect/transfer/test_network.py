@@ -51,7 +51,7 @@ def test_a_connection_cut_at_8_points_loses_nothing_and_fetches_nothing_twice(
             through_it = replace(host, run=tmp_path / f"run{point}").through(proxy, lab)
             outcome = through_it.collect_all(PLAIN, watch)
             assert proxy.n_connections == 2, point
-        assert len(watch.stored) == len(set(watch.stored)) == outcome.n_stored
+        assert len(watch.stored) == len(set(watch.stored)) == outcome.files.n_stored
         assert len(watch.retries) == 1
 
 
@@ -77,7 +77,7 @@ def test_a_host_that_never_gets_through_is_partial_with_the_files_that_came(
     assert {file.state for file in outcome.files} == {"stored", "failed"}
     watch = Recorder()
     host.collect_all(PLAIN, watch)
-    assert len(watch.stored) == len(outcome.files) - outcome.n_stored
+    assert len(watch.stored) == len(outcome.files) - outcome.files.n_stored
 
 
 def test_a_byte_flipped_on_the_wire_breaks_the_connection_and_never_a_file(
@@ -170,4 +170,4 @@ def test_a_server_process_killed_in_the_middle_of_a_file_is_a_lost_connection_an
     watch = Killer()
     outcome = host.collect_all(replace(PLAIN, bandwidth_bytes_per_s=2_000_000), watch)
     assert len(watch.retries) == watch.notes.count("killed") == 1
-    assert len(watch.stored) == len(set(watch.stored)) == outcome.n_stored
+    assert len(watch.stored) == len(set(watch.stored)) == outcome.files.n_stored

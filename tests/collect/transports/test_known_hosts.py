@@ -53,7 +53,7 @@ def test_a_host_is_found_by_its_names_and_port_and_no_other(
 ) -> None:
     if known_as:
         assert known(line).lookup([known_as[0]], known_as[1]).trusted == (KEY,)
-    assert not known(line).lookup([not_as[0]], not_as[1]).knows_host
+    assert not known(line).lookup([not_as[0]], not_as[1]).trusted
 
 
 def test_hashed_names_are_those_of_ssh_keygen(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_hashed_names_are_those_of_ssh_keygen(tmp_path: Path) -> None:
     hosts = read_known_hosts([path, tmp_path / "missing"])
     assert hosts.lookup(["127.0.0.9"], 2222).trusted == (key,)
     assert hosts.lookup(["node7"], 22).trusted == (key,)
-    assert not hosts.lookup(["node8"], 22).knows_host
+    assert not hosts.lookup(["node8"], 22).trusted
 
 
 def test_one_of_five_thousand_hashed_names_is_found_and_added_lines_count(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_one_of_five_thousand_hashed_names_is_found_and_added_lines_count(tmp_pa
         )
     hosts = known("\n".join(lines))
     assert hosts.lookup(["node4711"], 22).trusted == (f"{KEY}4711",)
-    assert not hosts.lookup(["node5000"], 22).knows_host
+    assert not hosts.lookup(["node5000"], 22).trusted
     hosts.add_text(f"node5000 {OTHER}")
     assert hosts.lookup(["node5000"], 22).trusted == (OTHER,)
 
