@@ -127,8 +127,6 @@ ReasonKind = Literal[
     "two_columns_of_one_name",
     "no_column",
     "no_expected_column",
-    "lacks_one_column",
-    "lacks_columns",
     "none_of_columns",
     "no_step_in_it",
     "not_a_whole_timeline",

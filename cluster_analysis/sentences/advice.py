@@ -145,8 +145,6 @@ _USUAL: Mapping[ReasonKind, AdviceKind] = {
     "reading_failed": "report_file",
     "no_column": "report_names",
     "no_expected_column": "report_names",
-    "lacks_one_column": "report_names",
-    "lacks_columns": "report_names",
     "none_of_columns": "report_names",
     "other_number_of_columns": "report_names",
     "header_not_hccl": "report_names",

@@ -82,14 +82,6 @@ WHY: Mapping[ReasonKind, Template] = {
         "none of the expected columns is in its header: {header}",
         "表头中没有任何所需的列：{header}",
     ),
-    "lacks_one_column": (
-        "it lacks one of the columns {columns:names}",
-        "缺少以下列之一：{columns:names}",
-    ),
-    "lacks_columns": (
-        "it lacks the column {column}, or all of {columns:names}",
-        "缺少列 {column}，或缺少 {columns:names} 的全部",
-    ),
     "none_of_columns": ("it has none of the columns {columns:names}", "以下各列均不存在：{columns:names}"),
     "no_step_in_it": ("it has a header and no step", "只有表头，没有任何步"),
     "not_a_whole_timeline": (

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.measured import tell_no_columns
 from cluster_analysis.sources.names import DATA_LOADER
 from cluster_analysis.sources.text.csv_text import read_columns
 from cluster_analysis.sources.text.json_text import decode, read_bytes
@@ -87,9 +88,8 @@ def read_dataset(path: Path, remark: Remark) -> list[Counter]:
 
 def read_data_loader(path: Path, remark: Remark) -> list[Counter]:
     """Return how long the host was in its data loader, over all steps: operator_details.csv."""
-    text = read_columns(path, ("Name", "Host Total Duration(us)"), remark)
-    if text.num_columns < 2:
-        return []
+    needed = ("Name", "Host Total Duration(us)")
+    text = read_columns(path, needed, remark, needed=needed)
     is_loader = pc.starts_with(text["Name"], DATA_LOADER)
     times, _ = numbers.to_float64(text["Host Total Duration(us)"].filter(is_loader).combine_chunks())
     return [("data_loader_us", "", pc.sum(times).as_py() or 0.0)]
@@ -117,9 +117,7 @@ def _labelled(
     path: Path, columns: Sequence[str], remark: Remark
 ) -> tuple[list[str], list[list[float | None]]]:
     """Return the texts of the first two columns of each row together, and the numbers of the others."""
-    text = read_columns(path, columns, remark)
-    if text.num_columns < len(columns):
-        raise BadFileError(fact("lacks_one_column", columns=tuple(columns)))
+    text = read_columns(path, columns, remark, needed=columns)
     found = [numbers.to_float64(text[column]) for column in columns[2:]]
     n_bad = sum(bad for _, bad in found)
     if n_bad:
@@ -167,10 +165,15 @@ def read_memory_usage(path: Path, _: Remark) -> list[Counter]:
 
 
 def _peaks(path: Path, label: str, columns: Mapping[str, tuple[str, float]], remark: Remark) -> list[Counter]:
-    """Return the largest value of each label; `columns` says the metric and the unit of each column."""
-    text = read_columns(path, (label, *columns), remark)
-    if label not in text.column_names or text.num_columns < 2:
-        raise BadFileError(fact("lacks_columns", column=label, columns=tuple(columns)))
+    """Return the largest value of each label; `columns` says the metric and the unit of each column.
+
+    A metric without any of its columns is remarked.
+    """
+    text = read_columns(path, (label, *columns), remark, needed=(label,))
+    known = {metric for column, (metric, _) in columns.items() if column in text.column_names}
+    if not known:
+        raise BadFileError(fact("none_of_columns", columns=tuple(columns)))
+    tell_no_columns({column for column, (metric, _) in columns.items() if metric not in known}, remark)
     counters: list[Counter] = []
     for column, (metric, unit) in columns.items():
         if column not in text.column_names:

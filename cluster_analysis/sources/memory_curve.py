@@ -23,14 +23,13 @@ _COLUMNS = {
 
 
 def read_memory_curve(path: Path, rank: int, remark: Remark) -> pa.Table | None:
-    """Return MEMORY of memory_record.csv; None where it lacks a column. Bad cells are reported elsewhere.
+    """Return MEMORY of memory_record.csv; None where it has no record. Bad cells are reported elsewhere.
 
     Raises:
         BadFileError: nothing of the file can be used.
     """
-    text = read_columns(path, ("Component", "Timestamp(us)", *_COLUMNS.values()), unheard)
-    if not {"Component", "Timestamp(us)"} <= set(text.column_names):
-        return None
+    needed = ("Component", "Timestamp(us)")
+    text = read_columns(path, (*needed, *_COLUMNS.values()), unheard, needed=needed)
     # As ns, because µs since 1970 with three decimals do not fit a float64.
     times, _ = numbers.to_ns(text["Timestamp(us)"].combine_chunks())
     columns: dict[str, pa.Array] = {"component": text["Component"], "time_ns": times}

@@ -39,6 +39,17 @@ _MOST_PS = 1 << 61
 NO_START = -1
 
 
+_OURS = {
+    name.replace(" ", "").casefold(): name
+    for name in (*COLUMNS_OF_KEYS.values(), _DURATION, _WAIT, _STEP, _START)
+}
+
+
+def as_we_spell(header: list[str]) -> list[str]:
+    """Return names of columns, those that are read as we spell them: MindSpore's `Step ID` is `Step Id`."""
+    return [_OURS.get(name.replace(" ", "").casefold(), name) for name in header]
+
+
 class _Strict(csv.excel):
     strict = True
 
@@ -105,15 +116,14 @@ def reduce_kernel_details(path: bytes) -> bytes:
 
 def _summed(stream: Any) -> tuple[dict[tuple[str, ...], _Kind], _Calls]:
     header = stream.readline()
-    names = [name.strip() for name in header.split(",")]
-    needed = [*list(COLUMNS_OF_KEYS.values())[:_N_NEEDED], _DURATION]
+    names = as_we_spell([name.strip() for name in header.split(",")])
+    needed = [*list(COLUMNS_OF_KEYS.values())[:_N_NEEDED], _DURATION, _START]
     if '"' in header or "\ufeff" in header or len(set(names)) < len(names) or not set(needed) <= set(names):
         raise UnfitError("another header")
     places = [names.index(name) if name in names else len(names) for name in COLUMNS_OF_KEYS.values()]
-    core, duration = names.index("Accelerator Core"), names.index(_DURATION)
+    core, duration, start = map(names.index, ("Accelerator Core", _DURATION, _START))
     wait = names.index(_WAIT) if _WAIT in names else len(names)
     step = names.index(_STEP) if _STEP in names else len(names)
-    start = names.index(_START) if _START in names else None
     kinds: dict[tuple[str, ...], _Kind] = {}
     calls = _Calls()
     n_ps = 0
@@ -125,11 +135,10 @@ def _summed(stream: Any) -> tuple[dict[tuple[str, ...], _Kind], _Calls]:
             raise UnfitError("an unusual duration")
         length_us = float(time)
         if cells[core] in _COMMUNICATION:
-            if start is not None:
-                calls.steps.append("0" if step == len(names) else cells[step])
-                calls.names.append(cells[places[2]])
-                calls.starts.append(_start_ns(cells[start]))
-                calls.lengths.append(length_us)
+            calls.steps.append("0" if step == len(names) else cells[step])
+            calls.names.append(cells[places[2]])
+            calls.starts.append(_start_ns(cells[start]))
+            calls.lengths.append(length_us)
             continue
         texts = tuple([cells[place].replace('"', "") for place in places])
         kind = kinds.get(texts)

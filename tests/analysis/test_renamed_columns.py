@@ -11,9 +11,15 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.cli import main as analyse
+from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.sources.text.kernel_details_csv import read_kernel_communication
 from cluster_analysis.sources.text.step_trace_csv import COLUMNS, DATABASE_COLUMNS
 from cluster_analysis.tables.schema import JUDGED_STEPS, NEEDED_STEPS
+from cluster_reduce.form import SUFFIX
+from cluster_reduce.sums.kernel_details import reduce_kernel_details
 from cluster_simulate.api import Fault, JobSpec, parse_scenario, simulate, write_run
+from tests.analysis.said import reason
+from tests.analysis.sources.builders import OUTPUT, source_of, write_capture
 
 SPEC = JobSpec(tp=2, pp=1, dp=8, microbatches=2, steps=5, segments=1, ranks_per_host=4)
 LATE_HOST = (parse_scenario("slow_host:1.1@2"),)
@@ -118,3 +124,79 @@ def test_databases_without_computing_are_not_healthy(tmp_path: Path) -> None:
     found = json.loads((out / "findings.json").read_text())
     assert found["verdict"] != "healthy"
     assert any("tells computing from idling" in note for note in found["notes"])
+
+
+KERNELS = (
+    "Step Id,Device_id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us)\n"
+    "10,0,MatMul_1,MatMulV3,AI_CORE,1764246877073569.640\t,10.5,0\n"
+    "10,0,hcom_allReduce__1_0,hcom_allReduce_,HCCL,1764246877074869.640\t,99.0,0\n"
+)
+MEMORY = (
+    "Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB),Device Type\n"
+    "PTA,1764246877073569.640,10.5,20.5,NPU:0\n"
+)
+DATA_LOADER = "Name,Host Total Duration(us)\nenumerate(DataLoader)#next,12.5\n"
+#: Columns of files that stand beside others with the same figures, or that decide no step.
+BESIDE = {
+    "kernel_details.csv": (KERNELS, ("Type", "Accelerator Core", "Name", "Duration(us)")),
+    "memory_record.csv": (
+        MEMORY,
+        ("Component", "Timestamp(us)", "Total Allocated(MB)", "Total Reserved(MB)"),
+    ),
+    "operator_details.csv": (DATA_LOADER, ("Name", "Host Total Duration(us)")),
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "column"), [(file, column) for file, (_, columns) in BESIDE.items() for column in columns]
+)
+def test_a_column_that_a_file_lacks_is_named_once_though_other_files_hold_the_rest(
+    tmp_path: Path, file: str, column: str
+) -> None:
+    capture = write_capture(tmp_path, 0)
+    path, content = capture / OUTPUT / file, BESIDE[file][0]
+    path.write_text(content)
+    path.with_name("op_statistic.csv").write_text("OP Type,Count,Total Time(us)\nMatMulV3,1,10.5\n")
+    assert not read_rank(source_of(capture)).problems
+    path.write_text(content.replace(column, f"{column} of all"))
+    (problem,) = read_rank(source_of(capture)).problems
+    assert (problem.file, column in reason(problem)) == (file, True)
+
+
+#: Columns of a profiler's database.
+IN_DATABASE = [
+    ("TASK", "endNs"),
+    ("COMPUTE_TASK_INFO", "opType"),
+    ("COMMUNICATION_OP", "endNs"),
+    ("COMMUNICATION_TASK_INFO", "size"),
+    ("STEP_TIME", "startNs"),
+]
+
+
+@pytest.mark.parametrize(("table", "column"), IN_DATABASE)
+def test_a_column_that_a_table_of_a_database_lacks_is_named(tmp_path: Path, table: str, column: str) -> None:
+    run = tmp_path / "run"
+    write_run(simulate(replace(SPEC, dp=1, ranks_per_host=2), (), 5), run, "db", "pt")
+    capture = next(run.rglob("*_ascend_pt"))
+    assert not read_rank(source_of(capture)).problems
+    (capture / OUTPUT / "analysis.db").unlink()
+    for path in capture.rglob("ascend_pytorch_profiler_*.db"):
+        with closing(sqlite3.connect(path)) as database, database:
+            database.execute(f"ALTER TABLE {table} RENAME COLUMN {column} TO {column}OfAll")
+    told = [reason(one) for one in read_rank(source_of(capture)).problems]
+    assert f"it has no column {table}.{column}" in told
+
+
+@pytest.mark.parametrize("are_columns", [False, True])
+def test_calls_are_in_their_steps_however_the_column_of_steps_is_spelled(
+    tmp_path: Path, are_columns: bool
+) -> None:
+    path = tmp_path / "kernel_details.csv"
+    path.write_text(KERNELS.replace("Step Id", "Step ID"))
+    if are_columns:
+        content = reduce_kernel_details(bytes(path), path.stat().st_size)
+        path.with_name(path.name + SUFFIX).write_bytes(content)
+        path.unlink()
+    found = read_kernel_communication(path, 0, pytest.fail)
+    assert found is not None
+    assert found["step"].to_pylist() == [10]

@@ -53,7 +53,7 @@ def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
-        if not database.has(STEPS, "computing"):
+        if not database.offers(remark, STEPS, "computing"):
             return None
         given = database.present(STEPS, ("step",))
         times = database.present(STEPS, tuple(DATABASE_COLUMNS.values()), are_floats=True)
@@ -82,9 +82,9 @@ def read_db_communication(
         BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
-        if not database.has(TIME, *_NEEDED):
+        if not database.offers(remark, TIME, *_NEEDED):
             return None
-        operators, repeated = _distinct(_operators(database), remark)
+        operators, repeated = _distinct(_operators(database, remark), remark)
         steps = steps_by_start(database, times)
         packets = read_packets(database, rank, (repeated, steps), remark)
     if steps is not None:
@@ -92,12 +92,12 @@ def read_db_communication(
     return CommunicationTables(_collectives(operators, rank, remark), packets)
 
 
-def _operators(database: Database) -> _Operators:
+def _operators(database: Database, remark: Remark) -> _Operators:
     cells = database.present(TIME, _PLAIN)
     n = len(cells["hccl_op_name"])
     times = database.present(TIME, (_START, *_TIME_COLUMNS.values()), are_floats=True)
     lacking = dict.fromkeys((*_PLAIN, _START, *_TIME_COLUMNS.values()), pa.nulls(n))
-    return {**lacking, **cells, **times, **read_carried(database, cells, n)}
+    return {**lacking, **cells, **times, **read_carried(database, cells, n, remark)}
 
 
 def _distinct(operators: _Operators, remark: Remark) -> tuple[_Operators, frozenset[tuple[Any, ...]]]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from cluster_analysis.sources.db.cells import Cells, as_list, cells_of
 from cluster_analysis.sources.db.sqlite import Database
+from cluster_analysis.sources.errors import Remark
 from cluster_analysis.tables.sent import TRANSPORT_COLUMNS, TRANSPORTS
 
 BANDWIDTH = "CommAnalyzerBandwidth"
@@ -20,13 +21,13 @@ PACKET_FIGURES = ("package_size", "count", "total_duration")
 _SIZE_AND_TIME = ("transit_size", "transit_time")
 
 
-def read_carried(database: Database, keys: dict[str, Cells], n: int) -> dict[str, Cells]:
+def read_carried(database: Database, keys: dict[str, Cells], n: int, remark: Remark) -> dict[str, Cells]:
     """Return MB and ms of n operators, by TRANSPORT_COLUMNS; all are empty without the table.
 
     `keys` name the operators, each a column (n,); the table may lack some of them.
     """
     width = len(TRANSPORT_COLUMNS)
-    if not database.has(BANDWIDTH, "hccl_op_name", "transport_type", *_SIZE_AND_TIME):
+    if not database.offers(remark, BANDWIDTH, "hccl_op_name", "transport_type", *_SIZE_AND_TIME):
         return dict.fromkeys(TRANSPORT_COLUMNS, pa.nulls(n))
     shared = [name for name in keys if database.has(BANDWIDTH, name)]
     names, marks = ", ".join(shared), ", ".join("?" * len(TRANSPORTS))

@@ -27,8 +27,8 @@ def read_task_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         BadFileError: the database cannot be read; so do all readers below.
     """
     with open_database(path, remark) as database:
-        if not database.has(KERNEL, *_KERNEL_TEXTS, "globalTaskId") or not database.has(
-            TASK, "startNs", "endNs", "globalTaskId"
+        if not database.offers(remark, KERNEL, *_KERNEL_TEXTS, "globalTaskId") or not database.offers(
+            remark, TASK, "startNs", "endNs", "globalTaskId"
         ):
             return None
         sums = database.once(kernel_sums)
@@ -61,8 +61,8 @@ def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | Non
         BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
-        if not database.has(TASK, "startNs", "endNs", "globalTaskId") or not database.has(
-            KERNEL, "globalTaskId", "opType", "taskType"
+        if not database.offers(remark, TASK, "startNs", "endNs", "globalTaskId") or not database.offers(
+            remark, KERNEL, "globalTaskId", "opType", "taskType"
         ):
             return None
         tell_untimed(database, TASK, "task", remark)
@@ -97,7 +97,7 @@ def read_db_memory(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     """Return MEMORY of MEMORY_RECORD; None where the database has none."""
     names = ("totalAllocated", "totalReserved", "totalActive")
     with open_database(path, remark) as database:
-        if not database.has("MEMORY_RECORD", "component", "timestamp", *names):
+        if not database.offers(remark, "MEMORY_RECORD", "component", "timestamp", *names):
             return None
         rows = database.rows(
             f"SELECT value, timestamp, {', '.join(names)} FROM MEMORY_RECORD "
@@ -116,7 +116,7 @@ def read_db_memory(path: Path, rank: int, remark: Remark) -> pa.Table | None:
 def read_frequency(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     """Return FREQUENCY: the clock of the AI cores at each change; None where the database has none."""
     with open_database(path, remark) as database:
-        if not database.has("AICORE_FREQ", "timestampNs", "freq"):
+        if not database.offers(remark, "AICORE_FREQ", "timestampNs", "freq"):
             return None
         rows = database.once(clock_changes)
     kept = [row for at, row in enumerate(rows) if at == 0 or row[1] != rows[at - 1][1]]
@@ -133,8 +133,8 @@ def read_frequency(path: Path, rank: int, remark: Remark) -> pa.Table | None:
 def read_db_apis(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     """Return APIS summed over CANN_API, longest first; None where the database has none."""
     with open_database(path, remark) as database:
-        if not database.has("CANN_API", "startNs", "endNs", "type", "name") or not database.has(
-            "ENUM_API_TYPE", "id", "name"
+        if not database.offers(remark, "CANN_API", "startNs", "endNs", "type", "name") or not database.offers(
+            remark, "ENUM_API_TYPE", "id", "name"
         ):
             return None
         rows = database.rows(

@@ -32,24 +32,24 @@ def read_host_times(path: Path, remark: Remark) -> list[Counter]:
     with open_database(path, remark) as database:
         if (
             not steps
-            or not database.has(TASK, "startNs", "endNs", "globalTaskId", "taskType")
-            or not database.has(KERNEL, "globalTaskId")
+            or not database.offers(remark, TASK, "startNs", "endNs", "globalTaskId", "taskType")
+            or not database.offers(remark, KERNEL, "globalTaskId")
         ):
             return []
-        has_framework = database.has("PYTORCH_API", "startNs", "endNs", "name")
+        has_framework = database.offers(remark, "PYTORCH_API", "startNs", "endNs", "name")
         if not has_framework and not any(database.has(table, "startNs") for table in (_API, _COLLECTED)):
             return []
-        if database.has(OPERATOR, "startNs", "endNs"):
+        if database.offers(remark, OPERATOR, "startNs", "endNs"):
             tell_untimed(database, OPERATOR, "operator", remark)
         times = HostTimes(has_framework)
         times.steps += [(step.begin_ns, step.end_ns) for step in steps if step.end_ns > step.begin_ns]
-        _fill(times.busy, database.once(kernels).tolist(), _spans(database, OPERATOR))
-        _fill(times.copies, _named(database, "PYTORCH_API", "name", "aten::copy\\_"))
+        _fill(times.busy, database.once(kernels).tolist(), _spans(database, remark, OPERATOR))
+        _fill(times.copies, _named(database, remark, "PYTORCH_API", "name", "aten::copy\\_"))
         if has_framework:
-            _fill(times.device_copies, _named(database, TASK, "taskType", "MEMCPY%"))
-        _fill(times.synchronising, _named(database, _API, "name", "aclrtSynchronize%"))
-        _fill(times.collecting, _spans(database, _COLLECTED))
-        _fill(times.dispatching, _spans(database, _API))
+            _fill(times.device_copies, _named(database, remark, TASK, "taskType", "MEMCPY%"))
+        _fill(times.synchronising, _named(database, remark, _API, "name", "aclrtSynchronize%"))
+        _fill(times.collecting, _spans(database, remark, _COLLECTED))
+        _fill(times.dispatching, _spans(database, remark, _API))
         if database.has(_API, "startNs", "connectionId") and database.has(TASK, "connectionId"):
             launches = (
                 f"SELECT connectionId, startNs FROM {_API} "
@@ -67,17 +67,21 @@ def _fill(spans: Spans, *rows: Iterable[Sequence[int]]) -> None:
         spans.add(begin, end)
 
 
-def _named(database: Database, table: str, column: str, pattern: str) -> list[tuple[int, ...]]:
+def _named(
+    database: Database, remark: Remark, table: str, column: str, pattern: str
+) -> list[tuple[int, ...]]:
     """Return the spans whose name is like SQL's pattern."""
-    if not database.has(table, column):
+    if not database.offers(remark, table, column):
         return []
     found = "SELECT id FROM STRING_IDS WHERE value LIKE ? ESCAPE '\\'"
-    return _spans(database, table, f"typeof({column}) = 'integer' AND {column} IN ({found})", pattern)
+    return _spans(database, remark, table, f"typeof({column}) = 'integer' AND {column} IN ({found})", pattern)
 
 
-def _spans(database: Database, table: str, where: str = "1", *values: str) -> list[tuple[int, ...]]:
+def _spans(
+    database: Database, remark: Remark, table: str, where: str = "1", *values: str
+) -> list[tuple[int, ...]]:
     """Return begins and ends, ns, of all rows of a table or of those that SQL chooses."""
-    if not database.has(table, "startNs", "endNs"):
+    if not database.offers(remark, table, "startNs", "endNs"):
         return []
     begin, end = (_NS.format(name) for name in ("startNs", "endNs"))
     return database.rows(

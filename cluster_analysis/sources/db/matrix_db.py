@@ -40,7 +40,7 @@ def read_db_matrix(
         BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
-        cells = _cells(database)
+        cells = _cells(database, remark)
         if cells is None:
             return None
         step_of = None if database.has(MATRIX, "step") else steps_by_start(database, times)
@@ -52,9 +52,9 @@ def read_db_matrix(
     return sampled_links(table) if is_mindspore else table
 
 
-def _cells(database: Database) -> list[Cells] | None:
+def _cells(database: Database, remark: Remark) -> list[Cells] | None:
     """Return the columns of _NAMES, _MORE and _FIGURES; None without a matrix."""
-    if not database.has(MATRIX, *_NAMES, *_FIGURES):
+    if not database.offers(remark, MATRIX, *_NAMES, *_FIGURES):
         return None
     plain = database.present(MATRIX, (*_NAMES, *_MORE))
     figures = database.cells(MATRIX, *_FIGURES, are_floats=True)

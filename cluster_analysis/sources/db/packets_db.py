@@ -36,7 +36,7 @@ def read_packets(
 
     `known` are the names of several operators, and the steps of the others.
     """
-    if not database.has(BANDWIDTH, *PACKET_FIGURES, "transport_type", "group_name"):
+    if not database.offers(remark, BANDWIDTH, *PACKET_FIGURES, "transport_type", "group_name"):
         return schema.PACKETS.empty_table()
     names = ("hccl_op_name", "group_name", "step")
     figures = database.cells(BANDWIDTH, *PACKET_FIGURES, are_floats=True)

@@ -43,6 +43,7 @@ from cluster_run.ids import Rank
 
 #: How torch_npu names the range of a step: static and dynamic profiling.
 _STEP_MARK = re.compile(r"^(?:ProfilerStep#|step )(\d{1,9})$")
+_STEPS, _OF_STEPS = "STEP_TIME", ("id", "startNs", "endNs")
 _OVERLAP, _COMPUTING, _COMMUNICATION = "OVERLAP_ANALYSIS", 0, 1
 #: Columns of STEPS that compare with computing.
 _BESIDE_COMPUTING = (
@@ -68,10 +69,12 @@ def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -
     with open_database(path, remark) as database:
         steps = database.once(_step_times) or (None,)
         operators, kinds = _operators(database, remark)
-        if database.has(TASK, "startNs", "endNs", "globalTaskId") and database.has(KERNEL, "globalTaskId"):
+        if database.offers(remark, TASK, "startNs", "endNs", "globalTaskId") and database.offers(
+            remark, KERNEL, "globalTaskId"
+        ):
             tell_untimed(database, TASK, "task", remark)
             compute = database.once(kernels)
-        elif not database.has(_OVERLAP, "startNs", "endNs", "type"):
+        elif not database.offers(remark, _OVERLAP, "startNs", "endNs", "type"):
             return None
         else:
             compute = _stated(database, _COMPUTING, steps)
@@ -99,7 +102,7 @@ def _stated(database: Database, kind: int, steps: Sequence[StepTime | None]) -> 
 
 
 def _operators(database: Database, remark: Remark) -> tuple[Spans, npt.NDArray[np.str_]]:
-    if not database.has(OPERATOR, "startNs", "endNs", "opName"):
+    if not database.offers(remark, OPERATOR, "startNs", "endNs", "opName"):
         return np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=str)
     tell_untimed(database, OPERATOR, "operator", remark)
     rows = database.rows(
@@ -164,12 +167,13 @@ def read_step_times(path: Path, remark: Remark) -> tuple[StepTime, ...]:
         BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
+        database.offers(remark, _STEPS, *_OF_STEPS)
         return database.once(_step_times)
 
 
 def _step_times(database: Database) -> tuple[StepTime, ...]:
-    has_times = database.has("STEP_TIME", "id", "startNs", "endNs")
-    rows = database.rows("SELECT id, startNs, endNs FROM STEP_TIME ORDER BY startNs") if has_times else []
+    has_times = database.has(_STEPS, *_OF_STEPS)
+    rows = database.rows(f"SELECT {', '.join(_OF_STEPS)} FROM {_STEPS} ORDER BY startNs") if has_times else []
     if not rows:
         return _marked_steps(database)
     return tuple(StepTime(int(number), int(begin), int(end)) for number, begin, end in rows)
@@ -197,7 +201,7 @@ def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table |
         BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
-        if not database.has(OPERATOR, "startNs", "endNs", "opName", "groupName"):
+        if not database.offers(remark, OPERATOR, "startNs", "endNs", "opName", "groupName"):
             return None
         tell_untimed(database, OPERATOR, "operator", remark)
         rows = database.rows(
@@ -300,7 +304,7 @@ def read_db_metadata(path: Path, remark: Remark) -> RankMetadata:
     """
     with open_database(path, remark) as database:
         values: dict[str, str] = {}
-        if database.has("META_DATA", "name", "value"):
+        if database.offers(remark, "META_DATA", "name", "value"):
             rows = database.rows("SELECT name, value FROM META_DATA")
             values = {str(name): str(value) for name, value in rows}
     parts = [

@@ -23,6 +23,7 @@ from cluster_analysis.sources.columns.database import Wanted, database_of
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.db.cells import Cells, cells_of, coded
 from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.sources.measured import tell_no_columns
 from cluster_run.facts import fact
 
 _T = TypeVar("_T")
@@ -75,6 +76,14 @@ class Database:
         self._require_looked_for(table, columns)
         known = self._columns(table)
         return bool(known) and all(column.casefold() in known for column in columns)
+
+    def offers(self, remark: Remark, table: str, *columns: str) -> bool:
+        """Return whether the table and all these columns exist; remark on those that a table lacks."""
+        if self.has(table, *columns):
+            return True
+        if self.has(table):
+            tell_no_columns({f"{table}.{name}" for name in columns if not self.has(table, name)}, remark)
+        return False
 
     def column(self, table: str, column: str, otherwise: str = "NULL") -> str:
         """Return the column as SQL, `otherwise` where the table lacks it."""

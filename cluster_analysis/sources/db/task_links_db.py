@@ -22,6 +22,7 @@ from cluster_analysis.tables.group_hash import as_group_hash
 from cluster_analysis.tables.hccl_names import REMOTE_LINKS, link_name
 
 _INFO, _OPERATOR, _TASK = "COMMUNICATION_TASK_INFO", "COMMUNICATION_OP", "TASK"
+_OF_TASKS = ("globalTaskId", "taskType", "srcRank", "dstRank", "linkType", "size", "opId")
 _COPIES = ("Memcpy", "Reduce_Inline", "Reduce Inline")
 #: A task without a peer works on its own rank's memory.
 _NO_PEER = 0xFFFFFFFF
@@ -35,7 +36,7 @@ def read_task_links(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     """
     times = read_step_times(path, remark)
     with open_database(path, remark) as database:
-        if not _has_peers(database):
+        if not _has_peers(database, remark):
             return None
         tell_untimed(database, _TASK, "task", remark)
         rows = database.rows(_query(), _COPIES)
@@ -68,11 +69,11 @@ def read_task_links(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     )
 
 
-def _has_peers(database: Database) -> bool:
+def _has_peers(database: Database, remark: Remark) -> bool:
     return (
-        database.has(_INFO, "globalTaskId", "taskType", "srcRank", "dstRank", "linkType", "size", "opId")
-        and database.has(_OPERATOR, "opId", "opName", "groupName", "startNs")
-        and database.has(_TASK, "globalTaskId", "startNs", "endNs")
+        database.offers(remark, _INFO, *_OF_TASKS)
+        and database.offers(remark, _OPERATOR, "opId", "opName", "groupName", "startNs")
+        and database.offers(remark, _TASK, "globalTaskId", "startNs", "endNs")
     )
 
 

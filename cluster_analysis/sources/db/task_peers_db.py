@@ -43,7 +43,7 @@ def read_task_peers(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     """
     times = read_step_times(path, remark)
     with open_database(path, remark) as database:
-        if not _names_peers(database):
+        if not _names_peers(database, remark):
             return None
         rows = database.rows(_QUERY)
     op_types = names.operations(pa.array([str(row[4]) for row in rows], pa.string())).to_pylist()
@@ -69,10 +69,10 @@ def read_task_peers(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     )
 
 
-def _names_peers(database: Database) -> bool:
+def _names_peers(database: Database, remark: Remark) -> bool:
     """Return whether the database has what says whom messages are for."""
     return (
-        database.has(_INFO, "srcRank", "dstRank", "opId")
-        and database.has(OPERATOR, "opId", "opName", "groupName", "startNs")
-        and database.has(_STRINGS, "id", "value")
+        database.offers(remark, _INFO, "srcRank", "dstRank", "opId")
+        and database.offers(remark, OPERATOR, "opId", "opName", "groupName", "startNs")
+        and database.offers(remark, _STRINGS, "id", "value")
     )

@@ -28,15 +28,17 @@ _LINE_END = re.compile(rb"[\r\n]|\Z")
 _RETRIED_BYTES = 8 * 1024 * 1024
 
 
-def read_columns(path: Path, wanted: Iterable[str], remark: Remark) -> pa.Table:
+def read_columns(
+    path: Path, wanted: Iterable[str], remark: Remark, *, needed: Iterable[str] = ()
+) -> pa.Table:
     """Return the wanted columns that the file has, as text, named as wanted; compared case-blind.
 
     A line with another number of cells, and a last line that was cut off, are left out and remarked.
 
     Raises:
-        BadFileError: missing, empty, not UTF-8, or without any wanted column.
+        BadFileError: missing, empty, not UTF-8, without any wanted column, or without one that is needed.
     """
-    return read_files([(str(path), 0)], wanted, (), remark)[0]
+    return read_files([(str(path), 0)], wanted, needed, remark)[0]
 
 
 def read_files(
@@ -45,7 +47,7 @@ def read_files(
     """Return the same of the files of one or more ranks, and the rank of each row (N,).
 
     Raises:
-        BadFileError: see `read_columns`; or a column that is needed is missing.
+        BadFileError: see `read_columns`.
         RefusedError: several files have not one header, or one has lines without a row.
     """
     contents = [read_lines(Path(path), remark) for path, _ in files]

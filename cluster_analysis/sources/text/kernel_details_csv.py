@@ -19,7 +19,7 @@ from cluster_analysis.sources.errors import BadFileError, Remark, left_out, unhe
 from cluster_analysis.sources.kernel_groups import KEYS, Calls, KernelSums
 from cluster_analysis.sources.text.csv_text import finished
 from cluster_analysis.tables import schema
-from cluster_reduce.sums.kernel_details import COLUMNS_OF_KEYS
+from cluster_reduce.sums.kernel_details import COLUMNS_OF_KEYS, as_we_spell
 from cluster_run.facts import fact
 
 #: Rows of these are communication operators, which communication.json holds.
@@ -29,7 +29,8 @@ OWN_GROUP_PREFIX = "rank:"
 
 _BLOCK_BYTES = 8 * 1024 * 1024
 _LONGEST_LINE_BYTES = 1024 * 1024
-_DURATION, _WAIT = "Duration(us)", "Wait Time(us)"
+_DURATION, _WAIT, _START = "Duration(us)", "Wait Time(us)", "Start Time(us)"
+_NEEDED = ("Type", "Accelerator Core", "Name", _DURATION)
 
 
 def read_kernel_details(path: Path, rank: int, remark: Remark) -> pa.Table | None:
@@ -41,10 +42,7 @@ def read_kernel_details(path: Path, rank: int, remark: Remark) -> pa.Table | Non
     sums = _sums_of_columns(path)
     if sums is not None:
         return sums.operators(rank)
-    header = _header(path)
-    needed = ("Type", "Accelerator Core", _DURATION)
-    if not set(needed) <= set(header):
-        raise BadFileError(fact("lacks_one_column", columns=needed))
+    header = _header(path, *_NEEDED)
     return _summed(path, header, remark).operators(rank)
 
 
@@ -78,31 +76,30 @@ def read_kernel_communication(path: Path, rank: int, remark: Remark) -> pa.Table
 
 
 def _calls(path: Path) -> Calls | None:
-    """Return the rows of communication; None where the file lacks a column, or such rows."""
+    """Return the rows of communication; None where the file has none."""
     columns = columns_of(path)
     if columns is not None:
         from cluster_analysis.sources.columns.kernels import kernel_calls_of  # noqa: PLC0415
 
         return kernel_calls_of(columns)
-    header = _header(path)
-    wanted = ("Step Id", "Name", "Accelerator Core", "Start Time(us)", _DURATION)
-    if not set(wanted[1:]) <= set(header):
-        return None
+    header = _header(path, *_NEEDED, _START)
     found = [
         text.filter(pc.is_in(text["Accelerator Core"], value_set=_COMMUNICATION))
-        for text in _blocks(path, [name for name in wanted if name in header], header, [], unheard)
+        for text in _blocks(
+            path, [name for name in ("Step Id", *_NEEDED, _START) if name in header], header, [], unheard
+        )
     ]
     text = pa.concat_tables(found).combine_chunks() if found else None
     if text is None or not text.num_rows:
         return None
-    starts, _ = numbers.to_ns(text["Start Time(us)"].combine_chunks())
-    durations, _ = numbers.to_float64(text["Duration(us)"])
+    starts, _ = numbers.to_ns(text[_START].combine_chunks())
+    durations, _ = numbers.to_float64(text[_DURATION])
     cells = text["Step Id"].to_pylist() if "Step Id" in text.column_names else ["0"] * text.num_rows
     return Calls(cells, text["Name"].combine_chunks(), starts, durations)
 
 
 def read_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
-    """Return KERNELS of one rank; None where the file lacks a column. Memory does not grow with the file.
+    """Return KERNELS of one rank; None where there is none. Memory does not grow with the file.
 
     Raises:
         BadFileError: nothing of the file can be used.
@@ -110,9 +107,7 @@ def read_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     sums = _sums_of_columns(path)
     if sums is not None:
         return sums.table(rank)
-    header = _header(path)
-    if not {"Type", "Accelerator Core", "Name", _DURATION} <= set(header):
-        return None
+    header = _header(path, *_NEEDED)
     return _summed(path, header, remark).table(rank)
 
 
@@ -152,16 +147,21 @@ def _summed(path: Path, header: list[str], remark: Remark) -> KernelSums:
     return sums
 
 
-def _header(path: Path) -> list[str]:
+def _header(path: Path, *needed: str) -> list[str]:
+    """Return the names of the columns; those of `needed` are among them."""
     try:
         with path.open("rb") as stream:
             line = stream.readline()
     except OSError as error:
         raise BadFileError(fact("unreadable", detail=str(error.strerror))) from error
     try:
-        return [name.strip().strip('"') for name in line.decode("utf-8-sig").split(",")]
+        header = as_we_spell([name.strip().strip('"') for name in line.decode("utf-8-sig").split(",")])
     except UnicodeDecodeError as error:
         raise BadFileError(fact("not_utf8", byte=error.start)) from error
+    lacking = set(needed) - set(header)
+    if lacking:
+        raise BadFileError(fact("no_column", columns=tuple(sorted(lacking))))
+    return header
 
 
 def _blocks(

@@ -76,10 +76,11 @@ def profiler_db(path: Path, *, steps: bool = True, strings: dict[int, str] | Non
         }
         base.executemany("INSERT INTO STRING_IDS VALUES (?, ?)", (strings or names).items())
         base.execute(
-            "CREATE TABLE TASK (startNs INTEGER, endNs INTEGER, globalTaskId INTEGER, depth INTEGER)"
+            "CREATE TABLE TASK (startNs INTEGER, endNs INTEGER, globalTaskId INTEGER, taskType INTEGER)"
         )
         base.execute(
-            "CREATE TABLE COMPUTE_TASK_INFO (globalTaskId INTEGER, opType INTEGER, taskType INTEGER)"
+            "CREATE TABLE COMPUTE_TASK_INFO (globalTaskId INTEGER, opType INTEGER, taskType INTEGER, "
+            "name INTEGER, inputShapes INTEGER, outputShapes INTEGER)"
         )
         base.execute(
             "CREATE TABLE COMMUNICATION_OP (opName INTEGER, startNs INTEGER, endNs INTEGER, "
@@ -89,7 +90,7 @@ def profiler_db(path: Path, *, steps: bool = True, strings: dict[int, str] | Non
             base.execute(
                 "INSERT INTO TASK VALUES (?, ?, ?, 0)", (BEGIN + start * NS, BEGIN + end * NS, number)
             )
-            base.execute("INSERT INTO COMPUTE_TASK_INFO VALUES (?, 4, 5)", (number,))
+            base.execute("INSERT INTO COMPUTE_TASK_INFO VALUES (?, 4, 5, NULL, NULL, NULL)", (number,))
         for name, start, end in [(1, 35, 60), (2, 70, 80)]:
             base.execute(
                 "INSERT INTO COMMUNICATION_OP VALUES (?, ?, ?, 3)",

@@ -188,7 +188,7 @@ def test_module_memory_is_read_in_either_unit(tmp_path: Path) -> None:
 def test_memory_in_a_unit_that_is_not_known_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "npu_module_mem.csv"
     path.write_text("Component,Total Reserved(TB)\nSLOG,1\n")
-    with refused("it lacks the column Component, or all of"):
+    with refused("it has none of the columns Total Reserved"):
         read_module_memory(path, print)
 
 
