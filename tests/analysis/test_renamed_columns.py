@@ -194,7 +194,7 @@ def test_calls_are_in_their_steps_however_the_column_of_steps_is_spelled(
     path = tmp_path / "kernel_details.csv"
     path.write_text(KERNELS.replace("Step Id", "Step ID"))
     if are_columns:
-        content = reduce_kernel_details(bytes(path), path.stat().st_size)
+        content = reduce_kernel_details(bytes(path))
         path.with_name(path.name + SUFFIX).write_bytes(content)
         path.unlink()
     found = read_kernel_communication(path, 0, pytest.fail)
