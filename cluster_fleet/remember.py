@@ -20,6 +20,7 @@ from cluster_fleet.identity import Known, Places, places_of_run
 from cluster_fleet.judging.evidence import FloatArray
 from cluster_fleet.records import NamedFinding, RunRecord, Series
 from cluster_run.errors import InputError
+from cluster_run.files import json_of
 from cluster_run.ids import HostId
 from cluster_run.kinds import HOST_KINDS
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, TABLES_NAME
@@ -85,7 +86,7 @@ def _series(relative: pa.Table, by_rank: Mapping[int, Known], places: Places) ->
 
 def _findings(path: Path) -> dict[str, Any]:
     try:
-        document: dict[str, Any] = json.loads(path.read_bytes())
+        document: dict[str, Any] = json_of(path.read_bytes())
         if document["schema"] != _SCHEMA:
             raise InputError(f"{path}: schema {document['schema']!r} found, {_SCHEMA!r} wanted", _ADVICE)
     except (OSError, ValueError, KeyError, TypeError) as error:

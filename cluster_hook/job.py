@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from cluster_run.errors import InputError, UsageError, spoken
+from cluster_run.files import json_of
 
 #: How the data of a job are reached: `auto` decides by the file system of the job's work directory.
 Via = Literal["auto", "shared", "ssh", "srun"]
@@ -178,7 +179,7 @@ def job_from_text(text: str) -> FinishedJob:
         InputError: not such a text.
     """
     try:
-        document = json.loads(text)
+        document = json_of(text)
         if document.pop("schema") != SCHEMA:
             raise InputError(f"not a job of schema {SCHEMA}: {text[:80]!r}")
         nodes = document.pop("nodes")

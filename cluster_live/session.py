@@ -29,6 +29,7 @@ from cluster_collect.spec import HostSpec
 from cluster_collect.transports.protocol import Dial, RunningCommand
 from cluster_collect.watchdog import cancelled, within
 from cluster_run.errors import spoken
+from cluster_run.files import json_of
 from cluster_run.ids import HostId
 
 #: The package that runs on hosts.
@@ -158,7 +159,7 @@ class Session:
                 "it needs python3, 3.7 or newer",
             )
         try:
-            answer: Mapping[str, Any] = json.loads(line)
+            answer: Mapping[str, Any] = json_of(line)
             if "held" in answer:
                 raise HeldError(str(answer["held"]), "wait for its end, or look who it is")
             if "error" in answer:

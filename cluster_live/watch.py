@@ -23,7 +23,7 @@ from cluster_hook.telling.webhook import FORMATS, WebhookFormat, find_webhook
 from cluster_live.collected import SUSPECTS_SUFFIX, Hosts, Shown, Taken, analysed, findings_of, taken
 from cluster_live.options import LiveOptions
 from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError, UsageError
-from cluster_run.files import write_text_whole
+from cluster_run.files import json_of, write_text_whole
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
 from cluster_run.said.chinese import translated
 
@@ -204,7 +204,7 @@ def _last_key(base: Path) -> tuple[str, ...] | None:
     """Return what the last round said, of this process or of one before it; None where there was none."""
     try:
         lines = (base / RECORD_NAME).read_text().splitlines()
-        return tuple(map(str, json.loads(lines[-1])["key"]))
+        return tuple(map(str, json_of(lines[-1])["key"]))
     except (OSError, ValueError, KeyError, IndexError, TypeError):
         return None
 

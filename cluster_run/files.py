@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 #: Mode of the file, less the process's umask.
 _MODE = 0o666
@@ -51,6 +52,18 @@ def write_text_whole(path: Path, text: str) -> None:
 def utf8(text: str) -> bytes:
     """Return `text` in UTF-8; a byte of a path that is not UTF-8 becomes `\\udcff`, which JSON reads back."""
     return text.encode("utf-8", "backslashreplace")
+
+
+def json_of(text: str | bytes) -> Any:
+    """Return what a text of JSON holds.
+
+    Raises:
+        ValueError: it is none, or is nested too deeply: that may come from somebody else, too.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def lock_file(path: Path, *, wait: bool, mode: int = 0o644) -> int | None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from cluster_run.errors import InputError, SchemaError
+from cluster_run.files import json_of
 from cluster_run.ids import HostId, ServerId
 
 SCHEMA = "cluster-run/1"
@@ -201,12 +202,12 @@ def read_manifest(path: Path) -> Manifest:
         SchemaError: it has another schema version.
     """
     try:
-        document = json.loads(path.read_bytes())
+        document = json_of(path.read_bytes())
         found = document.pop("schema")
         if found != SCHEMA:
             raise SchemaError(f"{path}: schema {found!r} found, {SCHEMA!r} wanted")
         return _manifest_from_document(document)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: not a readable manifest: {error}") from error
 
 

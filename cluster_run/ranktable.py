@@ -8,7 +8,6 @@ from 0: `server_group_list[].server_list[].device[]`, `prefill_device_list[]` an
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster_run.errors import InputError
+from cluster_run.files import json_of
 from cluster_run.ids import DeviceId, HostId, Rank, ServerId
 
 #: Keys of which a rank table has one at its top level.
@@ -119,7 +119,7 @@ def parse_rank_table(text: str, name: str) -> RankTable:
         InputError: not a rank table of a known form, not completed, or a rank or device twice.
     """
     try:
-        document = json.loads(text.removeprefix("\ufeff"))
+        document = json_of(text.removeprefix("\ufeff"))
         if not isinstance(document, dict):
             raise InputError(f"{name}: not a rank table: the top level is not an object")
         if document.get("status", "completed") != "completed":
@@ -128,8 +128,6 @@ def parse_rank_table(text: str, name: str) -> RankTable:
                 "it was taken before the job had all its devices; take it again",
             )
         jobs = [places for places in _jobs(document, name) if places]
-    except RecursionError as error:
-        raise InputError(f"{name}: not a readable rank table: nested too deeply") from error
     except KeyError as error:
         raise InputError(f"{name}: not a readable rank table: {error} is missing in an entry") from error
     except ValueError as error:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cluster_run.errors import InputError
+from cluster_run.files import json_of
 
 #: A handful: what a person opens. The costliest findings come first.
 MAX_SUSPECTS = 8
@@ -35,7 +35,7 @@ def read_suspects(path: Path) -> Suspects:
         InputError: there is none, or it cannot be read.
     """
     try:
-        findings = json.loads(path.read_bytes())["findings"]
+        findings = json_of(path.read_bytes())["findings"]
         alarms = [_of_finding(one) for one in findings if one["severity"] != "info"]
     except FileNotFoundError:
         raise InputError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Set
@@ -16,6 +15,7 @@ from cluster_collect.entries import RemoteEntry, same_mtime
 from cluster_collect.faults import UnwritableError, local_error
 from cluster_collect.spec import UNREAD
 from cluster_run.errors import ClusterError, InputError
+from cluster_run.files import json_of
 from cluster_run.ids import HostId, ServerId
 from cluster_run.layout import JOURNAL_NAME, MANIFEST_NAME
 from cluster_run.manifest import CollectedFile, HostOutcome, file_from_json, file_to_json, read_manifest
@@ -93,7 +93,7 @@ class Journal:
         self._is_torn = content != b"" and not content.endswith(b"\n")
         for line in content.splitlines():
             try:
-                record = json.loads(line)
+                record = json_of(line)
                 server_id = ServerId(record.pop("server_id"))
                 file = file_from_json(record)
             except (ValueError, KeyError, TypeError, AttributeError):

@@ -6,7 +6,6 @@ connections are encrypted with a key that is made for this one analysis and remo
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -19,6 +18,7 @@ from pathlib import Path
 from cluster_hook.isolation import child_environment, our_command
 from cluster_hook.processes import end_group
 from cluster_run.errors import ClusterError
+from cluster_run.files import json_of
 
 _START_DEADLINE_S = 60.0
 #: Dask looks this often for workers that were silent for this long, so a hung one costs a minute at most, not
@@ -135,7 +135,7 @@ def _address_of(interface: str) -> str:
 
 def _address(file: Path) -> str:
     try:
-        return str(json.loads(file.read_text())["address"])
+        return str(json_of(file.read_text())["address"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""  # not there yet, or half written
 

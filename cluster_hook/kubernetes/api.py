@@ -20,6 +20,7 @@ from typing import Any
 
 from cluster_hook.telling.webhook import NoRedirection
 from cluster_run.errors import ClusterError, InputError
+from cluster_run.files import json_of
 
 #: Objects of the API are JSON objects of any form; `trainingjob` gives the ones we use a type.
 ApiObject = Mapping[str, Any]
@@ -169,7 +170,7 @@ class ApiClient:
         where = path.partition("?")[0]
         try:
             with self._opener.open(request, timeout=_DEADLINE_S) as response:
-                answer = json.load(response)
+                answer = json_of(response.read())
         except urllib.error.HTTPError as error:
             with error:
                 raise ApiError(
@@ -193,7 +194,7 @@ class ApiClient:
 
 def _message(error: urllib.error.HTTPError) -> str:
     try:
-        return str(json.load(error)["message"])
+        return str(json_of(error.read())["message"])
     except (OSError, ValueError, KeyError, TypeError, HTTPException):
         return str(error.reason)
 

@@ -25,11 +25,11 @@ from cluster_hook.kubernetes.node_exchange import (
 )
 from cluster_hook.kubernetes.trainingjob import NODE_DIR, PROFILE_DIR, TrainingJob
 from cluster_run.errors import ClusterError, InputError
-from cluster_run.files import write_text_whole
+from cluster_run.files import json_of, write_text_whole
 from cluster_run.ids import HostId, ServerId
 from cluster_run.layout import MANIFEST_NAME, RANK_TABLE_NAME, host_directory
 from cluster_run.manifest import FileList, HostOutcome, read_manifest
-from cluster_run.ranktable import parse_rank_table
+from cluster_run.ranktable import read_rank_table
 
 NODES_NAME = "nodes.json"
 RUN_NAME = "run"
@@ -79,7 +79,7 @@ def remember_nodes(api: ApiClient, job: TrainingJob, work_dir: Path) -> None:
 
 def _nodes(work_dir: Path) -> dict[str, str]:
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        document = json.loads((work_dir / NODES_NAME).read_text())
+        document = json_of((work_dir / NODES_NAME).read_text())
         return {str(node): str(address) for node, address in document.items()}
     return {}
 
@@ -152,9 +152,9 @@ def assemble(job: TrainingJob, asked: Path | None, work_dir: Path, patience_s: f
 
 def numbered_nodes(request: NodeRequest, work_dir: Path) -> dict[str, ServerId]:
     """Return what the rank table calls each node, in its order; nodes that it does not know come last."""
-    nodes, rank_table, table = request.nodes, work_dir / RANK_TABLE_NAME, None
-    with contextlib.suppress(OSError, InputError):
-        table = parse_rank_table(rank_table.read_text(), rank_table.name)
+    nodes, table = request.nodes, None
+    with contextlib.suppress(InputError):
+        table = read_rank_table(work_dir / RANK_TABLE_NAME)
     names = sorted(nodes)
     server_ids = server_ids_of(names, table, lambda node: (nodes[node],) if nodes[node] else ())
     order = {server_id: place for place, server_id in enumerate(table.server_ids)} if table else {}

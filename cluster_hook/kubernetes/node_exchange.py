@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cluster_run.errors import InputError, spoken
-from cluster_run.files import write_text_whole
+from cluster_run.files import json_of, write_text_whole
 from cluster_run.ids import HostId
 
 REQUEST_NAME = "request.json"
@@ -74,7 +74,7 @@ def read_request(asked: Path) -> NodeRequest | None:
     path = asked / REQUEST_NAME
     try:
         with path.open(encoding="utf-8") as stream:
-            document = json.loads(stream.read(_N_REQUEST_BYTES))
+            document = json_of(stream.read(_N_REQUEST_BYTES))
         nodes = {str(name): str(address) for name, address in document["nodes"].items()}
         began_s = document["began_s"]
         request = NodeRequest(
@@ -115,7 +115,7 @@ def write_ended(part: Path, reason: str) -> None:
 def read_ended(part: Path) -> str | None:
     """Return why a node's part could not be collected, empty where it could; None where it has not ended."""
     try:
-        return str(json.loads((part / ENDED_NAME).read_text())["reason"])
+        return str(json_of((part / ENDED_NAME).read_text())["reason"])
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:

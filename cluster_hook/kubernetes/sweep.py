@@ -51,7 +51,7 @@ from cluster_run.errors import ClusterError, ExitCode, InputError, worst
 from cluster_run.files import write_text_whole
 from cluster_run.ids import SUSPECTS
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, RANK_TABLE_NAME, REPORT_NAME
-from cluster_run.ranktable import parse_rank_table
+from cluster_run.ranktable import parse_rank_table, read_rank_table
 
 #: Outcome of a job: `later` data may still be written, or there was no time left; `elsewhere` another
 #: sweep has it; `retried` it failed and gets another attempt; `unreadable` its data wait for rights;
@@ -282,8 +282,8 @@ def _follow_nodes(job: TrainingJob, finished: FinishedJob, options: SweepOptions
 def _finished(job: TrainingJob, options: SweepOptions) -> FinishedJob:
     table = _work_dir(job, options) / RANK_TABLE_NAME
     nodes: tuple[str, ...] | None = None
-    with contextlib.suppress(OSError, InputError):
-        nodes = tuple(parse_rank_table(table.read_text(), table.name).server_ids)
+    with contextlib.suppress(InputError):
+        nodes = tuple(read_rank_table(table).server_ids)
     return FinishedJob(
         job=job.name,
         name="",

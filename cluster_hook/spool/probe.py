@@ -6,7 +6,6 @@ users shows here, before a job needs it.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from cluster_hook.processes import run_command
 from cluster_hook.slurm.commands import cancel, read_jobs, submit
 from cluster_hook.spool.spool import Spool
 from cluster_run.errors import InputError
+from cluster_run.files import json_of
 
 #: Neither the epilog nor the drain may take it for one of the hook's own jobs.
 PROBE_NAME = "check-of-cluster-hook"
@@ -169,7 +169,7 @@ def _reported(spool: Spool, key: str, asked: Probe) -> Answer:
 def _record(spool: Spool, key: str) -> dict[str, object] | None:
     for area in ("done", "failed"):
         try:
-            document: dict[str, object] = json.loads(spool.path(area, key, ".json").read_bytes())
+            document: dict[str, object] = json_of(spool.path(area, key, ".json").read_bytes())
         except (OSError, ValueError):
             continue
         return document

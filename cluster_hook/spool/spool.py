@@ -25,7 +25,7 @@ from pathlib import Path
 
 from cluster_hook.spool.request import MAX_REQUEST_BYTES
 from cluster_run.errors import InputError
-from cluster_run.files import lock_held, write_text_whole
+from cluster_run.files import json_of, lock_held, write_text_whole
 
 _AREAS = ("pending", "active", "done", "failed", "attempts", "log", "untold")
 _KEY = re.compile(r"[0-9]+-[0-9]+")
@@ -80,7 +80,7 @@ class Spool:
     def drain_settings(self) -> Mapping[str, object]:
         """Return what the last drain noted of how it runs; empty where none ever did."""
         with contextlib.suppress(OSError, ValueError):
-            document = json.loads((self.root / "drain.lock").read_bytes())
+            document = json_of((self.root / "drain.lock").read_bytes())
             return document if isinstance(document, dict) else {}
         return {}
 
@@ -145,7 +145,7 @@ class Spool:
     def attempts(self, key: str) -> Attempts:
         """Return how often a request was tried."""
         try:
-            document = json.loads(self.path("attempts", key, ".json").read_bytes())
+            document = json_of(self.path("attempts", key, ".json").read_bytes())
             return Attempts(
                 int(document["number"]), float(document["last_s"]), str(document.get("reason", ""))
             )
@@ -163,7 +163,7 @@ class Spool:
         """
         record = self.path("done", key, ".json")
         try:
-            document = json.loads(record.read_bytes())
+            document = json_of(record.read_bytes())
             is_later = self.path("pending", key, ".job").lstat().st_mtime_ns > record.stat().st_mtime_ns
             return not is_later and bool(document["request_sha256"] == request_digest(content))
         except (OSError, ValueError, KeyError, TypeError):

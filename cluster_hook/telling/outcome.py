@@ -12,6 +12,7 @@ from cluster_hook.telling.metrics import MAX_METRICS_LENGTH
 from cluster_hook.telling.sentences import say
 from cluster_hook.telling.verdict import Verdict
 from cluster_run.errors import ExitCode, InputError, SchemaError, spoken
+from cluster_run.files import json_of
 from cluster_run.host_names import HostNames
 from cluster_run.layout import REPORT_NAME
 from cluster_run.said.chinese import Language
@@ -119,7 +120,7 @@ def outcome_from_text(text: str) -> Outcome:
     try:
         if len(text) > _MAX_LENGTH:
             raise InputError(f"{len(text)} characters are too many for an outcome")
-        document = json.loads(text)
+        document = json_of(text)
         metrics = str(document.pop("metrics", ""))
         document = _bounded(document)
         if document["schema"] != SCHEMA:
@@ -137,7 +138,7 @@ def outcome_from_text(text: str) -> Outcome:
             metrics=metrics,
             is_permanent=bool(document.get("is_permanent", False)),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"not an outcome: {text[:80]!r}: {spoken(error)}") from error
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from cluster_run.errors import InputError
+from cluster_run.files import json_of
 
 #: Reader of the message. `json` is for programs; the others are what each chat tool takes.
 WebhookFormat = Literal["json", "slack", "mattermost", "teams", "discord", "feishu", "dingtalk", "wecom"]
@@ -188,7 +189,7 @@ def _refusal(chosen: WebhookFormat, answer: bytes) -> str:
     if key is None:
         return ""
     try:
-        code = json.loads(answer).get(key, 0)
+        code = json_of(answer).get(key, 0)
     except (ValueError, AttributeError):
         return ""
     return f"the webhook answered {key} {code}" if code else ""

@@ -18,6 +18,7 @@ from typing import Any
 
 from cluster_collect.faults import RemoteFailureError, SshSetupError
 from cluster_live.session import Session
+from cluster_run.files import json_of
 
 _LENGTH = struct.Struct("=i")
 _MOST_BYTES = 8192
@@ -57,7 +58,7 @@ class Daemon:
         finally:
             await wire.close()
         try:
-            document: Mapping[str, Any] = json.loads(answer)
+            document: Mapping[str, Any] = json_of(answer)
             document.keys()
         except (ValueError, AttributeError):
             raise RemoteFailureError(

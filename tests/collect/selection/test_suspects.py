@@ -48,7 +48,9 @@ def test_older_findings_without_peers_and_none_at_all_are_read(tmp_path: Path) -
     assert read_suspects(written(tmp_path / "g.json", old)).ranks == {1}
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"findings": 3}', '{"findings": [{"severity": "info"}, 1]}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"findings": 3}', '{"findings": [{"severity": "info"}, 1]}', "[" * 9999]
+)
 def test_what_is_no_findings_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "f.json").write_text(text)
     with pytest.raises(InputError, match=r"f\.json: not readable findings"):

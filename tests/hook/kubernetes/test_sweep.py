@@ -48,6 +48,14 @@ def test_a_job_on_its_way_is_left_alone(site: Site, kind: tuple[str, str], statu
     assert site.sweep() == []
 
 
+def test_a_damaged_rank_table_beside_the_results_stops_no_sweep(site: Site) -> None:
+    site.add_job("train")
+    table = site.options.results / "training" / "train-00000000" / "hccl.json"
+    table.parent.mkdir(parents=True)
+    table.write_bytes(b"\xff")
+    assert site.sweep() == [("jobs/train", "retried")]
+
+
 def test_a_job_without_the_label_is_left_alone(site: Site) -> None:
     site.cluster.add(BATCH, "jobs", "other", status=ENDED)
     assert site.sweep() == []

@@ -174,9 +174,10 @@ def test_a_job_cannot_have_files_collected_from_outside_of_the_nodes_directory(
 
 def test_a_node_that_is_not_asked_collects_nothing_and_a_damaged_request_stops_nobody(nodes: Nodes) -> None:
     (nodes.disk("node-a") / "jobs").mkdir(parents=True)
-    damaged = nodes.exchange / "damaged"
-    damaged.mkdir()
-    (damaged / "request.json").write_text('{"nodes": {"../../x": ""}, "directory": "", "began_s": null}')
+    said = ('{"nodes": {"../../x": ""}, "directory": "", "began_s": null}', "[" * 100_000)
+    for number, text in enumerate(said):
+        (nodes.exchange / f"damaged{number}").mkdir()
+        (nodes.exchange / f"damaged{number}" / "request.json").write_text(text)
     asked = ask(nodes, "jobs")
     nodes.disk("node-c").mkdir()
     assert nodes.collect("node-c") == ""

@@ -108,7 +108,10 @@ def test_an_outcome_travels_as_text_unchanged(outcome: Outcome) -> None:
     assert json.loads(outcome_text(outcome))["line"] == outcome.line
 
 
-@pytest.mark.parametrize("text", ["", "Traceback", "[]", "{}", '{"schema": "cluster-hook/9"}'])
+_DEEP = ("[" * 100_000, '{"schema": ' + "[" * 900 + "]" * 900 + "}")
+
+
+@pytest.mark.parametrize("text", ["", "Traceback", "[]", "{}", '{"schema": "cluster-hook/9"}', *_DEEP])
 def test_what_a_crashed_worker_left_is_no_outcome(text: str) -> None:
     with pytest.raises(InputError):
         outcome_from_text(text)
