@@ -2,37 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-#: Every word that `failure` can be in manifest.json and in the JSON results, and what it means.
-#: Programs rely on the words; the texts of reasons and advices may change.
-FAILURES: Mapping[str, str] = {
-    "unreachable": "no connection could be made, in the last attempt",
-    "lost-connection": "the connection broke, or the data ended early, in the last attempt",
-    "stalled": "it hung, or sent less than --least-rate, in the last attempt",
-    "deadline": "the time of --host-deadline or --deadline was over; what came is kept",
-    "unfinished": "the call still waited for it when this manifest was written",
-    "unknown-name": "the address does not resolve",
-    "host-key": "the host key is unknown, changed or revoked",
-    "login": "user, key or password was refused",
-    "ssh-setup": "our own side: key file, certificate, SSH configuration, no common algorithm",
-    "become": "sudo on the host does not let us be become_user without a password",
-    "no-shell": "the host runs no commands for us and offers no SFTP",
-    "no-profiler-root": "the profiler root is missing or cannot be entered",
-    "no-data": "nothing below the profiler root is profiler data, or matches --what",
-    "prepare": "the prepare command failed; what came is kept",
-    "listing": "not everything below the profiler root could be listed",
-    "left-out": "links that were not followed, or names that cannot be used here, hide profiler data",
-    "ranks-missing": "all files came, but not those of all ranks that the rank table gives to the host",
-    "files-missing": "some files could not be fetched; the result names them",
-    "files-unstable": "some files were still being written; the result names them",
-    "no-room": "its files, or some of them, do not fit on the disk of this machine; the other hosts go on",
-    "remote-failure": "a program or a file operation on the host failed",
-    "hostile-data": "the host sent what it must not send; nothing more was taken from it",
-    "unexpected": "a mistake of ours; the result names the place in the program",
-}
-
 
 _WHAT_TO_CHECK = (
     "check profiler_root, then --what, --exclude, --since and --capture; of r1.x device_regex and output_dir"
@@ -42,7 +13,10 @@ _MOST_NAMES = 6
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a host is not complete. `word` is a key of FAILURES, empty when the host is complete."""
+    """Why a host is not complete. `word` is for programs, which rely on it: docs/collecting.md has them all.
+
+    It is empty when the host is complete.
+    """
 
     word: str = ""
     reason: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -91,11 +91,7 @@ class _Builder:
 
     def groups(self, specs: tuple[HostSpec, ...]) -> Mapping[str, tuple[str, ...]]:
         """Return the server ids of each group; a name is looked up among server ids and addresses."""
-        by_name = {alias: [server_id] for alias, server_id in self._draft.aliases.items()}
-        for spec in specs:
-            for known in {spec.server_id, spec.address} - {""}:
-                if spec.server_id not in by_name.setdefault(known, []):
-                    by_name[known].append(spec.server_id)
+        by_name = by_names(specs, self._draft.aliases)
         groups = {}
         for group, where in self._draft.groups.items():
             names = _expand(where, where.text(f"group {group!r}"))
@@ -245,6 +241,16 @@ class _Builder:
                 f"read -rs {variable} && export {variable}",
             )
         return secret
+
+
+def by_names(specs: Sequence[HostSpec], aliases: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the server ids of each name: a server id, an address, or what else a host is called."""
+    found = {alias: [server_id] for alias, server_id in aliases.items()}
+    for spec in specs:
+        for name in {spec.server_id, spec.address} - {""}:
+            if spec.server_id not in found.setdefault(name, []):
+                found[name].append(spec.server_id)
+    return found
 
 
 def _expand(where: Located, text: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The keys of a host in an inventory: their names, types and meanings. Nothing else lists them."""
+"""The keys of a host in an inventory: their names and types. Nothing else lists them."""
 
 from __future__ import annotations
 
@@ -15,60 +15,30 @@ KeyType = Literal["text", "number", "size", "transport", "directories", "become"
 _TRANSPORTS = (HostSpec.transport, PARAMIKO_NAME, SRUN_NAME)
 
 
-@dataclass(frozen=True)
-class HostKey:
-    """One key: the type its value must have, and what it means, as the documentation says it."""
-
-    name: str
-    type: KeyType
-    meaning: str
-
-
-HOST_KEYS: Mapping[str, HostKey] = {
-    key.name: key
-    for key in (
-        HostKey("address", "text", "name or address to connect to; a node set stands for many hosts"),
-        HostKey("port", "number", "port of the SSH server"),
-        HostKey("user", "text", "login name"),
-        HostKey("identity_file", "text", "private key on this machine"),
-        HostKey("certificate_file", "text", "certificate of the private key, where it has another name"),
-        HostKey("known_hosts", "text", "file of known host keys on this machine"),
-        HostKey(
-            "profiler_root",
-            "text",
-            "directory of the profiler data on the host, from the home unless it begins with /; "
-            "wildcards, %h (its address) and $NAME may be in it",
-        ),
-        HostKey(
-            "server_id", "text", "name in the rank table, where it is not the address; may be a node set"
-        ),
-        HostKey("device_regex", "text", "r1.x: name of the folders of one device each, without the number"),
-        HostKey("output_dir", "text", "r1.x: directory below the device folder"),
-        HostKey("jump", "text", "jump host: [user@]host[:port], several with commas"),
-        HostKey("ssh_config", "text", "OpenSSH client configuration to read instead of ~/.ssh/config"),
-        HostKey("password_env", "text", "environment variable that holds the password"),
-        HostKey(
-            "passphrase_env", "text", "environment variable that holds the passphrase of the private key"
-        ),
-        HostKey("become", "become", "sudo: work as another user of the host, without a password"),
-        HostKey("become_user", "text", "that user, where it is not root"),
-        HostKey("prepare", "text", "command to run on the host before its files are listed"),
-        HostKey(
-            "follow_links",
-            "directories",
-            "directories on the host that symbolic links may lead to, with commas; . is the profiler root",
-        ),
-        HostKey("local", "text", "directory of a shared file system that is read instead of connecting"),
-        HostKey(
-            "transport",
-            "transport",
-            f"{HostSpec.transport} (the default), {PARAMIKO_NAME}, or {SRUN_NAME}: "
-            "by steps of Slurm, where address is the node",
-        ),
-        HostKey("bandwidth", "size", "limit of this host in bytes a second, like 50M"),
-    )
+#: The keys of a host, and what their values are. docs/collecting.md says what they mean.
+HOST_KEYS: Mapping[str, KeyType] = {
+    "address": "text",
+    "port": "number",
+    "user": "text",
+    "identity_file": "text",
+    "certificate_file": "text",
+    "known_hosts": "text",
+    "profiler_root": "text",
+    "server_id": "text",
+    "device_regex": "text",
+    "output_dir": "text",
+    "jump": "text",
+    "ssh_config": "text",
+    "password_env": "text",
+    "passphrase_env": "text",
+    "become": "become",
+    "become_user": "text",
+    "prepare": "text",
+    "follow_links": "directories",
+    "local": "text",
+    "transport": "transport",
+    "bandwidth": "size",
 }
-
 #: What ssh_config, Ansible and other tools call a key, in small letters without `_`, `-` and their prefixes.
 _ELSEWHERE = {
     **dict.fromkeys(("host", "hostname", "ip", "name", "node", "server", "addr"), "address"),
@@ -128,7 +98,7 @@ def check_entry(where: Located, values: Mapping[str, Located], of: str) -> Entry
             )
         if name not in HOST_KEYS:
             raise unknown_key(value, name, HOST_KEYS, of, _ELSEWHERE.get(_plain(name)))
-        _check_type(HOST_KEYS[name], value)
+        _check_type(name, HOST_KEYS[name], value)
     return Entry(where, values)
 
 
@@ -139,21 +109,21 @@ def _plain(name: str) -> str:
     return plain
 
 
-def _check_type(key: HostKey, value: Located) -> None:
-    name = repr(key.name)
-    if key.type == "number":
+def _check_type(key: str, kind: KeyType, value: Located) -> None:
+    name = repr(key)
+    if kind == "number":
         value.number(name)
-    elif key.type == "size":
+    elif kind == "size":
         size_of(value, name)
-    elif key.type == "directories":
+    elif kind == "directories":
         directories_of(value, name)
-    elif key.type == "transport" and value.text(name) not in (*_TRANSPORTS, LOCAL_NAME):
+    elif kind == "transport" and value.text(name) not in (*_TRANSPORTS, LOCAL_NAME):
         raise value.wrong(f"{name} is {value.text(name)!r}", " or ".join(_TRANSPORTS))
-    elif key.type == "become" and value.text(name) != "sudo":
+    elif kind == "become" and value.text(name) != "sudo":
         raise value.wrong(f"{name} is {value.text(name)!r}", "sudo is the one way there is")
-    elif key.type == "text":
+    elif kind == "text":
         text = value.text(name)
-        if any(ord(character) < 32 for character in text) and key.name != "prepare":
+        if any(ord(character) < 32 for character in text) and key != "prepare":
             raise value.wrong(f"{name} holds a line break or another control character")
 
 

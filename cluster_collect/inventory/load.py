@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from cluster_collect.inventory.build import Inventory, build_inventory
+from cluster_collect.inventory.build import Inventory, build_inventory, by_names
 from cluster_collect.inventory.forms import FORMS, InventoryFile
 from cluster_collect.inventory.hostlist import COMMAND_LINE, read_hosts
 from cluster_collect.inventory.keys import Draft, Entry, check_entry
@@ -100,10 +100,7 @@ def limit(inventory: Inventory, text: str) -> Inventory:
     Raises:
         UsageError: not a node set, an unknown host or group, or no host left.
     """
-    by_name: dict[str, list[str]] = {alias: [server_id] for alias, server_id in inventory.aliases.items()}
-    for spec in inventory.specs:
-        for name in {spec.server_id, spec.address} - {""}:
-            by_name.setdefault(name, []).append(spec.server_id)
+    by_name = by_names(inventory.specs, inventory.aliases)
 
     def resolve(name: str) -> Iterable[str]:
         if name.startswith("@"):

@@ -9,15 +9,8 @@ from cluster_collect.inventory.located import Located, unknown_key
 
 VERSION = 1
 
-#: The keys at the top of an inventory, and what they mean, as the documentation says it.
-TOP_KEYS: Mapping[str, str] = {
-    "version": "version of this format: 1",
-    "rank_table": "rank table (hccl.json), relative to the inventory",
-    "output": "run directory to write, relative to the inventory",
-    "defaults": "any key of a host, for the hosts that do not say otherwise",
-    "groups": "names for node sets, for `--limit @name`",
-    "hosts": "the hosts, in the order of their numbers in the run directory",
-}
+#: The keys at the top of an inventory. docs/collecting.md says what they mean.
+TOP_KEYS = ("version", "rank_table", "output", "defaults", "groups", "hosts")
 
 
 def read_native(document: Located) -> Draft:

@@ -7,12 +7,12 @@ part of it. Lists without the operators `!&^` keep the order they were written i
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 
 from cluster_run.errors import UsageError
+from cluster_run.host_names import is_address
 
 #: No node set may stand for more names; counted before one of them is built.
 MAX_NODES = 65_536
@@ -150,7 +150,4 @@ def _bracket_length(inside: str) -> int:
 
 def is_ip6(text: str) -> bool:
     """Tell an IPv6 address, with a zone or without."""
-    try:
-        return ipaddress.ip_address(text.partition("%")[0]).version == 6
-    except ValueError:
-        return False
+    return is_address(text) and ":" in text.partition("%")[0]

@@ -76,10 +76,10 @@ def test_defaults_may_hold_every_key_of_a_host(tmp_path: Path) -> None:
     (tmp_path / "key").touch()
     values = {"text": "key", "number": "22", "size": "5M", "transport": "paramiko", "directories": "/data2"}
     values["become"] = "sudo"
-    for name, key in HOST_KEYS.items():
+    for name, kind in HOST_KEYS.items():
         host = "server_id: s" if name in ("address", "local") else "address: a"
         host += "\n  become: sudo" if name == "become_user" else ""
-        text = native(f"- {host}", f"profiler_root: /prof, {name}: {values[key.type]}")
+        text = native(f"- {host}", f"profiler_root: /prof, {name}: {values[kind]}")
         if name == "profiler_root":
             text = native("- address: a", "profiler_root: /prof")
         if name == "local":
