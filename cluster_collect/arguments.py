@@ -21,8 +21,12 @@ from cluster_collect.argument_types import (
     size_or_nothing,
     time_limit,
 )
-from cluster_collect.selection.rank_options import RankArguments, add_rank_options, rank_arguments
-from cluster_collect.selection.what import what_arguments
+from cluster_collect.selection.options import (
+    RankArguments,
+    add_rank_options,
+    rank_arguments,
+    what_arguments,
+)
 from cluster_collect.spec import LIVE_HOST_DEADLINE_S, CollectOptions, Compression
 from cluster_live.options import LiveOptions, add_live_options, live_options
 from cluster_run.command_line import (

@@ -83,6 +83,11 @@ class HostSpec:
         return "/".join(parts[:first]) or ("/" if root.startswith("/") else "."), "/".join(parts[first:])
 
     @property
+    def sudo_words(self) -> tuple[str, ...]:
+        """What stands before a command that runs as another user; its words mean the same to every shell."""
+        return ("sudo", "-n", "-H", *(("-u", self.become_user) if self.become_user else ()))
+
+    @property
     def by_ssh(self) -> bool:
         """Whether it is reached by SSH."""
         return self.local is None and self.transport in (HostSpec.transport, PARAMIKO_NAME)

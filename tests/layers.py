@@ -98,8 +98,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             f"cluster_collect.store {_COLLECTOR} cluster_reduce.form cluster_run"
         ),
         "cluster_collect.show": (
-            "cluster_collect.transfer.plan cluster_collect.transports.ssh.command "
-            f"cluster_collect.inventory.nodesets {_COLLECTOR} cluster_run"
+            f"cluster_collect.transfer.plan cluster_collect.inventory.nodesets {_COLLECTOR} cluster_run"
         ),
         # Runs on hosts, where nothing else of ours is.
         "cluster_live.host": "",

@@ -24,7 +24,7 @@ from cluster_collect.selection.captures import (
     not_excluded,
 )
 from cluster_collect.selection.links import Links
-from cluster_collect.selection.what import KINDS
+from cluster_collect.selection.options import KINDS
 from cluster_collect.spec import CollectOptions, HostSpec
 
 COLLIDED_NAME = b"collided"

@@ -1,15 +1,20 @@
-"""What the results of a call say beside the hosts' answers."""
+"""What the results of a call say beside the hosts' answers, and the command that shows a failure by hand."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cluster_collect.spec import HostSpec
-from cluster_collect.transports.ssh.command import TRIED_BY_HAND, ssh_command
 from cluster_run.ids import HostId
 from cluster_run.said.chinese import Language
+
+#: Failures that trying by hand can explain.
+_TRIED_BY_HAND = frozenset(
+    {"unreachable", "lost-connection", "stalled", "host-key", "login", "ssh-setup", "no-shell", "become"}
+)
 
 
 @dataclass(frozen=True)
@@ -40,4 +45,26 @@ class Surroundings:
     def command_to_try(self, host: HostId, failure: str) -> str:
         """Return the command that shows a failure by hand; empty where none does."""
         spec = self.specs.get(host)
-        return ssh_command(spec) if spec is not None and failure in TRIED_BY_HAND else ""
+        return ssh_command(spec) if spec is not None and failure in _TRIED_BY_HAND else ""
+
+
+def ssh_command(spec: HostSpec) -> str:
+    """Return the command line; empty for a host that is reached otherwise. It holds no secret."""
+    if not spec.by_ssh:
+        return ""
+    options: Sequence[tuple[str, str | int | None]] = (
+        ("-F", spec.ssh_config),
+        ("-p", spec.port),
+        ("-i", spec.identity_file),
+        ("-o", spec.certificate_file and f"CertificateFile={spec.certificate_file}"),
+        ("-o", spec.known_hosts and f"UserKnownHostsFile={spec.known_hosts}"),
+        ("-J", spec.jump),
+    )
+    words = ["ssh"]
+    for option, value in options:
+        if value is not None:
+            words += [option, str(value)]
+    words.append(f"{spec.user}@{spec.address}" if spec.user else spec.address)
+    if spec.become:
+        words += [*spec.sudo_words, "true"]
+    return shlex.join(words)

@@ -32,12 +32,6 @@ _REFUSALS = tuple(
 )
 
 
-def sudo_words(spec: HostSpec) -> tuple[str, ...]:
-    """Return what stands before a command of the host; its words mean the same to every shell."""
-    user = ("-u", spec.become_user) if spec.become_user else ()
-    return ("sudo", "-n", "-H", *user)
-
-
 class BecomingConnection:
     """A connection whose commands run as the user that the inventory names; a refusal shows at the first."""
 
@@ -48,7 +42,7 @@ class BecomingConnection:
     async def start(self, command: str, receive: Receive) -> RunningCommand:
         """Start a command below sudo."""
         # In English, whatever the host speaks; our own programs set it anyhow.
-        words = " ".join(("env", "LC_ALL=C", *sudo_words(self._spec)))
+        words = " ".join(("env", "LC_ALL=C", *self._spec.sudo_words))
         return _Command(await self._connection.start(f"{words} {command}", receive), self._spec)
 
     async def open_files(self) -> RemoteFiles:

@@ -27,21 +27,17 @@ _JOB = (
     "--scenario", "slow_rank:2", "--tp", "1", "--pp", "1", "--dp", "4", "--steps", "3", "--dp-buckets", "1",
 )  # fmt: skip
 _SHORT_S = 60.0
+#: How long to wait for the job, for the drain, and for its message.
+_JOB_S, _DRAIN_S, _MESSAGE_S = 120.0, 300.0, 90.0
 _AREAS = ("pending", "active", "done", "failed")
 
 
 @dataclass(frozen=True)
 class Probe:
-    """Whose job it is, and where it writes: a directory that its node and the drain see. None is ourselves.
-
-    `job_s` and `drain_s` are how long to wait for the job and for the drain, in seconds.
-    """
+    """Whose job it is (None: ours), and where it writes: a directory that its node and the drain see."""
 
     user: Identity | None
     directory: Path
-    job_s: float = 120.0
-    drain_s: float = 300.0
-    message_s: float = 90.0
 
 
 def probe(spool: Spool, asked: Probe) -> Iterator[Answer]:
@@ -55,14 +51,14 @@ def probe(spool: Spool, asked: Probe) -> Iterator[Answer]:
         job = _submitted(directory, asked.user)
         key = f"{job}-0"
         try:
-            if (trouble := _why_not_dropped(spool, job, key, before_s, asked)) is not None:
+            if (trouble := _why_not_dropped(spool, job, key, before_s)) is not None:
                 yield trouble
                 return
             yield Answer("ok", f"the epilog ran for job {job}, which was submitted to see that")
             analysed = _analysed(spool, key, asked)
             yield analysed
             if analysed.state == "ok":
-                yield _reported(spool, key, asked)
+                yield _reported(spool, key)
         finally:
             cancel(job)
 
@@ -101,7 +97,7 @@ def _submitted(directory: Path, user: Identity | None) -> str:
     return submit([*where, comment, "--wrap", written], user)
 
 
-def _why_not_dropped(spool: Spool, job: str, key: str, before_s: float, asked: Probe) -> Answer | None:
+def _why_not_dropped(spool: Spool, job: str, key: str, before_s: float) -> Answer | None:
     """Return why the epilog did not drop the job's request; None where it did."""
 
     def is_dropped() -> bool:
@@ -109,10 +105,10 @@ def _why_not_dropped(spool: Spool, job: str, key: str, before_s: float, asked: P
             any(spool.path(area, key, ".job").exists() for area in _AREAS) or _record(spool, key) is not None
         )
 
-    if _comes_true(lambda: is_dropped() or _has_ended(job), asked.job_s) and _comes_true(is_dropped, 10.0):
+    if _comes_true(lambda: is_dropped() or _has_ended(job), _JOB_S) and _comes_true(is_dropped, 10.0):
         return None
     if not _has_ended(job):
-        return Answer("unknown", f"job {job} did not end within {asked.job_s:g} s", "look at squeue")
+        return Answer("unknown", f"job {job} did not end within {_JOB_S:g} s", "look at squeue")
     if (spool.epilog_ran_s() or 0.0) > before_s:
         advice = f"look at {spool.root / 'pending'}: is its disk full? And at slurmctld's system log"
         return Answer("problem", f"the epilog ran for job {job} and dropped no request", advice)
@@ -131,9 +127,9 @@ def _analysed(spool: Spool, key: str, asked: Probe) -> Answer:
     def reason() -> str:
         return spool.attempts(key).reason
 
-    if not _comes_true(lambda: _record(spool, key) is not None or reason() != "", asked.drain_s):
+    if not _comes_true(lambda: _record(spool, key) is not None or reason() != "", _DRAIN_S):
         advice = "systemctl enable --now cluster-hook-drain.timer, or start it by cron"
-        return Answer("problem", f"no drain did the request {key} within {asked.drain_s:g} s", advice)
+        return Answer("problem", f"no drain did the request {key} within {_DRAIN_S:g} s", advice)
     record = _record(spool, key)
     if record is None or "state" not in record:
         why = reason() if record is None else record.get("reason")
@@ -150,10 +146,10 @@ def _analysed(spool: Spool, key: str, asked: Probe) -> Answer:
     return Answer("ok", f"the drain analysed the job as {whose}, and found its slow rank")
 
 
-def _reported(spool: Spool, key: str, asked: Probe) -> Answer:
+def _reported(spool: Spool, key: str) -> Answer:
     if not spool.drain_settings().get("webhook"):
         return Answer("ok", "the drain has no webhook, so findings are written and nobody is called")
-    _comes_true(lambda: spool.reported(key) is not None, asked.message_s)
+    _comes_true(lambda: spool.reported(key) is not None, _MESSAGE_S)
     trouble = spool.reported(key)
     if trouble is None:
         return Answer(

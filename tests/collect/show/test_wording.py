@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_collect.show.advice import Trouble, fold_troubles, without_prefix
-from cluster_collect.show.table import display_width, format_table
+from cluster_collect.show.summary import display_width, format_table
 from cluster_collect.wording import count, format_bytes, format_seconds, printable
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from cluster_collect.faults import BecomeError, NoShellError
+from cluster_collect.show.context import ssh_command
 from cluster_collect.spec import HostSpec
 from cluster_collect.transports.become import BecomingConnection
 from cluster_collect.transports.protocol import CommandResult, Receive, RemoteFiles
-from cluster_collect.transports.ssh.command import ssh_command
 from cluster_run.ids import HostId, ServerId
 
 SPEC = HostSpec(
