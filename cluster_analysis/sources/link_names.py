@@ -59,14 +59,14 @@ class LinkNames(Struct, frozen=True):
         base_of = keys.base_codes[self.keys]
         place = np.where(self.operators < 0, len(self.known_operators) + base_of, self.operators)
         values = [*self.known_operators.to_pylist(), *(kind or base for base, kind in keys.kinds())]
-        operation_codes, operations = _coded([names.operation_of(value) for value in values])
+        operations = names.operations(pa.array(values, pa.string()))
         is_named = op_names.is_valid().to_numpy(zero_copy_only=False)
-        own = operation_codes[place]
+        own = operations.indices.to_numpy()[place]
         resolved = np.where(is_named[place], own, self._agreed(keys, own, is_named[place]))
         variants, distinct = _coded([variant for _, variant in keys.samples])
         return (
             _taken(keys.group_codes[self.keys], keys.groups),
-            coded_rows((resolved, operations)),
+            coded_rows((resolved, operations.dictionary.to_pylist())),
             _taken(variants[base_of], distinct),
             op_names.take(pa.array(place)),
         )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -59,17 +58,6 @@ def operations(names: pa.Array) -> pa.Array:
         searched = pa.array([operation(name) for name in names.to_pylist()], pa.string())
         plain = pc.if_else(pc.equal(plain, "unknown"), searched, plain)
     return pc.dictionary_encode(plain).cast(_TEXT)
-
-
-def operation_of(name: str) -> str:
-    """Return the operation of one name of `operations`."""
-    found = _operation_of_stem(name.partition("__")[0])
-    return operation(name) if found == "unknown" else found
-
-
-@lru_cache(maxsize=1 << 10)
-def _operation_of_stem(stem: str) -> str:
-    return operation(stem)
 
 
 def operation(name: str | None) -> str:

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cluster_analysis.sources.columns.name_columns import Names
 from cluster_analysis.sources.errors import BadFileError, Remark
-from cluster_reduce.form import MOST_NUMBERS, Sink, UnfitError
+from cluster_reduce.form import Sink, UnfitError
 from cluster_reduce.json_walk import DamagedError
 from cluster_run.facts import ReasonKind, fact
 
@@ -43,22 +42,9 @@ class Columns:
         )
         return texts.dictionary_decode().dictionary_encode() if None in known else texts
 
-    def names(self, name: str) -> Names:
-        """Return texts whose numbers are columns of their own."""
-        places, known = self.coded(name)
-        stems = [(text or "").split("\0") for text in known]
-        lengths = np.array([len(stem) - 1 for stem in stems], np.int64)
-        n_most = int(lengths.max(initial=0))
-        if n_most > MOST_NUMBERS:
-            raise damaged(f"column {name!r}")
-        numbers, n_numbers = np.zeros((len(places), n_most), np.int64), lengths[places]
-        for at in range(n_most):
-            given, has_one = self.ints(f"{name}.{at}"), n_numbers > at
-            if len(given) != np.count_nonzero(has_one):
-                raise damaged(f"column {name!r}")
-            rows = slice(None) if len(given) == len(places) else has_one
-            numbers[rows, at] = given
-        return Names(stems, places, numbers)
+    def names(self, name: str) -> pa.Array:
+        """Return the same one by one, "" for a missing one: names, few of which are alike."""
+        raise NotImplementedError
 
 
 class _Kept(Sink):
@@ -126,10 +112,9 @@ class GivenColumns(Columns):
         places = [known.setdefault(text, len(known)) for text in self._values[name]]
         return np.array(places, np.int64), list(known)
 
-    def names(self, name: str) -> Names:
-        """Return texts, none of whose numbers is a column."""
-        places, known = self.coded(name)
-        return Names([[text or ""] for text in known], places, np.zeros((len(places), 0), np.int64))
+    def names(self, name: str) -> pa.Array:
+        """Return the same one by one, "" for a missing one."""
+        return pa.array([text or "" for text in self._values[name]], pa.string())
 
 
 def damaged(detail: str) -> BadFileError:

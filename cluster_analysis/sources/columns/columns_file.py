@@ -11,10 +11,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from cluster_analysis.sources.columns.columns import Columns, damaged
 from cluster_analysis.sources.errors import BadFileError
-from cluster_reduce.form import SCHEMA
+from cluster_reduce.form import MOST_NUMBERS, SCHEMA
 from cluster_reduce.packing import N_BYTES, RAW_WINDOW
 from cluster_run.facts import fact
 
@@ -28,6 +29,8 @@ _WORDS = 10_000
 _MAX_EXPANSION, _LEAST_BYTES, _MAX_BYTES = 128, 4 << 20, 512 << 20
 _MAX_DECIMALS = 18
 _MAX_INT = (1 << 63) - 1
+#: Of a number in a name, and of all names of a column together.
+_MOST_DIGITS, _MOST_LETTERS = 19, (1 << 31) - 1
 _NOTHING = np.zeros(0, np.int64)
 #: Bytes of the numbers that a column is made into, before they have a sign.
 _SIZES = (2, 4, N_BYTES)
@@ -119,6 +122,31 @@ class ColumnsFile(Columns):
     def coded(self, name: str) -> tuple[npt.NDArray[np.int64], list[str | None]]:
         """Return which text each row has, and the distinct texts, None for a missing one."""
         return self._places(name), self._distinct(name)
+
+    def names(self, name: str) -> pa.Array:
+        """Return texts one by one; what they share is in the file once, and their numbers are columns."""
+        places, known = self.coded(name)
+        stems = [(text or "").split("\0") for text in known]
+        n_numbers = np.array([len(stem) - 1 for stem in stems], np.int64)
+        n_most = int(n_numbers.max(initial=0))
+        if n_most > MOST_NUMBERS:
+            raise damaged(f"column {name!r}")
+        is_number = np.arange(n_most) < n_numbers[places][:, None]
+        n_letters = np.array([sum(len(part.encode()) for part in stem) for stem in stems], np.int64)
+        if n_letters[places].sum() + _MOST_DIGITS * np.count_nonzero(is_number) > _MOST_LETTERS:
+            raise damaged("names")
+        numbers = np.zeros(is_number.shape, np.int64)
+        for at in range(n_most):
+            given = self.ints(f"{name}.{at}")
+            if len(given) != np.count_nonzero(is_number[:, at]) or int(given.min(initial=0)) < 0:
+                raise damaged(f"column {name!r}")
+            numbers[is_number[:, at], at] = given
+        if not len(places):
+            return pa.array([], pa.string())
+        forms = ["%d".join(part.replace("%", "%%") for part in stem) for stem in stems]
+        # One text of all names: Python makes it in a third of the time that it takes name by name.
+        texts = "\0".join(map(forms.__getitem__, places.tolist())) % tuple(numbers[is_number].tolist())
+        return pa.array(texts.split("\0"), pa.string())
 
     def _distinct(self, name: str) -> list[str | None]:
         self._column(name, "bytes")

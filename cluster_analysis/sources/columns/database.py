@@ -70,7 +70,7 @@ def _cells(file: ColumnsFile, name: str) -> list[Any]:
     values: dict[int, list[Any]] = {
         _INT: file.ints(f"{name}.ints").tolist(),
         _FLOAT: file.floats(f"{name}.floats").tolist(),
-        _TEXT: file.names(f"{name}.texts").texts().to_pylist(),
+        _TEXT: file.names(f"{name}.texts").to_pylist(),
         _NULL: [],
         _BLOB: [bytes.fromhex(text) for text in file.texts(f"{name}.blobs").to_pylist()],
     }

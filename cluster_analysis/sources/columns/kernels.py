@@ -21,9 +21,7 @@ def kernel_sums_of(path: Path) -> KernelSums:
         BadFileError: the columns are damaged; so does the function below.
     """
     file = ColumnsFile(path, "kernels")
-    texts = {
-        key: file.names(key).texts() if key == "name" else file.texts(key).dictionary_decode() for key in KEYS
-    }
+    texts = {key: file.names(key) if key == "name" else file.texts(key).dictionary_decode() for key in KEYS}
     figures = {name: file.ints(name) for name in ("n", "ps", "ps_min", "ps_max")}
     rows, waits = file.ints("wait.rows"), file.ints("wait_ps")
     n_kinds = len(figures["n"])
@@ -41,7 +39,7 @@ def kernel_sums_of(path: Path) -> KernelSums:
 def kernel_calls_of(path: Path) -> Calls:
     """Return the rows of communication of a columns file."""
     file = ColumnsFile(path, "kernels")
-    steps, names = file.texts("call.step").to_pylist(), file.names("call.name").texts()
+    steps, names = file.texts("call.step").to_pylist(), file.names("call.name")
     starts, lengths = file.ints("call.start_ns"), file.floats("call.us")
     _require(len(steps) == len(names) == len(starts) == len(lengths))
     return Calls([step or "" for step in steps], names, pa.array(starts, mask=starts < 0), pa.array(lengths))

@@ -6,13 +6,13 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from cluster_analysis.sources.columns.columns import Columns
-from cluster_analysis.sources.columns.name_columns import Names
 from cluster_analysis.sources.errors import BadFileError
 from cluster_run.facts import fact
 
-_Rows = TypeVar("_Rows", Names, npt.NDArray[np.int64], npt.NDArray[np.float64])
+_Rows = TypeVar("_Rows", pa.Array, npt.NDArray[np.int64], npt.NDArray[np.float64])
 
 
 class Levels:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.columns.columns import Columns
 from cluster_analysis.sources.columns.levels import Levels
-from cluster_analysis.sources.columns.name_columns import Names
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.link_names import Described, LinkNames, links_table
 from cluster_analysis.sources.measured import MEASURED_LINKS, NEEDED_LINKS, tell_missing, without_negative
@@ -42,13 +42,13 @@ def links_of(file: Columns, rank: int, remark: Remark) -> pa.Table:
     return without_negative(table, MEASURED_LINKS, remark)
 
 
-def _described(keys: Names, operators: Names) -> Described:
+def _described(keys: pa.Array, operators: pa.Array) -> Described:
     """Return what `LinkNames` makes of the entries' names; one without letters names no operator."""
-    (known_keys, key_places), (known, places) = keys.distinct(), operators.distinct()
-    texts = known.texts()
-    is_none = np.array([text == "" for text in texts.to_pylist()], bool)
+    keys, operators = keys.dictionary_encode(), operators.dictionary_encode()
+    places, texts = operators.indices.to_numpy(), operators.dictionary
+    is_none = pc.equal(texts, "").to_numpy(zero_copy_only=False)
     given, owners = np.where(is_none[places], -1, places), np.zeros(len(keys), np.int64)
-    return LinkNames(key_places, known_keys.texts().to_pylist(), owners, given, texts).described()
+    return LinkNames(keys.indices.to_numpy(), keys.dictionary.to_pylist(), owners, given, texts).described()
 
 
 def _scaled(values: npt.NDArray[np.float64], factor: float) -> pa.Array:

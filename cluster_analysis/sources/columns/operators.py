@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cluster_analysis.sources import numbers
+from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.columns.columns import Columns, damaged
 from cluster_analysis.sources.columns.levels import Levels
 from cluster_analysis.sources.communication_tables import CommunicationTables
@@ -63,15 +63,16 @@ def communication_of(
 
 def _collectives(file: Columns, levels: Levels, rank: int, *, has_times: bool) -> pa.Table:
     op_names = levels.of_rows(file.names("name"))
-    op_types, is_p2p = op_names.operations()
+    op_types = names.operations(op_names)
+    is_p2p = names.point_to_point(op_types).to_numpy(zero_copy_only=False)
     starts = levels.of_rows(file.ints("start_ns"))
     figures = _figures_of(file, levels)
     columns: dict[str, pa.Array] = {
         "step": pa.array(levels.steps),
         "group": levels.of_rows(coded_rows(file.coded("group"))),
-        "op_name": op_names.texts(),
+        "op_name": op_names,
         "op_type": op_types,
-        "op_index": op_names.indices_in_group(),
+        "op_index": names.indices_in_group(op_names),
         "is_p2p": pa.array(levels.is_p2p | is_p2p),
         "start_ns": pa.array(starts, mask=starts < 0),
         "elapse_us": _figures(figures[0]),
