@@ -137,9 +137,7 @@ def prune_metrics(directory: Path) -> None:
     for path in directory.glob(f"{metric_names.PREFIX}*.prom"):
         with contextlib.suppress(OSError, ValueError):
             expires = _EXPIRES_AT.search(path.read_text())
-            # Files of an older version say nothing of it.
-            expires_s = float(expires.group(1)) if expires else path.stat().st_mtime + KEEP_S
-            if expires_s < time.time():
+            if expires is not None and float(expires.group(1)) < time.time():
                 path.unlink()
 
 

@@ -98,16 +98,11 @@ def stretches(job: SimulatedJob, ranks: range) -> Stretches:
     return Stretches(rank[kept], step[kept], end_ns[kept] - length_ns[kept], end_ns[kept])
 
 
-@dataclass(frozen=True)
-class KernelCalls:
-    """Calls by [stretch of computing, kernel of `KERNELS`]; `start_ns` is on the host's clock."""
+def kernel_calls(job: SimulatedJob, rank: int) -> tuple[Ints, Ints]:
+    """Return start (on the host's clock) and length in ns of all calls of a rank that were profiled.
 
-    start_ns: Ints
-    duration_ns: Ints
-
-
-def kernel_calls(job: SimulatedJob, rank: int) -> KernelCalls:
-    """Return all calls of a rank in the steps that were profiled; together they fill its stretches."""
+    By [stretch of computing, kernel of `KERNELS`]: together they fill its stretches.
+    """
     times, found = job.times, stretches(job, range(rank, rank + 1))
     with np.errstate(divide="ignore", invalid="ignore"):
         cube_share = np.nan_to_num(times.cube_us[found.step, rank] / times.computing_us[found.step, rank])
@@ -118,12 +113,12 @@ def kernel_calls(job: SimulatedJob, rank: int) -> KernelCalls:
     until = np.rint(np.cumsum(shares, axis=1) * length).astype(np.int64)
     until[:, -1:] = length
     duration = np.diff(until, axis=1, prepend=0)
-    return KernelCalls(found.begin_ns[:, None] + until - duration, duration)
+    return found.begin_ns[:, None] + until - duration, duration
 
 
 def kernel_statistics(job: SimulatedJob, rank: int) -> list[KernelStatistic]:
     """Return a rank's rows of op_statistic.csv, largest first; none where it never computed."""
-    duration_ns = kernel_calls(job, rank).duration_ns
+    _, duration_ns = kernel_calls(job, rank)
     if not len(duration_ns):
         return []
     whole = int(duration_ns.sum())

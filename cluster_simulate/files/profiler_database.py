@@ -115,9 +115,8 @@ def _place_rows(captured: CapturedJob, rank: int) -> dict[str, Rows]:
 
 def _kernel_rows(captured: CapturedJob, rank: int, strings: _Strings) -> tuple[list[_Row], list[_Row]]:
     """Return every kernel as a task, and what it computed."""
-    calls = kernel_calls(captured.job, rank)
+    start, length = kernel_calls(captured.job, rank)
     device = rank % captured.job.spec.ranks_per_host
-    start, end = calls.start_ns, calls.start_ns + calls.duration_ns
     ids = [
         (
             strings.id_of(f"aclnn{kernel.op_type}"),
@@ -129,7 +128,8 @@ def _kernel_rows(captured: CapturedJob, rank: int, strings: _Strings) -> tuple[l
     nothing = strings.id_of("N/A")
     tasks: list[_Row] = []
     infos: list[_Row] = []
-    for number, (begin, until) in enumerate(zip(start.ravel().tolist(), end.ravel().tolist(), strict=True)):
+    spans = zip(start.ravel().tolist(), (start + length).ravel().tolist(), strict=True)
+    for number, (begin, until) in enumerate(spans):
         name, core, op_type = ids[number % len(KERNELS)]
         tasks.append((begin, until, device, number, number, 21000 + rank, core, _NONE, 2, number, _NONE))
         infos.append((name, number, 32, 0, core, op_type, *(nothing,) * 7))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from cluster_collect.entries import RemoteEntry
@@ -10,41 +9,12 @@ from cluster_collect.faults import HostileDataError
 from cluster_collect.remote.host_stream import HostSource, Trailer, stream_from
 from cluster_collect.remote.programs import rest_program
 from cluster_collect.selection.select import PlacedFile
-from cluster_collect.store.incoming import FileRefusedError, IncomingFile
+from cluster_collect.store.incoming import FileRefusedError
 from cluster_collect.transfer.ways.intake import Intake
 from cluster_collect.transports.protocol import RunningCommand
 
 #: Nothing but a part of the marker that follows may come behind the last byte.
 _MAX_PADDING_BYTES = 64
-
-
-class _Rest:
-    """The unpacked stream: as many bytes as are missing, and then the trailer."""
-
-    def __init__(
-        self,
-        incoming: IncomingFile,
-        n_bytes: int,
-        trailer: Trailer,
-        intake: Intake,
-        brought: Callable[[int], None],
-    ) -> None:
-        self._brought = brought
-        self._incoming = incoming
-        self._n_missing = n_bytes
-        self._trailer = trailer
-        self._intake = intake
-
-    def feed(self, data: bytes | memoryview) -> None:
-        view = memoryview(data)
-        content, after = view[: self._n_missing], view[self._n_missing :]
-        if content:
-            self._n_missing -= len(content)
-            self._intake.received(len(content))
-            self._intake.write(self._incoming, content)
-        n_listed = self._trailer.feed(bytes(after)) if after else 0
-        if len(content) + n_listed:
-            self._brought(len(content) + n_listed)
 
 
 async def fetch_rest(
@@ -64,9 +34,23 @@ async def fetch_rest(
     program = rest_program(source.spec, entry, begin, source.codec)
     known = {entry.path: entry}
     trailer = Trailer(program.marker, 1, _MAX_PADDING_BYTES, known)
-    rest = _Rest(incoming, entry.size_bytes - begin, trailer, intake, source.brought)
+    n_missing = entry.size_bytes - begin
+
+    def feed(data: bytes | memoryview) -> None:
+        """Take the unpacked stream: as many bytes as are missing, and then the trailer."""
+        nonlocal n_missing
+        view = memoryview(data)
+        content, after = view[:n_missing], view[n_missing:]
+        if content:
+            n_missing -= len(content)
+            intake.received(len(content))
+            intake.write(incoming, content)
+        n_listed = trailer.feed(bytes(after)) if after else 0
+        if len(content) + n_listed:
+            source.brought(len(content) + n_listed)
+
     try:
-        await stream_from(source, shell, program, rest.feed, trailer, intake.note_down)
+        await stream_from(source, shell, program, feed, trailer, intake.note_down)
         if not trailer.listing.complete:
             incoming.abandon()  # it has become shorter meanwhile, or a tool is missing
             return None

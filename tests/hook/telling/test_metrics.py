@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Mapping
@@ -11,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from cluster_hook.telling.metrics import (
-    KEEP_S,
     labelled,
     metrics_of_a_failure,
     place_drain_metrics,
@@ -125,8 +123,6 @@ def test_a_job_that_could_not_be_analysed_has_a_metric_of_its_own(tmp_path: Path
 def test_the_metrics_of_a_job_say_when_they_end_and_then_they_do(tmp_path: Path) -> None:
     place_metrics(_METRICS, "gone", tmp_path, keep_s=-1.0)
     place_metrics(_METRICS, "here", tmp_path, keep_s=60.0)
-    (tmp_path / "cluster_analysis_old.prom").write_text("cluster_analysis_ranks 1\n")
-    os.utime(tmp_path / "cluster_analysis_old.prom", (time.time() - KEEP_S - 1,) * 2)
     (tmp_path / "other.prom").write_text("up 1\n")
     left = values(tmp_path / "cluster_analysis_here.prom")["cluster_analysis_expires_timestamp_seconds"]
     assert left > time.time()
