@@ -103,7 +103,7 @@ def _show(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
 
 def _tell(status: Status, arguments: argparse.Namespace) -> None:
     from cluster_analysis.sentences.headings import of_fleet  # noqa: PLC0415
-    from cluster_fleet.status import day, sentence  # noqa: PLC0415
+    from cluster_fleet.story import day, sentence  # noqa: PLC0415
 
     if arguments.json:
         write_result(json.dumps(status.plain()) + "\n")

@@ -13,8 +13,9 @@ from cluster_analysis.reports.templates import templates
 from cluster_analysis.sentences.headings import of_fleet
 from cluster_fleet.judging.judge import effect_of
 from cluster_fleet.records import History, Unit
-from cluster_fleet.status import Status, Story, day, sentence
+from cluster_fleet.status import Status
 from cluster_fleet.store import Fleet
+from cluster_fleet.story import Story, day, sentence
 from cluster_run.said.chinese import Language
 
 _TEMPLATE = Path(__file__).parent / "assets" / "fleet.html.j2"

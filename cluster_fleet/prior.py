@@ -14,7 +14,8 @@ from cluster_fleet.identity import places_of_run
 from cluster_fleet.judging.judge import EFFECTS
 from cluster_fleet.judging.probes import CLEARED, CONFIRMED
 from cluster_fleet.remember import fingerprint, units_of
-from cluster_fleet.status import Story, status_of
+from cluster_fleet.status import status_of
+from cluster_fleet.story import Story
 
 #: A device that was healthy turns slow in one of so many jobs; one that was slow is repaired, unseen, in one
 #: of twenty; one that is slow intermittently, in one of four.

@@ -16,7 +16,7 @@ from cluster_run.findings import Finding
 from cluster_run.kinds import KINDS
 
 if TYPE_CHECKING:
-    from cluster_fleet.status import Story
+    from cluster_fleet.story import Story
 
 #: More ranks than this of one finding are no single device's matter.
 _MOST_QUOTED = 2
@@ -77,6 +77,6 @@ def remembered(
 
 
 def _fact(story: Story) -> Fact:
-    from cluster_fleet.status import story_fact  # noqa: PLC0415 - as above
+    from cluster_fleet.story import story_fact  # noqa: PLC0415 - as above
 
     return story_fact(story)

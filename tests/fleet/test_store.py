@@ -22,8 +22,9 @@ from cluster_fleet.identity import Known
 from cluster_fleet.metrics import metrics_text
 from cluster_fleet.prior import probably_slow
 from cluster_fleet.records import NamedFinding, RunRecord, Series
-from cluster_fleet.status import named, sentence, status_of
+from cluster_fleet.status import named, status_of
 from cluster_fleet.store import Fleet
+from cluster_fleet.story import sentence
 from cluster_fleet.tables import ADDED, MIGRATIONS, VERSION
 from cluster_run.errors import InputError, SchemaError
 from tests.fleet.simulated import simulate
