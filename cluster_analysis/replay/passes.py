@@ -148,18 +148,9 @@ def entries_of(order: ReplayOrder) -> Entries:
     own_us = np.concatenate([one.own_us for one in own]) if own else np.empty(0)
     n = int(entry[-1]) + len(order.instances) - int(place[-1])
     return Entries(
-        order,
-        tuple(stages),
-        n,
-        int(arrival[-1]),
-        place,
-        entry,
-        n_operators,
-        n_members,
-        is_joint,
-        own_at,
-        own_us,
-    )
+        order, tuple(stages), n, int(arrival[-1]), place, entry, n_operators, n_members, is_joint,
+        own_at, own_us,
+    )  # fmt: skip
 
 
 def _run(positions: IntArray) -> slice | IntArray:

@@ -30,7 +30,7 @@ _CARRY_ROUNDS = 3
 _PASS_BYTES = 4 * 1024 * 1024
 _FLOAT_BYTES = 8
 #: Values that a graph computes once, and those of them that depend on the gaps.
-_WHATEVER_THE_GAPS = ("cell_begin", "cell", "is_message", "is_lone", "_entries", "_transfers")
+_WHATEVER_THE_GAPS = ("cell_begin", "cell", "around", "is_message", "is_lone", "_entries", "_transfers")
 _OF_GAPS = ("main_gaps_us", "_local", "waits_us")
 
 
@@ -89,6 +89,15 @@ class Graph(Struct, frozen=True, dict=True):
     def cell(self) -> IntArray:
         """Rank and step of each instance as one number: rank * n_steps + step."""
         return self.rank.astype(np.int32) * np.int32(self.n_steps) + self.step
+
+    @cached_property
+    def around(self) -> IntArray:
+        """The main call that counts from where each call of another stream (V,) does; V for none."""
+        n = len(self.rank)
+        since = np.where(self.after < n, self.after, n + self.cell)
+        main, first = np.flatnonzero(~self.is_side)[::-1], np.full(n + self.n_steps * len(self.ranks), n)
+        first[since[main]] = main
+        return np.where(self.is_side, first[since], n)
 
     @cached_property
     def main_gaps_us(self) -> FloatArray:

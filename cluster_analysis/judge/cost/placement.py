@@ -40,13 +40,12 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
     uneven = [part for part in _OF_WORK if part in parts]
     is_hit = np.full(len(graph.ranks), bool(uneven))
     for one in suspects:
-        if one.record.part in uneven:
-            continue
-        if one.excess_us is not None:
+        if one.excess_us is not None and one.record.part not in uneven:
             own = one.excess_us + _followed_us(view, one, one.excess_us)
             excess = rows_at(graph.ranks, view.ranks, own, 0.0)
-            is_hit |= (excess != 0.0).any(axis=1)
-            excesses.append((one, excess))
+            own_hit = (excess != 0.0).any(axis=1)
+            is_hit |= own_hit
+            excesses.append((one, excess, graph.instances_of(own_hit)))
     instances = graph.instances_of(is_hit)
     gap = graph.gap_us[instances]
     for part in uneven:
@@ -57,8 +56,11 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
         more = more[instances]
         around = _taken_on_side_stream(graph, instances, np.nan_to_num(more), gap, is_head=False)
         gap = gap - np.where(np.isfinite(more), more, around)
-    for suspect, excess in excesses:
-        gap = gap - _taken(view, graph, suspect, excess, instances, gap)
+    for suspect, excess, of_suspect in excesses:
+        at = np.searchsorted(instances, of_suspect)
+        gap[at] -= _taken(view, graph, suspect, excess, of_suspect, gap[at])
+    gap = np.maximum(gap, 0.0)
+    changed = gap != graph.gap_us[instances]
     transfer = graph.transfer_us
     mended = [one.mended for one in suspects if one.mended is not None]
     if len(mended) > 1:
@@ -67,7 +69,7 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
         if one.link_factor is not None and (one.mended is None or len(mended) < 2):
             transfer = transfer * one.link_factor
     operators = np.flatnonzero(transfer != graph.transfer_us)
-    return Repair(instances, np.maximum(gap, 0.0), operators, transfer[operators])
+    return Repair(instances[changed], gap[changed], operators, transfer[operators])
 
 
 def _taken(
@@ -83,7 +85,7 @@ def _taken(
         graph: its operators.
         suspect: whom to fix.
         excess: µs by rank of the graph and step.
-        instances: all instances of ranks that have any, sorted.
+        instances: all instances of ranks that lose any, sorted.
         gap: what is left of their gaps.
     """
     cell = graph.cell[instances]
@@ -121,12 +123,10 @@ def _taken_on_side_stream(
         is_head: all that is lost lies before the first call.
     """
     on_side = np.zeros(len(instances))
-    side, around, has = _around(graph, instances)
-    if not len(side):
-        return on_side
+    side, around = _around(graph, instances)
     of_around = np.minimum(gap[side], gap[around]) / np.maximum(gap[around], _LEAST_US)
     part = np.ones(len(side)) if is_head else np.maximum(of_around, 0.0)
-    on_side[side] = np.where(has, np.minimum(part * taken[around], gap[side]), 0.0)
+    on_side[side] = np.minimum(part * taken[around], gap[side])
     return on_side
 
 
@@ -233,8 +233,8 @@ def _lost_on_side_stream(
             lost = gaps[:, number] - median(np.where(alike, gaps[:, n:], np.nan), 1)
             is_known = np.isfinite(lost) & (at[:, number] >= 0)
             on_side[np.searchsorted(instances, at[:, number][is_known])] = lost[is_known]
-    side, around, has = _around(graph, instances)
-    on_side[side[has]] -= weight[around[has]]
+    side, around = _around(graph, instances)
+    on_side[side] -= weight[around]
     on_side = np.maximum(on_side, 0.0)
     cell = graph.cell[instances]
     total = np.bincount(cell, on_side, rest_us.size)
@@ -242,17 +242,11 @@ def _lost_on_side_stream(
     return np.asarray(on_side * share[cell])
 
 
-def _around(graph: Graph, instances: IntArray) -> tuple[IntArray, IntArray, BoolArray]:
-    """Side calls (K,) among `instances`, and the main calls that count from where they do, if there are."""
-    side = np.flatnonzero(graph.is_side[instances])
-    n = len(graph.rank)
-    cell = graph.step[instances] * np.int64(len(graph.ranks)) + graph.rank[instances]
-    before = np.where(graph.after[instances] < n, graph.after[instances], n + cell)
-    main = np.flatnonzero(~graph.is_side[instances])
-    order = main[np.argsort(before[main], kind="stable")]
-    at = np.searchsorted(before[order], before[side])
-    around = order[np.minimum(at, len(order) - 1)] if len(order) else side
-    return side, around, (before[around] == before[side]) & ~graph.is_side[instances[around]]
+def _around(graph: Graph, instances: IntArray) -> tuple[IntArray, IntArray]:
+    """Side calls (K,) among `instances`, and the main calls that count from where they do."""
+    around = graph.around[instances]
+    side = np.flatnonzero(around < len(graph.rank))
+    return side, np.searchsorted(instances, around[side])
 
 
 def _compared(view: JobView, suspect: Suspect, is_hit: BoolArray) -> Iterator[tuple[IntArray, IntArray]]:
