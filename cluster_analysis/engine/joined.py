@@ -31,16 +31,14 @@ def canonical(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     """Join tables so that only their rows decide the result: one chunk, dictionaries sorted, none spare."""
     table = pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
     columns = [
-        _sorted_dictionary(column, kind.type) if pa.types.is_dictionary(kind.type) else column
+        _sorted_dictionary(column) if pa.types.is_dictionary(kind.type) else column
         for column, kind in zip(table.columns, schema, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _sorted_dictionary(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+def _sorted_dictionary(column: pa.ChunkedArray) -> pa.Array:
     encoded = column.unify_dictionaries().combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], kind)
     used = pc.unique(encoded.indices).drop_null()
     values = encoded.dictionary.take(used)
     order = pc.sort_indices(values)

@@ -40,7 +40,7 @@ def bandwidth_rows(path: Path, remark: Remark) -> list[BandwidthRow]:
     with open_database(path, remark) as database:
         if not database.has(_TABLE, "step", *_COLUMNS):
             return []
-        texts = database.coded(_TABLE, "step", *_COLUMNS[:3])
+        texts = database.cells(_TABLE, "step", *_COLUMNS[:3])
         figures = database.cells(_TABLE, *_COLUMNS[3:], are_floats=True)
     steps = each(texts[0], lambda value: numbers.parse_step(str(value)))
     is_single = each(texts[1], lambda value: not str(value).startswith("Total"))

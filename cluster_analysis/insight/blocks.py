@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.insight.naming import rank_set
+from cluster_analysis.numeric.columns import codes
 from cluster_run.ids import Rank
 
 
@@ -35,15 +36,10 @@ class Blocks:
     """
 
     def __init__(self, table: pa.Table, sets: RankSets, by: str = "rank") -> None:
-        groups = table["group"].combine_chunks()
-        groups = groups.chunk(0) if isinstance(groups, pa.ChunkedArray) else groups
-        code = groups.indices.fill_null(0).to_numpy(zero_copy_only=False)
-        names = groups.dictionary.to_pylist()
-        number = sets.numbers_of(names)[code] if names else np.zeros(0, np.int64)
-        by_name = np.argsort(np.argsort(np.array(names, object))) if names else np.zeros(0, np.int64)
+        groups, group = codes(table["group"])
+        number = sets.numbers_of(groups)[group]
         step = table["step"].to_numpy()
-        within = table[by].to_numpy()
-        order = np.lexsort((within, by_name[code] if names else code, step, number))
+        order = np.lexsort((table[by].to_numpy(), group, step, number))
         self.table = table.take(pa.array(order))
         self._spans = spans_of(number[order], step[order])
 

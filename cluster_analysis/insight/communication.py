@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.engine.tasks import SpanFile, SpanTable, spans_of_parts
 from cluster_analysis.insight.blocks import Blocks, RankSets, spans_of
-from cluster_analysis.insight.naming import TOTAL, op_key, op_keys, step_key
+from cluster_analysis.insight.naming import TOTAL, op_key, step_key
 from cluster_analysis.insight.op_copy import OpenFiles
 from cluster_analysis.insight.totals import distributions_of, total_texts
 from cluster_analysis.sources import names
@@ -105,9 +105,9 @@ class _Operators:
 
     def __init__(self, spans: pa.Table, sets: RankSets) -> None:
         keys = spans["key"].combine_chunks()
-        keys = keys.chunk(0) if isinstance(keys, pa.ChunkedArray) else keys
         op_names, groups = names.split_keys(keys.dictionary)
-        self._keys = op_keys(keys.dictionary, op_names, groups.cast(pa.string()))
+        pairs = zip(op_names.to_pylist(), groups.to_pylist(), strict=True)
+        self._keys = pa.array([op_key(name, group).encode() for name, group in pairs], pa.binary())
         code = keys.indices.to_numpy(zero_copy_only=False)
         set_numbers = sets.numbers_of(groups.dictionary.to_pylist())
         number = set_numbers.astype(np.int32)[groups.indices.to_numpy()][code]

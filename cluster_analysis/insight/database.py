@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.insight.group_file import GroupRow
-from cluster_analysis.insight.naming import NO_GROUP, TOTAL, rank_set, safe, safe_names, step_key
+from cluster_analysis.insight.naming import NO_GROUP, TOTAL, rank_set, safe, step_key
 from cluster_analysis.insight.step_table import StepRow
 from cluster_analysis.insight.totals import TRANSPORTS, ratio, ratios
 from cluster_analysis.sources.db.cells import each
@@ -98,13 +98,10 @@ class InsightDatabase:
     def add_bandwidths(self, rank: int, rows: Sequence[tuple[Any, ...]]) -> None:
         """Write rows of `sources.bandwidth_rows` to ClusterCommunicationBandwidth, packet sizes kept."""
         steps = {step: step_key(step) for step in {row[0] for row in rows}}
-        names = safe_names([row[1] for row in rows])
+        names = {name: safe(name) for name in {row[1] for row in rows}}
         self._insert(
             "ClusterCommunicationBandwidth",
-            (
-                (steps[step], rank, name, group or NO_GROUP, *rest)
-                for name, (step, _, group, *rest) in zip(names, rows, strict=True)
-            ),
+            ((steps[step], rank, names[name], group or NO_GROUP, *rest) for step, name, group, *rest in rows),
         )
 
     def add_summed_bandwidths(self, collectives: pa.Table) -> None:
@@ -160,9 +157,7 @@ def _heads(table: pa.Table) -> list[list[Any]]:
 def _each(column: pa.ChunkedArray, make: Callable[[Any], str]) -> list[str]:
     """Return what is made of each value; of those that are alike once."""
     coded = column.combine_chunks()
-    coded = coded if pa.types.is_dictionary(coded.type) else coded.dictionary_encode()
-    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
-    return each(coded, make)
+    return each(coded if pa.types.is_dictionary(coded.type) else coded.dictionary_encode(), make)
 
 
 def _numbers(column: pa.ChunkedArray) -> list[float | None]:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from cluster_analysis.engine.joined import canonical
 from cluster_analysis.engine.step_files import StepFiles, StepTables
-from cluster_analysis.insight.naming import TOTAL, all_safe, safe
+from cluster_analysis.insight.naming import TOTAL, safe
 from cluster_analysis.insight.totals import ratios
 from cluster_analysis.sources.numbers import BYTES_PER_MB, US_PER_MS
 from cluster_analysis.tables.model import Topology
@@ -105,15 +105,10 @@ def _labels(links: pa.Table) -> tuple[pa.Array, pa.Array]:
 
 def _renamed(names: pa.ChunkedArray | pa.Array) -> pa.Array:
     """Return names that Insight takes; only distinct ones are looked at."""
-    encoded = pc.dictionary_encode(names)
-    encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], pa.string()).dictionary_encode()
-    distinct = encoded.dictionary.to_pylist()
-    values = encoded.dictionary
-    if not all_safe(distinct):
-        values = pa.array([safe(name) for name in distinct], pa.string())
-    return values.take(encoded.indices)
+    whole = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
+    encoded = whole.dictionary_encode()
+    values = [safe(name) for name in encoded.dictionary.to_pylist()]
+    return pa.array(values, pa.string()).take(encoded.indices)
 
 
 def _counts_once(links: pa.Table) -> pa.Array:

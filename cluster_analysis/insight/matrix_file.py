@@ -7,13 +7,14 @@ from itertools import pairwise
 from typing import IO
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.insight.blocks import Blocks, RankSets
 from cluster_analysis.insight.matrix import of_all_steps
 from cluster_analysis.insight.naming import op_key, step_key
+from cluster_analysis.numeric.columns import codes
+from cluster_analysis.numeric.sorting import begins
 from cluster_run.ids import Rank
 
 #: Links are made into text in pieces of about so many: some megabytes.
@@ -71,16 +72,13 @@ class _LinkTexts:
     def __init__(self, rows: pa.Table) -> None:
         group = rows["group"].cast(pa.string())
         keys = [rows["label"], group]
-        is_new = np.ones(rows.num_rows, bool)
-        if rows.num_rows:
-            codes = [_codes(key) for key in keys]
-            is_new[1:] = (np.diff(codes[0]) != 0) | (np.diff(codes[1]) != 0)
-        self._begins = np.flatnonzero(is_new)
+        (_, label), (_, of_group) = map(codes, keys)
+        self._begins = np.flatnonzero(begins(label) | begins(of_group))
         at = pa.array(self._begins)
         labels, groups = (key.take(at).to_pylist() for key in keys)
         self._keys = [op_key(label, name).encode() for label, name in zip(labels, groups, strict=True)]
         texts = _link_json(rows).cast(pa.large_binary()).combine_chunks()
-        texts = pa.concat_arrays([texts, texts[:0]]) if isinstance(texts, pa.Array) else texts.chunk(0)
+        texts = pa.concat_arrays([texts, texts[:0]])
         _, offsets, letters = texts.buffers()
         self._offsets = np.frombuffer(offsets, np.int64, rows.num_rows + 1)
         self._letters = letters.to_pybytes() if letters else b""
@@ -93,13 +91,6 @@ class _LinkTexts:
             b'"%b": {%b}' % (key, self._letters[begin + len(_COMMA) : end])
             for key, (begin, end) in zip(self._keys[low:high], pairwise(bounds), strict=True)
         )
-
-
-def _codes(texts: pa.ChunkedArray) -> npt.NDArray[np.int32]:
-    encoded = texts.combine_chunks().dictionary_encode()
-    encoded = encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
-    codes: npt.NDArray[np.int32] = encoded.indices.fill_null(-1).to_numpy()
-    return codes
 
 
 def _link_json(rows: pa.Table) -> pa.ChunkedArray:

@@ -15,8 +15,6 @@ _TIMES = ("elapse", "transit", "wait", "synchronization", "idle")
 #: In the order of the file.
 _BANDS = ("rdma", "hccs", "pcie", "sdma", "sio")
 _RATIO_DIGITS = 4
-#: Scaled quotients below this are off by less than a millionth, and round otherwise only so near to a tie.
-_SURE, _TIE = 1e9, 1e-6
 
 #: Text of the `Size Distribution` by rank, step, group and transport.
 Distributions = dict[tuple[int, int, str, str], str]
@@ -83,12 +81,5 @@ def ratio(numerator: float, denominator: float) -> float:
 
 def ratios(numerators: FloatArray, denominators: FloatArray) -> FloatArray:
     """Return `ratio` of each pair."""
-    scale = 10.0**_RATIO_DIGITS
-    with np.errstate(all="ignore"):
-        scaled = numerators / denominators * scale
-        whole = np.rint(scaled)
-        is_sure = (np.abs(scaled) < _SURE) & (np.abs(np.abs(scaled - whole) - 0.5) > _TIE)
-    rounded: FloatArray = whole / scale
-    for at in np.flatnonzero(~is_sure).tolist():
-        rounded[at] = ratio(float(numerators[at]), float(denominators[at]))
-    return rounded
+    pairs = zip(numerators.tolist(), denominators.tolist(), strict=True)
+    return np.array([ratio(*pair) for pair in pairs], np.float64)

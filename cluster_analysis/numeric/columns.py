@@ -26,8 +26,6 @@ def codes(column: Any) -> tuple[tuple[str, ...], IntArray]:
     if column.null_count or not pa.types.is_dictionary(column.type):
         column = column.cast(pa.string()).fill_null("").dictionary_encode()
     encoded = column.unify_dictionaries().combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):  # an empty column stays chunked
-        encoded = encoded.combine_chunks()
     indices = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int32)
     texts = encoded.dictionary.to_pylist()
     used = np.flatnonzero(np.bincount(indices, minlength=len(texts))).tolist()

@@ -22,9 +22,6 @@ BYTES_PER_KB = 1e3
 TICKS_PER_US = 100.0
 NS_PER_TICK = 10
 NS_PER_US = 1000
-NS_PER_TENTH = 100
-#: From here to twice of it (2005 to 2041) float64 counts µs in quarters.
-_QUARTERS_FROM_US = 2.0**50
 PS_PER_US = 1_000_000
 PS_PER_NS = 1000
 #: 2.5 hours: no kernel takes longer.
@@ -84,13 +81,6 @@ def floats_to_ns(microseconds: pa.Array) -> tuple[pa.Array, int]:
 
     The shortest text that names a float is what was written, and the decimals that it has are exact.
     """
-    if len(microseconds) and not microseconds.null_count:
-        values = microseconds.to_numpy()
-        if values.min() >= _QUARTERS_FROM_US and values.max() < 2 * _QUARTERS_FROM_US:
-            # Quarters of a µs have one decimal in that text, an even one where two are as near.
-            whole = np.floor(values)
-            tenths = np.rint((values - whole) * 10)
-            return pa.array(whole.astype(np.int64) * NS_PER_US + tenths.astype(np.int64) * NS_PER_TENTH), 0
     try:
         # Arrow writes it with an exponent, which only decimals are made of.
         plain = _ns_of_decimal(pc.cast(pc.cast(microseconds, pa.string()), pa.decimal128(22, 3)))

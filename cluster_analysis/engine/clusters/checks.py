@@ -125,9 +125,5 @@ def _grouped(reasons: dict[str, str], n_asked: int) -> tuple[str, ...]:
     return tuple(
         f"{len(own)} of {n_asked} workers ({', '.join(own)}): {reason}"
         for reason in dict.fromkeys(reasons.values())
-        if (own := _having(reasons.items(), reason))
+        if (own := [worker for worker, its in reasons.items() if its == reason])
     )
-
-
-def _having(items: Iterable[tuple[str, str]], reason: str) -> list[str]:
-    return [one for one, own in items if own == reason]

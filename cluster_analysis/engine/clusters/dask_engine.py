@@ -234,9 +234,7 @@ class DaskEngine:
             ) from error
 
 
-def checked_engine(
-    client: Client, address: str, place: Place, remarks: tuple[str, ...] = (), stop: Stop = _nothing
-) -> DaskEngine:
+def checked_engine(client: Client, address: str, place: Place, stop: Stop = _nothing) -> DaskEngine:
     """Return an engine over the workers that can do the work.
 
     Raises:
@@ -259,7 +257,7 @@ def checked_engine(
         writes_output=checked.writes_output,
         workers=checked.workers,
         ask=ask,
-        remarks=(*remarks, *(f"left out: {one}" for one in checked.left_out)),
+        remarks=[f"left out: {one}" for one in checked.left_out],
         stop=stop,
     )
 

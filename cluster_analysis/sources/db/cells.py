@@ -1,8 +1,8 @@
 """Cells of a database: SQLite puts any type into any cell, so a column has the type that its cells have.
 
 A column whose cells are all whole numbers, floats or texts is an Arrow array of them, with nulls for empty
-cells; any other mixture is a list, with each cell as Python's `sqlite3` gives it. Texts are a dictionary
-where one was asked for.
+cells; any other mixture is a list, with each cell as Python's `sqlite3` gives it. Texts are a dictionary, in
+the order in which they come first.
 """
 
 from __future__ import annotations
@@ -33,14 +33,10 @@ def cells_of(values: Sequence[Any], *, are_floats: bool = False) -> Cells:
         values = [float(value) if type(value) is int else value for value in values]
         kinds = {float if kind is int else kind for kind in kinds}
     kind = _ARROW.get(frozenset(kinds - {type(None)}))
-    return list(values) if kind is None else pa.array(values, kind)
-
-
-def coded(cells: Cells) -> Cells:
-    """Return texts as a dictionary, and other cells as they are."""
-    if isinstance(cells, list) or not pa.types.is_string(cells.type):
-        return cells
-    return cells.dictionary_encode()
+    if kind is None:
+        return list(values)
+    found = pa.array(values, kind)
+    return found.dictionary_encode() if pa.types.is_string(kind) else found
 
 
 def is_coded(cells: Cells) -> TypeGuard[pa.DictionaryArray]:

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from cluster_analysis.sources.columns.database import Wanted, database_of
 from cluster_analysis.sources.columns.place import columns_of
-from cluster_analysis.sources.db.cells import Cells, cells_of, coded
+from cluster_analysis.sources.db.cells import Cells, cells_of
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.measured import tell_no_columns
 from cluster_run.facts import fact
@@ -69,7 +69,7 @@ class Database:
         self._tables: dict[str, str] | None = None
         self._known: dict[str, _Columns] = {}
         self._cells: dict[tuple[str, str, bool], Cells] = {}
-        self._made: dict[Callable[[Database], Any], Any] = {}
+        self._made: dict[tuple[Callable[..., Any], tuple[str, ...]], Any] = {}
 
     def has(self, table: str, *columns: str) -> bool:
         """Return whether the table and all these columns exist; names are compared case-blind."""
@@ -152,15 +152,10 @@ class Database:
             self._cells.update(zip(new, self._read(query, len(new), are_floats), strict=True))
         return [self._cells[key] for key in keys]
 
-    def coded(self, table: str, *columns: str) -> list[Cells]:
-        """Return the same, but texts as a dictionary, in the order in which they come first."""
-        return list(map(coded, self.cells(table, *columns)))
-
     def present(self, table: str, columns: Sequence[str], *, are_floats: bool = False) -> dict[str, Cells]:
-        """Return those columns that the table has, by name; texts as dictionaries."""
+        """Return those columns that the table has, by name."""
         names = [name for name in columns if self.has(table, name)]
-        found = self.cells(table, *names, are_floats=True) if are_floats else self.coded(table, *names)
-        return dict(zip(names, found, strict=True))
+        return dict(zip(names, self.cells(table, *names, are_floats=are_floats), strict=True))
 
     def _read(self, query: str, n_columns: int, are_floats: bool) -> list[Cells]:
         found = [_Column(are_floats) for _ in range(n_columns)]
@@ -169,11 +164,12 @@ class Database:
                 column.add(values)
         return [column.cells() for column in found]
 
-    def once(self, make: Callable[[Database], _T]) -> _T:
-        """Return what is made of this database, made once."""
-        if make not in self._made:
-            self._made[make] = make(self)
-        made: _T = self._made[make]
+    def once(self, make: Callable[..., _T], *arguments: str) -> _T:
+        """Return what is made of this database and the arguments, made once."""
+        key = (make, arguments)
+        if key not in self._made:
+            self._made[key] = make(self, *arguments)
+        made: _T = self._made[key]
         return made
 
     def close(self) -> None:

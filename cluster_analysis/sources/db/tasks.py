@@ -28,25 +28,14 @@ def is_timed(table: str) -> str:
 
 def tell_untimed(database: Database, table: str, part: Part, remark: Remark) -> None:
     """Remark how many rows of a table are left out because they have no time."""
-    n_bad, _ = database.once(_TIMES[table])
+    n_bad, _ = database.once(_times, table)
     if n_bad:
         remark(left_out(n_bad, part, "no_time"))
 
 
 def last_task_ns(database: Database) -> int:
     """Return when the last task ended, ns; 0 for none."""
-    return max(0, database.once(_task_times)[1])
-
-
-def _task_times(database: Database) -> tuple[int, int]:
-    return _times(database, TASK)
-
-
-def _operator_times(database: Database) -> tuple[int, int]:
-    return _times(database, OPERATOR)
-
-
-_TIMES = {TASK: _task_times, OPERATOR: _operator_times}
+    return max(0, database.once(_times, TASK)[1])
 
 
 def _times(database: Database, table: str) -> tuple[int, int]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from cluster_analysis.sources.errors import BadFileError, FileOfRank, RefusedError, Remark, left_out, unheard
+from cluster_analysis.sources.errors import BadFileError, FileOfRank, RefusedError, Remark, left_out
 from cluster_analysis.sources.text.json_text import read_bytes
 from cluster_run.facts import fact
 
@@ -74,26 +74,6 @@ def read_files(
         raise BadFileError(fact("no_column", columns=tuple(sorted(missing))))
     named = text.select(list(found.values())).rename_columns(list(found))
     return named, np.repeat(np.array([rank for _, rank in files], np.int32), n_rows)
-
-
-def read_cells(path: Path, wanted: str) -> list[str]:
-    """Return the cells of one column, none where the file has no such column or is no CSV.
-
-    By Python alone: of a small file a call into Arrow takes ten times as long. The same lines are left out.
-
-    Raises:
-        BadFileError: missing, empty or not UTF-8.
-    """
-    content = read_lines(path, unheard)
-    names = [_folded(name) for name in _header(_first_line_of(content))]
-    if _folded(wanted) not in names:
-        return []
-    at, n_cells = names.index(_folded(wanted)), len(names)
-    try:
-        _, *rows = csv.reader(io.StringIO(content.decode(), newline=""))
-    except csv.Error:
-        return []
-    return [row[at] for row in rows if len(row) >= n_cells and not "".join(row[n_cells:]).strip()]
 
 
 def read_all_columns(path: Path, remark: Remark, *, keep_last: bool = False) -> pa.Table:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.errors import BadFileError, FileOfRank, Remark, left_out
+from cluster_analysis.sources.errors import BadFileError, FileOfRank, Remark, left_out, unheard
 from cluster_analysis.sources.measured import (
     MEASURED_STEPS,
     tell_no_columns,
@@ -23,7 +23,7 @@ from cluster_analysis.sources.measured import (
     without_negative,
     without_repeated_steps,
 )
-from cluster_analysis.sources.text.csv_text import read_cells, read_files
+from cluster_analysis.sources.text.csv_text import read_columns, read_files
 from cluster_analysis.tables import schema
 from cluster_run.facts import fact
 
@@ -69,8 +69,9 @@ def read_device_of_steps(path: Path) -> int | None:
     Raises:
         BadFileError: nothing of the file can be used.
     """
-    cells = set(read_cells(path, DEVICE))
-    cell = cells.pop() if len(cells) == 1 else ""
+    text = read_columns(path, ("Step", DEVICE), unheard)
+    cells = set(text[DEVICE].to_pylist()) if DEVICE in text.column_names else ()
+    cell = next(iter(cells)) if len(cells) == 1 else ""
     return int(cell) if cell.strip().isdecimal() else None
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis.sources.rank import read_rank
-from cluster_analysis.sources.text.csv_text import read_cells, read_columns
 from cluster_analysis.sources.text.step_trace_csv import read_device_of_steps, read_step_trace
 from tests.analysis.said import Heard, reason, refused
 from tests.analysis.sources.builders import STEP_HEADER, STEP_ROW, source_of, step_csv, write_capture
@@ -91,8 +90,6 @@ def test_a_file_is_of_the_device_that_all_of_its_whole_lines_name(
     path = tmp_path / "step_trace_time.csv"
     path.write_bytes(line_end.join([*lines, ""]).encode())
     assert read_device_of_steps(path) == device
-    cells = read_columns(path, ("Step", "Device_id"), lambda *_: None).to_pydict().get("Device_id", [])
-    assert read_cells(path, "Device_id") == cells
 
 
 DOUBT = (
