@@ -15,11 +15,10 @@ class Links:
     def __init__(self, links: Sequence[Link], real_root: bytes, files: Iterable[bytes]) -> None:
         self._links = {link.path: link for link in links}
         self._root = real_root.rstrip(b"/") + b"/"
-        self._prefixes = [link.path + b"/" for link in links if link.is_followed]
-        if links:
-            plain = [path for path in files if not path.startswith(tuple(self._prefixes))]
-            self._shown_twice = {link.path for link in links if self._is_listed_anyhow(link, plain)}
-        self._twice = tuple(path + b"/" for path in self._shown_twice) if links else ()
+        followed = tuple(link.path + b"/" for link in links if link.is_followed)
+        plain = [path for path in files if not path.startswith(followed)]
+        self._shown_twice = {link.path for link in links if self._is_listed_anyhow(link, plain)}
+        self._behind_those = tuple(path + b"/" for path in self._shown_twice)
 
     def know(self, path: bytes) -> bool:
         """Whether a path is such a link itself."""
@@ -27,7 +26,7 @@ class Links:
 
     def hide(self, path: bytes) -> bool:
         """Whether a file lies behind a link to what is listed under its own name too."""
-        return bool(self._twice) and path.startswith(self._twice)
+        return path.startswith(self._behind_those)
 
     def lost_behind(self, path: bytes) -> str:
         """Say what is lost behind the link `path`; empty when it is none, or hides nothing."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -33,6 +34,8 @@ QUICK = CollectOptions(
 )
 FULL = replace(QUICK, what=("full",))
 PLAIN = replace(FULL, compression="none")
+#: Logins of the tests may be those of root, and a loaded machine reads for long.
+COLUMNS = replace(QUICK, what=("columns",), columns_as_root=True, progress_deadline_s=90.0)
 TRUSTING = replace(FULL, accept_new_host_keys=True)
 
 BOTH = pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
@@ -173,6 +176,19 @@ class OneHost:
 def local_host(root: Path, run: Path) -> OneHost:
     """A directory of a shared file system, as a host."""
     return OneHost(HostSpec(HostId("1"), ServerId("s"), local=str(root), transport="local"), root, run)
+
+
+def rank_table(path: Path, ranks: Mapping[str, Sequence[int]]) -> Path:
+    """Write a rank table: the ranks of each server, on its devices from 0."""
+    servers = [
+        {
+            "server_id": server,
+            "device": [{"device_id": str(at), "rank_id": str(rank)} for at, rank in enumerate(of_server)],
+        }
+        for server, of_server in ranks.items()
+    ]
+    path.write_text(json.dumps({"version": "1.0", "status": "completed", "server_list": servers}))
+    return path
 
 
 def file_of(outcome: HostOutcome, ending: str) -> CollectedFile:

@@ -14,21 +14,12 @@ import pytest
 from cluster_collect.remote.reader import reader
 from cluster_collect.store.lock import locked
 from cluster_run.manifest import read_manifest
-from tests.collect.helpers import tree
+from tests.collect.helpers import rank_table, tree
 from tests.commands import ran
 
 from .conftest import CAPTURE, OUTPUT, Hosts, run_collect, write_capture
 
 _BINARIES = ("trace_0.bin", "trace_1.bin")
-
-
-def rank_table(path: Path, *servers: str) -> Path:
-    servers_json = [
-        {"server_id": server, "device": [{"device_id": "0", "rank_id": str(rank)}]}
-        for rank, server in enumerate(servers)
-    ]
-    path.write_text(json.dumps({"version": "1.0", "server_list": servers_json, "status": "completed"}))
-    return path
 
 
 def test_all_hosts_are_collected_and_the_table_on_stdout_says_so(hosts: Hosts) -> None:
@@ -181,11 +172,11 @@ def test_without_output_the_run_directory_is_named_by_date_and_time(hosts: Hosts
 
 def test_the_inventory_may_name_output_and_rank_table_and_options_win(hosts: Hosts) -> None:
     hosts.add("alpha")
-    rank_table(hosts.directory / "ranks.json", "alpha")
+    rank_table(hosts.directory / "ranks.json", {"alpha": [0]})
     inventory = str(hosts.write(output="named", rank_table="ranks.json"))
     assert run_collect(["--inventory", inventory], Path("/")).returncode == 0
     assert (hosts.directory / "named/ranks.json").exists()
-    other = rank_table(hosts.directory / "other.json", "alpha")
+    other = rank_table(hosts.directory / "other.json", {"alpha": [0]})
     arguments = ["--inventory", inventory, "--output", "given", "--rank-table", str(other)]
     assert run_collect(arguments, hosts.directory).returncode == 0
     assert (hosts.directory / "given/other.json").exists()
@@ -193,7 +184,7 @@ def test_the_inventory_may_name_output_and_rank_table_and_options_win(hosts: Hos
 
 def test_a_rank_table_of_other_hosts_is_warned_of_and_costs_exit_code_3(hosts: Hosts) -> None:
     hosts.add("alpha")
-    table = rank_table(hosts.directory / "hccl.json", "alpha", "10.0.0.7")
+    table = rank_table(hosts.directory / "hccl.json", {"alpha": [0], "10.0.0.7": [1]})
     result = hosts.collect("--output", "run", "--rank-table", str(table))
     assert result.returncode == 3
     assert "warning: " in result.stderr

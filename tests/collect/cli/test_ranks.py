@@ -15,6 +15,7 @@ from cluster_reduce.form import SUFFIX
 from cluster_run.errors import ExitCode
 from cluster_run.manifest import CollectedFile, read_manifest
 from tests.analysis.runs import write_small_run
+from tests.collect.helpers import rank_table
 
 from .conftest import Hosts, run_collect
 
@@ -203,17 +204,13 @@ def test_what_cannot_be_meant_of_ranks_is_told_at_once(
 
 
 def test_the_rank_table_tells_the_rank_of_a_bare_capture_and_again_for_a_run(tmp_path: Path) -> None:
-    servers = []
-    for number, host in enumerate(("one", "two")):
+    for host in ("one", "two"):
         for device in range(2):
             folder = tmp_path / host / f"PROF_00000{device}_1" / f"device_{device}"
             folder.mkdir(parents=True)
             (folder / f"info.json.{device}").write_text("{}")
             (folder / "raw.data").write_text(f"of {host}, device {device}")
-        devices = [{"device_id": str(at), "rank_id": str(2 * number + at)} for at in range(2)]
-        servers.append({"server_id": host, "device": devices})
-    table = {"version": "1.0", "status": "completed", "server_list": servers}
-    (tmp_path / "hccl.json").write_text(json.dumps(table))
+    rank_table(tmp_path / "hccl.json", {"one": [0, 1], "two": [2, 3]})
     lines = [f"  - local: {tmp_path / host}\n    server_id: {host}\n" for host in ("one", "two")]
     (tmp_path / "hosts.yaml").write_text("version: 1\nrank_table: hccl.json\nhosts:\n" + "".join(lines))
     run = tmp_path / "run"

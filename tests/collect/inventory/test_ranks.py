@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from cluster_collect.inventory.ranks import compare_hosts
 from cluster_run.errors import InputError
 from cluster_run.ids import DeviceId, Rank, ServerId
 from cluster_run.ranktable import RankPlace, RankTable
+from tests.collect.helpers import rank_table
 from tests.collect.inventory.helpers import load, native
 
 
@@ -39,16 +39,8 @@ def test_hosts_that_only_one_of_the_two_knows_are_named_with_both_files(tmp_path
     assert missing in absent
 
 
-def table_json(*servers: str) -> str:
-    entries = [
-        {"server_id": server, "device": [{"device_id": 0, "rank_id": rank}]}
-        for rank, server in enumerate(servers)
-    ]
-    return json.dumps({"version": "1.0", "server_list": entries, "status": "completed"})
-
-
 def test_where_nothing_else_names_hosts_those_of_the_rank_table_are_taken(tmp_path: Path) -> None:
-    (tmp_path / "hccl.json").write_text(table_json("10.0.0.2", "10.0.0.1"))
+    rank_table(tmp_path / "hccl.json", {"10.0.0.2": [0], "10.0.0.1": [1]})
     text = "version: 1\nrank_table: hccl.json\ndefaults: {profiler_root: /p, user: u}\n"
     request = InventoryRequest(rank_table=tmp_path / "hccl.json", defaults={"profiler_root": "/p"})
     for inventory in (load(tmp_path, text), load_inventory(request, {})):
@@ -60,7 +52,7 @@ def test_where_nothing_else_names_hosts_those_of_the_rank_table_are_taken(tmp_pa
 
 
 def test_hosts_that_are_named_win_over_those_of_the_rank_table(tmp_path: Path) -> None:
-    (tmp_path / "hccl.json").write_text(table_json("10.0.0.1"))
+    rank_table(tmp_path / "hccl.json", {"10.0.0.1": [0]})
     text = "version: 1\nrank_table: hccl.json\ndefaults: {profiler_root: /p}\n"
     assert [spec.address for spec in load(tmp_path, text, hosts="a").specs] == ["a"]
     assert [spec.address for spec in load(tmp_path, text + "hosts: [b]").specs] == ["b"]
@@ -71,7 +63,7 @@ def test_a_rank_table_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"hccl.json: the rank table cannot be read: No such file") as caught:
         load(tmp_path, text)
     assert "leave it out" in (caught.value.advice or "")
-    (tmp_path / "hccl.json").write_text(table_json("-oProxyCommand=x"))
+    rank_table(tmp_path / "hccl.json", {"-oProxyCommand=x": [0]})
     with pytest.raises(InputError, match=r"hccl.json: not a host name or address"):
         load(tmp_path, text)
 

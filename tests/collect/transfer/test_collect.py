@@ -30,6 +30,7 @@ from tests.collect.helpers import (
     host_tree,
     local_host,
     make_capture,
+    rank_table,
     spec_for,
     tree,
 )
@@ -128,9 +129,7 @@ def test_a_run_directory_of_another_inventory_is_refused(host: OneHost) -> None:
 
 def test_the_rank_table_is_copied_under_its_own_name(host: OneHost, tmp_path: Path) -> None:
     for name, copied in (("rank_table_2p.json", "rank_table_2p.json"), ("hccl.cfg", "hccl.cfg.json")):
-        table = tmp_path / name
-        device = '{"device_id": "0", "rank_id": "0"}'
-        table.write_text(f'{{"version": "1.0", "server_list": [{{"server_id": "s", "device": [{device}]}}]}}')
+        table = rank_table(tmp_path / name, {"s": [0]})
         run = tmp_path / f"run-{name}"
         collected(host.spec, run, rank_table=table)
         assert (run / copied).read_bytes() == table.read_bytes()

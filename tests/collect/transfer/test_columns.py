@@ -18,13 +18,11 @@ from cluster_reduce.form import READY, SUFFIX
 from cluster_run.manifest import HostOutcome
 from tests.analysis.runs import write_small_run
 from tests.collect.conftest import Start
-from tests.collect.helpers import BOTH, QUICK, OneHost, Recorder, host_tree, local_host
+from tests.collect.helpers import BOTH, COLUMNS, QUICK, OneHost, Recorder, host_tree, local_host
 from tests.collect.liar import Liar, ending, entry, met
 from tests.collect.transfer.test_fallbacks import found_first, only
 from tests.commands import program
 
-#: Logins of the tests may be those of root, and a loaded machine reads for long.
-COLUMNS = replace(QUICK, what=("columns",), columns_as_root=True, progress_deadline_s=90.0)
 RAW = replace(QUICK, what=("analysis",))
 LARGE = ("communication.json", "communication_matrix.json")
 BEHIND_THE_SHELL = ("find", "tar", "gzip", "xargs", "readlink", "sleep", "cat")

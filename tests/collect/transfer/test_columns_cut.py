@@ -18,8 +18,8 @@ from cluster_run.ids import HostId
 from cluster_run.manifest import HostOutcome
 from tests.analysis.runs import write_small_run
 from tests.collect.conftest import Start
-from tests.collect.helpers import OneHost, Recorder, no_leftovers
-from tests.collect.transfer.test_columns import BEHIND_THE_SHELL, COLUMNS, real_python
+from tests.collect.helpers import COLUMNS, OneHost, Recorder, no_leftovers
+from tests.collect.transfer.test_columns import BEHIND_THE_SHELL, real_python
 from tests.collect.transfer.test_fallbacks import found_first, only
 from tests.commands import program
 

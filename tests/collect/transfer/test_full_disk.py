@@ -14,6 +14,7 @@ from cluster_collect.spec import CollectOptions
 from cluster_run.ids import HostId
 from demo.sshd import SshLab, SshServer
 from tests.collect.helpers import (
+    COLUMNS,
     FULL,
     OneHost,
     Recorder,
@@ -26,7 +27,6 @@ from tests.collect.helpers import (
     tree,
 )
 from tests.collect.liar import Liar, entry, met, sending
-from tests.collect.transfer.test_columns import COLUMNS
 
 pytestmark = pytest.mark.slow  # many servers are started
 

@@ -21,11 +21,6 @@ from tests.collect.helpers import PLAIN, QUICK, OneHost, Recorder, collected, ma
 pytestmark = pytest.mark.slow  # many servers are started
 
 
-def filled(root: Path, size_bytes: int, n_more: int = 0) -> None:
-    """Give a host another capture of this size."""
-    make_capture(root, 1, size_bytes, n_more)
-
-
 def on_own_disks(host: OneHost, n: int) -> list[HostSpec]:
     """Hosts with the same files, which have times of their own, as other hosts' disks have them."""
     specs = []
@@ -39,7 +34,7 @@ def on_own_disks(host: OneHost, n: int) -> list[HostSpec]:
 def test_a_connection_cut_at_8_points_loses_nothing_and_fetches_nothing_twice(
     host: OneHost, lab: SshLab, server: SshServer, tmp_path: Path
 ) -> None:
-    filled(host.root, 300_000, n_more=40)
+    make_capture(host.root, 1, 300_000, n_more=40)
     with TcpProxy(server.address, server.port) as proxy:
         host.through(proxy, lab).collect_all(PLAIN)
         n_bytes = proxy.n_bytes
@@ -58,7 +53,7 @@ def test_a_connection_cut_at_8_points_loses_nothing_and_fetches_nothing_twice(
 def test_a_link_that_breaks_again_and_again_gets_on_as_long_as_files_arrive(
     host: OneHost, lab: SshLab, server: SshServer
 ) -> None:
-    filled(host.root, 100_000, n_more=400)
+    make_capture(host.root, 1, 100_000, n_more=400)
     cuts = tuple(Mischief(cut_after_bytes=220_000) for _ in range(5))
     with TcpProxy(server.address, server.port, mischief=cuts) as proxy:
         host.through(proxy, lab).collect_all(replace(PLAIN, n_attempts=2))
@@ -68,7 +63,7 @@ def test_a_link_that_breaks_again_and_again_gets_on_as_long_as_files_arrive(
 def test_a_host_that_never_gets_through_is_partial_with_the_files_that_came(
     host: OneHost, lab: SshLab, server: SshServer
 ) -> None:
-    filled(host.root, 2_000_000)
+    make_capture(host.root, 1, 2_000_000)
     cuts = tuple(Mischief(cut_after_bytes=300_000) for _ in range(20))
     with TcpProxy(server.address, server.port, mischief=cuts) as proxy:
         outcome = host.through(proxy, lab).collect(PLAIN)
@@ -83,7 +78,7 @@ def test_a_host_that_never_gets_through_is_partial_with_the_files_that_came(
 def test_a_byte_flipped_on_the_wire_breaks_the_connection_and_never_a_file(
     host: OneHost, lab: SshLab, server: SshServer
 ) -> None:
-    filled(host.root, 600_000)
+    make_capture(host.root, 1, 600_000)
     watch = Recorder()
     with TcpProxy(server.address, server.port, mischief=(Mischief(flip_byte_at=300_000),)) as proxy:
         host.through(proxy, lab).collect_all(PLAIN, watch)
@@ -93,7 +88,7 @@ def test_a_byte_flipped_on_the_wire_breaks_the_connection_and_never_a_file(
 def test_two_of_six_hosts_hang_and_four_are_collected_before_they_are_named(
     host: OneHost, lab: SshLab, server: SshServer
 ) -> None:
-    filled(host.root, 200_000)
+    make_capture(host.root, 1, 200_000)
     options = replace(PLAIN, n_attempts=1, login_deadline_s=12.0, progress_deadline_s=12.0, n_jobs=1)
     specs = on_own_disks(host, 6)
     watch = Recorder()
@@ -159,7 +154,7 @@ def test_a_server_process_killed_in_the_middle_of_a_file_is_a_lost_connection_an
 ) -> None:
     host = start()
     server = host.server
-    filled(host.root, 3_000_000)
+    make_capture(host.root, 1, 3_000_000)
 
     class Killer(Recorder):
         def bytes_received(self, host: HostId, n_bytes: int) -> None:

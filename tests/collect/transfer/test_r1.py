@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from demo.sshd import SshLab, SshServer
-from tests.collect.helpers import QUICK, OneHost, collected, file_of, local_host, spec_for, tree
+from tests.collect.helpers import QUICK, OneHost, collected, file_of, local_host, rank_table, spec_for, tree
 
 FILES = {
     "step_trace_raw_{}_detail_time.csv": "step_num,start_point\n1,{}\n",
@@ -45,9 +45,7 @@ def test_flat_directories_give_the_scripts_tree_and_mapping(
     for number in (0, 1):
         write_device(tmp_path / f"host{number}" / "profiler", number)
     specs = [spec_for(lab, server, tmp_path / f"host{n}", n + 1) for n, server in enumerate(two_servers)]
-    table = tmp_path / "hccl.json"
-    device = '{"device_id": "0", "rank_id": "0"}'
-    table.write_text(f'{{"version": "1.0", "server_list": [{{"server_id": "s", "device": [{device}]}}]}}')
+    table = rank_table(tmp_path / "hccl.json", {"s": [0]})
     collected(specs, tmp_path / "run", rank_table=table)
     (tmp_path / "run" / "manifest.json").unlink()
     expected = {"hccl.json": table.read_bytes(), "host_ips_mapping.txt": b"server-1 1\nserver-2 2\n"}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,22 +10,17 @@ import pytest
 from cluster_collect.spec import HostSpec
 from cluster_run.manifest import read_manifest
 from demo.sshd import SshLab, SshServer
-from tests.collect.helpers import FULL, OneHost, Recorder, collected, host_tree, make_capture, spec_for, tree
-
-
-def rank_table(path: Path, ranks: Mapping[str, Sequence[int]]) -> Path:
-    servers = [
-        {
-            "server_id": server,
-            "device": [
-                {"device_id": str(place), "device_ip": "192.168.1.1", "rank_id": str(rank)}
-                for place, rank in enumerate(of_server)
-            ],
-        }
-        for server, of_server in ranks.items()
-    ]
-    path.write_text(json.dumps({"version": "1.0", "status": "completed", "server_list": servers}))
-    return path
+from tests.collect.helpers import (
+    FULL,
+    OneHost,
+    Recorder,
+    collected,
+    host_tree,
+    make_capture,
+    rank_table,
+    spec_for,
+    tree,
+)
 
 
 @pytest.fixture

@@ -18,9 +18,8 @@ from cluster_reduce.form import SUFFIX
 from cluster_run.manifest import CollectedFile, HostOutcome
 from tests.analysis.runs import write_small_run
 from tests.analysis.sources.test_trace_view import EVENTS
-from tests.collect.helpers import QUICK, Recorder, local_host
+from tests.collect.helpers import COLUMNS, QUICK, Recorder, local_host
 
-COLUMNS = replace(QUICK, what=("columns",), columns_as_root=True, progress_deadline_s=90.0)
 TIMELINE = "trace_view.json"
 
 
