@@ -207,7 +207,7 @@ def _look(job: _Job, shown: Display) -> Result:
 
 
 def _surroundings(
-    job: _Job, sources: Iterable[tuple[HostId, Iterable[str]]] | None = None, seconds: float = 0.0
+    job: _Job, sources: Iterable[tuple[HostId, Iterable[str]]] | None, seconds: float = 0.0
 ) -> Surroundings:
     """Return what a summary knows.
 

@@ -132,12 +132,12 @@ class Allowance:
     """What is left of the entries and bytes that one listing may hold.
 
     Every byte that is read of it is taken here before anybody looks at it, so that a new kind of record
-    is bounded, too. `max_bytes` counts names where no records travel (SFTP).
+    is bounded, too. Where no records travel (SFTP), the names are the bytes.
     """
 
-    def __init__(self, max_entries: int, max_bytes: int = MAX_LISTING_BYTES) -> None:
+    def __init__(self, max_entries: int) -> None:
         self._max_entries = self._left_entries = max_entries
-        self._max_bytes = self._left_bytes = max_bytes
+        self._left_bytes = MAX_LISTING_BYTES
 
     def take_bytes(self, n_bytes: int) -> None:
         """So many bytes have come.
@@ -147,7 +147,7 @@ class Allowance:
         """
         self._left_bytes -= n_bytes
         if self._left_bytes < 0:
-            raise HostileDataError(f"the listing holds more than {self._max_bytes >> 20} MiB")
+            raise HostileDataError(f"the listing holds more than {MAX_LISTING_BYTES >> 20} MiB")
 
     def take_entry(self, n_bytes: int = 0) -> None:
         """One more thing is listed, be it a file or a link; `n_bytes` where its name was not counted yet.

@@ -23,10 +23,11 @@ class Failure:
     advice: str = ""
 
 
-def nothing_found(profiler_root: str, capture: str = "", names: Sequence[str] = ()) -> Failure:
+def nothing_found(profiler_root: str, capture: str, names: Sequence[str]) -> Failure:
     """Return the failure of a host without profiler data.
 
-    `capture` is the one that the root lies inside of, if it does; `names` are what is there instead.
+    `capture` is the one that the root lies inside of, empty where there is none; `names` are what is there
+    instead.
     """
     reason, advice = f"no profiler data below {profiler_root}", _WHAT_TO_CHECK
     if capture:

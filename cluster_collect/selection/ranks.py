@@ -16,12 +16,10 @@ def ranks_of(sources: Iterable[str], device_ranks: Mapping[int, int] | None = No
     return set(captures_of_ranks(map(os.fsencode, sources), device_ranks).values())
 
 
-def ranks_missing(
-    table: RankTable, server_id: ServerId, found: set[int], wanted: Set[int] | None = None
-) -> str:
+def ranks_missing(table: RankTable, server_id: ServerId, found: set[int], wanted: Set[int] | None) -> str:
     """Say which ranks of the table a host should hold and does not; empty where none is known to lack.
 
-    Of the ranks `wanted` only, where they are given.
+    Of the ranks `wanted` only, unless that is None.
     """
     owners = {int(place.rank): place.server_id for place in table.places}
     expected = {

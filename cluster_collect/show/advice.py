@@ -36,7 +36,7 @@ def fold_troubles(troubles: Iterable[Trouble]) -> tuple[Trouble, ...]:
     return tuple(_shared(group) for group in groups.values())
 
 
-def without_prefix(reason: str, name: str, address: str = "") -> str:
+def without_prefix(reason: str, name: str, address: str) -> str:
     """Return a reason without the host's name in front of it, for a line that begins with the name."""
     for known in (name, address):
         if known:

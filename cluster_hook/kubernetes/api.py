@@ -71,10 +71,10 @@ def access_from_pod(environment: Mapping[str, str], directory: Path = _SERVICE_A
     return ApiAccess(f"https://{bracketed}:{port}", directory / "token", directory / "ca.crt")
 
 
-def namespace_from_pod(directory: Path = _SERVICE_ACCOUNT) -> str:
+def namespace_from_pod() -> str:
     """Return the namespace of the pod we are in; empty outside of one."""
     try:
-        return (directory / "namespace").read_text().strip()
+        return (_SERVICE_ACCOUNT / "namespace").read_text().strip()
     except OSError:
         return ""
 

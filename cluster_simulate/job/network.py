@@ -73,7 +73,7 @@ def transport_of(spec: JobSpec, src: Ints, dst: Ints) -> Ints:
     return chosen
 
 
-def wires_of_groups(spec: JobSpec, groups: GroupSet, seed: int, is_mesh: bool = False) -> Wires:
+def wires_of_groups(spec: JobSpec, groups: GroupSet, seed: int, *, is_mesh: bool) -> Wires:
     """Return the links that the collectives of groups use: a mesh inside hosts, or where asked for."""
     n = groups.size
     hosts = groups.members // spec.ranks_per_host

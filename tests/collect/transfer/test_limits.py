@@ -17,7 +17,7 @@ from cluster_collect.entries import same_mtime, unsafe_because
 from cluster_collect.faults import RunLockedError, StalledError, UnwritableError
 from cluster_collect.store.lock import LOCK_NAME, locked
 from cluster_collect.transfer.retry import backoff_s
-from cluster_collect.transports.bounds import BandwidthCap, Bounds
+from cluster_collect.transports.bounds import BURST_S, BandwidthCap, Bounds
 from cluster_collect.transports.ssh.handshake import Jump, parse_jump
 from cluster_collect.watchdog import Watchdog
 
@@ -25,16 +25,16 @@ from cluster_collect.watchdog import Watchdog
 @given(st.lists(st.integers(1, 300_000), min_size=1, max_size=200), st.integers(10_000, 10_000_000))
 def test_a_cap_is_kept_over_time_whatever_the_pieces(pieces: list[int], rate: int) -> None:
     now = 0.0
-    cap = BandwidthCap(rate, burst_s=0.25, clock=lambda: now)
+    cap = BandwidthCap(rate, clock=lambda: now)
     for piece in pieces:
         now += cap.pause_after(piece)
-    assert now >= sum(pieces) / rate - 0.25 - 1e-6
+    assert now >= sum(pieces) / rate - BURST_S - 1e-6
     assert now <= sum(pieces) / rate + 1e-6
 
 
 def test_a_cap_does_not_save_up_for_later() -> None:
     now = 0.0
-    cap = BandwidthCap(1000, burst_s=0.25, clock=lambda: now)
+    cap = BandwidthCap(1000, clock=lambda: now)
     now = 3600.0
     assert cap.pause_after(1250) == pytest.approx(1.0)
 
