@@ -27,13 +27,18 @@ from tests.layers import (
     room_of,
 )
 
-COMMANDS = {
-    "cluster_collect": "cluster_collect",
-    "cluster_analysis": "cluster_analysis",
-    "cluster_simulate": "cluster_simulate",
-    "cluster_hook": "cluster_hook",
-}
-HEAVY = ("asyncssh", "dask", "distributed", "pandas", "paramiko")
+COMMANDS = (
+    "cluster_act",
+    "cluster_analysis",
+    "cluster_collect",
+    "cluster_fleet",
+    "cluster_hook",
+    "cluster_simulate",
+)
+HEAVY = (
+    *("ClusterShell", "asyncssh", "dask", "distributed", "numpy", "pandas", "paramiko"),
+    *("pyarrow", "rich", "sqlalchemy", "yaml", "zstandard"),
+)
 
 
 def _package(name: str) -> str:
@@ -143,12 +148,13 @@ def test_package_files_are_empty() -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("command", sorted(COMMANDS))
-def test_help_imports_nothing_heavy(command: str) -> None:
+@pytest.mark.parametrize("option", ["--help", "--version"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_and_version_import_nothing_heavy(command: str, option: str) -> None:
     program = (
         "import sys\n"
-        f"sys.argv = ['{command}', '--help']\n"
-        f"import {COMMANDS[command]}.__main__ as command\n"
+        f"sys.argv = ['{command}', '{option}']\n"
+        f"import {command}.__main__ as command\n"
         "try:\n    command.run()\nexcept SystemExit as stop:\n    assert not stop.code, stop.code\n"
         f"print('heavy:', sorted(set({HEAVY!r}) & set(sys.modules)))\n"
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -77,14 +75,3 @@ def test_missing_ranks_and_steps_are_missing_from_the_files(tmp_path: Path) -> N
     for path in run.rglob("communication.json"):
         assert '"step11"' in path.read_text()
         assert '"step10"' not in path.read_text()
-
-
-def test_help_needs_neither_numpy_nor_arrow() -> None:
-    code = (
-        "import sys\nfrom cluster_simulate.cli import main\n"
-        "try:\n    main(['--help'])\nexcept SystemExit as end:\n    assert end.code == 0\n"
-        "assert not {'numpy', 'pyarrow', 'pandas', 'dask'} & set(sys.modules)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "slow_host_pair:2@1-2" in done.stdout

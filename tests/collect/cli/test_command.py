@@ -76,8 +76,7 @@ def test_json_on_stdout_can_be_read_even_with_v(hosts: Hosts) -> None:
 def test_one_host_that_is_down_costs_exit_code_3_and_is_named_with_advice(hosts: Hosts) -> None:
     hosts.add("alpha")
     hosts.add("beta")
-    port = hosts.entries[1]["port"] = 1
-    assert port == 1
+    hosts.entries[1]["port"] = 1
     result = hosts.collect("--output", "run", "--attempts", "1")
     assert result.returncode == 3
     assert "beta: failed" in result.stderr

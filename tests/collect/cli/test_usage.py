@@ -1,4 +1,4 @@
-"""Command lines that cannot be meant, and what `--help` costs."""
+"""Command lines that cannot be meant, and what those that can be meant become."""
 
 from __future__ import annotations
 
@@ -99,21 +99,6 @@ def test_a_password_is_asked_for_on_a_terminal_only(tmp_path: Path) -> None:
     result = run_collect(["--inventory", "h.yaml", "--ask-password"], tmp_path)
     assert result.returncode == 1
     assert "--ask-password needs a terminal" in result.stderr
-
-
-@pytest.mark.parametrize("arguments", ["--help", "--version"])
-def test_help_and_version_import_nothing_heavy(arguments: str) -> None:
-    script = (
-        "import sys\n"
-        "from cluster_collect.cli import main\n"
-        f"try: main([{arguments!r}])\n"
-        "except SystemExit as end: code = end.code\n"
-        "heavy = {'asyncssh', 'paramiko', 'yaml', 'rich', 'ClusterShell', 'zstandard', 'dask', 'pandas'}\n"
-        "print(code, sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
-    )
-    result = ran([sys.executable, "-c", script], check=True)
-    assert result.stderr == "0 []\n"
-    assert result.stdout
 
 
 def test_a_plain_collection_loads_nothing_for_node_sets_or_a_terminal(tmp_path: Path) -> None:
@@ -221,7 +206,6 @@ def test_lines_of_an_advice_that_are_to_be_copied_stay_lines(
     def refused(*_: object) -> None:
         raise InputError("nothing is there", "do both:\n  first\n  second")
 
-    monkeypatch.setattr("cluster_collect.cli.load_inventory", refused, raising=False)
     monkeypatch.setattr("cluster_collect.call.load_inventory", refused)
     inventory = tmp_path / "hosts.yaml"
     inventory.write_text("version: 1\nhosts: [a]\n")

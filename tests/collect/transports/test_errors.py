@@ -1,12 +1,10 @@
-"""Every error of the foreign libraries leaves as one of ours; each library lives in one package."""
+"""Every error of the foreign libraries leaves as one of ours."""
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import inspect
 import socket
-from pathlib import Path
 
 import asyncssh
 import paramiko
@@ -14,10 +12,7 @@ import pytest
 
 import cluster_collect.transports.ssh.by_asyncssh.errors
 import cluster_collect.transports.ssh.by_paramiko.errors
-from cluster_collect import faults
 from cluster_collect.faults import HostError
-
-PACKAGE = Path(faults.__file__).parent
 
 
 def made(kind: type[Exception]) -> Exception:
@@ -97,18 +92,3 @@ def test_every_error_of_paramiko_becomes_ours(kind: type[Exception]) -> None:
 )
 def test_only_what_may_work_a_moment_later_is_tried_again(error: Exception, retryable: bool) -> None:
     assert cluster_collect.transports.ssh.by_asyncssh.errors.translated(error).retryable is retryable
-
-
-@pytest.mark.parametrize(("library", "home"), [("asyncssh", "by_asyncssh"), ("paramiko", "by_paramiko")])
-def test_a_foreign_library_is_imported_in_one_package(library: str, home: str) -> None:
-    users = set()
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = []
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                names = [node.module or ""]
-            if any(name.split(".")[0] == library for name in names):
-                users.add(path.parent.name)
-    assert users == {home}

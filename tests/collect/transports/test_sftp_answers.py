@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import paramiko
-import pytest
 
-from tests.collect.helpers import FULL, collected, make_capture
+from tests.collect.helpers import BOTH, FULL, collected, make_capture
 from tests.collect.paramiko_server import Files, ParamikoServer, spec_of
 
 
@@ -25,14 +23,14 @@ class SparingFiles(Files):
         return handle
 
 
-@pytest.mark.parametrize("transport", ["asyncssh", "paramiko"])
+@BOTH
 def test_a_server_that_sends_less_than_it_is_asked_for_costs_no_byte(
     tmp_path: Path, keys: tuple[Path, Path], transport: str
 ) -> None:
     capture = make_capture(tmp_path / "prof", size_bytes=100_000)
     authorized = Path(f"{keys[1]}.pub").read_text()
     with ParamikoServer(keys[0], authorized_keys=authorized, execute=None, files=SparingFiles) as server:
-        spec = replace(spec_of(server, keys, str(tmp_path / "prof")), transport=transport)
+        spec = spec_of(server, keys, tmp_path / "prof", transport=transport)
         (outcome,) = collected(spec, tmp_path / "run", FULL).hosts
     assert outcome.state == "complete"
     sent = capture / "ASCEND_PROFILER_OUTPUT" / "communication.json"
