@@ -39,11 +39,7 @@ def read_kernel_details(path: Path, rank: int, remark: Remark) -> pa.Table | Non
     Raises:
         BadFileError: nothing of the file can be used.
     """
-    sums = _sums_of_columns(path)
-    if sums is not None:
-        return sums.operators(rank)
-    header = _header(path, *_NEEDED)
-    return _summed(path, header, remark).operators(rank)
+    return _sums(path, remark).operators(rank)
 
 
 def read_kernel_communication(path: Path, rank: int, remark: Remark) -> pa.Table | None:
@@ -104,25 +100,18 @@ def read_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     Raises:
         BadFileError: nothing of the file can be used.
     """
-    sums = _sums_of_columns(path)
-    if sums is not None:
-        return sums.table(rank)
-    header = _header(path, *_NEEDED)
-    return _summed(path, header, remark).table(rank)
+    return _sums(path, remark).table(rank)
 
 
-def _sums_of_columns(path: Path) -> KernelSums | None:
+def _sums(path: Path, remark: Remark) -> KernelSums:
+    """Return the kernels of a file, or of its columns, summed by those of KEYS that it has."""
     columns = columns_of(path)
-    if columns is None:
-        return None
-    from cluster_analysis.sources.columns.kernels import kernel_sums_of  # noqa: PLC0415
+    if columns is not None:
+        from cluster_analysis.sources.columns.kernels import kernel_sums_of  # noqa: PLC0415
 
-    return kernel_sums_of(columns)
-
-
-def _summed(path: Path, header: list[str], remark: Remark) -> KernelSums:
-    """Return the kernels of a file summed by those of KEYS that it has, block by block."""
-    sums = KernelSums()
+        return kernel_sums_of(columns)
+    header = _header(path, *_NEEDED)
+    summed = KernelSums()
     n_bad = 0
     skipped: list[int] = []
     named = {key: column for key, column in COLUMNS_OF_KEYS.items() if column in header}
@@ -133,18 +122,18 @@ def _summed(path: Path, header: list[str], remark: Remark) -> KernelSums:
         is_time = pc.fill_null(pc.greater_equal(lengths, 0), False)
         n_bad += bad + len(text) - durations.null_count - (pc.sum(is_time).as_py() or 0)
         waits = numbers.to_float64(text[_WAIT])[0] if _WAIT in header else pa.nulls(len(text), pa.float64())
-        columns = {
+        keys = {
             key: pc.replace_substring(text[named[key]], '"', "") if key in named else pa.repeat("", len(text))
             for key in KEYS
         }
-        block = pa.table({**columns, "ps": lengths, "wait_ps": numbers.us_to_ps(waits)})
+        block = pa.table({**keys, "ps": lengths, "wait_ps": numbers.us_to_ps(waits)})
         is_kernel = pc.invert(pc.is_in(block["core_type"], value_set=_COMMUNICATION))
-        sums.add(block.filter(pc.and_(is_kernel, is_time)))
+        summed.add(block.filter(pc.and_(is_kernel, is_time)))
     if skipped:
         remark(left_out(len(skipped), "line", "other_number_of_cells"))
     if n_bad:
         remark(left_out(n_bad, "duration", "no_number"))
-    return sums
+    return summed
 
 
 def _header(path: Path, *needed: str) -> list[str]:
