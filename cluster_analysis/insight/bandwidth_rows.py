@@ -5,19 +5,16 @@ from __future__ import annotations
 from itertools import compress
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.compute as pc
+import numpy as np
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.db.cells import Cells, as_list, each
+from cluster_analysis.sources.db.cells import each
 from cluster_analysis.sources.db.sqlite import open_database
 from cluster_analysis.sources.errors import Remark
 
 _TABLE = "CommAnalyzerBandwidth"
-_COLUMNS = (
-    "hccl_op_name",
-    "group_name",
-    "transport_type",
+_TEXTS = ("hccl_op_name", "group_name", "transport_type")
+_FIGURES = (
     "transit_size",
     "transit_time",
     "bandwidth",
@@ -38,25 +35,18 @@ def bandwidth_rows(path: Path, remark: Remark) -> list[BandwidthRow]:
         BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
-        if not database.has(_TABLE, "step", *_COLUMNS):
+        if not database.has(_TABLE, "step", *_TEXTS, *_FIGURES):
             return []
-        texts = database.cells(_TABLE, "step", *_COLUMNS[:3])
-        figures = database.cells(_TABLE, *_COLUMNS[3:], are_floats=True)
-    steps = each(texts[0], lambda value: numbers.parse_step(str(value)))
-    is_single = each(texts[1], lambda value: not str(value).startswith("Total"))
-    size, time, bandwidth, ratio, packet, count, total = map(_floats, figures)
+        texts = database.texts(_TABLE, "step", *_TEXTS)
+        figures = database.numbers(_TABLE, *_FIGURES)
+    steps = each(texts["step"], lambda value: numbers.parse_step(str(value)))
+    is_single = each(texts["hccl_op_name"], lambda value: not str(value).startswith("Total"))
+    known = {name: np.where(np.isfinite(figures[name]), figures[name], 0.0).tolist() for name in _FIGURES}
     rows = zip(
         steps,
-        *(each(one, lambda value: str(value or "")) for one in texts[1:]),
-        *(size, time, bandwidth, ratio, packet, map(int, count), total),
+        *(each(texts[name], lambda value: value or "") for name in _TEXTS),
+        *(map(int, values) if name == "count" else values for name, values in known.items()),
         strict=True,
     )
     is_wanted = [step is not None and single for step, single in zip(steps, is_single, strict=True)]
     return list(compress(rows, is_wanted))
-
-
-def _floats(cells: Cells) -> list[float]:
-    if isinstance(cells, list) or not pa.types.is_float64(cells.type):
-        return [float(value) if isinstance(value, (int, float)) else 0.0 for value in as_list(cells)]
-    found: list[float] = pc.fill_null(cells, 0.0).to_numpy().tolist()
-    return found

@@ -7,20 +7,22 @@ MindSpore's tables lack `step` and `type`.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from cluster_analysis.sources import measured, names, numbers
 from cluster_analysis.sources.communication_tables import CommunicationTables
-from cluster_analysis.sources.db import database_columns
+from cluster_analysis.sources.db import cells
 from cluster_analysis.sources.db.carried_db import read_carried
-from cluster_analysis.sources.db.cells import Cells, as_list, chosen, is_coded
+from cluster_analysis.sources.db.cells import Numbers
 from cluster_analysis.sources.db.packets_db import StepOf, read_packets
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
 from cluster_analysis.sources.errors import Remark, left_out
@@ -40,10 +42,19 @@ _START = "start_timestamp"
 _NEEDED = ("hccl_op_name", "group_name", "elapse_time")
 _KEYS = ("hccl_op_name", "group_name", "step")
 _PLAIN = (*_KEYS, "type")
-#: A column for each of _PLAIN, the start (µs) and _TIME_COLUMNS (ms), null where the table lacks it; and for
-#: each of TRANSPORT_COLUMNS (MB and ms).
-_Operators: TypeAlias = dict[str, Cells]
 TIME, STEPS = "CommAnalyzerTime", "StepTraceTime"
+
+
+class _Operators(Struct, frozen=True):
+    """Operators as the tables have them; what they lack is empty.
+
+    Attributes:
+        texts: _PLAIN.
+        numbers: the start (µs), _TIME_COLUMNS (ms), and TRANSPORT_COLUMNS (MB and ms).
+    """
+
+    texts: Mapping[str, pa.DictionaryArray]
+    numbers: Mapping[str, Numbers]
 
 
 def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
@@ -55,18 +66,18 @@ def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     with open_database(path, remark) as database:
         if not database.offers(remark, STEPS, "computing"):
             return None
-        given = database.present(STEPS, ("step",))
-        times = database.present(STEPS, tuple(DATABASE_COLUMNS.values()), are_floats=True)
+        given = database.texts(STEPS, "step")
+        times = database.numbers(STEPS, *DATABASE_COLUMNS.values())
     n = len(times["computing"])
     if not n:
         return None
-    columns = {"step": database_columns.steps(given.get("step", pa.nulls(n)), remark)}
+    columns = {"step": cells.steps(given.get("step", nothing(n)), remark)}
     measured.tell_no_columns({DATABASE_COLUMNS[name] for name in schema.NEEDED_STEPS} - set(times), remark)
     for name, column in DATABASE_COLUMNS.items():
         is_needed = name in schema.NEEDED_STEPS and column in times
-        columns[name] = database_columns.floats(times.get(column, pa.nulls(n)), remark, are_needed=is_needed)
+        columns[name] = cells.floats(times.get(column, np.full(n, np.nan)), remark, are_needed=is_needed)
     table = schema.rows(schema.STEPS, rank, **columns)
-    table = measured.without_negative(database_columns.with_step(table), measured.MEASURED_STEPS, remark)
+    table = measured.without_negative(cells.with_step(table), measured.MEASURED_STEPS, remark)
     return without_repeated_steps(measured.without_empty_steps(table, remark), remark)
 
 
@@ -93,11 +104,18 @@ def read_db_communication(
 
 
 def _operators(database: Database, remark: Remark) -> _Operators:
-    cells = database.present(TIME, _PLAIN)
-    n = len(cells["hccl_op_name"])
-    times = database.present(TIME, (_START, *_TIME_COLUMNS.values()), are_floats=True)
-    lacking = dict.fromkeys((*_PLAIN, _START, *_TIME_COLUMNS.values()), pa.nulls(n))
-    return {**lacking, **cells, **times, **read_carried(database, cells, n, remark)}
+    texts = database.texts(TIME, *_PLAIN)
+    n = len(texts["hccl_op_name"])
+    times = database.numbers(TIME, _START, *_TIME_COLUMNS.values())
+    unknown = np.full(n, np.nan)
+    return _Operators(
+        {**dict.fromkeys(_PLAIN, nothing(n)), **texts},
+        {
+            **dict.fromkeys((_START, *_TIME_COLUMNS.values()), unknown),
+            **times,
+            **read_carried(database, texts, n, remark),
+        },
+    )
 
 
 def _distinct(operators: _Operators, remark: Remark) -> tuple[_Operators, frozenset[tuple[Any, ...]]]:
@@ -105,19 +123,14 @@ def _distinct(operators: _Operators, remark: Remark) -> tuple[_Operators, frozen
 
     Carried bytes lie in another table, by these three.
     """
-    keys = list(zip(*(as_list(operators[name]) for name in _KEYS), strict=True))
+    keys = cells.rows_of(operators.texts[name] for name in _KEYS)
     repeated = frozenset(key for key, n in Counter(keys).items() if n > 1)
     if not repeated:
         return operators, repeated
     remark(left_out(len(repeated), "name", "shared_name"))
-    known = {
-        name: [
-            None if key in repeated else cell
-            for cell, key in zip(as_list(operators[name]), keys, strict=True)
-        ]
-        for name in TRANSPORT_COLUMNS
-    }
-    return {**operators, **known}, repeated
+    is_repeated = np.array([key in repeated for key in keys], bool)
+    known = {name: np.where(is_repeated, np.nan, operators.numbers[name]) for name in TRANSPORT_COLUMNS}
+    return _Operators(operators.texts, {**operators.numbers, **known}), repeated
 
 
 def steps_by_start(database: Database, times: Sequence[StepTime]) -> StepOf | None:
@@ -125,18 +138,14 @@ def steps_by_start(database: Database, times: Sequence[StepTime]) -> StepOf | No
 
     An operator whose name is there more than once is in none: only its own row has a start.
     """
-    if not times or database.has(TIME, "step") or not database.has(TIME, _START):
+    names = ("hccl_op_name", "group_name")
+    if not times or database.has(TIME, "step") or not database.has(TIME, *names, _START):
         return None
-    found: dict[tuple[str, str], int | None] = {}
-    columns = [
-        *database.cells(TIME, "hccl_op_name", "group_name"),
-        *database.cells(TIME, _START, are_floats=True),
-    ]
-    for name, group, start in zip(*map(as_list, columns), strict=True):
-        is_new = (name, group) not in found
-        found[name, group] = (
-            step_at(times, _ns(start)) if is_new and database_columns.is_number(start) else None
-        )
+    found: dict[tuple[Any, ...], int | None] = {}
+    starts = database.numbers(TIME, _START)[_START].tolist()
+    for key, start in zip(cells.rows_of(database.texts(TIME, *names).values()), starts, strict=True):
+        is_new = key not in found
+        found[key] = step_at(times, _ns(start)) if is_new and math.isfinite(start) else None
     return {key: step for key, step in found.items() if step is not None}
 
 
@@ -145,19 +154,23 @@ def _in_their_steps(operators: _Operators, times: Sequence[StepTime], remark: Re
 
     That is what the text form does, and reports nothing. But where it is all of them, something is wrong.
     """
-    starts = as_list(operators[_START])
-    is_timed = np.array([database_columns.is_number(start) for start in starts], bool)
+    starts = operators.numbers[_START]
+    is_timed = np.isfinite(starts)
     n_timed = int(np.count_nonzero(is_timed))
     if n_timed < len(starts):
         remark(left_out(len(starts) - n_timed, "operator", "no_start"))
     steps = [
         step_at(times, _ns(start)) if is_one else None
-        for start, is_one in zip(starts, is_timed.tolist(), strict=True)
+        for start, is_one in zip(starts.tolist(), is_timed.tolist(), strict=True)
     ]
     if n_timed and not any(step is not None for step in steps):
         remark(left_out(n_timed, "operator", "in_no_step"))
     is_in = np.array([step is not None for step in steps], bool)
-    return {name: chosen(cells, is_in) for name, cells in {**operators, "step": steps}.items()}
+    texts = {**operators.texts, "step": as_texts(steps)}
+    return _Operators(
+        {name: column.filter(pa.array(is_in)) for name, column in texts.items()},
+        {name: column[is_in] for name, column in operators.numbers.items()},
+    )
 
 
 def _ns(start_us: float) -> int:
@@ -166,45 +179,46 @@ def _ns(start_us: float) -> int:
 
 
 def _collectives(operators: _Operators, rank: int, remark: Remark) -> pa.Table:
-    if not len(operators[_START]):
+    texts, figures = operators.texts, operators.numbers
+    if not len(figures[_START]):
         return schema.COLLECTIVES.empty_table()
-    op_names = database_columns.texts(operators["hccl_op_name"])
+    op_names = cells.filled(texts["hccl_op_name"]).dictionary_decode()
     op_types, indices = names.operations(op_names), names.indices_in_group(op_names)
     are_p2p = names.point_to_point(op_types)
-    start_ns, n_bad = _starts(operators[_START])
+    is_start = np.isfinite(figures[_START])
+    start_ns, n_bad = numbers.floats_to_ns(pa.array(figures[_START], mask=~is_start))
+    n_bad += int(np.count_nonzero(~is_start))
     if n_bad:
         remark(left_out(n_bad, "start_time", "no_number"))
     columns: dict[str, pa.Array] = {
-        "step": database_columns.steps(operators["step"], remark),
-        "group": database_columns.coded_texts(operators["group_name"]),
+        "step": cells.steps(texts["step"], remark),
+        "group": cells.filled(texts["group_name"]),
         "op_name": op_names,
         "op_type": op_types,
         "op_index": indices,
-        "is_p2p": pc.or_(is_p2p(operators["type"]), are_p2p),
+        "is_p2p": pc.or_(is_p2p(texts["type"]), are_p2p),
         "start_ns": start_ns,
     }
     for column, given in _TIME_COLUMNS.items():
-        values = database_columns.floats(operators[given], remark, are_needed=column == "elapse_us")
+        values = cells.floats(figures[given], remark, are_needed=column == "elapse_us")
         columns[column] = pc.multiply(values, numbers.US_PER_MS)
     for column in TRANSPORT_COLUMNS:
         unit = numbers.US_PER_MS if column.endswith("_us") else numbers.BYTES_PER_MB
-        columns[column] = pc.multiply(database_columns.floats(operators[column], remark), unit)
+        columns[column] = pc.multiply(cells.floats(figures[column], remark), unit)
     table = schema.rows(schema.COLLECTIVES, rank, **columns)
-    return measured.without_negative(database_columns.with_step(table), measured.MEASURED_COLLECTIVES, remark)
+    return measured.without_negative(cells.with_step(table), measured.MEASURED_COLLECTIVES, remark)
 
 
-def _starts(cells: Cells) -> tuple[pa.Array, int]:
-    """Return when operators began, ns, and how many cells are bad."""
-    if database_columns.are_plain(cells):
-        return numbers.floats_to_ns(cells)
-    given = as_list(cells)
-    texts = [repr(value) if isinstance(value, float) else str(value) for value in given]
-    starts, n_bad = numbers.to_ns(pa.array(texts, pa.string()))
-    return starts, n_bad + given.count(None)
-
-
-def is_p2p(kinds: Cells) -> pa.Array:
+def is_p2p(kinds: pa.DictionaryArray) -> pa.Array:
     """Return which cells of `type` say point to point (N,)."""
-    if not is_coded(kinds):
-        return pa.array([kind == "p2p" for kind in as_list(kinds)], pa.bool_())
     return pc.fill_null(pc.equal(kinds.dictionary, "p2p").take(kinds.indices), False)
+
+
+def nothing(n: int) -> pa.DictionaryArray:
+    """Return texts of n empty cells, for a column that a table lacks."""
+    return pa.nulls(n, pa.string()).dictionary_encode()
+
+
+def as_texts(steps: Sequence[int | None]) -> pa.DictionaryArray:
+    """Return steps as the column of a table that names them."""
+    return pa.array([None if step is None else str(step) for step in steps], pa.string()).dictionary_encode()

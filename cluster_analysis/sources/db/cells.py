@@ -1,76 +1,147 @@
-"""Cells of a database: SQLite puts any type into any cell, so a column has the type that its cells have.
+"""Columns of a database, each read as what it is meant to hold: SQLite puts any type into any cell.
 
-A column whose cells are all whole numbers, floats or texts is an Arrow array of them, with nulls for empty
-cells; any other mixture is a list, with each cell as Python's `sqlite3` gives it. Texts are a dictionary, in
-the order in which they come first.
+Numbers are float64 (N,): NaN for an empty cell, and infinite for what is no number: that is counted, and
+never taken for 0. Texts are a dictionary, in the order in which they come first; null for an empty cell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeGuard, TypeVar
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster_analysis.sources import numbers
+from cluster_analysis.sources.errors import Remark, left_out
+from cluster_analysis.sources.names import coded_rows
+
 _T = TypeVar("_T")
-Cells: TypeAlias = "pa.Array | list[Any]"
-
-_ARROW: dict[frozenset[type], pa.DataType] = {
-    frozenset(): pa.null(),
-    frozenset({int}): pa.int64(),
-    frozenset({float}): pa.float64(),
-    frozenset({str}): pa.string(),
-}
+Numbers = npt.NDArray[np.float64]
 
 
-def cells_of(values: Sequence[Any], *, are_floats: bool = False) -> Cells:
-    """Return a column of values as `sqlite3` gives them; with `are_floats` whole numbers become floats."""
-    kinds = set(map(type, values))
-    if are_floats and int in kinds:
-        values = [float(value) if type(value) is int else value for value in values]
-        kinds = {float if kind is int else kind for kind in kinds}
-    kind = _ARROW.get(frozenset(kinds - {type(None)}))
-    if kind is None:
-        return list(values)
-    found = pa.array(values, kind)
-    return found.dictionary_encode() if pa.types.is_string(kind) else found
+class Column(Generic[_T]):
+    """A column while it is read."""
+
+    def add(self, cells: Sequence[Any]) -> None:
+        """Add cells as `sqlite3` gives them."""
+        raise NotImplementedError
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        raise NotImplementedError
+
+    def whole(self) -> _T:
+        """Return all of them."""
+        raise NotImplementedError
 
 
-def is_coded(cells: Cells) -> TypeGuard[pa.DictionaryArray]:
-    """Return whether the cells are texts as a dictionary."""
-    return not isinstance(cells, list) and pa.types.is_dictionary(cells.type)
+class NumberColumn(Column[Numbers]):
+    """A column of numbers."""
+
+    def __init__(self) -> None:
+        self._values = array("d")
+
+    def add(self, cells: Sequence[Any]) -> None:
+        """Add cells as `sqlite3` gives them."""
+        try:
+            self._values.extend(array("d", cells))
+        except TypeError:
+            self._values.extend(map(as_number, cells))
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        del self._values[:]
+
+    def whole(self) -> Numbers:
+        """Return all of them."""
+        return np.array(self._values)
 
 
-def as_list(cells: Cells) -> list[Any]:
-    """Return the cells one by one, None for an empty one."""
-    if isinstance(cells, list):
-        return cells
-    if is_coded(cells):  # `to_pylist` would make each text anew
-        return each(cells, lambda text: text)
-    found: list[Any] = (
-        cells.to_pylist() if cells.null_count else cells.to_numpy(zero_copy_only=False).tolist()
-    )
+class TextColumn(Column[pa.DictionaryArray]):
+    """A column of texts; a number is what Python writes for it."""
+
+    def __init__(self) -> None:
+        self._places = array("q")
+        self._known: dict[str | None, int] = {}
+
+    def add(self, cells: Sequence[Any]) -> None:
+        """Add cells as `sqlite3` gives them."""
+        known = self._known
+        texts = (one if one is None or type(one) is str else str(one) for one in cells)
+        self._places.extend([known.setdefault(text, len(known)) for text in texts])
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        del self._places[:]
+        self._known.clear()
+
+    def whole(self) -> pa.DictionaryArray:
+        """Return all of them."""
+        return coded_rows((np.array(self._places), list(self._known)))
+
+
+def as_number(cell: object) -> float:
+    """Return a cell as one of a column of numbers."""
+    if cell is None:
+        return np.nan
+    return float(cell) if isinstance(cell, (int, float)) else np.inf
+
+
+def floats(values: Numbers, remark: Remark, *, are_needed: bool = False) -> pa.Array:
+    """Return numbers with null for what is none, which is counted; so are empty cells if needed."""
+    is_missing = ~np.isfinite(values)
+    n_bad = int(np.count_nonzero(is_missing if are_needed else np.isinf(values)))
+    if n_bad:
+        remark(left_out(n_bad, "value", "no_number"))
+    return pa.array(values, mask=is_missing)
+
+
+def steps(texts: pa.DictionaryArray, remark: Remark) -> pa.Array:
+    """Return step numbers, 0 where the cell names none; null for what is no step, which is counted."""
+    found = plain_steps(texts)
+    if found.null_count:
+        remark(left_out(found.null_count, "row", "no_step_number"))
     return found
 
 
-def each(cells: Cells, make: Callable[[Any], _T]) -> list[_T]:
-    """Return what is made of each cell, None for an empty one; of texts that are alike once."""
-    if not is_coded(cells):
-        return [make(value) for value in as_list(cells)]
-    made = [make(value) for value in (*cells.dictionary.to_pylist(), None)]
-    return [made[at] for at in pc.fill_null(cells.indices, -1).to_numpy().tolist()]
+def plain_steps(texts: pa.DictionaryArray) -> pa.Array:
+    """Return the same, and count nothing."""
+    known = pa.array([*map(numbers.parse_step, texts.dictionary.to_pylist()), 0], pa.int64())
+    return known.take(pc.fill_null(texts.indices, len(texts.dictionary)))
 
 
-def chosen(cells: Cells, is_chosen: npt.NDArray[np.bool_]) -> Cells:
-    """Return the cells of some rows; `is_chosen` (N,) says which."""
-    if isinstance(cells, list):
-        return [cell for cell, is_one in zip(cells, is_chosen.tolist(), strict=True) if is_one]
-    return cells.filter(pa.array(is_chosen))
+def with_step(table: pa.Table) -> pa.Table:
+    """Return the rows whose step is known."""
+    return table.filter(pc.is_valid(table["step"])) if table["step"].null_count else table
 
 
-def decoded(cells: Cells) -> Cells:
-    """Return texts of a dictionary one by one, and other cells as they are."""
-    return cells.dictionary_decode() if is_coded(cells) else cells
+def filled(texts: pa.DictionaryArray, empty: str = "") -> pa.DictionaryArray:
+    """Return texts, `empty` for an empty cell."""
+    if not texts.null_count:
+        return texts
+    return pc.fill_null(texts.dictionary_decode(), empty).dictionary_encode()
+
+
+def link_ends(texts: pa.DictionaryArray, remark: Remark) -> pa.Array:
+    """Return ranks in their group; null for what no job has."""
+    known = pa.array([numbers.local_rank(text) for text in texts.dictionary.to_pylist()], pa.int32())
+    ranks = known.take(texts.indices)
+    n_bad = ranks.null_count - texts.null_count
+    if n_bad:
+        remark(left_out(n_bad, "link_end", "no_rank"))
+    return ranks
+
+
+def each(texts: pa.DictionaryArray, make: Callable[[Any], _T]) -> list[_T]:
+    """Return what is made of each text, None for an empty cell; of texts that are alike once."""
+    made = [make(value) for value in (*texts.dictionary.to_pylist(), None)]
+    return [made[at] for at in pc.fill_null(texts.indices, -1).to_numpy().tolist()]
+
+
+def rows_of(columns: Iterable[pa.DictionaryArray]) -> list[tuple[Any, ...]]:
+    """Return columns of texts row by row, None for an empty cell."""
+    return list(zip(*(each(one, lambda text: text) for one in columns), strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import measured, numbers
-from cluster_analysis.sources.db import database_columns
-from cluster_analysis.sources.db.analysis_db import is_p2p, steps_by_start
-from cluster_analysis.sources.db.cells import Cells, chosen
+from cluster_analysis.sources.db import cells
+from cluster_analysis.sources.db.analysis_db import as_texts, is_p2p, nothing, steps_by_start
+from cluster_analysis.sources.db.cells import Numbers
 from cluster_analysis.sources.db.packets_db import in_their_steps
-from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database
+from cluster_analysis.sources.db.sqlite import StepTime, open_database
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.link_names import LinkNames, links_table
 from cluster_analysis.sources.text.link_samples import sampled_links
@@ -40,59 +40,55 @@ def read_db_matrix(
         BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
-        cells = _cells(database, remark)
-        if cells is None:
+        if not database.offers(remark, MATRIX, *_NAMES, *_FIGURES):
             return None
+        texts, figures = database.texts(MATRIX, *_NAMES, *_MORE), database.numbers(MATRIX, *_FIGURES)
         step_of = None if database.has(MATRIX, "step") else steps_by_start(database, times)
     if step_of is not None:
-        steps = in_their_steps(step_of, *cells[:2])
+        steps = in_their_steps(step_of, texts["hccl_op_name"], texts["group_name"])
         is_in = np.array([step is not None for step in steps], bool)
-        cells = [chosen(one, is_in) for one in (*cells[:5], steps, *cells[6:])]
-    table = _table(cells, rank, remark)
+        chosen = {**texts, "step": as_texts(steps)}.items()
+        texts = {name: column.filter(pa.array(is_in)) for name, column in chosen}
+        figures = {name: column[is_in] for name, column in figures.items()}
+    table = _table(texts, figures, rank, remark)
     return sampled_links(table) if is_mindspore else table
 
 
-def _cells(database: Database, remark: Remark) -> list[Cells] | None:
-    """Return the columns of _NAMES, _MORE and _FIGURES; None without a matrix."""
-    if not database.offers(remark, MATRIX, *_NAMES, *_FIGURES):
-        return None
-    plain = database.present(MATRIX, (*_NAMES, *_MORE))
-    figures = database.cells(MATRIX, *_FIGURES, are_floats=True)
-    n = len(figures[0])
-    return [plain.get(one, pa.nulls(n)) for one in (*_NAMES, *_MORE)] + figures
-
-
-def _table(cells: list[Cells], rank: int, remark: Remark) -> pa.Table:
-    n = len(cells[0])
+def _table(
+    texts: Mapping[str, pa.DictionaryArray], figures: Mapping[str, Numbers], rank: int, remark: Remark
+) -> pa.Table:
+    n = len(texts["hccl_op_name"])
     if not n:
         return schema.LINKS.empty_table()
-    op_keys, group_keys, sources, destinations, transports, steps, kinds, op_names, *figures = cells
-    distinct = database_columns.coded_texts(op_names)
+    texts = {**dict.fromkeys(_MORE, nothing(n)), **texts}
+    distinct = cells.filled(texts["op_name"])
     known_operators = distinct.dictionary.to_pylist()
     # The last place is that of a link that names no operator.
     codes = np.array([at if text else -1 for at, text in enumerate([*known_operators, None])], np.int32)
     named = codes[pc.fill_null(distinct.indices, len(known_operators)).to_numpy()]
-    keys, known_keys = _keys(op_keys, group_keys)
+    keys, known_keys = _keys(texts["hccl_op_name"], texts["group_name"])
     known = distinct.dictionary
     owners = np.zeros(n, np.int64)
     described = LinkNames(keys, known_keys, owners, named, known).described()
-    sizes, link_times = (database_columns.floats(values, remark, are_needed=True) for values in figures)
+    sizes, link_times = (cells.floats(figures[name], remark, are_needed=True) for name in _FIGURES)
     columns = {
         "rank": pa.array(numbers.ranks_of(rank, n)),
-        "step": database_columns.steps(steps, remark),
-        "src_local": database_columns.link_ends(sources, remark),
-        "dst_local": database_columns.link_ends(destinations, remark),
-        "transport": database_columns.coded_texts(transports, None),
+        "step": cells.steps(texts["step"], remark),
+        "src_local": cells.link_ends(texts["src_rank"], remark),
+        "dst_local": cells.link_ends(texts["dst_rank"], remark),
+        "transport": texts["transport_type"],
         "size_bytes": pc.multiply(sizes, numbers.BYTES_PER_MB),
         "time_us": pc.multiply(link_times, numbers.US_PER_MS),
     }
-    table = links_table(described, is_p2p(kinds), columns)
-    return measured.without_negative(database_columns.with_step(table), measured.MEASURED_LINKS, remark)
+    table = links_table(described, is_p2p(texts["type"]), columns)
+    return measured.without_negative(cells.with_step(table), measured.MEASURED_LINKS, remark)
 
 
-def _keys(op_keys: Cells, group_keys: Cells) -> tuple[npt.NDArray[np.int64], list[str]]:
+def _keys(
+    op_keys: pa.DictionaryArray, group_keys: pa.DictionaryArray
+) -> tuple[npt.NDArray[np.int64], list[str]]:
     """Return which of the few `name@group` each link has, and these."""
-    both = [database_columns.coded_texts(one, "None") for one in (op_keys, group_keys)]
+    both = [cells.filled(one, "None") for one in (op_keys, group_keys)]
     operators, groups = (one.indices.to_numpy().astype(np.int64) for one in both)
     codes = operators * len(both[1].dictionary) + groups
     _, first, places = np.unique(codes, return_index=True, return_inverse=True)

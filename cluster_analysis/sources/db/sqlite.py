@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote
 
-import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
 from cluster_analysis.sources.columns.database import Wanted, database_of
 from cluster_analysis.sources.columns.place import columns_of
-from cluster_analysis.sources.db.cells import Cells, cells_of
+from cluster_analysis.sources.db.cells import Column, NumberColumn, Numbers, TextColumn
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.measured import tell_no_columns
 from cluster_run.facts import fact
@@ -68,7 +66,7 @@ class Database:
         self._wanted = wanted
         self._tables: dict[str, str] | None = None
         self._known: dict[str, _Columns] = {}
-        self._cells: dict[tuple[str, str, bool], Cells] = {}
+        self._read: dict[tuple[str, str, Callable[[], Any]], Any] = {}
         self._made: dict[tuple[Callable[..., Any], tuple[str, ...]], Any] = {}
 
     def has(self, table: str, *columns: str) -> bool:
@@ -131,38 +129,31 @@ class Database:
             detail = f"columns: made without {table}.{missing[0]}, by another version"
             raise BadFileError(fact("not_of_form", detail=detail), "collect_again")
 
-    def cells(self, table: str, *columns: str, are_floats: bool = False) -> list[Cells]:
-        """Return columns that the table has, whole, in the order of its rows.
+    def texts(self, table: str, *columns: str) -> dict[str, pa.DictionaryArray]:
+        """Return those columns that the table has, as texts, whole and in the order of its rows.
 
-        With `are_floats` whole numbers become floats. Columns asked for at once are read at once, and each
-        is read once only.
+        Columns asked for at once are read at once, and each is read once only.
         """
-        self._require_looked_for(table, columns)
+        return self._whole(table, columns, TextColumn)
+
+    def numbers(self, table: str, *columns: str) -> dict[str, Numbers]:
+        """Return the same as numbers (N,)."""
+        return self._whole(table, columns, NumberColumn)
+
+    def _whole(self, table: str, columns: Sequence[str], kind: Callable[[], Column[_T]]) -> dict[str, _T]:
         known = self._columns(table)
-        absent = [name for name in columns if name.casefold() not in known]
-        if absent:
-            detail = f"no such {f'column: {table}.{absent[0]}' if known else f'table: {table}'}"
-            raise BadFileError(fact("not_database", detail=detail), "report_names" if known else None)
-        keys = [(table.casefold(), name.casefold(), are_floats) for name in columns]
-        new = list(dict.fromkeys(key for key in keys if key not in self._cells))
+        keys = {name: (table.casefold(), name.casefold(), kind) for name in columns if self.has(table, name)}
+        new = list(dict.fromkeys(key for key in keys.values() if key not in self._read))
         if new:
             names = ", ".join('"' + known[name].replace('"', '""') + '"' for _, name, _ in new)
             # An index that has all the columns has them in another order.
             query = f"SELECT {names} FROM {table} NOT INDEXED"  # noqa: S608 - quoted
-            self._cells.update(zip(new, self._read(query, len(new), are_floats), strict=True))
-        return [self._cells[key] for key in keys]
-
-    def present(self, table: str, columns: Sequence[str], *, are_floats: bool = False) -> dict[str, Cells]:
-        """Return those columns that the table has, by name."""
-        names = [name for name in columns if self.has(table, name)]
-        return dict(zip(names, self.cells(table, *names, are_floats=are_floats), strict=True))
-
-    def _read(self, query: str, n_columns: int, are_floats: bool) -> list[Cells]:
-        found = [_Column(are_floats) for _ in range(n_columns)]
-        for batch in self._batches(query, (), [column.clear for column in found]):
-            for column, values in zip(found, zip(*batch, strict=True), strict=True):
-                column.add(values)
-        return [column.cells() for column in found]
+            found = [kind() for _ in new]
+            for batch in self._batches(query, (), [column.clear for column in found]):
+                for column, cells in zip(found, zip(*batch, strict=True), strict=True):
+                    column.add(cells)
+            self._read.update(zip(new, (column.whole() for column in found), strict=True))
+        return {name: self._read[key] for name, key in keys.items()}
 
     def once(self, make: Callable[..., _T], *arguments: str) -> _T:
         """Return what is made of this database and the arguments, made once."""
@@ -177,7 +168,7 @@ class Database:
         self._path = None
         self._tables = None
         self._known = {}
-        self._cells = {}
+        self._read = {}
         self._made = {}
         if self._connected is not None:
             self._connected.close()
@@ -198,36 +189,6 @@ class Database:
             found = self.rows(_COLUMNS, (self._tables[key],)) if key in self._tables else ()
             self._known[key] = {str(name).casefold(): str(name) for (name,) in found}
         return self._known[key]
-
-
-class _Column:
-    """A column while it is read; whole numbers, or floats where those are wanted, take 8 bytes each."""
-
-    def __init__(self, are_floats: bool) -> None:
-        self._are_floats = are_floats
-        self.clear()
-
-    def clear(self) -> None:
-        """Forget all cells."""
-        self._numbers = array("d" if self._are_floats else "q")
-        self._others: list[Any] | None = None
-
-    def add(self, values: Sequence[Any]) -> None:
-        """Add cells as `sqlite3` gives them."""
-        if self._others is None:
-            try:
-                self._numbers.extend(array(self._numbers.typecode, values))
-            except TypeError:
-                self._others = [*self._numbers]
-            else:
-                return
-        self._others.extend(values)
-
-    def cells(self) -> Cells:
-        """Return all of them."""
-        if self._others is not None or not self._numbers:
-            return cells_of(self._others or (), are_floats=self._are_floats)
-        return pa.array(np.frombuffer(self._numbers, self._numbers.typecode))
 
 
 class _KeptOpen(threading.local):

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_analysis.sources.db.cells import Cells, as_list
+from cluster_analysis.sources.db.cells import as_number
 from cluster_analysis.sources.db.sqlite import kept_open, open_database
 from cluster_analysis.sources.db.tasks import kernel_sums, last_task_ns
 from cluster_analysis.sources.errors import BadFileError, unheard
@@ -48,22 +47,25 @@ def write(path: Path, declared: str, rows: Sequence[tuple[object, ...]], *statem
     return path
 
 
-def columns_of(path: Path, *, are_floats: bool = False) -> list[list[object]]:
+def columns_of(path: Path) -> tuple[list[list[object]], list[list[float]]]:
+    """All columns as texts, and as numbers."""
     with open_database(path, unheard) as database:
-        found = database.cells("T", *"abcd", are_floats=are_floats)
-    return [typed(one) for one in found]
+        texts = database.texts("T", *"abcd").values()
+        numbers = database.numbers("T", *"abcd").values()
+    for one in texts:
+        one.validate(full=True)
+    return [one.to_pylist() for one in texts], [one.tolist() for one in numbers]
 
 
-def typed(cells: Cells) -> list[object]:
-    """The cells; those of an Arrow array, which has one type, are what a list would hold."""
-    if isinstance(cells, pa.Array):
-        cells.validate(full=True)
-    return as_list(cells)
+def told(columns: Sequence[Sequence[object]]) -> tuple[list[list[object]], list[list[float]]]:
+    """What these cells are as texts, and as numbers."""
+    texts = [[None if cell is None else str(cell) for cell in column] for column in columns]
+    return texts, [list(map(as_number, column)) for column in columns]
 
 
-def told(columns: Sequence[Sequence[object]]) -> str:
-    """As text, which tells 1 from 1.0 and shows every digit."""
-    return repr([list(column) for column in columns])
+def is_same(one: object, other: object) -> bool:
+    """Tell 1 from 1.0, every digit, and NaN from nothing."""
+    return repr(one) == repr(other)
 
 
 @pytest.mark.parametrize(
@@ -80,26 +82,21 @@ def test_cells_of_all_types_and_lengths_are_those_of_sqlite(tmp_path: Path, decl
     path = write(tmp_path / "a.db", declared, CELLS)
     with closing(sqlite3.connect(path)) as base:
         rows = base.execute("SELECT a, b, c, d FROM T NOT INDEXED").fetchall()
-    assert told(columns_of(path)) == told(list(zip(*rows, strict=True)))
+    assert is_same(columns_of(path), told(list(zip(*rows, strict=True))))
 
 
 @given(st.lists(st.tuples(CELL, CELL, CELL, CELL), max_size=12))
-def test_cells_keep_their_types_and_only_whole_numbers_become_floats(
+def test_every_cell_is_a_text_and_a_number_whatever_stands_beside_it(
     tmp_path: Path, rows: list[tuple[object, ...]]
 ) -> None:
     path = write(tmp_path / "a.db", "(a, b, c, d)", rows)
-    columns = [list(column) for column in zip(*rows, strict=True)] or [[]] * 4
-    assert told(columns_of(path)) == told(columns)
-    floats = [[float(one) if isinstance(one, int) else one for one in column] for column in columns]
-    assert told(columns_of(path, are_floats=True)) == told(floats)
+    assert is_same(columns_of(path), told(list(zip(*rows, strict=True)) or [()] * 4))
 
 
 def test_a_column_whose_type_changes_after_many_rows_keeps_every_cell(tmp_path: Path) -> None:
-    rows = [(at, at, at / 2, str(at)) for at in range(9_000)]
-    path = write(tmp_path / "a.db", "(a, b, c, d)", [*rows, (None, "x", 3, 4)])
-    found = columns_of(path)
-    assert told(found) == told(list(zip(*rows, (None, "x", 3, 4), strict=True)))
-    assert [len(one) for one in found] == [9_001] * 4
+    rows = [*((at, at, at / 2, str(at)) for at in range(9_000)), (None, "x", 3, 4)]
+    path = write(tmp_path / "a.db", "(a, b, c, d)", rows)
+    assert is_same(columns_of(path), told(list(zip(*rows, strict=True))))
 
 
 def test_a_text_that_is_not_utf_8_costs_no_other_cell(tmp_path: Path) -> None:
@@ -107,7 +104,7 @@ def test_a_text_that_is_not_utf_8_costs_no_other_cell(tmp_path: Path) -> None:
     path = write(tmp_path / "a.db", "(a, b, c, d)", CELLS, spoil)
     wanted = [list(column) for column in zip(*CELLS, strict=True)]
     wanted[3][1] = "\ufffdA"
-    assert told(columns_of(path)) == told(wanted)
+    assert is_same(columns_of(path), told(wanted))
 
 
 def test_utf_16_and_added_columns_are_read_as_sqlite_reads_them(tmp_path: Path) -> None:
@@ -118,7 +115,7 @@ def test_utf_16_and_added_columns_are_read_as_sqlite_reads_them(tmp_path: Path) 
         base.execute("INSERT INTO T VALUES (1, 2, '长')")
         base.execute("ALTER TABLE T ADD COLUMN d DEFAULT 5")
         base.execute("ALTER TABLE T ADD COLUMN e AS (b + 1)")
-    assert columns_of(path) == [[1], [2], ["长"], [5]]
+    assert columns_of(path)[0] == [["1"], ["2"], ["长"], ["5"]]
     with open_database(path, unheard) as database:
         assert not database.has("T", "e"), "computed columns are nobody's measurement"
 
@@ -141,7 +138,7 @@ def test_a_closed_database_and_its_columns_are_gone_without_a_look_for_cycles(tm
     gc.disable()
     try:
         with open_database(path, unheard) as database:
-            cells = database.cells("T", "a")[0]
+            cells = database.texts("T", "a")["a"]
             gone = weakref.ref(database), weakref.ref(cells)
         del database, cells
         assert [one() for one in gone] == [None, None]
