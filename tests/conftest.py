@@ -94,10 +94,14 @@ def together(test: str) -> str:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Look for garbage in what tests make: the collected tests are none, and dear to look through."""
+    """Look for garbage in what tests make: the collected tests are none, and dear to look through.
+
+    And seldom: models and simulators make jobs of a million objects, and each look goes through all of them.
+    """
     gc.disable()
     yield
     gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
     gc.enable()
 
 

@@ -287,10 +287,10 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "benchmarks.models.flows cluster_run.findings"
         ),
         # A model shares no code with the simulator, with the analysis, or with another model.
-        "benchmarks.models.streams": "benchmarks.models.truth benchmarks.models.hashes cluster_run.findings",
-        "benchmarks.models.paths": "benchmarks.models.truth benchmarks.models.hashes cluster_run.findings",
-        "benchmarks.models.queues": "benchmarks.models.truth benchmarks.models.hashes cluster_run.findings",
-        "benchmarks.models.flows": "benchmarks.models.truth benchmarks.models.hashes cluster_run.findings",
+        **dict.fromkeys(
+            [f"benchmarks.models.{name}" for name in ("streams", "paths", "queues", "flows")],
+            "benchmarks.models.truth benchmarks.models.hashes benchmarks.models.as_json cluster_run.findings",
+        ),
         "benchmarks.detection": "benchmarks.models cluster_run cluster_analysis cluster_simulate",
         "benchmarks.executed": "benchmarks.models.hashes cluster_analysis",
         "benchmarks.fleet": "cluster_fleet",
@@ -314,19 +314,23 @@ OWNERS: Mapping[str, tuple[str, ...]] = {
     "distributed": ("cluster_analysis.engine", "cluster_hook.follow.dask_allocation"),
     "dask_jobqueue": ("cluster_analysis.engine.clusters.slurm",),
     "jinja2": ("cluster_analysis.reports.templates",),
-    "msgspec": ("cluster_analysis", "cluster_fleet.identity", "cluster_hook.telling.outcome"),
+    "msgspec": (
+        *("cluster_analysis", "cluster_fleet.identity", "cluster_hook.telling.outcome"),
+        "benchmarks.models.as_json",
+    ),
     "torch": ("benchmarks.executed.worker",),
     "ClusterShell": ("cluster_collect",),
     "matplotlib": ("cluster_analysis.reports.plots",),
     "scipy": ("cluster_analysis.numeric.tails",),
     "sqlalchemy": ("cluster_fleet.store", "cluster_fleet.tables"),
 }
-#: Where msgspec decodes. Everywhere else it makes the classes of values.
+#: Where msgspec decodes or encodes. Everywhere else it makes the classes of values.
 DECODING = (
     "cluster_analysis.sources",
     "cluster_analysis.discovery",
     "cluster_fleet.identity",
     "cluster_hook.telling.outcome",
+    "benchmarks.models.as_json",
 )
 OF_VALUES = ("msgspec.Struct", "msgspec.field", "msgspec.structs")
 #: Libraries that one module alone may import: their errors are made ours there.

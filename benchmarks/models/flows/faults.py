@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from benchmarks.models.flows.draw import LAYOUTS
-from benchmarks.models.flows.ops import KERNELS
 from benchmarks.models.flows.program import Program
 from benchmarks.models.flows.run import Trouble
 from benchmarks.models.flows.wiring import Part
@@ -76,7 +75,7 @@ def _pauses(program: Program, dice: random.Random) -> Fault:
     every = dice.choice([1, 2, 3])
     first = dice.randrange(every)
     pauses = tuple(
-        (dice.choice(_kernels(program, rank, step)), dice.uniform(0.7, 1.3))
+        (dice.choice(program.kernels[rank, step]), dice.uniform(0.7, 1.3))
         for step in range(first, program.shape.steps, every)
     )
     return Fault(
@@ -90,14 +89,10 @@ def _pauses_of_many(program: Program, dice: random.Random) -> Fault:
     pauses = []
     for rank in range(shape.n_ranks):
         for step in dice.sample(range(shape.steps), max(1, shape.steps // 8)):
-            pauses.append((dice.choice(_kernels(program, rank, step)), dice.uniform(0.5, 1.5)))
+            pauses.append((dice.choice(program.kernels[rank, step]), dice.uniform(0.5, 1.5)))
     ranks = tuple(range(shape.n_ranks))
     trouble = Trouble("pauses", pauses=tuple(pauses))
     return Fault(trouble, "periodic_pause", 500.0, ("periodic_pause", "host_bound"), ranks, is_of_many=True)
-
-
-def _kernels(program: Program, rank: int, step: int) -> list[int]:
-    return [n for n, op in enumerate(program.ops) if (op.rank, op.step, op.kind) == (rank, step, KERNELS)]
 
 
 def used(program: Program) -> list[tuple[int, int]]:

@@ -5,12 +5,12 @@ Times in communication.json are ms, starts µs, sizes MB of 10^6 bytes; a matrix
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from benchmarks.models.as_json import write_json
 from benchmarks.models.flows.program import Program
 from benchmarks.models.flows.rows import FIRST_STEP, CallRow, RankRows, code_of_groups, owned, samples_of
 from benchmarks.models.flows.run import Course
@@ -73,8 +73,8 @@ class _RankFiles:
         calls = [list(self.rows.calls(step)) for step in self.steps]
         (self._text if self.program.shape.form == "text" else self._database)(output, times, calls)
         level = {"config": {"experimental_config": {"_profiler_level": "Level1"}}, "rank_id": self.rank}
-        _dump(capture / f"profiler_info_{self.rank}.json", level)
-        _dump(capture / "profiler_metadata.json", self._metadata())
+        write_json(capture / f"profiler_info_{self.rank}.json", level)
+        write_json(capture / "profiler_metadata.json", self._metadata())
 
     def _metadata(self) -> dict[str, Any]:
         shape = self.program.shape
@@ -126,8 +126,8 @@ class _RankFiles:
                 }
                 place = matrix[key][_level(is_message)].setdefault(f"{variant}@{self.codes[group]}", {})
                 place["-".join(self._ends(group, one.source, one.target))] = row
-        _dump(output / "communication.json", communication)
-        _dump(output / "communication_matrix.json", matrix)
+        write_json(output / "communication.json", communication)
+        write_json(output / "communication_matrix.json", matrix)
 
     def _operators(self) -> str:
         found = self.rows.kernels()
@@ -204,7 +204,3 @@ def _width(kind: str, call: CallRow) -> dict[str, Any]:
         "Large Packet Ratio": 0,
         "Size Distribution": {} if kind == "SDMA" else sizes,
     }
-
-
-def _dump(path: Path, value: object) -> None:
-    path.write_text(json.dumps(value))

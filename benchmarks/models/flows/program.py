@@ -26,6 +26,8 @@ class Program:
         self.calls: list[Call] = []
         self.messages: list[Message] = []
         self.by_key: dict[object, int] = {}
+        #: Operations that compute, by rank and step.
+        self.kernels: dict[tuple[int, int], list[int]] = {}
         self.shared = random.Random(f"flows/{seed}/shared")
         dice = random.Random(f"flows/{seed}/parts")
         hosts = [
@@ -134,6 +136,8 @@ class Rank:
             ops[other].followers.append(number)
             op.n_awaited += 1
         ops.append(op)
+        if op.kind == KERNELS:
+            self.program.kernels.setdefault((op.rank, op.step), []).append(number)
         self.last[op.stream] = number
         return number
 

@@ -96,7 +96,8 @@ class Run:
                     self.pauses[op] = self.pauses.get(op, 0.0) + one.size * share
         self.numbers: dict[Part, int] = {}
         self.parts: list[Part] = []
-        self.paths: dict[tuple[int, int], tuple[int, ...]] = {}
+        #: By both ends: the parts that can hold up a transfer, and by which factor its link is unlike others.
+        self.ways: dict[tuple[int, int], tuple[tuple[int, ...], float]] = {}
         self.step = -1
         self.net = Sharing([])
 
@@ -237,12 +238,12 @@ class Run:
                 self._close(~number, now)
 
     def _flow(self, source: int, target: int, size: float, noise: float, owner: int) -> Flow:
-        path = self.paths.get((source, target))
-        if path is None:
-            path = self.paths[source, target] = self._path(source, target)
-        is_mended = (source, target) in self.mended.links
-        factor = 1.0 if is_mended else self.program.link_factor(source, target)
-        return Flow(path, size * noise * factor, (owner, source, target, size))
+        way = self.ways.get((source, target))
+        if way is None:
+            is_mended = (source, target) in self.mended.links
+            factor = 1.0 if is_mended else self.program.link_factor(source, target)
+            way = self.ways[source, target] = self._path(source, target), factor
+        return Flow(way[0], size * noise * way[1], (owner, source, target, size))
 
     def _soon(self, now: float) -> Iterator[tuple[Flow, int]]:
         """Take what else is moved before it could matter."""

@@ -99,10 +99,10 @@ class Sharing:
         open_ = {part: len(self.users[part]) for part in parts}
         rates: dict[Flow, float] = {}
         while len(rates) < len(flows):
-            least = min(left[part] / n[part] for part in parts if open_[part])
+            shares = {part: left[part] / n[part] for part in parts if open_[part]}
+            least = min(shares.values())
             bound = least * (1 + _SAME)
-            tight = [part for part in parts if open_[part] and left[part] / n[part] <= bound]
-            for part in tight:
+            for part in [part for part, share in shares.items() if share <= bound]:
                 for flow in self.users[part]:
                     if flow not in rates:
                         rates[flow] = least

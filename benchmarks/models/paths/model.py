@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.models.as_json import write_json
 from benchmarks.models.paths import database, text
 from benchmarks.models.paths.cases import CLASSES, case
 from benchmarks.models.paths.job import Job
@@ -107,8 +107,8 @@ def _write(recorder: Recorder, folder: Path) -> None:
             if rank in members
         }
         metadata = {"parallel_group_info": groups}
-        (output.parent / "profiler_metadata.json").write_text(json.dumps(metadata))
+        write_json(output.parent / "profiler_metadata.json", metadata)
         info = {"rank_id": str(rank), "ms_version": "2.7.0", "profiler_level": "Level1"}
-        (output.parent / f"profiler_info_{rank}.json").write_text(json.dumps(info))
+        write_json(output.parent / f"profiler_info_{rank}.json", info)
     lines = [f"198.51.100.{host + 1} {host + 1}\n" for host in range(shape.n_hosts)]
     (folder / "host_ips_mapping.txt").write_text("".join(lines))

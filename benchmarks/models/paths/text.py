@@ -6,10 +6,10 @@ no names that say what they are for, and nothing says how the job is parallel.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks.models.as_json import write_json
 from benchmarks.models.paths.lengths import Sent
 from benchmarks.models.paths.record import Called, Recorder, StepSums
 
@@ -33,8 +33,8 @@ def write_rank(recorder: Recorder, rank: int, output: Path) -> None:
                 level = "p2p" if call.what == "batchSendRecv" else "collective"
                 levels[level][f"{call.name}@{call.group}"] = _entry(call, with_wait)
         communication[f"step{step + FIRST_STEP}"] = levels
-    (output / "communication.json").write_text(json.dumps(communication))
-    (output / "communication_matrix.json").write_text(json.dumps(_matrix(recorder, calls)))
+    write_json(output / "communication.json", communication)
+    write_json(output / "communication_matrix.json", _matrix(recorder, calls))
     rows = [_COLUMNS, *(_row(one) for one in recorder.sums(rank))]
     (output / "step_trace_time.csv").write_text("\n".join(rows) + "\n")
     (output / "op_statistic.csv").write_text(_operators(recorder, rank))

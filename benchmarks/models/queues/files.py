@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import sqlite3
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from benchmarks.models.as_json import write_json
 from benchmarks.models.hashes import group_number
 from benchmarks.models.queues.events import Course
 from benchmarks.models.queues.job import Job
@@ -113,9 +113,9 @@ class _Rank:
             for name, ranks in self.job.groups.items()
             if self.rank in ranks
         }
-        _dump(capture / "profiler_metadata.json", {"parallel_group_info": groups})
+        write_json(capture / "profiler_metadata.json", {"parallel_group_info": groups})
         level = {"config": {"experimental_config": {"_profiler_level": "Level1"}}, "rank_id": self.rank}
-        _dump(capture / f"profiler_info_{self.rank}.json", level)
+        write_json(capture / f"profiler_info_{self.rank}.json", level)
 
     def _clock_ms(self, at_ms: float) -> float:
         return _BEGUN_MS + self.skew_ms + at_ms * (1 + self.drift)
@@ -191,7 +191,7 @@ class _Rank:
             communication[key] = {"p2p": {}, "collective": {}}
             matrix[key] = {"p2p": {}, "collective": {}}
             for name, code, item, times, wires in found:
-                widths = {one: self._width(one, wires) for one in _TRANSPORTS}
+                widths = {one: _width(one, wires) for one in _TRANSPORTS}
                 entry = {"Communication Time Info": times, "Communication Bandwidth Info": widths}
                 communication[key][_level(item)][f"{name}@{code}"] = entry
             for (level, what, ends), some in self._samples(found).items():
@@ -199,8 +199,8 @@ class _Rank:
                     row = {"Transport Type": kind, "Transit Size(MB)": size, "Transit Time(ms)": time}
                     row |= {"Bandwidth(GB/s)": round(size / time, 4), "Op Name": name}
                     matrix[key][level].setdefault(variant, {})[ends] = row
-        _dump(output / "communication.json", communication)
-        _dump(output / "communication_matrix.json", matrix)
+        write_json(output / "communication.json", communication)
+        write_json(output / "communication_matrix.json", matrix)
 
     def _database(
         self, output: Path, steps: Sequence[tuple[Any, ...]], calls: Sequence[tuple[str, Any]]
@@ -212,7 +212,7 @@ class _Rank:
                 place = (key, _level(item))
                 rows["CommAnalyzerTime"].append((name, code, *times.values(), *place))
                 for kind in ("HCCS", "RDMA"):
-                    own = [(wire.size_mb, time) for wire, time in wires if self._kind(wire) == kind]
+                    own = [(wire.size_mb, time) for wire, time in wires if wire.kind == kind]
                     if own:
                         size, time = sum(one for one, _ in own), sum(one for _, one in own)
                         width = (kind, size, time, size / time, 0, own[0][0], len(own), time)
@@ -230,21 +230,6 @@ class _Rank:
                 database.executemany(f"INSERT INTO {name} VALUES ({marks})", rows[name])
             database.commit()
 
-    def _kind(self, wire: Wire) -> str:
-        return self.job.transport(wire.source, wire.target)
-
-    def _width(self, kind: str, wires: Sequence[tuple[Wire, float]]) -> dict[str, Any]:
-        real = "HCCS" if kind == "SDMA" else kind
-        own = [(wire.size_mb, time) for wire, time in wires if self._kind(wire) == real]
-        size, time = sum(one for one, _ in own), sum(one for _, one in own)
-        return {
-            "Transit Size(MB)": size,
-            "Transit Time(ms)": time,
-            "Bandwidth(GB/s)": round(size / time, 4) if time else 0,
-            "Large Packet Ratio": 0,
-            "Size Distribution": {f"{own[0][0]:.6f}": [len(own), time]} if own and kind != "SDMA" else {},
-        }
-
     def _chosen(
         self, what: str, some: list[tuple[str, Wire, float]]
     ) -> list[tuple[str, str, float, float, str]]:
@@ -254,7 +239,7 @@ class _Rank:
         some.sort(key=lambda one: one[2] / one[1].size_mb)
         places = [("top1", 0), ("middle", len(some) // 2)]
         places += [(f"bottom{n}", -n) for n in (1, 2, 3) if len(some) >= n]
-        carrier = self._kind(some[0][1])
+        carrier = some[0][1].kind
         rows = [
             (f"{kind}-{name}@{code}", some[at][0], some[at][1].size_mb, some[at][2], carrier)
             for name, at in places
@@ -282,6 +267,19 @@ class _Rank:
         return "\n".join(lines) + "\n"
 
 
+def _width(kind: str, wires: Sequence[tuple[Wire, float]]) -> dict[str, Any]:
+    real = "HCCS" if kind == "SDMA" else kind
+    own = [(wire.size_mb, time) for wire, time in wires if wire.kind == real]
+    size, time = sum(one for one, _ in own), sum(one for _, one in own)
+    return {
+        "Transit Size(MB)": size,
+        "Transit Time(ms)": time,
+        "Bandwidth(GB/s)": round(size / time, 4) if time else 0,
+        "Large Packet Ratio": 0,
+        "Size Distribution": {f"{own[0][0]:.6f}": [len(own), time]} if own and kind != "SDMA" else {},
+    }
+
+
 def _level(item: Item) -> str:
     return "p2p" if item.what in ("send", "receive") else "collective"
 
@@ -293,7 +291,3 @@ def _length(spans: list[Span]) -> float:
         total += max(0.0, end - max(start, until))
         until = max(until, end)
     return total
-
-
-def _dump(path: Path, value: object) -> None:
-    path.write_text(json.dumps(value))

@@ -46,7 +46,9 @@ class Job:
         }
         self._busy_dice = random.Random(f"queues/{seed}/busy")
         self._link_dice = random.Random(f"queues/{seed}/links")
+        #: The last item of each stream of a rank, and what the next one of a stream waits for beside that.
         self._open: dict[tuple[str, int], int] = {}
+        self._before: dict[tuple[str, int], dict[str, int]] = {}
         for step in range(shape.steps):
             self._step(step, random.Random(f"queues/{seed}/{step}"))
         self.inputs, self.pauses, self.launching = self._hosts()
@@ -244,36 +246,32 @@ class Job:
         if (source, target) not in self.links:
             self.links[source, target] = self._link_dice.lognormvariate(0, 0.01)
         single = 1.6 if dice.random() < self.shape.slow_singles else 1.0
-        return Wire(source, target, size, single * dice.lognormvariate(0, 0.005))
+        noise = single * dice.lognormvariate(0, 0.005)
+        return Wire(source, target, size, noise, self.transport(source, target))
 
     def _add(self, item: Item) -> int:
         number = len(self.items)
         self.items.append(item)
         self.own[item.rank, item.step].append(number)
-        for before in {self._open.get((item.stream, item.rank)), *self._awaited(item)} - {None}:
-            assert before is not None
+        place = item.stream, item.rank
+        awaited = set(self._before.pop(place, {}).values())
+        if place in self._open:
+            awaited.add(self._open[place])
+        for before in awaited:
             if self.items[before].step == item.step:
                 self.items[before].followers.append(number)
                 item.n_awaited += 1
-        self._open[item.stream, item.rank] = number
+        self._open[place] = number
         return number
 
     def _wait(self, rank: int, stream: str, waiting: str) -> None:
         """Let the next item of `waiting` start after what `stream` holds by now."""
-        self._open[f"{stream} before {waiting}", rank] = self._open.get((stream, rank), -1)
-
-    def _awaited(self, item: Item) -> list[int]:
-        found = []
-        for stream in ("computing", "tensor", "data", "sends", "receives"):
-            before = self._open.pop((f"{stream} before {item.stream}", item.rank), -1)
-            if before >= 0:
-                found.append(before)
-        return found
+        if (stream, rank) in self._open:
+            self._before.setdefault((waiting, rank), {})[stream] = self._open[stream, rank]
 
     def duration_ms(self, wire: Wire, factor: float) -> float:
         """Return how long a wire's bytes take, if its link is `factor` times as slow as its kind."""
-        kind = self.transport(wire.source, wire.target)
-        return LATENCY_MS[kind] + wire.size_mb / RATES[kind] * factor * wire.noise
+        return LATENCY_MS[wire.kind] + wire.size_mb / RATES[wire.kind] * factor * wire.noise
 
 
 def _tail(dice: random.Random, sigma: float) -> float:

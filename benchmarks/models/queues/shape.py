@@ -68,6 +68,8 @@ class Wire:
     target: int
     size_mb: float
     noise: float
+    #: What carries its bytes.
+    kind: str
 
 
 @dataclass

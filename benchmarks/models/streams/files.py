@@ -6,11 +6,11 @@ bytes; ranks in the matrix are local to their group.
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 from typing import Any
 
+from benchmarks.models.as_json import write_json
 from benchmarks.models.hashes import group_number
 from benchmarks.models.streams.account import step_times
 from benchmarks.models.streams.links import Carried
@@ -81,8 +81,8 @@ class _RankFiles:
 
     def write(self, capture: Path, output: Path) -> None:
         steps, matrix = self._communication()
-        _dump(output / "communication.json", steps)
-        _dump(output / "communication_matrix.json", matrix)
+        write_json(output / "communication.json", steps)
+        write_json(output / "communication_matrix.json", matrix)
         rows = [_HEADER]
         for step in range(self.job.steps):
             times = step_times(self.ops, step)
@@ -94,8 +94,8 @@ class _RankFiles:
         (output / "step_trace_time.csv").write_text("\n".join(rows) + "\n")
         (output / "op_statistic.csv").write_text(self._kernels())
         info = {"config": {"experimental_config": {"_profiler_level": "Level1"}}, "rank_id": self.rank}
-        _dump(capture / f"profiler_info_{self.rank}.json", info)
-        _dump(capture / "profiler_metadata.json", self._metadata())
+        write_json(capture / f"profiler_info_{self.rank}.json", info)
+        write_json(capture / "profiler_metadata.json", self._metadata())
 
     def _metadata(self) -> dict[str, Any]:
         job = self.job
@@ -295,7 +295,3 @@ def _link(one: Carried, name: str | None) -> dict[str, Any]:
     if name is not None:
         row["Op Name"] = name
     return row
-
-
-def _dump(path: Path, value: object) -> None:
-    path.write_text(json.dumps(value))
