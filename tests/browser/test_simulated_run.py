@@ -269,8 +269,8 @@ def test_page_of_a_simulated_job_names_the_slow_rank_first_and_draws_everything(
     expect(page.locator(".waiting tr").first).to_contain_text("waits for rank 13")
 
 
-def test_every_filter_and_order_can_be_chosen_after_a_change_of_language_and_theme(viewer, output_of):
-    page = viewer.open((output_of(LARGE) / "report.html").read_bytes())
+def test_every_filter_and_order_can_be_chosen_after_a_change_of_language_and_theme(viewer, small_output):
+    page = viewer.open((small_output / "report.html").read_bytes())
     open_every_finding(page)
 
     page.locator("#theme").click()

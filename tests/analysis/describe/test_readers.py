@@ -16,11 +16,6 @@ from tests.layers import modules
 
 #: Who reads, writes and carries tables, whatever is in them: what only these name has no reader.
 CARRIERS = ("sources", "tables", "engine", "pipeline", "result", "api", "outputs")
-READERS = {
-    name: path
-    for name, path in modules().items()
-    if name.startswith("cluster_analysis.") and name.split(".")[1] not in CARRIERS
-}
 #: How the carriers hand on what a rank's table became: under another name.
 HANDED_ON = {"collectives": "matched", "rank": "ranks", "sums": "totals"}
 
@@ -28,7 +23,12 @@ HANDED_ON = {"collectives": "matched", "rank": "ranks", "sums": "totals"}
 @cache
 def names_read() -> set[str]:
     """Return every attribute and every text of a module that reads."""
-    trees = [ast.parse(path.read_text("utf-8")) for path in READERS.values()]
+    readers = [
+        path
+        for name, path in modules().items()
+        if name.startswith("cluster_analysis.") and name.split(".")[1] not in CARRIERS
+    ]
+    trees = [ast.parse(path.read_text("utf-8")) for path in readers]
     return {
         node.attr if isinstance(node, ast.Attribute) else str(node.value)
         for tree in trees

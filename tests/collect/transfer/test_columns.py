@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -211,22 +212,22 @@ class OnceEvil:
 @pytest.mark.parametrize(
     "evil",
     [
-        READY + entry("./a_ascend_pt/../../../../outside/victim"),
-        READY + entry(f"{NAME}.columns.columns"),
-        READY + entry(f"{NAME}.columns") + entry(f"{NAME}.columns"),
-        READY + entry(f"{NAME}.columns", bytes(80 << 20)),
-        READY + b"no archive".ljust(512),
-        b"unfit " + b"\x1b[31m because\n",
-        b"unfit " + b"x" * 5000,
-        b"\n" * 5000,
-        b"",
+        lambda: READY + entry("./a_ascend_pt/../../../../outside/victim"),
+        lambda: READY + entry(f"{NAME}.columns.columns"),
+        lambda: READY + entry(f"{NAME}.columns") + entry(f"{NAME}.columns"),
+        lambda: READY + entry(f"{NAME}.columns", bytes(80 << 20)),  # not while tests are collected
+        lambda: READY + b"no archive".ljust(512),
+        lambda: b"unfit " + b"\x1b[31m because\n",
+        lambda: b"unfit " + b"x" * 5000,
+        lambda: b"\n" * 5000,
+        lambda: b"",
     ],
     ids=["dotdot", "unasked", "twice", "too large", "noise", "signs", "long", "lines", "nothing"],
 )
 def test_a_host_that_lies_about_columns_is_asked_for_its_files_as_they_are(
-    tmp_path: Path, keys: tuple[Path, Path], evil: bytes
+    tmp_path: Path, keys: tuple[Path, Path], evil: Callable[[], bytes]
 ) -> None:
-    liar = OnceEvil(evil)
+    liar = OnceEvil(evil())
     outcome = met(tmp_path, keys, Liar(LISTING, liar), options=COLUMNS)
     assert liar.n_asked == 2
     assert (outcome.state, [file.state for file in outcome.files]) == ("complete", ["stored"])
