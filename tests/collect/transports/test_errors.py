@@ -46,32 +46,26 @@ def classes_of(module: object) -> list[type[Exception]]:
     ]
 
 
-@pytest.mark.parametrize(
-    "kind", [*classes_of(asyncssh), TimeoutError, ConnectionResetError, OSError, socket.gaierror]
-)
-def test_every_error_of_asyncssh_becomes_ours(kind: type[Exception]) -> None:
-    ours = cluster_collect.transports.ssh.by_asyncssh.errors.translated(made(kind))
-    assert isinstance(ours, HostError)
-    assert ours.message.strip() != ""
+def test_every_error_of_asyncssh_becomes_ours() -> None:
+    for kind in (*classes_of(asyncssh), TimeoutError, ConnectionResetError, OSError, socket.gaierror):
+        ours = cluster_collect.transports.ssh.by_asyncssh.errors.translated(made(kind))
+        assert isinstance(ours, HostError), kind
+        assert ours.message.strip() != "", kind
 
 
-@pytest.mark.parametrize(
-    "kind",
-    classes_of(paramiko) + classes_of(paramiko.ssh_exception) + [EOFError, TimeoutError, BrokenPipeError],
-)
-def test_every_error_of_paramiko_becomes_ours(kind: type[Exception]) -> None:
-    if kind is paramiko.UnknownKeyType:
-        error: Exception = paramiko.UnknownKeyType(key_type="x", key_bytes=b"x")
-    elif kind is paramiko.ssh_exception.NoValidConnectionsError:
-        error = kind({("127.0.0.1", 22): OSError("refused")})  # type: ignore[arg-type]
-    elif kind is paramiko.BadHostKeyException:
-        key = paramiko.RSAKey.generate(1024)
-        error = paramiko.BadHostKeyException("host", key, key)
-    else:
-        error = made(kind)
-    ours = cluster_collect.transports.ssh.by_paramiko.errors.translated(error)
-    assert isinstance(ours, HostError)
-    assert ours.message.strip() != ""
+def test_every_error_of_paramiko_becomes_ours() -> None:
+    key = paramiko.RSAKey.generate(1024)
+    known = {
+        paramiko.UnknownKeyType: lambda kind: kind(key_type="x", key_bytes=b"x"),
+        paramiko.ssh_exception.NoValidConnectionsError: lambda kind: kind({("127.0.0.1", 22): OSError("no")}),
+        paramiko.BadHostKeyException: lambda kind: kind("host", key, key),
+    }
+    ours = [EOFError, TimeoutError, BrokenPipeError]
+    for kind in (*classes_of(paramiko), *classes_of(paramiko.ssh_exception), *ours):
+        error = known.get(kind, made)(kind)
+        told = cluster_collect.transports.ssh.by_paramiko.errors.translated(error)
+        assert isinstance(told, HostError), kind
+        assert told.message.strip() != "", kind
 
 
 @pytest.mark.parametrize(

@@ -56,13 +56,13 @@ def texts(value: object) -> list[str]:
 
 
 @pytest.mark.parametrize("chosen", _CHATS)
-@pytest.mark.parametrize("call", [*_CALLS, '<at user_id="all">x</at>', "<at>all</at>"])
-def test_a_jobs_name_calls_nobody_in_any_chat(chosen: WebhookFormat, call: str) -> None:
-    body = json.loads(message_body(chosen, f"job 12 {call} (FAILED): slow", {}))
-    sent = " ".join(texts(body))
-    assert "job 12 " in sent
-    assert "@" not in sent
-    assert "<" not in html.unescape(sent)
+def test_a_jobs_name_calls_nobody_in_any_chat(chosen: WebhookFormat) -> None:
+    for call in (*_CALLS, '<at user_id="all">x</at>', "<at>all</at>"):
+        body = json.loads(message_body(chosen, f"job 12 {call} (FAILED): slow", {}))
+        sent = " ".join(texts(body))
+        assert "job 12 " in sent
+        assert "@" not in sent
+        assert "<" not in html.unescape(sent)
 
 
 def test_discord_is_told_to_call_nobody() -> None:
