@@ -266,13 +266,14 @@ def costs_more_than_healthy_ranks(one: FindingDraft, context: Context) -> Findin
     return replace(one, severity="info") if is_less and one.suspect.link_factor is None else one
 
 
-def may_cost_all_that_its_host_loses(one: FindingDraft, context: Context) -> FindingDraft:
+def may_cost_all_that_may_be_its(one: FindingDraft, context: Context) -> FindingDraft:
     """The upper cost of a late host, in no pattern as well, and of one that nobody's gaps are compared with.
 
-    Of a host with peers that is no alarm nothing is said: it is asked of all hosts what they may cost.
+    Of hosts with peers and parts of the network that are no alarm nothing is said: all hosts are asked.
     """
-    most_us = one.saving.most_us
-    if one.high_us is None or most_us is None or (one.suspect.separable and one.severity == "info"):
+    most_us, suspect = one.saving.most_us, one.suspect
+    is_asked = one.severity != "info" or not (suspect.separable or suspect.mended)
+    if one.high_us is None or most_us is None or not is_asked:
         return one
     return replace(one, high_us=max(one.high_us, most_us))
 
@@ -324,7 +325,7 @@ RULES: Sequence[Rule] = (
     blames_nobody_where_members_are_absent,
     is_no_chance,
     costs_more_than_healthy_ranks,
-    may_cost_all_that_its_host_loses,
+    may_cost_all_that_may_be_its,
     is_a_lower_bound_of_waiting_for_unknown,
     is_as_sure_as_the_replay,
 )

@@ -82,7 +82,7 @@ class WhatIf:
         alone = [0.0 if np.isnan(saved) else saved for saved in found]
         cumulative = self._in_turn(self.replay, suspects, alone)
         added = self._after_others(self.replay, suspects, alone)
-        most = self._most_of(self.replay, suspects)
+        most = self._most_of(self.replay, suspects, alone)
         return [
             Saving(None, None, bound_us=bound)
             if np.isnan(found[i]) or not self._has_calls(suspects[i])
@@ -138,10 +138,17 @@ class WhatIf:
         seen = np.isin(self._view.ranks, () if self._view.graph is None else self._view.graph.ranks)
         return bool((lost_us * seen).sum() >= HALFWAY * lost_us.sum())
 
-    def _most_of(self, replay: Replay, suspects: Sequence[Suspect]) -> list[float | None]:
+    def _most_of(self, replay: Replay, suspects: Sequence[Suspect], alone: list[float]) -> list[float | None]:
+        """What each costs at most. Its ranks may wait for a part of the network in gaps that are copied."""
         found = [self._idle_hosts.of(one.ranks) if one.is_late else _inseparable(one) for one in suspects]
         most_us = iter(self._most_us(replay, [one for one in found if one is not None]))
-        return [None if one is None else next(most_us) for one in found]
+        most = [None if one is None else next(most_us) for one in found]
+        for i, one in enumerate(suspects):
+            if one.mended is not None and self.copied is not None:
+                own = np.isin(replay.graph.ranks, one.ranks)
+                copied_us = float(self.copied.gaps_us[own].max(initial=0.0)) / replay.graph.n_steps
+                most[i] = min(one.most_us(replay.graph), alone[i] + copied_us)
+        return most
 
     def placebo_us(self, metric_excess_us: FloatArray, healthy: IntArray) -> float:
         """Return the most that "repairing" ranks nobody suspects, late by (R, S), saves one by one."""
@@ -273,9 +280,8 @@ def _validated(graph: Graph) -> Replay | None:
             own = ends - (lead - np.r_[latest[0], latest[:-1]][:, None])
             own = np.where(np.isfinite(own), own, np.nan)
             error = np.abs(own / graph.measured_us - 1.0)
-            of_mean = np.nansum(own + 0.0 * graph.measured_us, axis=0) / np.nansum(
-                graph.measured_us + 0.0 * own, axis=0
-            )
+            known = np.isfinite(error)
+            of_mean = own.sum(axis=0, where=known) / graph.measured_us.sum(axis=0, where=known)
         if np.isfinite(error).any():
             # Records that are lost spoil single steps: one that is off by a third would swamp every cost.
             good = np.nan_to_num(median(error, 1), nan=np.inf) <= GOOD_ERROR

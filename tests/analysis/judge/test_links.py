@@ -12,7 +12,7 @@ from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.slow_units import Units
 from cluster_analysis.judge.measures.transfers import left_of_cells
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_simulate.api import Healthy, JobSpec
+from cluster_simulate.api import Healthy, JobSpec, Noise
 from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, Judged, judged
 from tests.analysis.said import summary
@@ -329,3 +329,17 @@ def test_links_that_are_slow_for_a_moment_by_chance_are_no_news() -> None:
         assert not [
             one for one in found if one.kind.startswith("slow_") and one.cost_share and one.cost_share > 0.001
         ]
+
+
+def test_a_slow_card_may_cost_what_its_ranks_wait_in_gaps_that_the_replay_only_copies() -> None:
+    """Drifting work and unequal samples hide what computing waits for: the repair alone saves too little."""
+    spec = JobSpec(
+        tp=2, pp=2, dp=4, ranks_per_host=4, dp_mode="zero3", wait_fields="mixed",
+        healthy=Healthy(sequence_sigma=0.2), noise=Noise(family="ar1"),
+    )  # fmt: skip
+    job = judged(spec, "slow_nic:4,dir=rx", seed=12)
+    (card,) = job.alarms
+    assert card.kind == "slow_nic"
+    assert card.cost_low_ms is not None
+    assert card.cost_high_ms is not None
+    assert card.cost_low_ms < 0.9 * job.true_cost_ms < job.true_cost_ms < card.cost_high_ms
