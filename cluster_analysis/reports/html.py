@@ -20,13 +20,11 @@ from cluster_analysis.reports.page.bubbles import build_bubbles
 from cluster_analysis.reports.page.cube import build_cube
 from cluster_analysis.reports.page.described import advice_rows, described_sections
 from cluster_analysis.reports.page.drawn import device_map, memory_curves, packet_bars
-from cluster_analysis.reports.page.lanes import build_lanes
-from cluster_analysis.reports.page.memory_room import is_nearly_full
 from cluster_analysis.reports.page.packing import pack
 from cluster_analysis.reports.page.per_rank import build_per_rank
-from cluster_analysis.reports.page.sections import sections_of
+from cluster_analysis.reports.page.replayed import build_lanes, build_who_waits
+from cluster_analysis.reports.page.sections import is_nearly_full, sections_of
 from cluster_analysis.reports.page.traffic import build_traffic
-from cluster_analysis.reports.page.who_waits import build_who_waits
 from cluster_analysis.reports.step_time import blamed, step_parts, unusual_steps
 from cluster_analysis.reports.templates import templates
 from cluster_analysis.reports.unevenness import price_of_unevenness

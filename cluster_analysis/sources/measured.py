@@ -8,26 +8,17 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
 
 from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.tables.schema import NEEDED_STEPS
 from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
 from cluster_run.facts import fact
-
-
-class Needed(Struct, frozen=True):
-    """Columns of a table that every row must have."""
-
-    rows: Literal["operators", "links"]
-    columns: tuple[str, ...]
-
 
 #: Measured columns of each table. Differences may be below 0: free, idle and stage time, overlap, and the
 #: rest without receiving.
@@ -40,9 +31,11 @@ MEASURED_COLLECTIVES = (
     "synchronization_us",
     *TRANSPORT_COLUMNS,
 )
-#: Columns without which operators and links are not judged.
-NEEDED_COLLECTIVES = Needed("operators", ("start_ns", "elapse_us"))
-NEEDED_LINKS = Needed("links", ("size_bytes", "time_us"))
+#: Columns without which rows are not judged.
+NEEDED: Mapping[Literal["operators", "links"], tuple[str, ...]] = {
+    "operators": ("start_ns", "elapse_us"),
+    "links": ("size_bytes", "time_us"),
+}
 #: A nanosecond; sums of floats may miss 0 by less.
 _TOLERANCE = 1e-3
 
@@ -63,13 +56,13 @@ def without_negative(table: pa.Table, columns: tuple[str, ...], remark: Remark) 
     return table
 
 
-def tell_missing(table: pa.Table, needed: Needed, remark: Remark) -> None:
+def tell_missing(table: pa.Table, rows: Literal["operators", "links"], remark: Remark) -> None:
     """Tell `remark` how many rows lack something that is needed."""
-    if not any(table[name].null_count for name in needed.columns):
+    if not any(table[name].null_count for name in NEEDED[rows]):
         return
-    missing = functools.reduce(pc.or_, (pc.is_null(table[name]) for name in needed.columns))
+    missing = functools.reduce(pc.or_, (pc.is_null(table[name]) for name in NEEDED[rows]))
     n_missing = pc.sum(missing).as_py()
-    remark(fact("rows_lack", n_lacking=n_missing, n_rows=table.num_rows, rows=needed.rows))
+    remark(fact("rows_lack", n_lacking=n_missing, n_rows=table.num_rows, rows=rows))
 
 
 def tell_no_columns(lacking: Collection[str], remark: Remark) -> None:

@@ -6,7 +6,7 @@ Units: the profilers write ms and MB (10^6 bytes) in the communication files, µ
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -117,14 +117,6 @@ def to_int64(text: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int]:
     cells, n_given = _numeric(text, r"^-?\d{1,18}(\.0*)?$")
     numbers = pc.cast(pc.replace_substring_regex(cells, r"\.0*$", ""), pa.int64())
     return numbers, n_given - _n_known(numbers)
-
-
-def counts_and_times(text: pa.Table, times: Mapping[str, str]) -> tuple[dict[str, pa.Array], int]:
-    """Return `n_calls` and what it has of `times` (our name → the file's), and how many cells are bad."""
-    counts, n_bad = to_int64(text["Count"])
-    found, bad = floats_of(text, list(times.values()))
-    columns = {name: found[column] for name, column in times.items() if column in found}
-    return {"n_calls": counts, **columns}, n_bad + sum(bad.values())
 
 
 def _plainly_cast(text: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | None:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
 import pyarrow.compute as pc
 from msgspec import Struct
 
+from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.reports.page.bubbles import build_bubbles
 from cluster_analysis.result import AnalysisResult
+
+#: From this share of the capacity on a longer sequence, or fragments, may be one too many.
+_FULL_SHARE = 0.92
 
 
 class Absent(Struct, frozen=True):
@@ -33,6 +38,18 @@ def sections_of(result: AnalysisResult) -> Sections:
         titles.setdefault(reason, []).append(_PICTURES[name][0])
     absent = tuple(Absent(tuple(own), reason) for reason, own in titles.items() if reason)
     return Sections(frozenset(name for name, reason in why.items() if not reason), absent)
+
+
+def is_nearly_full(result: AnalysisResult) -> bool:
+    """Return whether a rank comes so near to its device's memory that memory stands before other pictures."""
+    table = result.tables.get("memory_peaks")
+    if table is None or not table.num_rows:
+        return False
+    reserved, allocated, capacity = (
+        numbers(table[f"{one}_bytes"]) for one in ("reserved", "allocated", "capacity")
+    )
+    share = np.where(np.isnan(reserved), allocated, reserved) / np.where(capacity > 0, capacity, np.nan)
+    return bool((share >= _FULL_SHARE).any())
 
 
 def _n_rows(result: AnalysisResult, name: str) -> int:

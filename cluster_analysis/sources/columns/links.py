@@ -12,7 +12,7 @@ from cluster_analysis.sources.columns.columns import Columns
 from cluster_analysis.sources.columns.levels import Levels
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.link_names import Described, LinkNames, links_table
-from cluster_analysis.sources.measured import MEASURED_LINKS, NEEDED_LINKS, tell_missing, without_negative
+from cluster_analysis.sources.measured import MEASURED_LINKS, tell_missing, without_negative
 from cluster_analysis.sources.names import coded_rows
 from cluster_analysis.tables import schema
 from cluster_run.facts import fact
@@ -38,7 +38,7 @@ def links_of(file: Columns, rank: int, remark: Remark) -> pa.Table:
     if not levels.n_rows:
         return schema.LINKS.empty_table()
     table = links_table(_described(keys, operators), pa.array(levels.is_p2p), columns)
-    tell_missing(table, NEEDED_LINKS, remark)
+    tell_missing(table, "links", remark)
     return without_negative(table, MEASURED_LINKS, remark)
 
 

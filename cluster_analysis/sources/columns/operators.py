@@ -16,7 +16,6 @@ from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.measured import (
     MEASURED_COLLECTIVES,
-    NEEDED_COLLECTIVES,
     tell_missing,
     without_negative,
 )
@@ -55,7 +54,7 @@ def communication_of(
         sums = _sums(file, levels, rank)
     elif with_spans:
         spans = _spans(file, rank, n_skipped)
-    tell_missing(collectives, NEEDED_COLLECTIVES, remark)
+    tell_missing(collectives, "operators", remark)
     return CommunicationTables(
         without_negative(collectives, MEASURED_COLLECTIVES, remark), packets, spans, sums
     )

@@ -17,7 +17,7 @@ from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.communication_tables import CommunicationTables, PacketEntries, packet_sums
 from cluster_analysis.sources.compiled.arrays import array, column, figures, named, texts
 from cluster_analysis.sources.compiled.reader import compiled
-from cluster_analysis.sources.measured import MEASURED_COLLECTIVES, NEEDED_COLLECTIVES
+from cluster_analysis.sources.measured import MEASURED_COLLECTIVES, NEEDED
 from cluster_analysis.tables import schema
 
 #: The columns of figures, as the compiled reader has them too.
@@ -30,7 +30,7 @@ def _bits(columns: Iterable[str]) -> int:
     return sum(1 << _FIGURES.index(name) for name in columns if name in _FIGURES)
 
 
-_NEEDED, _MEASURED = _bits(NEEDED_COLLECTIVES.columns), _bits(MEASURED_COLLECTIVES)
+_NEEDED, _MEASURED = _bits(NEEDED["operators"]), _bits(MEASURED_COLLECTIVES)
 
 
 class Rows:

@@ -18,8 +18,7 @@ from cluster_analysis.sources.db.tasks import is_timed, tell_untimed
 from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.link_names import OPERATOR_VARIANT
 from cluster_analysis.tables import schema
-from cluster_analysis.tables.group_hash import as_group_hash
-from cluster_analysis.tables.hccl_names import REMOTE_LINKS, link_name
+from cluster_analysis.tables.hccl_names import REMOTE_LINKS, as_group_hash, link_name
 
 _INFO, _OPERATOR, _TASK = "COMMUNICATION_TASK_INFO", "COMMUNICATION_OP", "TASK"
 _OF_TASKS = ("globalTaskId", "taskType", "srcRank", "dstRank", "linkType", "size", "opId")

@@ -16,7 +16,7 @@ from cluster_analysis.sources.db.sqlite import Database, open_database, step_at
 from cluster_analysis.sources.db.tasks import OPERATOR
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.tables import schema
-from cluster_analysis.tables.group_hash import as_group_hash
+from cluster_analysis.tables.hccl_names import as_group_hash
 from cluster_analysis.tables.operations import MESSAGES
 from cluster_run.ids import MAX_RANKS
 

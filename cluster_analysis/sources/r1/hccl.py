@@ -8,6 +8,11 @@ are JSON, or a Python literal where the writer forgot to encode it. Per operator
 Bandwidths above operator level are sums of bandwidths, so only time (ms) and size (1 KB = 1000 B) are
 read: the bandwidth is their ratio. Ranks of links are local to an unnamed group. The `-` row is a mean
 (old writer) or a copy of the last step (2.x), and is not read.
+
+Costs of a step are what the r1.x rank page showed: the file's own sums, in ms, over operators that overlap,
+which say nothing of a share of the step. (MindSpore 2.0 and later wrote µs there without another header; its
+link times stayed ms, so that a stated cost far above the sum of link times shows it.) SDMA and RDMA are
+summed over links. Source: MindSpore's profiling tutorial.
 """
 
 from __future__ import annotations
@@ -32,7 +37,9 @@ from cluster_analysis.tables import schema
 from cluster_run.facts import fact
 
 _FIELD_LIMIT = 2**31 - 1
-_OPERATOR_COLUMN, LINK_COLUMN = "communication_operator_cost", "link_info"
+_OPERATOR_COLUMN, _LINK_COLUMN = "communication_operator_cost", "link_info"
+#: Communication is the time on links (of the main plane): it cannot be this many times as long as all.
+_OTHER_UNIT = 50.0
 
 
 def read_r1_hccl(path: Path, rank: int, remark: Remark) -> pa.Table:
@@ -43,14 +50,14 @@ def read_r1_hccl(path: Path, rank: int, remark: Remark) -> pa.Table:
     """
     rows: list[tuple[int, str, str, str, float, float]] = []
     n_bad = 0
-    for line in lines_of(path, remark):
+    for line in _lines_of(path, remark):
         step = numbers.parse_step(line.get("step_num") or "")
         if line.get("step_num", "").strip() == AVERAGE_ROW:
             continue
-        cost = literal(line.get(_OPERATOR_COLUMN))
+        cost = _literal(line.get(_OPERATOR_COLUMN))
         if _OPERATOR_COLUMN not in line:
             # The earliest writer: links of all operators together, whose sums are sound.
-            cost = {"": [literal(line.get(LINK_COLUMN))]}
+            cost = {"": [_literal(line.get(_LINK_COLUMN))]}
         if step is None or not isinstance(cost, dict):
             n_bad += 1
             continue
@@ -58,13 +65,13 @@ def read_r1_hccl(path: Path, rank: int, remark: Remark) -> pa.Table:
             if not isinstance(entry, list) or not entry or not isinstance(entry[-1], dict):
                 n_bad += 1
                 continue
-            rows.extend((step, operator, *link) for link in links_of(entry[-1]))
+            rows.extend((step, operator, *link) for link in _links_of(entry[-1]))
     if n_bad:
         remark(left_out(n_bad, "entry", "not_readable"))
     return _table(rows, rank)
 
 
-def lines_of(path: Path, remark: Remark) -> Iterator[dict[str, Any]]:
+def _lines_of(path: Path, remark: Remark) -> Iterator[dict[str, Any]]:
     """Yield the rows of a file by column.
 
     Raises:
@@ -74,7 +81,7 @@ def lines_of(path: Path, remark: Remark) -> Iterator[dict[str, Any]]:
     previous = csv.field_size_limit(_FIELD_LIMIT)
     try:
         reader = csv.DictReader(io.StringIO(content.decode()), strict=True)
-        if not {"step_num", LINK_COLUMN} <= set(reader.fieldnames or ()):
+        if not {"step_num", _LINK_COLUMN} <= set(reader.fieldnames or ()):
             raise BadFileError(fact("header_not_hccl"))
         yield from reader
     except csv.Error as error:
@@ -83,7 +90,7 @@ def lines_of(path: Path, remark: Remark) -> Iterator[dict[str, Any]]:
         csv.field_size_limit(previous)
 
 
-def literal(text: str | None) -> Any:
+def _literal(text: str | None) -> Any:
     """Return a cell of JSON, or of a Python literal; None where it is neither."""
     if not text:
         return None
@@ -97,7 +104,7 @@ def literal(text: str | None) -> Any:
         return None
 
 
-def links_of(link_info: dict[str, Any]) -> Iterator[tuple[str, str, float, float]]:
+def _links_of(link_info: dict[str, Any]) -> Iterator[tuple[str, str, float, float]]:
     """Yield `(ends, transport, ms, KB)` of one operator; a local operator has none."""
     for ends, by_transport in link_info.items():
         if not isinstance(by_transport, dict):
@@ -130,3 +137,39 @@ def _table(rows: list[tuple[int, str, str, str, float, float]], rank: int) -> pa
         size_bytes=[row[5] * numbers.BYTES_PER_KB for row in rows],
         time_us=[row[4] * numbers.US_PER_MS for row in rows],
     )
+
+
+def read_r1_costs(path: Path, rank: int, remark: Remark) -> pa.Table | None:
+    """Return COMMUNICATION_COSTS, a row a step; None where the file has no step.
+
+    Raises:
+        BadFileError: nothing of the file can be used.
+    """
+    rows = []
+    for line in _lines_of(path, remark):
+        step = numbers.parse_step(line.get("step_num") or "")
+        links = _literal(line.get(_LINK_COLUMN))
+        if step is None or (line.get("step_num") or "").strip() == AVERAGE_ROW or not isinstance(links, dict):
+            continue
+        row: dict[str, Any] = {"rank": rank, "step": step}
+        for _, transport, time_ms, size_kb in _links_of(links):
+            for name, value in (
+                ("us", time_ms * numbers.US_PER_MS),
+                ("bytes", size_kb * numbers.BYTES_PER_KB),
+            ):
+                key = f"{transport.lower()}_{name}"
+                row[key] = row.get(key, 0.0) + value
+        moved_us = row.get("sdma_us", 0.0) + row.get("rdma_us", 0.0)
+        costs = [_number(line.get(f"{name}_cost")) for name in ("communication", "wait")]
+        is_us = (
+            costs[0] is not None and moved_us > 0 and costs[0] > _OTHER_UNIT * moved_us / numbers.US_PER_MS
+        )
+        factor = 1.0 if is_us else numbers.US_PER_MS
+        row["communication_us"], row["wait_us"] = (None if cost is None else cost * factor for cost in costs)
+        rows.append({name: row.get(name) for name in schema.COMMUNICATION_COSTS.names})
+    return pa.Table.from_pylist(rows, schema=schema.COMMUNICATION_COSTS) if rows else None
+
+
+def _number(text: str | None) -> float | None:
+    values, n_bad = numbers.to_float64(pa.array([text], pa.string()))
+    return None if n_bad else values[0].as_py()

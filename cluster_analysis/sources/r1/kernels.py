@@ -1,7 +1,10 @@
-"""aicore_intermediate_{id}_detail.csv of MindSpore r1.x to 2.3: kernels by name, times in ms.
+"""Kernels of MindSpore r1.x to 2.3: by name in aicore_intermediate_{id}_detail.csv, by kind in the others.
 
-`execution_time` is the mean of one execution; a file without `execution_frequency` ran each once a step.
-Kinds and shapes are in framework_raw_{id}.csv, under the same full name.
+Those are aicore_intermediate_{id}_type.csv (four headers exist; its `percent` is of 100 in one version and of
+1 in another, and is not read) and gpu_op_type_info_{id}.csv, in µs; all other times are ms.
+
+`execution_time` of a name is the mean of one execution; a file without `execution_frequency` ran each once a
+step. Kinds and shapes are in framework_raw_{id}.csv, under the same full name.
 """
 
 from __future__ import annotations
@@ -12,17 +15,21 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out, unheard
 from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
 from cluster_analysis.sources.text.csv_text import read_columns
+from cluster_analysis.tables import schema
 from cluster_run.facts import fact
 
 _NAMES = ("full_op_name", "full_kernel_name", "full_kernel_time")
 _TIMES_MS = ("execution_time", "task_duration")
 _COUNT, _CORE = "execution_frequency", "task_type"
 _KINDS = ("kernel_type", "op_type")
+_SUMS_MS, _COUNTS = ("execution_time", "total_time", "task_time"), ("execution_frequency", "type_occurrences")
+_KINDS_OF_SUMS, _GPU_TIME_US = ("op_type", "kernel_type"), "total_time(us)"
 
 
 def read_r1_kernels(path: Path, rank: int, framework: Path | None, remark: Remark) -> pa.Table | None:
@@ -66,6 +73,38 @@ def read_r1_kernels(path: Path, rank: int, framework: Path | None, remark: Remar
     kernels = KernelSums()
     kernels.add_sums(pa.Table.from_pylist(rows, schema=pa.schema([*texts, ("n", pa.int64()), *times_of])))
     return kernels.table(rank)
+
+
+def read_r1_operators(path: Path, rank: int, remark: Remark) -> pa.Table:
+    """Return calls and times of each kind of kernel (OPERATORS).
+
+    Raises:
+        BadFileError: nothing of the file can be used.
+    """
+    text = read_columns(path, (*_KINDS_OF_SUMS, *_SUMS_MS, *_COUNTS, _GPU_TIME_US), remark)
+    kind, count = _one_of(text, _KINDS_OF_SUMS), _one_of(text, _COUNTS)
+    time = _GPU_TIME_US if _GPU_TIME_US in text.column_names else _one_of(text, _SUMS_MS)
+    times, n_bad = numbers.to_float64(text[time])
+    counts, n_bad_counts = numbers.to_int64(text[count])
+    if n_bad + n_bad_counts:
+        remark(left_out(n_bad + n_bad_counts, "cell", "no_number"))
+    totals = times if time == _GPU_TIME_US else pc.multiply(times, numbers.US_PER_MS)
+    asked = pc.if_else(pc.greater(counts, 0), counts, None)
+    return schema.rows(
+        schema.OPERATORS,
+        rank,
+        op_type=text[kind].to_pylist(),
+        n_calls=counts,
+        total_us=totals,
+        avg_us=pc.divide(totals, pc.cast(asked, pa.float64())),
+    )
+
+
+def _one_of(text: pa.Table, names: tuple[str, ...]) -> str:
+    for name in names:
+        if name in text.column_names:
+            return name
+    raise BadFileError(fact("none_of_columns", columns=tuple(names)))
 
 
 def _framework(path: Path) -> Mapping[str, tuple[str, str, str]]:

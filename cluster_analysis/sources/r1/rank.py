@@ -13,11 +13,9 @@ from cluster_analysis.sources.r1.cluster_analyse import (
     steps_alone,
     steps_of_iterations,
 )
-from cluster_analysis.sources.r1.costs import read_r1_costs
-from cluster_analysis.sources.r1.hccl import read_r1_hccl
+from cluster_analysis.sources.r1.hccl import read_r1_costs, read_r1_hccl
 from cluster_analysis.sources.r1.input_pipeline import read_input_pipeline
-from cluster_analysis.sources.r1.kernels import read_r1_kernels
-from cluster_analysis.sources.r1.operators import read_r1_operators
+from cluster_analysis.sources.r1.kernels import read_r1_kernels, read_r1_operators
 from cluster_analysis.sources.r1.step_trace import read_r1_step_trace
 from cluster_analysis.sources.r1.strategy import read_strategy
 from cluster_analysis.sources.reading import Reading, or_empty

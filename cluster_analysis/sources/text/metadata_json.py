@@ -14,7 +14,7 @@ import msgspec
 
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.json_text import decode, read_bytes
-from cluster_analysis.tables.group_hash import as_group_hash
+from cluster_analysis.tables.hccl_names import as_group_hash
 from cluster_analysis.tables.model import DeclaredGroup, RankMetadata
 from cluster_run.facts import fact
 from cluster_run.ids import MAX_RANKS, ParallelSizes, Rank

@@ -55,7 +55,10 @@ def _table(
     remark: Remark,
 ) -> pa.Table:
     known = {ours: text[theirs].to_pylist() for ours, theirs in names.items() if theirs in text.column_names}
-    measured, n_bad = numbers.counts_and_times(text, times)
+    counts, n_bad = numbers.to_int64(text["Count"])
+    found, bad = numbers.floats_of(text, list(times.values()))
+    n_bad += sum(bad.values())
     if n_bad:
         remark(left_out(n_bad, "cell", "no_number"))
-    return schema.rows(kind, ranks, **known, **measured)
+    measured = {ours: found[theirs] for ours, theirs in times.items() if theirs in found}
+    return schema.rows(kind, ranks, **known, n_calls=counts, **measured)

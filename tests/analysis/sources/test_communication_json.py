@@ -9,7 +9,7 @@ from cluster_analysis.sources.compiled.reader import CHOICE
 from cluster_analysis.sources.errors import unheard
 from cluster_analysis.sources.text.communication_json import read_communication
 from cluster_analysis.tables import schema
-from cluster_analysis.tables.group_hash import group_hash
+from cluster_analysis.tables.hccl_names import group_hash
 from tests.analysis.said import Heard, refused
 from tests.analysis.sources.builders import GROUP, OPS, Op, communication_json, op_json
 

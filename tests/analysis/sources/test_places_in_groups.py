@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from cluster_analysis.sources.columns.place import columns_of
-from cluster_analysis.tables.group_hash import group_hash
+from cluster_analysis.tables.hccl_names import group_hash
 from cluster_analysis.topology.build import map_links
 from tests.analysis.sources.builders import GROUP, LinkRow, write_capture
 from tests.analysis.sources.four_ranks import RANKS, own_links, problems_of, read_all, topology_of

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from cluster_analysis.sources.errors import BadFileError, unheard
-from cluster_analysis.sources.r1.costs import read_r1_costs
+from cluster_analysis.sources.r1.hccl import read_r1_costs
 from cluster_analysis.sources.r1.input_pipeline import (
     read_device_fetches,
     read_device_queue,

@@ -68,5 +68,5 @@ function drawMemory(run, holder, rows, zoom) {
     rows: () => rows.map((row) => [`${row.rank}`, formatBytes(row.peak), row.capacity > 0 ? formatBytes(row.capacity) : "–", share(row)]) });
 }
 
-// The same as memory_room.py.
+// The same as sections.py.
 const isFull = (row) => row.peak >= 0.92 * row.capacity;

@@ -1,4 +1,4 @@
-"""Who waits for whom, as a matrix that a page can hold: ranks of a small job, else hosts."""
+"""The step that was replayed: its lanes and critical path, and who waits for whom in it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,24 @@ from cluster_analysis.result import AnalysisResult
 
 #: A job with more ranks is drawn by its hosts, where they are known.
 MAX_RANKS = 64
+
+
+def build_lanes(result: AnalysisResult) -> Picture:
+    """Return the lanes, a byte a cell, and the critical path."""
+    table, path = result.tables.get("lanes"), result.tables.get("critical_path")
+    if table is None or path is None or not table.num_rows:
+        return Picture({"lanes": None}, {})
+    lanes = {
+        "step": table["step"][0].as_py(),
+        "cell_us": table["cell_us"][0].as_py(),
+        "ranks": table["rank"].to_pylist(),
+        "path": [
+            [row["rank"], round(row["begin_us"], 1), round(row["end_us"], 1), row["kind"] == "work"]
+            for row in path.to_pylist()
+        ],
+    }
+    cells = np.frombuffer(b"".join(table["cells"].to_pylist()), np.uint8)
+    return Picture({"lanes": lanes}, {"lanes.cells": cells})
 
 
 def build_who_waits(result: AnalysisResult) -> Picture:
