@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import bdtrc, stdtr
 
-from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
 
 
 def student_tail(t: FloatArray, df: FloatArray | float) -> FloatArray:
@@ -19,9 +19,10 @@ def student_tail(t: FloatArray, df: FloatArray | float) -> FloatArray:
     return np.asarray(stdtr(df, -known))
 
 
-def binomial_tail(events: int, trials: int, rate: float) -> float:
+def binomial_tail(events: IntArray | int, trials: IntArray | int, rate: FloatArray | float) -> FloatArray:
     """P(X >= events) for X binomial, with `rate` from 0 to 1 the probability of each of the trials."""
-    return float(bdtrc(events - 1, trials, min(max(rate, 0.0), 1.0))) if events > 0 else 1.0
+    beyond = bdtrc(np.maximum(events, 1) - 1, trials, np.clip(rate, 0.0, 1.0))
+    return np.where(np.greater(events, 0), beyond, 1.0)
 
 
 def over_looks(chances: Sequence[float], n_looks: int) -> float:

@@ -12,6 +12,7 @@ between are held up, and are never named. Where the chain ends in a transfer, th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -51,7 +52,7 @@ class Lanes(Struct, frozen=True):
     path_kind: IntArray
 
 
-class Span(Struct, frozen=True):
+class Span(Struct, frozen=True, dict=True):
     """The instances of one step, `begin` to `end`: when each comes to its operator, and when it leaves it."""
 
     graph: Graph
@@ -59,6 +60,38 @@ class Span(Struct, frozen=True):
     end: int
     arrive_us: FloatArray
     end_us: FloatArray
+
+    @cached_property
+    def last_to_come(self) -> IntArray:
+        """For each call who of its operator, or of the two ends of its message, came last (n,).
+
+        Ranks that one operator releases come to the next together. Whoever came last to the one before is it:
+        the others could not come earlier.
+        """
+        graph, inside, n = self.graph, slice(self.begin, self.end), self.end - self.begin
+        operator, own = graph.operator[inside], np.arange(n)
+        after = graph.after[inside].astype(np.int64) - self.begin
+        came_before_us = np.where(
+            (after >= 0) & (after < n), self.arrive_us.take(after, mode="clip"), -np.inf
+        )
+        order = np.lexsort((-own, came_before_us, self.arrive_us, operator))
+        is_last = np.append(operator[order][1:] != operator[order][:-1], True)[:n]
+        last_of = np.zeros(int(operator.max(initial=-1)) + 1, np.int64)
+        last_of[operator[order][is_last]] = order[is_last]
+        found = self._in_time(own, last_of[operator])
+        for ends, counts in (
+            (graph.sender, np.ones(n, bool)),
+            (graph.receiver, graph.waits_for_receiver[inside]),
+        ):
+            other = ends[inside].astype(np.int64) - self.begin
+            is_here = counts & (other >= 0) & (other < n)
+            later = self._in_time(own, np.where(is_here, other, own))
+            found = np.where(self.arrive_us[later] > self.arrive_us[found], later, found)
+        return found
+
+    def _in_time(self, own: IntArray, other: IntArray) -> IntArray:
+        """Return the other call where it came before one's own ended, else one's own."""
+        return np.where(self.arrive_us[other] <= self.end_us[own] + SAME_US, other, own)
 
 
 def span_of(graph: Graph, step: int) -> Span:
@@ -99,7 +132,7 @@ def _path(span: Span) -> tuple[IntArray, FloatArray, FloatArray, IntArray]:
     """Walk back from the last call to end."""
     parts: list[tuple[int, float, float, int]] = []
     if span.begin < span.end:
-        came_last, at = last_to_come(span), int(np.argmax(span.end_us))
+        came_last, at = span.last_to_come, int(np.argmax(span.end_us))
         while at >= 0 and len(parts) < _LONGEST_PATH:
             last = int(came_last[at])
             rank, came_us = int(span.graph.rank[span.begin + last]), float(span.arrive_us[last])
@@ -118,37 +151,6 @@ def _put(parts: list[tuple[int, float, float, int]], one: tuple[int, float, floa
     """Add a part in front of those that are known; nothing for one that takes no time."""
     if one[2] - one[1] > SAME_US:
         parts.append(one)
-
-
-def last_to_come(span: Span) -> IntArray:
-    """Return for each call who of its operator, or of the two ends of its message, came last (n,).
-
-    Ranks that one operator releases come to the next together. Whoever came last to the one before is it:
-    the others could not come earlier.
-    """
-    graph, inside, n = span.graph, slice(span.begin, span.end), span.end - span.begin
-    operator, own = graph.operator[inside], np.arange(n)
-    after = graph.after[inside].astype(np.int64) - span.begin
-    came_before_us = np.where((after >= 0) & (after < n), span.arrive_us.take(after, mode="clip"), -np.inf)
-    order = np.lexsort((-own, came_before_us, span.arrive_us, operator))
-    is_last = np.append(operator[order][1:] != operator[order][:-1], True)[:n]
-    last_of = np.zeros(int(operator.max(initial=-1)) + 1, np.int64)
-    last_of[operator[order][is_last]] = order[is_last]
-    found = _in_time(span, own, last_of[operator])
-    for ends, counts in (
-        (graph.sender, np.ones(n, bool)),
-        (graph.receiver, graph.waits_for_receiver[inside]),
-    ):
-        other = ends[inside].astype(np.int64) - span.begin
-        is_here = counts & (other >= 0) & (other < n)
-        later = _in_time(span, own, np.where(is_here, other, own))
-        found = np.where(span.arrive_us[later] > span.arrive_us[found], later, found)
-    return found
-
-
-def _in_time(span: Span, own: IntArray, other: IntArray) -> IntArray:
-    """Return the other call where it came before one's own ended, else one's own."""
-    return np.where(span.arrive_us[other] <= span.end_us[own] + SAME_US, other, own)
 
 
 def _before(span: Span, at: int, began_us: float) -> int:
@@ -230,7 +232,7 @@ def _ahead(lanes: Lanes, span: Span) -> IntArray:
     """Return whom each rank waits for directly, by rank and cell; -1 where it waits for nobody."""
     n_ranks, n_cells = lanes.cells.shape
     graph, begin = span.graph, span.begin
-    last, bounds = last_to_come(span), bounds_of(span)
+    last, bounds = span.last_to_come, bounds_of(span)
     ahead = np.full((n_ranks, n_cells), -1, np.int32)
     own_rank = graph.rank[begin : span.end]
     whom = np.where(last >= 0, own_rank[last], -1)

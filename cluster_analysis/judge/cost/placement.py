@@ -43,7 +43,7 @@ def repair_of(view: JobView, graph: Graph, suspects: Sequence[Suspect]) -> Repai
         if one.excess_us is not None and one.record.part not in uneven:
             own = one.excess_us + _followed_us(view, one, one.excess_us)
             excess = rows_at(graph.ranks, view.ranks, own, 0.0)
-            own_hit = (excess != 0.0).any(axis=1)
+            own_hit = (excess != 0.0).any(axis=1) | bool(uneven)  # even work leaves any gaps below 0
             is_hit |= own_hit
             excesses.append((one, excess, graph.instances_of(own_hit)))
     instances = graph.instances_of(is_hit)

@@ -44,16 +44,17 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         for host in hosts.tolist():
             own = np.flatnonzero(view.host == host)
             # Most hosts have nothing that is large enough, and need no look at how all others scatter.
-            may_be = [one.may_be[own].any(axis=1).sum() >= FEWEST_PEERS for one in places]
-            if view.hosts[host] in slow_hosts or not any(may_be):
+            large = [one for one in places if one.may_be[own].any(axis=1).sum() >= FEWEST_PEERS]
+            if view.hosts[host] in slow_hosts or not large:
                 continue
             # What most ranks idle longer in a step is the job's, whichever place it takes on them.
             of_others_us = median(np.delete(places[0].longer_us, own, axis=0), 0)
-            seen = [one.of_host(own, of_others_us) for one in places]
+            seen = [one.of_host(own, of_others_us) for one in large]
             chances = [one.chance for one in seen if _are_several(one.series, one.events)]
             if not chances:
                 continue
-            lost_us = np.sum([beyond_scatter(one.series, one.scatter) for one in seen[1:]], axis=0)
+            seen = [one.of_host(own, of_others_us) for one in places[1:]]
+            lost_us = np.sum([beyond_scatter(one.series, one.scatter) for one in seen], axis=0)
             one = _suspect(case, metric, own, lost_us, n_hosts=len(hosts) - 1)
             # Each place is tested, and their sum: one of them may scatter so much that it hides the other.
             p_value = min(1.0, len(hosts) * over_looks(chances, len(places)))

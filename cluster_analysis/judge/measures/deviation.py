@@ -193,7 +193,7 @@ def chance_of_events(n_own: int, n_steps: int, n_large: int, n_known: int) -> fl
     ones have accidents.
     """
     rate = max(n_large / max(n_known, 1), (n_large + 0.5) / (n_known + 0.5 / ACCIDENTS))
-    return binomial_tail(n_own, n_steps, rate)
+    return float(binomial_tail(n_own, n_steps, rate))
 
 
 def chance_of_pattern(series: FloatArray, events: BoolArray) -> float:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import count
+
 import numpy as np
 import pyarrow as pa
 
@@ -77,11 +81,8 @@ def _reach(
     own, other = np.split(end, 2)
     host = np.array([topology.hosts.get(Rank(rank), "") for rank in ranks.tolist()], str)
     # Where no file numbers devices, ranks stand in their order.
-    place = {
-        rank: number
-        for one in sorted({*topology.hosts.values()})
-        for number, rank in enumerate(sorted(rank for rank in topology.hosts if topology.hosts[rank] == one))
-    }
+    number_on = defaultdict[str, Iterator[int]](count)
+    place = {rank: next(number_on[topology.hosts[rank]]) for rank in sorted(topology.hosts)}
     device = np.array([(topology.devices or place).get(Rank(rank), 0) for rank in ranks.tolist()])
     inside = ((host[own] != "") & (host[own] == host[other])).astype(np.int64)
     row = combined(alike, unit)[1]

@@ -13,8 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.grouped import medians_of, quantiles_of
-from cluster_analysis.numeric.sorting import combined, first_positions
+from cluster_analysis.numeric.grouped import medians_of, order_by, quantiles_of
+from cluster_analysis.numeric.sorting import combined, first_positions, searchsorted_within
 from cluster_analysis.numeric.tails import binomial_tail
 from cluster_analysis.thresholds.common import HALFWAY, TWICE
 from cluster_analysis.thresholds.limits import Thresholds
@@ -110,11 +110,9 @@ def units_of(seen: Observations, limits: Thresholds) -> Units:
     slow = np.nan_to_num(level, nan=-np.inf) >= least
     healthy = known & ~slow[unit]
     largest = np.sort(seen.excess[healthy & is_slow])
-    chance = np.ones(n_units)
-    for at in np.flatnonzero(slow).tolist():
-        n_as_slow = len(largest) - int(np.searchsorted(largest, HALFWAY * level[at], side="right"))
-        rate = (n_as_slow + 0.5) / (int(healthy.sum()) + 1)
-        chance[at] = binomial_tail(int(n_slow[at]), int(n[at]), rate)
+    n_as_slow = len(largest) - np.searchsorted(largest, HALFWAY * level, side="right")
+    chance = binomial_tail(n_slow, n, (n_as_slow + 0.5) / (int(healthy.sum()) + 1))
+    chance[~slow] = 1.0
     rates = medians_of(seen.size_bytes / np.maximum(seen.time_us, 1.0), unit, n_units)
     rates = np.where(seen.is_group | np.isnan(rates), np.inf, rates)
     return Units(seen.members, seen.is_group, seen.transport, level, n, slow, chance, rates)
@@ -166,21 +164,19 @@ def _more_than_by_chance(
         across: the other of these (N,).
         limits: the least effect, and what is improbable over all groups.
     """
-    most, chance = np.full(int(group.max(initial=-1)) + 1, -np.inf), np.ones(len(beyond))
+    most = np.full(int(group.max(initial=-1)) + 1, -np.inf)
     np.maximum.at(most, group, beyond)
     half = np.maximum(np.log1p(limits.link_effect), HALFWAY * most)
-    is_slow = beyond >= half[group]
-    n, n_slow = np.bincount(group, minlength=len(most)), np.bincount(group[is_slow], minlength=len(most))
-
-    def is_improbable(at: int, rate: float) -> bool:
-        p_value = binomial_tail(int(n_slow[at]), int(n[at]), rate)
-        return p_value * int(np.count_nonzero(n)) <= HALFWAY
-
-    for at in np.flatnonzero(n_slow).tolist():
-        if is_improbable(at, 0.5 / (len(beyond) + 1)):
-            own = is_slow & (group == at)
-            others = beyond[(group != at) & ~np.isin(across, across[own])]
-            rate = (np.count_nonzero(others >= half[at]) + 0.5) / (len(others) + 1)
-            if is_improbable(at, rate):
-                chance[own] = rate
+    slow = np.flatnonzero(beyond >= half[group])
+    own, n = group[slow], np.bincount(group)
+    n_slow, n_across = np.bincount(own, minlength=len(n)), np.bincount(across)
+    # Of those that share `across` with a slow one, just the slow ones are of its group, too.
+    end, n_sharing = np.cumsum(n_across)[across[slow]], n_across[across[slow]]
+    ordered = beyond[order_by(beyond, across)]
+    below = searchsorted_within(ordered, end - n_sharing, end, half[own], side="left")
+    n_others = len(beyond) - n + n_slow - np.bincount(own, n_sharing, len(n))
+    n_as_slow = len(beyond) - np.searchsorted(np.sort(beyond), half) - np.bincount(own, end - below, len(n))
+    rate = (n_as_slow + 0.5) / (n_others + 1)
+    p_value, chance = binomial_tail(n_slow, n, rate) * np.count_nonzero(n), np.ones(len(beyond))
+    chance[slow] = np.where(p_value <= HALFWAY, rate, 1.0)[own]
     return chance

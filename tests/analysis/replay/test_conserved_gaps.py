@@ -11,7 +11,7 @@ from cluster_analysis.judge.measures.deviation import rhythm_of
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.numeric.arrays import BoolArray
 from cluster_analysis.replay.graph import build_graph
-from cluster_analysis.replay.lanes import WAIT, lanes_of, last_to_come, span_of, waits_of, waits_table
+from cluster_analysis.replay.lanes import WAIT, lanes_of, span_of, waits_of, waits_table
 from cluster_analysis.replay.message_times import Messages, message_times
 from cluster_analysis.replay.replay import Repair
 from cluster_analysis.replay.role_gaps import RoleGaps
@@ -203,7 +203,7 @@ def test_of_ranks_that_one_operator_releases_whoever_came_last_to_it_is_waited_f
     gap_us = given.gap_us.copy()
     gap_us[given.cell_begin[1:] - 1] = 0.0  # nobody works between the last two calls of a step
     span = span_of(given.with_gaps(gap_us), 1)
-    last, released = last_to_come(span), 0
+    last, released = span.last_to_come, 0
     operator, after = (all_of[span.begin : span.end] for all_of in (given.operator, given.after - span.begin))
     for one in np.unique(operator):
         members = np.flatnonzero(operator == one)
