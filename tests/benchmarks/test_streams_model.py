@@ -107,7 +107,7 @@ def test_the_same_seed_writes_the_same_bytes(tmp_path: Path) -> None:
 def test_files_are_read_without_a_problem_and_the_step_is_what_was_run(
     tmp_path: Path, fault_class: str | None
 ) -> None:
-    known = model.make("plain", 3, fault_class, tmp_path)
+    known = model.make("plain", 5, fault_class, tmp_path)
     assert_read_as_made(tmp_path, known, "ascend_pt/text")
 
 
