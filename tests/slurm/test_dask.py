@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
+from cluster_analysis.cli import main as analyse
 from tests.slurm.jobs import SimulatedJob, submit, write_script
 from tests.slurm.lab import SlurmLab
 
@@ -30,9 +30,7 @@ def findings_of_one_process(
     script = write_script(work, simulated)
     job = lab.sbatch("--comment=none", script.name, cwd=work)
     assert lab.wait_for(job) == "COMPLETED"
-    lab.run(
-        sys.executable, "-m", "cluster_analysis", "prof", "--scheduler=threads", "--workers=1", "-q", cwd=work
-    )
+    lab.run("prof", "--scheduler=threads", "--workers=1", "-q", main=analyse, cwd=work)
     return findings_in(work)
 
 

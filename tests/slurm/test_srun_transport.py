@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster_collect.cli import main as cluster_collect
 from cluster_reduce.form import SUFFIX
 from cluster_run.manifest import HostOutcome, read_manifest
 from tests.slurm.jobs import SimulatedJob, slow_ranks, submit, write_script
@@ -27,11 +28,7 @@ def collect(
     lab: SlurmLab, output: Path, hosts: str, root: Path, *options: str
 ) -> subprocess.CompletedProcess[str]:
     where = ("--hosts", hosts, "--profiler-root", str(root), "--output", str(output))
-    return lab.run(
-        *(sys.executable, "-m", "cluster_collect", *where, *_OPTIONS, *options),
-        cwd=output.parent,
-        check=False,
-    )
+    return lab.run(*where, *_OPTIONS, *options, main=cluster_collect, cwd=output.parent, check=False)
 
 
 def hosts_of(run: Path) -> tuple[HostOutcome, ...]:
