@@ -32,9 +32,8 @@ from cluster_analysis.engine.tasks import Wanted
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.sentences.problems import reason
 from cluster_analysis.tables.model import Capture, RankSource, Selection, Topology
-from cluster_analysis.topology.build import build_topology
+from cluster_analysis.topology.build import build_topology, unlike_versions
 from cluster_analysis.topology.hosts import seated
-from cluster_analysis.topology.versions import unlike_versions
 from cluster_analysis.windows.between import between_steps
 from cluster_analysis.windows.cut_steps import is_last_cut
 from cluster_analysis.windows.iterations import as_many_iterations

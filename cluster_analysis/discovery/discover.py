@@ -11,7 +11,6 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from cluster_analysis.discovery.ascend import inspect_capture
-from cluster_analysis.discovery.families import one_job
 from cluster_analysis.discovery.found import Found, Tree, public_name
 from cluster_analysis.discovery.hosts import hosts_of
 from cluster_analysis.discovery.integrity import changed_files
@@ -25,7 +24,7 @@ from cluster_analysis.discovery.parts import (
 )
 from cluster_analysis.discovery.places import Places, read_places
 from cluster_analysis.discovery.prof import inspect_prof
-from cluster_analysis.discovery.runs import Run, enclosing_run, name_of, split_by_run
+from cluster_analysis.discovery.runs import Run, enclosing_run, name_of, one_job, split_by_run
 from cluster_analysis.discovery.walk import LEADS_NOWHERE, is_archive, walk
 from cluster_analysis.discovery.windows import shown, with_windows_together
 from cluster_analysis.sources.errors import BadFileError

@@ -96,7 +96,7 @@ class InsightDatabase:
         self._insert("ClusterCommunicationTime", _time_rows(collectives))
 
     def add_bandwidths(self, rank: int, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Write rows of `sources.bandwidth_rows` to ClusterCommunicationBandwidth, packet sizes kept."""
+        """Write rows of `bandwidth_rows` to ClusterCommunicationBandwidth, packet sizes kept."""
         steps = {step: step_key(step) for step in {row[0] for row in rows}}
         names = {name: safe(name) for name in {row[1] for row in rows}}
         self._insert(

@@ -18,7 +18,6 @@ from cluster_analysis.engine.local import InProcessEngine
 from cluster_analysis.engine.protocol import Engine, Graph, Key
 from cluster_analysis.engine.tasks import collectives_of_step
 from cluster_analysis.insight import communication, matrix, matrix_file
-from cluster_analysis.insight.bandwidth_rows import BandwidthRow, bandwidth_rows
 from cluster_analysis.insight.database import InsightDatabase
 from cluster_analysis.insight.group_file import group_json, group_rows
 from cluster_analysis.insight.naming import members_by_group
@@ -26,6 +25,7 @@ from cluster_analysis.insight.step_table import csv_text, step_rows
 from cluster_analysis.output_folder import INSIGHT_DATABASE_NAME
 from cluster_analysis.pipeline import Examined
 from cluster_analysis.sources.columns.place import columns_of
+from cluster_analysis.sources.db.bandwidth_db import BandwidthRow, bandwidth_rows
 from cluster_analysis.sources.errors import BadFileError, unheard
 from cluster_analysis.tables.model import RankSource
 from cluster_run.errors import InputError

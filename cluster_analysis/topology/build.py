@@ -16,11 +16,12 @@ from cluster_analysis.tables.schema import OPERATOR_GROUP_PREFIX
 from cluster_analysis.topology.groups import declared_members, find_members, in_whole_blocks
 from cluster_analysis.topology.hosts import devices_of
 from cluster_analysis.topology.roles import assign_roles
-from cluster_run.facts import fact
+from cluster_run.facts import Fact, fact
 from cluster_run.ids import ParallelSizes, Rank
 from cluster_run.problem import Problem
 
 _NO_LOCAL = -1
+_PROFILER = "cann_version"
 
 
 def build_topology(
@@ -77,6 +78,16 @@ def _declared_sizes(
             )
         )
     return chosen
+
+
+def unlike_versions(metadata: Mapping[Rank, RankMetadata]) -> tuple[Fact, ...]:
+    """Return what is to be known where ranks say that unlike versions recorded them; nothing else.
+
+    The start of an operator is the first event of its master plane since May 2026, and of any plane before:
+    starts of ranks of unlike versions are not compared. Ends mean the same in all.
+    """
+    known = {one.versions[_PROFILER] for one in metadata.values() if one.versions.get(_PROFILER)}
+    return (fact("unlike_versions", versions=tuple(sorted(known))),) if len(known) > 1 else ()
 
 
 def map_links(links: pa.Table, topology: Topology) -> tuple[pa.Table, tuple[Problem, ...]]:

@@ -21,9 +21,8 @@ from msgspec import Struct
 from cluster_analysis.sources import measured, names, numbers
 from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.db import cells
-from cluster_analysis.sources.db.carried_db import read_carried
+from cluster_analysis.sources.db.bandwidth_db import StepOf, read_carried, read_packets
 from cluster_analysis.sources.db.cells import Numbers
-from cluster_analysis.sources.db.packets_db import StepOf, read_packets
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
 from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.measured import without_repeated_steps
@@ -71,7 +70,7 @@ def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     n = len(times["computing"])
     if not n:
         return None
-    columns = {"step": cells.steps(given.get("step", nothing(n)), remark)}
+    columns = {"step": cells.steps(given.get("step", cells.nothing(n)), remark)}
     measured.tell_no_columns({DATABASE_COLUMNS[name] for name in schema.NEEDED_STEPS} - set(times), remark)
     for name, column in DATABASE_COLUMNS.items():
         is_needed = name in schema.NEEDED_STEPS and column in times
@@ -97,7 +96,7 @@ def read_db_communication(
             return None
         operators, repeated = _distinct(_operators(database, remark), remark)
         steps = steps_by_start(database, times)
-        packets = read_packets(database, rank, (repeated, steps), remark)
+        packets = read_packets(database, rank, repeated, steps, remark)
     if steps is not None:
         operators = _in_their_steps(operators, times, remark)
     return CommunicationTables(_collectives(operators, rank, remark), packets)
@@ -109,7 +108,7 @@ def _operators(database: Database, remark: Remark) -> _Operators:
     times = database.numbers(TIME, _START, *_TIME_COLUMNS.values())
     unknown = np.full(n, np.nan)
     return _Operators(
-        {**dict.fromkeys(_PLAIN, nothing(n)), **texts},
+        {**dict.fromkeys(_PLAIN, cells.nothing(n)), **texts},
         {
             **dict.fromkeys((_START, *_TIME_COLUMNS.values()), unknown),
             **times,
@@ -166,7 +165,7 @@ def _in_their_steps(operators: _Operators, times: Sequence[StepTime], remark: Re
     if n_timed and not any(step is not None for step in steps):
         remark(left_out(n_timed, "operator", "in_no_step"))
     is_in = np.array([step is not None for step in steps], bool)
-    texts = {**operators.texts, "step": as_texts(steps)}
+    texts = {**operators.texts, "step": cells.as_texts(steps)}
     return _Operators(
         {name: column.filter(pa.array(is_in)) for name, column in texts.items()},
         {name: column[is_in] for name, column in operators.numbers.items()},
@@ -212,13 +211,3 @@ def _collectives(operators: _Operators, rank: int, remark: Remark) -> pa.Table:
 def is_p2p(kinds: pa.DictionaryArray) -> pa.Array:
     """Return which cells of `type` say point to point (N,)."""
     return pc.fill_null(pc.equal(kinds.dictionary, "p2p").take(kinds.indices), False)
-
-
-def nothing(n: int) -> pa.DictionaryArray:
-    """Return texts of n empty cells, for a column that a table lacks."""
-    return pa.nulls(n, pa.string()).dictionary_encode()
-
-
-def as_texts(steps: Sequence[int | None]) -> pa.DictionaryArray:
-    """Return steps as the column of a table that names them."""
-    return pa.array([None if step is None else str(step) for step in steps], pa.string()).dictionary_encode()

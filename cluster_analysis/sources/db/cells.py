@@ -145,3 +145,13 @@ def each(texts: pa.DictionaryArray, make: Callable[[Any], _T]) -> list[_T]:
 def rows_of(columns: Iterable[pa.DictionaryArray]) -> list[tuple[Any, ...]]:
     """Return columns of texts row by row, None for an empty cell."""
     return list(zip(*(each(one, lambda text: text) for one in columns), strict=True))
+
+
+def nothing(n: int) -> pa.DictionaryArray:
+    """Return texts of n empty cells, for a column that a table lacks."""
+    return pa.nulls(n, pa.string()).dictionary_encode()
+
+
+def as_texts(steps: Sequence[int | None]) -> pa.DictionaryArray:
+    """Return steps as the column of a table that names them."""
+    return pa.array([None if step is None else str(step) for step in steps], pa.string()).dictionary_encode()

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from cluster_analysis.sources import measured, numbers
 from cluster_analysis.sources.db import cells
-from cluster_analysis.sources.db.analysis_db import as_texts, is_p2p, nothing, steps_by_start
+from cluster_analysis.sources.db.analysis_db import is_p2p, steps_by_start
+from cluster_analysis.sources.db.bandwidth_db import in_their_steps
 from cluster_analysis.sources.db.cells import Numbers
-from cluster_analysis.sources.db.packets_db import in_their_steps
 from cluster_analysis.sources.db.sqlite import StepTime, open_database
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.link_names import LinkNames, links_table
@@ -47,7 +47,7 @@ def read_db_matrix(
     if step_of is not None:
         steps = in_their_steps(step_of, texts["hccl_op_name"], texts["group_name"])
         is_in = np.array([step is not None for step in steps], bool)
-        chosen = {**texts, "step": as_texts(steps)}.items()
+        chosen = {**texts, "step": cells.as_texts(steps)}.items()
         texts = {name: column.filter(pa.array(is_in)) for name, column in chosen}
         figures = {name: column[is_in] for name, column in figures.items()}
     table = _table(texts, figures, rank, remark)
@@ -60,7 +60,7 @@ def _table(
     n = len(texts["hccl_op_name"])
     if not n:
         return schema.LINKS.empty_table()
-    texts = {**dict.fromkeys(_MORE, nothing(n)), **texts}
+    texts = {**dict.fromkeys(_MORE, cells.nothing(n)), **texts}
     distinct = cells.filled(texts["op_name"])
     known_operators = distinct.dictionary.to_pylist()
     # The last place is that of a link that names no operator.

@@ -26,8 +26,7 @@ from cluster_analysis.sources.db.profiler_db import (
     read_task_steps,
 )
 from cluster_analysis.sources.db.sqlite import StepTime
-from cluster_analysis.sources.db.task_links_db import read_task_links
-from cluster_analysis.sources.db.task_peers_db import read_task_peers
+from cluster_analysis.sources.db.task_links_db import read_task_links, read_task_peers
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.reading import Databases, Reading, TableReader, of_rank
 

@@ -19,7 +19,7 @@ from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.columns.operators import communication_of
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.communication_tables import CommunicationTables
-from cluster_analysis.sources.compiled.operator_columns import operators_of_files
+from cluster_analysis.sources.compiled.columns import operators_of_files
 from cluster_analysis.sources.compiled.reader import of_plain_files
 from cluster_analysis.sources.errors import FileOfRank, Remark
 from cluster_analysis.sources.text.json_text import read_with_offset

@@ -14,7 +14,7 @@ from cluster_analysis.sources.columns.columns import Columns, GivenColumns
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.columns.links import links_of
 from cluster_analysis.sources.columns.place import columns_of
-from cluster_analysis.sources.compiled.link_columns import links_of_files
+from cluster_analysis.sources.compiled.columns import links_of_files
 from cluster_analysis.sources.compiled.reader import of_plain_files
 from cluster_analysis.sources.errors import FileOfRank, Remark
 from cluster_analysis.sources.text.json_text import read_bytes

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from cluster_analysis.discovery.discover import discover
-from cluster_analysis.sources.db.task_peers_db import read_task_peers
+from cluster_analysis.sources.db.task_links_db import read_task_peers
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.topology.build import map_links

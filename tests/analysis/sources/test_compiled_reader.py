@@ -21,8 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.sources.compiled import reader
-from cluster_analysis.sources.compiled.link_columns import links_of_files
-from cluster_analysis.sources.compiled.operator_columns import operators_of_files
+from cluster_analysis.sources.compiled.columns import links_of_files, operators_of_files
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.communication_json import read_communication
 from cluster_analysis.sources.text.matrix_json import read_matrix

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cluster_analysis.sources.columns.database import database_of
-from cluster_analysis.sources.db.task_peers_db import read_task_peers
+from cluster_analysis.sources.db.task_links_db import read_task_peers
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.schema import PEER_VARIANT
 from cluster_reduce.database_rows import condition_of

@@ -10,7 +10,7 @@ import pytest
 from cluster_analysis.api import Run, analyse
 from cluster_analysis.numeric.arrays import BoolArray
 from cluster_analysis.tables.model import RankMetadata
-from cluster_analysis.topology.versions import unlike_versions
+from cluster_analysis.topology.build import unlike_versions
 from cluster_analysis.trace.pairing import ends
 from cluster_analysis.trace.pairing.coincidences import Sample, Votes
 from cluster_run.ids import Rank

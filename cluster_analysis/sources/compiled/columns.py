@@ -1,4 +1,4 @@
-"""communication.json by the compiled reader: its columns made into the same tables that Python makes.
+"""Communication files by the compiled reader: its columns made into the same tables that Python makes.
 
 The reader takes files of the plain form only (`communication.h`), in which nothing is damaged, missing or
 below 0. Files of several ranks become one table; one file is a batch of one.
@@ -17,6 +17,7 @@ from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.communication_tables import CommunicationTables, PacketEntries, packet_sums
 from cluster_analysis.sources.compiled.arrays import array, column, figures, named, texts
 from cluster_analysis.sources.compiled.reader import compiled
+from cluster_analysis.sources.link_names import LinkNames, links_table
 from cluster_analysis.sources.measured import MEASURED_COLLECTIVES, NEEDED
 from cluster_analysis.tables import schema
 
@@ -33,7 +34,7 @@ def _bits(columns: Iterable[str]) -> int:
 _NEEDED, _MEASURED = _bits(NEEDED["operators"]), _bits(MEASURED_COLLECTIVES)
 
 
-class Rows:
+class _Rows:
     """File, rank, step and level of each row (N,), in the order of the files; both files have them."""
 
     def __init__(self, given: Mapping[str, Any], ranks: Sequence[int]) -> None:
@@ -68,7 +69,7 @@ def operators_of_files(
     given = compiled_reader.operators(paths, with_places, _NEEDED, _MEASURED)
     if given is None:
         return None
-    rows = Rows(given, ranks)
+    rows = _Rows(given, ranks)
     packets = _packets(given, rows) if rows.are_steps else None
     if packets is None:
         return None
@@ -76,7 +77,7 @@ def operators_of_files(
     return CommunicationTables(_collectives(given, rows), packets, spans)
 
 
-def _collectives(given: Mapping[str, Any], rows: Rows) -> pa.Table:
+def _collectives(given: Mapping[str, Any], rows: _Rows) -> pa.Table:
     op_names = texts(given["op_names"])
     stems = array(given["stems"], np.int32)
     op_types, is_p2p = _operations(op_names, stems, texts(given["stem_names"]).to_pylist())
@@ -97,7 +98,7 @@ def _collectives(given: Mapping[str, Any], rows: Rows) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema.COLLECTIVES)
 
 
-def _packets(given: Mapping[str, Any], rows: Rows) -> pa.Table | None:
+def _packets(given: Mapping[str, Any], rows: _Rows) -> pa.Table | None:
     """Return PACKETS; None where a size is no number, which Python reports."""
     of_operators = array(given["packet_rows"], np.int32)
     groups = array(given["groups"], np.int32)[of_operators]
@@ -117,7 +118,7 @@ def _packets(given: Mapping[str, Any], rows: Rows) -> pa.Table | None:
     return None if stated else packets
 
 
-def _spans(given: Mapping[str, Any], rows: Rows) -> pa.Table:
+def _spans(given: Mapping[str, Any], rows: _Rows) -> pa.Table:
     positions = [np.arange(count, dtype=np.int32) for count in rows.counts]
     columns = [
         pa.array(rows.ranks),
@@ -143,3 +144,38 @@ def _operations(
         codes = of_stems.indices.to_numpy()[stems]
         op_types = pa.DictionaryArray.from_arrays(pa.array(codes), of_stems.dictionary, safe=False)
     return op_types, names.point_to_point(op_types).to_numpy(zero_copy_only=False)
+
+
+def links_of_files(paths: Sequence[str], ranks: Sequence[int]) -> pa.Table | None:
+    """Return the links (LINKS) of the files of one or more ranks; None where Python must read one of them.
+
+    That is: there is no compiled reader, a file is not of the plain form, or there is something to report.
+
+    Args:
+        paths: where they are; one at a time is in memory.
+        ranks: whose they are.
+    """
+    compiled_reader = compiled()
+    given = None if compiled_reader is None else compiled_reader.links(paths)
+    if given is None:
+        return None
+    rows = _Rows(given, ranks)
+    if not rows.are_steps:
+        return None
+    link_names = LinkNames(
+        array(given["keys"], np.int32),
+        texts(given["key_names"]).to_pylist(),
+        rows.files,
+        array(given["operators"], np.int32),
+        texts(given["operator_names"]),
+    )
+    columns = {
+        "rank": pa.array(rows.ranks),
+        "step": pa.array(rows.steps),
+        "src_local": pa.array(array(given["sources"], np.int32)),
+        "dst_local": pa.array(array(given["destinations"], np.int32)),
+        "transport": named(given["transports"], given["transport_names"]),
+        "size_bytes": pa.array(array(given["sizes_bytes"], np.float64), from_pandas=True),
+        "time_us": pa.array(array(given["times_us"], np.float64), from_pandas=True),
+    }
+    return links_table(link_names.described(), pa.array(rows.is_p2p), columns)

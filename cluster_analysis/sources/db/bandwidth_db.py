@@ -1,0 +1,147 @@
+"""CommAnalyzerBandwidth: a row an operator, transport and packet size; MB, ms and GB/s.
+
+Size and time of the operator stand in each row of its packet sizes, so they are taken once; most rows are
+zeros, as is what lacks a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from itertools import compress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cluster_analysis.sources import numbers
+from cluster_analysis.sources.communication_tables import PacketEntries, packet_sums
+from cluster_analysis.sources.db import cells
+from cluster_analysis.sources.db.sqlite import Database, open_database
+from cluster_analysis.sources.errors import Remark, left_out
+from cluster_analysis.tables import schema
+from cluster_analysis.tables.sent import TRANSPORT_COLUMNS, TRANSPORTS
+
+BANDWIDTH = "CommAnalyzerBandwidth"
+_TEXTS = ("hccl_op_name", "group_name", "transport_type")
+_SIZE_AND_TIME = ("transit_size", "transit_time")
+#: Columns for each packet size.
+_PACKETS = ("package_size", "count", "total_duration")
+_FIGURES = (*_SIZE_AND_TIME, "bandwidth", "large_packet_ratio", *_PACKETS)
+#: Step of each operator, by its name and group.
+StepOf = dict[tuple[Any, ...], int]
+#: Step, _TEXTS and _FIGURES of a row.
+BandwidthRow = tuple[int, str, str, str, float, float, float, float, float, int, float]
+
+
+def read_carried(
+    database: Database, keys: dict[str, pa.DictionaryArray], n: int, remark: Remark
+) -> dict[str, cells.Numbers]:
+    """Return MB and ms of n operators, by TRANSPORT_COLUMNS; all are empty without the table.
+
+    `keys` name the operators, each a column (n,); the table may lack some of them.
+    """
+    width = len(TRANSPORT_COLUMNS)
+    if not database.offers(remark, BANDWIDTH, "hccl_op_name", "transport_type", *_SIZE_AND_TIME):
+        return dict.fromkeys(TRANSPORT_COLUMNS, np.full(n, np.nan))
+    shared = [name for name in keys if database.has(BANDWIDTH, name)]
+    names, marks = ", ".join(shared), ", ".join("?" * len(TRANSPORTS))
+    most = ", ".join(f"MAX({name})" for name in _SIZE_AND_TIME)
+    rows = database.rows(
+        f"SELECT {most}, transport_type, {names} FROM {BANDWIDTH} WHERE transport_type IN ({marks}) "
+        f"AND ({' OR '.join(f'{name} <> 0' for name in _SIZE_AND_TIME)}) GROUP BY transport_type, {names}",
+        TRANSPORTS,
+    )
+    found: dict[tuple[str | None, ...], list[float]] = {}
+    for size, time, transport, *key in rows:
+        own = found.setdefault(tuple(None if one is None else str(one) for one in key), [0.0] * width)
+        at = 2 * TRANSPORTS.index(transport)
+        own[at : at + 2] = (0.0 if one is None else cells.as_number(one) for one in (size, time))
+    nothing = [0.0] * width
+    of_operators = [found.get(key, nothing) for key in cells.rows_of(keys[name] for name in shared)]
+    columns = np.array(of_operators, np.float64).reshape(n, width).T
+    return dict(zip(TRANSPORT_COLUMNS, columns, strict=True))
+
+
+def in_their_steps(
+    step_of: StepOf, names: pa.DictionaryArray, groups: pa.DictionaryArray
+) -> list[int | None]:
+    """Return the step of each row's operator; None where it is in none."""
+    return list(map(step_of.get, cells.rows_of((names, groups))))
+
+
+def read_packets(
+    database: Database,
+    rank: int,
+    repeated: Set[tuple[Any, ...]],
+    step_of: StepOf | None,
+    remark: Remark,
+) -> pa.Table:
+    """Return PACKETS.
+
+    Args:
+        database: one of a rank.
+        rank: whose it is.
+        repeated: `(name, group, step)` of several operators, which are left out.
+        step_of: the steps of the others; None where the table has them.
+        remark: called for sizes that are no number.
+    """
+    if not database.offers(remark, BANDWIDTH, *_PACKETS, "transport_type", "group_name"):
+        return schema.PACKETS.empty_table()
+    sizes, counts, totals = database.numbers(BANDWIDTH, *_PACKETS).values()
+    keys = database.texts(BANDWIDTH, "hccl_op_name", "group_name", "step", "transport_type")
+    known = {name: at for at, name in enumerate(TRANSPORTS)}
+    places = np.array(cells.each(keys["transport_type"], lambda one: known.get(one, -1)), np.int64)
+    lacking = cells.nothing(len(places))
+    names, groups, named_steps = (keys.get(name, lacking) for name in ("hccl_op_name", "group_name", "step"))
+    is_kept = (places >= 0) & (counts > 0)
+    if repeated:
+        rows = cells.rows_of((names, groups, named_steps))
+        is_kept &= np.array([key not in repeated for key in rows], bool)
+    if step_of is None:
+        steps = cells.plain_steps(named_steps)
+    else:
+        steps = pa.array(in_their_steps(step_of, names, groups), pa.int64())
+        is_kept &= np.asarray(steps.is_valid())
+    is_good = np.asarray(steps.is_valid()) & np.isfinite(sizes) & np.isfinite(counts) & np.isfinite(totals)
+    n_bad = int(np.count_nonzero(is_kept & ~is_good))
+    if n_bad:
+        remark(left_out(n_bad, "packet_size", "no_number"))
+    is_kept &= is_good
+    encoded = pa.array(sizes[is_kept]).dictionary_encode()
+    texts = pa.array([repr(size) for size in encoded.dictionary.to_pylist()], pa.string())
+    entries = PacketEntries(
+        numbers.ranks_of(rank, len(encoded)),
+        np.asarray(steps.filter(pa.array(is_kept))),
+        cells.filled(groups.filter(pa.array(is_kept))),
+        places[is_kept],
+        pa.DictionaryArray.from_arrays(encoded.indices, texts),
+        np.column_stack([counts[is_kept], totals[is_kept]]),
+    )
+    return packet_sums(entries, remark)
+
+
+def bandwidth_rows(path: Path, remark: Remark) -> list[BandwidthRow]:
+    """Return the rows of single operators whose step is known, in the order of the table.
+
+    For outputs that hand its packet sizes on: step, _TEXTS and _FIGURES; none where it lacks one of them.
+
+    Raises:
+        BadFileError: the database cannot be read.
+    """
+    with open_database(path, remark) as database:
+        if not database.has(BANDWIDTH, "step", *_TEXTS, *_FIGURES):
+            return []
+        texts = database.texts(BANDWIDTH, "step", *_TEXTS)
+        figures = database.numbers(BANDWIDTH, *_FIGURES)
+    steps = cells.each(texts["step"], lambda value: numbers.parse_step(str(value)))
+    is_single = cells.each(texts["hccl_op_name"], lambda value: not str(value).startswith("Total"))
+    known = {name: np.where(np.isfinite(figures[name]), figures[name], 0.0).tolist() for name in _FIGURES}
+    rows = zip(
+        steps,
+        *(cells.each(texts[name], lambda value: value or "") for name in _TEXTS),
+        *(map(int, values) if name == "count" else values for name, values in known.items()),
+        strict=True,
+    )
+    is_wanted = [step is not None and single for step, single in zip(steps, is_single, strict=True)]
+    return list(compress(rows, is_wanted))
