@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from cluster_analysis.engine.joined import canonical, cut_by_step, joined
 from cluster_analysis.engine.step_files import StepFiles, StepTables, file_sink, filed
 from cluster_analysis.engine.totals import step_calls, totals_of
-from cluster_analysis.sources.rank import read_rank, read_ranks
+from cluster_analysis.sources.rank import read_ranks
 from cluster_analysis.sources.reading import has_databases
 from cluster_analysis.sources.windows import read_windows
 from cluster_analysis.tables.model import RankMetadata, RankSource, Selection, Topology
@@ -263,7 +263,7 @@ def spans_of_parts(parts: Sequence[SpanTable | SpanFile]) -> pa.Table:
 def _read_some(sources: Sequence[RankSource], wanted: Wanted) -> list[RanksTables]:
     """Read ranks together, and each half of them where that is refused; one alone is read by its reader."""
     if len(sources) == 1:
-        return [of_one(_read(sources[0], wanted))]
+        return [_read(sources[0], wanted)]
     try:
         return [read_ranks(sources, wanted.selection.steps, with_spans=wanted.spans)]
     except Exception:  # one file is at fault; reading rank by rank reports it, and costs no other rank
@@ -271,11 +271,11 @@ def _read_some(sources: Sequence[RankSource], wanted: Wanted) -> list[RanksTable
         return [*_read_some(sources[:middle], wanted), *_read_some(sources[middle:], wanted)]
 
 
-def _read(source: RankSource, wanted: Wanted) -> RankTables:
+def _read(source: RankSource, wanted: Wanted) -> RanksTables:
     try:
         if source.windows:
-            return read_windows(source, wanted.selection, with_spans=wanted.spans)
-        return read_rank(source, wanted.selection, with_spans=wanted.spans)
+            return of_one(read_windows(source, wanted.selection, with_spans=wanted.spans))
+        return read_ranks([source], wanted.selection.steps, with_spans=wanted.spans)
     except Exception as error:
         text = " ".join(str(error).split()) or "no message"
         problem = Problem(
@@ -285,7 +285,7 @@ def _read(source: RankSource, wanted: Wanted) -> RankTables:
             host=source.host,
             advice="report_file",
         )
-        return RankTables(rank=source.rank, problems=(problem,))
+        return of_one(RankTables(rank=source.rank, problems=(problem,)))
 
 
 def _alone(tables: StepTables) -> StepTables:

@@ -101,10 +101,8 @@ def of_rank(read: TableReader, rank: int) -> Callable[[Path, Remark], pa.Table |
     return lambda path, remark: read(path, rank, remark)
 
 
-def of_steps(table: pa.Table, steps: frozenset[int] | None) -> pa.Table:
-    """Return the rows of some steps; None is all."""
-    if steps is None:
-        return table
+def of_steps(table: pa.Table, steps: frozenset[int]) -> pa.Table:
+    """Return the rows of some steps."""
     return table.filter(pc.is_in(table["step"], pa.array(sorted(steps), pa.int64())))
 
 

@@ -30,10 +30,6 @@ class Column(Generic[_T]):
         """Add cells as `sqlite3` gives them."""
         raise NotImplementedError
 
-    def clear(self) -> None:
-        """Forget all of them."""
-        raise NotImplementedError
-
     def whole(self) -> _T:
         """Return all of them."""
         raise NotImplementedError
@@ -52,10 +48,6 @@ class NumberColumn(Column[Numbers]):
         except TypeError:
             self._values.extend(map(as_number, cells))
 
-    def clear(self) -> None:
-        """Forget all of them."""
-        del self._values[:]
-
     def whole(self) -> Numbers:
         """Return all of them."""
         return np.array(self._values)
@@ -73,11 +65,6 @@ class TextColumn(Column[pa.DictionaryArray]):
         known = self._known
         texts = (one if one is None or type(one) is str else str(one) for one in cells)
         self._places.extend([known.setdefault(text, len(known)) for text in texts])
-
-    def clear(self) -> None:
-        """Forget all of them."""
-        del self._places[:]
-        self._known.clear()
 
     def whole(self) -> pa.DictionaryArray:
         """Return all of them."""

@@ -92,12 +92,12 @@ class Database:
     def rows(self, query: str, parameters: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a query."""
         found: list[tuple[Any, ...]] = []
-        for batch in self._batches(query, parameters, [found.clear]):
+        for batch in self._batches(query, parameters, found.clear):
             found += batch
         return found
 
     def _batches(
-        self, query: str, parameters: tuple[object, ...], again: Sequence[Callable[[], None]]
+        self, query: str, parameters: tuple[object, ...], again: Callable[[], object]
     ) -> Iterator[list[tuple[Any, ...]]]:
         """Yield the rows of a query; `again` is called where all of them come once more.
 
@@ -114,8 +114,7 @@ class Database:
             except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
                 if text_factory is _decoded:
                     raise BadFileError(fact("not_database", detail=str(error))) from error
-                for forget in again:
-                    forget()
+                again()
             else:
                 return
 
@@ -148,8 +147,13 @@ class Database:
             names = ", ".join('"' + known[name].replace('"', '""') + '"' for _, name, _ in new)
             # An index that has all the columns has them in another order.
             query = f"SELECT {names} FROM {table} NOT INDEXED"  # noqa: S608 - quoted
-            found = [kind() for _ in new]
-            for batch in self._batches(query, (), [column.clear for column in found]):
+            found: list[Column[_T]] = []
+
+            def begin() -> None:
+                found[:] = [kind() for _ in new]
+
+            begin()
+            for batch in self._batches(query, (), begin):
                 for column, cells in zip(found, zip(*batch, strict=True), strict=True):
                     column.add(cells)
             self._read.update(zip(new, (column.whole() for column in found), strict=True))
