@@ -25,7 +25,7 @@ class Rule(Struct, frozen=True):
     """One rule. `measure` gives a value by rank; the rule holds for ranks whose value is above `limit`.
 
     Its sentences are in `sentences.rules`. It may explain the kinds of findings in `explains`, and these
-    causes of slow ranks and hosts. `told_by` is the fact of a finding that says the same.
+    causes of slow ranks and hosts. `reported_by` is the fact of a finding that says the same.
     """
 
     name: RuleName

@@ -20,7 +20,7 @@ from cluster_run.facts import fact
 
 #: A larger timeline takes longer to read than all else that a rank has together.
 _MOST_TIMELINE_BYTES = 256_000_000
-#: For each table of FIGURES the text files that hold it, which are better than a database.
+#: For each table of FIGURES the text file that holds it, which is better than a database; clocks are in none.
 _READERS: Mapping[str, tuple[tuple[str, TableReader], ...]] = {
     "kernels": (("kernel_details", read_kernels),),
     "memory": (("memory_record", read_memory_curve),),
@@ -31,11 +31,11 @@ _READERS: Mapping[str, tuple[tuple[str, TableReader], ...]] = {
 
 def read_figures(reading: Reading, databases: Databases) -> dict[str, pa.Table]:
     """Return the tables of `schema.FIGURES` that the rank's files hold, by name, all but APIS."""
-    rank, files = reading.source.rank, reading.source.files
+    rank = reading.source.rank
     found = {"counters": counters.counter_table(rank, _counters(reading, databases))}
     for name, readers in _READERS.items():
-        there = [(role, of_rank(read, rank)) for role, read in readers if role in files]
-        table = reading.first(*there, *databases.get(name, ()))
+        texts = ((role, of_rank(read, rank)) for role, read in readers)
+        table = reading.first(*texts, *databases.get(name, ()))
         if table is not None:
             found[name] = table
     return found
@@ -52,8 +52,7 @@ def _counters(reading: Reading, databases: Databases) -> list[Counter]:
         ("operator_details", counters.read_data_loader),
         *databases.get("counters", ()),
     ):
-        if role in reading.source.files:
-            found += reading.first((role, read)) or []
+        found += reading.first((role, read)) or []
     queues = reading.first(
         ("minddata_pipeline", counters.read_minddata_pipeline),
         ("minddata_summary", counters.read_minddata_summary),
