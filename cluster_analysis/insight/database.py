@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +25,6 @@ from cluster_analysis.sources.text.step_trace_csv import DATABASE_COLUMNS
 from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
 
 _TIMES = ("elapse_us", "transit_us", "wait_us", "synchronization_us", "idle_us")
-
-#: Older SQLite takes no more values at once. Row by row would take a third longer.
-_MOST_VALUES = 999
 
 _TABLES = f"""
 CREATE TABLE ClusterStepTraceTime (step TEXT, type TEXT, "index" TEXT,
@@ -129,11 +125,8 @@ class InsightDatabase:
 
     def _insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         n_columns = len(self._connection.execute(f"SELECT * FROM {table} LIMIT 0").description)  # noqa: S608
-        marks = f"({','.join('?' * n_columns)})"
-        left = iter(rows)
-        while some := list(islice(left, _MOST_VALUES // n_columns)):
-            query = f"INSERT INTO {table} VALUES {','.join([marks] * len(some))}"  # noqa: S608 - our names
-            self._connection.execute(query, list(chain.from_iterable(some)))
+        marks = ",".join("?" * n_columns)
+        self._connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608 - our names
 
 
 def _time_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:

@@ -92,8 +92,8 @@ def packet_sums(entries: PacketEntries, remark: Remark) -> pa.Table:
     columns = {
         "rank": pa.array(ranks[at[0]], pa.int32()),
         "step": pa.array(steps[at[1]], pa.int64()),
-        "group": numbers.encoded([names[place] for place in at[2].tolist()]),
-        "transport": numbers.encoded([_SORTED_TRANSPORTS[place] for place in at[3].tolist()]),
+        "group": [names[place] for place in at[2].tolist()],
+        "transport": [_SORTED_TRANSPORTS[place] for place in at[3].tolist()],
         "packet_bytes": pa.array(sizes[at[4]] * numbers.BYTES_PER_MB),
         "n_packets": pa.array(list(map(round, counts)), pa.int64()),
         "total_us": pa.array([time_ms * numbers.US_PER_MS for time_ms in times_ms], pa.float64()),

@@ -124,7 +124,7 @@ def _kernels(ordered: pa.Table, rank: int) -> pa.Table:
     return schema.rows(
         schema.KERNELS,
         rank,
-        **{name: numbers.encoded(ordered[name].combine_chunks()) for name in KEYS},
+        **{name: ordered[name].combine_chunks().dictionary_encode() for name in KEYS},
         n_calls=ordered["n"],
         total_us=pc.round(numbers.ps_to_us(ordered["ps"]), _DECIMALS),
         avg_us=_mean_us(ordered["ps"], ordered["n"]),

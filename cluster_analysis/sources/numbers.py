@@ -154,12 +154,6 @@ def ranks_of(rank: int, n_rows: int) -> npt.NDArray[np.int32]:
     return np.full(n_rows, rank, np.int32)
 
 
-def encoded(values: Sequence[str | None] | pa.Array) -> pa.Array:
-    """Return texts as the dictionary type of the schema."""
-    texts = values if isinstance(values, pa.Array) else pa.array(values, pa.string())
-    return texts.dictionary_encode()
-
-
 def _numeric(text: pa.Array | pa.ChunkedArray, pattern: str) -> tuple[pa.Array, int]:
     """Return the cells that are numbers of this pattern, else null, and how many say anything at all."""
     cells = _stripped(text)

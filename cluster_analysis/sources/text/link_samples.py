@@ -84,7 +84,7 @@ def _sums(values: _Floats, begin: _Ints, unit: float) -> pa.Array:
 
 
 def _repeated(variant: str, n: int) -> pa.Array:
-    return numbers.encoded([variant] * n)
+    return pa.array([variant] * n, pa.string()).dictionary_encode()
 
 
 def _changed(table: pa.Table, **columns: pa.Array) -> pa.Table:
