@@ -5,8 +5,10 @@ A flipped bit in a number is a number: the file itself does not show it. The man
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from msgspec import Struct
@@ -98,17 +100,12 @@ def _problem(stored: _Stored, why: Fact) -> Problem:
 
 
 def _hashes(paths: Sequence[Path]) -> list[str | None]:
-    # Few runs have files that were touched: others need not wait for these modules.
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
-
     with ThreadPoolExecutor(min(_N_THREADS, os.cpu_count() or 1)) as threads:
         return list(threads.map(_sha256, paths))
 
 
 def _sha256(path: Path) -> str | None:
     """Return the hash of a file; None where it cannot be read, which reading it will report."""
-    import hashlib  # noqa: PLC0415
-
     digest = hashlib.sha256()
     try:
         with path.open("rb") as stream:

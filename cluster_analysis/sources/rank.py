@@ -4,7 +4,7 @@ A file of one rank that is bad costs that file only. Of several ranks, text file
 read together: a call into Arrow takes longer than a few rows. If one of them is not plain (damage, another
 form, anything that its reader would report), all are refused, and fewer ranks are read at once, down to one.
 
-Readers of databases, columns and older profilers are imported when they are first needed: a job of text
+Readers of databases and older profilers are imported when they are first needed: a job of text
 files, the most frequent, starts sooner without them.
 """
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from cluster_analysis.sources import counters
 from cluster_analysis.sources.columns.place import columns_of
+from cluster_analysis.sources.columns.timeline import read_timeline_columns
 from cluster_analysis.sources.memory_curve import read_memory_curve
 from cluster_analysis.sources.r1.input_pipeline import read_input_pipeline
 from cluster_analysis.sources.reading import Databases, Reading, TableReader, of_rank
@@ -68,8 +69,6 @@ def _of_timeline(reading: Reading) -> list[Counter]:
         return []
     path = Path(reading.source.files["trace_view"])
     if columns_of(path) is not None:
-        from cluster_analysis.sources.columns.timeline import read_timeline_columns  # noqa: PLC0415
-
         return reading.first(("trace_view", read_timeline_columns)) or []
     n_bytes = os.stat(path).st_size
     if n_bytes > _MOST_TIMELINE_BYTES:

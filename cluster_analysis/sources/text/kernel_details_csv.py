@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from cluster_analysis.sources import names, numbers
+from cluster_analysis.sources.columns.kernels import kernel_calls_of, kernel_sums_of
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out, unheard
 from cluster_analysis.sources.kernel_groups import KEYS, Calls, KernelSums
@@ -75,8 +76,6 @@ def _calls(path: Path) -> Calls | None:
     """Return the rows of communication; None where the file has none."""
     columns = columns_of(path)
     if columns is not None:
-        from cluster_analysis.sources.columns.kernels import kernel_calls_of  # noqa: PLC0415
-
         return kernel_calls_of(columns)
     header = _header(path, *_NEEDED, _START)
     found = [
@@ -107,8 +106,6 @@ def _sums(path: Path, remark: Remark) -> KernelSums:
     """Return the kernels of a file, or of its columns, summed by those of KEYS that it has."""
     columns = columns_of(path)
     if columns is not None:
-        from cluster_analysis.sources.columns.kernels import kernel_sums_of  # noqa: PLC0415
-
         return kernel_sums_of(columns)
     header = _header(path, *_NEEDED)
     summed = KernelSums()
