@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.sources.names import coded_rows
 from cluster_reduce.form import Sink, UnfitError
 from cluster_reduce.json_walk import DamagedError
 from cluster_run.facts import ReasonKind, fact
@@ -36,11 +37,7 @@ class Columns:
 
     def texts(self, name: str) -> pa.DictionaryArray:
         """Return texts (dictionary, in the order of their first rows), null for a missing one."""
-        places, known = self.coded(name)
-        texts = pa.DictionaryArray.from_arrays(
-            pa.array(places.astype(np.int32)), pa.array(known, pa.string())
-        )
-        return texts.dictionary_decode().dictionary_encode() if None in known else texts
+        return coded_rows(self.coded(name))
 
     def names(self, name: str) -> pa.Array:
         """Return the same one by one, "" for a missing one: names, few of which are alike."""

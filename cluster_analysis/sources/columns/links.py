@@ -13,7 +13,6 @@ from cluster_analysis.sources.columns.levels import Levels
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.sources.link_names import Described, LinkNames, links_table
 from cluster_analysis.sources.measured import MEASURED_LINKS, tell_missing, without_negative
-from cluster_analysis.sources.names import coded_rows
 from cluster_analysis.tables import schema
 from cluster_run.facts import fact
 
@@ -31,7 +30,7 @@ def links_of(file: Columns, rank: int, remark: Remark) -> pa.Table:
         "step": pa.array(levels.steps),
         "src_local": _local_ranks(levels.of_rows(file.ints("src_local"))),
         "dst_local": _local_ranks(levels.of_rows(file.ints("dst_local"))),
-        "transport": levels.of_rows(coded_rows(file.coded("transport"))),
+        "transport": levels.of_rows(file.texts("transport")),
         "size_bytes": _scaled(levels.of_rows(file.floats("size_mb")), numbers.BYTES_PER_MB),
         "time_us": _scaled(levels.of_rows(file.floats("time_ms")), numbers.US_PER_MS),
     }

@@ -68,7 +68,7 @@ def _collectives(file: Columns, levels: Levels, rank: int, *, has_times: bool) -
     figures = _figures_of(file, levels)
     columns: dict[str, pa.Array] = {
         "step": pa.array(levels.steps),
-        "group": levels.of_rows(coded_rows(file.coded("group"))),
+        "group": levels.of_rows(file.texts("group")),
         "op_name": op_names,
         "op_type": op_types,
         "op_index": names.indices_in_group(op_names),
@@ -111,7 +111,7 @@ def _spans(file: Columns, rank: int, n_skipped: int) -> pa.Table:
         schema.OPERATOR_SPANS,
         rank,
         step=pa.array(steps),
-        key=coded_rows(file.coded("key")),
+        key=file.texts("key"),
         position=np.arange(len(steps), dtype=np.int32),
         offset=begins + n_skipped,
         length=(file.ints("end") - begins).astype(np.int32),
@@ -152,8 +152,8 @@ def _packets(file: Columns, rank: int) -> pa.Table:
     """Return PACKETS of a file, which the host has summed."""
     columns = {
         "step": pa.array(file.ints("packet.step")),
-        "group": coded_rows(file.coded("packet.group")),
-        "transport": coded_rows(file.coded("packet.transport")),
+        "group": file.texts("packet.group"),
+        "transport": file.texts("packet.transport"),
         "packet_bytes": pa.array(file.floats("packet.size_mb") * numbers.BYTES_PER_MB),
         "n_packets": pa.array(file.ints("packet.count")),
         "total_us": pa.array(file.floats("packet.time_ms") * numbers.US_PER_MS),
