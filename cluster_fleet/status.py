@@ -107,14 +107,14 @@ def status_of(fleet: Fleet, wanted: Callable[[Unit], bool] | None = None, withou
 
     `without` is the fingerprint of a run that does not count.
     """
-    units, runs = fleet.units(), fleet.runs()
-    beside = _beside(fleet, units, runs)
+    units, runs, metrics = fleet.units(), fleet.runs(), fleet.metrics()
+    beside = _beside(fleet, units, runs, metrics)
     stories: list[Story] = []
-    #: Devices that are neither healthy nor slow, and whether they were in too few runs.
+    # Devices that are neither healthy nor slow, and whether they were in too few runs.
     unknown: dict[int, bool] = {}
     # A device that no run compared with others is in too few runs, not healthy.
     unmeasured = {number for number, one in units.items() if one.host >= 0}
-    for metric in fleet.metrics():
+    for metric in metrics:
         effect = effect_of(metric)
         if effect is None:
             continue
@@ -170,8 +170,9 @@ def named(wanted: str) -> Callable[[Unit], bool]:
     )
 
 
-def _beside(fleet: Fleet, units: Mapping[int, Unit], runs: Sequence[RunLine]) -> _Beside:
-    metrics = fleet.metrics()
+def _beside(
+    fleet: Fleet, units: Mapping[int, Unit], runs: Sequence[RunLine], metrics: Sequence[str]
+) -> _Beside:
     probes = probes_of(fleet.actions(), time.time())
     places = {
         number: place_of(units.get(one.host, one).known.name, one.known.name) for number, one in units.items()

@@ -14,7 +14,7 @@ from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import Any, Literal, overload
 
-from cluster_run.errors import InputError, SchemaError
+from cluster_run.errors import InputError, SchemaError, spoken
 from cluster_run.files import json_of
 from cluster_run.ids import HostId, ServerId
 
@@ -208,7 +208,7 @@ def read_manifest(path: Path) -> Manifest:
             raise SchemaError(f"{path}: schema {found!r} found, {SCHEMA!r} wanted")
         return _manifest_from_document(document)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: not a readable manifest: {error}") from error
+        raise InputError(f"{path}: not a readable manifest: {spoken(error)}") from error
 
 
 def file_from_json(document: dict[str, Any]) -> CollectedFile:

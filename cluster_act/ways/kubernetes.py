@@ -8,6 +8,7 @@ from typing import Any
 
 from cluster_act.values import Case, RefusedError, is_ours, reason_of
 from cluster_act.ways.process import run
+from cluster_run.files import json_of
 
 CONDITION = "AscendSlowDevice"
 TAINT = "cluster-act/slow-device"
@@ -85,7 +86,7 @@ class Taint:
 def _node(name: str) -> dict[str, Any]:
     text = run(["kubectl", "get", "node", name, "-o", "json"], changes=False)
     try:
-        node = json.loads(text)
+        node = json_of(text)
     except ValueError as error:
         raise RefusedError(f"kubectl says no JSON of node {name}: {error}") from error
     return node if isinstance(node, dict) else {}

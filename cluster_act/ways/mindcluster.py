@@ -15,6 +15,7 @@ from typing import Any, Literal
 from cluster_act.values import Case, RefusedError
 from cluster_act.ways.process import run
 from cluster_run.errors import spoken
+from cluster_run.files import json_of
 
 #: ClusterD's code of a slow node (SubHealth).
 _SLOW = "110001010"
@@ -38,7 +39,7 @@ class MindCluster:
         codes = {_SLOW}
         if self.customization.exists():
             try:
-                document = json.loads(self.customization.read_bytes())
+                document = json_of(self.customization.read_bytes())
                 senders = list(document["publicFaultResource"])
                 codes = {code for level in document["publicFaultCode"].values() for code in level}
             except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -5,7 +5,6 @@ Servers share no step: each counts its own iterations from the request on.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 
@@ -14,6 +13,7 @@ from cluster_live.session import Session
 from cluster_live.sight import Process
 from cluster_live.ways.protocol import Answer, Progress, Reading, Request, Settings
 from cluster_live.whose import Target
+from cluster_run.files import json_of
 
 _PORT = 8000
 _DEADLINE_S = 20.0
@@ -104,7 +104,7 @@ def _port(server: Process) -> int:
 def _profile_directory(server: Process) -> str:
     """Return where the server writes: its start options say so, and cannot be changed later."""
     try:
-        document = json.loads(_option(server.command, "--profiler-config") or "{}")
+        document = json_of(_option(server.command, "--profiler-config") or "{}")
     except ValueError:
         document = {}
     reply = document.get("torch_profiler_dir", "") if isinstance(document, dict) else ""

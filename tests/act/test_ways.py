@@ -163,3 +163,20 @@ def test_no_node_is_drained_from_within_an_epilog(monkeypatch: pytest.MonkeyPatc
 def test_a_reason_is_one_line_with_the_same_beginning() -> None:
     case: Case = replace(CASE, evidence=Phrase("two\nlines", ""))
     assert reason_of(case) == f"cluster-act:{CASE.token} two lines"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[" * 100_000, "nested too deeply"),
+        ('{"publicFaultResource": []}', "'publicFaultCode' is missing"),
+        ("[]", "a value has another form"),
+    ],
+)
+def test_a_list_of_senders_that_cannot_be_read_is_refused_in_words(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    site = tmp_path / "publicCustomization.json"
+    site.write_text(text)
+    with pytest.raises(RefusedError, match=f"{site.name}: cannot be read: {said}"):
+        MindCluster(customization=site).check()

@@ -127,6 +127,12 @@ def test_what_is_no_manifest_is_an_input_error_with_its_path(path: Path, text: s
         read_manifest(path)
 
 
+def test_what_a_manifest_lacks_is_said_in_words(path: Path) -> None:
+    path.write_text("{}")
+    with pytest.raises(InputError, match=r"not a readable manifest: 'schema' is missing"):
+        read_manifest(path)
+
+
 def test_fields_of_a_later_version_are_passed_over(path: Path) -> None:
     host = '{"host": "1", "server_id": "a", "state": "complete", "files": [], "more": 1}'
     path.write_text(

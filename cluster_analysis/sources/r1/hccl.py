@@ -20,7 +20,6 @@ from __future__ import annotations
 import ast
 import csv
 import io
-import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +34,7 @@ from cluster_analysis.sources.r1.step_trace import AVERAGE_ROW, graph_groups
 from cluster_analysis.sources.text.csv_text import read_lines
 from cluster_analysis.tables import schema
 from cluster_run.facts import fact
+from cluster_run.files import json_of
 
 _FIELD_LIMIT = 2**31 - 1
 _OPERATOR_COLUMN, _LINK_COLUMN = "communication_operator_cost", "link_info"
@@ -95,7 +95,7 @@ def _literal(text: str | None) -> Any:
     if not text:
         return None
     try:
-        return json.loads(text)
+        return json_of(text)
     except ValueError:
         pass
     try:

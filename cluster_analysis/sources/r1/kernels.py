@@ -9,7 +9,6 @@ step. Kinds and shapes are in framework_raw_{id}.csv, under the same full name.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
 from cluster_analysis.sources.text.csv_text import read_columns
 from cluster_analysis.tables import schema
 from cluster_run.facts import fact
+from cluster_run.files import json_of
 
 _NAMES = ("full_op_name", "full_kernel_name", "full_kernel_time")
 _TIMES_MS = ("execution_time", "task_duration")
@@ -127,7 +127,7 @@ def _framework(path: Path) -> Mapping[str, tuple[str, str, str]]:
 def _shapes(info: str) -> tuple[str, str]:
     """Return shapes as kernel_details.csv writes them: `2,3;3,4`."""
     try:
-        described = json.loads(info.replace("'", '"'))
+        described = json_of(info.replace("'", '"'))
     except ValueError:
         return "", ""
     if not isinstance(described, dict):
