@@ -167,13 +167,6 @@ static bool add_operator(struct reader *reader, struct text key, struct text val
                                    column_add_int32(&found->columns[LENGTHS], (int32_t)value.length)));
 }
 
-void operators_cut_packets(struct operators *found, int32_t n_kept) {
-    int column;
-    for (column = 0; column < N_PACKET_COLUMNS; column++)
-        found->packets[column].used = (size_t)n_kept * (column == PACKET_FIGURES ? 2 * sizeof(double) : sizeof(int32_t));
-    found->n_packets = n_kept;
-}
-
 static const char *level_at(void *given, const char *at) {
     struct reader *reader = given;
     struct operators *found = reader->found;
@@ -200,11 +193,11 @@ static const char *level_at(void *given, const char *at) {
     return at;
 }
 
-bool operators_add(const char *text, size_t length, struct operators *found) {
+bool operators_read(const char *text, size_t length, struct operators *found) {
     struct reader reader;
     memset(&reader, 0, sizeof reader);
     reader.begin = text;
     reader.end = text + length;
     reader.found = found;
-    return steps_read(text, length, &found->steps, level_at, &reader);
+    return steps_read(text, length, &found->steps, level_at, &reader) && operators_own(found);
 }

@@ -2,7 +2,7 @@
 #ifndef CLUSTER_PROFILER_OPERATOR_READER_H
 #define CLUSTER_PROFILER_OPERATOR_READER_H
 
-#include "communication.h"
+#include "operators.h"
 #include "shape.h"
 
 #define US_PER_MS 1e3

@@ -92,12 +92,12 @@ static void carried_nothing(struct call *call, unsigned transports) {
 
 /* Where links have no entry of their own (UB, UBoE) all that they carried stands under SDMA: that is not plain. */
 static const char *if_named(const struct reader *reader, const struct call *call, const char *at) {
-    static const int PARTS[] = {HCCS, PCIE, SIO};
-    size_t part;
+    static const int NAMED[] = {HCCS, PCIE, SIO};
+    size_t which;
     if (!(reader->sdma > 0))
         return at;
-    for (part = 0; part < sizeof PARTS / sizeof *PARTS; part++)
-        if (!(call->figures[N_TIMES + 2 * PARTS[part]] == 0))
+    for (which = 0; which < sizeof NAMED / sizeof *NAMED; which++)
+        if (!(call->figures[N_TIMES + 2 * NAMED[which]] == 0))
             return at;
     return NULL;
 }

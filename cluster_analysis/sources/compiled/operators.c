@@ -1,5 +1,4 @@
-/* Operators of several files, one behind the other. */
-#include "communication.h"
+#include "operators.h"
 
 /* No more than this is set aside for a column. */
 #define MAX_RESERVED (1 << 23)
@@ -33,17 +32,17 @@ static bool is_untold(const struct operators *found) {
     return true;
 }
 
-bool operators_read(const char *text, size_t length, struct operators *found) {
+bool operators_own(struct operators *found) {
     struct names *names[N_NAMES];
-    bool is_read = operators_add(text, length, found) && is_untold(found) && names_own(&found->steps.names);
+    bool is_owned = is_untold(found) && names_own(&found->steps.names);
     int at;
     names_of(found, names);
     /* Without places a key only tells whether it is there twice. */
     if (!found->has_places)
         names_clear(&found->key_names);
     for (at = 0; at < N_NAMES; at++)
-        is_read = is_read && names_own(names[at]);
-    return is_read;
+        is_owned = is_owned && names_own(names[at]);
+    return is_owned;
 }
 
 void operators_reserve(struct operators *found, size_t n_times) {
@@ -70,4 +69,11 @@ void operators_free(struct operators *operators) {
     for (at = 0; at < N_NAMES; at++)
         names_free(names[at]);
     steps_free(&operators->steps);
+}
+
+void operators_cut_packets(struct operators *found, int32_t n_kept) {
+    int column;
+    for (column = 0; column < N_PACKET_COLUMNS; column++)
+        found->packets[column].used = (size_t)n_kept * (column == PACKET_FIGURES ? 2 * sizeof(double) : sizeof(int32_t));
+    found->n_packets = n_kept;
 }
