@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from cluster_analysis.judge.measures.deviation import Deviation, deviation_of, relative_to_peers
 from cluster_analysis.judge.measures.idle import beyond_scatter, shared_by_seat
 from cluster_analysis.judge.measures.links import observe
-from cluster_analysis.judge.measures.metrics import Metric, metrics
+from cluster_analysis.judge.measures.local_times import LocalTime, local_times
 from cluster_analysis.judge.measures.operators import observe_operators, observe_sent, slow_senders
 from cluster_analysis.judge.measures.slow_units import Observations
 from cluster_analysis.judge.measures.steady import Kernels, kernels_of
@@ -33,7 +33,7 @@ class Case(Struct, frozen=True, dict=True):
     view: JobView
     links: Observations | None
     limits: Thresholds
-    _compared: dict[tuple[bytes, bytes, bool], Deviation] = field(default_factory=dict)
+    _deviations: dict[tuple[bytes, bytes, bool], Deviation] = field(default_factory=dict)
 
     @cached_property
     def operators(self) -> Observations | None:
@@ -63,32 +63,32 @@ class Case(Struct, frozen=True, dict=True):
         return slow_senders(self.evidence.sent, self.limits) if self.evidence.sent.num_rows else {}
 
     @cached_property
-    def metrics(self) -> tuple[Metric, ...]:
+    def local_times(self) -> tuple[LocalTime, ...]:
         """The local times that were measured."""
-        return tuple(one for one in metrics(self.view, self.limits) if np.isfinite(one.values).any())
+        return tuple(one for one in local_times(self.view, self.limits) if np.isfinite(one.values).any())
 
     @cached_property
     def kernels(self) -> Kernels | None:
         """How long kernels take on each rank compared with its peers; None where not known."""
         return kernels_of(self.evidence.operators, self.view, self.view.role)
 
-    def comparisons(self, metric: Metric, *, of_all: bool = False) -> list[Metric]:
+    def ways_to_compare(self, local: LocalTime, *, of_all: bool = False) -> list[LocalTime]:
         """How a local time is compared: computing also by kernels, which see through uneven work.
 
         `of_all`: with all ranks of the job, whatever their role, computing by kernels alone.
         """
-        if not metric.is_log:
-            places = tuple(replace(one, of_all=of_all) for one in metric.places)
-            return [replace(metric, of_all=of_all, places=places)]
+        if not local.is_computing:
+            places = tuple(replace(one, of_all=of_all) for one in local.places)
+            return [replace(local, of_all=of_all, places=places)]
         longer = self.whatever_stage if of_all else self._by_device
         if longer is None:
-            return [] if of_all else [metric]
+            return [] if of_all else [local]
         # Kernels know no samples, and are known for all steps together.
-        values = np.where(np.isfinite(metric.time_us), longer[:, None], np.nan)
+        values = np.where(np.isfinite(local.time_us), longer[:, None], np.nan)
         by_kernels = replace(
-            metric, cause="compute", values=values, follows_work=False, has_idle=False, of_all=of_all
+            local, cause="compute", values=values, follows_work=False, has_idle=False, of_all=of_all
         )
-        return [by_kernels] if of_all else [metric, by_kernels]
+        return [by_kernels] if of_all else [local, by_kernels]
 
     @cached_property
     def _by_device(self) -> FloatArray | None:
@@ -117,62 +117,64 @@ class Case(Struct, frozen=True, dict=True):
         view = self.view
         return replace(view, role=np.zeros_like(view.role), stage=np.full_like(view.stage, -1))
 
-    def compared(self, metric: Metric) -> JobView:
-        """The job, with the roles by which a metric is compared."""
-        return self._without_roles if metric.of_all else self.view
+    def view_for(self, local: LocalTime) -> JobView:
+        """The job, with the roles by which a local time is compared."""
+        return self._without_roles if local.of_all else self.view
 
-    def series(self, metric: Metric, excluded: BoolArray, apart: IntArray) -> FloatArray:
+    def series(self, local: LocalTime, excluded: BoolArray, apart: IntArray) -> FloatArray:
         """How far ranks lie above the middle of their peers (R, S), `excluded` ranks (R,) being nobody's.
 
         `apart` (R,) are units that do not tell what their own data are.
         """
-        values = np.where(excluded[:, None], np.nan, metric.values)
-        series = relative_to_peers(values, self.compared(metric), apart if metric.follows_work else None)
-        return series if metric.is_log else series - shared_by_seat(series, self.view.seat, self.view.role)
+        values = np.where(excluded[:, None], np.nan, local.values)
+        series = relative_to_peers(values, self.view_for(local), apart if local.follows_work else None)
+        return (
+            series if local.is_computing else series - shared_by_seat(series, self.view.seat, self.view.role)
+        )
 
-    def deviation(self, metric: Metric, excluded: BoolArray | None = None) -> Deviation:
+    def deviation(self, local: LocalTime, excluded: BoolArray | None = None) -> Deviation:
         """How far ranks lie from their peers; formed once.
 
         `excluded` ranks (R,), of slow hosts, are no peers of others, and are held against their own host.
         """
         left_out = np.zeros(len(self.view.ranks), bool) if excluded is None else excluded
-        key = (metric.values.tobytes(), left_out.tobytes(), metric.of_all)
-        if key not in self._compared:
-            series, least = self.series(metric, left_out, np.arange(len(left_out))), metric.floor
+        key = (local.values.tobytes(), left_out.tobytes(), local.of_all)
+        if key not in self._deviations:
+            series, least = self.series(local, left_out, np.arange(len(left_out))), local.floor
             if left_out.any():
-                series[left_out] = self._within_host(metric, left_out)[left_out]
+                series[left_out] = self._within_host(local, left_out)[left_out]
             # Where the scatter of healthy ranks is known, a single peer is enough.
-            role, min_peers = self.compared(metric).role, 1 if metric.healthy else self.limits.min_peers
-            self._compared[key] = deviation_of(
-                series, role, np.full(len(series), least), healthy=metric.healthy, min_peers=min_peers,
-                by_mean=not metric.has_idle,
+            role, min_peers = self.view_for(local).role, 1 if local.healthy else self.limits.min_peers
+            self._deviations[key] = deviation_of(
+                series, role, np.full(len(series), least), healthy=local.healthy, min_peers=min_peers,
+                by_mean=not local.has_idle,
             )  # fmt: skip
-        return self._compared[key]
+        return self._deviations[key]
 
-    def events(self, metric: Metric, excluded: BoolArray) -> list[tuple[BoolArray, FloatArray]]:
+    def events(self, local: LocalTime, excluded: BoolArray) -> list[tuple[BoolArray, FloatArray]]:
         """When ranks are far from their peers by the scatter of a place, and their loss (both R, S).
 
         In all places together, then in each: where one scatters, others often lose as much in it by chance.
         """
-        if not metric.places:
-            whole = self.deviation(metric, excluded)
-            return [(whole.events(metric.event_effect), whole.series)]
-        found = [self.deviation(one, excluded) for one in metric.places]
-        far = [one.events(metric.event_effect) for one in found]
+        if not local.places:
+            whole = self.deviation(local, excluded)
+            return [(whole.events(local.event_effect), whole.series)]
+        found = [self.deviation(one, excluded) for one in local.places]
+        far = [one.events(local.event_effect) for one in found]
         lost = [beyond_scatter(one.series, one.step_scale) for one in found]
         return [(np.any(far, axis=0), np.sum(lost, axis=0)), *zip(far, lost, strict=True)]
 
-    def _within_host(self, metric: Metric, inside: BoolArray) -> FloatArray:
+    def _within_host(self, local: LocalTime, inside: BoolArray) -> FloatArray:
         """How far ranks `inside` (R,) slow hosts lie above the middle of their host's others (R, S).
 
         Of each role the others of the job say how long it takes; NaN where there are none.
         """
-        view = self.compared(metric)
-        others = group_medians(np.where(inside[:, None], np.nan, metric.values), view.role)
-        relative = np.full(metric.values.shape, np.nan)
+        view = self.view_for(local)
+        others = group_medians(np.where(inside[:, None], np.nan, local.values), view.role)
+        relative = np.full(local.values.shape, np.nan)
         for host in np.unique(view.host[inside]).tolist():
             own = inside & (view.host == host)
-            raw = metric.values[own] - others[own]
+            raw = local.values[own] - others[own]
             relative[own] = raw - others_median(raw.T).T
         return relative
 
@@ -180,9 +182,9 @@ class Case(Struct, frozen=True, dict=True):
         """Which ranks (R,) are among those of `found`."""
         return np.isin(self.view.ranks, [rank for one in found for rank in one.ranks])
 
-    def in_slow_hosts(self, metric: Metric, found: Sequence[Suspect]) -> BoolArray:
-        """Which ranks (R,) belong to a host all of which was found slow in a metric: they are no peers."""
-        slow = self.ranks_of([one for one in found if one.is_slow_host and one.metric == metric.name])
+    def in_slow_hosts(self, local: LocalTime, found: Sequence[Suspect]) -> BoolArray:
+        """Which ranks (R,) belong to a host all of which was found slow in a local time: no peers."""
+        slow = self.ranks_of([one for one in found if one.is_slow_host and one.metric == local.name])
         return np.asarray(slow & ~np.isin(self.view.host, self.view.host[~slow]))
 
 

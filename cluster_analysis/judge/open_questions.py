@@ -58,10 +58,10 @@ def what_is_missing(view: JobView, evidence: JobEvidence) -> list[Fact]:
 
 def few_peers(case: Case, found: Sequence[Suspect]) -> list[Fact]:
     """A note on ranks with too few peers to be judged by their computing."""
-    for metric in case.metrics:
-        n_peers = case.deviation(metric, case.in_slow_hosts(metric, found)).n_peers
+    for local in case.local_times:
+        n_peers = case.deviation(local, case.in_slow_hosts(local, found)).n_peers
         few = int((n_peers < case.limits.min_peers).sum())
-        if metric.is_log and few:
+        if local.is_computing and few:
             return [fact("few_peers", n_ranks=few, min_peers=int(case.limits.min_peers))]
     return []
 

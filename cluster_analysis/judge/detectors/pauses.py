@@ -48,14 +48,14 @@ def as_pause(case: Case, one: Suspect, rank: int, lost_us: FloatArray, events: B
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give the pause that all ranks make in some steps, if there is one."""
-    metric, n_steps = next((one for one in case.metrics if one.name == "idle"), None), len(case.view.steps)
-    if metric is None or n_steps < case.limits.min_steps_intermittent:
+    local, n_steps = next((one for one in case.local_times if one.name == "idle"), None), len(case.view.steps)
+    if local is None or n_steps < case.limits.min_steps_intermittent:
         return
-    by_step = median(metric.time_us, 0)
+    by_step = median(local.time_us, 0)
     usual = float(median(by_step))
     if not np.isfinite(by_step).all():
         return
-    extra = np.where(by_step - usual > TWICE * metric.effect, by_step - usual, 0.0)
+    extra = np.where(by_step - usual > TWICE * local.effect, by_step - usual, 0.0)
     events = np.flatnonzero(extra)
     every = every_so_many(extra > 0)
     # The first step of a capture begins later on all ranks.
@@ -66,14 +66,14 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     said = fact("job_pauses_once", length_us=length_us)
     if every:
         said = fact("job_pauses_regularly", length_us=length_us, every_n_steps=every)
-    excess_us = np.minimum(np.broadcast_to(extra, metric.time_us.shape), np.nan_to_num(metric.time_us))
+    excess_us = np.minimum(np.broadcast_to(extra, local.time_us.shape), np.nan_to_num(local.time_us))
     yield Suspect(
         key="periodic_pause",
         kind="periodic_pause",
         cause="dispatch",
         pattern="intermittent" if every else "transient",
         step_positions=tuple(events.tolist()),
-        evidence=(Evidence("idle_us", pause_us, usual, metric.floor, n_steps - len(events)),),
+        evidence=(Evidence("idle_us", pause_us, usual, local.floor, n_steps - len(events)),),
         facts=(said,),
         excess_us=excess_us,
         head_us=_before_first_us(case, excess_us),
@@ -98,16 +98,16 @@ def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         for one in idle
         if one.is_alarm and (one.pattern != "intermittent" or one.p_value <= limits.alarm_p_value)
     ]
-    for metric in (one for one in case.metrics if one.name == "idle"):
+    for local in (one for one in case.local_times if one.name == "idle"):
         longer_us = view.paused_us - np.maximum(np.nan_to_num(median(view.paused_us, 0)), 0.0)
-        is_pause = np.nan_to_num(longer_us) > metric.event_effect
+        is_pause = np.nan_to_num(longer_us) > local.event_effect
         is_pause[case.ranks_of(sure)] = False
         is_pause[:, sorted(all_pause)] = False
         lost_us = np.where(is_pause, longer_us, 0.0)
-        if lost_us.max(axis=0, initial=0.0).mean() < metric.effect:
+        if lost_us.max(axis=0, initial=0.0).mean() < local.effect:
             continue
         own, length_us = np.flatnonzero(is_pause.any(axis=1)), float(median(lost_us[is_pause]))
-        usual_us = float(median(metric.time_us))
+        usual_us = float(median(local.time_us))
         said = fact(
             "ranks_pause_by_turns",
             ranks=view.rank_ids(own), n_pauses=int(is_pause.sum()),
@@ -120,7 +120,7 @@ def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
             cause="dispatch",
             pattern="intermittent",
             step_positions=tuple(np.flatnonzero(is_pause.any(axis=0)).tolist()),
-            evidence=(Evidence("idle_us", usual_us + length_us, usual_us, metric.floor, len(view.ranks)),),
+            evidence=(Evidence("idle_us", usual_us + length_us, usual_us, local.floor, len(view.ranks)),),
             facts=(said,),
             confidence="medium",
             excess_us=lost_us,

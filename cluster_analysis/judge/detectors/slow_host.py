@@ -13,9 +13,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
+from cluster_analysis.judge.detectors.late import confirmed, late_suspect
 from cluster_analysis.judge.measures.deviation import deviation_of, relative_to_other_hosts
 from cluster_analysis.judge.measures.idle import lost_always_us
-from cluster_analysis.judge.measures.metrics import Metric, confirmed, late
+from cluster_analysis.judge.measures.local_times import LocalTime
 from cluster_analysis.judge.suspects import Suspect, most_significant
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, medians_by, sigma
@@ -27,32 +28,32 @@ from cluster_run.kinds import WorkloadKind
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give hosts that are slow in a local time, the worst first; those half of which is late by that half."""
-    for metric in case.metrics:
-        n_places = 1 + len(metric.places)
-        hosts = [one for whole in case.comparisons(metric) for _, one in _in_places(case, whole)]
-        halves = [one for place in (metric, *metric.places) for one in _late_halves(case, place, metric)]
+    for local in case.local_times:
+        n_places = 1 + len(local.places)
+        hosts = [one for whole in case.ways_to_compare(local) for _, one in _in_places(case, whole)]
+        halves = [one for place in (local, *local.places) for one in _late_halves(case, place, local)]
         best = [*most_significant(hosts, n_places), *most_significant(halves, 2 * n_places)]
         yield from (confirmed(case.view, one, case.limits) for one in {one.key: one for one in best}.values())
 
 
-def _in_places(case: Case, whole: Metric) -> Iterator[tuple[Metric, Suspect]]:
-    """Hosts that are slow in all of a metric, or in a place of it: the other may scatter and hide them."""
+def _in_places(case: Case, whole: LocalTime) -> Iterator[tuple[LocalTime, Suspect]]:
+    """Hosts that are slow in all of a local time, or in a place of it: the other may hide them."""
     for place in (whole, *whole.places):
         yield from ((place, one) for one in host_suspects(case, place, whole, case.view.host < 0))
 
 
-def _late_halves(case: Case, metric: Metric, whole: Metric) -> Iterator[Suspect]:
+def _late_halves(case: Case, local: LocalTime, whole: LocalTime) -> Iterator[Suspect]:
     """Hosts half of whose ranks are late in idle time, the others not: one of two processors launches late.
 
     The middle of such a host is no rank's. The later half of each host is compared with the later halves of
     others, as somebody is always later.
     """
-    if metric.is_log:
+    if local.is_computing:
         return
     view, nobody = case.view, case.view.host < 0
-    level = median(relative_to_other_hosts(case.series(metric, nobody, view.host), view), 1)
+    level = median(relative_to_other_hosts(case.series(local, nobody, view.host), view), 1)
     is_later = level >= group_medians(level[:, None], view.host)[:, 0]
-    for one in host_suspects(case, metric, whole, ~is_later):
+    for one in host_suspects(case, local, whole, ~is_later):
         of_host = case.ranks_of([one])
         late, quick_us = np.flatnonzero(of_host & is_later), float(median(level[of_host & ~is_later]))
         middle_us = float(median(level[late]))
@@ -61,32 +62,32 @@ def _late_halves(case: Case, metric: Metric, whole: Metric) -> Iterator[Suspect]
             yield replace(one, ranks=view.rank_ids(late))
 
 
-def host_suspects(case: Case, metric: Metric, whole: Metric, out: BoolArray) -> list[Suspect]:
-    """Return hosts that are slow in one metric, the worst first, with what they lose in the `whole` of it.
+def host_suspects(case: Case, local: LocalTime, whole: LocalTime, excluded: BoolArray) -> list[Suspect]:
+    """Return hosts that are slow in a local time, the worst first, with what they lose in the `whole` of it.
 
     One that is improbable by itself is listed and taken out: of two slow hosts of four each hides the other.
     Whether it is improbable over all hosts its p-value tells. One that is slow by itself says nothing of the
     samples of its replica either, by which hosts of other stages are compared.
     """
-    view = case.compared(metric)
+    view = case.view_for(local)
     found: list[Suspect] = []
-    n_hosts = len(np.unique(view.host[~out]))
+    n_hosts = len(np.unique(view.host[~excluded]))
     while len(found) < n_hosts - 1:
-        series = case.series(metric, out, view.host)
-        one = _worst_host(case, metric, whole, relative_to_other_hosts(series, view))
+        series = case.series(local, excluded, view.host)
+        one = _worst_host(case, local, whole, relative_to_other_hosts(series, view))
         if one is None:
             break
         found.append(replace(one, p_value=min(1.0, one.p_value * n_hosts)))
-        out = out | np.isin(view.ranks, one.ranks)
+        excluded = excluded | np.isin(view.ranks, one.ranks)
     return found
 
 
-def _worst_host(case: Case, metric: Metric, whole: Metric, relative: FloatArray) -> Suspect | None:
+def _worst_host(case: Case, local: LocalTime, whole: LocalTime, relative: FloatArray) -> Suspect | None:
     """The slowest host that is improbable by itself, of ranks that lie `relative` (R, S) to other hosts.
 
     Most hosts do not lie above their peers by the least effect, and need no closer look.
     """
-    view, limits = case.compared(metric), case.limits
+    view, limits = case.view_for(local), case.limits
     of_rank = median(relative, 1)
     known = np.flatnonzero(np.isfinite(of_rank))
     hosts, code = np.unique(view.host[known], return_inverse=True)
@@ -94,29 +95,29 @@ def _worst_host(case: Case, metric: Metric, whole: Metric, relative: FloatArray)
     level = median(by_step, 1)
     # How ranks of one host scatter says how far their middle may lie by chance.
     scatter = float(np.nan_to_num(sigma(of_rank[known] - level[code])))
-    least, n_peers = np.full(len(hosts), metric.floor), dict[int, tuple[int, int]]()
-    for host in np.flatnonzero(level >= metric.effect).tolist():
+    least, n_peers = np.full(len(hosts), local.floor), dict[int, tuple[int, int]]()
+    for host in np.flatnonzero(level >= local.effect).tolist():
         own, others = known[code == host], known[code != host]
-        slow_from = HALFWAY * (metric.effect if metric.is_log else level[host])
+        slow_from = HALFWAY * (local.effect if local.is_computing else level[host])
         # A single slow rank is no slow host, and neither are experts, whose load is nobody's fault.
-        needed = max(2, (MOSTLY if metric.is_log else HALFWAY) * len(own))
-        is_told = view.knows_work or not metric.follows_work
+        needed = max(2, (MOSTLY if local.is_computing else HALFWAY) * len(own))
+        is_told = view.knows_work or not local.follows_work
         if is_told and (of_rank[own] >= slow_from).sum() >= needed:
             peers = others[np.isin(view.role[others], view.role[own])]
             n_peers[host] = len(peers), len(np.unique(view.host[peers]))
             by_chance = MEDIAN_SE * scatter / np.sqrt(len(own))
-            if not metric.is_log:
-                usual_us = max(_quiet_us(metric, peers), _quiet_us(metric, others), 1e-9)
+            if not local.is_computing:
+                usual_us = max(_quiet_us(local, peers), _quiet_us(local, others), 1e-9)
                 # It differs between healthy hosts by a factor, not by a sum.
                 by_chance = max(by_chance, IDLE_SIGMA * level[host] / np.log1p(level[host] / usual_us))
             # One peer host is a host like this one: its own chance counts too.
-            least[host] = max(metric.floor, by_chance * (1.0 + 1.0 / n_peers[host][1]) ** 0.5)
+            least[host] = max(local.floor, by_chance * (1.0 + 1.0 / n_peers[host][1]) ** 0.5)
     # A host may hold a replica of its own: work that follows samples may differ by chance in a few steps.
     everybody = np.zeros(len(hosts), np.int32)
     judged = deviation_of(
-        by_step, everybody, least, healthy=metric.healthy, is_relative=True, is_alone=metric.follows_work
+        by_step, everybody, least, healthy=local.healthy, is_relative=True, is_alone=local.follows_work
     )
-    lost_us = level * (float(median(metric.time_us, None)) if metric.is_log else 1.0)
+    lost_us = level * (float(median(local.time_us, None)) if local.is_computing else 1.0)
     is_costly = lost_us >= limits.open_cost_share * view.mean_step_us
     listed = np.where(is_costly, limits.doubted_p_value, limits.listed_p_value)
     slow = [host for host in n_peers if judged.tail[host] <= listed[host]]
@@ -127,14 +128,14 @@ def _worst_host(case: Case, metric: Metric, whole: Metric, relative: FloatArray)
     n_ranks, n_hosts = n_peers[worst]
     # The host's own level in all steps, so that the chance of single steps is not claimed as a saving.
     course = np.full(len(view.steps), float(median(of_rank[own])))
-    course = course if metric.is_log else lost_always_us(view, own, view.likely_idle_us)
-    one = late(view, whole, own, course, scale=judged.scale[worst], n_others=n_ranks, n_hosts=n_hosts)
+    course = course if local.is_computing else lost_always_us(view, own, view.likely_idle_us)
+    one = late_suspect(view, whole, own, course, scale=judged.scale[worst], n_others=n_ranks, n_hosts=n_hosts)
     return replace(one, p_value=float(judged.tail[worst]))
 
 
-def _quiet_us(metric: Metric, ranks: IntArray) -> float:
+def _quiet_us(local: LocalTime, ranks: IntArray) -> float:
     """Idle time of ranks in a quiet step: all may pause in half of them (garbage collection, checkpoints)."""
-    return float(np.quantile(np.nan_to_num(median(metric.values[ranks], 0)), 1.0 - MOSTLY))
+    return float(np.quantile(np.nan_to_num(median(local.values[ranks], 0)), 1.0 - MOSTLY))
 
 
 def holding_a_stage(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
@@ -149,14 +150,14 @@ def holding_a_stage(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     shared = view.hosts_of_ranks(view.ranks[np.isin(view.role, of_role[n_hosts > 1])])
     if set(view.hosts) <= set(shared):
         return
-    for metric in case.metrics:
-        for whole in case.comparisons(metric, of_all=True):
+    for local in case.local_times:
+        for whole in case.ways_to_compare(local, of_all=True):
             hosts = [pair for pair in _in_places(case, whole) if pair[1].hosts[0] not in shared]
             far = [one for place, one in hosts if _is_far(case, place, one)]
             yield from map(_of_work, most_significant(far, 1 + len(whole.places)))
 
 
-def _is_far(case: Case, place: Metric, one: Suspect) -> bool:
+def _is_far(case: Case, place: LocalTime, one: Suspect) -> bool:
     """Whether it idles a multiple of all others there, and that is costly: stages may differ by less.
 
     All types of kernels are slow on no stage that only has more work.

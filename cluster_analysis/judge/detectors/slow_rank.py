@@ -8,6 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
+from cluster_analysis.judge.detectors.late import confirmed, late_suspect
 from cluster_analysis.judge.detectors.pauses import as_pause
 from cluster_analysis.judge.measures.deviation import (
     Deviation,
@@ -15,7 +16,7 @@ from cluster_analysis.judge.measures.deviation import (
     least_by_chance,
     most_of_others,
 )
-from cluster_analysis.judge.measures.metrics import Metric, confirmed, late
+from cluster_analysis.judge.measures.local_times import LocalTime
 from cluster_analysis.judge.suspects import Suspect, most_significant
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
@@ -30,56 +31,58 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
 
     Members of a slow host have no findings of their own, unless they pause: it is slow in no step or in each.
     """
-    for metric in case.metrics:
-        out = case.in_slow_hosts(metric, found)
+    for local in case.local_times:
+        in_slow_hosts = case.in_slow_hosts(local, found)
         # A host that may be slow hides no rank.
         sure = [one for one in found if one.is_slow_host and one.p_value <= case.limits.costly_p_value]
-        others = out & case.ranks_of(sure)
+        not_named = in_slow_hosts & case.ranks_of(sure)
         # To ranks of other hosts a host that may be slow is a peer, too: without it few are left.
-        looks = [(out, others), (np.zeros_like(out), out)] if out.any() else [(out, others)]
+        looks = [(in_slow_hosts, not_named)]
+        if in_slow_hosts.any():
+            looks.append((np.zeros_like(in_slow_hosts), in_slow_hosts))
         ranks = [
             one
-            for comparison in case.comparisons(metric)
-            for excluded, not_named in looks
-            for one in rank_suspects(case, comparison, metric, excluded, not_named)
+            for comparison in case.ways_to_compare(local)
+            for excluded, unnamed in looks
+            for one in rank_suspects(case, comparison, local, excluded, unnamed)
         ]
         # Any rank of the job is a peer in what all types of kernels have in common, and in being idle.
-        has_peers = case.deviation(metric, out).n_peers >= case.limits.min_peers
-        known = has_peers if metric.is_log else has_peers | ~_idle_far_longer(case, metric)
-        for comparison in case.comparisons(metric, of_all=True) if not known.all() else ():
-            by_time = replace(metric, of_all=True)
-            ranks += rank_suspects(case, comparison, by_time, out, others | known)
+        has_peers = case.deviation(local, in_slow_hosts).n_peers >= case.limits.min_peers
+        known = has_peers if local.is_computing else has_peers | ~_idle_far_longer(case, local)
+        for comparison in case.ways_to_compare(local, of_all=True) if not known.all() else ():
+            by_time = replace(local, of_all=True)
+            ranks += rank_suspects(case, comparison, by_time, in_slow_hosts, not_named | known)
         yield from (confirmed(case.view, one, case.limits) for one in most_significant(ranks))
 
 
-def _idle_far_longer(case: Case, metric: Metric) -> BoolArray:
+def _idle_far_longer(case: Case, local: LocalTime) -> BoolArray:
     """Ranks (R,) that are idle a multiple of what all others are, most of it beyond the others of their role.
 
     Stages may differ by less, and what all ranks of a stage are idle is its work's.
     """
-    idle_us = median(metric.time_us, 1)
+    idle_us = median(local.time_us, 1)
     usual_us = float(median(idle_us))
     with np.errstate(invalid="ignore"):
-        is_own = case.deviation(metric).level >= HALFWAY * (idle_us - usual_us)
+        is_own = case.deviation(local).level >= HALFWAY * (idle_us - usual_us)
         return np.asarray(is_own & (idle_us >= case.limits.single_step_idle_factor * usual_us))
 
 
 def rank_suspects(
-    case: Case, metric: Metric, by_time: Metric, out: BoolArray, others: BoolArray
+    case: Case, local: LocalTime, by_time: LocalTime, excluded: BoolArray, not_named: BoolArray
 ) -> list[Suspect]:
-    """Return ranks that are slow in one metric, none of `others` (R,); those `out` (R,) have slow hosts.
+    """Return ranks that are slow in a local time, except `not_named` (R,); `excluded` (R,) have slow hosts.
 
     Persistent patterns go before intermittent ones, and these before a single event. No count separates one
     from an accident. Computing time has no accidents, as kernels took it; idle time has many.
     Kernels are known for all steps together: `by_time` says in which steps the time is lost.
     """
-    view, limits = case.compared(metric), case.limits
-    deviation, by_step = (case.deviation(one, out) for one in (metric, by_time))
+    view, limits = case.view_for(local), case.limits
+    deviation, by_step = (case.deviation(one, excluded) for one in (local, by_time))
     level, n_ranks = deviation.level, len(deviation.level)
     has_peers = deviation.n_peers >= limits.min_peers
-    lasts = _is_lasting(metric, deviation, limits)
+    lasts = _is_lasting(local, deviation, limits)
     # An event is one in either place: what is least by chance is told, in a place or in all together.
-    places = [(far & (has_peers & ~lasts)[:, None], lost) for far, lost in case.events(metric, out)]
+    places = [(far & (has_peers & ~lasts)[:, None], lost) for far, lost in case.events(local, excluded)]
     looks, series = [least_by_chance(lost, far) for far, lost in places], places[0][1]
     chances, ranks = np.array([one[2] for one in looks]), np.arange(n_ranks)
     events, size = (np.array([one[at] for one in looks])[chances.argmin(axis=0), ranks] for at in (0, 1))
@@ -87,19 +90,19 @@ def rank_suspects(
     n_events = events.sum(axis=1)
     # Counting alone calls two events of five chance in a small job, however large they are: of computing.
     # Somebody is always the slowest, and somebody the fastest: of those that nobody suspects, on either side.
-    healthy = np.where((lasts | others | (n_events > 1))[:, None], np.nan, series)
+    healthy = np.where((lasts | not_named | (n_events > 1))[:, None], np.nan, series)
     far = np.nan_to_num(np.abs(healthy - group_medians(healthy, view.role))).max(axis=1, keepdims=True)
     beyond = size >= TWICE * most_of_others(far, view.role)[:, 0]
-    p_events = np.where(beyond & (not metric.has_idle), 0.0, n_ranks * chance)
+    p_events = np.where(beyond & (not local.has_idle), 0.0, n_ranks * chance)
     often = (n_events > 1) & (p_events <= limits.listed_p_value)
     once = (n_events > 0) & ~often & beyond & (size >= limits.natural_effect)
     once &= (series >= HALFWAY * size[:, None]).sum(axis=1) == 1
-    once &= len(view.steps) >= limits.min_steps_confident and not metric.has_idle
-    rising = _is_rising(metric, by_step, limits)
+    once &= len(view.steps) >= limits.min_steps_confident and not local.has_idle
+    rising = _is_rising(local, by_step, limits)
     found = []
-    for rank in np.flatnonzero((lasts | often | once) & (~others | often)).tolist():
+    for rank in np.flatnonzero((lasts | often | once) & (~not_named | often)).tolist():
         lost = level if lasts[rank] else median(series[:, events[rank]], 1)
-        if metric.follows_work and not _is_own(view, lost, rank):
+        if local.follows_work and not _is_own(view, lost, rank):
             continue
         peers, p_value = view.peers_of(rank), float(p_events[rank])
         course = _course(level[rank], by_step, rank, peers) if lasts[rank] else series[rank]
@@ -110,15 +113,15 @@ def rank_suspects(
             now_and_then = len(course) >= limits.min_steps_intermittent and is_slow.mean() <= MOSTLY
             seen = is_slow if now_and_then else None
         own, always = np.array([rank]), bool(lasts[rank])
-        one = late(view, metric, own, course, seen, scale=scale, n_others=len(peers), lasts=always)
+        one = late_suspect(view, local, own, course, seen, scale=scale, n_others=len(peers), lasts=always)
         if lasts[rank]:
-            by_counting = _by_counting(deviation, rank, limits) if metric.has_idle else 0.0
+            by_counting = _by_counting(deviation, rank, limits) if local.has_idle else 0.0
             p_value = n_ranks * max(float(deviation.tail[rank]), by_counting)
         if once[rank]:  # experts may hold anybody's tokens for a step
             one = replace(one, pattern="transient", confidence="medium", is_alarm=view.knows_work)
-        elif often[rank] and not metric.is_log:
+        elif often[rank] and not local.is_computing:
             one = as_pause(case, one, rank, series[rank], events[rank])
-        if one.record.is_fault and others[rank]:
+        if one.record.is_fault and not_named[rank]:
             continue
         if one.record.is_fault and rising[rank] and not once[rank]:
             one = replace(one, pattern="trend")
@@ -137,11 +140,11 @@ def _is_own(view: JobView, lost: FloatArray, rank: int) -> bool:
     return bool(alone >= HALFWAY * lost[rank] if same.any() else view.knows_work)
 
 
-def _is_lasting(metric: Metric, deviation: Deviation, limits: Thresholds) -> BoolArray:
+def _is_lasting(local: LocalTime, deviation: Deviation, limits: Thresholds) -> BoolArray:
     """Ranks (R,) whose level is improbable, large enough, and there in nearly all steps: no pauses."""
     series, level = deviation.series, deviation.level
     with np.errstate(invalid="ignore"):
-        lasts = (level >= metric.effect) & (len(level) * deviation.tail <= limits.listed_p_value)
+        lasts = (level >= local.effect) & (len(level) * deviation.tail <= limits.listed_p_value)
         n_slow = (series > HALFWAY * level[:, None]).sum(axis=1)
     if series.shape[1] >= limits.min_steps_intermittent:  # of few steps the middle one says as much
         lasts &= n_slow > MOSTLY * np.isfinite(series).sum(axis=1)
@@ -162,7 +165,7 @@ def _by_counting(deviation: Deviation, rank: int, limits: Thresholds) -> float:
     return chance_of_as_many(int((usable[rank] >= HALFWAY * level).sum()), usable, rank, level)
 
 
-def _is_rising(metric: Metric, deviation: Deviation, limits: Thresholds) -> BoolArray:
+def _is_rising(local: LocalTime, deviation: Deviation, limits: Thresholds) -> BoolArray:
     """Ranks (R,) that fall behind further from step to step.
 
     The rise is most of what they lose in any step: a few long steps late in a capture are none.
@@ -172,7 +175,7 @@ def _is_rising(metric: Metric, deviation: Deviation, limits: Thresholds) -> Bool
         return np.zeros(len(deviation.level), bool)
     rise = theil_sen(deviation.series) * (n_steps - 1)
     most = HALFWAY * np.nan_to_num(deviation.series).max(axis=1)
-    return np.asarray(np.nan_to_num(rise) > np.maximum(metric.effect, most))
+    return np.asarray(np.nan_to_num(rise) > np.maximum(local.effect, most))
 
 
 def _course(level: float, deviation: Deviation, rank: int, peers: IntArray) -> FloatArray:

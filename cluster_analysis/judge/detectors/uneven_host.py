@@ -14,9 +14,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cluster_analysis.judge.case import Case
+from cluster_analysis.judge.detectors.late import late_suspect
 from cluster_analysis.judge.measures.deviation import chance_of_events, chance_of_pattern
 from cluster_analysis.judge.measures.idle import beyond_scatter
-from cluster_analysis.judge.measures.metrics import Metric, late
+from cluster_analysis.judge.measures.local_times import LocalTime
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
@@ -39,8 +40,8 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     hosts = np.unique(view.host[view.host >= 0])
     if len(view.steps) < limits.min_steps_confident or len(hosts) < 2:
         return
-    for metric in (one for one in case.metrics if not one.is_log):
-        places = [_longer_us(view, one.time_us, metric.effect) for one in (metric, *metric.places)]
+    for local in (one for one in case.local_times if not one.is_computing):
+        places = [_longer_us(view, one.time_us, local.effect) for one in (local, *local.places)]
         for host in hosts.tolist():
             own = np.flatnonzero(view.host == host)
             # Most hosts have nothing that is large enough, and need no look at how all others scatter.
@@ -55,7 +56,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
                 continue
             seen = [one.of_host(own, of_others_us) for one in places[1:]]
             lost_us = np.sum([beyond_scatter(one.series, one.scatter) for one in seen], axis=0)
-            one = _suspect(case, metric, own, lost_us, n_hosts=len(hosts) - 1)
+            one = _suspect(case, local, own, lost_us, n_hosts=len(hosts) - 1)
             # Each place is tested, and their sum: one of them may scatter so much that it hides the other.
             p_value = min(1.0, len(hosts) * over_looks(chances, len(places)))
             is_costly = one.most_us(None) >= limits.open_cost_share * view.mean_step_us
@@ -133,13 +134,15 @@ def _is_of_replicas(replica: IntArray, lost_us: FloatArray) -> bool:
     return bool(is_whole and not late.all() and len(np.unique(replica[late])) < late.sum())
 
 
-def _suspect(case: Case, metric: Metric, own: IntArray, lost_us: FloatArray, *, n_hosts: int) -> Suspect:
+def _suspect(case: Case, local: LocalTime, own: IntArray, lost_us: FloatArray, *, n_hosts: int) -> Suspect:
     """The host, with what each of its ranks idles longer in each step: the mean of it is what is said."""
     view = case.view
     n_others = int((view.host != view.host[own[0]]).sum())
-    scale = float(np.median(case.deviation(metric).scale[own]))
-    one = late(view, metric, own, lost_us, scale=scale, n_others=n_others, n_hosts=n_hosts, lasts=False)
-    own_us, more_us = float(np.nan_to_num(metric.time_us[own]).mean()), float(lost_us.mean())
+    scale = float(np.median(case.deviation(local).scale[own]))
+    one = late_suspect(
+        view, local, own, lost_us, scale=scale, n_others=n_others, n_hosts=n_hosts, lasts=False
+    )
+    own_us, more_us = float(np.nan_to_num(local.time_us[own]).mean()), float(lost_us.mean())
     said = one.facts[0]
     more = tuple((name, more_us if name == "more_us" else value) for name, value in said.values)
     return replace(

@@ -27,24 +27,9 @@ from cluster_analysis.thresholds.network import LINK_EFFECT, PRICE_OF_HEALTHY, P
 
 #: From the smallest to the largest.
 PartName = Literal[
-    "link",
-    "group",
-    "port",
-    "port_tx",
-    "port_rx",
-    "nic",
-    "nic_tx",
-    "nic_rx",
-    "host_pair",
-    "host_pair_tx",
-    "groups",
-    "uplink",
-    "uplink_tx",
-    "uplink_rx",
-    "card",
-    "card_tx",
-    "card_rx",
-]
+    "link", "group", "port", "port_tx", "port_rx", "nic", "nic_tx", "nic_rx", "host_pair", "host_pair_tx",
+    "groups", "uplink", "uplink_tx", "uplink_rx", "card", "card_tx", "card_rx",
+]  # fmt: skip
 
 _UNKNOWN = -1
 _SIZES: tuple[PartName, ...] = get_args(PartName)
@@ -86,8 +71,10 @@ def cover(units: Units, host_of: Mapping[int, int]) -> list[Part]:
     """
     slow = frozenset(np.flatnonzero(units.slow).tolist())
     parts = sorted(_parts(units, slow, host_of), key=lambda one: (one.ranks, one.hosts), reverse=True)
-    n_hosts = [*_UPLINK, *_CARD]
-    parts.sort(key=lambda one: (max(1, len(one.hosts)) if one.name in n_hosts else 0, _SIZES.index(one.name)))
+    by_n_hosts = [*_UPLINK, *_CARD]
+    parts.sort(
+        key=lambda one: (max(1, len(one.hosts)) if one.name in by_n_hosts else 0, _SIZES.index(one.name))
+    )
     holding: dict[int, list[int]] = {}
     for number, part in enumerate(parts):
         for at in (part.claimed | part.perhaps) & slow:
@@ -98,12 +85,12 @@ def cover(units: Units, host_of: Mapping[int, int]) -> list[Part]:
         best = parts[int(np.argmax(worth))]  # the first, and smallest, of equal ones
         explained = (best.claimed | best.perhaps) & left
         touched = {number for at in explained for number in holding[at]}
-        cards = [parts[number] for number in touched if parts[number].name in (*_PORT, *_NIC)]
+        ports = [parts[number] for number in touched if parts[number].name in (*_PORT, *_NIC)]
         for other in (parts[number] for number in touched if best.name in _CARD):
             if other.name in _CARD and other.claimed == best.claimed and other.ranks != best.ranks:
                 best = replace(best, name="link", ranks=tuple(sorted({*best.ranks, *other.ranks})))
-                cards = [one for one in cards if one.claimed <= best.claimed]
-        alike = {one.ranks[0] for one in cards if best.name == "link" and one.claimed <= best.claimed}
+                ports = [one for one in ports if one.claimed <= best.claimed]
+        alike = {one.ranks[0] for one in ports if best.name == "link" and one.claimed <= best.claimed}
         same = [parts[number].hosts for number in touched if parts[number].claimed == best.claimed]
         hosts = {host for one in same for host in one if len(one) == len(best.hosts)} - {*best.hosts}
         found.append(
@@ -214,13 +201,8 @@ def _parts_of_hosts(
         exactly = frozenset(joining[those])
         wider = frozenset[int]().union(*(at for own, at in joining.items() if own > those))
         if len(those) > 2:
-            yield Part(
-                "groups",
-                tuple(sorted({rank for at in exactly for rank in units.members[at]})),
-                (),
-                exactly,
-                wider,
-            )
+            ranks = {rank for at in exactly for rank in units.members[at]}
+            yield Part("groups", tuple(sorted(ranks)), (), exactly, wider)
             continue
         yield Part("host_pair", (), tuple(sorted(those)), exactly, wider)
         for one, other in permutations(sorted(those)):

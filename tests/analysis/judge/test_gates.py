@@ -39,7 +39,7 @@ def suspected(computing: FloatArray, where: Topology = ONE_HOST) -> tuple[Suspec
     """The one rank that these computing times (ranks, steps) make a suspect, and what decides on it."""
     limits = Thresholds()
     case = build_case(evidence_of_computing(computing, where), where, limits)
-    metric = next(one for one in case.metrics if one.is_log)
+    metric = next(one for one in case.local_times if one.is_computing)
     (suspect,) = rank_suspects(case, metric, metric, *np.zeros((2, len(where.ranks)), bool))
     return suspect, Context(case.view, limits, STEP_US)
 
@@ -226,7 +226,7 @@ def test_lasting_idle_time_is_less_sure_where_others_are_as_idle_now_and_then(
     evidence = evidence_of_computing(peers_agree(n_ranks, n_steps, share=0.5), ONE_HOST, idle)
     limits = Thresholds()
     case = build_case(evidence, ONE_HOST, limits)
-    (metric,) = (one for one in case.metrics if one.name == "idle")
+    (metric,) = (one for one in case.local_times if one.name == "idle")
     (suspect,) = rank_suspects(case, metric, metric, *np.zeros((2, n_ranks), bool))
     assert suspect.ranks == (SLOW,)
     assert (suspect.p_value <= limits.alarm_p_value) == is_sure

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from cluster_analysis import judge
-from cluster_analysis.judge.measures.metrics import metrics
+from cluster_analysis.judge.measures.local_times import local_times
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.checks import next_check
@@ -126,8 +126,8 @@ def test_a_metric_without_an_entry_keeps_its_own_name():
 
 def test_every_time_and_size_that_is_evidence_is_called_something_in_both_languages():
     job = judged(SMALL)
-    local_times = metrics(build_view(job.evidence, job.topology), Thresholds())
-    names = {f"{one.name}_us" for one in local_times}
+    measured = local_times(build_view(job.evidence, job.topology), Thresholds())
+    names = {f"{one.name}_us" for one in measured}
     for path in Path(judge.__file__).parent.rglob("*.py"):
         names |= set(re.findall(r'Evidence\(\s*"(\w+)"', path.read_text()))
     assert names > {"computing_us", "idle_us", "transfer_us"}
