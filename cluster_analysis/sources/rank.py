@@ -22,7 +22,6 @@ from msgspec.structs import replace
 
 from cluster_analysis.sources.communication_tables import CommunicationTables, without_packets
 from cluster_analysis.sources.errors import BadFileError, FileOfRank, RefusedError, Remark, refuse, unheard
-from cluster_analysis.sources.iterations.place import TIMELINE, is_iteration_export, slice_number
 from cluster_analysis.sources.missing import tell_what_is_missing
 from cluster_analysis.sources.rank_figures import read_figures
 from cluster_analysis.sources.reading import (
@@ -40,6 +39,7 @@ from cluster_analysis.sources.text.metadata_json import read_metadata, read_prof
 from cluster_analysis.sources.text.statistics_csv import read_api_statistic, read_op_statistic
 from cluster_analysis.sources.text.step_trace_csv import read_device_of_steps, read_step_trace
 from cluster_analysis.sources.text.timeline_json import read_timeline_steps
+from cluster_analysis.sources.timeline_names import TIMELINE, is_iteration_export, slice_number
 from cluster_analysis.tables.model import RankMetadata, RankSource, Selection
 from cluster_analysis.tables.rank_tables import RanksTables, RankTables, alone, of_one
 from cluster_run.ids import DeviceId

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.iterations import timelines as export
-from cluster_analysis.sources.iterations.place import ROLE
 from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
 from cluster_analysis.sources.link_names import OPERATOR_VARIANT
 from cluster_analysis.sources.r1.step_trace import graph_groups
 from cluster_analysis.sources.reading import Reading, or_empty
 from cluster_analysis.sources.text.timeline_json import Event, read_events
+from cluster_analysis.sources.timeline_names import ROLE
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.tables.sent import TRANSPORTS

@@ -14,8 +14,8 @@ import msgspec
 import pyarrow as pa
 
 from cluster_analysis.sources.errors import BadFileError, Remark, left_out
-from cluster_analysis.sources.iterations.place import slice_number
 from cluster_analysis.sources.text.json_text import decode, read_bytes
+from cluster_analysis.sources.timeline_names import slice_number
 from cluster_analysis.tables import schema
 from cluster_run.facts import fact
 
