@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cluster_analysis.judge.computing import dense_us
 from cluster_analysis.judge.detectors.workload import _expert_imbalance
-from cluster_analysis.judge.measures.computing import dense_us
 from cluster_analysis.judge.view import JobView, build_view
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.replay.replay import Graph
