@@ -75,7 +75,7 @@ def _steps(output: str) -> list[int] | None:
             return sorted({int(row["Step"]) for row in csv.DictReader(stream)})
     except FileNotFoundError:
         return _steps_of_database(output)
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, csv.Error):
         return None
 
 

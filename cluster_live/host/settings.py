@@ -128,7 +128,7 @@ def read(path: str) -> Any | None:
         return None
     try:
         return json.loads(content.decode())
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ValueError(f"{path}: this is no JSON") from None
 
 

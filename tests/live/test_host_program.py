@@ -53,6 +53,21 @@ def test_a_file_gets_its_content_and_its_time_back_and_a_strangers_change_stays(
     assert [one.name for one in tmp_path.iterdir()] == [path.name], "no temporary file is left"
 
 
+@pytest.mark.parametrize(
+    "content", ["theirs", "[" * 100_000, b"\xff"], ids=["text", "nested without end", "no UTF-8"]
+)
+def test_a_file_that_is_no_json_is_named(tmp_path: Path, content: str | bytes) -> None:
+    path = tmp_path / "profiler_config.json"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ValueError, match=r"profiler_config\.json: this is no JSON$"):
+        settings.read(str(path))
+
+
+def test_steps_of_a_file_with_a_cell_without_end_are_not_known(tmp_path: Path) -> None:
+    (tmp_path / "step_trace_time.csv").write_text("Step\n" + "1" * 200_000)
+    assert captures._steps(str(tmp_path)) is None
+
+
 def test_two_changes_are_two_whole_seconds_apart(tmp_path: Path) -> None:
     path = tmp_path / "profiler_config.json"
     path.write_text("{}")
