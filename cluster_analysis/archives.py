@@ -16,18 +16,20 @@ from typing import IO
 from cluster_analysis.engine.memory import scratch_directory
 from cluster_run.errors import InputError
 
+#: By what a name ends with, which forms are unpacked.
 _TAR = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst")
 _ZSTD = (".zst", ".tzst")
+FORMS = (*_TAR, ".zip")
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a file is an archive, by its name."""
-    return path.is_file() and path.name.lower().endswith((*_TAR, ".zip"))
+    """Return whether a file is an archive of a form that we unpack, by its name."""
+    return path.is_file() and path.name.lower().endswith(FORMS)
 
 
 def output_next_to(path: Path) -> Path:
     """Return where the output of an archive goes: next to it, `run1.tar.zst` → `run1.analysis`."""
-    stem = next(path.name[: -len(end)] for end in (*_TAR[::-1], ".zip") if path.name.lower().endswith(end))
+    stem = next(path.name[: -len(end)] for end in FORMS[::-1] if path.name.lower().endswith(end))
     return path.with_name(f"{stem}.analysis")
 
 

@@ -190,7 +190,7 @@ def _check_input(run: Path) -> None:
     if not run.is_dir():
         raise InputError(
             f"{run}: a file, not a directory",
-            "give the directory that holds the profiler data, or a .tar, .tar.gz, .tar.zst or .zip of it",
+            "give the directory that holds the profiler data, or an archive of it (--help names the forms)",
         )
     if not os.access(run, os.R_OK | os.X_OK):
         raise InputError(f"{run}: cannot be read: permission denied")

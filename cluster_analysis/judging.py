@@ -25,9 +25,8 @@ from cluster_analysis.tables.fused import computing_apart
 from cluster_analysis.tables.model import Capture, Selection, Topology
 from cluster_analysis.tables.schema import JUDGED_STEPS, RANKS
 from cluster_run.facts import Fact, fact
-from cluster_run.findings import FindingsDocument, RunInfo, Verdict
+from cluster_run.findings import FindingsDocument, RunInfo, unless_open
 from cluster_run.ids import Rank
-from cluster_run.kinds import OPEN_NOTES
 from cluster_run.layout import MAPPING_NAME
 from cluster_run.problem import Problem, one_a_file
 from cluster_run.version import VERSION
@@ -116,12 +115,10 @@ def judged(known: Examined) -> AnalysisResult:
             *memory.unnamed(found.findings),
         )
     )
-    is_open = missing or any(one.kind in OPEN_NOTES for one in notes)
-    verdict: Verdict = "unknown" if is_open and found.verdict == "healthy" else found.verdict
     document = FindingsDocument(
         tool_version=VERSION,
         run=_run_info(known, found, seen, len(expected), captured),
-        verdict=verdict,
+        verdict=unless_open(found.verdict, notes, lacks=bool(missing)),
         findings=tuple(
             memory.quoted(replace(one, places=places_of(one, topology))) for one in found.findings
         ),
@@ -193,8 +190,7 @@ def is_alone(seen: set[Rank], expected: set[Rank], read: RanksRead) -> bool:
 def blaming_nobody(found: Detection) -> Detection:
     """Return what a rank says of itself: whom it waited for is not here."""
     kept = tuple(one for one in found.findings if one.record.by_itself)
-    verdict: Verdict = "unknown" if found.verdict == "degraded" else found.verdict
-    return structs.replace(found, findings=kept, verdict=verdict, ideal=None, lost=())
+    return structs.replace(found, findings=kept, verdict="unknown", ideal=None, lost=())
 
 
 def _with_host(problem: Problem, topology: Topology) -> Problem:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from cluster_run.facts import Fact
 from cluster_run.ids import HostId, ParallelSizes, Rank, Step
-from cluster_run.kinds import KINDS, Kind, KindRecord, Part
+from cluster_run.kinds import KINDS, OPEN_NOTES, Kind, KindRecord, Part
 from cluster_run.problem import Problem
 
 Severity = Literal["info", "warning", "critical"]
@@ -216,6 +216,12 @@ class FindingsDocument:
     problems: tuple[Problem, ...]
     notes: tuple[Fact, ...] = ()
     replay: Mapping[str, float] = field(default_factory=dict)
+
+
+def unless_open(verdict: Verdict, notes: Iterable[Fact], *, lacks: bool) -> Verdict:
+    """Return the verdict, but never `healthy`, a promise, where something `lacks` or a note is open."""
+    is_open = lacks or any(one.kind in OPEN_NOTES for one in notes)
+    return "unknown" if verdict == "healthy" and is_open else verdict
 
 
 def severity_of(cost_share: float | None) -> Severity:

@@ -25,7 +25,7 @@ from cluster_analysis.discovery.parts import (
 from cluster_analysis.discovery.places import Places, read_places
 from cluster_analysis.discovery.prof import inspect_prof
 from cluster_analysis.discovery.runs import Run, enclosing_run, name_of, one_job, split_by_run
-from cluster_analysis.discovery.walk import LEADS_NOWHERE, is_archive, walk
+from cluster_analysis.discovery.walk import LEADS_NOWHERE, is_packed_capture, walk
 from cluster_analysis.discovery.windows import shown, with_windows_together
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.metadata_json import read_metadata
@@ -123,7 +123,7 @@ def _inspect(root: Path, tree: Tree) -> Run:
         Problem(fact(what), file=public_name(one), host=_host_of(one, root), advice=advice)
         for one, (what, advice) in sorted(tree.foreign.items())
         # Next to captures only what may hold one of them is missed.
-        if is_archive(one.name) or not any((tree.ascend, tree.prof, tree.legacy))
+        if is_packed_capture(one.name) or not any((tree.ascend, tree.prof, tree.legacy))
     ]
     for directory in tree.ascend:
         host = _host_of(directory, root)

@@ -22,7 +22,7 @@ _PROF_PREFIX = "PROF_"
 #: Names found in place of captures: what each is, and what to do.
 _NAMES: tuple[tuple[str, ReasonKind, AdviceKind], ...] = (
     (
-        r"(_ascend_(pt|ms)|^PROF_.*|rank_?\d+.*)\.(tar|tgz|zip|tar\.(gz|xz|zst|bz2))$",
+        r"(_ascend_(pt|ms)|^PROF_.*|rank_?\d+.*)\.(tar|tgz|tzst|zip|tar\.(gz|xz|zst|bz2))$",
         "archive",
         "unpack",
     ),
@@ -94,7 +94,7 @@ def walk(root: Path) -> Tree:
     return Tree(tuple(sorted(ascend)), tuple(sorted(prof)), tuple(sorted(legacy)), unreadable, foreign)
 
 
-def is_archive(name: str) -> bool:
+def is_packed_capture(name: str) -> bool:
     """Return whether a name is that of a packed capture."""
     return bool(_FOREIGN[0][0].search(name))
 

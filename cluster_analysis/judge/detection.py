@@ -32,9 +32,8 @@ from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.cost import N_CHAINS, N_PEERS_NAMED, N_PLACEBOS
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact, fact
-from cluster_run.findings import WARNING_COST_SHARE, Finding, LostPart, Verdict
+from cluster_run.findings import WARNING_COST_SHARE, Finding, LostPart, Verdict, unless_open
 from cluster_run.ids import Rank
-from cluster_run.kinds import OPEN_NOTES
 
 
 class Detection(Struct, frozen=True):
@@ -121,9 +120,7 @@ def detect(
     if context.copied_share > HALFWAY or step_share >= limits.open_cost_share:
         questions.append(fact("waiting_copied", share=context.copied_share, step_share=step_share))
     notes += questions
-    is_open = any(one.kind in OPEN_NOTES for one in notes)
-    if verdict == "healthy" and (is_open or not can_judge(view, limits)):
-        verdict = "unknown"
+    verdict = unless_open(verdict, notes, lacks=not can_judge(view, limits))
     return Detection(
         tuple(findings), verdict, tuple(dict.fromkeys((*evidence.notes, *notes))), replay,
         step_us / 1e3 if step_us > 0 else None, link_summary(case.links),

@@ -10,6 +10,11 @@ def percent(share: float) -> str:
     return f"{value:.{digits}f} %"
 
 
+def format_share(share: float | None) -> str:
+    """Format a share of the step, so that many stand below each other: `4.4 %`; `?` for None."""
+    return "?" if share is None else f"{100 * share:.1f} %"
+
+
 def format_ms(value_ms: float | None) -> str:
     """Format a time, the same everywhere: `12.3 ms`, `1.24 s`, `410 µs`; `?` for None."""
     if value_ms is None:

@@ -254,7 +254,7 @@ SENTENCES: Mapping[NoteFact, Template] = {
 }
 
 
-#: Why a job is not called healthy, shorter than its note says it: for each note that `is_open`.
+#: Why a job is not called healthy, shorter than its note says it: for each note of `OPEN_NOTES`.
 WHY_OPEN: Mapping[NoteFact, Template] = {
     "costly_unexplained": (
         "what may cost {step_share:percent} of the step cannot be told from chance or from the work itself",

@@ -1,6 +1,6 @@
 """A tar parser that is fed as bytes arrive and trusts nothing in them.
 
-It takes regular files with requested names, each once. Links, devices, unknown names, other entry
+It takes regular files; which ones, and how large, its receiver decides. Links, devices, other entry
 types and oversized headers end the transfer. Reads what GNU tar, bsdtar and busybox write: ustar,
 GNU long names, pax `path` and `size`, base-256 sizes.
 """
@@ -8,7 +8,6 @@ GNU long names, pax `path` and `size`, base-256 sizes.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
 from typing import Protocol
 
 from cluster_collect.faults import HostileDataError
@@ -16,8 +15,6 @@ from cluster_collect.faults import HostileDataError
 _BLOCK = 512
 _ZERO_BLOCK = bytes(_BLOCK)
 _MAX_EXTENSION_BYTES = 1 << 20
-#: A file that is still written may grow between listing and reading: by its size, or by this.
-_GROWTH_BYTES = 64 << 20
 
 _REGULAR = frozenset((b"0", b"\0", b"7"))
 
@@ -26,7 +23,11 @@ class TarReceiver(Protocol):
     """Takes the files out of the stream, one after the other, in pieces as they arrive."""
 
     def begin_file(self, name: bytes, size_bytes: int) -> None:
-        """The file `name` begins; `size_bytes` of content follow."""
+        """The file `name` (without `./`) begins; `size_bytes` of content follow.
+
+        Raises:
+            HostileDataError: it was not asked for.
+        """
 
     def file_data(self, data: memoryview) -> None:
         """More content of the file that began last; the view is valid during the call only."""
@@ -36,16 +37,10 @@ class TarReceiver(Protocol):
 
 
 class TarParser:
-    """Takes an archive in pieces of any size and hands the files in it to a receiver.
+    """Takes an archive in pieces of any size and hands the files in it to a receiver."""
 
-    `requested` maps each acceptable name (without `./`) to its announced size. A file may be larger
-    than announced by its own size or 64 MiB, no more.
-    """
-
-    def __init__(self, requested: Mapping[bytes, int], receiver: TarReceiver) -> None:
-        self._requested = requested
+    def __init__(self, receiver: TarReceiver) -> None:
         self._receiver = receiver
-        self._seen: set[bytes] = set()
         self._partial = bytearray()
         self._remaining = 0
         self._padding = 0
@@ -129,24 +124,11 @@ class TarParser:
         if self._long_size is not None:
             size_bytes = self._long_size
         self._long_name = self._long_size = None
-        self._regular(name.removeprefix(b"./"), size_bytes)
-        return view
-
-    def _regular(self, name: bytes, size_bytes: int) -> None:
-        announced = self._requested.get(name)
-        if announced is None:
-            raise HostileDataError(f"the archive holds {name[:200]!r}, which was not asked for")
-        if name in self._seen:
-            raise HostileDataError(f"the archive holds {name[:200]!r} twice")
-        if size_bytes > announced + max(announced, _GROWTH_BYTES):
-            raise HostileDataError(
-                f"{name[:200]!r} was announced with {announced} bytes and comes with {size_bytes}"
-            )
-        self._seen.add(name)
+        self._receiver.begin_file(name.removeprefix(b"./"), size_bytes)
         self.n_content_bytes += 1  # one without content is something, too
-        self._receiver.begin_file(name, size_bytes)
         self._has_file = True
         self._begin_content(size_bytes)
+        return view
 
     def _begin_content(self, size_bytes: int) -> None:
         self._remaining = size_bytes

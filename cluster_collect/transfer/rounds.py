@@ -267,7 +267,8 @@ class Rounds:
             elif path not in intake.stored:
                 intake.failed[path] = intake.described(placed, reason=_why_missing(path, now, errors))
             elif errors and (padded := _why_padded(path, errors)):
-                intake.discard(placed, padded)
+                intake.unstore(placed)
+                intake.refuse(placed, padded)
                 changed.append(placed)
         return changed
 

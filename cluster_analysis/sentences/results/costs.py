@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cluster_analysis.sentences.amounts import format_ms
+from cluster_analysis.sentences.amounts import format_ms, format_share
 from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.phrase import Phrase
 from cluster_run.findings import Finding, FindingsDocument
 
 #: A smaller share of the step would be written as 0.0 %.
 _NOTHING_SHARE = 0.0005
-
-
-def format_share(share: float | None) -> str:
-    """Format a share of the step: `4.4 %`; `?` for None."""
-    return "?" if share is None else f"{100 * share:.1f} %"
 
 
 @dataclass(frozen=True)

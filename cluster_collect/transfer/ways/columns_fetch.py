@@ -17,13 +17,11 @@ from cluster_collect.transfer.ways.intake import Intake, TarIntake
 from cluster_collect.transfer.ways.tar_fetch import MAX_ARCHIVE_PADDING, ArchiveStream, last_line
 from cluster_collect.transports.protocol import RunningCommand
 from cluster_collect.wording import printable
-from cluster_reduce.form import OVER_LIMITS, READY, SUFFIX, UNFIT, UNREAD_SUFFIX
+from cluster_reduce.form import OVER_LIMITS, READY, UNFIT
 
 _MAX_LINE_BYTES = 400
 #: A reader that computes says so this often in the time after which it would be taken for one that hangs.
 _SIGNS_IN_A_DEADLINE = 5
-#: What comes reduced is some figures: however large its file is there, so much is announced at most.
-_MOST_REDUCED_BYTES = 1 << 16
 
 
 class _ColumnsStream:
@@ -53,10 +51,6 @@ class _ColumnsStream:
     def is_ready(self) -> bool:
         """Whether the reader said that it works."""
         return self._line == READY
-
-
-def _announced(file: PlacedFile) -> int:
-    return min(file.entry.size_bytes, _MOST_REDUCED_BYTES) if file.comes_reduced else file.entry.size_bytes
 
 
 async def fetch_columns(
@@ -93,12 +87,9 @@ async def fetch_columns(
     program = columns_program(source.spec, reader().boot.encode(), data, source.codec)
     known = {file.entry.path: file.entry for file in files}
     trailer = Trailer(program.marker, source.max_entries, MAX_ARCHIVE_PADDING, known)
-    sizes = {file.entry.path: _announced(file) for file in files}
-    suffixes = ("", SUFFIX, UNREAD_SUFFIX)
-    requested = {path + end.encode(): size for path, size in sizes.items() for end in suffixes}
     as_it_comes = replace(source, codec="none")
     with TarIntake(files, intake, takes_columns=True) as sink:
-        stream = _ColumnsStream(ArchiveStream(requested, sink, trailer, source.brought, works), source.codec)
+        stream = _ColumnsStream(ArchiveStream(sink, trailer, source.brought, works), source.codec)
         try:
             result = await stream_from(
                 as_it_comes, shell, program, stream.feed, trailer, intake.note_down, hold_input=True
@@ -106,7 +97,7 @@ async def fetch_columns(
         except HostileDataError:
             sink.close(keep=False)
             for placed in files:
-                intake.drop(placed)
+                intake.unstore(placed)
             raise
     if not stream.is_ready:
         raise NoColumnsError(f"the reader did not start: {printable(last_line(result.errors))}")
@@ -116,7 +107,7 @@ async def fetch_columns(
         )
     over_limits, errors = _reported(result.errors)
     after = {entry.path: entry for entry in trailer.listing.entries}
-    return after, errors, over_limits & sizes.keys()
+    return after, errors, over_limits & known.keys()
 
 
 def _reported(errors: bytes) -> tuple[Set[bytes], bytes]:

@@ -23,6 +23,10 @@ from cluster_run.manifest import CollectedFile
 
 _SUFFIX, _UNREAD_SUFFIX = SUFFIX.encode(), UNREAD_SUFFIX.encode()
 _REPORT_EVERY_BYTES = 256 * 1024
+#: A file that is still written may grow between listing and reading: by its size, or by this.
+_GROWTH_BYTES = 64 << 20
+#: What comes reduced is some figures: however large its file is there, so much is awaited at most.
+_MOST_REDUCED_BYTES = 1 << 16
 
 
 def as_columns(placed: PlacedFile, size_bytes: int, *, is_unread: bool = False) -> PlacedFile:
@@ -163,12 +167,7 @@ class Intake:
         text = b"%b\0%b\0%d\0%d" % (self._server_id.encode(), entry.path, entry.size_bytes, entry.mtime_ns)
         return hashlib.sha256(text).hexdigest()[:32]
 
-    def discard(self, placed: PlacedFile, reason: str) -> None:
-        """Remove a file that was stored and turned out not to be right."""
-        self.drop(placed)
-        self.refuse(placed, reason)
-
-    def drop(self, placed: PlacedFile) -> None:
+    def unstore(self, placed: PlacedFile) -> None:
         """Remove a file that was stored, as if it had never come."""
         file = self.stored.get(placed.entry.path)
         if file is not None:
@@ -232,17 +231,26 @@ def _why_no_columns(placed: PlacedFile, begin: bytes | bytearray | memoryview) -
 class TarIntake:
     """Hands the files of one tar stream to an intake. A context manager: at its end all is noted down.
 
-    With `takes_columns` each file may come as columns, too.
+    It takes what was asked for, each name once, no larger than twice its listed size or 64 MiB more. With
+    `takes_columns` each file may come as columns, too. `awaited` has the listed size by each such name.
     """
 
     def __init__(self, files: Iterable[PlacedFile], intake: Intake, *, takes_columns: bool = False) -> None:
         self._takes_columns = takes_columns
         self._files = {file.entry.path: file for file in files}
+        self._seen: set[bytes] = set()
         self._intake = intake
         self._placed: PlacedFile | None = None
         self._incoming: IncomingFile | None = None
         self._is_as_listed = False
         self._begin = bytearray()
+        self.awaited: dict[bytes, int] = {}
+        for path, file in self._files.items():
+            most = min(
+                file.entry.size_bytes, _MOST_REDUCED_BYTES if file.comes_reduced else file.entry.size_bytes
+            )
+            ends = (_SUFFIX, _UNREAD_SUFFIX) if file.comes_reduced else (_SUFFIX,)
+            self.awaited |= {path + end: most for end in (b"", *(ends if takes_columns else ()))}
 
     def __enter__(self) -> TarIntake:
         return self
@@ -265,17 +273,21 @@ class TarIntake:
 
     def _wanted(self, name: bytes, size_bytes: int) -> PlacedFile:
         """Return the file of that name; one of columns with the size that it turns out to have."""
-        placed = self._files.get(name)
-        if placed is None and self._takes_columns and name.endswith(_SUFFIX):
-            whole = self._files.get(name.removesuffix(_SUFFIX))
-            placed = None if whole is None else as_columns(whole, size_bytes)
-        if placed is None and self._takes_columns and name.endswith(_UNREAD_SUFFIX):
-            whole = self._files.get(name.removesuffix(_UNREAD_SUFFIX))
-            if whole is not None and whole.comes_reduced:
-                placed = as_columns(whole, size_bytes, is_unread=True)
-        if placed is None:
-            raise HostileDataError(f"the host sent {name[:200]!r}, which was not asked for")
-        return placed
+        most = self.awaited.get(name)
+        if most is None:
+            raise HostileDataError(f"the archive holds {name[:200]!r}, which was not asked for")
+        if name in self._seen:
+            raise HostileDataError(f"the archive holds {name[:200]!r} twice")
+        if size_bytes > most + max(most, _GROWTH_BYTES):
+            raise HostileDataError(
+                f"{name[:200]!r} was announced with {most} bytes and comes with {size_bytes}"
+            )
+        self._seen.add(name)
+        if name in self._files:
+            return self._files[name]
+        is_unread = name.endswith(_UNREAD_SUFFIX)
+        whole = self._files[name.removesuffix(_UNREAD_SUFFIX if is_unread else _SUFFIX)]
+        return as_columns(whole, size_bytes, is_unread=is_unread)
 
     def file_data(self, data: memoryview) -> None:
         """Write content."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import HostileDataError, RemoteFailureError
@@ -21,7 +21,7 @@ _SLACK_BYTES = 128 << 20
 
 
 class ArchiveStream:
-    """The unpacked stream: archive and trailer; bounded as a whole by the announced sizes in `requested`.
+    """The unpacked stream: archive and trailer; bounded as a whole by the sizes that `sink` awaits.
 
     `brought` is told of content of files, and of what is listed behind them; `works` is called where the
     sender says that it works, though it sends nothing.
@@ -29,7 +29,6 @@ class ArchiveStream:
 
     def __init__(
         self,
-        requested: Mapping[bytes, int],
         sink: TarIntake,
         trailer: Trailer,
         brought: Callable[[int], None],
@@ -37,9 +36,9 @@ class ArchiveStream:
     ) -> None:
         self._brought = brought
         self._works = works
-        overhead_bytes = _OVERHEAD_BYTES_PER_ENTRY * len(requested) + _SLACK_BYTES
-        self._left_bytes = 2 * sum(requested.values()) + overhead_bytes
-        self._parser = TarParser(requested, sink)
+        overhead_bytes = _OVERHEAD_BYTES_PER_ENTRY * len(sink.awaited) + _SLACK_BYTES
+        self._left_bytes = 2 * sum(sink.awaited.values()) + overhead_bytes
+        self._parser = TarParser(sink)
         self._trailer = trailer
 
     def feed(self, data: bytes | memoryview) -> None:
@@ -72,9 +71,8 @@ async def fetch_by_tar(
     program = fetch_program(source.spec, names, source.codec)
     known = {placed.entry.path: placed.entry for placed in files}
     trailer = Trailer(program.marker, source.max_entries, MAX_ARCHIVE_PADDING, known)
-    requested = {file.entry.path: file.entry.size_bytes for file in files}
     with TarIntake(files, intake) as sink:
-        stream = ArchiveStream(requested, sink, trailer, source.brought)
+        stream = ArchiveStream(sink, trailer, source.brought)
         result = await stream_from(source, shell, program, stream.feed, trailer, intake.note_down)
     if not trailer.listing.complete:
         raise RemoteFailureError(

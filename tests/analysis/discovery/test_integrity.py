@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from cluster_analysis import archives
 from cluster_analysis.discovery.discover import discover
+from cluster_analysis.discovery.walk import is_packed_capture
 from cluster_analysis.sentences.advice import advice
 from cluster_run import layout
 from cluster_run.errors import InputError
@@ -144,3 +146,7 @@ def test_an_old_export_is_not_called_raw(tmp_path: Path) -> None:
     (timeline / "task_time_0_2_1.json").write_text("[]")
     with pytest.raises(InputError, match="exported by a CANN of 2023"):
         discover(tmp_path)
+
+
+def test_a_packed_capture_is_told_in_each_form_that_can_be_unpacked() -> None:
+    assert all(is_packed_capture(f"node1_12_20250101000000_ascend_pt{form}") for form in archives.FORMS)

@@ -54,11 +54,9 @@ def entry(kind: bytes, name: str = "a", link: str = "", size: int = 0) -> bytes:
     return info.tobuf(tarfile.GNU_FORMAT)
 
 
-def parsed(
-    data: bytes, requested: Mapping[bytes, int], piece: int = 1 << 20
-) -> tuple[Kept, TarParser, bytes]:
+def parsed(data: bytes, piece: int = 1 << 20) -> tuple[Kept, TarParser, bytes]:
     kept, rest = Kept(), b""
-    parser = TarParser(requested, kept)
+    parser = TarParser(kept)
     for begin in range(0, len(data), piece):
         rest += bytes(parser.feed(data[begin : begin + piece]))
     return kept, parser, rest
@@ -83,7 +81,7 @@ def test_what_went_in_comes_out_whatever_the_pieces(
         files = {name[:80].rstrip("/"): content for name, content in files.items()}
     wanted = {name.encode("utf-8", "surrogateescape"): content for name, content in files.items()}
     data = archive(files, form)
-    kept, parser, rest = parsed(data + tail, {name: len(content) for name, content in wanted.items()}, piece)
+    kept, parser, rest = parsed(data + tail, piece)
     assert kept.files == wanted
     assert parser.finished
     assert rest.endswith(tail)
@@ -93,31 +91,9 @@ def test_what_went_in_comes_out_whatever_the_pieces(
 @pytest.mark.parametrize("size", [(64 << 10) - 1, 64 << 10, (64 << 10) + 1, 300_000])
 def test_a_file_that_the_pieces_cut_comes_out_whole_small_or_large(size: int, piece: int) -> None:
     files = {"before": b"1", "cut": bytes(range(250)) * (size // 250) + b"x" * (size % 250), "after": b"2"}
-    kept, parser, _ = parsed(
-        archive(files), {name.encode(): len(text) for name, text in files.items()}, piece
-    )
+    kept, parser, _ = parsed(archive(files), piece)
     assert kept.files == {name.encode(): text for name, text in files.items()}
     assert (parser.finished, kept.unfinished) == (True, None)
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    flips=st.lists(st.tuples(st.integers(0, 4095), st.integers(0, 255)), min_size=1, max_size=6),
-    piece=st.sampled_from([3, 512, 10_000]),
-)
-def test_damaged_archives_end_in_our_error_or_in_whole_requested_files(
-    flips: list[tuple[int, int]], piece: int
-) -> None:
-    files = {"a/b": b"x" * 700, "c": b"", "long" * 40: b"y"}
-    data = bytearray(archive(files))
-    for position, value in flips:
-        data[position % len(data)] = value
-    requested = {name.encode(): len(content) for name, content in files.items()}
-    try:
-        kept, _, _ = parsed(bytes(data), requested, piece)
-    except HostileDataError:
-        return
-    assert set(kept.files) <= set(requested)
 
 
 def test_every_prefix_of_an_archive_is_unfinished_and_no_file_is_taken_early() -> None:
@@ -126,7 +102,7 @@ def test_every_prefix_of_an_archive_is_unfinished_and_no_file_is_taken_early() -
     # Each is taken when the block behind it is known to be one of the archive.
     content_ends = {"a": 512 + 1024 + 512, "b": 512 + 1024 + 512 + 512 + 512}
     for length in range(0, 512 * 7, 37):
-        kept, parser, _ = parsed(data[:length], {b"a": 600, b"b": 10})
+        kept, parser, _ = parsed(data[:length])
         assert set(kept.files) == {name.encode() for name, end in content_ends.items() if end <= length}
         assert parser.finished == (length >= content_ends["b"])
 
@@ -134,7 +110,7 @@ def test_every_prefix_of_an_archive_is_unfinished_and_no_file_is_taken_early() -
 def test_a_file_that_other_text_fills_up_behind_an_archive_that_was_cut_off_is_not_taken() -> None:
     data = archive({"a": b"x" * 600, "b": b"y" * 600})
     kept = Kept()
-    parser = TarParser({b"a": 600, b"b": 600}, kept)
+    parser = TarParser(kept)
     with pytest.raises(HostileDataError):
         parser.feed(data[: 512 + 1024 + 512 + 500] + b"a listing " * 200)
     assert set(kept.files) == {b"a"}
@@ -155,30 +131,12 @@ def test_a_file_that_other_text_fills_up_behind_an_archive_that_was_cut_off_is_n
 )
 def test_only_regular_files_are_taken(kind: bytes, message: str) -> None:
     with pytest.raises(HostileDataError, match=message):
-        parsed(entry(kind, "a", "/etc/passwd"), {b"a": 0})
-
-
-@pytest.mark.parametrize("name", ["../a", "/etc/cron.d/x", "b", "a/../../b", "./../a", "a/"])
-def test_names_that_were_not_asked_for_are_refused(name: str) -> None:
-    with pytest.raises(HostileDataError, match="not asked for"):
-        parsed(archive({name: b"x"}, prefix=""), {b"a": 1})
-
-
-def test_a_name_may_come_once() -> None:
-    with pytest.raises(HostileDataError, match="twice"):
-        parsed(archive({"a": b"1"})[:1024] + archive({"a": b"2"}), {b"a": 1})
-
-
-def test_a_file_may_grow_but_not_without_bound() -> None:
-    grown, _, _ = parsed(archive({"a": b"x" * 30}), {b"a": 20})
-    assert grown.files == {b"a": b"x" * 30}
-    with pytest.raises(HostileDataError, match="announced with 10 bytes"):
-        parsed(entry(tarfile.REGTYPE, "a", size=200 << 20), {b"a": 10})
+        parsed(entry(kind, "a", "/etc/passwd"))
 
 
 def test_sizes_beyond_octal_are_read() -> None:
     size = 20 << 30
-    kept, parser, _ = parsed(entry(tarfile.REGTYPE, "a", size=size) + b"data", {b"a": size})
+    kept, parser, _ = parsed(entry(tarfile.REGTYPE, "a", size=size) + b"data")
     assert (kept.unfinished, parser.finished) == (b"a", False)
 
 
@@ -191,7 +149,7 @@ def test_sizes_beyond_octal_are_read() -> None:
 )
 def test_long_names_have_a_limit(header: bytes) -> None:
     with pytest.raises(HostileDataError, match="archive header of 2097152 bytes"):
-        parsed(header, {b"a": 1})
+        parsed(header)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +158,7 @@ def test_long_names_have_a_limit(header: bytes) -> None:
 def test_pax_records_that_lie_are_refused(records: bytes) -> None:
     data = entry(tarfile.XHDTYPE, "pax", size=len(records)) + records.ljust(512, b"\0")
     with pytest.raises(HostileDataError, match="pax header"):
-        parsed(data, {b"a": 1})
+        parsed(data)
 
 
 @pytest.mark.parametrize("field", [b"\xff" + b"\xff" * 11, b"9" * 11 + b"\0", b"-0000000001\0"])
@@ -210,9 +168,9 @@ def test_sizes_that_are_no_numbers_are_refused(field: bytes) -> None:
     block[148:156] = b" " * 8
     block[148:156] = b"%06o\0 " % sum(block)
     with pytest.raises(HostileDataError, match="number"):
-        parsed(bytes(block), {b"a": 1})
+        parsed(bytes(block))
 
 
 def test_what_is_no_archive_is_refused_at_the_first_block() -> None:
     with pytest.raises(HostileDataError, match="not a tar archive"):
-        parsed(b"Welcome to host 7!" + b"x" * 600, {b"a": 1})
+        parsed(b"Welcome to host 7!" + b"x" * 600)
