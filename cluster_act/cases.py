@@ -11,7 +11,7 @@ from cluster_analysis.sentences.headings import of_act, of_fleet
 from cluster_analysis.sentences.phrase import Phrase
 from cluster_fleet.identity import Known, with_names
 from cluster_fleet.judging.probes import device_number
-from cluster_fleet.remember import record_of
+from cluster_fleet.run_record import record_of
 from cluster_fleet.status import status_of
 from cluster_fleet.store import Fleet
 from cluster_fleet.story import Story, story_fact

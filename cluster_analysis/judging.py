@@ -14,7 +14,7 @@ from cluster_analysis.describe.everything import described
 from cluster_analysis.describe.rules import advised
 from cluster_analysis.engine.read_ranks import Progress, RanksRead
 from cluster_analysis.judge.detection import Detection, detect
-from cluster_analysis.kept.fleet import remembered
+from cluster_analysis.kept.fleet import asked_of_fleet
 from cluster_analysis.pipeline import Examined, counts_missing, examined
 from cluster_analysis.replay.job_evidence import NO_COMMON_STEP
 from cluster_analysis.replay.lanes import lanes_tables
@@ -84,10 +84,7 @@ def judged(known: Examined) -> AnalysisResult:
     options, evidence, topology = known.options, known.evidence, known.topology
     capture, read = known.capture, known.read
     captured, ranks = captured_at(known.sources), _ranks_table(topology)
-    memory = remembered(
-        options.fleet, options.run, ranks, evidence.step_table, captured,
-        show_addresses=options.show_addresses,
-    )  # fmt: skip
+    memory = asked_of_fleet(options, ranks, evidence.step_table, captured)
     found = detect(evidence, topology, prior=memory.p_slow)
     seen = _ranks_with_data(read)
     expected = _expected_ranks(capture, topology, options.selection)

@@ -63,14 +63,14 @@ class Examined(Struct):
     read: RanksRead
     engine: Engine
     scratch: Path
-    _parts: list[StepEvidence]
+    _steps: list[StepEvidence]
     _evidence: JobEvidence | None = None
 
     @property
     def evidence(self) -> JobEvidence:
         """Evidence of all steps, merged on first use, while others work already."""
         if self._evidence is None:
-            self._evidence = _evidence(self._parts, self.read)
+            self._evidence = _evidence(self._steps, self.read)
         return self._evidence
 
     def let_graph_go(self) -> None:
@@ -113,11 +113,11 @@ def examined(
                 for sentence in engine.remarks:
                     remark(sentence)
             limit = options.memory_limit_bytes or DEFAULT_LIMIT_BYTES
-            stem = f"{scratch}/batch-" if must_file(engine, size_bytes, limit) else ""
+            in_files = must_file(engine, size_bytes, limit)
             has_insight = options.wants_insight(size_bytes)
             calls_alone = not has_insight and not options.write_timeline
             wanted = Wanted(options.selection, spans=has_insight, calls_alone=calls_alone)
-            read = read_all(engine, sources, wanted, stem, on_progress)
+            read = read_all(engine, sources, wanted, f"{scratch}/batch-" if in_files else "", on_progress)
             require_data(read, options)
             capture = seated(capture, read.metadata)
             alike = as_many_iterations(read.steps, read.operators)
@@ -127,13 +127,15 @@ def examined(
             unlike = unlike_versions(read.metadata)
             topology = structs.replace(topology, starts_agree=not unlike)
             timed = structs.replace(read, steps=between_steps(read.steps, read.step_calls))
-            parts, problems = reduce_all(engine, timed, topology, on_progress, str(scratch) if stem else "")
+            steps, problems = reduce_all(
+                engine, timed, topology, on_progress, str(scratch) if in_files else ""
+            )
             if not wanted.spans:  # else Insight's files come at once
                 engine.rest()
-            notes = (*alike.notes, *unlike, *_without_cut_step(parts))
+            notes = (*alike.notes, *unlike, *_without_cut_step(steps))
             capture = structs.replace(capture, notes=capture.notes + notes)
             read = structs.replace(read, problems=read.problems + contradictions + problems)
-            yield Examined(options, topology, capture, sources, read, engine, scratch, parts)
+            yield Examined(options, topology, capture, sources, read, engine, scratch, steps)
         finally:
             engine.close()
             let_files_go()
@@ -190,25 +192,20 @@ def _topology(
     return structs.replace(topology, ranks=ranks), tuple(one for one in problems if not counts_missing(one))
 
 
-def _without_cut_step(parts: list[StepEvidence]) -> tuple[Fact, ...]:
+def _without_cut_step(steps: list[StepEvidence]) -> tuple[Fact, ...]:
     """Take the last step out where the end of the recording cut it, and tell."""
-    if not is_last_cut(parts):
+    if not is_last_cut(steps):
         return ()
-    return (fact("last_step_cut", step=int(parts.pop().step)),)
+    return (fact("last_step_cut", step=int(steps.pop().step)),)
 
 
-def _evidence(parts: list[StepEvidence], read: RanksRead) -> JobEvidence:
-    """Return what all steps say together, and let go of the parts."""
-    from cluster_analysis.replay.graph import laid_out, step_operators_of  # noqa: PLC0415
-    from cluster_analysis.replay.job_evidence import merge_steps, without_step_operators  # noqa: PLC0415
+def _evidence(steps: list[StepEvidence], read: RanksRead) -> JobEvidence:
+    """Return what all steps say together, and let go of each."""
+    from cluster_analysis.replay.graph import laid_out  # noqa: PLC0415
 
-    steps = pa.array([one.step for one in parts], read.packets.schema.field("step").type)
-    packets = read.packets.filter(pc.is_in(read.packets["step"], steps))
-    merged = merge_steps(parts, read.operators, packets)
-    parts.clear()
-    operators = step_operators_of(merged)
-    merged = structs.replace(without_step_operators(merged), counters=read.figures["counters"])
-    return laid_out(merged, operators)
+    numbers = pa.array([one.step for one in steps], read.packets.schema.field("step").type)
+    packets = read.packets.filter(pc.is_in(read.packets["step"], numbers))
+    return structs.replace(laid_out(steps, read.operators, packets), counters=read.figures["counters"])
 
 
 def _quiet(what: str, done: int, total: int) -> None:

@@ -57,7 +57,7 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
 
 
 def _add(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
-    from cluster_fleet.remember import record_of  # noqa: PLC0415 - reads tables
+    from cluster_fleet.run_record import record_of  # noqa: PLC0415 - reads tables
 
     record = record_of(
         arguments.run, arguments.results, hours=arguments.hours, show_addresses=arguments.show_addresses

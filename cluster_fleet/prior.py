@@ -13,7 +13,7 @@ from cluster_fleet.cli import open_fleet
 from cluster_fleet.identity import places_of_run
 from cluster_fleet.judging.judge import EFFECTS
 from cluster_fleet.judging.probes import CLEARED, CONFIRMED
-from cluster_fleet.remember import fingerprint, units_of
+from cluster_fleet.run_record import fingerprint, units_of
 from cluster_fleet.status import status_of
 from cluster_fleet.story import Story
 
@@ -40,7 +40,7 @@ class Before:
     p_slow: Mapping[int, float]
 
 
-def before(
+def known_before(
     where: str, run: Path, ranks: pa.Table, steps: pa.Table, captured: str | None, *, show_addresses: bool
 ) -> Before:
     """Ask the fleet what it knows of a run's devices, without the run itself where it is known already.

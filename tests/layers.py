@@ -235,7 +235,9 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         ),
         "cluster_analysis": "cluster_analysis cluster_run",
         # What other runs know is asked of the fleet in one place.
-        "cluster_analysis.kept.fleet": "cluster_fleet.prior cluster_fleet.story cluster_run",
+        "cluster_analysis.kept.fleet": (
+            "cluster_analysis.options cluster_fleet.prior cluster_fleet.story cluster_run"
+        ),
         "cluster_simulate": "cluster_run",
         "cluster_simulate.job": "cluster_analysis.tables cluster_run",
         "cluster_simulate.files": "cluster_simulate.job cluster_analysis.tables cluster_run",
@@ -277,7 +279,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_act.ways cluster_act.values cluster_analysis.sentences "
             "cluster_fleet.cli cluster_fleet.options "
             "cluster_fleet.identity cluster_fleet.judging.probes "
-            "cluster_fleet.remember cluster_fleet.status cluster_fleet.store cluster_fleet.story cluster_run"
+            "cluster_fleet.run_record cluster_fleet.status cluster_fleet.store "
+            "cluster_fleet.story cluster_run"
         ),
         "demo": "cluster_run cluster_collect cluster_analysis cluster_simulate",
         "benchmarks.models": (

@@ -186,7 +186,7 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
     preparing[preparing < 0] = np.nan
     parts = computing + free + by_rank("communication_not_overlapped_us")
     span = by_rank("stage_us") + np.nan_to_num(by_rank("bubble_us"))  # of some ranks only that is known
-    graph = evidence.graph or job_graph(evidence)
+    graph = job_graph(evidence)
     stage, replica = _codes(ranks, topology.stages), _codes(ranks, topology.dp_index)
     role = stage if (stage >= 0).any() else _signature_roles(ranks, graph)
     hosts = tuple(sorted(set(topology.hosts.values()), key=lambda name: (len(name), name)))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from msgspec import Struct, field
 
+from cluster_analysis.options import AnalyseOptions
 from cluster_run.errors import ClusterError
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import Finding
@@ -60,16 +60,16 @@ class Memory(Struct, frozen=True):
         return (fact("fleet_names_others", units=tuple(dict.fromkeys(units))),) if units else ()
 
 
-def remembered(
-    where: str, run: Path, ranks: pa.Table, steps: pa.Table, captured: str | None, *, show_addresses: bool
-) -> Memory:
-    """Ask the fleet at `where`; a note says why where it cannot be asked: no analysis is lost by that."""
-    if not where:
+def asked_of_fleet(options: AnalyseOptions, ranks: pa.Table, steps: pa.Table, captured: str | None) -> Memory:
+    """Ask the fleet, if there is one; a note says why it cannot be asked: no analysis is lost by that."""
+    if not options.fleet:
         return Memory()
-    from cluster_fleet.prior import before  # noqa: PLC0415 - an extra, that few have
+    from cluster_fleet.prior import known_before  # noqa: PLC0415 - an extra, that few have
 
     try:
-        known = before(where, run, ranks, steps, captured, show_addresses=show_addresses)
+        known = known_before(
+            options.fleet, options.run, ranks, steps, captured, show_addresses=options.show_addresses
+        )
     except (ClusterError, OSError) as error:
         return Memory(notes=(fact("fleet_not_asked", why=str(error).splitlines()[0]),))
     notes = () if known.stories or known.hosts else (fact("fleet_knows_none"),)

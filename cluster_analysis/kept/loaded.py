@@ -84,7 +84,6 @@ def evidence_of(result: AnalysisResult) -> JobEvidence:
         step_table=result.tables["steps"],
         links=LINKS.empty_table(),
         **kept,
-        step_operators=(None,) * len(steps),
     )
 
 

@@ -6,44 +6,45 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from msgspec.structs import asdict, replace
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.replay.job_evidence import JobEvidence
+from cluster_analysis.replay.job_evidence import JobEvidence, merge_steps
 from cluster_analysis.replay.message_times import Messages, message_times
 from cluster_analysis.replay.order import Instances, ReplayOrder, replay_order
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.replay.voted import with_voted_messages
-from cluster_analysis.trace.evidence import StepOperators
+from cluster_analysis.trace.evidence import StepEvidence, StepOperators
 from cluster_analysis.trace.streams.points import with_points
 
 
-def laid_out(evidence: JobEvidence, operators: list[StepOperators]) -> JobEvidence:
-    """Return the evidence with the graph in place of the operators by step, which are as large as it is.
+def laid_out(parts: list[StepEvidence], operators: pa.Table, packets: pa.Table) -> JobEvidence:
+    """Put all steps together, with one graph in place of their operators, which are as large as it is.
 
     Messages that a step could not pair by itself are no news once other steps have said whose they are.
-
-    Args:
-        evidence: all steps, without operators.
-        operators: `step_operators_of` the evidence while it had them; empty afterwards.
+    `parts` is empty afterwards. The other arguments are those of `merge_steps`.
     """
-    graph = build_graph(operators)
-    notes = evidence.notes
+    evidence = merge_steps(parts, operators, packets)
+    parts.clear()
+    steps = _operators_of(evidence)
+    evidence = replace(evidence, step_operators=())
+    graph, notes = build_graph(steps), evidence.notes
     if graph is not None and not graph.is_lone.any():
         notes = tuple(note for note in notes if note.kind != "unpaired_messages")
     return replace(evidence, graph=graph, notes=notes)
 
 
-def step_operators_of(evidence: JobEvidence) -> list[StepOperators]:
+def job_graph(evidence: JobEvidence) -> Graph | None:
+    """Return the graph of all steps; None without the operators of every one."""
+    return evidence.graph or build_graph(_operators_of(evidence))
+
+
+def _operators_of(evidence: JobEvidence) -> list[StepOperators]:
     """Return the operators of all steps; none unless every step has some: a part would not be the job."""
     present = [one for one in evidence.step_operators if one is not None]
     is_whole = len(present) == len(evidence.steps) and evidence.step_table.num_rows
     return present if is_whole else []
-
-
-def job_graph(evidence: JobEvidence) -> Graph | None:
-    """Return the graph of all steps; None without the operators of every one."""
-    return build_graph(step_operators_of(evidence))
 
 
 class _MergedSteps:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.tables.schema import COUNTERS, LINKS, MATCHED, OPERATORS, PACKETS, RANK_TIMES, STEPS
@@ -23,9 +22,8 @@ NO_COMMON_STEP = fact("no_common_step")
 
 
 class JobEvidence(Struct, frozen=True):
-    """All steps of all ranks, sorted by step. `step_operators` has one entry a step, None without any.
-
-    `graph` stands for them once `graph.laid_out` has laid them side by side: they are dropped then.
+    """All steps of all ranks, sorted by step. `step_operators` has one entry a step, None without any;
+    `graph` stands in their place where `graph.laid_out` has put the steps together.
     """
 
     steps: tuple[Step, ...]
@@ -35,7 +33,7 @@ class JobEvidence(Struct, frozen=True):
     links: pa.Table
     operators: pa.Table
     packets: pa.Table
-    step_operators: tuple[StepOperators | None, ...]
+    step_operators: tuple[StepOperators | None, ...] = ()
     notes: tuple[Fact, ...] = field(default=())
     graph: Graph | None = None
     counters: pa.Table = field(default_factory=COUNTERS.empty_table)
@@ -72,11 +70,6 @@ def merge_steps(parts: Sequence[StepEvidence], operators: pa.Table, packets: pa.
         notes=tuple(notes),
         sent=_sorted([part.sent for part in timed], SENT, ()),
     )
-
-
-def without_step_operators(evidence: JobEvidence) -> JobEvidence:
-    """Return the evidence of all steps without what only the graph needs."""
-    return replace(evidence, step_operators=tuple(None for _ in evidence.step_operators))
 
 
 def _sorted(tables: Sequence[pa.Table], schema: pa.Schema, keys: tuple[str, ...]) -> pa.Table:

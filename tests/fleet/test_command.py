@@ -18,7 +18,7 @@ from cluster_analysis.run_header import run_command
 from cluster_collect.remote.hardware import hardware_of, hardware_program
 from cluster_fleet.cli import main
 from cluster_fleet.identity import places_of_run
-from cluster_fleet.remember import record_of
+from cluster_fleet.run_record import record_of
 from cluster_fleet.store import Fleet
 from cluster_run.errors import ExitCode, InputError
 from cluster_run.ids import HostId
