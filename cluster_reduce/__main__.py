@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import time
-from collections.abc import Iterator
 from typing import Any
 
 from cluster_reduce.archive import Archive, PackedOutput
 from cluster_reduce.form import OVER_LIMITS, READY, SUFFIX, UNFIT, UNREAD_SUFFIX
 from cluster_reduce.reduction import LEAST_BYTES, comes_reduced_only, reducer_of
+from cluster_reduce.refusal import why_refused
 from cluster_reduce.sums.trace_view import unread
 from cluster_reduce.workers import GoneError, Workers
 
@@ -34,7 +33,7 @@ def main() -> int:
     if len(joined) < settings["names_bytes"]:
         return 1
     names = [name for name in joined.split(b"\0") if name]
-    unfit = _why_not(settings)
+    unfit = why_refused(settings)
     if unfit:
         os.write(_STDOUT, UNFIT + unfit.encode() + b"\n")
         return 3
@@ -47,35 +46,6 @@ def main() -> int:
         # Nobody reads the report.
         os._exit(1)
     return 0
-
-
-def _why_not(settings: dict[str, Any]) -> str:
-    if os.geteuid() == 0 and not settings["as_root"]:
-        return "the login is root: --columns-as-root allows it"
-    if not settings["while_running"]:
-        for process, device in _holders(settings["devices"]):
-            return f"process {process} uses {device}: --while-running allows it"
-    return ""
-
-
-def _holders(devices: str) -> Iterator[tuple[int, str]]:
-    """Yield number and device of each process that has a device open whose path `devices` matches.
-
-    Of other users' processes only root learns what they have open.
-    """
-    pattern = re.compile(devices)
-    for name in os.listdir("/proc"):
-        if not name.isdigit() or int(name) == os.getpid():
-            continue
-        opened = f"/proc/{name}/fd"
-        try:
-            links = [os.readlink(os.path.join(opened, number)) for number in os.listdir(opened)]
-        except OSError:
-            continue
-        for link in links:
-            if pattern.fullmatch(link):
-                yield int(name), link
-                break
 
 
 def _answer(names: list[bytes], settings: dict[str, Any], output: PackedOutput) -> None:

@@ -1,4 +1,4 @@
-"""How shares and times are written in a sentence."""
+"""How shares and times are written in a sentence; charts write times alike, in `js/amounts.js`."""
 
 from __future__ import annotations
 

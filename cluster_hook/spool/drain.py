@@ -14,8 +14,8 @@ from typing import Literal
 
 from cluster_hook.follow.pipeline import failed, not_ended
 from cluster_hook.job import FinishedJob
+from cluster_hook.slurm.as_user import follow_as_its_user, with_state
 from cluster_hook.slurm.commands import AmbiguousRecordError
-from cluster_hook.slurm.post import follow_as_its_user, with_state
 from cluster_hook.spool.request import parse_request_file
 from cluster_hook.spool.spool import Attempts, Spool, request_digest
 from cluster_hook.telling.outcome import Outcome, outcome_document

@@ -19,8 +19,9 @@ from cluster_hook.options import (
     forwarded_work_arguments,
     tell_options,
 )
+from cluster_hook.slurm.as_user import follow_as_its_user
 from cluster_hook.slurm.commands import check_submission
-from cluster_hook.slurm.post import find_jobs, follow_as_its_user, follow_one
+from cluster_hook.slurm.post import find_jobs, follow_one
 from cluster_hook.slurm.submit import submit_with_post_job
 from cluster_hook.subcommands.json_lines import add_json, print_line, print_trouble
 from cluster_hook.telling.outcome import outcome_to_line

@@ -18,7 +18,10 @@ _ASSETS = Path(__file__).parents[1] / "assets"
 #: Words under these prefixes are used by templates only and need not be in the payload.
 _TEMPLATE_ONLY = ("headline.", "subject.", "method.", "nav.", "described.", "picture.", "absent.")
 #: Scripts of every page with charts; each may use what the ones before it define.
-DRAWING = ("js/data.js", "js/page.js", "js/drawing.js", "js/address.js", "js/paint.js", "js/strip.js")
+DRAWING = (
+    "js/data.js", "js/page.js", "js/amounts.js", "js/drawing.js", "js/address.js", "js/paint.js",
+    "js/strip.js",
+)  # fmt: skip
 STYLES = ("css/page.css", "css/charts.css", "css/panel.css", "css/print.css")
 
 
