@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cluster_hook.follow.inventory import HostDefaults
 from cluster_hook.follow.pipeline import IN_ALLOCATION, FollowOptions, collect_arguments
-from cluster_hook.job import FinishedJob, parse_request
+from cluster_hook.job import ReportedJob, parse_request
 from cluster_run.errors import UsageError
 
 
@@ -80,7 +80,7 @@ def check_profile_dir(profile_dir: str) -> None:
             f"--profile-dir {profile_dir!r}: a job's comment cannot hold this path",
             "blanks, commas and semicolons end it there: give a link to it",
         )
-    nobody = FinishedJob("0", "", "", "", (), Path("/"), f"profile_dir={profile_dir}")
+    nobody = ReportedJob("0", "", "", "", (), Path("/"), f"profile_dir={profile_dir}")
     parse_request(nobody)
 
 

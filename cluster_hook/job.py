@@ -1,4 +1,4 @@
-"""A job that ended, what it asked of the hook with its comment, and both as text that travels."""
+"""A job, what it asked of the hook with its comment, and both as text that travels."""
 
 from __future__ import annotations
 
@@ -35,8 +35,10 @@ _STATES_BEFORE_THE_END = frozenset(
 
 
 @dataclass(frozen=True)
-class FinishedJob:
-    """A job that ended, however it ended. `state` is the scheduler's own word, empty where it is not known.
+class ReportedJob:
+    """A job as its scheduler reports it, mostly after its end, however it ended.
+
+    `state` is the scheduler's own word, empty where it is not known.
 
     `nodes` is empty for a job that never started, None where Slurm has forgotten them. `array_job` and
     `array_task` are empty unless the job is one task of a job array. `began_s` and `ended_s` say when it ran,
@@ -96,7 +98,7 @@ class ProfileRequest:
         return "%N" in self.profile_dir
 
 
-def parse_request(job: FinishedJob) -> ProfileRequest | None:
+def parse_request(job: ReportedJob) -> ProfileRequest | None:
     """Return what the comment of `job` asks for; None where it asks for nothing.
 
     The comment is a list of `key=value` separated by commas, semicolons or spaces; other people's keys are
@@ -136,7 +138,7 @@ def _is_own(pattern: str, *, is_task: bool) -> bool:
     return "%j" in pattern or ("%A" in pattern and (not is_task or "%a" in pattern))
 
 
-def fill_pattern(text: str, job: FinishedJob, *, keep_node: bool = False) -> str:
+def fill_pattern(text: str, job: ReportedJob, *, keep_node: bool = False) -> str:
     """Fill sbatch's file name patterns in `text`; `%N` stays as it is with `keep_node`.
 
     Raises:
@@ -167,12 +169,12 @@ def is_own_job(name: str) -> bool:
 SCHEMA = "cluster-hook-job/1"
 
 
-def job_to_text(job: FinishedJob) -> str:
+def job_to_text(job: ReportedJob) -> str:
     """Return the job as one line of JSON."""
     return json.dumps({"schema": SCHEMA, **asdict(job), "work_dir": str(job.work_dir)})
 
 
-def job_from_text(text: str) -> FinishedJob:
+def job_from_text(text: str) -> ReportedJob:
     """Return the job that `job_to_text` wrote.
 
     Raises:
@@ -184,6 +186,6 @@ def job_from_text(text: str) -> FinishedJob:
             raise InputError(f"not a job of schema {SCHEMA}: {text[:80]!r}")
         nodes = document.pop("nodes")
         work_dir = Path(document.pop("work_dir"))
-        return FinishedJob(**document, work_dir=work_dir, nodes=None if nodes is None else tuple(nodes))
+        return ReportedJob(**document, work_dir=work_dir, nodes=None if nodes is None else tuple(nodes))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"not a job: {text[:80]!r}: {spoken(error)}") from error

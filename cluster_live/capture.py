@@ -12,11 +12,11 @@ from posixpath import join
 
 from cluster_live.common_start import Pace, Start, common_start, pace_of
 from cluster_live.finish import check_times, parsed, same_steps, waited
-from cluster_live.fleet import Say
 from cluster_live.options import LiveOptions
 from cluster_live.outcome import Captured, Lost
 from cluster_live.prepare import Prepared
 from cluster_live.session import to_its_end
+from cluster_live.sessions import Say
 from cluster_live.ways.protocol import Answer, Request, ranks_of
 from cluster_run.ids import HostId
 
@@ -37,7 +37,7 @@ async def capture(
     Raises:
         NotCapturedError: too few hosts took it; it was taken back on the others.
     """
-    if not all(prepared.ways[host].has_steps for host in prepared.fleet.hosts):
+    if not all(prepared.ways[host].has_steps for host in prepared.sessions.hosts):
         return await _at_once(prepared, options, say, level)
     paces = await _read(prepared)
     try:
@@ -45,9 +45,9 @@ async def capture(
     except BaseException:
         await to_its_end(asyncio.ensure_future(_take_back(prepared)))
         raise
-    fleet, steps = prepared.fleet, next(iter(requests.values())).steps
-    taken = [host for host in requests if host in fleet.hosts]
-    of_all = f"{len(taken)} of {len(fleet.names)} hosts"
+    sessions, steps = prepared.sessions, next(iter(requests.values())).steps
+    taken = [host for host in requests if host in sessions.hosts]
+    of_all = f"{len(taken)} of {len(sessions.names)} hosts"
     say(f"capturing steps {steps[0]}–{steps[-1]} on {of_all}, in about {start.wait_s:.0f} s")
     step_s = max(pace.step_s for pace in paces.values())
     return await _finished(prepared, options, requests, step_s, start.wait_s)
@@ -55,14 +55,14 @@ async def capture(
 
 async def _read(prepared: Prepared) -> Mapping[HostId, Pace]:
     """Return how far every host's job is, one rank of each asked where nothing else tells it."""
-    fleet, targets = prepared.fleet, prepared.targets
+    sessions, targets = prepared.sessions, prepared.targets
     asked = {
         host: frozenset(
             min(ranks_of(targets[one], None), default=-1)
-            for one in fleet.hosts
+            for one in sessions.hosts
             if prepared.group(one) == prepared.group(host)
         )
-        for host in fleet.hosts
+        for host in sessions.hosts
     }
     probes = prepared.directories("probe")
 
@@ -70,8 +70,8 @@ async def _read(prepared: Prepared) -> Mapping[HostId, Pace]:
         reading = await prepared.ways[host].read(probes[host], asked[host])
         return pace_of(reading.points, reading.poll_s)
 
-    paces = await fleet.each("no_step", one)
-    fleet.require()
+    paces = await sessions.each("no_step", one)
+    sessions.require()
     await asyncio.sleep(_APART_S)
     return paces
 
@@ -88,7 +88,7 @@ async def _agreed(
     Raises:
         NotCapturedError: too few took it.
     """
-    fleet = prepared.fleet
+    sessions = prepared.sessions
     patience = 1.0
     while True:
         start = _choose(prepared, paces, patience)
@@ -102,24 +102,24 @@ async def _agreed(
         # Two readings some seconds apart tell how fast the job is now, where one may rest on its whole past.
         paces = await _read(prepared)
     for host, why in missing.items():
-        fleet.lose(host, why)
-    fleet.require()
+        sessions.lose(host, why)
+    sessions.require()
     # A host that shares its file with hosts that took part must not take theirs back.
-    taking = {prepared.group(host) for host in fleet.hosts}
-    left = [host for host in missing if host in fleet.sessions and prepared.group(host) not in taking]
-    await fleet.each("unreachable", lambda host: prepared.ways[host].cancel(), left)
-    return start, {host: one for host, one in requests.items() if host in fleet.hosts}
+    taking = {prepared.group(host) for host in sessions.hosts}
+    left = [host for host in missing if host in sessions.by_host and prepared.group(host) not in taking]
+    await sessions.each("unreachable", lambda host: prepared.ways[host].cancel(), left)
+    return start, {host: one for host, one in requests.items() if host in sessions.hosts}
 
 
 def _named(prepared: Prepared, hosts: Iterable[HostId]) -> str:
-    return ", ".join(prepared.fleet.names[host] for host in hosts)
+    return ", ".join(prepared.sessions.names[host] for host in hosts)
 
 
 def _choose(prepared: Prepared, paces: Mapping[HostId, Pace], patience: float) -> Start:
     """Choose the start; hosts whose count is another are lost."""
-    fleet = prepared.fleet
-    known = {host: pace for host, pace in paces.items() if host in fleet.hosts}
-    answer_s = 2 * max((fleet.sessions[host].answer_s for host in known), default=1.0)
+    sessions = prepared.sessions
+    known = {host: pace for host, pace in paces.items() if host in sessions.hosts}
+    answer_s = 2 * max((sessions.by_host[host].answer_s for host in known), default=1.0)
     start = common_start(known, time.time(), answer_s, patience)
     for host, ahead in start.strays.items():
         reason = (
@@ -127,8 +127,8 @@ def _choose(prepared: Prepared, paces: Mapping[HostId, Pace], patience: float) -
             "moment: the same number is another iteration there"
         )
         advice = "was it restarted? It needs dynamic_profile.set_state to count as the others do"
-        fleet.lose(host, Lost("stray", reason, advice))
-    fleet.require()
+        sessions.lose(host, Lost("stray", reason, advice))
+    sessions.require()
     return start
 
 
@@ -150,9 +150,9 @@ async def _sent(
     prepared: Prepared, requests: Mapping[HostId, Request], start: Start
 ) -> Mapping[HostId, Lost]:
     """Send to all hosts and return those that did not take it in time."""
-    fleet, ways = prepared.fleet, prepared.ways
+    sessions, ways = prepared.sessions, prepared.ways
     end_s = time.monotonic() + start.hear_s + _LATE_S
-    answers: dict[HostId, Answer] = await fleet.each(
+    answers: dict[HostId, Answer] = await sessions.each(
         "refused", lambda host: ways[host].send(requests[host]), tuple(requests)
     )
     missing: dict[HostId, Lost] = {}
@@ -167,7 +167,7 @@ async def _sent(
         waiting = [host for host, one in answers.items() if host not in missing and not one.is_known]
         if time.monotonic() > end_s:
             return {**missing, **{host: Lost("silent", answers[host].reason) for host in waiting}}
-        answers = await fleet.each("silent", lambda host: ways[host].verify(requests[host]), waiting)
+        answers = await sessions.each("silent", lambda host: ways[host].verify(requests[host]), waiting)
         if any(one.state == "silent" for one in answers.values()):
             await asyncio.sleep(_LOOK_S)
     return missing
@@ -175,35 +175,36 @@ async def _sent(
 
 def _may_try_again(prepared: Prepared, options: LiveOptions, missing: Mapping[HostId, Lost]) -> bool:
     """Whether more time may bring back hosts that the requirement needs."""
-    fleet = prepared.fleet
+    sessions = prepared.sessions
     if all(one.word not in ("late", "silent") for one in missing.values()):
         return False
-    n_left = len([host for host in fleet.hosts if host not in missing])
-    return n_left < (len(fleet.names) if options.quorum is None else options.quorum)
+    n_left = len([host for host in sessions.hosts if host not in missing])
+    return n_left < (len(sessions.names) if options.quorum is None else options.quorum)
 
 
 async def _take_back(prepared: Prepared) -> None:
     ways = prepared.ways
-    await prepared.fleet.each("unreachable", lambda host: ways[host].cancel(), tuple(ways))
+    await prepared.sessions.each("unreachable", lambda host: ways[host].cancel(), tuple(ways))
 
 
 async def _at_once(prepared: Prepared, options: LiveOptions, say: Say, level: str) -> Captured:
     """Capture by a way without common steps: all get the order at the same moment, and end by themselves."""
-    fleet = prepared.fleet
+    sessions = prepared.sessions
     requests = {
         host: Request(prepared.id, 0, options.n_steps, 0, prepared.ways[host].directory, level)
-        for host in fleet.hosts
+        for host in sessions.hosts
     }
-    answers = await fleet.each("refused", lambda host: prepared.ways[host].send(requests[host]))
+    answers = await sessions.each("refused", lambda host: prepared.ways[host].send(requests[host]))
     for host, one in answers.items():
         if one.state != "taken":
-            fleet.lose(host, Lost(one.state, one.reason))
+            sessions.lose(host, Lost(one.state, one.reason))
     try:
-        fleet.require()
+        sessions.require()
     except BaseException:
         await to_its_end(asyncio.ensure_future(_take_back(prepared)))
         raise
-    say(f"{len(fleet.hosts)} of {len(fleet.names)} hosts profile: each counts its own iterations from now on")
+    n_left, n_hosts = len(sessions.hosts), len(sessions.names)
+    say(f"{n_left} of {n_hosts} hosts profile: each counts its own iterations from now on")
     return await _finished(prepared, options, requests, 1.0, 0.0)
 
 
@@ -211,16 +212,16 @@ async def _finished(
     prepared: Prepared, options: LiveOptions, requests: Mapping[HostId, Request], step_s: float, wait_s: float
 ) -> Captured:
     """Wait for the end, have it parsed, and say what is there."""
-    fleet, ways = prepared.fleet, prepared.ways
+    sessions, ways = prepared.sessions, prepared.ways
     hosts = tuple(requests)
-    ended = await waited(fleet, ways, requests, wait_s, step_s)
-    check_times(fleet, ended, step_s)
-    await fleet.each("unreachable", lambda host: ways[host].put_back(), tuple(ways))
-    there = await parsed(fleet, prepared.targets, requests, options, {h: ended[h].began_s for h in ended})
+    ended = await waited(sessions, ways, requests, wait_s, step_s)
+    check_times(sessions, ended, step_s)
+    await sessions.each("unreachable", lambda host: ways[host].put_back(), tuple(ways))
+    there = await parsed(sessions, prepared.targets, requests, options, {h: ended[h].began_s for h in ended})
     steps = next(iter(requests.values())).steps
-    notes = (*prepared.notes, *same_steps(fleet, there, steps))
-    fleet.require()
-    left = tuple(host for host in hosts if host in fleet.hosts)
+    notes = (*prepared.notes, *same_steps(sessions, there, steps))
+    sessions.require()
+    left = tuple(host for host in hosts if host in sessions.hosts)
     begins = [one.began_s for host, one in ended.items() if host in left and one.began_s is not None]
     ends = [one.ended_s for host, one in ended.items() if host in left and one.ended_s is not None]
     roots = {host: prepared.targets[host].root + requests[host].directory for host in left}
@@ -228,7 +229,7 @@ async def _finished(
         id=prepared.id,
         steps=steps,
         hosts=left,
-        lost=dict(fleet.lost),
+        lost=dict(sessions.lost),
         directories=roots,
         captures={host: frozenset(one.path[len(roots[host]) + 1 :] for one in there[host]) for host in left},
         n_bytes=sum(one.n_bytes for host in left for one in there[host]),
@@ -243,8 +244,8 @@ async def clean(prepared: Prepared) -> None:
 
     async def one(host: HostId) -> None:
         directory = prepared.targets[host].root + join(prepared.bases[host], prepared.id)
-        await prepared.fleet.sessions[host].ask("remove", directory=directory)
+        await prepared.sessions.by_host[host].ask("remove", directory=directory)
 
-    await prepared.fleet.each(
-        "unreachable", one, [host for host in prepared.bases if host in prepared.fleet.sessions]
+    await prepared.sessions.each(
+        "unreachable", one, [host for host in prepared.bases if host in prepared.sessions.by_host]
     )

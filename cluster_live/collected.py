@@ -17,10 +17,10 @@ from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.pool import collect
 from cluster_live.capture import capture, clean
 from cluster_live.collectives import elsewhere
-from cluster_live.fleet import Say, names_of, opened_fleet
 from cluster_live.options import LiveOptions
 from cluster_live.outcome import Captured
 from cluster_live.prepare import Prepared, found, held, made
+from cluster_live.sessions import Say, names_of, opened_sessions
 from cluster_live.ways.protocol import ranks_of
 from cluster_run.errors import ClusterError, ExitCode
 from cluster_run.ids import HostId, format_number_ranges
@@ -84,8 +84,8 @@ async def taken(hosts: Hosts, live: LiveOptions, run: Path, watch: ProgressListe
         ClusterError: nothing could be captured, or not enough; the hosts are as they were.
     """
     specs = {spec.host: spec for spec in hosts.specs}
-    async with opened_fleet(hosts.specs, hosts.options, live.quorum, say) as fleet:
-        prepared = await found(fleet, specs, live)
+    async with opened_sessions(hosts.specs, hosts.options, live.quorum, say) as sessions:
+        prepared = await found(sessions, specs, live)
         await held(prepared)
         await made(prepared)
 
@@ -114,13 +114,13 @@ async def _compared(prepared: Prepared, result: Taken, level: str) -> Taken:
     Raises:
         NotCapturedError: too few hosts are left; the files of all are kept.
     """
-    fleet, captured = prepared.fleet, result.captured
+    sessions, captured = prepared.sessions, result.captured
     if level == "Level0" or not all(prepared.ways[host].has_steps for host in captured.hosts):
         return result
     lost, notes = await asyncio.to_thread(elsewhere, result.run, result.manifest.hosts, captured.step_s)
     for host, why in lost.items():
-        fleet.lose(host, why)
-    fleet.require()
+        sessions.lose(host, why)
+    sessions.require()
     left = tuple(host for host in captured.hosts if host not in lost)
     ranks = {rank for host in left for rank in ranks_of(prepared.targets[host], None)}
     captured = replace(captured, hosts=left, lost={**captured.lost, **lost}, notes=(*captured.notes, *notes))

@@ -11,10 +11,10 @@ from pathlib import Path
 from cluster_collect.runner import run_interruptibly
 from cluster_collect.wording import format_bytes, format_seconds
 from cluster_live.collected import Hosts, Shown, Taken, analysed, taken
-from cluster_live.fleet import opened_fleet
 from cluster_live.options import LiveOptions
 from cluster_live.outcome import Captured, Lost
 from cluster_live.prepare import earlier_bytes, found, peeked
+from cluster_live.sessions import opened_sessions
 from cluster_run.errors import ExitCode, worst
 from cluster_run.ids import HostId
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, REPORT_NAME
@@ -62,16 +62,16 @@ def called(
 
 async def previewed(hosts: Hosts, live: LiveOptions) -> str:
     """Return what a capture would do, how long it would take and how much it would bring; nothing is sent."""
-    async with opened_fleet(hosts.specs, hosts.options, live.quorum) as fleet:
-        prepared = await found(fleet, {spec.host: spec for spec in hosts.specs}, live)
+    async with opened_sessions(hosts.specs, hosts.options, live.quorum) as sessions:
+        prepared = await found(sessions, {spec.host: spec for spec in hosts.specs}, live)
         paces = await peeked(prepared)
-        targets = [prepared.targets[host] for host in fleet.hosts]
+        targets = [prepared.targets[host] for host in sessions.hosts]
         n_ranks = sum(len(target.ranks) for target in targets)
         lines = [
-            f"{targets[0].job.text}: {n_ranks} ranks on {len(targets)} of {len(fleet.names)} hosts, "
+            f"{targets[0].job.text}: {n_ranks} ranks on {len(targets)} of {len(sessions.names)} hosts, "
             f"by way of {', '.join(sorted({target.way for target in targets}))}"
         ]
-        lines += [f"{fleet.names[host]}: {why.reason}" for host, why in fleet.lost.items()]
+        lines += [f"{sessions.names[host]}: {why.reason}" for host, why in sessions.lost.items()]
         n = live.n_steps + live.warmup
         if paces:
             step_s = max(pace.step_s for pace in paces.values())

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from cluster_live.common_start import TOLERANCE_S
-from cluster_live.fleet import Fleet
 from cluster_live.options import LiveOptions
 from cluster_live.outcome import Lost
+from cluster_live.sessions import Sessions
 from cluster_live.ways.protocol import Progress, Request, Way, ranks_of
 from cluster_live.whose import Target
 from cluster_run.ids import HostId
@@ -36,33 +36,37 @@ class Found:
 
 
 async def waited(
-    fleet: Fleet, ways: Mapping[HostId, Way], requests: Mapping[HostId, Request], wait_s: float, step_s: float
+    sessions: Sessions,
+    ways: Mapping[HostId, Way],
+    requests: Mapping[HostId, Request],
+    wait_s: float,
+    step_s: float,
 ) -> Mapping[HostId, Progress]:
     """Wait for the end of the capture on every host; those where it does not come are lost."""
     n = max(one.warmup + one.n_steps for one in requests.values())
     end_s = time.monotonic() + wait_s * 2 + n * step_s * _SLOWER + _MORE_S
     done: dict[HostId, Progress] = {}
-    waiting = [host for host in requests if host in fleet.hosts]
+    waiting = [host for host in requests if host in sessions.hosts]
     while waiting:
-        came = await fleet.each("unfinished", lambda host: ways[host].progress(requests[host]), waiting)
+        came = await sessions.each("unfinished", lambda host: ways[host].progress(requests[host]), waiting)
         for host, one in came.items():
             if one.trouble:
-                fleet.lose(host, Lost("late", one.trouble))
+                sessions.lose(host, Lost("late", one.trouble))
             elif one.has_ended:
                 done[host] = one
-        waiting = [host for host in came if host not in done and host not in fleet.lost]
+        waiting = [host for host in came if host not in done and host not in sessions.lost]
         if waiting and time.monotonic() > end_s:
             for host in waiting:
                 begun = "the capture has begun and did not end in time"
                 what = begun if came[host].has_begun else "the capture did not begin in time"
-                fleet.lose(host, Lost("unfinished", what, "does the job still make steps?"))
+                sessions.lose(host, Lost("unfinished", what, "does the job still make steps?"))
             break
         if waiting:
             await asyncio.sleep(_LOOK_S)
     return done
 
 
-def check_times(fleet: Fleet, ended: Mapping[HostId, Progress], step_s: float) -> None:
+def check_times(sessions: Sessions, ended: Mapping[HostId, Progress], step_s: float) -> None:
     """Lose hosts whose capture began at another moment than the others': their number was another iteration.
 
     Ranks of a job are in step with each other, so an iteration begins on all within a step; hosts' clocks are
@@ -71,19 +75,19 @@ def check_times(fleet: Fleet, ended: Mapping[HostId, Progress], step_s: float) -
     begins = {host: one.began_s for host, one in ended.items() if one.logged and one.began_s is not None}
     # Two hosts are compared with each other: else both would report half of the difference.
     middle = statistics.median_low(begins.values() or [0.0])
-    clocks_s = 2 * max((fleet.sessions[host].clock_error_s for host in begins), default=0.0)
+    clocks_s = 2 * max((sessions.by_host[host].clock_error_s for host in begins), default=0.0)
     for host, began_s in begins.items():
         if abs(began_s - middle) > TOLERANCE_S + 3 * step_s + clocks_s:
             side = "after" if began_s > middle else "before"
             reason = f"its capture began {abs(began_s - middle):.1f} s {side} the others'"
-            fleet.lose(host, Lost("stray", f"{reason}: the same number was another iteration there"))
+            sessions.lose(host, Lost("stray", f"{reason}: the same number was another iteration there"))
 
 
 async def _found(
-    fleet: Fleet, host: HostId, directory: str, mine: Collection[int], since_s: float | None
+    sessions: Sessions, host: HostId, directory: str, mine: Collection[int], since_s: float | None
 ) -> Sequence[Found]:
     """Return the host's own captures: others lie there where hosts share a file system."""
-    session = fleet.sessions[host]
+    session = sessions.by_host[host]
     at_s = 0.0 if since_s is None else since_s + session.clock_offset_s - _CLOCK_S
     reply = map(_one, await session.ask("captures", directory=directory, since_s=at_s))
     return [one for one in reply if not mine or one.rank is None or one.rank in mine]
@@ -101,7 +105,7 @@ def _one(reply: Mapping[str, Any]) -> Found:
 
 
 async def parsed(
-    fleet: Fleet,
+    sessions: Sessions,
     targets: Mapping[HostId, Target],
     requests: Mapping[HostId, Request],
     options: LiveOptions,
@@ -117,16 +121,16 @@ async def parsed(
         request = requests[host]
         directory = targets[host].root + request.directory
         mine = ranks_of(targets[host], request.ranks)
-        there = await _found(fleet, host, directory, mine, began.get(host))
+        there = await _found(sessions, host, directory, mine, began.get(host))
         # The rank that tells the end may be the first of its host.
         last_s = time.monotonic() + _MORE_S
         while len(there) < len(mine) and time.monotonic() < last_s:
             await asyncio.sleep(_LOOK_S)
-            there = await _found(fleet, host, directory, mine, began.get(host))
+            there = await _found(sessions, host, directory, mine, began.get(host))
         left = [one.path for one in there if not one.is_parsed]
         trouble = ""
         if left and options.parse == "host":
-            trouble = await fleet.sessions[host].ask(
+            trouble = await sessions.by_host[host].ask(
                 "parse",
                 deadline_s=options.deadline_s + _MORE_S,
                 pid=targets[host].ranks[0].pid,
@@ -136,11 +140,11 @@ async def parsed(
             )
         while options.parse == "job" and time.monotonic() < end_s and not all(one.is_parsed for one in there):
             await asyncio.sleep(_LOOK_S)
-            there = await _found(fleet, host, directory, mine, began.get(host))
-        there = await _found(fleet, host, directory, mine, began.get(host))
+            there = await _found(sessions, host, directory, mine, began.get(host))
+        there = await _found(sessions, host, directory, mine, began.get(host))
         n_left = sum(not one.is_parsed for one in there)
         if options.parse != "never" and (n_left or len(there) < len(mine)):
-            fleet.lose(
+            sessions.lose(
                 host,
                 Lost(
                     "unparsed",
@@ -150,18 +154,18 @@ async def parsed(
             )
         return there
 
-    hosts = [host for host in requests if host in fleet.hosts]
-    return await fleet.each("unparsed", one, hosts)
+    hosts = [host for host in requests if host in sessions.hosts]
+    return await sessions.each("unparsed", one, hosts)
 
 
-def same_steps(fleet: Fleet, found: Mapping[HostId, Sequence[Found]], wanted: range) -> tuple[str, ...]:
+def same_steps(sessions: Sessions, found: Mapping[HostId, Sequence[Found]], wanted: range) -> tuple[str, ...]:
     """Lose hosts whose files hold other steps than most; return what else is to be said.
 
     The files are the evidence, not the request or the names of directories.
     """
     reply = {
         host: {one.steps for one in found[host] if one.steps is not None}
-        for host in fleet.hosts
+        for host in sessions.hosts
         if host in found
     }
     all_steps = [steps for of_host in reply.values() for steps in of_host]
@@ -171,7 +175,7 @@ def same_steps(fleet: Fleet, found: Mapping[HostId, Sequence[Found]], wanted: ra
     for host, steps in reply.items():
         others = sorted(steps - {common})
         if others:
-            fleet.lose(
+            sessions.lose(
                 host,
                 Lost(
                     "other_steps",

@@ -10,9 +10,9 @@ from posixpath import join
 
 from cluster_collect.spec import HostSpec
 from cluster_live.common_start import Pace, pace_of
-from cluster_live.fleet import Fleet
 from cluster_live.options import LiveOptions
 from cluster_live.outcome import Lost
+from cluster_live.sessions import Sessions
 from cluster_live.sight import sight_of
 from cluster_live.ways.protocol import Settings, Way, ranks_of
 from cluster_live.ways.registry import WAYS
@@ -22,10 +22,10 @@ from cluster_run.ids import HostId, format_number_ranges
 
 @dataclass
 class Prepared:
-    """A fleet with a job on it. `holders` are the hosts that send, by those they send for."""
+    """A capture's hosts and the job on them. `holders` are the hosts that send, by those they send for."""
 
     id: str
-    fleet: Fleet
+    sessions: Sessions
     targets: Mapping[HostId, Target]
     ways: Mapping[HostId, Way]
     bases: Mapping[HostId, str]
@@ -40,10 +40,10 @@ class Prepared:
         """Return the hosts that have a part in a capture of some ranks, or send for one that has."""
         meant = {
             self.group(host)
-            for host in self.fleet.hosts
+            for host in self.sessions.hosts
             if ranks is None or ranks_of(self.targets[host], ranks)
         }
-        return tuple(host for host in self.fleet.hosts if self.group(host) in meant)
+        return tuple(host for host in self.sessions.hosts if self.group(host) in meant)
 
     def directories(self, name: str) -> Mapping[HostId, str]:
         """Return where each host's captures go; the same where hosts share a file."""
@@ -51,7 +51,7 @@ class Prepared:
         return {host: of_group[self.group(host)] for host in self.bases}
 
 
-async def found(fleet: Fleet, specs: Mapping[HostId, HostSpec], options: LiveOptions) -> Prepared:
+async def found(sessions: Sessions, specs: Mapping[HostId, HostSpec], options: LiveOptions) -> Prepared:
     """Find the job on every host; hosts where it is in doubt are lost. Nothing is asked of it.
 
     Raises:
@@ -59,20 +59,20 @@ async def found(fleet: Fleet, specs: Mapping[HostId, HostSpec], options: LiveOpt
     """
 
     async def look(host: HostId) -> object:
-        return await fleet.sessions[host].ask("look")
+        return await sessions.by_host[host].ask("look")
 
-    answers = await fleet.each("unreachable", look)
+    answers = await sessions.each("unreachable", look)
     decision = decide((sight_of(host, answer) for host, answer in answers.items()), options.job, options.via)
     for host, refusal in decision.refusals.items():
-        fleet.lose(host, Lost("refused", refusal.reason, refusal.advice))
-    fleet.require()
+        sessions.lose(host, Lost("refused", refusal.reason, refusal.advice))
+    sessions.require()
     pattern = {"step_pattern": options.step_pattern} if options.step_pattern else {}
     settings = Settings(options.port, options.certificates, options.step_log, **pattern)
-    targets = {host: decision.targets[host] for host in fleet.hosts}
-    ways = {host: WAYS[one.way](fleet.sessions[host], one, settings) for host, one in targets.items()}
+    targets = {host: decision.targets[host] for host in sessions.hosts}
+    ways = {host: WAYS[one.way](sessions.by_host[host], one, settings) for host, one in targets.items()}
     bases = {host: _base(one, specs[host], options) for host, one in targets.items()}
     run_id = f"live-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
-    return Prepared(run_id, fleet, targets, ways, bases, notes=_notes(targets))
+    return Prepared(run_id, sessions, targets, ways, bases, notes=_notes(targets))
 
 
 def _notes(targets: Mapping[HostId, Target]) -> tuple[str, ...]:
@@ -97,17 +97,17 @@ async def held(prepared: Prepared) -> None:
     Raises:
         NotCapturedError: too few hosts are left.
     """
-    fleet, ways = prepared.fleet, prepared.ways
-    prepared.holders = await fleet.each("held", lambda host: ways[host].hold(prepared.id))
-    fleet.require()
-    pending = await fleet.each("other", lambda host: ways[host].pending())
+    sessions, ways = prepared.sessions, prepared.ways
+    prepared.holders = await sessions.each("held", lambda host: ways[host].hold(prepared.id))
+    sessions.require()
+    pending = await sessions.each("other", lambda host: ways[host].pending())
     for host, what in pending.items():
         if what:
             advice = (
                 "wait for it; where it is left over in a file, write start_step 0 there and call this again"
             )
-            fleet.lose(host, Lost("other", what, advice))
-    fleet.require()
+            sessions.lose(host, Lost("other", what, advice))
+    sessions.require()
 
 
 async def made(prepared: Prepared) -> None:
@@ -123,15 +123,15 @@ async def made(prepared: Prepared) -> None:
             target.configuration if target.ranks[0].configuration else target.root + target.ranks[0].directory
         )
         directory = target.root + join(prepared.bases[host], prepared.id)
-        await prepared.fleet.sessions[host].ask("make", directory=directory, like=like)
+        await prepared.sessions.by_host[host].ask("make", directory=directory, like=like)
 
-    await prepared.fleet.each("refused", make)
-    prepared.fleet.require()
+    await prepared.sessions.each("refused", make)
+    prepared.sessions.require()
 
 
 async def peeked(prepared: Prepared) -> Mapping[HostId, Pace]:
     """Return the paces that are known without asking the job anything."""
-    readings = await prepared.fleet.each("no_step", lambda host: prepared.ways[host].peek())
+    readings = await prepared.sessions.each("no_step", lambda host: prepared.ways[host].peek())
     paces = {}
     for host, reading in readings.items():
         try:
@@ -146,8 +146,8 @@ async def earlier_bytes(prepared: Prepared) -> float:
 
     async def one(host: HostId) -> Sequence[float]:
         directory = prepared.targets[host].root + prepared.bases[host]
-        there = await prepared.fleet.sessions[host].ask("captures", directory=directory)
+        there = await prepared.sessions.by_host[host].ask("captures", directory=directory)
         return [capture["n_bytes"] / len(capture["steps"]) for capture in there if capture["steps"]]
 
-    of_hosts = await prepared.fleet.each("unreachable", one)
+    of_hosts = await prepared.sessions.each("unreachable", one)
     return max((size for sizes in of_hosts.values() for size in sizes), default=0.0)

@@ -168,7 +168,7 @@ def _look(hosts: Hosts, live: LiveOptions, base: Path, shown: Shown, say: Callab
         _missing(hosts, result),
         metrics,
     )
-    return Round(key_of(verdict), outcome, busy_s)
+    return Round(news_of(verdict), outcome, busy_s)
 
 
 def _missing(hosts: Hosts, result: Taken) -> str:
@@ -176,7 +176,7 @@ def _missing(hosts: Hosts, result: Taken) -> str:
     return "; ".join(f"{hosts.names[host]}: {why.reason}" for host, why in lost.items())
 
 
-def key_of(verdict: Verdict) -> tuple[str, ...]:
+def news_of(verdict: Verdict) -> tuple[str, ...]:
     """Return the part of a verdict whose change is reported: what is wrong and where, not by how much."""
     places = (f"{one.kind} {', '.join(one.places) or one.id}" for one in verdict.faults)
     return (verdict.verdict, *sorted(places))

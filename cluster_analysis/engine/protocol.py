@@ -42,7 +42,7 @@ class Outcome(Generic[R]):
 class Kept(Protocol):
     """A value that stays where it was made."""
 
-    def part(self, key: int) -> Any:
+    def piece(self, key: int) -> Any:
         """Return the piece with this key, as an entry of a graph: a value, or a task that cuts it out."""
         ...
 

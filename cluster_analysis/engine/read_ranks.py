@@ -47,23 +47,23 @@ class RanksRead(SmallTables, frozen=True):
         """Return the entries of a graph that hold the pieces of these steps."""
         wanted = set(steps)
         return {
-            ("part", number, step): kept.part(step)
+            ("piece", number, step): kept.piece(step)
             for number, (kept, summary) in enumerate(zip(self.kept, self.summaries, strict=True))
             for step in summary.bulk_steps
             if step in wanted
         }
 
-    def parts(self, step: Step) -> list[Key]:
+    def pieces(self, step: Step) -> list[Key]:
         """Return the keys of one step's pieces, for a task that takes them."""
         return [
-            ("part", number, step)
+            ("piece", number, step)
             for number, summary in enumerate(self.summaries)
             if step in summary.bulk_steps
         ]
 
     def spans(self) -> Graph:
         """Return the entries of a graph that say where each operator lies."""
-        return {("spans", number): kept.part(tasks.SPANS) for number, kept in enumerate(self.kept)}
+        return {("spans", number): kept.piece(tasks.SPANS) for number, kept in enumerate(self.kept)}
 
 
 def reading(batches: Iterable[Batch], wanted: Wanted, stem: str) -> Graph:

@@ -16,7 +16,7 @@ from cluster_analysis.engine.handover import set_aside
 from cluster_analysis.engine.protocol import Engine, Graph
 from cluster_analysis.engine.read_ranks import Progress, RanksRead
 from cluster_analysis.engine.step_files import StepFiles, StepTables
-from cluster_analysis.engine.tasks import reduce_parts
+from cluster_analysis.engine.tasks import reduce_pieces
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.evidence import StepEvidence
 from cluster_run.facts import Value, fact
@@ -38,8 +38,10 @@ def reducing(read: RanksRead, topology: Topology, steps: Sequence[Step], folder:
     graph: Graph = {("topology",): topology, **read.cut(steps)}
     for step in steps:
         own = read.steps.filter(pc.equal(read.steps["step"], step))
-        rest = step, own, ("topology",), read.parts(step)
-        graph["evidence", step] = task(_reduced_aside, folder, *rest) if folder else task(reduce_parts, *rest)
+        rest = step, own, ("topology",), read.pieces(step)
+        graph["evidence", step] = (
+            task(_reduced_aside, folder, *rest) if folder else task(reduce_pieces, *rest)
+        )
     return graph
 
 
@@ -76,9 +78,9 @@ def reduce_all(
 
 
 def _reduced_aside(
-    folder: str, step: Step, steps: pa.Table, topology: Topology, parts: Sequence[StepTables | StepFiles]
+    folder: str, step: Step, steps: pa.Table, topology: Topology, pieces: Sequence[StepTables | StepFiles]
 ) -> tuple[StepEvidence, tuple[Problem, ...]]:
     """Reduce a step in the process that reduces all of them: what it found so far lies in files."""
     found: tuple[StepEvidence, tuple[Problem, ...]]
-    found = set_aside(folder, reduce_parts(step, steps, topology, parts))
+    found = set_aside(folder, reduce_pieces(step, steps, topology, pieces))
     return found

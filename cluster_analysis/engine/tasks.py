@@ -144,7 +144,7 @@ class BatchBulk(Struct, frozen=True):
     by_step: Mapping[int, StepTables | StepFiles] = field(default_factory=dict)
     spans: SpanTable | SpanFile = field(default_factory=lambda: SpanTable(OPERATOR_SPANS.empty_table()))
 
-    def part(self, key: int) -> StepTables | StepFiles | SpanTable | SpanFile:
+    def piece(self, key: int) -> StepTables | StepFiles | SpanTable | SpanFile:
         """Return the tables of the step with this number, or `SPANS`; empty ones where the batch has none."""
         if key == SPANS:
             return self.spans
@@ -196,7 +196,7 @@ def read_batch(batch: Batch, wanted: Wanted, file_stem: str = "") -> tuple[Batch
         tables = [
             one
             for first in range(0, len(batch.sources), _MOST_TOGETHER)
-            for one in _read_some(batch.sources[first : first + _MOST_TOGETHER], wanted)
+            for one in _read_or_halve(batch.sources[first : first + _MOST_TOGETHER], wanted)
         ]
     finally:
         if was_enabled:
@@ -237,11 +237,11 @@ def _steps_of(table: pa.Table) -> set[Step]:
     return set(map(Step, pc.unique(table["step"]).drop_null().to_pylist()))
 
 
-def reduce_parts(
-    step: Step, steps: pa.Table, topology: Topology, parts: Sequence[StepTables | StepFiles]
+def reduce_pieces(
+    step: Step, steps: pa.Table, topology: Topology, pieces: Sequence[StepTables | StepFiles]
 ) -> tuple[StepEvidence, tuple[Problem, ...]]:
-    """Reduce one step; the value does not depend on how the ranks were cut into `parts`."""
-    loaded = [part.load() for part in parts]
+    """Reduce one step; the value does not depend on how the ranks were cut into `pieces`."""
+    loaded = [piece.load() for piece in pieces]
     collectives = canonical([one.collectives.select(CALLS.names) for one in loaded], CALLS)
     links = canonical([one.links for one in loaded], LINKS)
     del loaded
@@ -249,18 +249,18 @@ def reduce_parts(
     return reduce_step(step, steps, collectives, mapped, topology), problems
 
 
-def collectives_of_step(parts: Sequence[StepTables | StepFiles]) -> pa.Table:
+def collectives_of_step(pieces: Sequence[StepTables | StepFiles]) -> pa.Table:
     """Return COLLECTIVES of one step, by rank and start."""
-    table = canonical([part.load().collectives for part in parts], COLLECTIVES)
+    table = canonical([piece.load().collectives for piece in pieces], COLLECTIVES)
     return table.sort_by([("rank", "ascending"), ("start_ns", "ascending")])
 
 
-def spans_of_parts(parts: Sequence[SpanTable | SpanFile]) -> pa.Table:
-    """Return OPERATOR_SPANS of all parts, in their order."""
-    return joined([part.load() for part in parts], OPERATOR_SPANS)
+def spans_of_pieces(pieces: Sequence[SpanTable | SpanFile]) -> pa.Table:
+    """Return OPERATOR_SPANS of all pieces, in their order."""
+    return joined([piece.load() for piece in pieces], OPERATOR_SPANS)
 
 
-def _read_some(sources: Sequence[RankSource], wanted: Wanted) -> list[RanksTables]:
+def _read_or_halve(sources: Sequence[RankSource], wanted: Wanted) -> list[RanksTables]:
     """Read ranks together, and each half of them where that is refused; one alone is read by its reader."""
     if len(sources) == 1:
         return [_read(sources[0], wanted)]
@@ -268,7 +268,7 @@ def _read_some(sources: Sequence[RankSource], wanted: Wanted) -> list[RanksTable
         return [read_ranks(sources, wanted.selection.steps, with_spans=wanted.spans)]
     except Exception:  # one file is at fault; reading rank by rank reports it, and costs no other rank
         middle = len(sources) // 2
-        return [*_read_some(sources[:middle], wanted), *_read_some(sources[middle:], wanted)]
+        return [*_read_or_halve(sources[:middle], wanted), *_read_or_halve(sources[middle:], wanted)]
 
 
 def _read(source: RankSource, wanted: Wanted) -> RanksTables:

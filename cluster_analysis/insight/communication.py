@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cluster_analysis.engine.tasks import SpanFile, SpanTable, spans_of_parts
+from cluster_analysis.engine.tasks import SpanFile, SpanTable, spans_of_pieces
 from cluster_analysis.insight.blocks import Blocks, RankSets, spans_of
 from cluster_analysis.insight.naming import TOTAL, op_key, step_key
 from cluster_analysis.insight.op_copy import OpenFiles
@@ -94,7 +94,7 @@ def _texts(given: CommunicationInput, files: OpenFiles) -> Iterator[bytes]:
 
 def _spans(given: CommunicationInput) -> pa.Table:
     """Return OPERATOR_SPANS of the ranks whose files are given."""
-    spans = spans_of_parts(given.spans)
+    spans = spans_of_pieces(given.spans)
     has_file = pc.is_in(spans["rank"], value_set=pa.array(list(given.files), pa.int32()))
     # A copy of millions of rows is made only where something is to be left out.
     return spans if pc.all(has_file).as_py() else spans.filter(has_file)

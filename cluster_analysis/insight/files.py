@@ -108,7 +108,7 @@ def _matrices(examined: Examined) -> Graph:
     read = examined.read
     graph: Graph = {("topology",): examined.topology, **read.cut(read.bulk_steps)}
     for step in read.bulk_steps:
-        graph["matrix", step] = task(matrix.matrix_of_step, step, ("topology",), read.parts(step))
+        graph["matrix", step] = task(matrix.matrix_of_step, step, ("topology",), read.pieces(step))
     return graph
 
 
@@ -168,7 +168,7 @@ def collectives_by_step(examined: Examined) -> Iterator[pa.Table]:
         steps = read.bulk_steps[begin : begin + engine.n_workers]
         graph = read.cut(steps)
         for step in steps:
-            graph["collectives", step] = task(collectives_of_step, read.parts(step))
+            graph["collectives", step] = task(collectives_of_step, read.pieces(step))
         for outcome in engine.run(graph, [("collectives", step) for step in steps]):
             if outcome.value is not None:
                 yield outcome.value

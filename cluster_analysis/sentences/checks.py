@@ -10,9 +10,9 @@ from cluster_analysis.sentences.phrase import Phrase, Template, fill, joined
 from cluster_analysis.sentences.rules import rule_of
 from cluster_run.findings import Finding
 
-#: By kind; of a rank or host by cause too. `where` is the rank or the host.
 #: The address of the site that `make docs` builds, where there is one; the site of the documents uses it too.
 BASE_VARIABLE = "CLUSTER_PROFILER_DOCS_URL"
+#: By kind; of a rank or host by cause too. `where` is the rank or the host.
 CHECKS: Mapping[str, Template] = {
     "compute": (
         "Compare AI Core frequency, temperature and power limit of {where} with its neighbours.",

@@ -61,13 +61,13 @@ def unheard(why: Fact, *also: Fact) -> None:
 FileOfRank = tuple[str, int]
 
 
-class RefusedError(Exception):
+class NotTogetherError(Exception):
     """Fewer ranks are to be read at once; of one alone its reader reports what is the matter."""
 
 
-def refuse(why: Fact, *also: Fact) -> None:
+def not_together(why: Fact, *also: Fact) -> None:
     """Refuse in place of telling."""
-    raise RefusedError(why, *also)
+    raise NotTogetherError(why, *also)
 
 
 class BadFileError(InputError):

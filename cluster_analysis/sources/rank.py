@@ -21,7 +21,14 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from cluster_analysis.sources.communication_tables import CommunicationTables, without_packets
-from cluster_analysis.sources.errors import BadFileError, FileOfRank, RefusedError, Remark, refuse, unheard
+from cluster_analysis.sources.errors import (
+    BadFileError,
+    FileOfRank,
+    NotTogetherError,
+    Remark,
+    not_together,
+    unheard,
+)
 from cluster_analysis.sources.missing import tell_what_is_missing
 from cluster_analysis.sources.rank_figures import read_figures
 from cluster_analysis.sources.reading import (
@@ -77,10 +84,10 @@ def read_ranks(
         with_spans: whether also where each operator lies in a text.
 
     Raises:
-        RefusedError: fewer of several are to be read at once; and so is every other exception.
+        NotTogetherError: fewer of several are to be read at once; and so is every other exception.
     """
     if len(sources) > 1 and not all(map(_is_usual, sources)):
-        raise RefusedError
+        raise NotTogetherError
     readings = [Reading(one, steps) for one in sources]
     with _databases_kept_open(sources):
         if sources[0].kind == "mindspore_r1/text":
@@ -140,8 +147,8 @@ class _Ranks:
     def __init__(self, readings: Sequence[Reading]) -> None:
         self._all = [(one, _databases(one)) for one in readings]
 
-    def first(self, of_files: _OfFiles[_T], others: _Others[_T]) -> Sequence[_T | None]:
-        """Return what the files of a role give: one value of all ranks, or one of each.
+    def text_first(self, of_files: _OfFiles[_T], others: _Others[_T]) -> Sequence[_T | None]:
+        """Return what the text files of a role give: one value of all ranks, or one of each.
 
         A rank that is read alone, and all where none has such a file, is asked for `others` in turn.
         """
@@ -150,14 +157,14 @@ class _Ranks:
             (one.source.files[role], int(one.source.rank)) for one, _ in self._all if role in one.source.files
         ]
         if 0 < len(files) < len(self._all):
-            raise RefusedError
+            raise NotTogetherError
         if len(files) > 1:
-            return (read(files, refuse),)
+            return (read(files, not_together),)
 
-        def of_one(path: Path, remark: Remark) -> _T:
+        def read_one(path: Path, remark: Remark) -> _T:
             return read([(str(path), files[0][1])], remark)
 
-        return [one.first((role, of_one), *others(one, databases)) for one, databases in self._all]
+        return [one.first((role, read_one), *others(one, databases)) for one, databases in self._all]
 
     def each(self, read: Callable[[Reading, Databases], _T]) -> list[_T]:
         """Return what is read of each rank by itself."""
@@ -168,16 +175,16 @@ def _read_ascend(readings: Sequence[Reading], with_spans: bool) -> RanksTables:
     """Read captures of PyTorch, MindSpore 2.x or CANN: text where there is text, databases otherwise."""
     ranks = _Ranks(readings)
     metadata = ranks.each(_metadata)
-    steps = ranks.first(
+    steps = ranks.text_first(
         ("step_trace", read_step_trace), lambda one, db: (*db.get("steps", ()), _timeline_steps(one))
     )
-    communication = ranks.first(
+    communication = ranks.text_first(
         ("communication", lambda files, remark: read_communication(files, remark, with_spans=with_spans)),
         lambda one, db: (*db.get("communication", ()), _kernel_operators(one)),
     )
-    links = ranks.first(("matrix", read_matrix), lambda _, db: db.get("links", ()))
+    links = ranks.text_first(("matrix", read_matrix), lambda _, db: db.get("links", ()))
     peers = ranks.each(lambda one, db: one.first(*db.get("peers", ())))
-    operators = ranks.first(
+    operators = ranks.text_first(
         ("op_statistic", read_op_statistic), lambda one, db: (_kernel_kinds(one), *db.get("operators", ()))
     )
     collectives = [None if one is None else one.collectives for one in communication]
@@ -192,7 +199,7 @@ def _read_ascend(readings: Sequence[Reading], with_spans: bool) -> RanksTables:
     for reading, own, own_steps, own_operators, own_links in of_ranks:
         tell_what_is_missing(reading, own, own_steps, own_operators, own_links)
     figures = ranks.each(read_figures)
-    apis = _pieces(ranks.first(("api_statistic", read_api_statistic), lambda _, db: db.get("apis", ())))
+    apis = _pieces(ranks.text_first(("api_statistic", read_api_statistic), lambda _, db: db.get("apis", ())))
     names = dict.fromkeys(name for one in figures for name in one)
     by_name = {name: tuple(one[name] for one in figures if name in one) for name in names}
     found = _pieces(communication)

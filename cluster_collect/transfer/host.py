@@ -178,7 +178,7 @@ class HostCollection:
         try:
             if self._spec.prepare and not self._is_prepared:
                 await self._prepare(connection)
-            survey, selection = await self._parsed(connection)
+            survey, selection = await self._surveyed(connection)
             self._so_far.look(survey, selection)
             self._shared.watch.noted(self._spec.host, survey.method(self._spec))
             rounds = Rounds(
@@ -202,7 +202,7 @@ class HostCollection:
         finally:
             await connection.close()
 
-    async def _parsed(self, connection: HostConnection) -> tuple[Survey, Selection]:
+    async def _surveyed(self, connection: HostConnection) -> tuple[Survey, Selection]:
         """List and select; wait for captures that are being parsed, as long as the options let it.
 
         What is not parsed then is taken as it is: the analysis tells it.

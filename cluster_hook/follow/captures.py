@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster_hook.job import OF_SLURM, FinishedJob, Wording
+from cluster_hook.job import OF_SLURM, ReportedJob, Wording
 from cluster_run.errors import InputError
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, PARSED_MARK_NAME, PARSER_RESTS_S, PROFILER_OUTPUT_NAME
 
@@ -33,7 +33,7 @@ class Survey:
     others: Mapping[Path, float]
 
 
-def captures_of(job: FinishedJob, root: Path, mirror: Path, wording: Wording = OF_SLURM) -> Path:
+def captures_of(job: ReportedJob, root: Path, mirror: Path, wording: Wording = OF_SLURM) -> Path:
     """Return where the captures below `root` are that are the job's, and nobody else's.
 
     That is `root` itself, unless others lie below it too: then `mirror`, a tree of links to all but those.
@@ -60,7 +60,7 @@ def captures_of(job: FinishedJob, root: Path, mirror: Path, wording: Wording = O
     return mirror
 
 
-def survey_captures(job: FinishedJob, root: Path) -> Survey:
+def survey_captures(job: ReportedJob, root: Path) -> Survey:
     """Return when the captures below `root` began. A file of r1.x is a capture of its own."""
     # Late: the analysis' own modules bring pyarrow, and most calls of the hook need none of it.
     from cluster_analysis.discovery.walk import walk  # noqa: PLC0415
@@ -75,7 +75,7 @@ def survey_captures(job: FinishedJob, root: Path) -> Survey:
     return Survey(own, {path: at_s for path, at_s in known.items() if path not in own})
 
 
-def _ran_at(job: FinishedJob, at_s: float) -> bool:
+def _ran_at(job: ReportedJob, at_s: float) -> bool:
     """Whether a capture that began then can be the job's; none can, where nobody knows when the job began."""
     # Slurm cuts times to whole seconds.
     return job.began_s is not None and (
@@ -83,7 +83,7 @@ def _ran_at(job: FinishedJob, at_s: float) -> bool:
     )
 
 
-def _is_of_the_next(job: FinishedJob, at_s: float, all_s: Collection[float]) -> bool:
+def _is_of_the_next(job: ReportedJob, at_s: float, all_s: Collection[float]) -> bool:
     """Whether a capture of the second in which the job ended is the next job's, which began in it.
 
     The ranks of a job begin a capture together, so the job's own is near others of the job's.
@@ -119,7 +119,7 @@ def _legacy_files(directory: Path) -> Iterator[Path]:
             yield path
 
 
-def _why_not(job: FinishedJob, others: Mapping[Path, float]) -> str:
+def _why_not(job: ReportedJob, others: Mapping[Path, float]) -> str:
     newest_s = max(others.values())
     n = f"the newest of {len(others)} captures" if len(others) > 1 else "the only capture"
     if job.began_s is not None and newest_s < job.began_s:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from cluster_hook.isolation import our_command
-from cluster_hook.job import FinishedJob
+from cluster_hook.job import ReportedJob
 from cluster_hook.processes import run_command
 from cluster_run.errors import ExitCode
 from cluster_run.layout import FLEET_VARIABLE
@@ -15,7 +15,7 @@ from cluster_run.layout import FLEET_VARIABLE
 _DEADLINE_S = 120.0
 
 
-def remember(job: FinishedJob, run: Path, results: Path) -> None:
+def remember(job: ReportedJob, run: Path, results: Path) -> None:
     """Add the run to the fleet that the environment names; what goes wrong is one line of the log."""
     if not os.environ.get(FLEET_VARIABLE):
         return

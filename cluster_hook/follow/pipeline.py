@@ -23,7 +23,7 @@ from cluster_hook.follow.modes import no_wider_than
 from cluster_hook.follow.view import View, write_view
 from cluster_hook.identity import refuse_as_root
 from cluster_hook.isolation import our_command
-from cluster_hook.job import FinishedJob, ProfileRequest
+from cluster_hook.job import ProfileRequest, ReportedJob
 from cluster_hook.processes import CommandEnd, run_command
 from cluster_hook.telling.metrics import write_metrics
 from cluster_hook.telling.outcome import OUTCOME_NAME, Outcome, outcome_text, without_names
@@ -85,7 +85,7 @@ class RunPlan:
     names: HostNames = field(default_factory=lambda: HostNames([]), compare=False)
 
 
-def plan_run(job: FinishedJob, request: ProfileRequest, defaults: HostDefaults) -> RunPlan:
+def plan_run(job: ReportedJob, request: ProfileRequest, defaults: HostDefaults) -> RunPlan:
     """Decide how the data of `job` are reached.
 
     Data on a shared file system are read where they are; `cluster-run-<job>` in the work directory then
@@ -132,13 +132,13 @@ def plan_run(job: FinishedJob, request: ProfileRequest, defaults: HostDefaults) 
     return RunPlan(run, results, inventory=text, names=HostNames(addresses))
 
 
-def readable_at(job: FinishedJob, request: ProfileRequest) -> Path:
+def readable_at(job: ReportedJob, request: ProfileRequest) -> Path:
     """Return the directory that says who may read the job's data, as far as it is seen from here."""
     profile_dir = Path(request.profile_dir.partition("%N")[0])
     return profile_dir if profile_dir.is_dir() else job.work_dir
 
 
-def _is_shared(job: FinishedJob, request: ProfileRequest) -> bool:
+def _is_shared(job: ReportedJob, request: ProfileRequest) -> bool:
     """Whether the data lie where every node sees them: in the work directory, or on the network.
 
     That two paths are on one device says nothing: `/home` and `/data` of a node's own disk are as well.
@@ -147,7 +147,7 @@ def _is_shared(job: FinishedJob, request: ProfileRequest) -> bool:
     return profile_dir.is_relative_to(job.work_dir) or is_shared_between_hosts(profile_dir)
 
 
-def follow(job: FinishedJob, request: ProfileRequest, options: FollowOptions) -> Outcome:
+def follow(job: ReportedJob, request: ProfileRequest, options: FollowOptions) -> Outcome:
     """Collect and analyse the data of one job; a failure is an outcome with a reason."""
     if job.nodes is not None and not job.nodes:
         return nothing_to_do(job, "it never started, so there is nothing to read")
@@ -174,18 +174,18 @@ def follow(job: FinishedJob, request: ProfileRequest, options: FollowOptions) ->
     return outcome
 
 
-def nothing_to_do(job: FinishedJob, reason: str) -> Outcome:
+def nothing_to_do(job: ReportedJob, reason: str) -> Outcome:
     """Return the outcome of a job that rightly gets no analysis."""
     return Outcome(job.job, job.name, job.state, "nothing", ExitCode.DONE, reason=reason)
 
 
-def not_ended(job: FinishedJob) -> Outcome:
+def not_ended(job: ReportedJob) -> Outcome:
     """Return the outcome of a job that runs, or will run again because it was requeued."""
     reason = "it has not ended, so it is not analysed yet"
     return Outcome(job.job, job.name, job.state, "waiting", ExitCode.FAILED, reason=reason)
 
 
-def _carry_out(job: FinishedJob, request: ProfileRequest, plan: RunPlan, options: FollowOptions) -> Outcome:
+def _carry_out(job: ReportedJob, request: ProfileRequest, plan: RunPlan, options: FollowOptions) -> Outcome:
     collected, missing = ExitCode.DONE, ""
     if plan.inventory:
         end = _collect(plan, request, options)
@@ -250,7 +250,7 @@ def _metrics(results: Path) -> str:
         return ""
 
 
-def _analyse(job: FinishedJob, plan: RunPlan, options: FollowOptions) -> CommandEnd:
+def _analyse(job: ReportedJob, plan: RunPlan, options: FollowOptions) -> CommandEnd:
     if options.scheduler != IN_ALLOCATION:
         return _analyse_with(plan, options, (f"--scheduler={options.scheduler}",))
     try:
@@ -303,7 +303,7 @@ def collect_arguments(options: FollowOptions) -> tuple[str, ...]:
 
 
 def _fetch_suspects(
-    job: FinishedJob, request: ProfileRequest, plan: RunPlan, options: FollowOptions
+    job: ReportedJob, request: ProfileRequest, plan: RunPlan, options: FollowOptions
 ) -> CommandEnd:
     """Fetch all files of the ranks that the findings name, and of peers to compare them with."""
     # Of other jobs in the same directory only those that ended before are known to be theirs.
@@ -338,7 +338,7 @@ def _run_collect(arguments: Sequence[str], plan: RunPlan, options: FollowOptions
     )
 
 
-def failed(job: FinishedJob, results: Path | None, reason: str, *, is_permanent: bool = False) -> Outcome:
+def failed(job: ReportedJob, results: Path | None, reason: str, *, is_permanent: bool = False) -> Outcome:
     """Return the outcome of a job that could not be collected or analysed."""
     code: ExitCode = ExitCode.FAILED
     return Outcome(

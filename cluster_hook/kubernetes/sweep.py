@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cluster_hook.follow.pipeline import FollowOptions, failed, follow
-from cluster_hook.job import FinishedJob, ProfileRequest, Wording
+from cluster_hook.job import ProfileRequest, ReportedJob, Wording
 from cluster_hook.kubernetes.api import ApiClient, ApiError
 from cluster_hook.kubernetes.holding import hold, release
 from cluster_hook.kubernetes.node_disks import (
@@ -260,7 +260,7 @@ def _follow(job: TrainingJob, options: SweepOptions) -> Outcome:
     return follow(replace(finished, uid=owner_of(profile_dir)), request, options.follow)
 
 
-def _follow_nodes(job: TrainingJob, finished: FinishedJob, options: SweepOptions) -> Outcome:
+def _follow_nodes(job: TrainingJob, finished: ReportedJob, options: SweepOptions) -> Outcome:
     """Follow a job whose data came from the disks of its nodes."""
     asked = asked_directory(job, options.node_exchange)
     try:
@@ -279,12 +279,12 @@ def _follow_nodes(job: TrainingJob, finished: FinishedJob, options: SweepOptions
     return replace(outcome, code=worst(outcome.code, ExitCode.INCOMPLETE), reason=missing)
 
 
-def _finished(job: TrainingJob, options: SweepOptions) -> FinishedJob:
+def _finished(job: TrainingJob, options: SweepOptions) -> ReportedJob:
     table = _work_dir(job, options) / RANK_TABLE_NAME
     nodes: tuple[str, ...] | None = None
     with contextlib.suppress(InputError):
         nodes = tuple(read_rank_table(table).server_ids)
-    return FinishedJob(
+    return ReportedJob(
         job=job.name,
         name="",
         user="",

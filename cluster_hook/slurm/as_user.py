@@ -13,7 +13,7 @@ from typing import IO
 from cluster_hook.follow.pipeline import failed
 from cluster_hook.identity import identity_of
 from cluster_hook.isolation import our_command
-from cluster_hook.job import FinishedJob, job_to_text
+from cluster_hook.job import ReportedJob, job_to_text
 from cluster_hook.processes import run_command
 from cluster_hook.slurm.commands import ForgottenJobError, read_accounted, read_jobs
 from cluster_hook.telling.outcome import Outcome, outcome_from_text
@@ -25,7 +25,7 @@ _N_PROCESSES = 3
 _MARGIN_S = 120.0
 
 
-def with_state(job: FinishedJob) -> FinishedJob:
+def with_state(job: ReportedJob) -> ReportedJob:
     """Return a job that the epilog reported with state and times as Slurm says them, where it still knows it.
 
     Raises:
@@ -44,7 +44,7 @@ def with_state(job: FinishedJob) -> FinishedJob:
 
 
 def follow_as_its_user(
-    job: FinishedJob,
+    job: ReportedJob,
     arguments: Sequence[str],
     *,
     deadline_s: float,

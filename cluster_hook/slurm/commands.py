@@ -13,7 +13,7 @@ from typing import IO
 
 from cluster_hook.identity import Identity
 from cluster_hook.isolation import our_settings
-from cluster_hook.job import FOLLOWED_MARK, FinishedJob
+from cluster_hook.job import FOLLOWED_MARK, ReportedJob
 from cluster_hook.processes import NOT_STARTED, SCHEDULER_DEADLINE_S, CommandEnd, run_command
 from cluster_hook.slurm.nodelist import expand_node_list
 from cluster_run.errors import InputError, UsageError
@@ -68,7 +68,7 @@ class AmbiguousRecordError(InputError):
     """Slurm's record of a job may hold its user's words, made to look like Slurm's."""
 
 
-def read_jobs(job: str) -> tuple[FinishedJob, ...]:
+def read_jobs(job: str) -> tuple[ReportedJob, ...]:
     """Return the job as slurmctld knows it; one value for each task of a job array.
 
     Raises:
@@ -97,7 +97,7 @@ def _describe(job: str) -> str:
 class SubmittedJob:
     """A job that was just submitted, and where it may run."""
 
-    job: FinishedJob
+    job: ReportedJob
     partition: str
     account: str
 
@@ -114,11 +114,11 @@ def read_submitted(job: str) -> SubmittedJob:
     return SubmittedJob(submitted, fields.get("Partition", ""), fields.get("Account", ""))
 
 
-def _jobs(records: Sequence[Mapping[str, str]]) -> tuple[FinishedJob, ...]:
+def _jobs(records: Sequence[Mapping[str, str]]) -> tuple[ReportedJob, ...]:
     """Array masters without nodes are left out where their tasks are listed. The parts of a heterogeneous job
     are one job.
     """
-    parts: dict[str, list[FinishedJob]] = {}
+    parts: dict[str, list[ReportedJob]] = {}
     for fields in records:
         job = _job(fields)
         parts.setdefault(fields.get("HetJobId") or job.job, []).append(job)
@@ -154,7 +154,7 @@ def _records(text: str, asked: str) -> tuple[Mapping[str, str], ...]:
     return tuple(records)
 
 
-def _whole_job(number: str, parts: Sequence[FinishedJob]) -> FinishedJob:
+def _whole_job(number: str, parts: Sequence[ReportedJob]) -> ReportedJob:
     """Return the job that the parts of a heterogeneous job are; the first one speaks for it."""
     first = parts[0]
     if len(parts) == 1:
@@ -171,14 +171,14 @@ def _whole_job(number: str, parts: Sequence[FinishedJob]) -> FinishedJob:
     )
 
 
-def _job(fields: Mapping[str, str]) -> FinishedJob:
+def _job(fields: Mapping[str, str]) -> ReportedJob:
     work_dir, user = fields["WorkDir"], _USER.fullmatch(fields["UserId"])
     if not work_dir.startswith("/"):
         raise InputError(f"job {fields['JobId']}: Slurm named no work directory: {work_dir!r}")
     if user is None:
         raise InputError(f"job {fields['JobId']}: Slurm named no user: {fields['UserId']!r}")
     nodes = expand_node_list(fields["NodeList"])
-    return FinishedJob(
+    return ReportedJob(
         job=fields["JobId"],
         name=fields["JobName"],
         user=user.group(1),
@@ -225,7 +225,7 @@ def _fields(line: str) -> dict[str, str]:
     return fields
 
 
-def read_accounted(known: FinishedJob) -> FinishedJob | None:
+def read_accounted(known: ReportedJob) -> ReportedJob | None:
     """Return a job with nodes, final state and times from Slurm's accounting; None where it has no answer."""
     form = ("--noheader", "--parsable2", "--allocations", "--format=NodeList,State,Start,End")
     end = _called("sacct", *form, f"--jobs={known.job}", environment=_TIMES)
@@ -242,7 +242,7 @@ def read_accounted(known: FinishedJob) -> FinishedJob | None:
     )
 
 
-def mark_as_followed(job: FinishedJob) -> None:
+def mark_as_followed(job: ReportedJob) -> None:
     """Say in the job's comment that a post-job follows it, so that the site's drain leaves it alone.
 
     Where Slurm does not allow that, the job is analysed twice, with the same result.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cluster_hook.follow.pipeline import FollowOptions, failed, follow, not_ended, nothing_to_do
-from cluster_hook.job import FinishedJob, is_own_job, parse_request
+from cluster_hook.job import ReportedJob, is_own_job, parse_request
 from cluster_hook.slurm.commands import ForgottenJobError, read_accounted, read_jobs
 from cluster_hook.telling.outcome import Outcome
 from cluster_run.errors import UsageError
 
 
-def find_jobs(number: str, known: FinishedJob | None) -> tuple[FinishedJob, ...]:
+def find_jobs(number: str, known: ReportedJob | None) -> tuple[ReportedJob, ...]:
     """Return the job as Slurm knows it now, else as it was `known` at submission.
 
     Raises:
@@ -25,7 +25,7 @@ def find_jobs(number: str, known: FinishedJob | None) -> tuple[FinishedJob, ...]
     return (read_accounted(known) or replace(known, nodes=None, state=""),)
 
 
-def follow_one(job: FinishedJob, options: FollowOptions) -> Outcome:
+def follow_one(job: ReportedJob, options: FollowOptions) -> Outcome:
     """Follow a job when it asks for it; never one of our own."""
     if is_own_job(job.name):
         return nothing_to_do(job, "it is one of the hook's own jobs")

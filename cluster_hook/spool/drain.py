@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cluster_hook.follow.pipeline import failed, not_ended
-from cluster_hook.job import FinishedJob
+from cluster_hook.job import ReportedJob
 from cluster_hook.slurm.as_user import follow_as_its_user, with_state
 from cluster_hook.slurm.commands import AmbiguousRecordError
 from cluster_hook.spool.request import parse_request_file
@@ -46,7 +46,7 @@ class DrainOptions:
     keep_s: float = 30 * 86400.0
     deadline_s: float = 3600.0
     worker_arguments: tuple[str, ...] = ()
-    ask_slurm: Callable[[FinishedJob], FinishedJob] = with_state
+    ask_slurm: Callable[[ReportedJob], ReportedJob] = with_state
     calls_webhook: bool = False
 
     def noted(self) -> Mapping[str, object]:
@@ -148,7 +148,7 @@ def _put_back_uncounted(spool: Spool, key: str, last_s: float, reason: str = "")
     spool.put_back(key)
 
 
-def _begin(spool: Spool, key: str, options: DrainOptions) -> Drained | tuple[FinishedJob, bytes] | None:
+def _begin(spool: Spool, key: str, options: DrainOptions) -> Drained | tuple[ReportedJob, bytes] | None:
     """Take a request; a value where it ends at once, None where it is not due yet."""
     attempts = spool.attempts(key)
     try:
@@ -178,7 +178,7 @@ def _begin(spool: Spool, key: str, options: DrainOptions) -> Drained | tuple[Fin
 
 
 def _run_worker(
-    spool: Spool, key: str, job: FinishedJob, options: DrainOptions, stop: threading.Event
+    spool: Spool, key: str, job: ReportedJob, options: DrainOptions, stop: threading.Event
 ) -> Outcome | InputError:
     """Return how following the job ended; the error where Slurm did not say how the job itself did."""
     try:

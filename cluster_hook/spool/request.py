@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cluster_hook.job import FinishedJob
+from cluster_hook.job import ReportedJob
 from cluster_hook.slurm.nodelist import expand_node_list
 from cluster_run.errors import InputError, spoken
 
@@ -12,7 +12,7 @@ from cluster_run.errors import InputError, spoken
 MAX_REQUEST_BYTES = 256 * 1024
 
 
-def parse_request_file(content: bytes, name: str) -> FinishedJob:
+def parse_request_file(content: bytes, name: str) -> ReportedJob:
     """Parse the content of a request: a job to follow, whose user is known. `name` is the file's.
 
     Raises:
@@ -31,7 +31,7 @@ def parse_request_file(content: bytes, name: str) -> FinishedJob:
         raise InputError(f"{name}: not a request: {spoken(error)}") from error
     if not job.isdecimal() or uid < 0 or not work_dir.startswith("/"):
         raise InputError(f"{name}: not a request: job {job!r}, user {uid}, work directory {work_dir!r}")
-    return FinishedJob(
+    return ReportedJob(
         job=job,
         name=fields.get("name", ""),
         user=fields.get("user", ""),

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from cluster_hook.checks import check_profile_dir
-from cluster_hook.job import FinishedJob, job_from_text
+from cluster_hook.job import ReportedJob, job_from_text
 from cluster_hook.options import (
     add_analyse_arguments,
     add_collect_arguments,
@@ -114,7 +114,7 @@ def add_slurm_post(commands: Commands) -> None:
     parser.set_defaults(run=_slurm_post, parser=parser)
 
 
-def _read_job(path: Path) -> FinishedJob:
+def _read_job(path: Path) -> ReportedJob:
     """Read a job from a file; `-` is stdin, on which the drain gives it."""
     try:
         return job_from_text(sys.stdin.read() if str(path) == "-" else path.read_text())
@@ -128,7 +128,7 @@ def _slurm_post(arguments: argparse.Namespace) -> ExitCode:
     if arguments.job_file is None and not arguments.slurm_job:
         arguments.parser.error("whose job? --slurm-job ID is the number that sbatch printed")
     if arguments.job_file is not None:
-        jobs: tuple[FinishedJob, ...] = (_read_job(arguments.job_file),)
+        jobs: tuple[ReportedJob, ...] = (_read_job(arguments.job_file),)
     else:
         jobs = find_jobs(arguments.slurm_job, known)
     codes = []

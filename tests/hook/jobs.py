@@ -6,9 +6,9 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from cluster_hook.job import FinishedJob
+from cluster_hook.job import ReportedJob
 
-_JOB = FinishedJob(
+_JOB = ReportedJob(
     job="12",
     name="train",
     user="ada",
@@ -20,6 +20,6 @@ _JOB = FinishedJob(
 )
 
 
-def a_job(**changes: object) -> FinishedJob:
+def a_job(**changes: object) -> ReportedJob:
     """Return a job that asks to be followed, with some fields changed."""
     return replace(_JOB, **changes)  # type: ignore[arg-type]

@@ -17,9 +17,9 @@ from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions
 from cluster_live.collected import Hosts, taken
 from cluster_live.command import previewed
-from cluster_live.fleet import opened_fleet
 from cluster_live.outcome import NotCapturedError
 from cluster_live.prepare import found, held
+from cluster_live.sessions import opened_sessions
 from tests.live.hosts import Cluster, LiveHost
 from tests.live.test_file import LIVE, captured
 
@@ -147,12 +147,12 @@ def test_a_second_capture_of_the_same_job_waits_for_the_first(cluster: Cluster) 
     options = CollectOptions()
 
     async def both() -> None:
-        async with opened_fleet(cluster.specs(), options, None) as one:
+        async with opened_sessions(cluster.specs(), options, None) as one:
             await held(await found(one, specs, LIVE))
-            async with opened_fleet(cluster.specs(), options, None) as other:
+            async with opened_sessions(cluster.specs(), options, None) as other:
                 with pytest.raises(NotCapturedError, match="held by the capture live-"):
                     await held(await found(other, specs, LIVE))
-        async with opened_fleet(cluster.specs(), options, None) as later:
+        async with opened_sessions(cluster.specs(), options, None) as later:
             await held(await found(later, specs, LIVE))
 
     asyncio.run(both())

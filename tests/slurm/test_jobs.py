@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cluster_collect.selection.suspects import read_suspects
-from cluster_hook.job import FinishedJob, job_to_text
+from cluster_hook.job import ReportedJob, job_to_text
 from demo.sshd import SshLab, find_sshd
 from tests.slurm.jobs import Pair, SimulatedJob, expect_findings, slow_ranks, submit, write_script
 from tests.slurm.lab import SlurmLab
@@ -153,7 +153,7 @@ def test_a_job_that_slurm_has_forgotten_is_followed_with_what_was_known_at_its_s
     lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
 ) -> None:
     shutil.copytree(simulated.run / "cluster_profiler", tmp_path / "prof")
-    known = FinishedJob("99998", "train", "ada", "PENDING", (), tmp_path, "profile_dir=prof")
+    known = ReportedJob("99998", "train", "ada", "PENDING", (), tmp_path, "profile_dir=prof")
     known = replace(known, uid=os.geteuid(), began_s=1.0)
     ended = lab.hook("slurm-post", "--slurm-job=99998", f"--known-job={job_to_text(known)}")
     assert ended.stdout.splitlines()[-1].startswith("job 99998 train: degraded:")

@@ -64,7 +64,7 @@ class DaskKept:
 
     pair: Future
 
-    def part(self, key: int) -> tuple[Any, ...]:
+    def piece(self, key: int) -> tuple[Any, ...]:
         """Return the task that cuts the tables of one step out, where they lie."""
         return task(_cut_out, self.pair, key)
 
@@ -271,4 +271,4 @@ def be_quiet() -> None:
 
 
 def _cut_out(pair: tuple[Any, Any], key: int) -> Any:
-    return pair[1].part(key)
+    return pair[1].piece(key)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TypeVar
 
-from cluster_analysis.sources.errors import FileOfRank, RefusedError
+from cluster_analysis.sources.errors import FileOfRank, NotTogetherError
 
 try:
     from cluster_analysis.sources.compiled import _columns
@@ -45,13 +45,13 @@ def of_plain_files(
         read: takes paths and ranks; gives None where a file is not of the plain form.
 
     Raises:
-        RefusedError: one of several files is not of the plain form, or is of another kind than the others.
+        NotTogetherError: one of several files is not plain, or is of another kind than the others.
     """
     if any(sent):
         if not all(sent):
-            raise RefusedError
+            raise NotTogetherError
         return None
     found = read([path for path, _ in files], [rank for _, rank in files])
     if found is None and compiled() is not None and len(files) > 1:
-        raise RefusedError
+        raise NotTogetherError
     return found

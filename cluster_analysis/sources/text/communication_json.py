@@ -38,7 +38,7 @@ def read_communication(
 
     Raises:
         BadFileError: nothing of a file can be used.
-        RefusedError: one of several files is not of the plain form; alone it is read by Python.
+        NotTogetherError: one of several files is not of the plain form; alone it is read by Python.
     """
     paths = [Path(path) for path, _ in files]
     sent = [columns_of(path) for path in paths]

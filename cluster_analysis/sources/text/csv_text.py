@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from cluster_analysis.sources.errors import BadFileError, FileOfRank, RefusedError, Remark, left_out
+from cluster_analysis.sources.errors import BadFileError, FileOfRank, NotTogetherError, Remark, left_out
 from cluster_analysis.sources.text.json_text import read_bytes
 from cluster_run.facts import fact
 
@@ -48,7 +48,7 @@ def read_files(
 
     Raises:
         BadFileError: see `read_columns`.
-        RefusedError: several files have not one header, or one has lines without a row.
+        NotTogetherError: several files have not one header, or one has lines without a row.
     """
     contents = [read_lines(Path(path), remark) for path, _ in files]
     first = _first_line_of(contents[0])
@@ -63,12 +63,12 @@ def read_files(
         n_rows = [text.num_rows]
     else:
         if any(_first_line_of(content) != first for content in contents):
-            raise RefusedError
+            raise NotTogetherError
         bodies = [content[len(first) :].partition(b"\n")[2] for content in contents]
         text = _parse(b"\n".join([first, b"".join(bodies)]), header, columns, remark)
         n_rows = [body.count(b"\n") for body in bodies]
         if text.num_rows != sum(n_rows) or not all(n_rows):
-            raise RefusedError
+            raise NotTogetherError
     missing = set(needed) - set(found)
     if missing:
         raise BadFileError(fact("no_column", columns=tuple(sorted(missing))))

@@ -27,7 +27,7 @@ def read_matrix(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
 
     Raises:
         BadFileError: nothing of a file can be used.
-        RefusedError: one of several files is not of the plain form; alone it is read by Python.
+        NotTogetherError: one of several files is not of the plain form; alone it is read by Python.
     """
     paths = [Path(path) for path, _ in files]
     sent = [columns_of(path) for path in paths]

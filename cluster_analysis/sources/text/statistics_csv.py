@@ -32,7 +32,7 @@ def read_op_statistic(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
 
     Raises:
         BadFileError: nothing of a file can be used.
-        RefusedError: several files are not alike.
+        NotTogetherError: several files are not alike.
     """
     text, ranks = read_files(files, _OP_COLUMNS, ("OP Type", "Count", "Total Time(us)"), remark)
     names = {"op_type": "OP Type", "core_type": "Core Type"}

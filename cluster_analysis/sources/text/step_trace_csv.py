@@ -51,7 +51,7 @@ def read_step_trace(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
 
     Raises:
         BadFileError: nothing of a file can be used: computing time is missing, or there is no step.
-        RefusedError: several files are not alike.
+        NotTogetherError: several files are not alike.
     """
     text, ranks = read_files(files, _WANTED, ("Computing",), remark)
     if text.num_rows == 0:

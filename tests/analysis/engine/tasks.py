@@ -53,7 +53,7 @@ class Large:
 
     pieces: dict[int, bytes]
 
-    def part(self, key: int) -> bytes:
+    def piece(self, key: int) -> bytes:
         return self.pieces[key]
 
 

@@ -105,7 +105,7 @@ def test_large_halves_are_handed_to_later_tasks_in_pieces(engine: Engine) -> Non
     outcomes = engine.run_keeping(graph, list(graph))
     assert [one.value for one in outcomes] == [3, 5]
     pieces: Graph = {
-        ("piece", number): one.kept.part(2) for number, one in enumerate(outcomes) if one.kept is not None
+        ("piece", number): one.kept.piece(2) for number, one in enumerate(outcomes) if one.kept is not None
     }
     (outcome,) = engine.run({**pieces, ("length",): task(tasks.total_length, list(pieces))}, [("length",)])
     assert outcome.value == 8

@@ -28,7 +28,7 @@ from cluster_analysis.engine.tasks import (
     Wanted,
     batches_by_bytes,
     read_batch,
-    reduce_parts,
+    reduce_pieces,
 )
 from cluster_analysis.tables.model import Capture, RankSource, Selection, Topology
 from cluster_analysis.tables.schema import COLLECTIVES, LINKS
@@ -78,9 +78,9 @@ def _reduced(capture: Capture, topology: Topology, cuts: list[int], stem: str = 
     parts, steps = [], []
     for number, (begin, end) in enumerate(pairwise(edges)):
         summary, bulk = read_batch(Batch(number, capture.sources[begin:end]), Wanted(), stem)
-        parts.append(bulk.part(11))
+        parts.append(bulk.piece(11))
         steps.append(summary.steps)
-    evidence, problems = reduce_parts(Step(11), pa.concat_tables(steps), topology, parts)
+    evidence, problems = reduce_pieces(Step(11), pa.concat_tables(steps), topology, parts)
     assert problems == ()
     assert evidence.operators is not None
     sink = io.BytesIO()
@@ -110,23 +110,23 @@ def test_a_step_is_the_same_bytes_from_files_as_from_memory(
 
 def test_tables_of_one_step_only_are_read_from_a_file(capture: Capture, tmp_path: Path) -> None:
     _, bulk = read_batch(Batch(0, capture.sources), Wanted(), f"{tmp_path}/batch-")
-    assert set(bulk.part(12).load().collectives["step"].to_pylist()) == {12}
+    assert set(bulk.piece(12).load().collectives["step"].to_pylist()) == {12}
 
 
 def test_places_of_operators_that_nobody_wants_are_not_kept(capture: Capture, tmp_path: Path) -> None:
     for stem in ("", f"{tmp_path}/batch-"):
         _, with_places = read_batch(Batch(0, capture.sources), Wanted(), stem)
         _, without = read_batch(Batch(1, capture.sources), Wanted(spans=False), stem)
-        assert with_places.part(SPANS).load().num_rows > 0
-        assert without.part(SPANS).load().num_rows == 0
-        assert without.part(12).load() == with_places.part(12).load()
+        assert with_places.piece(SPANS).load().num_rows > 0
+        assert without.piece(SPANS).load().num_rows == 0
+        assert without.piece(12).load() == with_places.piece(12).load()
     assert len(list(tmp_path.iterdir())) == 2 + 1
 
 
 def test_a_step_that_a_batch_lacks_is_empty(capture: Capture) -> None:
     _, bulk = read_batch(Batch(0, capture.sources[:1]), Wanted(Selection(steps=frozenset({Step(11)}))))
-    assert bulk.part(11).load().collectives.num_rows > 0
-    assert bulk.part(12).load().collectives.num_rows == 0
+    assert bulk.piece(11).load().collectives.num_rows > 0
+    assert bulk.piece(12).load().collectives.num_rows == 0
 
 
 def test_each_of_many_steps_is_read_from_files_that_stay_open(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_files_of_calls_alone_have_what_a_step_is_reduced_of(capture: Capture, t
     for number, calls_alone in enumerate((False, True)):
         batch = Batch(number, capture.sources)
         _, bulk = read_batch(batch, Wanted(calls_alone=calls_alone), f"{tmp_path}/batch-")
-        collectives.append(bulk.part(11).load().collectives)
+        collectives.append(bulk.piece(11).load().collectives)
     assert collectives[0].schema == COLLECTIVES
     assert collectives[1] == collectives[0].select(CALLS.names)
 
@@ -205,5 +205,5 @@ class _Lost(NamedTuple):
     kept: BatchBulk
     step: Step
 
-    def part(self, key: int) -> object:
-        return StepFiles("/nowhere/batch", 0, 1, 0) if key == self.step else self.kept.part(key)
+    def piece(self, key: int) -> object:
+        return StepFiles("/nowhere/batch", 0, 1, 0) if key == self.step else self.kept.piece(key)

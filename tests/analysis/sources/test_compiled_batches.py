@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cluster_analysis.engine.joined import canonical
 from cluster_analysis.engine.tasks import Batch, BatchBulk, BatchSummary, Wanted, read_batch
 from cluster_analysis.sources.compiled import reader
-from cluster_analysis.sources.errors import BadFileError, RefusedError, refuse
+from cluster_analysis.sources.errors import BadFileError, NotTogetherError, not_together
 from cluster_analysis.sources.text.csv_text import read_columns, read_files
 from cluster_analysis.tables.model import RankSource
 from cluster_analysis.tables.schema import COLLECTIVES, LINKS, PACKETS, TOTALS
@@ -215,8 +215,8 @@ def test_csv_files_that_are_read_together_have_the_text_of_each(
         Path(path).write_text("\n".join(own) + (end if own == lines else "\n"), newline="")
     wanted = ("Step", "Computing")
     try:
-        found = read_files([(path, rank) for rank, path in enumerate(paths)], wanted, (), refuse)
-    except (RefusedError, BadFileError):
+        found = read_files([(path, rank) for rank, path in enumerate(paths)], wanted, (), not_together)
+    except (NotTogetherError, BadFileError):
         found = None
     if found is not None:
         # What is not plain is read alone.

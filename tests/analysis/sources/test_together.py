@@ -19,7 +19,7 @@ from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.tasks import Batch, BatchSummary, Wanted, read_batch
 from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.compiled.reader import CHOICE
-from cluster_analysis.sources.errors import BadFileError, RefusedError, refuse
+from cluster_analysis.sources.errors import BadFileError, NotTogetherError, not_together
 from cluster_analysis.sources.rank import read_ranks
 from cluster_analysis.sources.text.communication_json import read_communication
 from cluster_analysis.sources.text.matrix_json import read_matrix
@@ -75,7 +75,7 @@ def said(batches: Sequence[Sequence[RankSource]], *steps: int) -> tuple[Any, ...
     problems = [problem for one in summaries for problem in one.problems]
     notes = {note for one in summaries for note in one.notes}
     steps = sorted({step for bulk in bulks for step in bulk.by_step})
-    parts = {step: [bulk.part(step) for bulk in bulks] for step in steps}
+    parts = {step: [bulk.piece(step) for bulk in bulks] for step in steps}
     large = {
         (step, name): [row for part in own for row in getattr(part, name).to_pylist()]
         for step, own in parts.items()
@@ -163,7 +163,7 @@ def test_ranks_of_which_one_or_all_lack_a_file_are_told_as_each_alone(job: Path,
     assert said([others]) == each_alone(others)
     some = [sources[0], *others[1:]]
     if role != "metadata":
-        with pytest.raises(RefusedError):
+        with pytest.raises(NotTogetherError):
             read_ranks(some, with_spans=True)
     assert said([some]) == each_alone(some)
 
@@ -214,8 +214,8 @@ def test_files_with_a_spoiled_one_among_them_give_what_each_gives_alone_or_are_r
         for (path, _), own in zip(files, (content, spoiled, content), strict=True):
             Path(path).write_bytes(own)
         try:
-            found = read(files, refuse)
-        except (RefusedError, BadFileError):
+            found = read(files, not_together)
+        except (NotTogetherError, BadFileError):
             continue
         assert rows_of(found) == rows_of(*(read([one], never) for one in files))
 

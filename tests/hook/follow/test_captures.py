@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from cluster_hook.follow.captures import NoProfileError, captures_of, survey_captures
-from cluster_hook.job import FinishedJob, parse_request
+from cluster_hook.job import ReportedJob, parse_request
 from tests.hook.jobs import a_job
 
 _EARLIER_S, _BEGAN_S, _DURING_S, _ENDED_S, _LATER_S = 1_000.0, 2_000.0, 2_500.5, 3_000.0, 4_000.0
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> FinishedJob:
+def job(tmp_path: Path) -> ReportedJob:
     return a_job(work_dir=tmp_path, began_s=_BEGAN_S, ended_s=_ENDED_S)
 
 
@@ -35,7 +35,7 @@ def seen(root: Path) -> set[str]:
 
 
 def test_a_directory_with_the_jobs_captures_alone_is_read_where_it_is(
-    job: FinishedJob, tmp_path: Path
+    job: ReportedJob, tmp_path: Path
 ) -> None:
     a_capture(tmp_path / "prof", 0, _DURING_S)
     assert captures_of(job, tmp_path / "prof", tmp_path / "mirror") == tmp_path / "prof"
@@ -46,7 +46,7 @@ def test_a_directory_with_the_jobs_captures_alone_is_read_where_it_is(
     ("at_s", "why"), [(_EARLIER_S, "before the job did"), (_LATER_S, "after the job ended")]
 )
 def test_captures_of_another_job_alone_are_no_profile(
-    job: FinishedJob, tmp_path: Path, at_s: float, why: str
+    job: ReportedJob, tmp_path: Path, at_s: float, why: str
 ) -> None:
     a_capture(tmp_path / "prof", 0, at_s)
     with pytest.raises(NoProfileError, match=f"this job wrote no profile.*{why}"):
@@ -54,7 +54,7 @@ def test_captures_of_another_job_alone_are_no_profile(
 
 
 def test_captures_of_other_jobs_are_left_out_and_everything_else_is_linked(
-    job: FinishedJob, tmp_path: Path
+    job: ReportedJob, tmp_path: Path
 ) -> None:
     prof = tmp_path / "prof"
     own = a_capture(prof / "a", 1, _DURING_S)
@@ -69,20 +69,20 @@ def test_captures_of_other_jobs_are_left_out_and_everything_else_is_linked(
     assert (mirror / "a" / own.name).resolve() == own
 
 
-def test_a_capture_that_was_parsed_after_the_jobs_end_is_the_jobs(job: FinishedJob, tmp_path: Path) -> None:
+def test_a_capture_that_was_parsed_after_the_jobs_end_is_the_jobs(job: ReportedJob, tmp_path: Path) -> None:
     a_capture(tmp_path / "prof", 0, _DURING_S, _LATER_S)
     assert captures_of(job, tmp_path / "prof", tmp_path / "mirror") == tmp_path / "prof"
 
 
 def test_an_older_capture_that_was_parsed_while_the_job_ran_is_not_the_jobs(
-    job: FinishedJob, tmp_path: Path
+    job: ReportedJob, tmp_path: Path
 ) -> None:
     a_capture(tmp_path / "prof", 0, _EARLIER_S, _DURING_S)
     with pytest.raises(NoProfileError):
         captures_of(job, tmp_path / "prof", tmp_path / "mirror")
 
 
-def test_flat_files_are_told_apart_one_by_one(job: FinishedJob, tmp_path: Path) -> None:
+def test_flat_files_are_told_apart_one_by_one(job: ReportedJob, tmp_path: Path) -> None:
     prof = tmp_path / "prof"
     prof.mkdir()
     for rank, at_s in ((0, _DURING_S), (1, _EARLIER_S)):
@@ -93,7 +93,7 @@ def test_flat_files_are_told_apart_one_by_one(job: FinishedJob, tmp_path: Path) 
     assert seen(mirror) == {"step_trace_raw_0_detail_time.csv"}
 
 
-def test_the_second_in_which_a_job_ended_is_the_jobs(job: FinishedJob, tmp_path: Path) -> None:
+def test_the_second_in_which_a_job_ended_is_the_jobs(job: ReportedJob, tmp_path: Path) -> None:
     a_capture(tmp_path / "prof", 0, _ENDED_S + 0.9)
     assert captures_of(job, tmp_path / "prof", tmp_path / "mirror") == tmp_path / "prof"
 
@@ -105,7 +105,7 @@ def test_when_nobody_knows_when_the_job_ran_no_capture_is_said_to_be_its_own(tmp
 
 
 def test_a_capture_of_the_second_in_which_the_next_job_starts_is_the_next_ones(
-    job: FinishedJob, tmp_path: Path
+    job: ReportedJob, tmp_path: Path
 ) -> None:
     a_capture(tmp_path / "prof", 0, _DURING_S)
     following = a_capture(tmp_path / "prof", 1, 3000.5)
@@ -114,7 +114,7 @@ def test_a_capture_of_the_second_in_which_the_next_job_starts_is_the_next_ones(
 
 
 def test_ranks_that_begin_a_capture_around_the_jobs_last_second_are_all_its_own(
-    job: FinishedJob, tmp_path: Path
+    job: ReportedJob, tmp_path: Path
 ) -> None:
     for rank, at_s in enumerate((2998.0, 2999.9, 3000.1, 3000.9)):
         a_capture(tmp_path / "prof", rank, at_s)
@@ -122,7 +122,7 @@ def test_ranks_that_begin_a_capture_around_the_jobs_last_second_are_all_its_own(
 
 
 def test_a_job_all_of_whose_captures_are_of_its_last_second_has_them(
-    job: FinishedJob, tmp_path: Path
+    job: ReportedJob, tmp_path: Path
 ) -> None:
     a_capture(tmp_path / "prof", 0, 3000.5)
     assert len(survey_captures(job, tmp_path / "prof").own) == 1

@@ -13,7 +13,7 @@ from cluster_hook.follow.file_systems import file_system_of, is_shared_between_h
 from cluster_hook.follow.inventory import inventory_text, read_defaults, server_ids_of
 from cluster_hook.follow.pipeline import RunPlan, plan_run, unattended
 from cluster_hook.follow.view import View, write_view
-from cluster_hook.job import FinishedJob, ProfileRequest, parse_request
+from cluster_hook.job import ProfileRequest, ReportedJob, parse_request
 from cluster_run.errors import InputError
 from cluster_run.ids import ServerId
 from cluster_run.manifest import read_manifest
@@ -30,7 +30,7 @@ _TABLE = {
 }
 
 
-def plan(job: FinishedJob) -> RunPlan:
+def plan(job: ReportedJob) -> RunPlan:
     request = parse_request(job)
     assert request is not None
     return plan_run(job, request, {})

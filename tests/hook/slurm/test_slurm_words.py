@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_hook.isolation import our_command
-from cluster_hook.job import FinishedJob
+from cluster_hook.job import ReportedJob
 from cluster_hook.slurm import commands
 from cluster_hook.slurm.commands import SubmittedJob, read_configuration, read_jobs
 from cluster_hook.slurm.submit import post_job_arguments
@@ -17,7 +17,7 @@ from cluster_run.errors import InputError
 from tests.hook.jobs import a_job
 
 
-def parse_jobs(text: str, asked: str) -> tuple[FinishedJob, ...]:
+def parse_jobs(text: str, asked: str) -> tuple[ReportedJob, ...]:
     """The jobs of what `scontrol --oneliner show job ASKED` says."""
     return commands._jobs(commands._records(text, asked))
 

@@ -1,4 +1,4 @@
-"""All hosts of a capture at once: their sessions, who is still in, who is lost and why."""
+"""The sessions of all hosts of a capture at once, who is still in, who is lost and why."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def names_of(specs: Sequence[HostSpec]) -> Mapping[HostId, str]:
     return {spec.host: str(spec.server_id or spec.address) for spec in specs}
 
 
-class Fleet:
-    """The hosts of one capture. A host that is lost once stays lost."""
+class Sessions:
+    """The sessions on the hosts of one capture. A host that is lost once stays lost."""
 
     def __init__(self, names: Mapping[HostId, str], quorum: int | None, say: Say) -> None:
-        self.sessions: dict[HostId, Session] = {}
+        self.by_host: dict[HostId, Session] = {}
         self.names = names
         self.lost: dict[HostId, Lost] = {}
         self._quorum = quorum
@@ -41,7 +41,7 @@ class Fleet:
     @property
     def hosts(self) -> tuple[HostId, ...]:
         """Those that are still in, in the order of the inventory."""
-        return tuple(host for host in self.names if host in self.sessions and host not in self.lost)
+        return tuple(host for host in self.names if host in self.by_host and host not in self.lost)
 
     def lose(self, host: HostId, why: Lost) -> None:
         """Leave a host out from now on; the first reason is kept."""
@@ -90,13 +90,13 @@ class Fleet:
 
 
 @asynccontextmanager
-async def opened_fleet(
+async def opened_sessions(
     specs: Sequence[HostSpec], options: CollectOptions, quorum: int | None, say: Say = lambda _: None
-) -> AsyncIterator[Fleet]:
+) -> AsyncIterator[Sessions]:
     """Open a session on every host that can be reached while the block runs."""
     dialers = Dialers(options, ProgressListener())
     stacks: list[AsyncExitStack] = []
-    fleet = Fleet(names_of(specs), quorum, say)
+    sessions = Sessions(names_of(specs), quorum, say)
 
     async def open_one(spec: HostSpec) -> None:
         stack = AsyncExitStack()
@@ -105,13 +105,13 @@ async def opened_fleet(
             opening = opened(spec, dialers.dial, options.progress_deadline_s)
             session = await stack.enter_async_context(opening)
         except HostError as error:
-            fleet.lose(spec.host, Lost.by("unreachable", error))
+            sessions.lose(spec.host, Lost.by("unreachable", error))
         else:
-            fleet.sessions[spec.host] = session
+            sessions.by_host[spec.host] = session
 
     try:
         await asyncio.gather(*(open_one(spec) for spec in specs))
-        yield fleet
+        yield sessions
     finally:
         # Undo on all hosts at once: one after the other would take minutes.
         await asyncio.shield(asyncio.gather(*(stack.aclose() for stack in stacks), return_exceptions=True))
