@@ -59,7 +59,7 @@ TERMS = rows((ROOT / "docs" / "glossary.md").read_text("utf-8"))
 
 def test_every_value_between_the_parts_is_defined_where_the_table_says() -> None:
     table = rows(section(ARCHITECTURE, "The values between the parts"))
-    assert len(table) > 20
+    assert len(table) >= 20
     for first, *others in table:
         named = [ROOT / path for path in re.findall(r"`(cluster_[\w/]+\.py)`", others[-1])]
         named += [

@@ -28,7 +28,7 @@ class Retries:
 
         Args:
             error: how the attempt ended.
-            has_brought: whether it brought anything.
+            has_brought: whether it brought anything that `Intake.brought` counts: files, or kept beginnings.
         """
         if has_brought:
             self._begin_anew()
