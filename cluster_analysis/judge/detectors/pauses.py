@@ -48,7 +48,10 @@ def as_pause(case: Case, one: Suspect, rank: int, lost_us: FloatArray, events: B
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give the pause that all ranks make in some steps, if there is one."""
-    local, n_steps = next((one for one in case.local_times if one.name == "idle"), None), len(case.view.steps)
+    local, n_steps = (
+        next((one for one in case.local_times if not one.is_computing), None),
+        len(case.view.steps),
+    )
     if local is None or n_steps < case.limits.min_steps_intermittent:
         return
     by_step = median(local.time_us, 0)
@@ -98,7 +101,7 @@ def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         for one in idle
         if one.is_alarm and (one.pattern != "intermittent" or one.p_value <= limits.alarm_p_value)
     ]
-    for local in (one for one in case.local_times if one.name == "idle"):
+    for local in (one for one in case.local_times if not one.is_computing):
         longer_us = view.paused_us - np.maximum(np.nan_to_num(median(view.paused_us, 0)), 0.0)
         is_pause = np.nan_to_num(longer_us) > local.event_effect
         is_pause[case.ranks_of(sure)] = False
