@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
 from cluster_collect.arguments import Arguments, parse_arguments
-from cluster_run.command_line import interruptible
+from cluster_run.command_line import interruptible, refused_by_system
 from cluster_run.errors import ClusterError, ExitCode, InputError
 from cluster_run.said.chinese import translated
 from cluster_run.standard_streams import write_result
@@ -23,8 +22,7 @@ def main(argv: Sequence[str]) -> int:
     except ClusterError as error:
         return _fail(arguments, error)
     except OSError as error:  # a full disk, or a file that was taken away meanwhile
-        what = f"{os.fsdecode(error.filename) if error.filename else 'a file'}: {error.strerror or error}"
-        return _fail(arguments, InputError(what))
+        return _fail(arguments, InputError(refused_by_system(error)))
 
 
 def _run(argv: Sequence[str], arguments: Arguments) -> int:

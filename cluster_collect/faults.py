@@ -163,9 +163,12 @@ def as_host_error(error: Exception) -> HostError:
 def local_error(error: OSError, path: str) -> ClusterError | None:
     """Return the error that stops the whole collection, or None where only this one file is concerned."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return DiskFullError(
-            f"{path}: no space left on this machine", "make room and call it again: it goes on from there"
-        )
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE):
+        what, shown_by = f"{path}: no space left on this machine", "df -h, df -i"
+        if error.errno == errno.EDQUOT:
+            what, shown_by = f"{path}: your quota on this machine is used up", "quota -s"
+        return DiskFullError(what, f"make room ({shown_by}) and call it again: it goes on from there")
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return UnwritableError(f"{path}: cannot be opened: {error.strerror}", "allow more: ulimit -n 65536")
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO):
         return UnwritableError(f"{path}: cannot be written: {error.strerror}")
     return None

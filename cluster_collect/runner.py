@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable, Coroutine
@@ -16,6 +17,8 @@ from cluster_run.errors import ExitCode, InterruptedRunError
 T = TypeVar("T")
 
 _TICK_S = 0.2
+#: Each host that is logged in to takes one. Programs that we start may close all that there could be.
+_MOST_OPEN_FILES = 65536
 
 
 def run_interruptibly(work: Coroutine[Any, Any, T], tick: Callable[[], None]) -> T:
@@ -27,9 +30,19 @@ def run_interruptibly(work: Coroutine[Any, Any, T], tick: Callable[[], None]) ->
     Raises:
         InterruptedRunError: a signal came.
     """
+    _allow_open_files()
     results: list[T] = []
     asyncio.run(_supervised(work, tick, results.append))
     return results[0]
+
+
+def _allow_open_files() -> None:
+    """Let this process open as many files as the system allows: by default it is 1024, or 256."""
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_OPEN_FILES if most == resource.RLIM_INFINITY else min(most, _MOST_OPEN_FILES)
+    if now != resource.RLIM_INFINITY and now < wanted:
+        with contextlib.suppress(OSError, ValueError):  # a system may allow less than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 async def _supervised(

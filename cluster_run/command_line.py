@@ -332,5 +332,15 @@ def exit_code_of(program: str, work: Callable[[], int], what_is_left: str = "") 
         print(f"{program}: {error}", file=sys.stderr)
         return int(error.exit_code)
     except OSError as error:  # a full disk, or a file that was taken away meanwhile
-        print(f"{program}: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
+        print(f"{program}: {refused_by_system(error)}", file=sys.stderr)
         return int(ExitCode.FAILED)
+
+
+def refused_by_system(error: OSError) -> str:
+    """Say what the system refused. A working directory that was removed has no name any more."""
+    name = os.fsdecode(error.filename) if error.filename else "a file"
+    try:
+        os.getcwd()
+    except OSError as gone:
+        name = name if error.filename or gone.errno != error.errno else "the working directory"
+    return f"{name}: {error.strerror or error}"

@@ -11,6 +11,7 @@ import io
 import os
 import sys
 import unicodedata
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NoReturn, TextIO
@@ -107,6 +108,8 @@ def command(main: Callable[[Sequence[str]], int]) -> Callable[[], NoReturn]:
 
     def run() -> NoReturn:
         prepare_streams()
+        if not sys.warnoptions:  # what libraries say to programmers; -W and PYTHONWARNINGS ask for it
+            warnings.simplefilter("ignore")
         sys.exit(main(sys.argv[1:]))
 
     return run

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cluster_collect.entries import Allowance, RemoteEntry, is_capture
-from cluster_collect.faults import LostConnectionError, NoFilesError, NoShellError
+from cluster_collect.faults import LostConnectionError, NoFilesError, NoShellError, StalledError
 from cluster_collect.remote.clock import ClockOffset, ask_clock, offset_of
 from cluster_collect.remote.decompress import Codec
 from cluster_collect.remote.listing import ListingReader, MarkerFilter, Tools
@@ -144,7 +144,12 @@ async def _survey_by_shell(
             await cancelled(ended)
         return shell
 
-    shell = await watchdog.guard(probed(), "listing its profiler data")
+    try:
+        shell = await watchdog.guard(probed(), "listing its profiler data")
+    except StalledError:
+        if noise.found:
+            raise
+        raise _never_started(options) from None
     if not noise.found:
         said = printable(last_line(shell.errors.strip() or bytes(before)))
         raise NoShellError(f"the host runs no commands for us ({said})")
@@ -161,6 +166,14 @@ async def _survey_by_shell(
         shell=shell,
         links=listing.links,
         real_root=listing.real_root,
+    )
+
+
+def _never_started(options: CollectOptions) -> StalledError:
+    """The login shell took our program, and nothing came of it."""
+    return StalledError(
+        f"no answer for {options.listing_deadline_s:g} s while its login shell starts our program",
+        "the host hangs, or a start-up file like .bashrc reads input or starts another shell",
     )
 
 

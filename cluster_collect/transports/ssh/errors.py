@@ -91,6 +91,7 @@ def no_way_to_files(came: str = "") -> NoFilesError:
     advice = "ask its administrator for one of them"
     if came:
         advice = (
-            f"its SFTP is spoiled ({came}): start-up files like .bashrc must print nothing without a terminal"
+            f"its SFTP is spoiled ({came}): the login shell must run commands, and start-up files like "
+            ".bashrc must print nothing without a terminal"
         )
     return NoFilesError("the host offers neither a shell nor SFTP", advice)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_collect.faults import DiskFullError
+from cluster_collect.faults import DiskFullError, local_error
 from cluster_collect.spec import CollectOptions
 from cluster_run.ids import HostId
 from demo.sshd import SshLab, SshServer
@@ -72,6 +73,22 @@ def test_a_disk_that_keeps_no_room_is_told_of_the_host_and_with_what_stays_free(
     outcome = onto.collect(replace(FULL, min_free_bytes=1 << 30))
     assert (outcome.state, outcome.failure) == ("failed", "no-room")
     assert outcome.reason.endswith("has room for 0 B more (1.1 GB stay free: --min-free)")
+
+
+def test_a_disk_that_holds_no_more_files_is_told_with_what_shows_it(onto: OneHost, small_disk: Path) -> None:
+    make_capture(onto.root, 1, n_more=10)
+    subprocess.run(["mount", "-o", "remount,nr_inodes=12", str(small_disk)], check=True)
+    with pytest.raises(DiskFullError) as caught:
+        onto.collect()
+    assert "df -i" in caught.value.advice
+    subprocess.run(["mount", "-o", "remount,nr_inodes=1000", str(small_disk)], check=True)
+    onto.collect_all()
+
+
+def test_a_quota_is_not_told_as_a_full_disk() -> None:
+    told = local_error(OSError(errno.EDQUOT, "Disk quota exceeded"), "run/a")
+    assert isinstance(told, DiskFullError)
+    assert told.message == "run/a: your quota on this machine is used up"
 
 
 def test_a_file_larger_than_the_disk_costs_only_itself(onto: OneHost) -> None:

@@ -83,6 +83,15 @@ def test_what_spoils_the_sftp_of_a_host_is_quoted(start: Start, transport: str) 
     assert "start-up files" in outcome.advice
 
 
+def test_a_start_up_file_that_swallows_what_we_send_is_thought_of(start: Start) -> None:
+    """`exec zsh` in .bashrc: the new shell waits for input, and knows nothing of our command."""
+    host = start({"ForceCommand": "exec cat >/dev/null"})
+    outcome = host.collect(replace(FULL, n_attempts=1, listing_deadline_s=2.0))
+    assert outcome.failure == "stalled"
+    assert outcome.reason == "no answer for 2 s while its login shell starts our program"
+    assert "starts another shell" in outcome.advice
+
+
 @BOTH
 def test_no_jump_host_is_blamed_where_there_is_none(start: Start, tmp_path: Path, transport: str) -> None:
     """sshd ends the login of a user whose new root others could write to."""
