@@ -139,7 +139,9 @@ def _records(text: str, asked: str) -> tuple[Mapping[str, str], ...]:
     for fields in records:
         if missing := [name for name in ("UserId", "NodeList", "WorkDir") if name not in fields]:
             raise AmbiguousRecordError(
-                f"job {asked}: Slurm's record has no {missing[0]}: {str(fields)[:200]}"
+                f"job {asked}: Slurm's record has no {missing[0]}, as where a line break stands in the job's "
+                f"name, comment or a path: {' '.join(f'{key}={said}' for key, said in fields.items())[:200]}",
+                "submit it without line breaks in these",
             )
         if base not in (fields["JobId"], fields.get("ArrayJobId"), fields.get("HetJobId")):
             raise AmbiguousRecordError(f"job {asked}: Slurm described job {fields['JobId'][:40]}")

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cluster_analysis import output_folder
-from cluster_analysis.output_folder import new_output
+from cluster_analysis.output_folder import check_output_folder, new_output
 from cluster_run.errors import InputError
 
 NAMES = ("first.txt", "tables", "report.html", "findings.json")
@@ -162,3 +162,13 @@ def test_a_file_system_without_locks_is_written_all_the_same(
     write(tmp_path, "newer")
     assert written(tmp_path) == all_by("newer")
     assert (tmp_path / ".new-other").is_dir(), "nobody knows whether its call lives"
+
+
+def test_a_folder_that_cannot_be_made_is_named_with_what_is_in_its_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everywhere
+    folder = tmp_path / "project" / "reports"
+    with pytest.raises(InputError) as told:
+        check_output_folder(folder, tmp_path / "run")
+    assert told.value.message == f"{folder}: cannot be made: {tmp_path} cannot be written"

@@ -60,6 +60,13 @@ def test_a_jobs_name_or_comment_cannot_speak_for_other_fields(true: str, forged:
         parse_jobs(_LINE.replace(true, forged), "31")
 
 
+def test_a_line_break_in_a_name_is_told_as_the_reason_why_a_field_is_missing() -> None:
+    with pytest.raises(InputError) as told:
+        parse_jobs(_LINE.replace("my train", "my\ntrain"), "31")
+    assert "a line break stands in the job's name" in told.value.message
+    assert "{" not in told.value.message
+
+
 def test_the_name_of_a_task_cannot_speak_for_the_other_tasks() -> None:
     task = (
         "JobId={} ArrayJobId=40 ArrayTaskId={} JobName={} UserId=a(1) JobState=FAILED NodeList=n1 WorkDir=/w"
