@@ -49,3 +49,9 @@ def parse_size(text: str) -> int | None:
     if binary and not unit:
         return None
     return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(unit.upper() or " "))
+
+
+def last_line(errors: bytes) -> str:
+    """Return the last thing a command said, fit for a message."""
+    lines = errors.decode(errors="replace").strip().splitlines()
+    return lines[-1].strip()[:300] if lines else "no message"

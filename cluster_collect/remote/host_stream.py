@@ -12,6 +12,7 @@ from cluster_collect.remote.listing import ListingReader, MarkerFilter
 from cluster_collect.remote.programs import RemoteProgram
 from cluster_collect.spec import HostSpec
 from cluster_collect.transports.protocol import CommandResult, HostConnection, RunningCommand, finish, run
+from cluster_collect.wording import last_line, printable
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,8 @@ async def stream_from(
     if not noise.found:
         if shell is not None:
             raise LostConnectionError("the shell on the host ended while it waited for its turn")
-        raise NoShellError("the host did not run our program")
+        said = printable(last_line(result.errors.strip() or noise.before))
+        raise NoShellError(f"the host did not run our program ({said})")
     if not trailer.listing.complete and result.exit_status is None:
         raise LostConnectionError("the connection broke in the middle of the transfer")
     return result

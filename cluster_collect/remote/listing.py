@@ -12,6 +12,8 @@ from cluster_collect.remote.decompress import Codec
 from cluster_collect.wording import printable
 
 _MAX_NOISE_BYTES = 4 << 20
+#: Bytes that are kept of what a host says that runs no commands.
+_MOST_SAID_BYTES = 1 << 10
 _MAX_RECORD_BYTES = 16 * 1024
 #: Characters that are told of what lies there instead of a root.
 _MOST_SAID = 400
@@ -34,11 +36,14 @@ class MarkerFilter:
         self._pending = b""
         self._n_dropped = 0
         self.found = False
+        #: The beginning of what came instead, while it is not found.
+        self.before = b""
 
     def feed(self, data: bytes) -> bytes:
         """Return the part of `data` that belongs to the answer."""
         if self.found:
             return data
+        self.before += data[: _MOST_SAID_BYTES - len(self.before)]
         self._pending += data
         _, marker, after = self._pending.partition(self._wanted)
         if marker:

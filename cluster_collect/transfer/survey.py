@@ -16,17 +16,14 @@ from cluster_collect.remote.listing import ListingReader, MarkerFilter, Tools
 from cluster_collect.remote.programs import prepare_program, probe_program
 from cluster_collect.selection.select import Tree
 from cluster_collect.spec import CollectOptions, HostSpec
-from cluster_collect.transfer.ways.tar_fetch import last_line
 from cluster_collect.transfer.ways.walker import Walked, walk
 from cluster_collect.transports.asking import Turn
 from cluster_collect.transports.bounds import Bounds, queueing
 from cluster_collect.transports.protocol import HostConnection, RemoteFiles, RunningCommand, run
 from cluster_collect.watchdog import Watchdog, cancelled
-from cluster_collect.wording import printable
+from cluster_collect.wording import last_line, printable
 
 _MAX_PREPARE_OUTPUT_BYTES = 1 << 20
-#: Bytes that are kept of what a host says that runs no commands.
-_MOST_SAID_BYTES = 1 << 10
 #: One name in some seconds: a busy file server finds a thousand in one.
 _LEAST_LISTING_BYTES_PER_S = 50.0
 
@@ -113,13 +110,10 @@ async def _survey_by_shell(
     )
     listed = asyncio.Event()
     arrived_s: list[float] = []
-    before = bytearray()
     sent_s = time.time()
 
     def receive(data: bytes) -> float:
         answer = noise.feed(data)
-        if not noise.found and len(before) < _MOST_SAID_BYTES:
-            before.extend(data)
         if noise.found and not arrived_s:
             arrived_s.append(time.time())
             turn.answered()
@@ -151,7 +145,7 @@ async def _survey_by_shell(
             raise
         raise _never_started(options) from None
     if not noise.found:
-        said = printable(last_line(shell.errors.strip() or bytes(before)))
+        said = printable(last_line(shell.errors.strip() or noise.before))
         raise NoShellError(f"the host runs no commands for us ({said})")
     tools = _require_listing(listing, spec)
     denied = _denied(listing.complaints) if listing.find_status else []

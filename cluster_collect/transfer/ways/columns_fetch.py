@@ -14,9 +14,9 @@ from cluster_collect.remote.reader import reader, request
 from cluster_collect.selection.select import PlacedFile
 from cluster_collect.spec import CollectOptions
 from cluster_collect.transfer.ways.intake import Intake, TarIntake
-from cluster_collect.transfer.ways.tar_fetch import MAX_ARCHIVE_PADDING, ArchiveStream, last_line
+from cluster_collect.transfer.ways.tar_fetch import MAX_ARCHIVE_PADDING, ArchiveStream
 from cluster_collect.transports.protocol import RunningCommand
-from cluster_collect.wording import printable
+from cluster_collect.wording import last_line, printable
 from cluster_reduce.form import OVER_LIMITS, READY, UNFIT
 
 _MAX_LINE_BYTES = 400

@@ -12,6 +12,7 @@ from cluster_collect.remote.tar_stream import TarParser
 from cluster_collect.selection.select import PlacedFile
 from cluster_collect.transfer.ways.intake import Intake, TarIntake
 from cluster_collect.transports.protocol import RunningCommand
+from cluster_collect.wording import last_line
 
 #: An archive ends with zero blocks up to this size: with a blocking factor of 128 it is filled up to 64 KiB.
 MAX_ARCHIVE_PADDING = 128 * 1024
@@ -80,9 +81,3 @@ async def fetch_by_tar(
             "log in and look at tar, the compressor, and the host's memory",
         )
     return {entry.path: entry for entry in trailer.listing.entries}, result.errors
-
-
-def last_line(errors: bytes) -> str:
-    """Return the last thing a command said, fit for a message."""
-    lines = errors.decode(errors="replace").strip().splitlines()
-    return lines[-1].strip()[:300] if lines else "no message"

@@ -49,7 +49,8 @@ def login_refused(name: str) -> LoginError:
     """No key and no password was good enough."""
     return LoginError(
         f"{where(name)}the login was refused",
-        "check user, key and password; it is not tried again, accounts get locked",
+        "check user, key and password (one-time codes cannot be given); it is not tried again, "
+        "accounts get locked",
     )
 
 

@@ -153,6 +153,11 @@ def test_a_host_whose_python_fails_sends_its_files_as_they_are(
     assert why in outcome.raw_because
 
 
+def test_a_host_that_runs_no_program_is_quoted(start: Start, root: Path) -> None:
+    outcome = sent_raw(start({"ForceCommand": "internal-sftp"}))
+    assert "This service allows sftp connections only." in outcome.raw_because
+
+
 def test_a_login_that_is_root_reads_nothing_unless_told(host: OneHost) -> None:
     if os.geteuid() != 0:
         pytest.skip("the logins of this test are not root")
