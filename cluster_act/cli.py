@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cluster_act.options import make_parser
@@ -87,9 +88,10 @@ def _act(arguments: argparse.Namespace, fleet: Fleet | None) -> ExitCode:
     language = language_of(arguments.lang)
     n_failed = sum(not has_name(one.case.node) for one in plan)
     for one in plan:
-        write_result(f"{_described(one, way).of(language)}\n")
+        theirs = arguments.node_name.in_case(one.case)
+        write_result(f"{_described(one, way, theirs).of(language)}\n")
         if one.decision == "do" and arguments.apply and fleet is not None:
-            n_failed += not _apply(one.case, arguments.way, way, fleet, language)
+            n_failed += not _apply(one.case, arguments.way, partial(way.apply, theirs), fleet, language)
     if not plan:
         untold = why_nobody(arguments.run, fleet)
         n_failed += untold is not None
@@ -103,22 +105,22 @@ def _act(arguments: argparse.Namespace, fleet: Fleet | None) -> ExitCode:
     return ExitCode.INCOMPLETE if n_failed else ExitCode.DONE
 
 
-def _described(one: Planned, way: Way) -> Phrase:
+def _described(one: Planned, way: Way, theirs: Case) -> Phrase:
     case = one.case
     if one.decision == "skip":
         return of_act("skipped", unit=case.name, why=one.why, evidence=case.evidence)
-    do, undo = way.described(case)
+    do, undo = way.described(theirs)
     return of_act("due", unit=case.name, evidence=case.evidence, cost=case.cost, do=do, undo=undo)
 
 
-def _apply(case: Case, name: str, way: Way, fleet: Fleet, language: Language) -> bool:
+def _apply(case: Case, name: str, act: Callable[[], str], fleet: Fleet, language: Language) -> bool:
     """Write down what is intended, do it, write down how it went; what nobody knows stays an intention."""
     number = fleet.note_action(
         at_s=time.time(), way=name, node=case.node, unit=case.unit, reason=case.evidence.en,
         token=case.token, state="intended", devices=json.dumps(case.devices),
     )  # fmt: skip
     try:
-        said = way.apply(case)
+        said = act()
     except RefusedError as error:
         fleet.change_action(number, state="refused")
         write_result(f"  {of_act('refused', said=str(error)).of(language)}\n")
@@ -152,7 +154,7 @@ def _undo(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
     # The newest of those that are the same thing.
     for one in {(each["node"], each["unit"]): each for each in standing}.values():
         try:
-            said = way.undo(_case_of(one))
+            said = way.undo(arguments.node_name.in_case(_case_of(one)))
         except (RefusedError, UncertainError) as error:
             n_failed += 1
             how = "refused" if isinstance(error, RefusedError) else "undo_uncertain"
@@ -183,7 +185,7 @@ def _exclude(arguments: argparse.Namespace, fleet: Fleet) -> None:
     from cluster_act.plan import is_standing  # noqa: PLC0415
 
     if arguments.exclude_file is not None:
-        nodes = sorted({one["node"] for one in fleet.actions() if is_standing(one)})
+        nodes = sorted({arguments.node_name.of(one["node"]) for one in fleet.actions() if is_standing(one)})
         write_text_whole(arguments.exclude_file, "".join(f"{node}\n" for node in nodes))
 
 

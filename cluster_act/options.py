@@ -6,6 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
+from cluster_act.values import NodeNames
 from cluster_run.command_line import (
     Parser,
     add_about,
@@ -23,6 +24,12 @@ _CODES = {
     ExitCode.FINDINGS: "there is something to do (without --apply); the suspect is slow (--probe)",
     ExitCode.INCOMPLETE: "a part could not be done, or nothing can be told; the probe leaves it open",
 }
+
+
+def _node_names(text: str) -> NodeNames:
+    if "{host}" not in text and "{short}" not in text:
+        raise argparse.ArgumentTypeError(f"{text!r} holds neither {{host}} nor {{short}}")
+    return NodeNames(text)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -53,6 +60,11 @@ def make_parser() -> argparse.ArgumentParser:
     add_language(parser, ", not of the log")
     how = parser.add_argument_group("how")
     how.add_argument("--way", choices=WAYS, default="slurm", help="(default: slurm)")
+    how.add_argument(
+        "--node-name", type=_node_names, default=NodeNames("{host}"), metavar="TEXT",
+        help="what nodes are called there: {host} is what a host calls itself, "
+        "{short} that up to the first dot (default: {host})",
+    )  # fmt: skip
     how.add_argument("--apply", action="store_true", help="do it")
     how.add_argument("--budget", type=positive_number, default=2, metavar="N", help="nodes a day (default 2)")
     how.add_argument("--unconfirmed", action="store_true", help="one run is enough")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from cluster_analysis.sentences.phrase import Phrase
@@ -34,6 +34,23 @@ class Case:
     def token(self) -> str:
         """What marks an action as ours and for this unit, the same each time."""
         return f"cact-{hashlib.sha256(f'{self.node}/{self.unit}'.encode()).hexdigest()[:12]}"
+
+
+@dataclass(frozen=True)
+class NodeNames:
+    """What others call the host that calls itself so: `{host}` in the text is its own name, `{short}` that
+    up to the first dot.
+    """
+
+    text: str
+
+    def of(self, host: str) -> str:
+        """Return the name of a host."""
+        return self.text.replace("{short}", host.partition(".")[0]).replace("{host}", host)
+
+    def in_case(self, case: Case) -> Case:
+        """Return a case for those who call its node so."""
+        return replace(case, node=self.of(case.node))
 
 
 @dataclass(frozen=True)

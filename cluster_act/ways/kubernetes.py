@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from cluster_act.values import Case, RefusedError, is_ours, reason_of
-from cluster_act.ways.process import run
+from cluster_act.ways.process import asked_about_node, run
 from cluster_run.files import json_of
 
 CONDITION = "AscendSlowDevice"
@@ -84,7 +84,7 @@ class Taint:
 
 
 def _node(name: str) -> dict[str, Any]:
-    text = run(["kubectl", "get", "node", name, "-o", "json"], changes=False)
+    text = asked_about_node(["kubectl", "get", "node", name, "-o", "json"])
     try:
         node = json_of(text)
     except ValueError as error:

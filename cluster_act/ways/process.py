@@ -58,3 +58,18 @@ def run(
         said = (ended.stderr.strip() or ended.stdout.strip() or "it said nothing").splitlines()[-1]
         raise RefusedError(f"{argv[0]} ended with {ended.returncode}: {said}")
     return ended.stdout
+
+
+def asked_about_node(argv: Sequence[str]) -> str:
+    """Ask about a node, and return the answer.
+
+    Raises:
+        RefusedError: as by `run`; of a node that nobody knows it says where its name is given.
+    """
+    try:
+        return run(argv, changes=False)
+    except RefusedError as error:
+        unknown = "not found" in error.message
+        raise RefusedError(
+            error.message, "give the nodes' names there with --node-name" if unknown else ""
+        ) from None

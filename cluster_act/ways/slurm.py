@@ -8,7 +8,7 @@ import shlex
 from dataclasses import dataclass
 
 from cluster_act.values import Case, RefusedError, is_ours, reason_of
-from cluster_act.ways.process import run
+from cluster_act.ways.process import asked_about_node, run
 
 #: Set by Slurm in its prologs and epilogs, which must not call Slurm's commands.
 _IN_SCRIPT = "SLURM_SCRIPT_CONTEXT"
@@ -69,7 +69,7 @@ def _resume(case: Case) -> list[str]:
 
 def _node(name: str) -> tuple[frozenset[str], str]:
     """Return the states of a node, and the reason that Slurm has for them."""
-    text = run(["scontrol", "-o", "show", "node", name], changes=False)
+    text = asked_about_node(["scontrol", "-o", "show", "node", name])
     state = re.search(r"\bState=(\S+)", text)
     if state is None:
         raise RefusedError(f"Slurm knows no node {name}")

@@ -65,6 +65,15 @@ def test_nothing_is_done_unless_told_then_once_and_undone(
     assert "undone: device 1 of node001" in capsys.readouterr().out
 
 
+def test_nodes_have_the_names_of_those_who_are_told(db: str, tmp_path: Path, by_command: list[str]) -> None:
+    act = ["--db", db, *by_command, "--apply", "--node-name", "{short}.site.example"]
+    assert main(["--fleet", *act]) == ExitCode.DONE
+    assert main(["--undo", "node001", *act]) == ExitCode.DONE
+    assert (tmp_path / "acted").read_text() == "apply node001.site.example\nundo node001.site.example\n"
+    with pytest.raises(SystemExit):
+        main(["--fleet", *act, "--node-name", "node001"])
+
+
 @pytest.mark.parametrize(("slower", "state"), [("11", "slow"), ("10", "not slow")])
 def test_a_probe_is_remembered_and_decides_the_case(
     db: str,

@@ -25,12 +25,16 @@ DOCS = Path(__file__).parents[2] / "docs"
 @pytest.fixture
 def db(tmp_path: Path) -> Path:
     """A fleet in which device 2 of node4 is slow."""
-    hosts = [Known(f"host:{one}", f"node{one}", f"host:{one}") for one in range(1, 5)]
+    return fleet_of(tmp_path / "fleet.db")
+
+
+def fleet_of(db: Path, domain: str = "") -> Path:
+    hosts = [Known(f"host:{one}", f"node{one}{domain}", f"host:{one}") for one in range(1, 5)]
     devices = [
         Known(f"vdie:{h.name}-{d}", f"device {d} of {h.name}", "", h.key) for h in hosts for d in range(8)
     ]
     chance = np.random.default_rng(1)
-    with Fleet(tmp_path / "fleet.db") as fleet:
+    with Fleet(db) as fleet:
         for at in range(20):
             values = chance.normal(0, 0.004, 32)
             values[-6] += 0.07
@@ -40,7 +44,7 @@ def db(tmp_path: Path) -> Path:
                     str(at), str(at), 86400.0 * at, 1.0, 1.0, "degraded", {}, [*hosts, *devices], [series]
                 )
             )
-    return tmp_path / "fleet.db"
+    return db
 
 
 def act(lab: SlurmLab, db: Path, *argv: str, **environment: str) -> tuple[int, str]:
@@ -68,6 +72,26 @@ def test_a_slow_node_is_drained_with_a_reason_and_resumed(lab: SlurmLab, db: Pat
         assert "Reason=cluster-act:cact-" in lab.run("scontrol", "-o", "show", "node", NODE).stdout
         code, said = act(lab, db, "--undo", NODE, "--apply")
         assert (code, state(lab)) == (ExitCode.DONE, "IDLE"), said
+    finally:
+        lab.run("scontrol", "update", f"nodename={NODE}", "state=resume", check=False)
+
+
+def test_hosts_that_call_themselves_by_more_than_slurm_does_are_drained_under_its_names(
+    lab: SlurmLab, tmp_path: Path
+) -> None:
+    db, excluded = fleet_of(tmp_path / "fleet.db", ".site.example"), tmp_path / "excluded"
+    lab.wait_until(lambda: state(lab) == "IDLE", f"{NODE} is not idle")
+    code, said = act(lab, db, "--fleet", "--apply")
+    assert (code, state(lab)) == (ExitCode.INCOMPLETE, "IDLE"), said
+    assert "--node-name" in said
+    names = ("--node-name", "{short}", "--exclude-file", str(excluded), "--apply")
+    try:
+        code, said = act(lab, db, "--fleet", *names)
+        assert code == ExitCode.DONE, said
+        assert "DRAIN" in state(lab)
+        assert excluded.read_text() == f"{NODE}\n"
+        code, said = act(lab, db, "--undo", "all", *names)
+        assert (code, state(lab), excluded.read_text()) == (ExitCode.DONE, "IDLE", ""), said
     finally:
         lab.run("scontrol", "update", f"nodename={NODE}", "state=resume", check=False)
 
