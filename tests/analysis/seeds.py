@@ -1,6 +1,7 @@
-"""Jobs that differ by chance alone: the fast suite tries the first one, the whole suite all.
+"""Healthy jobs that differ by chance alone: the fast suite tries the first one, the whole suite all.
 
-Two show that it is no luck. How often it holds is measured by `benchmarks.detection`.
+Two show that it is no luck that nobody is blamed; what a fault looks like is shown by one. How often either
+holds is measured by `benchmarks.detection`.
 """
 
 from __future__ import annotations

@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import dask
 import pytest
 
-from tests.commands import ran
+from cluster_analysis.cli import main
+from tests.commands import ran, ran_here
 
 #: Only for a cluster that hangs: on a loaded machine Python alone takes a minute to import Dask.
 _DEADLINE_S = 600.0
@@ -110,9 +112,11 @@ def patient_environment() -> dict[str, str]:
 def analysed(
     run: Path, output: Path, address: str, options: Sequence[str] = ()
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command over a cluster."""
-    command = [sys.executable, "-m", "cluster_analysis", str(run), "--output", str(output), *options]
-    return ran([*command, "--scheduler", address], timeout=DEADLINE_S, env=patient_environment())
+    """Run the command over a cluster, in this process."""
+    import distributed  # noqa: F401, PLC0415 - its settings are there once it is
+
+    with dask.config.set({f"distributed.comm.timeouts.{one}": "300s" for one in ("connect", "tcp")}):
+        return ran_here(main, [str(run), "--output", str(output), *options, "--scheduler", address], {})
 
 
 def _started(

@@ -42,9 +42,8 @@ def view_of(*scenarios: str, spec: JobSpec = BUSY) -> JobView:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", seeds(11, 12))
-def test_a_slow_host_is_named_among_busy_experts(seed: int) -> None:
-    case = judged(BUSY, "slow_host:1.1,cause=compute", seed=seed)
+def test_a_slow_host_is_named_among_busy_experts() -> None:
+    case = judged(BUSY, "slow_host:1.1,cause=compute", seed=11)
     assert [(one.kind, one.cause) for one in case.alarms] == [("slow_host", "compute")]
     assert case.alarms[0].cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.25)
 

