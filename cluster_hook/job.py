@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -109,7 +109,7 @@ def parse_request(job: ReportedJob) -> ProfileRequest | None:
         UsageError: a key twice, an unknown `profile_via`, or a path with an unknown pattern.
     """
     values: dict[str, str] = {}
-    for token in re.split(r"[,;\s]+", job.comment):
+    for token in _tokens(job):
         key, equals, value = token.partition("=")
         if not equals or key not in _COMMENT_KEYS:
             continue
@@ -131,6 +131,18 @@ def parse_request(job: ReportedJob) -> ProfileRequest | None:
         rank_table=job.work_dir / fill_pattern(rank_table, job) if rank_table else None,
         is_own=_is_own(values["profile_dir"], is_task=bool(job.array_job)),
     )
+
+
+def naming(job: ReportedJob, profile_dir: str | None) -> ReportedJob:
+    """Return the job as if its comment named this directory; without one, the job as it is."""
+    if profile_dir is None:
+        return job
+    others = [token for token in _tokens(job) if token and not token.startswith("profile_dir=")]
+    return replace(job, comment=",".join([*others, f"profile_dir={profile_dir}"]))
+
+
+def _tokens(job: ReportedJob) -> list[str]:
+    return re.split(r"[,;\s]+", job.comment)
 
 
 def _is_own(pattern: str, *, is_task: bool) -> bool:

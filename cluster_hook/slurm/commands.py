@@ -249,7 +249,8 @@ def mark_as_followed(job: ReportedJob) -> None:
 
     Where Slurm does not allow that, the job is analysed twice, with the same result.
     """
-    _called("scontrol", "update", f"JobId={job.job}", f"Comment={job.comment},{FOLLOWED_MARK}")
+    comment = f"{job.comment},{FOLLOWED_MARK}".removeprefix(",")
+    _called("scontrol", "update", f"JobId={job.job}", f"Comment={comment}")
 
 
 def submit(arguments: Sequence[str], identity: Identity | None = None) -> str:

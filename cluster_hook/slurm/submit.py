@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cluster_hook.isolation import our_command
-from cluster_hook.job import job_to_text, parse_request
+from cluster_hook.job import job_to_text, naming, parse_request
 from cluster_hook.slurm.commands import SubmittedJob, mark_as_followed, read_submitted, submit
 from cluster_run.errors import ClusterError
 
@@ -24,9 +24,12 @@ class Submission:
 
 
 def submit_with_post_job(
-    job_arguments: Sequence[str], post_arguments: Sequence[str], hook_arguments: Sequence[str]
+    job_arguments: Sequence[str],
+    post_arguments: Sequence[str],
+    hook_arguments: Sequence[str],
+    profile_dir: str | None = None,
 ) -> Submission:
-    """Submit a job as `sbatch` would, then its post-job.
+    """Submit a job as `sbatch` would, then its post-job; the job's comment is left to whoever wrote it.
 
     Raises:
         InputError: sbatch refused the job itself; nothing was submitted.
@@ -34,13 +37,15 @@ def submit_with_post_job(
     number = submit(job_arguments)
     try:
         submitted = read_submitted(number)
-        if parse_request(submitted.job) is None:
+        named = replace(submitted, job=naming(submitted.job, profile_dir))
+        if parse_request(named.job) is None:
             return Submission(
                 number,
                 "",
                 "it names no profile directory: give --comment=profile_dir=DIR or --profile-dir DIR",
             )
-        post_job = submit(post_job_arguments(submitted, post_arguments, hook_arguments))
+        where = [] if profile_dir is None else [f"--profile-dir={profile_dir}"]
+        post_job = submit(post_job_arguments(named, post_arguments, [*where, *hook_arguments]))
         mark_as_followed(submitted.job)
         return Submission(number, post_job)
     except ClusterError as error:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
 
 from cluster_hook.checks import check_profile_dir
-from cluster_hook.job import ReportedJob, job_from_text
+from cluster_hook.job import ReportedJob, job_from_text, naming
 from cluster_hook.options import (
     add_analyse_arguments,
     add_collect_arguments,
@@ -40,7 +41,7 @@ def add_slurm_submit(commands: Commands) -> None:
         "Options of cluster-hook come before the script, options of sbatch after it, arguments of the script "
         "after --.",
     )
-    parser.add_argument("--profile-dir", metavar="DIR", help="the same as sbatch --comment=profile_dir=DIR")
+    _add_profile_dir(parser)
     parser.add_argument(
         "--post-nodes",
         type=positive_number,
@@ -67,27 +68,36 @@ def add_slurm_submit(commands: Commands) -> None:
     parser.set_defaults(run=_slurm_submit)
 
 
+def _add_profile_dir(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--profile-dir",
+        metavar="DIR",
+        help="where the ranks write, instead of profile_dir=DIR in the job's comment",
+    )
+
+
 def _slurm_submit(arguments: argparse.Namespace) -> ExitCode:
-    is_named = arguments.profile_dir is not None
-    comment = [f"--comment=profile_dir={arguments.profile_dir}"] if is_named else []
     # Read now, so that a mistake in them is an error here and not in the night.
     follow_options(arguments, has_nodes=True)
     tell_options(arguments)
-    if is_named:
+    if arguments.profile_dir is not None:
         check_profile_dir(arguments.profile_dir)
     if arguments.post_arg or arguments.post_nodes > 1:
         check_submission([*arguments.post_arg, f"--nodes={arguments.post_nodes}"])
     submission = submit_with_post_job(
-        [*comment, *arguments.sbatch, arguments.script, *arguments.script_arguments],
+        [*arguments.sbatch, arguments.script, *arguments.script_arguments],
         [f"--nodes={arguments.post_nodes}", *arguments.post_arg],
         [*forwarded_work_arguments(arguments), *forwarded_tell_arguments(arguments)],
+        arguments.profile_dir,
     )
     text = submission.job if arguments.parsable else f"Submitted batch job {submission.job}"
     print_line(arguments, text, "submission", **asdict(submission))
     if submission.trouble:
+        follow = ["cluster-hook", "slurm-post", "--slurm-job", submission.job]
+        follow += [] if arguments.profile_dir is None else ["--profile-dir", arguments.profile_dir]
         print(
             f"cluster-hook: job {submission.job} was submitted, its post-job was not: {submission.trouble}\n"
-            f"  after its end: cluster-hook slurm-post --slurm-job {submission.job}",
+            f"  after its end: {shlex.join(follow)}",
             file=sys.stderr,
         )
         return ExitCode.INCOMPLETE
@@ -106,6 +116,7 @@ def add_slurm_post(commands: Commands) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--slurm-job", metavar="ID", help="the job's number")
     which.add_argument("--job-file", metavar="FILE", type=named_path, help=argparse.SUPPRESS)
+    _add_profile_dir(parser)
     parser.add_argument("--known-job", default="", help=argparse.SUPPRESS)
     add_json(parser, "a job: its outcome")
     add_analyse_arguments(parser)
@@ -125,6 +136,8 @@ def _read_job(path: Path) -> ReportedJob:
 def _slurm_post(arguments: argparse.Namespace) -> ExitCode:
     known = job_from_text(arguments.known_job) if arguments.known_job else None
     options, telling = follow_options(arguments, has_nodes=True), tell_options(arguments)
+    if arguments.profile_dir is not None:
+        check_profile_dir(arguments.profile_dir)
     if arguments.job_file is None and not arguments.slurm_job:
         arguments.parser.error("whose job? --slurm-job ID is the number that sbatch printed")
     if arguments.job_file is not None:
@@ -133,7 +146,7 @@ def _slurm_post(arguments: argparse.Namespace) -> ExitCode:
         jobs = find_jobs(arguments.slurm_job, known)
     codes = []
     with Teller(telling, lambda job, trouble: print_trouble(f"job {job}", trouble)) as teller:
-        for job in jobs:
+        for job in (naming(job, arguments.profile_dir) for job in jobs):
             if os.geteuid() == 0 and job.uid != 0:
                 work = forwarded_work_arguments(arguments)
                 outcome = follow_as_its_user(job, work, deadline_s=options.deadline_s)

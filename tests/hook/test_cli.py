@@ -29,7 +29,7 @@ REPOSITORY = Path(__file__).parents[2]
         (["t.sh", "--nodes", "2"], ["--nodes", "2", "t.sh"]),
         (["t.sh", "--", "a", "--b"], ["t.sh", "a", "--b"]),
         (["t.sh", "-N2", "--", "a", "--", "b"], ["-N2", "t.sh", "a", "--", "b"]),
-        (["--profile-dir", "p", "t.sh", "-N2"], ["--comment=profile_dir=p", "-N2", "t.sh"]),
+        (["--profile-dir", "p", "t.sh", "-N2"], ["-N2", "t.sh"]),
         (["t.sh", "--deadline", "2020-01-01"], ["--deadline", "2020-01-01", "t.sh"]),
     ],
 )

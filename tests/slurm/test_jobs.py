@@ -109,6 +109,15 @@ def test_a_job_without_a_profile_is_a_named_failure_of_its_post_job_alone(
     assert f"there is no directory {tmp_path}/nowhere" in pair.log
 
 
+def test_the_jobs_own_comment_stays_beside_a_directory_that_is_named(
+    lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
+) -> None:
+    script = write_script(tmp_path, simulated, comment="other=1")
+    pair = submit(lab, script, "--comment=project=x", hook=("--profile-dir", "prof"))
+    expect_findings(lab, simulated, pair, "COMPLETED")
+    assert lab.job_fields(pair.job)["Comment"] == "project=x,profile_by=post-job"
+
+
 def test_every_task_of_a_job_array_gets_its_findings(
     lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
 ) -> None:
