@@ -23,16 +23,20 @@ _RULES = ("5 % spread",)
 MODELS: dict[str, ModuleType] = {one.NAME: one for one in (streams, paths, queues, flows)}
 
 
-def judge(source: str, mode: str, seed: int, fault_class: str | None) -> tuple[KnownJob, Said]:
+def judge(
+    source: str, mode: str, seed: int, fault_class: str | None, **shorter: int
+) -> tuple[KnownJob, Said]:
     """Write one job of a model, judge it, and return what is true and what was said."""
     with tempfile.TemporaryDirectory(prefix="model-") as folder:
-        known = made(source, mode, seed, fault_class, Path(folder))
+        known = made(source, mode, seed, fault_class, Path(folder), **shorter)
         return known, said_of(Path(folder))
 
 
-def made(source: str, mode: str, seed: int, fault_class: str | None, folder: Path) -> KnownJob:
-    """Write one job of a model into a folder, and return what is true of it."""
-    known: KnownJob = MODELS[source].make(mode_of_model(mode), seed, fault_class, folder)
+def made(
+    source: str, mode: str, seed: int, fault_class: str | None, folder: Path, **shorter: int
+) -> KnownJob:
+    """Write one job of a model into a folder, of `n_steps` if asked, and return what is true of it."""
+    known: KnownJob = MODELS[source].make(mode_of_model(mode), seed, fault_class, folder, **shorter)
     if not has_matrix(mode):
         remove_matrix(folder)
     return replace(known, mode=mode)

@@ -201,7 +201,7 @@ def test_what_a_fault_costs_is_the_job_without_it(tmp_path: Path) -> None:
 def test_each_class_of_faults_has_a_place_in_the_jobs_it_is_drawn_for(fault_class: str) -> None:
     picks, layouts = CLASSES[fault_class]
     dice = random.Random(fault_class)
-    program = Program(replace(drawn(dice, "hard", fault_class, layouts), micros=4, steps=4), 3)
+    program = Program(replace(drawn(dice, "hard", fault_class, layouts), micros=4, steps=2), 3)
     for pick in picks:
         fault = pick(program, dice)
         assert set(fault.ranks) <= set(range(program.shape.n_ranks))

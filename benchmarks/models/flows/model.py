@@ -19,11 +19,12 @@ NAME = "flows"
 __all__ = ["FAULT_CLASSES", "NAME", "made", "make"]
 
 
-def make(mode: str, seed: int, fault_class: str | None, folder: Path) -> KnownJob:
-    """Write the job of a seed into `folder`, and return what is true of it."""
+def make(mode: str, seed: int, fault_class: str | None, folder: Path, n_steps: int | None = None) -> KnownJob:
+    """Write the job of a seed, or its first steps, into `folder`, and return what is true of it."""
     dice = random.Random(f"flows/{seed}/{fault_class}")
     picks, layouts = CLASSES[fault_class] if fault_class else ((), ())
-    program = Program(drawn(dice, mode, fault_class, layouts), seed)
+    shape = drawn(dice, mode, fault_class, layouts)
+    program = Program(replace(shape, steps=n_steps or shape.steps), seed)
     faults = [pick(program, dice) for pick in picks]
     faults = [_grown(program, one, 0.012 * 17 ** dice.random()) for one in faults]
     return made(program, faults, folder, mode, fault_class or "healthy")

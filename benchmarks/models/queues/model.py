@@ -29,11 +29,11 @@ class Fault:
     host: int | None = None
 
 
-def make(mode: str, seed: int, fault_class: str | None, folder: Path) -> KnownJob:
-    """Write the job of a seed into `folder`, and return what is true of it."""
+def make(mode: str, seed: int, fault_class: str | None, folder: Path, n_steps: int | None = None) -> KnownJob:
+    """Write the job of a seed, or its first steps, into `folder`, and return what is true of it."""
     dice = random.Random(f"queues/{seed}/{fault_class}")
     shape = drawn(dice, mode, fault_class)
-    job = Job(shape, seed)
+    job = Job(replace(shape, steps=n_steps or shape.steps), seed)
     faults = [one for pick in CLASSES[fault_class] for one in pick(job, dice)] if fault_class else []
     faults = [_grown(job, one, 0.012 * 15 ** dice.random()) for one in faults]
     return made(job, faults, folder, mode, fault_class or "healthy")
