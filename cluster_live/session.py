@@ -22,6 +22,7 @@ from cluster_collect.faults import (
     RemoteFailureError,
     StalledError,
 )
+from cluster_collect.remote.host_stream import never_started, not_run
 from cluster_collect.remote.listing import MarkerFilter
 from cluster_collect.remote.programs import talk_program
 from cluster_collect.remote.reader import reader
@@ -139,8 +140,12 @@ class Session:
                 await asyncio.sleep(0)  # its last words may be on the way from the same packet
             if not waiting.done():
                 if not ended.done():
+                    if not self._marker.found:
+                        raise never_started(deadline_s)
                     raise StalledError(f"no answer for {deadline_s:g} s", "look whether the host hangs")
                 result = ended.result()
+                if not self._marker.found:
+                    raise not_run(result, self._marker)
                 last = result.errors.decode(errors="replace").strip().splitlines()[-1:]
                 raise LostConnectionError(
                     f"the program on the host has ended{': ' + last[0][:200] if last else ''}",

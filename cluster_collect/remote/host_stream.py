@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cluster_collect.entries import Allowance, RemoteEntry
-from cluster_collect.faults import HostileDataError, LostConnectionError, NoShellError
+from cluster_collect.faults import HostileDataError, LostConnectionError, NoShellError, StalledError
 from cluster_collect.remote.decompress import Codec, Sink, unpacking
 from cluster_collect.remote.listing import ListingReader, MarkerFilter
 from cluster_collect.remote.programs import RemoteProgram
@@ -94,8 +94,21 @@ async def stream_from(
     if not noise.found:
         if shell is not None:
             raise LostConnectionError("the shell on the host ended while it waited for its turn")
-        said = printable(last_line(result.errors.strip() or noise.before))
-        raise NoShellError(f"the host did not run our program ({said})")
+        raise not_run(result, noise)
     if not trailer.listing.complete and result.exit_status is None:
         raise LostConnectionError("the connection broke in the middle of the transfer")
     return result
+
+
+def never_started(deadline_s: float) -> StalledError:
+    """The login shell took our program, and nothing came of it."""
+    return StalledError(
+        f"no answer for {deadline_s:g} s while its login shell starts our program",
+        "the host hangs, or a start-up file like .bashrc reads input or starts another shell",
+    )
+
+
+def not_run(result: CommandResult, noise: MarkerFilter) -> NoShellError:
+    """What was to run our program ended, and said something else."""
+    said = printable(last_line(result.errors.strip() or noise.before))
+    return NoShellError(f"the host did not run our program ({said})")

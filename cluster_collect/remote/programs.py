@@ -170,6 +170,7 @@ sh -c "$prepare"
 #: A program that is talked to: what it reads and writes is no stream of files.
 _TALK = rb"""
 say "$marker"
+command -v python3 >/dev/null 2>&1 || { printf 'unfit no python3\n'; exit 0; }
 exec python3 -I -S -B -c "$boot"
 """
 

@@ -12,6 +12,7 @@ from cluster_collect.entries import Allowance, RemoteEntry, is_capture
 from cluster_collect.faults import LostConnectionError, NoFilesError, NoShellError, StalledError
 from cluster_collect.remote.clock import ClockOffset, ask_clock, offset_of
 from cluster_collect.remote.decompress import Codec
+from cluster_collect.remote.host_stream import never_started
 from cluster_collect.remote.listing import ListingReader, MarkerFilter, Tools
 from cluster_collect.remote.programs import prepare_program, probe_program
 from cluster_collect.selection.select import Tree
@@ -143,7 +144,7 @@ async def _survey_by_shell(
     except StalledError:
         if noise.found:
             raise
-        raise _never_started(options) from None
+        raise never_started(options.listing_deadline_s) from None
     if not noise.found:
         said = printable(last_line(shell.errors.strip() or noise.before))
         raise NoShellError(f"the host runs no commands for us ({said})")
@@ -160,14 +161,6 @@ async def _survey_by_shell(
         shell=shell,
         links=listing.links,
         real_root=listing.real_root,
-    )
-
-
-def _never_started(options: CollectOptions) -> StalledError:
-    """The login shell took our program, and nothing came of it."""
-    return StalledError(
-        f"no answer for {options.listing_deadline_s:g} s while its login shell starts our program",
-        "the host hangs, or a start-up file like .bashrc reads input or starts another shell",
     )
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from pathlib import Path
 
 import asyncssh
 import pytest
 
-from cluster_collect.faults import StalledError
+from cluster_collect.faults import HostError, NoShellError, StalledError
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transports.dialers import Dialers
 from cluster_live.session import opened
 from cluster_run.ids import HostId, ServerId
+from demo.sshd import SshLab, find_sshd
+from tests.collect.helpers import spec_for
 
 
 class Hangs(asyncssh.SSHServer):
@@ -50,3 +53,33 @@ def test_a_host_that_never_starts_our_program_is_lost_after_the_time_for_an_answ
             await dialers.aclose()
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("command", "kind", "said"),
+    [
+        ("internal-sftp", NoShellError, "This service allows sftp connections only"),
+        ("exec cat >/dev/null", StalledError, "while its login shell starts our program"),
+        ('PATH={tools} exec sh -c "$SSH_ORIGINAL_COMMAND"', NoShellError, "no python3"),
+    ],
+)
+def test_a_host_that_cannot_run_our_program_says_why(
+    tmp_path: Path, command: str, kind: type[HostError], said: str
+) -> None:
+    if find_sshd() is None:
+        pytest.skip("no sshd on this machine: install openssh-server")
+    (tmp_path / "tools").mkdir()
+    for name in ("sh", "dd"):
+        (tmp_path / "tools" / name).symlink_to(shutil.which(name) or "")
+
+    async def scenario(lab: SshLab) -> None:
+        server = lab.start("127.0.0.4", settings={"ForceCommand": command.format(tools=tmp_path / "tools")})
+        dialers = Dialers(CollectOptions(), ProgressListener())
+        try:
+            with pytest.raises(kind, match=said):
+                await opened(spec_for(lab, server, "/"), dialers.dial, 2.0).__aenter__()
+        finally:
+            await dialers.aclose()
+
+    with SshLab(tmp_path / "lab") as lab:
+        asyncio.run(scenario(lab))
