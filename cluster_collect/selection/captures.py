@@ -39,7 +39,7 @@ def not_excluded(globs: Sequence[str]) -> Callable[[bytes], bool]:
 
 
 def chosen_captures(
-    entries: Sequence[RemoteEntry], spec: HostSpec, options: CollectOptions
+    entries: Sequence[RemoteEntry], spec: HostSpec, options: CollectOptions, clock_ahead_s: float = 0.0
 ) -> Callable[[bytes], bool]:
     """Return the test for the paths of one host: is its capture, or its directory, among the chosen ones?"""
     narrows = options.ranks is not None or spec.captures is not None
@@ -54,7 +54,7 @@ def chosen_captures(
     if options.ranks is not None:
         chosen &= captures_of(options.ranks, entries, spec.device_ranks)
     if options.since_s is not None:
-        since_ns = options.since_s * 1e9
+        since_ns = (options.since_s + clock_ahead_s) * 1e9
         chosen = {group for group in chosen if _newest_ns(groups[group]) >= since_ns}
     if options.capture == NEWEST:
         chosen = set(_newest_of_each_rank({group: groups[group] for group in chosen}))

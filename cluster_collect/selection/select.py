@@ -38,11 +38,15 @@ _R1_MARKS = re.compile(
 
 @dataclass(frozen=True)
 class Tree:
-    """What a host lists: entries, the links to directories among them, and where the root really lies."""
+    """What a host lists: entries, the links to directories among them, and where the root really lies.
+
+    `clock_ahead_s`: how far its clock, which dates its files, is ahead of ours.
+    """
 
     entries: Sequence[RemoteEntry]
     links: Sequence[Link] = ()
     real_root: bytes = b""
+    clock_ahead_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,8 @@ def select(tree: Tree, spec: HostSpec, options: CollectOptions) -> Selection:
     place = _placer(entries, spec)
     whole = captures_of(options.whole_ranks, entries, spec.device_ranks) if options.whole_ranks else set()
     wanted = _wanted(entries, options.what, whole)
-    is_in, is_chosen = not_excluded(options.exclude), chosen_captures(entries, spec, options)
+    is_in = not_excluded(options.exclude)
+    is_chosen = chosen_captures(entries, spec, options, tree.clock_ahead_s)
     taken: list[tuple[RemoteEntry, bytes]] = []
     refused: list[Refused] = []
     for entry in entries:

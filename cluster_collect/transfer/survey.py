@@ -150,11 +150,13 @@ async def _survey_by_shell(
         raise NoShellError(f"the host runs no commands for us ({said})")
     tools = _require_listing(listing, spec)
     denied = _denied(listing.complaints) if listing.find_status else []
+    clock = None if listing.clock_s is None else offset_of(listing.clock_s, sent_s, arrived_s[0])
     return Survey(
         entries=listing.entries,
+        clock_ahead_s=0.0 if clock is None else clock.offset_ms / 1000,
         codec=tools.codec(options.compression),
         tools=tools,
-        clock=None if listing.clock_s is None else offset_of(listing.clock_s, sent_s, arrived_s[0]),
+        clock=clock,
         free_bytes=listing.free_bytes,
         problem=_unlisted(listing.complaints, denied) if listing.find_status else "",
         is_denied=bool(denied),

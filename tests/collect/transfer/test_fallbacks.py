@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -164,6 +165,20 @@ def test_a_clock_that_is_wrong_is_measured(start: Start, tmp_path: Path) -> None
     program(programs / "date", "exec /bin/date -d '1 hour' \"$@\"")
     outcome = start(found_first(programs)).collect_all()
     assert outcome.clock_offset_ms == pytest.approx(3_600_000, abs=120_000)
+
+
+@pytest.mark.parametrize(("age_s", "is_taken"), [(600, True), (7200, False)])
+def test_captures_since_a_time_are_chosen_by_our_clock(
+    start: Start, tmp_path: Path, age_s: int, is_taken: bool
+) -> None:
+    """The host's clock, which dates its files, is three hours behind."""
+    programs = only(tmp_path / "bin", "find", "tar", "zstd")
+    program(programs / "date", "exec /bin/date -d '-3 hours' \"$@\"")
+    host = start(found_first(programs))
+    for path in host.root.rglob("*"):
+        os.utime(path, (time.time() - 3 * 3600 - age_s,) * 2)
+    outcome = host.collect(replace(FULL, since_s=time.time() - 3600))
+    assert outcome.state == ("complete" if is_taken else "failed"), outcome.reason
 
 
 def test_a_prepare_command_without_end_meets_its_deadline(host: OneHost) -> None:
