@@ -173,16 +173,17 @@ def _weights(
 
     Each pause lies in one gap: samples make others longer than the peers' too. Slow computing lengthens a gap
     by a share, in the same places in each step; the mean over steps counts, because the chance of single gaps
-    is not the fault's. Idle time scatters with the fault itself.
+    is not the fault's. Idle time scatters with the fault itself, and so does computing that halts at times
+    (memory that corrects errors): no share and no peer's chance explain most of what its gaps lose.
     """
     weight = in_proportion.copy()
     is_of_ranks = suspect.record.part in ("slow_devices", "pauses")
     if view.gaps is None or suspect.excess_us is None or not is_of_ranks:
         return weight
-    if suspect.where == "pauses" and view.waited_inside_us is not None:  # others have the same longer gaps
-        return view.gaps.longer_by_pauses(view.role, rows_at(view.ranks, graph.ranks, excess, 0.0))[instances]
     if view.waited_inside_us is not None:  # the peers' gaps hold what they waited for the suspect
-        return weight
+        lost_us = rows_at(view.ranks, graph.ranks, excess, 0.0)
+        is_pause = suspect.where == "pauses"  # others have the same longer gaps
+        return view.gaps.longer_by_pauses(view.role, lost_us)[instances] if is_pause else weight
     is_late = suspect.excess_us > 0
     for suspects, peers in _compared(view, suspect, np.asarray(is_late.any(axis=1))):
         if suspect.where == "pauses":
@@ -199,7 +200,11 @@ def _weights(
                 gap, tells = graph.gap_us[at], is_late[:, steps].any(axis=0) & is_known.all(axis=1)
                 if not tells.any():
                     continue
-                lost = _rates(lost[tells], gap[tells]) * gap
+                usually = _rates(lost[tells], gap[tells]) * gap
+                lost_by = (lost, lost - usually, others - usual)
+                whole, unlike, chance = (np.nansum(one[tells] ** 2, axis=(0, 2)) for one in lost_by)
+                halts = unlike - chance.max() > HALFWAY * whole
+                lost = np.where(halts[:, None], lost, usually)
             else:
                 lost = lost - np.where(at >= 0, head[np.searchsorted(instances, np.maximum(at, 0))], 0.0)
                 # Samples hide it in single gaps: there counts what their place loses over all rows, if clear.

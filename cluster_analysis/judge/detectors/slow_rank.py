@@ -109,7 +109,7 @@ def rank_suspects(
         seen, scale = None if lasts[rank] else events[rank], deviation.scale[rank]
         if lasts[rank] and by_step is not deviation and not rising[rank]:
             # Kernels are known for all steps together: in which of them they lose it, unless in most.
-            is_slow = course >= HALFWAY * course.max()
+            is_slow = course >= by_time.effect
             now_and_then = len(course) >= limits.min_steps_intermittent and is_slow.mean() <= MOSTLY
             seen = is_slow if now_and_then else None
         own, always = np.array([rank]), bool(lasts[rank])

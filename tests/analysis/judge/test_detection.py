@@ -3,6 +3,7 @@ import pyarrow.compute as pc
 import pytest
 
 from cluster_analysis.judge.detection import detect
+from cluster_analysis.judge.view import build_view
 from cluster_analysis.replay.job_evidence import merge_steps
 from cluster_analysis.sentences.chains import chain as chain_of
 from cluster_analysis.tables.schema import STEPS
@@ -129,6 +130,15 @@ def test_a_fault_that_comes_and_goes_is_intermittent() -> None:
     finding = judged(spec, "slow_rank:1.4@5,pattern=intermittent,duty=0.3").of_kind("slow_rank")[0]
     assert (finding.ranks, finding.pattern) == ((5,), "intermittent")
     assert 2 <= len(finding.steps) <= 5
+
+
+def test_a_device_that_is_slow_in_all_steps_and_more_so_in_some_costs_what_it_loses_in_all() -> None:
+    spec = replace(SMALL, steps=8)
+    case = judged(spec, "slow_rank:1.15@5", "slow_rank:1.4@5,pattern=intermittent,duty=0.3")
+    (finding,) = case.of_kind("slow_rank")
+    slow, healthy = (build_view(one.evidence, one.topology).mean_step_us for one in (case, judged(spec)))
+    assert (finding.ranks, finding.pattern) == ((5,), "persistent")
+    assert finding.cost_ms_per_step == pytest.approx((slow - healthy) / 1e3, rel=0.02)
 
 
 def test_a_fault_that_grows_is_a_trend() -> None:
