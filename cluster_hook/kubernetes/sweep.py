@@ -27,6 +27,7 @@ from cluster_hook.kubernetes.node_disks import (
     remember_nodes,
     wait_for_nodes,
 )
+from cluster_hook.kubernetes.rank_table import keep_rank_table
 from cluster_hook.kubernetes.raw_files import bring_raw, with_raw_asked
 from cluster_hook.kubernetes.readable import owner_of, profile_directory, refuse_links_out, why_unreadable
 from cluster_hook.kubernetes.trainingjob import (
@@ -48,10 +49,9 @@ from cluster_hook.kubernetes.trainingjob import (
 )
 from cluster_hook.telling.outcome import Outcome
 from cluster_run.errors import ClusterError, ExitCode, InputError, worst
-from cluster_run.files import write_text_whole
 from cluster_run.ids import SUSPECTS
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, RANK_TABLE_NAME, REPORT_NAME
-from cluster_run.ranktable import parse_rank_table, read_rank_table
+from cluster_run.ranktable import read_rank_table
 
 #: Outcome of a job: `later` data may still be written, or there was no time left; `elsewhere` another
 #: sweep has it; `retried` it failed and gets another attempt; `unreadable` its data wait for rights;
@@ -106,13 +106,18 @@ def sweep(api: ApiClient, options: SweepOptions, report: Callable[[Swept], None]
     """Process all jobs once; `report` is called for each as it ends.
 
     Raises:
-        ApiError: the jobs cannot be listed.
+        ApiError: the jobs cannot be listed, or one of them not be annotated; all others are processed before.
     """
     end_s = time.monotonic() + options.time_s
     swept = []
+    refusals: list[ApiError] = []
+    no_tables = ""
     clean_exchange(options.node_exchange, time.time())
     for job in _jobs(api, options, report):
-        _save_rank_table(api, job, options)
+        if not job.is_settled and not no_tables:
+            no_tables = keep_rank_table(api, job, _work_dir(job, options))
+            if no_tables:
+                report(Swept("configmaps", "failed", no_tables))
         remember_nodes(api, job, _work_dir(job, options))
         if job.is_settled or (job.state == "running" and job.is_deleted):
             release(api, job)
@@ -120,7 +125,13 @@ def sweep(api: ApiClient, options: SweepOptions, report: Callable[[Swept], None]
         if job.state == "running":
             hold(api, job)
             continue
-        one = _sweep_one(api, job, options, end_s)
+        try:
+            one = _sweep_one(api, job, options, end_s)
+        except ApiError as error:
+            if error.status == 0:
+                raise  # the server is gone, for all of them
+            refusals.append(error)
+            one = Swept(job.label, "failed", str(error))
         report(one)
         swept.append(one)
 
@@ -128,6 +139,8 @@ def sweep(api: ApiClient, options: SweepOptions, report: Callable[[Swept], None]
     raw = bring_raw(options.node_exchange, options.results, time.time(), options.node_patience_s)
     for job_dir, text in raw:
         report(Swept(job_dir, "fetched", text))
+    if refusals:
+        raise refusals[0]
     return tuple(swept)
 
 
@@ -300,21 +313,6 @@ def _finished(job: TrainingJob, options: SweepOptions) -> ReportedJob:
 def _work_dir(job: TrainingJob, options: SweepOptions) -> Path:
     # The uid keeps apart two jobs that had one name after another. Names are DNS labels: safe in a path.
     return options.results / job.namespace / f"{job.name}-{job.uid[:8]}"
-
-
-def _save_rank_table(api: ApiClient, job: TrainingJob, options: SweepOptions) -> None:
-    """Keep the rank table of a job that runs or ended: its ConfigMap goes when the job goes."""
-    path = _work_dir(job, options) / RANK_TABLE_NAME
-    if job.is_settled or path.is_file():
-        return
-    name = job.rank_table_config_map
-    with contextlib.suppress(ClusterError, OSError):
-        item = api.get(f"/api/v1/namespaces/{job.namespace}/configmaps/{name}")
-        text = str(((item or {}).get("data") or {}).get(RANK_TABLE_NAME, ""))
-        if text:
-            # One that is not completed yet is refused here, and asked for again by the next sweep.
-            parse_rank_table(text, name)
-            write_text_whole(path, text)
 
 
 def _conclude(

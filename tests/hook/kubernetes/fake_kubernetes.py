@@ -35,6 +35,8 @@ class FakeKubernetes:
     )
     objects: dict[tuple[str, str, str, str], dict[str, Any]] = field(default_factory=dict)
     forbidden: set[tuple[str, str]] = field(default_factory=set)
+    #: Names of objects that a policy of the cluster lets nobody annotate.
+    guarded: set[str] = field(default_factory=set)
     #: Statuses to answer the next calls with, before anything is done.
     failures: list[int] = field(default_factory=list)
     page_length: int = 500
@@ -84,6 +86,8 @@ class FakeKubernetes:
             if name is None:
                 return self._list(group, namespace, plural, dict(urllib.parse.parse_qsl(query)))
             key = (group, namespace, plural, name)
+            if method == "PATCH" and name in self.guarded:
+                return _status(403, 'admission webhook "policy.site" denied the request')
             if method == "PATCH" and self.before_patch is not None:
                 self.before_patch(key)
             if key not in self.objects:

@@ -7,6 +7,8 @@ import pytest
 from cluster_hook.kubernetes.api import ApiError
 from tests.hook.kubernetes.sweep_site import BATCH, LABELS, VOLCANO, Site
 
+MAPS = ("/api/v1", "configmaps")
+
 
 def test_all_pages_of_a_long_list_are_read(site: Site) -> None:
     site.cluster.page_length = 2
@@ -46,3 +48,20 @@ def test_an_object_of_another_form_costs_only_itself(site: Site) -> None:
     site.add_job("good")
     site.cluster.add(BATCH, "jobs", "bad", status={"conditions": [7]}, metadata={"labels": LABELS})
     assert site.sweep() == [("jobs/good", "retried")]
+
+
+def test_a_job_that_may_not_be_annotated_costs_no_other_job_and_is_no_success(site: Site) -> None:
+    for name in ("a-guarded", "b-train"):
+        site.add_job(name)
+    site.cluster.guarded = {"a-guarded"}
+    with pytest.raises(ApiError, match=r"a-guarded.*denied the request"):
+        site.sweep()
+    assert site.said("b-train", "state") == "retry"
+
+
+def test_a_missing_role_for_rank_tables_is_said_once_and_costs_nothing_else(site: Site) -> None:
+    site.cluster.kinds.add(MAPS)
+    site.cluster.forbidden = {MAPS}
+    for name in ("one", "two"):
+        site.add_job(name)
+    assert site.sweep() == [("configmaps", "failed"), ("jobs/one", "retried"), ("jobs/two", "retried")]
