@@ -38,9 +38,19 @@ def written_whole(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Have errors of the system name the file that is written: that of a full disk names none."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
 def write_bytes_whole(path: Path, content: bytes) -> None:
     """Write `content` to `path`, whole or not at all."""
-    with written_whole(path) as stream:
+    with naming(path), written_whole(path) as stream:
         stream.write(content)
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from cluster_hook.spool.request import MAX_REQUEST_BYTES
 from cluster_run.errors import InputError
-from cluster_run.files import json_of, lock_held, write_text_whole
+from cluster_run.files import json_of, lock_held, naming, write_text_whole
 
 _AREAS = ("pending", "active", "done", "failed", "attempts", "log", "untold")
 _KEY = re.compile(r"[0-9]+-[0-9]+")
@@ -90,11 +90,13 @@ class Spool:
 
         The drain notes its settings in it, for whoever wants to see what it sees.
         """
-        with lock_held(self.root / "drain.lock") as descriptor:
+        path = self.root / "drain.lock"
+        with lock_held(path) as descriptor:
             if descriptor is not None:
-                os.ftruncate(descriptor, 0)
-                os.pwrite(descriptor, json.dumps(settings or {}).encode(), 0)
-                os.utime(descriptor)
+                with naming(path):
+                    os.ftruncate(descriptor, 0)
+                    os.pwrite(descriptor, json.dumps(settings or {}).encode(), 0)
+                    os.utime(descriptor)
             yield descriptor is not None
 
     def path(self, area: str, key: str, suffix: str) -> Path:

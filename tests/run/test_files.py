@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,15 @@ def test_a_directory_that_cannot_be_made_is_an_os_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"), written_whole(tmp_path / "file" / "below"):
         pass
+
+
+def test_a_disk_that_takes_no_more_is_told_with_the_file_that_was_written(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(OSError, match="too large") as told:
+            write_text_whole(tmp_path / "done.json", "x" * 1000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert told.value.filename == str(tmp_path / "done.json")
+    assert list(tmp_path.iterdir()) == []
