@@ -58,9 +58,10 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     usual = float(median(by_step))
     if not np.isfinite(by_step).all():
         return
-    extra = np.where(by_step - usual > TWICE * local.effect, by_step - usual, 0.0)
-    events = np.flatnonzero(extra)
-    every = every_so_many(extra > 0)
+    is_event = by_step - usual > TWICE * local.effect
+    usual = float(median(by_step[~is_event]))  # of half of the steps the middle of all is between
+    extra = np.where(is_event, by_step - usual, 0.0)
+    events, every = np.flatnonzero(is_event), every_so_many(is_event)
     # The first step of a capture begins later on all ranks.
     least_us = case.limits.sure_cost_share * case.view.mean_step_us
     if extra.mean() < least_us or not (len(events) == 1 or every):
@@ -136,4 +137,5 @@ def by_turns(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
 def _before_first_us(case: Case, lost_us: FloatArray) -> FloatArray:
     """How much of what pauses take (R, S) lies before a step's first operator: what is longer than usual."""
     preparing = np.nan_to_num(case.view.preparing_us)
-    return np.asarray(np.clip(preparing - median(preparing, 1)[:, None], 0.0, lost_us))
+    usual = np.nan_to_num(median(np.where(lost_us > 0, np.nan, preparing), 1)[:, None])
+    return np.asarray(np.clip(preparing - usual, 0.0, lost_us))

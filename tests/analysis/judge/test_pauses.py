@@ -169,6 +169,14 @@ def test_pauses_of_many_ranks_each_at_its_own_time_are_summed(pause_us: float, *
     assert not any(one.is_alarm for one in found.findings)
 
 
+@pytest.mark.parametrize("every", [2, 3])
+def test_a_pause_of_the_whole_job_costs_its_length_though_half_of_the_steps_have_it(every: int) -> None:
+    case = judged(replace(SMALL, steps=6), f"periodic_pause:60@all,every={every}")
+    (pause,) = case.of_kind("periodic_pause")
+    assert pause.ranks == ()
+    assert pause.cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.05)
+
+
 def test_a_rank_that_pauses_on_a_host_that_is_always_idle_is_named_as_well() -> None:
     free, preparing = idle(10), idle(10, usual_us=2e3)
     free[:8] += 14e3
