@@ -76,11 +76,10 @@ def test_one_record_in_fifty_moves_what_a_stage_costs_by_a_twentieth_at_most(run
     assert abs(moved(run, *said, 0.02, seed=1)) <= 0.05
 
 
-@pytest.mark.parametrize("seed", [1_007, 250_073])
 def test_one_record_in_fifty_moves_what_the_costlier_of_two_slow_ranks_costs_by_a_twentieth_at_most(
-    tmp_path: Path, seed: int
+    tmp_path: Path,
 ) -> None:
-    model.make("plain", seed, "two ranks", tmp_path / "whole")  # exchanges in batches
+    model.make("plain", 1_007, "two ranks", tmp_path / "whole")  # exchanges in batches
     said = dearest(tmp_path / "whole")
     assert said is not None
     for trial in range(2):
