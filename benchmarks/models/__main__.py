@@ -25,8 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("fault_class", nargs="?", help="healthy without one")
     options = parser.parse_args(arguments)
     model = MODELS[options.model]
-    if options.fault_class not in (None, *model.FAULT_CLASSES):
-        parser.error(f"class of fault: one of {', '.join(map(repr, model.FAULT_CLASSES))}")
+    known = (*model.FAULT_CLASSES, *getattr(model, "BY_NAME", ()))
+    if options.fault_class not in (None, *known):
+        parser.error(f"class of fault: one of {', '.join(map(repr, known))}")
     job = model.make(options.mode, options.seed, options.fault_class, options.folder)
     print(f"{job.n_ranks} ranks, {job.about}, {job.step_ms:.1f} ms a step, {job.cost_ms:.1f} of it lost")
     for fault in job.faults:

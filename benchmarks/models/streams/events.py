@@ -180,7 +180,7 @@ class _Run:
         network = self.program.network
         pairs = network.pairs(call.name, call.ranks)
         return [
-            network.carried(a, b, share * call.size_mb, call.step, noise)
+            network.carried(a, b, share * call.size_mb, call.step, noise, call.luck)
             for (a, b, share), noise in zip(pairs, call.noise, strict=True)
         ]
 
@@ -217,7 +217,7 @@ class _Run:
         sender, receiver = _ends(message)
         network = self.program.network
         message.transfer_us = network.carried(
-            message.source, message.destination, message.size_mb, message.step, message.noise
+            message.source, message.destination, message.size_mb, message.step, message.noise, message.luck
         ).time_us
         end = sender.start_us + message.transfer_us
         if receiver.start_us >= 0.0:

@@ -205,7 +205,7 @@ class _RankFiles:
         assert call is not None
         network = self.program.network
         return [
-            network.carried(a, b, share * call.size_mb, call.step, noise)
+            network.carried(a, b, share * call.size_mb, call.step, noise, call.luck)
             for (a, b, share), noise in zip(network.pairs(call.name, call.ranks), call.noise, strict=True)
             if a == self.rank
         ]

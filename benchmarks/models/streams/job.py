@@ -54,7 +54,7 @@ class Fault:
     """One thing that is wrong, in all steps or in `steps` (numbers from 0).
 
     `factor` multiplies the kernels (`op` names one type of kernel only), the launches, or the time of links;
-    `add_ms` is added to the input of each step, or to one call of stalled groups and links.
+    `add_ms` is added to the input of each step, to one call of stalled groups, or to calls on links.
     """
 
     kind: str
@@ -68,6 +68,8 @@ class Fault:
     groups: tuple[str, ...] = ()
     op: str = ""
     steps: frozenset[int] | None = None
+    #: Share of the calls of links that it hits.
+    calls_share: float = 1.0
     #: From 1 in the first step to `factor` in the last.
     rises: bool = False
     accepted: tuple[str, ...] = ()

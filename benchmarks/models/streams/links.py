@@ -63,15 +63,19 @@ class Network:
             return [(a, b, volume / (n - 1)) for a in ranks for b in ranks if a != b]
         return [(ranks[i], ranks[(i + 1) % n], volume) for i in range(n)]
 
-    def carried(self, source: int, destination: int, size_mb: float, step: int, noise: float) -> Carried:
-        """Return what one link takes for one message; `noise` is the call's own factor."""
+    def carried(
+        self, source: int, destination: int, size_mb: float, step: int, noise: float, luck: float
+    ) -> Carried:
+        """Return what one link takes for one message; `noise` is the call's own factor, `luck` its number."""
         transport = self.transport(source, destination)
         repaired = (source, destination) in self.repaired
-        factor = 1.0 if repaired else self._nature_of(source, destination) * noise
+        factor, added_ms = 1.0 if repaired else self._nature_of(source, destination) * noise, 0.0
         for fault in () if repaired else self.faults:
-            if fault.cause == "link" and self.is_hit(fault, source, destination, transport):
+            is_hit = fault.cause == "link" and luck < fault.calls_share
+            if is_hit and self.is_hit(fault, source, destination, transport):
                 factor *= fault.factor_in(step, self._job.steps)
-        time_us = _LATENCY_US[transport] + size_mb / _GBPS[transport] * 1000.0 * factor
+                added_ms += fault.add_ms
+        time_us = _LATENCY_US[transport] + (size_mb / _GBPS[transport] * factor + added_ms) * 1000.0
         return Carried(source, destination, transport, size_mb, time_us)
 
     def is_hit(self, fault: Fault, source: int, destination: int, transport: str) -> bool:

@@ -8,12 +8,13 @@ from benchmarks.models.streams.events import Repaired, costs, run
 from benchmarks.models.streams.files import write
 from benchmarks.models.streams.job import Fault, Job
 from benchmarks.models.streams.program import Program
-from benchmarks.models.streams.scenarios import CLASSES, scenario
+from benchmarks.models.streams.scenarios import BY_NAME, CLASSES, scenario
 from benchmarks.models.truth import KnownFault, KnownJob
 from cluster_run.findings import Finding
 
 NAME = "streams"
 FAULT_CLASSES = tuple(CLASSES)
+__all__ = ["BY_NAME", "FAULT_CLASSES", "NAME", "made", "make"]
 
 
 def make(mode: str, seed: int, fault_class: str | None, folder: Path) -> KnownJob:

@@ -35,6 +35,8 @@ class Call:
     step: int
     #: The calls' own factors on the links, one a link in the network's order.
     noise: tuple[float, ...]
+    #: From 0 to 1: a fault that hits some calls hits those below its share.
+    luck: float
     n_arrived: int = 0
     ops: list[Op] = field(default_factory=list)
     transfer_us: float = 0.0
@@ -49,6 +51,7 @@ class Message:
     size_mb: float
     step: int
     noise: float
+    luck: float
     sender: Op | None = None
     receiver: Op | None = None
     transfer_us: float = 0.0

@@ -69,7 +69,9 @@ class Program:
             n_links = len(self.network.pairs(name, ranks))
             own = self._call_noise()
             noise = tuple(max(0.5, own * self._dice.gauss(1.0, 0.003)) for _ in range(n_links))
-            known = self._calls[group, number] = Call(name, group, ranks, size_mb, step, noise)
+            known = self._calls[group, number] = Call(
+                name, group, ranks, size_mb, step, noise, self._luck(group, number)
+            )
         return known
 
     def message(self, key: tuple[int, str, int, int, int], source: int, destination: int) -> Message:
@@ -77,9 +79,12 @@ class Program:
         known = self._messages.get(key)
         if known is None:
             size = self.job.activation_mb
-            known = Message(source, destination, size, key[0], self._call_noise())
+            known = Message(source, destination, size, key[0], self._call_noise(), self._luck(*key))
             self._messages[key] = known
         return known
+
+    def _luck(self, *key: object) -> float:
+        return random.Random(f"{self.seed}/luck/{key}").random()
 
     def _call_noise(self) -> float:
         varying = self.job.varying

@@ -224,6 +224,17 @@ def _nic(job: Job, dice: Dice) -> list[Fault]:
     return [Fault("slow_nic", dice.choice((3.0, 6.0)), cause="link", ranks=(dice.choice(ends),))]
 
 
+def _card_at_times(job: Job, dice: Dice) -> list[Fault]:
+    return [replace(one, calls_share=dice.choice((0.33, 0.5))) for one in _nic(job, dice)]
+
+
+def _lost_packets(job: Job, dice: Dice) -> list[Fault]:
+    links = [one for one in _used_links(job) if job.host(one[0]) != job.host(one[1])]
+    add_ms, share = dice.uniform(8.0, 35.0), dice.choice((0.08, 0.16))
+    hit = frozenset([dice.choice(links)])
+    return [Fault("retransmission", add_ms=add_ms, cause="link", links=hit, calls_share=share)]
+
+
 def _host_pair(job: Job, dice: Dice) -> list[Fault]:
     pairs = sorted({(job.host(a), job.host(b)) for a, b in _used_links(job) if job.host(a) != job.host(b)})
     a, b = dice.choice(pairs)
@@ -305,12 +316,17 @@ CLASSES: dict[str, tuple[Callable[[Dice], Job], Callable[[Job, Dice], list[Fault
     "stalled groups": (_spread, _stalled),
     "retransmission": (_spread, _retransmission),
 }
+#: The same of faults that are looked at by their name alone: jobs drawn in turn have none.
+BY_NAME: dict[str, tuple[Callable[[Dice], Job], Callable[[Job, Dice], list[Fault]]]] = {
+    "card, a third of the calls": (_spread, _card_at_times),
+    "lost packets": (_spread, _lost_packets),
+}
 
 
 def scenario(mode: str, seed: int, fault_class: str | None) -> tuple[Job, list[Fault]]:
     """Return the job of a seed, and what is wrong with it: nothing without a class."""
     dice = random.Random(f"{mode}/{seed}/{fault_class}")
-    make, faults = CLASSES[fault_class] if fault_class else (_any, lambda _job, _dice: [])
+    make, faults = {**CLASSES, **BY_NAME}[fault_class] if fault_class else (_any, lambda _job, _dice: [])
     job = with_noise(make(dice), mode, dice)
     if job.tp == job.pp == 1:
         # How gradients that are not beside computing are sent: all frameworks differ.
