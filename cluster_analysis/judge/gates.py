@@ -136,7 +136,7 @@ def weighs_what_its_steps_show(one: FindingDraft, context: Context) -> FindingDr
     if not suspect.record.is_event or is_hit.all():
         return one
     row = suspect.evidence[0]
-    longer = float(own[is_hit].max()) - float(median(own[~is_hit]))
+    longer = float(own[is_hit].max()) - float(own[~is_hit].max())
     seen = max(0.0, float(np.nan_to_num(min(longer, row.value - row.peers_median)))) / len(own)
     one = replace(one, seen_us=seen)
     if not seen > TWICE * max(one.cost_us or 0.0, one.saving.after_others_us or 0.0):
@@ -202,23 +202,11 @@ def is_as_severe_as_costly(one: FindingDraft, context: Context) -> FindingDraft:
 
 
 def is_information_by_itself(one: FindingDraft, context: Context) -> FindingDraft:
-    """Suspects that are no alarms stay information, and so do moments of a device that cost little."""
-    is_moment = (one.suspect.cause, one.suspect.pattern) == ("compute", "transient")
+    """Suspects that are no alarms stay information, and so do cheap events and moments of devices."""
+    is_of_device = (one.suspect.cause, one.suspect.pattern) == ("compute", "transient")
+    is_moment = is_of_device or one.suspect.record.is_event
     is_little = is_moment and (one.weight_us or 0.0) < context.limits.sure_cost_share * context.step_us
     return replace(one, severity="info") if is_little or not one.suspect.is_alarm else one
-
-
-def blames_nobody_where_members_are_absent(one: FindingDraft, context: Context) -> FindingDraft:
-    """An operator lasts as long as its last member is late, and members without files may be that one."""
-    suspect, read = one.suspect, {int(rank) for rank in context.view.ranks}
-    if not suspect.record.is_event or suspect.links:
-        return one
-    own = read & {int(rank) for rank in suspect.ranks}
-    members = [set(map(int, group.ranks)) for group in context.view.topology.groups.values()]
-    if len(own) > 1 and not any(group & read == own and group - read for group in members):
-        return one
-    facts = [said for said in one.facts if said.kind not in ("packets_lost", "host_link_stopped")]
-    return replace(one, severity="info", confidence="low", facts=(*facts, fact("absent_members")))
 
 
 def is_no_chance(one: FindingDraft, context: Context) -> FindingDraft:
@@ -322,7 +310,6 @@ RULES: Sequence[Rule] = (
     is_no_loss_where_no_peer_does_without,
     is_as_severe_as_costly,
     is_information_by_itself,
-    blames_nobody_where_members_are_absent,
     is_no_chance,
     costs_more_than_healthy_ranks,
     may_cost_all_that_may_be_its,

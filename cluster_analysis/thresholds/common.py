@@ -18,5 +18,3 @@ FAR_SIGMAS = 6.0
 CLEAR_SIGMAS = 3.0
 #: Degrees of freedom that any comparison has: with fewer nothing is ever improbable.
 LEAST_DF = 4.0
-#: An operator that lasts so much longer than usual, µs, is an event that somebody has to look at.
-EVENT_US = 200_000.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from cluster_analysis.thresholds.common import EVENT_US, FEWEST_PEERS, TOLERANCE_SHARE, TWICE
+from cluster_analysis.thresholds.common import FEWEST_PEERS, TOLERANCE_SHARE, TWICE
 from cluster_analysis.thresholds.network import LINK_EFFECT
 from cluster_run.findings import CRITICAL_COST_SHARE, WARNING_COST_SHARE
 
@@ -30,9 +30,6 @@ class Thresholds(Struct, frozen=True):
     min_steps_confident: int = FEWEST_PEERS
     #: With fewer steps than this nothing comes and goes, or grows.
     min_steps_intermittent: int = 5
-    #: An operator that lasts so much longer than usual, and twice as long (contention adds less), was sent
-    #: again or stood still.
-    retransmission_us: float = EVENT_US
     #: When one or two steps are all there is: idle time that is news in them, in multiples of the peers',
     #: and computing that is, whatever the gaps say.
     single_step_idle_factor: float = 3.0

@@ -350,3 +350,19 @@ def test_a_host_without_peers_costs_no_more_than_all_that_it_loses_and_that_deci
     assert set(found.ranks) == set(job.faults[0].ranks)
     assert found.cost_ms_per_step < job.cost_ms < found.cost_high_ms
     assert document.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("mode", "seed"),
+    [
+        ("plain", 22_004),  # 7 ms of 220 a step
+        ("hard", 122_005),  # 11 ms of 182
+    ],
+)
+def test_packets_lost_on_one_link_cost_what_its_single_calls_take_longer(mode: str, seed: int) -> None:
+    known, said = modelled.judge("streams", mode, seed, "lost packets")
+    (fault,) = known.faults
+    (found,) = [one for one in said.findings if one.is_alarm]
+    assert found.kind == "retransmission"
+    assert [(int(one.src), int(one.dst)) for one in found.links] == list(fault.links)
+    assert found.cost_ms_per_step == pytest.approx(fault.cost_ms, abs=0.001 * known.step_ms)

@@ -26,7 +26,7 @@ from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.numeric.sorting import half_octaves
 from cluster_analysis.numeric.stats import median, sigma
-from cluster_analysis.thresholds.common import FEWEST_PEERS
+from cluster_analysis.thresholds.common import FEWEST_PEERS, TWICE
 from cluster_run.facts import FindingFact, fact
 from cluster_run.findings import WARNING_COST_SHARE, Evidence, Link
 from cluster_run.ids import Rank
@@ -62,15 +62,14 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     units = units_of(seen, case.limits)
     place = {host: number for number, host in enumerate(view.hosts)}
     host_of = {int(rank): place[host] for rank, host in view.topology.hosts.items()}
-    for part in cover(units, host_of):
-        yield _suspect(case, units, _narrowed(case, seen, part))
+    slow = [_suspect(case, units, _narrowed(case, seen, part)) for part in cover(units, host_of)]
     by_steps: dict[tuple[PartName, tuple[int, ...], tuple[int, ...]], list[tuple[int, Units, Part]]] = {}
     for step, then in units_by_step(seen, units, case.limits):
         for part in cover(then, host_of):
             by_steps.setdefault((part.name, part.ranks, part.hosts), []).append((step, then, part))
     for some in by_steps.values():
-        yield from _of_steps(case, some)
-    yield from _events(case)
+        slow += _of_steps(case, some)
+    yield from (*slow, *_events(case, slow))
 
 
 def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]]) -> Iterator[Suspect]:
@@ -87,8 +86,13 @@ def _of_steps(case: Case, some: Sequence[tuple[int, Units, Part]]) -> Iterator[S
         slow=np.any([one.slow for one in units], axis=0),
         chance=np.prod([one.chance for one in units], axis=0),
     )
+    # One operator of a link in each step, over twice as long, is an event of its own.
+    own = [*part.explained]
+    are_events = (together.n[own] <= len(steps)).all() and (together.level[own] > np.log(TWICE)).all()
+    if part.name == "link" and are_events:
+        return
     n_places = math.comb(n_steps, len(steps)) * int(np.isfinite(together.level).sum())
-    p_value = min(1.0, n_places * math.prod(together.chance[[*part.explained]].tolist()))
+    p_value = min(1.0, n_places * math.prod(together.chance[own].tolist()))
     least = WARNING_COST_SHARE if p_value <= case.limits.listed_p_value else case.limits.open_cost_share
     least_us = least * case.view.mean_step_us
     # No part saves more than all transfers of its steps: of a large job hundreds need no closer look.
@@ -172,37 +176,42 @@ def _suspect(case: Case, units: Units, part: Part, steps: tuple[int, ...] | None
     )
 
 
-def _events(case: Case) -> Iterator[Suspect]:
-    """Give operators that lasted far too long; what stood still in the same steps is one event.
+def _events(case: Case, slow: Sequence[Suspect]) -> Iterator[Suspect]:
+    """Give operators that lasted far too long beside `slow` parts: what one link shows is one event.
 
-    Mended one by one they save nothing, as each waits for the other.
+    So is what stood still in the same steps: mended one by one they save nothing, as all wait for each other.
     """
-    graph, limits = case.view.graph, case.limits
-    if graph is None or not (graph.transfer_us > limits.retransmission_us).any():
-        return
+    graph, limits, least_us = case.view.graph, case.limits, WARNING_COST_SHARE * case.view.mean_step_us
     seen = case.operators
-    assert seen is not None
+    if graph is None or seen is None or not (graph.transfer_us > least_us).any():
+        return
     # A group of which all operators last long has slow links and no event.
     alike = seen.kind, half_octaves(seen.size_bytes), seen.unit
     own = beyond_class(np.arange(len(seen.unit)), alike, np.log(seen.time_us), limits.link_effect)
     seen = replace(seen, excess=np.fmin(seen.excess, own))
-    hit = seen.are_events(limits)
-    by_steps: dict[tuple[int, ...], list[int]] = {}
+    sure = (one.link_factor for one in slow if one.p_value <= limits.listed_p_value)
+    left = np.minimum.reduce([np.ones(len(seen.unit)), *(one for one in sure if one is not None)])
+    hit = replace(seen, time_us=seen.time_us * left, excess=seen.excess + np.log(left)).are_events(least_us)
+    steps_of, by_steps = dict[tuple[Link, ...], tuple[int, ...]](), dict[tuple[int, ...], list[int]]()
     for team in np.unique(seen.unit[hit]).tolist():
         at = np.flatnonzero(hit & (seen.unit == team))
+        links, steps = _links_of(case, seen, at), tuple(np.unique(seen.step[at]).tolist())
         # The shortest part of a collective is no wait, a message's may be: its link must show the event.
-        if seen.is_group[team] or case.links is None or _links_of(case, seen, at):
-            by_steps.setdefault(tuple(np.unique(seen.step[at]).tolist()), []).append(team)
+        if seen.is_group[team] or case.links is None or links:
+            by_steps.setdefault(steps_of.setdefault(links, steps) if links else steps, []).append(team)
     for teams in by_steps.values():
-        yield _stopped(case, seen, np.flatnonzero(hit & np.isin(seen.unit, teams)))
+        event = _stopped(case, seen, np.flatnonzero(hit & np.isin(seen.unit, teams)))
+        least = WARNING_COST_SHARE if event.is_alarm else limits.open_cost_share
+        if event.most_us(graph) >= least * case.view.mean_step_us:
+            yield event
 
 
 def _links_of(case: Case, seen: Observations, operators: IntArray) -> tuple[Link, ...]:
     """Of each group of some operators the slowest link whose entry shows the event."""
-    links = case.network
+    links, least_us = case.network, WARNING_COST_SHARE * case.view.mean_step_us
     assert links is not None
     is_link = ~links.is_group[links.unit]
-    shows = links.are_events(case.limits) & is_link & np.isin(links.step, seen.step[operators])
+    shows = links.are_events(least_us) & is_link & np.isin(links.step, seen.step[operators])
     found = []
     for group in np.unique(seen.group[operators]).tolist():
         at = np.flatnonzero(shows & (np.array(links.groups) == seen.groups[group])[links.group])
@@ -219,9 +228,8 @@ def _stopped(case: Case, seen: Observations, operators: IntArray) -> Suspect:
     teams = [seen.members[team] for team in np.unique(seen.unit[operators]).tolist()]
     ranks = tuple(sorted({Rank(rank) for one in teams for rank in one}))
     worst = int(operators[np.argmax(seen.time_us[operators])])
-    alike = seen.time_us[seen.kind == seen.kind[worst]]
+    kind, alike = seen.kinds[seen.kind[worst]], seen.time_us[seen.kind == seen.kind[worst]]
     took, usual = float(seen.time_us[worst]), float(seen.time_us[worst] * np.exp(-seen.excess[worst]))
-    kind = seen.kinds[seen.kind[worst]]
     long = {"n_operators": len(operators), "op_type": kind, "took_us": took, "usual_us": usual}
     if len(links) == 1:
         one, other = links[0].src, links[0].dst
@@ -229,13 +237,18 @@ def _stopped(case: Case, seen: Observations, operators: IntArray) -> Suspect:
     else:
         one, other = ranks[0], ranks[-1]
         said = fact("operators_took_long", **long, ranks=ranks)
+    # An operator lasts as long as its last member is late, and members without files may be that one.
+    read, groups = {int(rank) for rank in case.view.ranks}, case.view.topology.groups.values()
+    lacking = [read.intersection(one.ranks) for one in groups if set(one.ranks) - read]
+    is_sure = bool(links) or not any(
+        len(set(team) & read) < 2 or set(team) & read in lacking for team in teams
+    )
     # Inside a host no network is between ranks.
     is_inside = all(len(case.view.hosts_of_ranks(team)) == 1 for team in teams)
-    facts = [said, fact("host_link_stopped" if is_inside else "packets_lost")]
-    if len(teams) > 1:
-        facts.append(fact("stood_still_together", n_groups=len(teams)))
-    if case.links is None and links:
-        facts.append(fact("no_matrix"))
+    why = fact("host_link_stopped" if is_inside else "packets_lost")
+    facts = [said, why if is_sure else fact("absent_members")]
+    facts += [fact("stood_still_together", n_groups=len(teams))] if len(teams) > 1 and len(links) != 1 else []
+    facts += [fact("no_matrix")] if case.links is None and links else []
     factor = np.ones(len(seen.unit))
     factor[operators] = np.exp(-seen.excess[operators])
     return Suspect(
@@ -247,6 +260,8 @@ def _stopped(case: Case, seen: Observations, operators: IntArray) -> Suspect:
         step_positions=steps,
         evidence=(Evidence("transfer_us", took, usual, float(np.nan_to_num(sigma(alike))), len(alike) - 1),),
         facts=tuple(facts),
+        confidence="high" if is_sure else "low",
+        is_alarm=is_sure,
         links=links,
         link_factor=factor,
     )

@@ -44,11 +44,10 @@ class Observations(Struct, frozen=True):
     is_group: BoolArray
     transport: tuple[str, ...]
 
-    def are_events(self, limits: Thresholds) -> BoolArray:
+    def are_events(self, least_us: float) -> BoolArray:
         """Which observations are events: longer than contention makes a usual one, and by a least time."""
         usual_us = self.time_us * np.exp(-self.excess)
-        is_long = self.time_us - usual_us > limits.retransmission_us
-        return np.asarray(is_long & (self.excess > np.log(TWICE)))
+        return np.asarray((self.time_us - usual_us > least_us) & (self.excess > np.log(TWICE)))
 
 
 class Units(Struct, frozen=True):
@@ -125,11 +124,11 @@ def units_by_step(seen: Observations, usual: Units, limits: Thresholds) -> Itera
     held against its own: `level` is beyond that, and `chance` how often others are as slow in other steps.
 
     Args:
-        seen: what was observed; events are no congestion.
+        seen: what was observed.
         usual: the units as they are over all steps.
         limits: the least effect, and the p-value from which a step counts.
     """
-    known = np.isfinite(seen.excess) & (seen.size_bytes >= SMALL_BYTES) & ~seen.are_events(limits)
+    known = np.isfinite(seen.excess) & (seen.size_bytes >= SMALL_BYTES)
     at = np.flatnonzero(known & (np.isfinite(usual.level) & ~usual.slow)[seen.unit])
     cell = combined(seen.step[at], seen.unit[at])[1]
     first = at[first_positions(cell)]
@@ -144,7 +143,7 @@ def units_by_step(seen: Observations, usual: Units, limits: Thresholds) -> Itera
         here, at = np.flatnonzero(step == one), np.flatnonzero((step == one) & (chances < 1.0))
         level, n, slow = np.full(len(seen.members), np.nan), np.zeros_like(usual.n), np.zeros_like(usual.slow)
         chance = np.ones(len(seen.members))
-        level[unit[here]], n[unit[here]] = beyond[here], 1
+        level[unit[here]], n[unit[here]] = beyond[here], np.bincount(cell)[here]
         slow[unit[at]], chance[unit[at]] = True, chances[at]
         rate = usual.rate * np.exp(-np.nan_to_num(level))
         yield one, replace(usual, level=level, n=n, slow=slow, chance=chance, rate=rate)

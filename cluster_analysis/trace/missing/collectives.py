@@ -9,8 +9,7 @@ from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import begins, combined, half_octaves, stable_order
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.thresholds.common import EVENT_US
-from cluster_analysis.thresholds.trace import ENOUGH_TOGETHER, WAITED_FACTOR
+from cluster_analysis.thresholds.trace import ENOUGH_TOGETHER, STOOD_STILL_US, WAITED_FACTOR
 from cluster_analysis.trace.calls import Calls
 
 
@@ -94,7 +93,7 @@ def incomplete_collectives(
         group = int(calls.group[lead[at]])
         lacking = tuple(sorted(members[group] - set(calls.rank[known].tolist())))
         # That just the late one's record is lost would be chance where many were in it as long as in events.
-        stood_still = len(known) >= ENOUGH_TOGETHER and least_us > usual_us + EVENT_US
+        stood_still = len(known) >= ENOUGH_TOGETHER and least_us > usual_us + STOOD_STILL_US
         waited = bool(least_us > WAITED_FACTOR * usual_us) and not stood_still
         ended_us = float(np.median(calls.end_us[known] + offset_us[calls.rank[known]]))
         needed_us = float(np.fmin(least_us, usual_us))

@@ -269,7 +269,11 @@ def test_a_slow_link_whose_entries_of_a_step_are_lost_is_mended_in_that_step_too
 
 def test_what_is_sent_again_over_a_slow_card_is_no_cost_of_that_card() -> None:
     (alone,) = judged(SMALL, "slow_nic:6@5").alarms
-    (beside,) = judged(SMALL, "slow_nic:6@5", "retransmission:150@5-21").alarms
+    both = judged(SMALL, "slow_nic:6@5", "retransmission:150@5-21")
+    (lost,) = both.of_kind("retransmission")
+    (beside,) = (one for one in both.alarms if one != lost)
+    assert lost.is_alarm
+    assert [(int(one.src), int(one.dst)) for one in lost.links] == [(5, 21)]
     assert beside.cost_ms_per_step == pytest.approx(alone.cost_ms_per_step, rel=0.01)
 
 

@@ -85,6 +85,13 @@ def test_an_operator_that_took_a_quarter_of_a_second_more_stood_still_though_it_
     assert [one.ranks for one in sent_again(5, 2, usual_us=usual_us, lost_us=250_000.0)] == [(0, 1, 2, 3)]
 
 
+def test_what_is_sent_again_counts_by_its_share_of_the_step() -> None:
+    (lost,) = sent_again(5, 2, lost_us=30_000.0)
+    assert lost.severity == "critical"
+    assert lost.cost_ms_per_step == pytest.approx(30.0 / 5, rel=0.01)
+    assert sent_again(5, 2, usual_us=200.0, lost_us=240.0) == []
+
+
 def test_a_quarter_of_a_second_more_is_contention_where_an_operator_lasts_as_long_anyway() -> None:
     assert sent_again(5, 2, usual_us=300_000.0, lost_us=250_000.0) == []
 
