@@ -21,7 +21,7 @@ from cluster_collect.transfer.ways.intake import Intake
 from cluster_collect.transfer.ways.rest_fetch import fetch_rest
 from cluster_collect.transfer.ways.tar_fetch import fetch_by_tar
 from cluster_collect.transfer.ways.walker import fetch_by_walker
-from cluster_collect.transports.bounds import HOST_TIME, BandwidthCap, TransferSlot
+from cluster_collect.transports.bounds import HOST_TIME, BandwidthCap, Pauses, TransferSlot
 from cluster_collect.transports.protocol import HostConnection, RunningCommand
 from cluster_collect.watchdog import Watchdog
 from cluster_reduce.form import has_columns
@@ -189,15 +189,16 @@ class Rounds:
     def _source(self, codec: Codec, watchdog: Watchdog, slot: TransferSlot | None = None) -> HostSource:
         """Return where files come from; the watchdog hears of content, and of pauses that we ask for."""
         n_before = self._so_far.wire_bytes
-        taken = HOST_TIME.get()
+        taken, pauses = HOST_TIME.get(), Pauses()
 
         def book(n_bytes: int) -> float:
             self._so_far.wire_bytes += n_bytes
             if slot is not None and self._so_far.wire_bytes > n_before + _MORE_THAN_A_MARKER_BYTES:
                 slot.begun()
             pause_s = max((cap.pause_after(n_bytes) for cap in self._caps), default=0.0)
-            watchdog.paused(pause_s)
-            taken.excuse(pause_s)
+            longer_s = pauses.longer_by(pause_s)
+            watchdog.paused(longer_s)
+            taken.excuse(longer_s)
             return pause_s
 
         def brought(n_bytes: int) -> None:

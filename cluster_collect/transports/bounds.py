@@ -122,6 +122,20 @@ class Bounds:
             slot.give_back()
 
 
+class Pauses:
+    """Pauses that overlap: of what comes at once, each portion asks for all that is owed by then."""
+
+    def __init__(self) -> None:
+        self._until_s = 0.0
+
+    def longer_by(self, pause_s: float) -> float:
+        """Return how much longer nothing is expected, with a pause that begins now."""
+        now_s = time.monotonic()
+        before_s = max(now_s, self._until_s)
+        self._until_s = max(before_s, now_s + pause_s)
+        return self._until_s - before_s
+
+
 class BandwidthCap:
     """A token bucket that never refuses bytes: it says how long to wait before taking more."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.tcp_proxy import TcpProxy
+from benchmarks.tcp_proxy import Mischief, TcpProxy
 from cluster_collect.progress_events import ProgressListener
 from cluster_run.ids import HostId
 from demo.sshd import SshLab, SshServer
@@ -66,3 +66,19 @@ def test_a_host_sends_no_further_ahead_than_the_cap_lets_pass(
         capped.collect_all(replace(PLAIN, bandwidth_bytes_per_s=rate), Watch())
     # Sockets of the proxy and of the client hold megabytes; without the cap all of the file is ahead.
     assert max(ahead) < rate // 4 + 6000 * KB
+
+
+@BOTH
+def test_a_host_that_hangs_is_told_as_soon_as_without_a_cap(
+    host: OneHost, lab: SshLab, server: SshServer, transport: str
+) -> None:
+    make_capture(host.root, 1, size_bytes=20_000 * KB)
+    n_bytes, rate, deadline_s = 2000 * KB, 400 * KB, 3.0
+    stop = Mischief(stop_after_bytes=n_bytes)
+    options = replace(PLAIN, n_attempts=1, progress_deadline_s=deadline_s)
+    with TcpProxy(server.address, server.port, mischief=(stop,)) as proxy:
+        capped = host.having(transport=transport, bandwidth_bytes_per_s=rate).through(proxy, lab)
+        began_s = time.monotonic()
+        outcome = capped.collect(options)
+    assert outcome.reason == "no answer for 3 s while waiting for its files"
+    assert time.monotonic() - began_s < n_bytes / rate + deadline_s + 7.0
