@@ -80,7 +80,7 @@ class Case(Struct, frozen=True, dict=True):
         if not local.is_computing:
             places = tuple(replace(one, of_all=of_all) for one in local.places)
             return [replace(local, of_all=of_all, places=places)]
-        longer = self.whatever_stage if of_all else self._by_device
+        longer = self.whatever_stage if of_all else self.by_device
         if longer is None:
             return [] if of_all else [local]
         # Kernels know no samples, and are known for all steps together.
@@ -91,7 +91,8 @@ class Case(Struct, frozen=True, dict=True):
         return [by_kernels] if of_all else [local, by_kernels]
 
     @cached_property
-    def _by_device(self) -> FloatArray | None:
+    def by_device(self) -> FloatArray | None:
+        """How much longer each rank's kernels take by its device (R,), as logarithms; None if unknown."""
         return None if self.kernels is None else self.kernels.of_device(self.view)
 
     @cached_property

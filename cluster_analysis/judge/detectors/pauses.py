@@ -48,10 +48,8 @@ def as_pause(case: Case, one: Suspect, rank: int, lost_us: FloatArray, events: B
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
     """Give the pause that all ranks make in some steps, if there is one."""
-    local, n_steps = (
-        next((one for one in case.local_times if not one.is_computing), None),
-        len(case.view.steps),
-    )
+    local = next((one for one in case.local_times if not one.is_computing), None)
+    n_steps = len(case.view.steps)
     if local is None or n_steps < case.limits.min_steps_intermittent:
         return
     by_step = median(local.time_us, 0)

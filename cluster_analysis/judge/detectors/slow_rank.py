@@ -115,10 +115,11 @@ def rank_suspects(
         own, always = np.array([rank]), bool(lasts[rank])
         one = late_suspect(view, local, own, course, seen, scale=scale, n_others=len(peers), lasts=always)
         if lasts[rank]:
-            by_counting = _by_counting(deviation, rank, limits) if local.has_idle else 0.0
-            p_value = n_ranks * max(float(deviation.tail[rank]), by_counting)
-        if once[rank]:  # experts may hold anybody's tokens for a step
-            one = replace(one, pattern="transient", confidence="medium", is_alarm=view.knows_work)
+            p_value = n_ranks * max(float(deviation.tail[rank]), _by_counting(local, deviation, rank, limits))
+        if once[rank]:  # experts may hold anybody's tokens for a step; longer samples make no kernel slower
+            of_device = np.inf if case.by_device is None else case.by_device[rank] * len(view.steps)
+            is_told = view.knows_work and not of_device < HALFWAY * size[rank]
+            one = replace(one, pattern="transient", confidence="medium", is_alarm=is_told)
         elif often[rank] and not local.is_computing:
             one = as_pause(case, one, rank, series[rank], events[rank])
         if one.record.is_fault and not_named[rank]:
@@ -151,7 +152,7 @@ def _is_lasting(local: LocalTime, deviation: Deviation, limits: Thresholds) -> B
     return np.asarray(lasts)
 
 
-def _by_counting(deviation: Deviation, rank: int, limits: Thresholds) -> float:
+def _by_counting(local: LocalTime, deviation: Deviation, rank: int, limits: Thresholds) -> float:
     """P of being slow in as many steps as a rank is, given how often others are as slow.
 
     Late starts and idle time have long tails that no normal distribution knows. With one or two steps
@@ -159,7 +160,7 @@ def _by_counting(deviation: Deviation, rank: int, limits: Thresholds) -> float:
     more than half of the level, unless most do: where all pause for unlike times one may be late even so.
     """
     level, tells = float(deviation.level[rank]), deviation.step_scale[rank] <= HALFWAY * deviation.level[rank]
-    if len(tells) < limits.min_steps_confident:
+    if not local.has_idle or len(tells) < limits.min_steps_confident:
         return 0.0
     usable = deviation.series[:, tells | (tells.mean() <= HALFWAY)]
     return chance_of_as_many(int((usable[rank] >= HALFWAY * level).sum()), usable, rank, level)

@@ -343,6 +343,17 @@ def test_a_device_that_is_slow_in_one_step_alone_is_told() -> None:
     assert finding.is_alarm
 
 
+@pytest.mark.parametrize("slower", [1.0, 1.4])
+def test_a_rank_with_one_long_step_whose_kernels_are_no_slower_had_more_work(slower: float) -> None:
+    """One of six steps is longer: kernels that are slower in it are so by a sixth of that in all of them."""
+    where, computing = on_hosts(16, 16), peers_agree(16, 6)
+    computing[5, 3] *= 1.4
+    case = judged(JobSpec(tp=1, pp=1, dp=16, steps=6), f"slow_rank:{1 + (slower - 1) / 6}@5")
+    evidence = replace(evidence_of_computing(computing, where), operators=case.evidence.operators)
+    (finding,) = [one for one in detect(evidence, where).findings if one.ranks == (5,)]
+    assert finding.is_alarm == (slower > 1.0)
+
+
 def test_a_host_that_is_a_whole_stage_and_starts_late_is_told_though_it_has_no_peers() -> None:
     spec = JobSpec(tp=4, pp=2, dp=2, ranks_per_host=8, steps=5)
     result = judged(spec, "slow_host:1.3@1,cause=input")
