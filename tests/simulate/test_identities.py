@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -150,13 +151,14 @@ def test_idle_is_what_transit_and_wait_leave_of_elapse(fields: str) -> None:
 @pytest.mark.slow
 @given(spec=specs(), seed=st.integers(0, 2**31))
 def test_the_tables_keep_the_identities(spec: JobSpec, seed: int) -> None:
-    for one in tables(simulate(spec, (), seed)).values():
-        steps = one.steps.to_pandas()
-        whole = steps.computing_us + steps.communication_not_overlapped_us + steps.free_us
-        np.testing.assert_allclose(whole, steps.stage_us + steps.bubble_us, atol=1e-6)
-        ops = one.collectives.to_pandas()
-        np.testing.assert_allclose(ops.idle_us, ops.elapse_us - ops.transit_us - ops.wait_us, atol=1e-6)
-        assert (ops.wait_us >= 0).all()
-        own = one.links.to_pandas()
-        assert (own.src_rank == one.rank).all()
-        assert ((own.transport == "LOCAL") == (own.src_local == own.dst_local)).all()
+    made = tables(simulate(spec, (), seed)).values()
+    steps, ops, links = (
+        pa.concat_tables([getattr(one, name) for one in made]).to_pandas()
+        for name in ("steps", "collectives", "links")
+    )
+    whole = steps.computing_us + steps.communication_not_overlapped_us + steps.free_us
+    np.testing.assert_allclose(whole, steps.stage_us + steps.bubble_us, atol=1e-6)
+    np.testing.assert_allclose(ops.idle_us, ops.elapse_us - ops.transit_us - ops.wait_us, atol=1e-6)
+    assert (ops.wait_us >= 0).all()
+    assert (links.src_rank == np.repeat([one.rank for one in made], [len(one.links) for one in made])).all()
+    assert ((links.transport == "LOCAL") == (links.src_local == links.dst_local)).all()
