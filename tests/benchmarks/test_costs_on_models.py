@@ -143,7 +143,7 @@ def test_a_lost_record_of_a_late_host_does_not_hide_what_its_ranks_lose_in_other
 def test_what_a_slow_part_costs_is_its_own_share_of_operators_of_several_phases(
     mode: str, seed: int, fault_class: str
 ) -> None:
-    known, said = modelled.judge("flows", mode, seed, fault_class)
+    known, said = modelled.judge("flows", mode, seed, fault_class, n_steps=3)
     fault = known.faults[-1]
     (found,) = [one for one in said.findings if one.is_alarm and one.cause == "bandwidth"]
     low, high = sorted((fault.cost_ms, fault.marginal_ms))
@@ -313,7 +313,7 @@ def test_samples_of_which_ranks_wait_inside_fused_kernels_leave_a_question(tmp_p
     assert "waited_inside" in {note.kind for note in found.notes}
 
 
-@pytest.mark.parametrize(("seed", "late", "is_asked"), [(2, 1.31, True), (5, 1.31, True), (2, 0.0, False)])
+@pytest.mark.parametrize(("seed", "late", "is_asked"), [(2, 1.31, True), (2, 0.0, False)])
 def test_a_host_that_holds_up_its_ranks_in_no_pattern_is_not_called_healthy(
     seed: int, late: float, *, is_asked: bool, tmp_path: Path
 ) -> None:
@@ -344,7 +344,7 @@ def test_a_host_without_peers_costs_no_more_than_all_that_it_loses_and_that_deci
     mode: str, seed: int, fault_class: str, kind: str, verdict: str, tmp_path: Path
 ) -> None:
     """No peer shows in which gaps a host that is a whole stage loses its time."""
-    job = modelled.made("flows", mode, seed, fault_class, tmp_path)
+    job = modelled.made("flows", mode, seed, fault_class, tmp_path, n_steps=3)
     document = read(tmp_path)
     (found,) = [one for one in document.findings if one.kind == kind]
     assert set(found.ranks) == set(job.faults[0].ranks)
