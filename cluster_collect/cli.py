@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,10 +14,14 @@ from cluster_run.errors import ClusterError, ExitCode, InputError
 from cluster_run.said.chinese import translated
 from cluster_run.standard_streams import write_result
 
+#: Where Python looks for the user's name, in this order.
+_NAMES = ("LOGNAME", "USER", "LNAME", "USERNAME")
+
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit code."""
     arguments = parse_arguments(argv)
+    _be_somebody()
     try:
         with interruptible():
             return _run(argv, arguments)
@@ -23,6 +29,16 @@ def main(argv: Sequence[str]) -> int:
         return _fail(arguments, error)
     except OSError as error:  # a full disk, or a file that was taken away meanwhile
         return _fail(arguments, InputError(refused_by_system(error)))
+
+
+def _be_somebody() -> None:
+    """Have a name and a home: SSH asks for both, and in a container a user's number may be all there is."""
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        if not any(map(os.environ.get, _NAMES)):
+            os.environ[_NAMES[0]] = str(os.getuid())
+        os.environ.setdefault("HOME", "/")
 
 
 def _run(argv: Sequence[str], arguments: Arguments) -> int:

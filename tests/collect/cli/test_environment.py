@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import pwd
 import resource
 import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+
+import pytest
+
+from tests.collect.helpers import BOTH
 
 from .conftest import Hosts
 
@@ -52,3 +57,22 @@ def test_a_working_directory_that_was_removed_is_named(hosts: Hosts, tmp_path: P
     )
     assert result.returncode == 1
     assert result.stderr == "cluster-collect: the working directory: No such file or directory\n"
+
+
+@BOTH
+def test_a_user_who_is_a_number_alone_logs_in(
+    hosts: Hosts, monkeypatch: pytest.MonkeyPatch, transport: str
+) -> None:
+    """As in a container: the system knows no name and no home of that number."""
+
+    def nobody(uid: int) -> pwd.struct_passwd:
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME", "HOME"):
+        monkeypatch.setenv(name, "")  # so that it is as before afterwards
+        monkeypatch.delenv(name)
+    hosts.add("alpha")
+    hosts.defaults |= {"transport": transport, "user": hosts.lab.user}
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    result = hosts.collect("--output", "run")
+    assert result.returncode == 0, result.stderr + result.stdout
