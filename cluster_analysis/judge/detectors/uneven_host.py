@@ -55,7 +55,7 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
             if not chances:
                 continue
             seen = [one.of_host(own, of_others_us) for one in places[1:]]
-            lost_us = np.sum([beyond_scatter(one.series, one.scatter) for one in seen], axis=0)
+            lost_us = np.nansum([beyond_scatter(one.series, one.scatter) for one in seen], axis=0)
             one = _suspect(case, local, own, lost_us, n_hosts=len(hosts) - 1)
             # Each place is tested, and their sum: one of them may scatter so much that it hides the other.
             p_value = min(1.0, len(hosts) * over_looks(chances, len(places)))

@@ -175,6 +175,19 @@ def test_a_host_that_holds_up_other_ranks_in_each_step_is_named() -> None:
     assert (host.ranks, host.cause, host.pattern) == (tuple(range(8, 16)), "dispatch", "intermittent")
 
 
+def test_a_rank_that_began_to_record_a_step_later_leaves_what_is_said_of_its_host_finite() -> None:
+    where, idle_us = on_hosts(N_RANKS, PER_HOST), held_up(range(8, 16))
+    evidence = evidence_of_idle(
+        peers_agree(*idle_us.shape, share=0.5), idle_us, np.full(idle_us.shape, 2e3), where
+    )
+    table = evidence.step_table
+    lacks_it = (np.asarray(table["rank"]) == 11) & (np.asarray(table["step"]) == evidence.steps[0])
+    found = detect(replace(evidence, step_table=table.filter(~lacks_it)), where).findings
+    (host,) = [one for one in found if one.kind == "slow_host"]
+    assert host.ranks == tuple(range(8, 16))
+    assert np.isfinite([host.evidence[0].peers_median, host.evidence[0].value]).all()
+
+
 def test_a_host_that_holds_up_one_rank_or_another_in_a_third_of_the_steps_is_named() -> None:
     idle_us = held_up(range(0))
     idle_us[[9, 12, 14], [1, 4, 6]] += [40e3, 60e3, 30e3]
