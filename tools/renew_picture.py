@@ -27,17 +27,12 @@ TIMEOUT_MS = 60_000
 SLOW_RANK = 13
 
 
-def take_pictures(folder: Path) -> None:
-    """Simulate and analyse the demo's job, and write its pictures into `folder`."""
-    with tempfile.TemporaryDirectory(prefix="training-") as directory:
-        analyse_demo(directory)
-        report = Path(directory, "run1", "cluster_analysis_output", "report.html")
-        folder.mkdir(parents=True, exist_ok=True)
-        with _browser() as browser:
-            for name, (language, theme, anchor, take) in _PICTURES.items():
-                page = _opened(browser, f"{report.as_uri()}#{anchor}", language, theme)
-                take(page, folder / name)
-                page.close()
+def take_pictures(browser: Browser, report: Path, folder: Path) -> None:
+    """Write the pictures of a report into `folder`."""
+    for name, (language, theme, anchor, take) in _PICTURES.items():
+        page = _opened(browser, f"{report.as_uri()}#{anchor}", language, theme)
+        take(page, folder / name)
+        page.close()
 
 
 def _first_screen(page: Page, path: Path) -> None:
@@ -97,6 +92,9 @@ def _opened(browser: Browser, address: str, language: str, theme: str) -> Page:
 
 if __name__ == "__main__":
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES
-    take_pictures(target)
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="training-") as directory, _browser() as chromium:
+        analyse_demo(directory)
+        take_pictures(chromium, Path(directory, "run1", "cluster_analysis_output", "report.html"), target)
     for picture in sorted(target.glob("*.png")):
         print(f"{picture}: {picture.stat().st_size // 1000} kB")

@@ -7,7 +7,6 @@ ranks and 12 hosts all pages are built alike.
 import json
 import re
 from collections import Counter, defaultdict
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -295,9 +294,8 @@ def test_a_comparison_of_a_simulated_job_with_itself_shows_that_nothing_moved(vi
     expect(page.locator("#changes")).to_contain_text("within noise")
 
 
-def test_every_picture_of_the_documents_is_made_by_the_script_and_small(browser, tmp_path):
-    with ThreadPoolExecutor() as another:  # Playwright's synchronous interface allows one loop a thread.
-        another.submit(take_pictures, tmp_path).result()
+def test_every_picture_of_the_documents_is_made_by_the_script_and_small(browser, small_output, tmp_path):
+    take_pictures(browser, small_output / "report.html", tmp_path)
 
     assert {one.name for one in tmp_path.iterdir()} == {one.name for one in PICTURES.iterdir()}
     for picture in tmp_path.iterdir():
