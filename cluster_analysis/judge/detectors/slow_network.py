@@ -182,39 +182,41 @@ def _events(case: Case, slow: Sequence[Suspect]) -> Iterator[Suspect]:
     So is what stood still in the same steps: mended one by one they save nothing, as all wait for each other.
     """
     graph, limits, least_us = case.view.graph, case.limits, WARNING_COST_SHARE * case.view.mean_step_us
-    seen = case.operators
-    if graph is None or seen is None or not (graph.transfer_us > least_us).any():
+    seen, entries = case.operators, case.network
+    if graph is None or seen is None or entries is None:
         return
+    may_be = (graph.transfer_us > least_us) & ~(seen.excess <= np.log(TWICE))
     # A group of which all operators last long has slow links and no event.
-    alike = seen.kind, half_octaves(seen.size_bytes), seen.unit
-    own = beyond_class(np.arange(len(seen.unit)), alike, np.log(seen.time_us), limits.link_effect)
+    at, own = np.flatnonzero(np.isin(seen.unit, np.unique(seen.unit[may_be]))), np.full(len(may_be), np.inf)
+    alike = seen.kind[at], half_octaves(seen.size_bytes[at]), seen.unit[at]
+    own[at] = beyond_class(np.arange(len(at)), alike, np.log(seen.time_us[at]), limits.link_effect)
     seen = replace(seen, excess=np.fmin(seen.excess, own))
     sure = (one.link_factor for one in slow if one.p_value <= limits.listed_p_value)
-    left = np.minimum.reduce([np.ones(len(seen.unit)), *(one for one in sure if one is not None)])
-    hit = replace(seen, time_us=seen.time_us * left, excess=seen.excess + np.log(left)).are_events(least_us)
+    left = np.minimum.reduce([np.ones(len(own)), *(one for one in sure if one is not None)])
+    rest = replace(seen, time_us=seen.time_us * left, excess=seen.excess + np.log(left))
+    hit = np.flatnonzero(may_be & rest.are_events(least_us))
+    shows = np.flatnonzero(entries.are_events(least_us) & ~entries.is_group[entries.unit])
     steps_of, by_steps = dict[tuple[Link, ...], tuple[int, ...]](), dict[tuple[int, ...], list[int]]()
     for team in np.unique(seen.unit[hit]).tolist():
-        at = np.flatnonzero(hit & (seen.unit == team))
-        links, steps = _links_of(case, seen, at), tuple(np.unique(seen.step[at]).tolist())
+        at = hit[seen.unit[hit] == team]
+        links, steps = _links_of(entries, shows, seen, at), tuple(np.unique(seen.step[at]).tolist())
         # The shortest part of a collective is no wait, a message's may be: its link must show the event.
         if seen.is_group[team] or case.links is None or links:
             by_steps.setdefault(steps_of.setdefault(links, steps) if links else steps, []).append(team)
     for teams in by_steps.values():
-        event = _stopped(case, seen, np.flatnonzero(hit & np.isin(seen.unit, teams)))
+        at = hit[np.isin(seen.unit[hit], teams)]
+        event = _stopped(case, seen, at, _links_of(entries, shows, seen, at))
         least = WARNING_COST_SHARE if event.is_alarm else limits.open_cost_share
         if event.most_us(graph) >= least * case.view.mean_step_us:
             yield event
 
 
-def _links_of(case: Case, seen: Observations, operators: IntArray) -> tuple[Link, ...]:
-    """Of each group of some operators the slowest link whose entry shows the event."""
-    links, least_us = case.network, WARNING_COST_SHARE * case.view.mean_step_us
-    assert links is not None
-    is_link = ~links.is_group[links.unit]
-    shows = links.are_events(least_us) & is_link & np.isin(links.step, seen.step[operators])
+def _links_of(links: Observations, shows: IntArray, seen: Observations, hit: IntArray) -> tuple[Link, ...]:
+    """Of each group of some operators the slowest link whose entry is among those that show events."""
     found = []
-    for group in np.unique(seen.group[operators]).tolist():
-        at = np.flatnonzero(shows & (np.array(links.groups) == seen.groups[group])[links.group])
+    for group in np.unique(seen.group[hit]).tolist():
+        is_own = (np.array(links.groups) == seen.groups[group])[links.group[shows]]
+        at = shows[is_own & np.isin(links.step[shows], seen.step[hit])]
         if len(at):
             unit = int(links.unit[at[np.argmax(links.time_us[at])]])
             src, dst = links.members[unit]
@@ -222,9 +224,9 @@ def _links_of(case: Case, seen: Observations, operators: IntArray) -> tuple[Link
     return tuple(dict.fromkeys(found))
 
 
-def _stopped(case: Case, seen: Observations, operators: IntArray) -> Suspect:
+def _stopped(case: Case, seen: Observations, operators: IntArray, links: tuple[Link, ...]) -> Suspect:
     """The suspect of operators that stood still together."""
-    links, steps = _links_of(case, seen, operators), tuple(np.unique(seen.step[operators]).tolist())
+    steps = tuple(np.unique(seen.step[operators]).tolist())
     teams = [seen.members[team] for team in np.unique(seen.unit[operators]).tolist()]
     ranks = tuple(sorted({Rank(rank) for one in teams for rank in one}))
     worst = int(operators[np.argmax(seen.time_us[operators])])
@@ -240,9 +242,7 @@ def _stopped(case: Case, seen: Observations, operators: IntArray) -> Suspect:
     # An operator lasts as long as its last member is late, and members without files may be that one.
     read, groups = {int(rank) for rank in case.view.ranks}, case.view.topology.groups.values()
     lacking = [read.intersection(one.ranks) for one in groups if set(one.ranks) - read]
-    is_sure = bool(links) or not any(
-        len(set(team) & read) < 2 or set(team) & read in lacking for team in teams
-    )
+    is_sure = bool(links) or not any(len(set(of) & read) < 2 or set(of) & read in lacking for of in teams)
     # Inside a host no network is between ranks.
     is_inside = all(len(case.view.hosts_of_ranks(team)) == 1 for team in teams)
     why = fact("host_link_stopped" if is_inside else "packets_lost")
