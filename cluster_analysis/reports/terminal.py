@@ -36,6 +36,7 @@ MAX_CHANGES = 3
 MAX_NOTES = 4
 MAX_CHECKS = 3
 MAX_PLACES = 2
+MAX_COMMANDS = 2
 _MIN_WIDTH = 40
 
 
@@ -161,7 +162,7 @@ def _print_next_checks(result: AnalysisResult, console: Console, language: Langu
     for place in first.places[:MAX_PLACES]:
         where = subjects.plain(locate(place).of(language))
         console.print(_prose(where, lead=say("where").of(language)))
-    for command in commands(first, result)[:MAX_PLACES]:
+    for command in commands(first, result)[:MAX_COMMANDS]:
         # Not wrapped: it is copied. Nobody runs it on the wrong one of two hosts.
         at = "" if command.place is None else f"  # {subjects.plain(locate(command.place).of(language))}"
         console.print(Text.assemble((say("run").of(language), "bold"), command.text, at), soft_wrap=True)

@@ -133,7 +133,7 @@ class _Builder:
             self.variables |= {
                 name: self._environment[name] for name in variables_in(root) if name in self._environment
             }
-            root = filled_in(entry.values["profiler_root"], root, target, self._environment)
+            root = with_placeholders(entry.values["profiler_root"], root, target, self._environment)
         if not local:
             self._check_connection(entry, target, root)
         if not _SERVER_ID.fullmatch(server_id):  # it must fit into a line of host_ips_mapping.txt
@@ -276,7 +276,7 @@ def variables_in(text: str) -> set[str]:
     return {match[1] or match[2] for match in _PLACE.finditer(text)} - {None}
 
 
-def filled_in(where: Located, text: str, host: str, environment: Mapping[str, str]) -> str:
+def with_placeholders(where: Located, text: str, host: str, environment: Mapping[str, str]) -> str:
     """Return `text` with its places filled in.
 
     Raises:

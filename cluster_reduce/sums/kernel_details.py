@@ -24,8 +24,10 @@ COLUMNS_OF_KEYS = {
     "op_state": "OP State",
 }
 _N_NEEDED = 3
-_DURATION, _WAIT, _STEP, _START = "Duration(us)", "Wait Time(us)", "Step Id", "Start Time(us)"
-_COMMUNICATION = ("HCCL", "COMMUNICATION")
+#: Its other columns.
+DURATION, WAIT, STEP, START = "Duration(us)", "Wait Time(us)", "Step Id", "Start Time(us)"
+#: Cores of the rows that are communication operators.
+COMMUNICATION = ("HCCL", "COMMUNICATION")
 #: Value of a missing number.
 _NONE = ("", "N/A", "NA", "null", "None")
 _TIME = re.compile(r"[ \t]*[0-9]{1,9}(?:\.[0-9]{1,9})?[ \t]*")
@@ -41,7 +43,7 @@ NO_START = -1
 
 _OURS = {
     name.replace(" ", "").casefold(): name
-    for name in (*COLUMNS_OF_KEYS.values(), _DURATION, _WAIT, _STEP, _START)
+    for name in (*COLUMNS_OF_KEYS.values(), DURATION, WAIT, STEP, START)
 }
 
 
@@ -117,24 +119,24 @@ def reduce_kernel_details(path: bytes) -> bytes:
 def _summed(stream: Any) -> tuple[dict[tuple[str, ...], _Kind], _Calls]:
     header = stream.readline()
     names = as_we_spell([name.strip() for name in header.split(",")])
-    needed = [*list(COLUMNS_OF_KEYS.values())[:_N_NEEDED], _DURATION, _START]
+    needed = [*list(COLUMNS_OF_KEYS.values())[:_N_NEEDED], DURATION, START]
     if '"' in header or "\ufeff" in header or len(set(names)) < len(names) or not set(needed) <= set(names):
         raise UnfitError("another header")
     places = [names.index(name) if name in names else len(names) for name in COLUMNS_OF_KEYS.values()]
-    core, duration, start = map(names.index, ("Accelerator Core", _DURATION, _START))
-    wait = names.index(_WAIT) if _WAIT in names else len(names)
-    step = names.index(_STEP) if _STEP in names else len(names)
+    core, duration, start = map(names.index, ("Accelerator Core", DURATION, START))
+    wait = names.index(WAIT) if WAIT in names else len(names)
+    step = names.index(STEP) if STEP in names else len(names)
     kinds: dict[tuple[str, ...], _Kind] = {}
     calls = _Calls()
     n_ps = 0
     for cells in _rows(stream, len(names)):
         time = cells[duration]
-        if time in _NONE and cells[core] not in _COMMUNICATION:
+        if time in _NONE and cells[core] not in COMMUNICATION:
             continue
         if not _TIME.fullmatch(time):
             raise UnfitError("an unusual duration")
         length_us = float(time)
-        if cells[core] in _COMMUNICATION:
+        if cells[core] in COMMUNICATION:
             calls.steps.append("0" if step == len(names) else cells[step])
             calls.names.append(cells[places[2]])
             calls.starts.append(_start_ns(cells[start]))

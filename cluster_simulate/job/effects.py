@@ -97,7 +97,7 @@ def effects_of(spec: JobSpec, faults: tuple[Fault, ...], seed: int) -> Effects:
     links: list[LinkEffect] = []
     retransmissions: list[Retransmission] = []
     for fault in faults:
-        active = activity(spec, fault, seed)
+        active = active_in_steps(spec, fault, seed)
         ranks = _ranks(spec, fault)
         extra = (fault.severity - 1.0) * active
         if fault.kind in ("slow_rank", "slow_host"):
@@ -135,7 +135,7 @@ def host_ranks(spec: JobSpec, hosts: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(rank for rank in range(spec.n_ranks) if rank // per_host in hosts)
 
 
-def activity(spec: JobSpec, fault: Fault, seed: int) -> Floats:
+def active_in_steps(spec: JobSpec, fault: Fault, seed: int) -> Floats:
     """Return how much of a placed fault there is in each step, 0 to 1.
 
     The draws belong to the fault and its place, not to its number: they stay when others are taken away.

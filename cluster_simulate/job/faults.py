@@ -125,6 +125,7 @@ def parse_scenario(text: str) -> Fault:
         fault = replace(fault, cause=_default_cause(fault))
         for option in options:
             fault = _with_option(fault, option)
+        _check_keys_together(fault)
         fault = _with_place(fault, place.rpartition("=")[2]) if place else fault
     except ValueError as error:
         raise UsageError(
@@ -147,27 +148,49 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "cause": ("compute", "dispatch", "input"),
     "pattern": ("persistent", "intermittent", "transient", "trend"),
     "op": ("cube", "vector"),
-    "dir": ("both", "tx", "rx", "one"),
     "via": ("rdma", "hccs"),
 }
 _FIELDS = {"op": "op_class", "dir": "direction"}
+#: Keys that change something, by kind; other kinds have none.
+_KEYS: dict[str, tuple[str, ...]] = {
+    "slow_rank": ("cause", "pattern", "duty", "op"),
+    "slow_host": ("cause", "pattern", "duty", "op"),
+    "slow_link": ("pattern", "duty", "dir"),
+    "slow_nic": ("pattern", "duty", "dir", "via"),
+    "slow_host_pair": ("pattern", "duty"),
+    "slow_uplink": ("pattern", "duty", "dir"),
+    "periodic_pause": ("every",),
+}
 
 
 def _with_option(fault: Fault, option: str) -> Fault:
     key, _, value = option.partition("=")
-    if key in _CHOICES:
-        if value not in _CHOICES[key]:
-            raise ValueError(f"{key} is one of {', '.join(_CHOICES[key])}")
+    keys = _KEYS.get(fault.kind, ())
+    if key not in keys:
+        known = f"; it has {', '.join(keys)}" if keys else ""
+        raise ValueError(f"{fault.kind} has no key {key!r}{known}")
+    if key == "dir":
+        choices: tuple[str, ...] = ("both", "one") if fault.kind == "slow_link" else ("both", "tx", "rx")
+    else:
+        choices = _CHOICES.get(key, ())
+    if choices:
+        if value not in choices:
+            raise ValueError(f"{key} is one of {', '.join(choices)}")
         return replace(fault, **{_FIELDS.get(key, key): value})  # type: ignore[arg-type]
     if key == "duty":
         if not 0.0 < float(value) <= 1.0:
             raise ValueError("duty is a share between 0 and 1")
         return replace(fault, duty=float(value))
-    if key == "every":
-        if int(value) < 1:
-            raise ValueError("every is a number of steps, 1 or more")
-        return replace(fault, every=int(value))
-    raise ValueError(f"no such key: {key!r}")
+    if int(value) < 1:
+        raise ValueError("every is a number of steps, 1 or more")
+    return replace(fault, every=int(value))
+
+
+def _check_keys_together(fault: Fault) -> None:
+    if fault.duty < 1.0 and fault.pattern != "intermittent":
+        raise ValueError("duty needs pattern=intermittent")
+    if fault.op_class and fault.cause != "compute":
+        raise ValueError("op needs cause=compute")
 
 
 def links_of(fault: Fault, src: int, dst: int) -> tuple[tuple[int, int], ...]:

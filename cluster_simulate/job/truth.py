@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cluster_simulate.job.effects import activity, host_ranks, link_effect
+from cluster_simulate.job.effects import active_in_steps, host_ranks, link_effect
 from cluster_simulate.job.events import simulate
 from cluster_simulate.job.faults import Fault
 from cluster_simulate.job.job import SimulatedJob
@@ -103,7 +103,7 @@ def _used_links(job: SimulatedJob, fault: Fault) -> tuple[tuple[int, int], ...]:
 
 def _true_fault(job: SimulatedJob, fault: Fault, cost: float, saving: float) -> TrueFault:
     spec = job.spec
-    active = activity(spec, fault, job.seed)
+    active = active_in_steps(spec, fault, job.seed)
     every = fault.ranks == (-1,)
     ranks = tuple(range(spec.n_ranks)) if every else (*fault.ranks, *host_ranks(spec, fault.hosts))
     hosts = fault.hosts or tuple(sorted({rank // spec.ranks_per_host for rank in ranks}))

@@ -44,6 +44,9 @@ def test_a_scenario_says_what_where_and_how_much(text: str, wanted: Fault) -> No
         "slow_link:2@3",
         "slow_rank:1.2,cause=magic", "slow_rank:1.2,pattern=weekly", "slow_rank:1.2,duty=2",
         "slow_rank:1.2,mood=bad",
+        "slow_rank:1.3@5,every=3", "slow_rank:1.3@5,duty=0.3", "slow_rank:1.3,op=cube,cause=input",
+        "slow_nic:3@5,dir=one", "slow_link:2@3-11,via=hccs", "slow_host_pair:2@1-2,dir=tx",
+        "stage_imbalance:1.4,pattern=trend",
         "stage_imbalance:1.4@3", "periodic_pause:80@5,every=0", "",
     ],
 )  # fmt: skip

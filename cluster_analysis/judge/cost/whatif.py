@@ -80,7 +80,7 @@ class WhatIf:
             return [Saving(None, None, bound_us=bound) for bound in bounds]
         found = self._saved(self.replay, [[one] for one in suspects])
         alone = [0.0 if np.isnan(saved) else saved for saved in found]
-        cumulative = self._in_turn(self.replay, suspects, alone)
+        cumulative = self._saved_together(self.replay, suspects, alone)
         added = self._after_others(self.replay, suspects, alone)
         most = self._most_of(self.replay, suspects, alone)
         return [
@@ -211,7 +211,7 @@ class WhatIf:
             added[i] = max(0.0, together - saved)
         return added
 
-    def _in_turn(self, replay: Replay, suspects: Sequence[Suspect], alone: list[float]) -> list[float]:
+    def _saved_together(self, replay: Replay, suspects: Sequence[Suspect], alone: list[float]) -> list[float]:
         """Savings one after the other, up to each, each time what adds most; the rest gets that of all."""
         left, fixed, best = _costliest(suspects, alone), list[Suspect](), 0.0
         cumulative = dict[int, float]()

@@ -20,18 +20,25 @@ from cluster_analysis.sources.errors import BadFileError, Remark, left_out, unhe
 from cluster_analysis.sources.kernel_groups import KEYS, Calls, KernelSums
 from cluster_analysis.sources.text.csv_text import finished
 from cluster_analysis.tables import schema
-from cluster_reduce.sums.kernel_details import COLUMNS_OF_KEYS, as_we_spell
+from cluster_reduce.sums.kernel_details import (
+    COLUMNS_OF_KEYS,
+    COMMUNICATION,
+    DURATION,
+    START,
+    STEP,
+    WAIT,
+    as_we_spell,
+)
 from cluster_run.facts import fact
 
 #: Rows of these are communication operators, which communication.json holds.
-_COMMUNICATION = pa.array(["HCCL", "COMMUNICATION"])
+_COMMUNICATION = pa.array(COMMUNICATION)
 #: Begin of a group's name that means something for one rank only.
 OWN_GROUP_PREFIX = "rank:"
 
 _BLOCK_BYTES = 8 * 1024 * 1024
 _LONGEST_LINE_BYTES = 1024 * 1024
-_DURATION, _WAIT, _START = "Duration(us)", "Wait Time(us)", "Start Time(us)"
-_NEEDED = ("Type", "Accelerator Core", "Name", _DURATION)
+_NEEDED = ("Type", "Accelerator Core", "Name", DURATION)
 
 
 def read_kernel_details(path: Path, rank: int, remark: Remark) -> pa.Table | None:
@@ -77,19 +84,19 @@ def _calls(path: Path) -> Calls | None:
     columns = columns_of(path)
     if columns is not None:
         return kernel_calls_of(columns)
-    header = _header(path, *_NEEDED, _START)
+    header = _header(path, *_NEEDED, START)
     found = [
         text.filter(pc.is_in(text["Accelerator Core"], value_set=_COMMUNICATION))
         for text in _blocks(
-            path, [name for name in ("Step Id", *_NEEDED, _START) if name in header], header, [], unheard
+            path, [name for name in (STEP, *_NEEDED, START) if name in header], header, [], unheard
         )
     ]
     text = pa.concat_tables(found).combine_chunks() if found else None
     if text is None or not text.num_rows:
         return None
-    starts, _ = numbers.to_ns(text[_START].combine_chunks())
-    durations, _ = numbers.to_float64(text[_DURATION])
-    cells = text["Step Id"].to_pylist() if "Step Id" in text.column_names else ["0"] * text.num_rows
+    starts, _ = numbers.to_ns(text[START].combine_chunks())
+    durations, _ = numbers.to_float64(text[DURATION])
+    cells = text[STEP].to_pylist() if STEP in text.column_names else ["0"] * text.num_rows
     return Calls(cells, text["Name"].combine_chunks(), starts, durations)
 
 
@@ -112,13 +119,13 @@ def _sums(path: Path, remark: Remark) -> KernelSums:
     n_bad = 0
     skipped: list[int] = []
     named = {key: column for key, column in COLUMNS_OF_KEYS.items() if column in header}
-    wanted = [*named.values(), *(name for name in (_DURATION, _WAIT) if name in header)]
+    wanted = [*named.values(), *(name for name in (DURATION, WAIT) if name in header)]
     for text in _blocks(path, wanted, header, skipped, remark):
-        durations, bad = numbers.to_float64(text[_DURATION])
+        durations, bad = numbers.to_float64(text[DURATION])
         lengths = numbers.us_to_ps(durations)
         is_time = pc.fill_null(pc.greater_equal(lengths, 0), False)
         n_bad += bad + len(text) - durations.null_count - (pc.sum(is_time).as_py() or 0)
-        waits = numbers.to_float64(text[_WAIT])[0] if _WAIT in header else pa.nulls(len(text), pa.float64())
+        waits = numbers.to_float64(text[WAIT])[0] if WAIT in header else pa.nulls(len(text), pa.float64())
         keys = {
             key: pc.replace_substring(text[named[key]], '"', "") if key in named else pa.repeat("", len(text))
             for key in KEYS
