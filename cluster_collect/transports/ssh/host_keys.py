@@ -120,9 +120,15 @@ class HostKeyJudge:
         """Write down a key that was accepted as new; return its fingerprint, empty when there is none."""
         if self.verdict != "new":
             return ""
-        remember_host(
-            self.paths[0], self.alias or self.name, _DEFAULT_PORT if self.alias else self.port, self.offered
-        )
+        path, port = self.paths[0], _DEFAULT_PORT if self.alias else self.port
+        try:
+            remember_host(path, self.alias or self.name, port, self.offered)
+        except OSError as error:
+            where = f"{error.filename or path}: {error.strerror}"
+            raise HostKeyError(
+                f"the new key of {self.name} cannot be written down: {where}",
+                "name another file, with known_hosts below 'defaults' or --set known_hosts=FILE",
+            ) from None
         self.read.cache_clear()
         self.verdict = "trusted"
         return fingerprint(self.offered)

@@ -19,6 +19,8 @@ from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
 
+from cluster_collect.faults import SshSetupError
+
 _DEFAULT_PORT = 22
 _WILDCARDS = re.compile(r"[*?!,]")
 
@@ -109,11 +111,20 @@ def _matches(patterns: list[str], name: str) -> bool:
 
 
 def read_known_hosts(paths: Iterable[Path]) -> KnownHosts:
-    """Read the files that exist."""
+    """Read the files that exist.
+
+    Raises:
+        SshSetupError: one of them cannot be read.
+    """
     known = KnownHosts()
     for path in paths:
-        if path.is_file():
-            known.add_text(path.read_text(errors="replace"))
+        try:
+            if path.is_file():
+                known.add_text(path.read_text(errors="replace"))
+        except OSError as error:
+            raise SshSetupError(
+                f"the known host keys cannot be read: {path}: {error.strerror}", "let this user read it"
+            ) from None
     return known
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,6 +48,39 @@ def test_a_new_key_is_accepted_when_told_so_and_written_down_once(
     for options in (TRUSTING, FULL):
         assert host.collect(options).state == "complete"
     assert lab.known_hosts.read_text() == written
+
+
+@BOTH
+def test_a_new_key_that_cannot_be_written_down_costs_its_host_and_says_where(
+    start: Start, tmp_path: Path, transport: str
+) -> None:
+    (tmp_path / "file").touch()
+    host = start(known=False, transport=transport).having(known_hosts=str(tmp_path / "file" / "known_hosts"))
+    outcome = host.collect(TRUSTING)
+    assert outcome.failure == "host-key"
+    assert f"cannot be written down: {tmp_path}/file" in outcome.reason
+    assert "known_hosts=FILE" in outcome.advice
+
+
+@BOTH
+def test_known_keys_that_cannot_be_read_are_told_at_once(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transport: str
+) -> None:
+    closed = tmp_path / "closed"
+    closed.touch()
+    host = start(transport=transport).having(known_hosts=str(closed))
+    read = Path.read_text
+
+    def refused(path: Path, *how: Any, **more: Any) -> str:
+        if path == closed:  # root may read everything
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return read(path, *how, **more)
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    watch = Recorder()
+    outcome = host.collect(watch=watch)
+    assert (outcome.failure, watch.retries) == ("ssh-setup", [])
+    assert outcome.reason == f"the known host keys cannot be read: {closed}: Permission denied"
 
 
 @BOTH

@@ -148,7 +148,11 @@ class AsyncsshDialer:
                 )
         except (OSError, ValueError, asyncssh.Error, asyncssh.ChannelListenError) as error:
             raise translated(error, judge, by_jump=tunnel is not None) from None
-        self._host_keys.confirm(judge, spec.host)
+        try:
+            self._host_keys.confirm(judge, spec.host)
+        except HostError:
+            await close(connection)
+            raise
         return connection
 
     def _judge(self, spec: HostSpec, base: asyncssh.SSHClientConnectionOptions) -> HostKeyJudge:
