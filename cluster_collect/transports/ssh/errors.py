@@ -54,11 +54,9 @@ def login_refused(name: str) -> LoginError:
     )
 
 
-def no_agreement(name: str, text: str, other_transport: str) -> SshSetupError:
+def no_agreement(name: str, text: str, advice: str) -> SshSetupError:
     """The two sides have no algorithm in common."""
-    return SshSetupError(
-        f"{where(name)}no agreement with the SSH server: {text}", f"try transport: {other_transport}"
-    )
+    return SshSetupError(f"{where(name)}no agreement with the SSH server: {text}", advice)
 
 
 def of_jump_host(error: HostError) -> HostError:

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from demo.sshd import SshLab, make_key
 from tests.collect.conftest import Start
-from tests.collect.helpers import BOTH, OneHost, Recorder
+from tests.collect.helpers import BOTH, FULL, OneHost, Recorder
 from tests.collect.paramiko_server import ParamikoServer, spec_of
 from tests.commands import ran
 
@@ -200,3 +201,18 @@ def test_pam_of_a_real_server_asks_for_the_password_in_a_dialogue(
     host.collect_all()
     assert "Accepted keyboard-interactive/pam for root" in host.server.log
     assert host.having(password="wrong").collect().failure == "login"
+
+
+def test_a_server_of_old_algorithms_is_told_with_what_it_offers_and_reached_once_that_is_allowed(
+    start: Start, config: Path
+) -> None:
+    old = "diffie-hellman-group1-sha1"
+    host = start({"KexAlgorithms": old}).having(ssh_config=str(config))
+    outcome = host.collect(replace(FULL, n_attempts=1))
+    assert outcome.failure == "ssh-setup"
+    assert f"found; it offers {old}" in outcome.reason
+    assert "KexAlgorithms" in outcome.advice
+    config.write_text(f"Host *\n  KexAlgorithms +{old}\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of cryptography, of old ways
+        host.collect_all()

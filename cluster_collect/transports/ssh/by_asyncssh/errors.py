@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -27,6 +28,7 @@ from cluster_collect.transports.ssh.errors import (
 )
 from cluster_collect.transports.ssh.host_keys import HostKeyJudge
 
+_ALLOW = "allow what it offers in ~/.ssh/config, with +: KexAlgorithms, HostKeyAlgorithms, Ciphers or MACs"
 _NO_AGREEMENT = (asyncssh.KeyExchangeFailed, asyncssh.ProtocolNotSupported, asyncssh.IllegalUserName)
 
 
@@ -61,7 +63,8 @@ def _translated_disconnect(error: asyncssh.DisconnectError, name: str) -> HostEr
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
         return HostKeyError(f"{where(name)}the host key cannot be verified: {error.reason}")
     if isinstance(error, _NO_AGREEMENT):
-        return no_agreement(name, error.reason, "paramiko")
+        # What we offer is a line of twenty names; what helps is what the server does.
+        return no_agreement(name, re.sub(r", sent \S+ and received ", "; it offers ", error.reason), _ALLOW)
     if "authentication failures" in error.reason.lower():
         return LoginError(f"{where(name)}{error.reason}", "name the right key with identity_file")
     return lost(name, error.reason)

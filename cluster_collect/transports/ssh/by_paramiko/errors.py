@@ -45,6 +45,6 @@ def translated(error: Exception, name: str = "", *, by_jump: bool = False) -> Ho
     if isinstance(error, paramiko.ChannelException):
         return behind_jump_host(name, error.text) if by_jump else no_session(name, error.text)
     if isinstance(error, paramiko.ssh_exception.IncompatiblePeer):
-        return no_agreement(name, str(error), "asyncssh")
+        return no_agreement(name, str(error), "try transport: asyncssh")
     is_lost = isinstance(error, (EOFError, paramiko.SSHException, ConnectionResetError, BrokenPipeError))
     return lost(name, str(error) or "it was closed") if is_lost else system_error(error, name)
