@@ -11,7 +11,7 @@ from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import Calls, calls_of
 from cluster_analysis.trace.matching import match_calls
 from cluster_analysis.trace.missing.imputation import Exposed, as_totals_say, with_missing_calls
-from cluster_analysis.trace.missing.placing import MissingCall
+from cluster_analysis.trace.missing.placing import MissingCall, UsualGaps
 from cluster_analysis.trace.pairing.ends import programs_of
 from cluster_analysis.trace.reduction import reduce_step
 from cluster_analysis.trace.streams.streams import sequence
@@ -92,6 +92,19 @@ def test_a_collective_that_most_members_lack_was_made_if_other_groups_of_its_pur
     _, filled = filled_of(calls, where)
     n_calls = np.bincount(filled.rank)
     assert n_calls[[0, 1, 3]].tolist() == ([4, 4, 4] if other_has_it else [3, 3, 3])
+
+
+def test_others_that_have_a_call_on_unlike_streams_do_not_say_when_the_one_that_lost_it_came() -> None:
+    calls = calls_of(collectives_table(three_rounds({(1, 1)})))
+    zeros, others = np.zeros(3, np.int64), np.flatnonzero(calls.number == 1)
+    gaps = UsualGaps.of(calls, match_calls(calls)[0], zeros, zeros[:1], np.zeros((2, 3)))
+    alike = sequence(calls, np.zeros(3, np.int32))
+    is_side = np.isin(np.arange(len(calls)), others[:1])
+    came_us = [
+        gaps.issued_us(calls, 1, others, streams, {}, 0.0)
+        for streams in (alike, replace(alike, is_side=is_side))
+    ]
+    assert np.isfinite(came_us).tolist() == [True, False]
 
 
 def test_complete_calls_are_left_as_they_are() -> None:
