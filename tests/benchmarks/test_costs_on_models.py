@@ -57,16 +57,27 @@ def test_a_group_that_is_on_two_streams_hides_no_slow_link() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "seed", "fault_class"),
+    ("source", "mode", "seed", "fault_class"),
     [
-        ("plain", 13_016, "rank, intermittent"),  # slow in the last four steps of ten: no straight line
-        ("hard", 113_059, "rank, one step"),  # a rank that lacks two messages waits where nobody is like it
+        (
+            "streams",
+            "plain",
+            13_016,
+            "rank, intermittent",
+        ),  # slow in the last four steps of ten: no straight line
+        (
+            "streams",
+            "hard",
+            113_059,
+            "rank, one step",
+        ),  # a rank that lacks two messages waits where nobody is like it
+        ("paths", "hard", 848_032, "rank, intermittent"),  # two of its four slow steps are very much alike
     ],
 )
 def test_a_slow_rank_costs_what_it_loses_in_the_steps_in_which_it_is_slow(
-    mode: str, seed: int, fault_class: str
+    source: str, mode: str, seed: int, fault_class: str
 ) -> None:
-    known, said = modelled.judge("streams", mode, seed, fault_class)
+    known, said = modelled.judge(source, mode, seed, fault_class)
     (fault,) = known.faults
     (found,) = [one for one in said.findings if one.kind == "slow_rank"]
     assert tuple(found.ranks) == fault.ranks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 import numpy as np
 from msgspec.structs import replace
@@ -40,12 +41,9 @@ def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
         looks = [(in_slow_hosts, not_named)]
         if in_slow_hosts.any():
             looks.append((np.zeros_like(in_slow_hosts), in_slow_hosts))
-        ranks = [
-            one
-            for comparison in case.ways_to_compare(local)
-            for excluded, unnamed in looks
-            for one in rank_suspects(case, comparison, local, excluded, unnamed)
-        ]
+        ranks = list[Suspect]()
+        for comparison, (excluded, unnamed) in product(case.ways_to_compare(local), looks):
+            ranks += rank_suspects(case, comparison, local, excluded, unnamed)
         # Any rank of the job is a peer in what all types of kernels have in common, and in being idle.
         has_peers = case.deviation(local, in_slow_hosts).n_peers >= case.limits.min_peers
         known = has_peers if local.is_computing else has_peers | ~_idle_far_longer(case, local)
@@ -95,9 +93,11 @@ def rank_suspects(
     beyond = size >= TWICE * most_of_others(far, view.role)[:, 0]
     p_events = np.where(beyond & (not local.has_idle), 0.0, n_ranks * chance)
     often = (n_events > 1) & (p_events <= limits.listed_p_value)
+    near = series >= HALFWAY * size[:, None]
     once = (n_events > 0) & ~often & beyond & (size >= limits.natural_effect)
-    once &= (series >= HALFWAY * size[:, None]).sum(axis=1) == 1
-    once &= len(view.steps) >= limits.min_steps_confident and not local.has_idle
+    once &= (near.sum(axis=1) == 1) & (len(view.steps) >= limits.min_steps_confident and not local.has_idle)
+    # Slow in some steps, a device is so in each that is half as slow, also where its peers scatter.
+    events = np.where((often & local.is_computing)[:, None], near, events)
     rising = _is_rising(local, by_step, limits)
     found = []
     for rank in np.flatnonzero((lasts | often | once) & (~not_named | often)).tolist():
