@@ -146,7 +146,8 @@ def weighs_what_its_steps_show(one: FindingDraft, context: Context) -> FindingDr
 
 def weighs_what_others_hide(one: FindingDraft, context: Context) -> FindingDraft:
     """Two equal faults cost nothing alone, so each weighs what it costs once all others are repaired."""
-    hidden = one.saving.after_others_us or 0.0
+    # Not an event: a single call that a fault hides may be a record that was filled in.
+    hidden = 0.0 if one.suspect.record.is_event else one.saving.after_others_us or 0.0
     is_more = one.weight_us is not None and hidden >= TWICE * max(one.weight_us, 1.0)
     if not is_more or not hidden >= WARNING_COST_SHARE * context.step_us:
         return one

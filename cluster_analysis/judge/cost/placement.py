@@ -203,7 +203,7 @@ def _weights(
                 usually = _rates(lost[tells], gap[tells]) * gap
                 lost_by = (lost, lost - usually, others - usual)
                 whole, unlike, chance = (np.nansum(one[tells] ** 2, axis=(0, 2)) for one in lost_by)
-                halts = unlike - chance.max() > HALFWAY * whole
+                halts = (unlike - chance.max() > HALFWAY * whole) & (suspect.record.subject == "rank")
                 lost = np.where(halts[:, None], lost, usually)
             else:
                 lost = lost - np.where(at >= 0, head[np.searchsorted(instances, np.maximum(at, 0))], 0.0)

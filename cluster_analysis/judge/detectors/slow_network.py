@@ -1,7 +1,6 @@
 """Find the broken part of the network from links, or from operators where no link was observed.
 
-Lasting slowness is a matter of bandwidth. A single operator that lasts many times as long as all others
-of its kind is an event: after a lost packet an RDMA connection waits for its timer, by default for seconds.
+A single operator that lasts many times as long as its like is an event: after a lost packet RDMA waits.
 """
 
 from __future__ import annotations

@@ -16,9 +16,12 @@ from tests.analysis.seeds import seeds
 
 
 @pytest.mark.parametrize("sigma", [0.0, 0.2])
-@pytest.mark.parametrize("seed", seeds(1, 2))
+@pytest.mark.parametrize("seed", seeds(1, 3))
 def test_a_device_that_halts_for_unlike_times_loses_them_where_it_halts(seed: int, sigma: float) -> None:
-    """Memory that corrects errors halts single kernels: no share of all gaps gives back what is lost."""
+    """Memory that corrects errors halts single kernels: no share of all gaps gives back what is lost.
+
+    Of few steps, halts that fall into the same places of most by chance pass for a share (seed 2).
+    """
     case = judged(JobSpec(tp=4, pp=2, dp=4, microbatches=4, steps=5, healthy=Healthy(sequence_sigma=sigma)))
     view = build_view(case.evidence, case.topology)
     graph = view.graph
