@@ -133,7 +133,7 @@ def parse_request(job: ReportedJob) -> ProfileRequest | None:
     )
 
 
-def naming(job: ReportedJob, profile_dir: str | None) -> ReportedJob:
+def with_profile_dir(job: ReportedJob, profile_dir: str | None) -> ReportedJob:
     """Return the job as if its comment named this directory; without one, the job as it is."""
     if profile_dir is None:
         return job

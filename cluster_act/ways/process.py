@@ -69,7 +69,6 @@ def asked_about_node(argv: Sequence[str]) -> str:
     try:
         return run(argv, changes=False)
     except RefusedError as error:
-        unknown = "not found" in error.message
-        raise RefusedError(
-            error.message, "give the nodes' names there with --node-name" if unknown else ""
-        ) from None
+        if "not found" not in error.message:
+            raise
+        raise RefusedError(error.message, "give the nodes' names there with --node-name") from None

@@ -110,5 +110,9 @@ def never_started(deadline_s: float) -> StalledError:
 
 def not_run(result: CommandResult, noise: MarkerFilter) -> NoShellError:
     """What was to run our program ended, and said something else."""
-    said = printable(last_line(result.errors.strip() or noise.before))
-    return NoShellError(f"the host did not run our program ({said})")
+    return NoShellError(f"the host did not run our program ({said_instead(result.errors, noise)})")
+
+
+def said_instead(errors: bytes, noise: MarkerFilter) -> str:
+    """Return what a host said that did not run our program, fit for a message."""
+    return printable(last_line(errors.strip() or noise.before))

@@ -12,7 +12,7 @@ from cluster_collect.entries import Allowance, RemoteEntry, is_capture
 from cluster_collect.faults import LostConnectionError, NoFilesError, NoShellError, StalledError
 from cluster_collect.remote.clock import ClockOffset, ask_clock, offset_of
 from cluster_collect.remote.decompress import Codec
-from cluster_collect.remote.host_stream import never_started
+from cluster_collect.remote.host_stream import never_started, said_instead
 from cluster_collect.remote.listing import ListingReader, MarkerFilter, Tools
 from cluster_collect.remote.programs import prepare_program, probe_program
 from cluster_collect.selection.select import Tree
@@ -146,8 +146,7 @@ async def _survey_by_shell(
             raise
         raise never_started(options.listing_deadline_s) from None
     if not noise.found:
-        said = printable(last_line(shell.errors.strip() or noise.before))
-        raise NoShellError(f"the host runs no commands for us ({said})")
+        raise NoShellError(f"the host runs no commands for us ({said_instead(shell.errors, noise)})")
     tools = _require_listing(listing, spec)
     denied = _denied(listing.complaints) if listing.find_status else []
     clock = None if listing.clock_s is None else offset_of(listing.clock_s, sent_s, arrived_s[0])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cluster_hook.isolation import our_command
-from cluster_hook.job import job_to_text, naming, parse_request
+from cluster_hook.job import job_to_text, parse_request, with_profile_dir
 from cluster_hook.slurm.commands import SubmittedJob, mark_as_followed, read_submitted, submit
 from cluster_run.errors import ClusterError
 
@@ -37,7 +37,7 @@ def submit_with_post_job(
     number = submit(job_arguments)
     try:
         submitted = read_submitted(number)
-        named = replace(submitted, job=naming(submitted.job, profile_dir))
+        named = replace(submitted, job=with_profile_dir(submitted.job, profile_dir))
         if parse_request(named.job) is None:
             return Submission(
                 number,

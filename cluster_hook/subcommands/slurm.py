@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from cluster_hook.checks import check_profile_dir
-from cluster_hook.job import ReportedJob, job_from_text, naming
+from cluster_hook.job import ReportedJob, job_from_text, with_profile_dir
 from cluster_hook.options import (
     add_analyse_arguments,
     add_collect_arguments,
@@ -146,7 +146,7 @@ def _slurm_post(arguments: argparse.Namespace) -> ExitCode:
         jobs = find_jobs(arguments.slurm_job, known)
     codes = []
     with Teller(telling, lambda job, trouble: print_trouble(f"job {job}", trouble)) as teller:
-        for job in (naming(job, arguments.profile_dir) for job in jobs):
+        for job in (with_profile_dir(job, arguments.profile_dir) for job in jobs):
             if os.geteuid() == 0 and job.uid != 0:
                 work = forwarded_work_arguments(arguments)
                 outcome = follow_as_its_user(job, work, deadline_s=options.deadline_s)

@@ -246,9 +246,8 @@ class TarIntake:
         self._begin = bytearray()
         self.awaited: dict[bytes, int] = {}
         for path, file in self._files.items():
-            most = min(
-                file.entry.size_bytes, _MOST_REDUCED_BYTES if file.comes_reduced else file.entry.size_bytes
-            )
+            size_bytes = file.entry.size_bytes
+            most = min(size_bytes, _MOST_REDUCED_BYTES) if file.comes_reduced else size_bytes
             ends = (_SUFFIX, _UNREAD_SUFFIX) if file.comes_reduced else (_SUFFIX,)
             self.awaited |= {path + end: most for end in (b"", *(ends if takes_columns else ()))}
 
