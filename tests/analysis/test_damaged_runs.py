@@ -50,7 +50,7 @@ class Run:
     """A good run: its files, and what reading makes of each rank."""
 
     root: Path
-    files: tuple[Path, ...]
+    content: dict[Path, bytes]
     rows: dict[Rank, Rows]
 
 
@@ -63,8 +63,10 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     capture, tables = read(root)
     assert capture.problems == ()
     assert len(tables) == 4
-    files = tuple(sorted(path for path in (root / layout.PROFILER_TREE_NAME).rglob("*") if path.is_file()))
-    return Run(root, files, {rank: rows(one) for rank, one in tables.items()})
+    files = sorted(path for path in (root / layout.PROFILER_TREE_NAME).rglob("*") if path.is_file())
+    return Run(
+        root, {path: path.read_bytes() for path in files}, {rank: rows(one) for rank, one in tables.items()}
+    )
 
 
 def read(root: Path) -> tuple[Capture, dict[Rank, RankTables]]:
@@ -94,9 +96,10 @@ def assert_right_or_named(run: Run, damaged: Path) -> None:
 
 
 @contextmanager
-def content_of(path: Path) -> Iterator[bytes]:
+def put_back(path: Path, content: dict[Path, bytes]) -> Iterator[bytes]:
     """Give a file's content, and put it back with its times whatever is written meanwhile."""
-    good, times = path.read_bytes(), path.stat()
+    good, times = content.get(path) or path.read_bytes(), path.stat()
+    assert path.read_bytes() == good, f"{path} was changed by what ran before"
     try:
         yield good
     finally:
@@ -107,8 +110,8 @@ def content_of(path: Path) -> Iterator[bytes]:
 @FUZZ
 @given(data=st.data())
 def test_a_file_cut_off_anywhere_costs_its_rank_only_and_is_named(run: Run, data: st.DataObject) -> None:
-    path = data.draw(st.sampled_from(run.files))
-    with content_of(path) as good:
+    path = data.draw(st.sampled_from([*run.content]))
+    with put_back(path, run.content) as good:
         path.write_bytes(good[: data.draw(st.integers(0, len(good) - 1))])
         assert_right_or_named(run, path)
 
@@ -116,8 +119,8 @@ def test_a_file_cut_off_anywhere_costs_its_rank_only_and_is_named(run: Run, data
 @FUZZ
 @given(data=st.data())
 def test_flipped_bytes_anywhere_are_never_a_number_of_an_unnamed_rank(run: Run, data: st.DataObject) -> None:
-    path = data.draw(st.sampled_from(run.files))
-    with content_of(path) as good:
+    path = data.draw(st.sampled_from([*run.content]))
+    with put_back(path, run.content) as good:
         bad = bytearray(good)
         positions = st.lists(st.integers(0, len(bad) - 1), min_size=1, max_size=4, unique=True)
         for position in data.draw(positions):
@@ -129,9 +132,9 @@ def test_flipped_bytes_anywhere_are_never_a_number_of_an_unnamed_rank(run: Run, 
 @FUZZ
 @given(data=st.data())
 def test_text_that_is_no_number_anywhere_is_never_a_number(run: Run, data: st.DataObject) -> None:
-    text_files = [path for path in run.files if path.suffix in (".json", ".csv")]
+    text_files = [path for path in run.content if path.suffix in (".json", ".csv")]
     path = data.draw(st.sampled_from(text_files))
-    with content_of(path) as good:
+    with put_back(path, run.content) as good:
         digits = [i for i, byte in enumerate(good) if chr(byte).isdigit() and not chr(good[i - 1]).isdigit()]
         at = data.draw(st.sampled_from(digits))
         end = next(
@@ -146,10 +149,10 @@ def test_text_that_is_no_number_anywhere_is_never_a_number(run: Run, data: st.Da
 
 def test_a_run_without_its_manifest_still_names_a_file_that_was_cut_off(run: Run) -> None:
     manifest = run.root / layout.MANIFEST_NAME
-    with content_of(manifest):
+    with put_back(manifest, run.content):
         manifest.unlink()
-        for path in {re.sub(r"\d", "", path.name): path for path in run.files}.values():
-            with content_of(path) as good:
+        for path in {re.sub(r"\d", "", path.name): path for path in run.content}.values():
+            with put_back(path, run.content) as good:
                 # In the middle of a line: a text that ends between two lines cannot be told from a whole one.
                 cut = good[: len(good) * 2 // 3].rstrip(b"\n}] ") + (b"" if path.suffix == ".db" else b"1")
                 path.write_bytes(cut)
