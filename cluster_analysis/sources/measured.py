@@ -38,6 +38,8 @@ NEEDED: Mapping[Literal["operators", "links"], tuple[str, ...]] = {
 }
 #: A nanosecond; sums of floats may miss 0 by less.
 _TOLERANCE = 1e-3
+#: As many µs had passed in 2001 since 1970: no step takes as long.
+_IN_2001_US = 1e15
 
 
 def without_negative(table: pa.Table, columns: tuple[str, ...], remark: Remark) -> pa.Table:
@@ -54,6 +56,21 @@ def without_negative(table: pa.Table, columns: tuple[str, ...], remark: Remark) 
     if n_bad:
         remark(left_out(n_bad, "value", "below_0"))
     return table
+
+
+def without_unknown_begin(steps: pa.Table) -> pa.Table:
+    """Return STEPS with null where preparing is a point in time: counted from 1970, or till then.
+
+    Profilers write it where they know no begin of a step, or no work in it. It is what they do, no damage.
+    """
+    preparing = steps["preparing_us"]
+    is_time = np.abs(preparing.to_numpy()) < _IN_2001_US
+    if is_time.all() or not pc.any(preparing.is_valid()).as_py():
+        return steps
+    position = steps.schema.get_field_index("preparing_us")
+    return steps.set_column(
+        position, steps.schema.field(position), pc.if_else(pa.array(is_time), preparing, None)
+    )
 
 
 def tell_missing(table: pa.Table, rows: Literal["operators", "links"], remark: Remark) -> None:

@@ -77,7 +77,8 @@ def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         columns[name] = cells.floats(times.get(column, np.full(n, np.nan)), remark, are_needed=is_needed)
     table = schema.rows(schema.STEPS, rank, **columns)
     table = measured.without_negative(cells.with_step(table), measured.MEASURED_STEPS, remark)
-    return without_repeated_steps(measured.without_empty_steps(table, remark), remark)
+    table = measured.without_unknown_begin(measured.without_empty_steps(table, remark))
+    return without_repeated_steps(table, remark)
 
 
 def read_db_communication(

@@ -22,6 +22,7 @@ from cluster_analysis.sources.measured import (
     without_empty_steps,
     without_negative,
     without_repeated_steps,
+    without_unknown_begin,
 )
 from cluster_analysis.sources.text.csv_text import read_columns, read_files
 from cluster_analysis.tables import schema
@@ -60,7 +61,7 @@ def read_step_trace(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
     measured = without_empty_steps(steps, remark)
     if measured.num_rows == 0:
         raise BadFileError(fact("no_step_in_it"))
-    return without_repeated_steps(measured, remark)
+    return without_repeated_steps(without_unknown_begin(measured), remark)
 
 
 def read_device_of_steps(path: Path) -> int | None:

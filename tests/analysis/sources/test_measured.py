@@ -17,6 +17,7 @@ from tests.analysis.sources.builders import (
     LINKS,
     OPS,
     OUTPUT,
+    STEP_HEADER,
     STEP_ROW,
     LinkRow,
     Op,
@@ -73,6 +74,16 @@ def test_a_value_below_0_in_a_database_is_null_and_told(
     tables = tables_of_damaged_database(tmp_path, damage)
     assert [reason(problem) for problem in tables.problems] == ["left out: 1 value below 0"]
     assert getattr(tables, table)[column].null_count == 1
+
+
+@pytest.mark.parametrize("preparing", [1726054679554437.8, -1726054679554438.8])
+def test_preparing_that_is_a_point_in_time_is_no_time(tmp_path: Path, preparing: float) -> None:
+    header = f"{STEP_HEADER},Preparing"
+    steps = step_csv({"": (*STEP_ROW, preparing)}, header)
+    tables = read_rank(source_of(write_capture(tmp_path, 0, steps=steps)))
+    assert tables.steps["preparing_us"].to_pylist() == [None]
+    tables = tables_of_damaged_database(tmp_path, f"StepTraceTime SET preparing = {preparing}")
+    assert tables.steps["preparing_us"].to_pylist() == [None]
 
 
 ZEROS = (0.0,) * len(STEP_ROW)
