@@ -118,7 +118,7 @@ def units_of(seen: Observations, limits: Thresholds) -> Units:
 
 
 def units_by_step(seen: Observations, usual: Units, limits: Thresholds) -> Iterator[tuple[int, Units]]:
-    """Give each step in which units are slow that usually are not, as far as that is no even chance.
+    """Give each step in which units are slower than usual, as far as that is no even chance.
 
     A foreign job, or a flow that shares a link for some steps, shows in no middle over steps. Each unit is
     held against its own: `level` is beyond that, and `chance` how often others are as slow in other steps.
@@ -129,7 +129,7 @@ def units_by_step(seen: Observations, usual: Units, limits: Thresholds) -> Itera
         limits: the least effect, and the p-value from which a step counts.
     """
     known = np.isfinite(seen.excess) & (seen.size_bytes >= SMALL_BYTES)
-    at = np.flatnonzero(known & (np.isfinite(usual.level) & ~usual.slow)[seen.unit])
+    at = np.flatnonzero(known & np.isfinite(usual.level)[seen.unit])
     cell = combined(seen.step[at], seen.unit[at])[1]
     first = at[first_positions(cell)]
     step, unit = seen.step[first], seen.unit[first]

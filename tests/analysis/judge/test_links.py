@@ -12,7 +12,7 @@ from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.slow_units import Units
 from cluster_analysis.judge.measures.transfers import left_of_cells
 from cluster_analysis.thresholds.limits import Thresholds
-from cluster_simulate.api import Healthy, JobSpec, Noise
+from cluster_simulate.api import Healthy, JobSpec, Noise, truth
 from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, Judged, judged
 from tests.analysis.said import summary
@@ -345,3 +345,20 @@ def test_a_slow_card_may_cost_what_its_ranks_wait_in_gaps_that_the_replay_only_c
     assert card.cost_low_ms is not None
     assert card.cost_high_ms is not None
     assert card.cost_low_ms < 0.9 * job.true_cost_ms < job.true_cost_ms < card.cost_high_ms
+
+
+@pytest.mark.parametrize(
+    ("always", "at_times", "named"),
+    [
+        ("slow_nic:2@5", "slow_uplink:3@1", "slow_uplink-1"),
+        ("slow_uplink:1.5@1", "slow_nic:4@5", "slow_nic-5"),
+    ],
+)
+def test_what_is_slow_in_all_steps_is_seen_to_be_slower_in_some(
+    always: str, at_times: str, named: str
+) -> None:
+    result = judged(EIGHT_STEPS, always, f"{at_times},pattern=intermittent")
+    found = next(one for one in result.alarms if one.id == named)
+    fault = next(one for one in truth(result.job).faults if one.kind == found.kind)
+    assert found.pattern == "intermittent"
+    assert found.cost_ms_per_step == pytest.approx(fault.cost_ms_per_step, rel=0.05)
