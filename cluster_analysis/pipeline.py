@@ -37,6 +37,7 @@ from cluster_analysis.topology.hosts import seated
 from cluster_analysis.windows.between import between_steps
 from cluster_analysis.windows.cut_steps import is_last_cut
 from cluster_analysis.windows.iterations import as_many_iterations
+from cluster_analysis.windows.one_window import as_one_window
 from cluster_run.errors import InputError
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import HostId, format_number_ranges
@@ -120,6 +121,10 @@ def examined(
             read = read_all(engine, sources, wanted, f"{scratch}/batch-" if in_files else "", on_progress)
             require_data(read, options)
             capture = seated(capture, read.metadata)
+            steps, in_one = as_one_window(read.steps, read.totals)
+            if in_one:
+                problems = tuple(one for one in read.problems if one.kind != "silent_steps")
+                read = structs.replace(read, steps=steps, problems=problems)
             alike = as_many_iterations(read.steps, read.operators)
             if alike.notes:
                 read = without_communication(structs.replace(read, steps=alike.steps))
@@ -132,7 +137,7 @@ def examined(
             )
             if not wanted.spans:  # else Insight's files come at once
                 engine.rest()
-            notes = (*alike.notes, *unlike, *_without_cut_step(steps))
+            notes = (*in_one, *alike.notes, *unlike, *_without_cut_step(steps))
             capture = structs.replace(capture, notes=capture.notes + notes)
             read = structs.replace(read, problems=read.problems + contradictions + problems)
             yield Examined(options, topology, capture, sources, read, engine, scratch, steps)

@@ -104,6 +104,7 @@ _Mend = Literal[
 #: Bear it: due to the form of the files or the replay, so it is in each run of the job.
 _Bear = Literal[
     "steps_as_a_whole",
+    "steps_in_one_window",
     "no_start_times",
     "replay_off",
     "replay_far_off",

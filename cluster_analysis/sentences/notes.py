@@ -157,8 +157,7 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "采集 {capture} 缺少卡 {ranks:ranges}",
     ),
     "family_left_out": (
-        "{n_captures} {family} {n_captures:capture|captures} beside richer ones of the same run "
-        "{n_captures:is|are} not read",
+        "{n_captures} {family} {n_captures:capture|captures} beside richer ones {n_captures:is|are} not read",
         "{n_captures} 个 {family} 采集未读取：同一次运行中有更完整的采集",
     ),
     "only_capture_is_rank_0": (
@@ -181,6 +180,10 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "windows are of unlike length: those of {ranks:rank|ranks} {ranks:ranges} cannot be counted in "
         "iterations, and are not compared",
         "采集窗口长度不同：卡 {ranks:ranges} 的窗口无法按迭代计数，不作比较",
+    ),
+    "steps_in_one_window": (
+        "operators are in no step (MindSpore's jit_level O2): steps {steps:ranges} are compared as one",
+        "通信算子不属于任何步（MindSpore 的 jit_level O2）：步 {steps:ranges} 合并为一个窗口比较",
     ),
     "last_step_cut": (
         "step {step} is left out: the end of the recording cut it, it has fewer operators than all before it",
@@ -237,8 +240,7 @@ SENTENCES: Mapping[NoteFact, Template] = {
     ),
     "average_row_differs": (
         "rank {rank}, {file}: its average row says {said_ms:parts} ms for interval / forward-backward / "
-        "tail, but the {n_steps} steps it holds average {seen_ms:parts} ms without the first; "
-        "the steps are used",
+        "tail, but its {n_steps} steps average {seen_ms:parts} ms without the first; they are used",
         "卡 {rank}，{file}：平均行的 interval / forward-backward / tail 为 {said_ms:parts} ms，而文件中 "
         "{n_steps} 步（不含第一步）的平均为 {seen_ms:parts} ms；以各步为准",
     ),
