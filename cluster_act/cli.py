@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster_act.options import make_parser
 from cluster_act.values import Case, Planned, RefusedError, UncertainError, Way
+from cluster_act.ways.registry import WAYS
 from cluster_analysis.sentences.headings import of_act
 from cluster_analysis.sentences.phrase import Phrase
 from cluster_run.command_line import exit_code_of, language_of
@@ -27,25 +28,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     arguments = make_parser().parse_args(argv)
     return exit_code_of("cluster-act", lambda: _run(arguments), "what was begun stands in the log")
-
-
-def way_of(arguments: argparse.Namespace) -> Way:
-    """Return the way that the options name; each is a module of its own."""
-    if arguments.way == "slurm":
-        from cluster_act.ways.slurm import Slurm  # noqa: PLC0415
-
-        return Slurm(arguments.drain_busy)
-    if arguments.way == "mindcluster":
-        from cluster_act.ways.mindcluster import MindCluster  # noqa: PLC0415
-
-        return MindCluster(arguments.sender, arguments.customization, arguments.namespace)
-    if arguments.way == "command":
-        from cluster_act.ways.command import Command  # noqa: PLC0415
-
-        return Command(arguments.command)
-    from cluster_act.ways.kubernetes import Condition, Taint  # noqa: PLC0415
-
-    return Taint() if arguments.way == "kubernetes-taint" else Condition()
 
 
 def _run(arguments: argparse.Namespace) -> ExitCode:
@@ -73,7 +55,7 @@ def _act(arguments: argparse.Namespace, fleet: Fleet | None) -> ExitCode:
 
     cases = cases_of_run(arguments.run, fleet) if arguments.run or fleet is None else cases_of_fleet(fleet)
     past = [] if fleet is None else fleet.actions()
-    way = way_of(arguments)
+    way = WAYS[arguments.way](arguments)
     plan = planned(
         cases,
         past,
@@ -137,7 +119,7 @@ def _undo(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
     """Undo what stands of this way, on a node or all; one thing that was noted twice is undone once."""
     from cluster_act.plan import is_standing  # noqa: PLC0415
 
-    way, n_failed, language = way_of(arguments), 0, language_of(arguments.lang)
+    way, n_failed, language = WAYS[arguments.way](arguments), 0, language_of(arguments.lang)
     standing = [
         one
         for one in fleet.actions()

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from cluster_act.values import NodeNames
+from cluster_act.ways.registry import WAYS
 from cluster_run.command_line import (
     Parser,
     add_about,
@@ -18,7 +19,6 @@ from cluster_run.command_line import (
 from cluster_run.errors import ExitCode
 from cluster_run.layout import FLEET_VARIABLE
 
-WAYS = ("slurm", "mindcluster", "kubernetes", "kubernetes-taint", "command")
 _CODES = {
     ExitCode.DONE: "nothing is to be done, or all of it is",
     ExitCode.FINDINGS: "there is something to do (without --apply); the suspect is slow (--probe)",
@@ -59,7 +59,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add_language(parser, ", not of the log")
     how = parser.add_argument_group("how")
-    how.add_argument("--way", choices=WAYS, default="slurm", help="(default: slurm)")
+    how.add_argument("--way", choices=tuple(WAYS), default="slurm", help="(default: slurm)")
     how.add_argument(
         "--node-name", type=_node_names, default=NodeNames("{host}"), metavar="TEXT",
         help="what nodes are called there: {host} is what a host calls itself, "

@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from cluster_analysis.tables.model import Selection
+from cluster_run.findings import FAILING
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
 
 #: Schedulers with a name of their own; anything else must be the address of a Dask scheduler.
@@ -15,8 +16,6 @@ NAMED_SCHEDULERS = (*LOCAL_SCHEDULERS, "dask", "slurm")
 #: The files for Insight are about as large as what they are made of; larger ones only on demand.
 MAX_INSIGHT_BYTES = 512_000_000
 ADDRESS_PREFIXES = ("tcp://", "tls://")
-#: The severities for which the command ends with 4, by the word of `--fail-on`.
-FAILING = {"never": frozenset[str](), "warning": {"warning", "critical"}, "critical": {"critical"}}
 
 
 class FailOn(Struct, frozen=True):

@@ -17,17 +17,20 @@ from cluster_run.errors import ClusterError, InputError
 class HostError(ClusterError):
     """One host's failure; `retryable` says whether the same thing may work a moment later.
 
-    `failure` is its word in the results for programs, see `failures.py`.
+    `failure` is its word in the results for programs, see `failures.py`. `shown_by_ssh` says whether trying
+    `ssh` by hand can explain it.
     """
 
     retryable: ClassVar[bool] = False
     failure: ClassVar[str] = "failed"
+    shown_by_ssh: ClassVar[bool] = False
 
 
 class UnreachableError(HostError):
     """No connection could be made."""
 
     failure = "unreachable"
+    shown_by_ssh = True
     retryable = True
 
 
@@ -35,6 +38,7 @@ class LostConnectionError(HostError):
     """The connection broke, or a stream ended before it was complete."""
 
     failure = "lost-connection"
+    shown_by_ssh = True
     retryable = True
 
 
@@ -42,6 +46,7 @@ class StalledError(HostError):
     """A deadline passed without progress."""
 
     failure = "stalled"
+    shown_by_ssh = True
     retryable = True
 
 
@@ -61,30 +66,35 @@ class HostKeyError(HostError):
     """The host's key is unknown, changed or revoked."""
 
     failure = "host-key"
+    shown_by_ssh = True
 
 
 class LoginError(HostError):
     """The host refused every credential we have; never tried twice, accounts get locked."""
 
     failure = "login"
+    shown_by_ssh = True
 
 
 class SshSetupError(HostError):
     """Our own side of SSH: a key file, a certificate, the client's configuration."""
 
     failure = "ssh-setup"
+    shown_by_ssh = True
 
 
 class BecomeError(HostError):
     """The host lets us in, and sudo there does not let us be the user that the inventory names."""
 
     failure = "become"
+    shown_by_ssh = True
 
 
 class NoShellError(HostError):
     """The host runs no commands for us, or lacks the programs; its files may still be readable."""
 
     failure = "no-shell"
+    shown_by_ssh = True
 
 
 class NoProfilerRootError(HostError):

@@ -22,8 +22,10 @@ UNREAD = "its host had no time or memory to read it"
 
 _WILDCARD = re.compile(r"[*?]|\[[^\]/]+\]")
 
-#: `auto`: zstd where the host has it, gzip below it, plain tar otherwise.
-Compression = Literal["auto", "zstd", "gzip", "none"]
+#: How archives are packed on the way; the best first.
+Codec = Literal["zstd", "gzip", "none"]
+#: `auto`: the first of them that the host has.
+Compression = Literal["auto", Codec]
 
 
 @dataclass(frozen=True)

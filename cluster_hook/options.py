@@ -11,6 +11,7 @@ from cluster_hook.follow.pipeline import FollowOptions
 from cluster_hook.telling.teller import TELL_WHEN, TellOptions
 from cluster_hook.telling.webhook import FORMATS, URL_VARIABLE, find_webhook
 from cluster_run.command_line import add_language, add_valued, language_of, named_path, number_above_0
+from cluster_run.findings import FAILING
 
 _FOLLOW = FollowOptions()
 _TELL = TellOptions()
@@ -30,7 +31,7 @@ def add_analyse_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--fail-on",
-        choices=("never", "warning", "critical"),
+        choices=tuple(FAILING),
         default=_FOLLOW.fail_on,
         help="end with code 4 when there is such a finding",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -15,6 +15,25 @@ from cluster_run.said.chinese import Language
 
 #: How a capture is asked for; one module in `ways` each.
 WayName = Literal["msmonitor", "file", "mindspore", "vllm"]
+#: The two lines with which a job is started, so that it can be asked later.
+LINES: Mapping[WayName, tuple[str, str]] = {
+    "file": (
+        "export PROF_CONFIG_PATH=/a/directory/of/this/job",
+        "mkdir -p $PROF_CONFIG_PATH    # torch_npu; nothing else changes",
+    ),
+    "msmonitor": (
+        "dynolog --enable-ipc-monitor --certs-dir NO_CERTS &    # once a host",
+        "export MSMONITOR_USE_DAEMON=1",
+    ),
+    "mindspore": (
+        'monitor = DynamicProfilerMonitor(cfg_path="/a/directory/of/this/job")    # in the script',
+        "monitor.step()    # at the end of each step of your loop",
+    ),
+    "vllm": (
+        'vllm serve … --profiler-config \'{"profiler": "torch", "torch_profiler_dir": "/data/prof",',
+        '    "delay_iterations": 5, "max_iterations": 3}\'',
+    ),
+}
 Parse = Literal["host", "job", "never"]
 #: A capture of more steps than this is none of a running job.
 MOST_STEPS = 50

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from cluster_live.options import WayName
+from cluster_live.options import LINES, WayName
 from cluster_live.sight import JobName, Process, Sight
 from cluster_run.ids import HostId
 
@@ -61,27 +61,6 @@ class Decision:
 
     targets: Mapping[HostId, Target] = field(default_factory=dict)
     refusals: Mapping[HostId, Refusal] = field(default_factory=dict)
-
-
-#: How a job is started so that it can be asked later: two lines for each way.
-LINES: Mapping[WayName, tuple[str, str]] = {
-    "file": (
-        "export PROF_CONFIG_PATH=/a/directory/of/this/job",
-        "mkdir -p $PROF_CONFIG_PATH    # torch_npu; nothing else changes",
-    ),
-    "msmonitor": (
-        "dynolog --enable-ipc-monitor --certs-dir NO_CERTS &    # once a host",
-        "export MSMONITOR_USE_DAEMON=1",
-    ),
-    "mindspore": (
-        'monitor = DynamicProfilerMonitor(cfg_path="/a/directory/of/this/job")    # in the script',
-        "monitor.step()    # at the end of each step of your loop",
-    ),
-    "vllm": (
-        'vllm serve … --profiler-config \'{"profiler": "torch", "torch_profiler_dir": "/data/prof",',
-        '    "delay_iterations": 5, "max_iterations": 3}\'',
-    ),
-}
 
 
 def decide(sights: Iterable[Sight], wanted: str = "", via: WayName | None = None) -> Decision:

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from cluster_run.facts import Fact
-from cluster_run.ids import HostId, ParallelSizes, Rank, Step
+from cluster_run.ids import GroupRole, HostId, ParallelSizes, Rank, Step
 from cluster_run.kinds import KINDS, OPEN_NOTES, Kind, KindRecord, Part
 from cluster_run.problem import Problem
 
+#: From the least to the worst.
 Severity = Literal["info", "warning", "critical"]
 Cause = Literal["compute", "dispatch", "input", "bandwidth", "unknown"]
 Pattern = Literal["persistent", "intermittent", "transient", "trend"]
 Verdict = Literal["healthy", "degraded", "unknown"]
 Confidence = Literal["high", "medium", "low"]
-#: Role of a communication group; "unknown" where no evidence is there.
-GroupPurpose = Literal["tp", "pp", "dp", "cp", "ep", "world", "unknown"]
 
 #: Share of the step from which a finding is a warning, and from which it is critical: what `severity` means
 #: to all who write or read findings.json. The thresholds say what makes an alarm.
 WARNING_COST_SHARE = 0.005
 CRITICAL_COST_SHARE = 0.05
+_SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+#: On these somebody should act; the others are for information.
+ALARMS: frozenset[str] = frozenset(_SEVERITIES[1:])
+#: The severities for which a command ends with 4, by the word of `--fail-on`.
+FAILING: Mapping[str, frozenset[str]] = {
+    "never": frozenset(),
+    **{word: frozenset(_SEVERITIES[n:]) for n, word in enumerate(_SEVERITIES) if word in ALARMS},
+}
 
 
 #: Rules of the advice; `rule_holds` is the fact that one does.
@@ -70,13 +77,13 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Wait:
-    """Waiting that a finding causes in groups of one purpose: who waits for whom, and how long.
+    """Waiting that a finding causes in groups of one role: who waits for whom, and how long.
 
     `waits_for` is who is late by itself, as the finding names it, or ranks that it held up. `rank` waits
     longest, `ms_per_step`.
     """
 
-    group: GroupPurpose
+    group: GroupRole
     waits_for: Literal["late", "held_up"]
     n_ranks: int
     rank: Rank
@@ -141,7 +148,7 @@ class Finding:
     @property
     def is_alarm(self) -> bool:
         """Whether somebody should act on it; the others are for information."""
-        return self.severity != "info"
+        return self.severity in ALARMS
 
     @property
     def record(self) -> KindRecord:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import NamedTuple, NewType
+from typing import Literal, NamedTuple, NewType
 
 from cluster_run.errors import UsageError
 
@@ -18,6 +18,9 @@ DeviceId = NewType("DeviceId", int)
 HostId = NewType("HostId", str)
 #: A host's name in the rank table, often its address. Not to be published unasked.
 ServerId = NewType("ServerId", str)
+
+#: What a communication group is for; `unknown` without evidence.
+GroupRole = Literal["tp", "pp", "dp", "cp", "ep", "world", "unknown"]
 
 #: Placeholder for the ranks that findings name, where ranks are listed.
 SUSPECTS = "suspects"

@@ -51,8 +51,8 @@ def build_parser(program: str) -> argparse.ArgumentParser:
     add("--scenario", action="append", default=[], metavar="SCENARIO", help="a fault, see below; repeatable")
     add("--seed", type=int, default=1, help="same seed, same captures (default %(default)s)")
     add("--run", type=int, default=0, metavar="N", help="N-th run on the same machines (default %(default)s)")
-    add("--framework", choices=("pt", "ms"), default="pt", help="PyTorch or MindSpore")
-    add("--form", choices=("text", "db", "r1"), default="text", help="form of the files")
+    add("--framework", choices=get_args(choices.Framework), default="pt", help="PyTorch or MindSpore")
+    add("--form", choices=get_args(choices.Form), default="text", help="form of the files")
     dated = (
         "when the files are dated, in seconds since 1970 (default: now); for the same manifest.json each time"
     )

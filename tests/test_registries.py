@@ -70,7 +70,7 @@ REGISTRIES = {
         "cluster_collect/inventory/forms.py", "cluster_collect/inventory", 3, _gives_a_draft,
     ),
     "ways to capture": ("cluster_live/ways/registry.py", "cluster_live/ways", 4, _is_way),
-    "ways to act": ("cluster_act/cli.py", "cluster_act/ways", 5, _acts),
+    "ways to act": ("cluster_act/ways/registry.py", "cluster_act/ways", 5, _acts),
     "subcommands of the hook": (
         "cluster_hook/cli.py", "cluster_hook/subcommands", 6, _takes("commands"),
     ),
@@ -119,3 +119,29 @@ def test_a_kind_is_asked_for_by_its_record_and_not_by_its_name() -> None:
     naming = [str(file.relative_to(ROOT)) for file in code if kinds.search(file.read_text("utf-8"))]
     assert len(code) > 500
     assert [name for name in naming if not any(place in name for place in NAMES_KINDS)] == []
+
+
+def _words(node: ast.expr) -> frozenset[str]:
+    """The words of a Literal, tuple, list or set; none if it holds anything else."""
+    if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "Literal":
+        node = node.slice
+    given = node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else []
+    words = [one.value for one in given if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    return frozenset(words) if len(words) == len(given) else frozenset()
+
+
+@pytest.mark.slow
+def test_the_words_of_a_literal_stand_there_alone() -> None:
+    named: dict[frozenset[str], str] = {}
+    listed: dict[frozenset[str], list[str]] = {}
+    for path in sorted(file for package in ROOT.glob("cluster_*") for file in package.rglob("*.py")):
+        tree = ast.parse(path.read_text("utf-8"))
+        inside = {id(one.slice) for one in ast.walk(tree) if isinstance(one, ast.Subscript)}
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("Literal["):
+                named[_words(node.value)] = _name(node)
+        for one in ast.walk(tree):
+            if isinstance(one, ast.expr) and id(one) not in inside and len(words := _words(one)) > 2:
+                listed.setdefault(words, []).append(f"{path.relative_to(ROOT)}:{one.lineno}")
+    assert len(named) > 20
+    assert {named[words]: places for words, places in listed.items() if words in named and places[1:]} == {}

@@ -20,6 +20,7 @@ from cluster_analysis.numeric.stats import MEDIAN_SE, group_medians, median, sig
 from cluster_analysis.tables.columns_described import RelativeToPeers
 from cluster_analysis.tables.fused import is_fused
 from cluster_analysis.tables.model import Topology
+from cluster_analysis.tables.schema import CARD_COUNTERS
 
 #: Kernels are the same work only where they are called as often, give or take lost records.
 _TOLERANCE = 0.02
@@ -27,15 +28,6 @@ _TOLERANCE = 0.02
 _FEWEST = 3
 _PURE = ("hcom_", "hccl_", "lccl_")
 _CLOCK = "aicore_frequency_mhz"
-#: What a device's network card counts; a link that is slow is explained by them.
-_COUNTED = (
-    "roce_resent_packets_count",
-    "roce_bad_packets_count",
-    "roce_congestion_packets_count",
-    "nic_errors_count",
-    "nic_dropped_count",
-    "mac_pause_frames_count",
-)
 
 
 @dataclass(frozen=True)
@@ -97,7 +89,7 @@ def _measured(
 
 def counted(counters: pa.Table) -> Iterator[Measured]:
     """Give what the network card of each rank counts, of all its ports."""
-    for name in _COUNTED:
+    for name in CARD_COUNTERS:
         rows = _of_metric(counters, name)
         of, at = np.unique(_whole(rows, "rank"), return_inverse=True)
         if len(of) >= _FEWEST:

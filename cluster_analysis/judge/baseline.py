@@ -8,7 +8,7 @@ them, and must make no rank look worse. Noise bands come from the steps of both 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, TypeGuard
+from typing import Literal, TypeGuard, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -102,7 +102,7 @@ def compare(
     return Comparison(tuple(changes), tuple(refusals))
 
 
-_ORDER: tuple[Subject, ...] = ("step", "component", "rank", "link", "operator")
+_ORDER: tuple[Subject, ...] = get_args(Subject)
 
 
 def _refusals(

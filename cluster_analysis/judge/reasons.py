@@ -21,6 +21,7 @@ from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import median, sigma
+from cluster_analysis.tables.schema import CARD_COUNTERS
 from cluster_analysis.thresholds.common import CLEAR_SIGMAS, FEWEST_PEERS, HALFWAY, MOSTLY
 from cluster_analysis.thresholds.devices import N_NAMED, SMALL_SHARE, STEADY_SIGMA
 from cluster_run.facts import Fact, FindingFact, fact
@@ -28,15 +29,8 @@ from cluster_run.findings import Evidence
 
 _CLOCK = "aicore_frequency_mhz"
 _RETRIES = "retry_operators_count"
-#: Counters of network cards. The first that stands out is reported: lost packets before congestion.
-_OF_CARDS = (
-    "roce_resent_packets_count",
-    "roce_bad_packets_count",
-    "nic_errors_count",
-    "nic_dropped_count",
-    "mac_pause_frames_count",
-    "roce_congestion_packets_count",
-)
+#: The first that stands out is reported: lost packets before congestion.
+_OF_CARDS = sorted(CARD_COUNTERS, key=lambda name: "congestion" in name)
 #: The counter of ports for each transport.
 _OF_PORTS = {
     "HCCS": "hccs_peak_bytes_per_s",

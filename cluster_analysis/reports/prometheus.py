@@ -6,14 +6,12 @@ Format: Prometheus text exposition format 0.0.4. Metric names end in their base 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import get_args
 
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.results import verdicts
-from cluster_run.findings import Finding
+from cluster_run.findings import Finding, Severity, Verdict
 from cluster_run.metric_names import MEANINGS, PREFIX, head, label
-
-_VERDICTS = ("healthy", "degraded", "unknown")
-_SEVERITIES = ("info", "warning", "critical")
 
 
 def render(result: AnalysisResult, finished_at_s: float) -> str:
@@ -26,7 +24,7 @@ def render(result: AnalysisResult, finished_at_s: float) -> str:
     document = result.document
     run, saving_ms = document.run, verdicts.best_saving_ms(document)
     samples: dict[str, list[tuple[float | None, dict[str, str]]]] = {
-        "verdict": [(document.verdict == one, {"verdict": one}) for one in _VERDICTS],
+        "verdict": [(document.verdict == one, {"verdict": one}) for one in get_args(Verdict)],
         "finished_timestamp_seconds": [(finished_at_s, {})],
         "step_seconds": [(_seconds(run.step_ms), {})],
         "ranks": [(run.ranks, {})],
@@ -34,7 +32,7 @@ def render(result: AnalysisResult, finished_at_s: float) -> str:
         "problems": [(len(document.problems), {})],
         "findings": [
             (sum(found.severity == one for found in document.findings), {"severity": one})
-            for one in _SEVERITIES
+            for one in get_args(Severity)
         ],
         "lost_seconds": [(_seconds(saving_ms), {})],
         "finding_cost_seconds": [

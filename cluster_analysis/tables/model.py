@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct, field
 
 from cluster_run.facts import Fact
-from cluster_run.ids import DeviceId, HostId, ParallelSizes, Rank, Step
+from cluster_run.ids import DeviceId, GroupRole, HostId, ParallelSizes, Rank, Step
 from cluster_run.problem import Problem
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ SourceKind = Literal[
     "prof/text",
     "prof/db",
 ]
-#: Role of a communication group.
-GroupRole = Literal["tp", "pp", "dp", "cp", "ep", "world", "unknown"]
 
 
 class RankSource(Struct, frozen=True):

@@ -35,6 +35,15 @@ MEMORY = declared.Memory.schema
 FREQUENCY = declared.Frequency.schema
 ENVIRONMENT = declared.Environment.schema
 COMMUNICATION_COSTS = declared.CommunicationCosts.schema
+#: Metrics of COUNTERS that network cards count: they explain a slow link.
+CARD_COUNTERS = (
+    "roce_resent_packets_count",
+    "roce_bad_packets_count",
+    "roce_congestion_packets_count",
+    "nic_errors_count",
+    "nic_dropped_count",
+    "mac_pause_frames_count",
+)
 # The reduction makes these; reports read nothing else.
 RANKS = declared.Ranks.schema
 MATCHED = declared.Matched.schema

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cluster_analysis.tables.model import Group, GroupRole, Topology
+from cluster_analysis.tables.model import Group, Topology
 from cluster_analysis.tables.operations import record_of
 from cluster_analysis.topology.groups import Members
-from cluster_run.ids import ParallelSizes, Rank
+from cluster_run.ids import GroupRole, ParallelSizes, Rank
 
 if TYPE_CHECKING:
     from cluster_run.findings import Confidence

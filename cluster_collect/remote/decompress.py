@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import Literal
 
 import zstandard
 
 from cluster_collect.faults import HostileDataError
+from cluster_collect.spec import Codec
 
-Codec = Literal["zstd", "gzip", "none"]
 Sink = Callable[[bytes | memoryview], object]
 
 #: Below the size from which the C library asks the system for new pages each time, and gives them back.

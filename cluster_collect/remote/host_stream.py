@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from cluster_collect.entries import Allowance, RemoteEntry
 from cluster_collect.faults import HostileDataError, LostConnectionError, NoShellError, StalledError
-from cluster_collect.remote.decompress import Codec, Sink, unpacking
+from cluster_collect.remote.decompress import Sink, unpacking
 from cluster_collect.remote.listing import ListingReader, MarkerFilter
 from cluster_collect.remote.programs import RemoteProgram
-from cluster_collect.spec import HostSpec
+from cluster_collect.spec import Codec, HostSpec
 from cluster_collect.transports.protocol import CommandResult, HostConnection, RunningCommand, finish, run
 from cluster_collect.wording import last_line, printable
 

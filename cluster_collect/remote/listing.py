@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cluster_collect.entries import Allowance, Link, RemoteEntry
 from cluster_collect.faults import HostileDataError, NoProfilerRootError, NoShellError
-from cluster_collect.remote.decompress import Codec
+from cluster_collect.spec import Codec
 from cluster_collect.wording import printable
 
 _MAX_NOISE_BYTES = 4 << 20

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from cluster_collect.entries import RemoteEntry
-from cluster_collect.remote.decompress import Codec
-from cluster_collect.spec import HostSpec
+from cluster_collect.spec import Codec, HostSpec
 
 _FUNCTIONS = rb"""
 LC_ALL=C; export LC_ALL

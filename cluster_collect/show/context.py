@@ -7,14 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cluster_collect.faults import HostError
 from cluster_collect.spec import HostSpec
 from cluster_run.ids import HostId
 from cluster_run.said.chinese import Language
 
-#: Failures that trying by hand can explain.
-_TRIED_BY_HAND = frozenset(
-    {"unreachable", "lost-connection", "stalled", "host-key", "login", "ssh-setup", "no-shell", "become"}
-)
+_SHOWN_BY_SSH = frozenset(one.failure for one in HostError.__subclasses__() if one.shown_by_ssh)
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Surroundings:
     def command_to_try(self, host: HostId, failure: str) -> str:
         """Return the command that shows a failure by hand; empty where none does."""
         spec = self.specs.get(host)
-        return ssh_command(spec) if spec is not None and failure in _TRIED_BY_HAND else ""
+        return ssh_command(spec) if spec is not None and failure in _SHOWN_BY_SSH else ""
 
 
 def ssh_command(spec: HostSpec) -> str:

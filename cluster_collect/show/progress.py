@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol, TextIO
+from typing import Protocol, TextIO, get_args
 
 from cluster_collect.show.tracker import Tracker, Verbosity
 from cluster_collect.spec import HostSpec
@@ -57,7 +57,7 @@ class _Lines:
         self._verb = verb
         self._quiet = verbosity == Verbosity.QUIET
         self._next_s = time.monotonic() + STATUS_INTERVAL_S
-        lines_for: Sequence[HostState] = ("complete", "partial", "failed") if verb == COLLECTING else ()
+        lines_for: Sequence[HostState] = get_args(HostState) if verb == COLLECTING else ()
         self.tracker = Tracker(specs, verbosity, self._say, time.monotonic, lines_for)
 
     def tick(self) -> None:

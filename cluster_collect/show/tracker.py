@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import get_args
 
 from cluster_collect.inventory.nodesets import fold
 from cluster_collect.progress_events import ProgressListener
@@ -52,7 +53,7 @@ class Tracker(ProgressListener):
         verbosity: Verbosity,
         say: Callable[[str], None],
         clock: Callable[[], float],
-        lines_for: Collection[HostState] = ("complete", "partial", "failed"),
+        lines_for: Collection[HostState] = get_args(HostState),
     ) -> None:
         self.tally = Tally(len(specs))
         self.outcomes: dict[HostId, HostOutcome] = {}

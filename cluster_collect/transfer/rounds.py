@@ -9,10 +9,9 @@ from dataclasses import replace
 from cluster_collect.entries import RemoteEntry, unchanged
 from cluster_collect.faults import HostError, NoRoomError
 from cluster_collect.progress_events import ProgressListener
-from cluster_collect.remote.decompress import Codec
 from cluster_collect.remote.host_stream import HostSource
 from cluster_collect.selection.select import PlacedFile
-from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_collect.spec import Codec, CollectOptions, HostSpec
 from cluster_collect.transfer.outcome import OutcomeSoFar
 from cluster_collect.transfer.survey import Survey
 from cluster_collect.transfer.verify import Sample, differing, has_all

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from cluster_collect.entries import Allowance, RemoteEntry, is_capture
 from cluster_collect.faults import LostConnectionError, NoFilesError, NoShellError, StalledError
 from cluster_collect.remote.clock import ClockOffset, ask_clock, offset_of
-from cluster_collect.remote.decompress import Codec
 from cluster_collect.remote.host_stream import never_started, said_instead
 from cluster_collect.remote.listing import ListingReader, MarkerFilter, Tools
 from cluster_collect.remote.programs import prepare_program, probe_program
 from cluster_collect.selection.select import Tree
-from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_collect.spec import Codec, CollectOptions, HostSpec
 from cluster_collect.transfer.ways.walker import Walked, walk
 from cluster_collect.transports.asking import Turn
 from cluster_collect.transports.bounds import Bounds, queueing

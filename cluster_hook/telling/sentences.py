@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import get_args
 
 from cluster_analysis.sentences.phrase import Template, fill
-from cluster_run.findings import Place
+from cluster_run.findings import Place, Verdict
 from cluster_run.said.chinese import Language
 
 SENTENCES: Mapping[str, Template] = {
@@ -46,7 +47,7 @@ def say(key: str, language: Language, **values: object) -> str:
 
 def verdict_name(verdict: str, language: Language) -> str:
     """Return what a verdict is called; one that is not known keeps its own name."""
-    return say(verdict, language) if verdict in ("degraded", "healthy", "unknown") else verdict
+    return say(verdict, language) if verdict in get_args(Verdict) else verdict
 
 
 def place_text(place: Place, language: Language) -> str:

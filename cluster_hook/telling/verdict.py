@@ -10,11 +10,10 @@ from cluster_analysis.sentences import findings, problems
 from cluster_analysis.sentences.results.costs import cost_between
 from cluster_hook.telling.sentences import place_text, say, verdict_name
 from cluster_run.errors import InputError, spoken
-from cluster_run.findings import Finding
+from cluster_run.findings import ALARMS, Finding
 from cluster_run.problem import Problem
 from cluster_run.said.chinese import Language
 
-_FAULTY = ("warning", "critical")
 #: A whole host needs no list of its devices in a message.
 _MAX_PLACES = 4
 #: Records of requests are kept for a month: thousands of broken captures are a number in them.
@@ -46,7 +45,7 @@ class FindingLine:
     @property
     def is_fault(self) -> bool:
         """Whether somebody should look at it: a warning or worse."""
-        return self.severity in _FAULTY
+        return self.severity in ALARMS
 
     def text(self, language: Language = "en") -> str:
         """Return the summary with its cost, and where it is."""

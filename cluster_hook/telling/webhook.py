@@ -10,12 +10,12 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from cluster_run.errors import InputError
 from cluster_run.files import json_of
@@ -73,26 +73,36 @@ def find_webhook(file: Path | None, chosen: WebhookFormat) -> Webhook | None:
 def message_body(chosen: WebhookFormat, text: str, details: Mapping[str, object]) -> bytes:
     """Return the JSON that a chat tool takes for `text`, or that a program takes for `details`."""
     short = _calling_nobody(text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…")
+    return json.dumps(details if chosen == "json" else _CHATS[chosen].body(short)).encode()
+
+
+def _as_card(text: str) -> Mapping[str, object]:
     card = {
         "type": "AdaptiveCard",
         "version": "1.2",
-        "body": [{"type": "TextBlock", "text": short, "wrap": True}],
+        "body": [{"type": "TextBlock", "text": text, "wrap": True}],
     }
-    bodies: dict[WebhookFormat, Mapping[str, object]] = {
-        "json": details,
-        # `&<>` are all that Slack wants escaped; there is no `<` any more.
-        "slack": {"text": short.replace("&", "&amp;").replace(">", "&gt;")},
-        "mattermost": {"text": short},
-        "teams": {
-            "type": "message",
-            "attachments": [{"contentType": "application/vnd.microsoft.card.adaptive", "content": card}],
-        },
-        "discord": {"content": short, "allowed_mentions": {"parse": []}},
-        "feishu": {"msg_type": "text", "content": {"text": short}},
-        "dingtalk": {"msgtype": "text", "text": {"content": short}},
-        "wecom": {"msgtype": "text", "text": {"content": short}},
-    }
-    return json.dumps(bodies[chosen]).encode()
+    content = {"contentType": "application/vnd.microsoft.card.adaptive", "content": card}
+    return {"type": "message", "attachments": [content]}
+
+
+class _Chat(NamedTuple):
+    """A chat tool: what it takes for a text. Some say no with status 200 and a number in `code_key`."""
+
+    body: Callable[[str], Mapping[str, object]]
+    code_key: str = ""
+
+
+_CHATS: Mapping[WebhookFormat, _Chat] = {
+    # `&<>` are all that Slack wants escaped; there is no `<` any more.
+    "slack": _Chat(lambda text: {"text": text.replace("&", "&amp;").replace(">", "&gt;")}),
+    "mattermost": _Chat(lambda text: {"text": text}),
+    "teams": _Chat(_as_card),
+    "discord": _Chat(lambda text: {"content": text, "allowed_mentions": {"parse": []}}),
+    "feishu": _Chat(lambda text: {"msg_type": "text", "content": {"text": text}}, "code"),
+    "dingtalk": _Chat(lambda text: {"msgtype": "text", "text": {"content": text}}, "errcode"),
+    "wecom": _Chat(lambda text: {"msgtype": "text", "text": {"content": text}}, "errcode"),
+}
 
 
 def _calling_nobody(text: str) -> str:
@@ -184,9 +194,8 @@ def _seconds_until(text: str) -> float | None:
 
 
 def _refusal(chosen: WebhookFormat, answer: bytes) -> str:
-    """Some chat tools say no with status 200 and a code in the body."""
-    key = {"feishu": "code", "dingtalk": "errcode", "wecom": "errcode"}.get(chosen)
-    if key is None:
+    key = "" if chosen == "json" else _CHATS[chosen].code_key
+    if not key:
         return ""
     try:
         code = json_of(answer).get(key, 0)

@@ -10,9 +10,10 @@ import numpy.typing as npt
 from cluster_simulate.files.entries import LinkEntries, link_entries
 from cluster_simulate.files.naming import LocalIds, op_names
 from cluster_simulate.files.observed import OpView, observe
-from cluster_simulate.files.totals import Framework, StepTotals, step_totals
+from cluster_simulate.files.totals import StepTotals, step_totals
 from cluster_simulate.job import layout as kinds
 from cluster_simulate.job.job import SimulatedJob
+from cluster_simulate.job.spec import Framework
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

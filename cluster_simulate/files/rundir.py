@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from cluster_run import layout
 from cluster_run.command_line import SIGNALS, is_ignored, release_signals, signals_held
@@ -26,12 +25,10 @@ from cluster_simulate.files.captured import CapturedJob, capture
 from cluster_simulate.files.legacy import legacy_files
 from cluster_simulate.files.observed import EPOCH_US, seen_ranks
 from cluster_simulate.files.profiler_database import write_profiler_database
-from cluster_simulate.files.totals import Framework
 from cluster_simulate.job.job import SimulatedJob
 from cluster_simulate.job.layout import server_id
+from cluster_simulate.job.spec import Form, Framework
 from cluster_simulate.job.truth import Truth, truth, truth_path, truth_to_json
-
-Form = Literal["text", "db", "r1"]
 
 #: When the files of a job are dated unless somebody says another time, in ns since 1970.
 DATED_NS = int(EPOCH_US) * 1000

@@ -17,9 +17,10 @@ from cluster_simulate.files.entries import VARIANTS, link_entries
 from cluster_simulate.files.kernels import kernel_statistics
 from cluster_simulate.files.naming import LocalIds, op_names
 from cluster_simulate.files.observed import OpView, observe, seen_ranks, seen_steps
-from cluster_simulate.files.totals import Framework, step_totals
+from cluster_simulate.files.totals import step_totals
 from cluster_simulate.job import layout as kinds
 from cluster_simulate.job.job import HCCS, PCIE, RDMA, TRANSPORTS, SimulatedJob
+from cluster_simulate.job.spec import Framework
 
 Ints = npt.NDArray[np.int64]
 

@@ -6,7 +6,7 @@ A scenario is written `kind:severity@place,key=value,…`; `options.SCENARIO_HEL
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -146,7 +146,7 @@ def _default_cause(fault: Fault) -> Cause:
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "cause": ("compute", "dispatch", "input"),
-    "pattern": ("persistent", "intermittent", "transient", "trend"),
+    "pattern": get_args(Pattern),
     "op": ("cube", "vector"),
     "via": ("rdma", "hccs"),
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cluster_analysis.tables.model import GroupRole
+from cluster_run.ids import GroupRole
 from cluster_simulate.job.spec import JobSpec
 
 Ints = npt.NDArray[np.int64]

@@ -24,6 +24,10 @@ NoiseFamily = Literal["lognormal", "ar1"]
 Detail = Literal["full", "no_matrix", "totals"]
 #: How profilers fill the wait fields of communication.json: all of them, everything in Idle, or both.
 WaitFields = Literal["full", "idle", "mixed"]
+#: Who writes the files: PyTorch or MindSpore.
+Framework = Literal["pt", "ms"]
+#: Form of the files.
+Form = Literal["text", "db", "r1"]
 
 _HICCUP_SHARE, _HICCUP_RANKS = 0.004, 64
 _MISSING_RECORDS: dict[NoiseFamily, float] = {"lognormal": 0.0, "ar1": 0.05}

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.replay.job_evidence import JobEvidence, merge_steps
-from cluster_analysis.tables.model import Group, GroupRole, Topology
+from cluster_analysis.tables.model import Group, Topology
 from cluster_analysis.tables.schema import COLLECTIVES, LINKS, OPERATORS, PACKETS, STEPS
 from cluster_analysis.trace.evidence import StepEvidence
 from cluster_analysis.trace.reduction import reduce_step
 from cluster_run.findings import Finding
-from cluster_run.ids import DeviceId, HostId, ParallelSizes, Rank, Step
+from cluster_run.ids import DeviceId, GroupRole, HostId, ParallelSizes, Rank, Step
 from cluster_simulate.api import JobSpec, SimulatedJob, parse_scenario, simulate, tables, topology, truth
 
 NO_COLLECTIVES = COLLECTIVES.empty_table()

@@ -27,7 +27,7 @@ from cluster_analysis.tables.rank_tables import RankTables
 from cluster_run import layout
 from cluster_run.ids import Rank
 from cluster_simulate.api import JobSpec, simulate, write_run
-from cluster_simulate.files.totals import Framework
+from cluster_simulate.job.spec import Framework
 from tests.analysis.said import reason
 from tests.simulate.jobs import VARIETY
 

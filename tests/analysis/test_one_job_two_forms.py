@@ -18,7 +18,7 @@ from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.tables.schema import PEER_VARIANT
 from cluster_run.ids import Rank
 from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, tables, write_run
-from cluster_simulate.files.totals import Framework
+from cluster_simulate.job.spec import Framework
 from tests.analysis.copies import replace
 from tests.simulate.jobs import VARIETY, VARIETY_OF_BOTH, specs
 from tests.simulate.test_files import assert_same

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_live.options import WayName
+from cluster_live.options import LINES, WayName
 from cluster_live.sight import JobName, Memory, MemoryFile, Process, Sight
-from cluster_live.whose import LINES, Decision, Refusal, decide
+from cluster_live.whose import Decision, Refusal, decide
 from cluster_run.ids import HostId
 from cluster_run.said.chinese import translated
 from tests.chinese import english_in

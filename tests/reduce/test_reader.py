@@ -18,9 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster_collect.remote.decompress import Codec, unpacking
+from cluster_collect.remote.decompress import unpacking
 from cluster_collect.remote.programs import PACKERS
 from cluster_collect.remote.reader import reader, request
+from cluster_collect.spec import Codec
 from cluster_reduce.form import READY, SUFFIX, UNFIT
 from tests.analysis.runs import write_small_run
 from tests.analysis.sources.builders import OUTPUT

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import HostileDataError, LostConnectionError, NoColumnsError
-from cluster_collect.remote.decompress import Codec, unpacking
+from cluster_collect.remote.decompress import unpacking
 from cluster_collect.remote.host_stream import HostSource, Trailer, stream_from
 from cluster_collect.remote.programs import PACKERS, columns_program
 from cluster_collect.remote.reader import reader, request
 from cluster_collect.selection.select import PlacedFile
-from cluster_collect.spec import CollectOptions
+from cluster_collect.spec import Codec, CollectOptions
 from cluster_collect.transfer.ways.intake import Intake, TarIntake
 from cluster_collect.transfer.ways.tar_fetch import MAX_ARCHIVE_PADDING, ArchiveStream
 from cluster_collect.transports.protocol import RunningCommand

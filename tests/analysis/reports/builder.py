@@ -13,10 +13,10 @@ from cluster_analysis.result import AnalysisResult
 from cluster_analysis.run_header import places_of
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.columns_described import MemoryPeaks
-from cluster_analysis.tables.model import Group, GroupRole, Topology
+from cluster_analysis.tables.model import Group, Topology
 from cluster_run.facts import fact
 from cluster_run.findings import Evidence, Finding, FindingsDocument, Link, LostPart, RunInfo, Wait
-from cluster_run.ids import DeviceId, HostId, ParallelSizes, Rank, Step
+from cluster_run.ids import DeviceId, GroupRole, HostId, ParallelSizes, Rank, Step
 from cluster_run.problem import Problem
 from tests.analysis.copies import replace
 

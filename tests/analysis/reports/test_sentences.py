@@ -24,8 +24,8 @@ from cluster_analysis.sentences.phrase import Template, fill
 from cluster_analysis.sentences.results import changes
 from cluster_analysis.sources.errors import LeftOutReason, Part
 from cluster_run.facts import AdviceKind, Fact, FindingFact, ReasonKind, RefusalKind, fact, fact_of
-from cluster_run.findings import Cause, Confidence, Finding, GroupPurpose, Pattern, Severity, Verdict, Wait
-from cluster_run.ids import HostId, Rank, Step
+from cluster_run.findings import Cause, Confidence, Finding, Pattern, Severity, Verdict, Wait
+from cluster_run.ids import GroupRole, HostId, Rank, Step
 from cluster_run.kinds import NoteFact
 from cluster_run.kinds import Part as LostTo
 from cluster_run.problem import Problem
@@ -225,7 +225,7 @@ def test_a_finding_of_some_steps_says_which_and_never_every_step() -> None:
 
 @pytest.mark.parametrize("kind", ["slow_rank", "slow_host", "slow_link"])
 def test_a_chain_is_told_in_both_languages_with_its_numbers(kind) -> None:
-    for role, waits_for, n_ranks in product(get_args(GroupPurpose), ("late", "held_up"), (1, 7)):
+    for role, waits_for, n_ranks in product(get_args(GroupRole), ("late", "held_up"), (1, 7)):
         (row,) = chains.chain(finding(kind, chain=(Wait(role, waits_for, n_ranks, Rank(29), 78.3),)))
         assert not re.search("[A-Za-z]{3}", row.zh)
         for number in (str(n_ranks), "29", "78.3 ms"):

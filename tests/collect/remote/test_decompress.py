@@ -9,7 +9,8 @@ import pytest
 import zstandard
 
 from cluster_collect.faults import HostileDataError
-from cluster_collect.remote.decompress import Codec, unpacking
+from cluster_collect.remote.decompress import unpacking
+from cluster_collect.spec import Codec
 
 TEXT = b"the quick brown fox " * 60_000
 
