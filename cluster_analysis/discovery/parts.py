@@ -33,6 +33,7 @@ _Sign = Callable[[Sequence[Found]], _Labels]
 #: Processes of one job start within this time.
 _START_MS = 60_000
 _NUMBER_AT_END = re.compile(r"[-_.]?\d+$")
+_FIRST_NUMBER = re.compile(r"^(\D*\d+).*")
 
 
 class Part(Struct, frozen=True):
@@ -229,6 +230,14 @@ def _by_name(found: Sequence[Found]) -> _Labels:
     return _named_after_hosts(found, [_NUMBER_AT_END.sub("", one.host_name) for one in found])
 
 
+def _by_first_number(found: Sequence[Found]) -> _Labels:
+    """Label captures by what their names begin with: a number, and what precedes it (`rollout-replica4`).
+
+    What follows may be the rank, in one number or several (`dp0_tp1_rank1`).
+    """
+    return _named_after_hosts(found, [_FIRST_NUMBER.sub(r"\1", one.host_name) for one in found])
+
+
 def _by_host(found: Sequence[Found]) -> _Labels:
     return _named_after_hosts(found, [one.host or one.host_name for one in found])
 
@@ -270,6 +279,7 @@ def _aliases(found: Sequence[Found]) -> frozenset[str]:
             *Path(one.folder).parts,
             one.host_name,
             _NUMBER_AT_END.sub("", one.host_name),
+            _FIRST_NUMBER.sub(r"\1", one.host_name),
         }
         for one in found
     ]
@@ -281,7 +291,7 @@ def _aliases(found: Sequence[Found]) -> frozenset[str]:
 _FEW: tuple[Sequence[tuple[_Sign, ...]], ...] = (((),), ((_by_time,),))
 _ROUNDS: tuple[Sequence[tuple[_Sign, ...]], ...] = (
     ((),),
-    ((_by_folder,), (_by_time,), (_by_name,), (_by_group,)),
+    ((_by_folder,), (_by_time,), (_by_name,), (_by_first_number,), (_by_group,)),
     ((_by_host,),),
     tuple(combinations((_by_folder, _by_host, _by_time), 2)),
 )

@@ -78,6 +78,20 @@ def test_replicas_are_named_after_their_folders(tmp_path: Path) -> None:
     assert discover(tmp_path).problems == ()
 
 
+def test_replicas_that_were_moved_into_one_folder_are_told_apart_by_their_number_in_the_name(
+    tmp_path: Path,
+) -> None:
+    for replica in range(3):
+        for rank in range(4):
+            worker = (
+                f"rollout-replica{replica}_dp0_pp0_tp{rank}_dcp0_ep{rank}_rank{rank}_{replica * 10 + rank}"
+            )
+            capture(tmp_path, ".", rank, worker, 20260915100001000 + rank)
+    assert part_names(tmp_path) == ("job-1", "job-2", "job-3")
+    assert len(discover(tmp_path, "rollout-replica1").sources) == 4
+    assert discover(tmp_path).problems == ()
+
+
 def test_roles_of_steps_are_parts_and_the_largest_newest_is_analysed(tmp_path: Path) -> None:
     for step, hour in ((10, 12), (20, 13)):
         for role, ranks in (("actor_update", range(4)), ("rollout", range(2))):
