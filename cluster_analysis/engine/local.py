@@ -23,7 +23,7 @@ from cluster_analysis.engine.protocol import (
     N_ATTEMPTS,
     EngineError,
     Graph,
-    KeptOutcome,
+    Kept,
     Key,
     OnProgress,
     Outcome,
@@ -60,9 +60,9 @@ class _LocalEngine:
 
     def run_keeping(
         self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored
-    ) -> list[KeptOutcome[Any]]:
+    ) -> list[Outcome[tuple[Any, Kept]]]:
         """Keep the large halves as they are: references to files, or tables."""
-        return [_split(outcome) for outcome in self.run(graph, keys, on_progress)]
+        return self.run(graph, keys, on_progress)
 
     def rest(self) -> None:
         """Nothing waits."""
@@ -211,9 +211,3 @@ def _begin_worker() -> None:
 
 def _nothing() -> None:
     """Be a task, so that the pool starts its processes now."""
-
-
-def _split(outcome: Outcome[tuple[Any, Any]]) -> KeptOutcome[Any]:
-    if outcome.value is None:
-        return KeptOutcome(failure=outcome.failure)
-    return KeptOutcome(value=outcome.value[0], kept=outcome.value[1])

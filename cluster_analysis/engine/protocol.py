@@ -48,15 +48,6 @@ class Kept(Protocol):
 
 
 @dataclass(frozen=True)
-class KeptOutcome(Generic[R]):
-    """The small half of a task's value, and the large half, which stays where it is."""
-
-    value: R | None = None
-    kept: Kept | None = None
-    failure: str = ""
-
-
-@dataclass(frozen=True)
 class Place:
     """Paths that workers must see: files of the run, one a host, and the output."""
 
@@ -93,7 +84,7 @@ class Engine(Protocol):
 
     def run_keeping(
         self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored
-    ) -> list[KeptOutcome[Any]]:
+    ) -> list[Outcome[tuple[Any, Kept]]]:
         """Like `run` for tasks that return `(small, large)`: the large halves stay where they were made."""
         ...
 

@@ -85,26 +85,24 @@ def read_all(
     """
     import_readers(sources)
     batches = tasks.batches_by_bytes(sources, engine.n_workers)
-    summaries: list[BatchSummary] = []
-    kept: list[Kept] = []
+    found: list[tuple[BatchSummary, Kept]] = []
     failed: list[RankSource] = []
     problems: list[Problem] = []
     on_progress("reading ranks", 0, len(sources))
 
     def take(some: tuple[Batch, ...]) -> Iterator[tuple[Batch, str]]:
         graph = reading(some, wanted, stem)
-        n_before = sum(len(one.ranks) for one in summaries)
+        n_before = sum(len(one.ranks) for one, _ in found)
         ranks_in = [len(one.sources) for one in some]
 
         def report(n_done: int) -> None:
             on_progress("reading ranks", n_before + sum(ranks_in[:n_done]), len(sources))
 
         for batch, outcome in zip(some, engine.run_keeping(graph, list(graph), report), strict=True):
-            if outcome.value is not None and outcome.kept is not None:
-                summaries.append(outcome.value)
-                kept.append(outcome.kept)
-            else:
+            if outcome.value is None:
                 yield batch, outcome.failure
+            else:
+                found.append(outcome.value)
 
     for batch, _ in take(batches):
         failed.extend(batch.sources)
@@ -121,8 +119,8 @@ def read_all(
                 advice="others_analysed",
             )
         )
-    order = sorted(range(len(summaries)), key=lambda position: summaries[position].ranks)
-    ordered = tuple(summaries[position] for position in order)
+    found.sort(key=lambda one: one[0].ranks)
+    ordered = tuple(summary for summary, _ in found)
     return RanksRead(
         **{
             name: canonical([getattr(one, name) for one in ordered], schema) for name, schema in SMALL.items()
@@ -132,7 +130,7 @@ def read_all(
             for name, schema in FIGURES.items()
         },
         summaries=ordered,
-        kept=tuple(kept[position] for position in order),
+        kept=tuple(kept for _, kept in found),
         problems=(*(problem for one in ordered for problem in one.problems), *problems),
     )
 

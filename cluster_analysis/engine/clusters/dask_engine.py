@@ -26,7 +26,7 @@ from cluster_analysis.engine.protocol import (
     N_ATTEMPTS,
     EngineError,
     Graph,
-    KeptOutcome,
+    Kept,
     Key,
     OnProgress,
     Outcome,
@@ -135,7 +135,7 @@ class DaskEngine:
 
     def run_keeping(
         self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored
-    ) -> list[KeptOutcome[Any]]:
+    ) -> list[Outcome[tuple[Any, Kept]]]:
         """Bring the small halves here, leave the large ones there."""
         pairs = self._submitted(graph, keys)
         small: Graph = {
@@ -143,9 +143,7 @@ class DaskEngine:
         }
         outcomes = self.run(small, list(small), on_progress)
         return [
-            KeptOutcome(failure=outcome.failure)
-            if outcome.failure
-            else KeptOutcome(value=outcome.value, kept=DaskKept(pair))
+            outcome if outcome.failure else Outcome((outcome.value, DaskKept(pair)))
             for pair, outcome in zip(pairs, outcomes, strict=True)
         ]
 

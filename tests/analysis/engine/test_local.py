@@ -103,10 +103,9 @@ def test_a_task_that_fails_three_times_is_given_up(engine: Engine, tmp_path: Pat
 def test_large_halves_are_handed_to_later_tasks_in_pieces(engine: Engine) -> None:
     graph: Graph = {("pair", number): task(tasks.small_and_large, number) for number in (3, 5)}
     outcomes = engine.run_keeping(graph, list(graph))
-    assert [one.value for one in outcomes] == [3, 5]
-    pieces: Graph = {
-        ("piece", number): one.kept.piece(2) for number, one in enumerate(outcomes) if one.kept is not None
-    }
+    pairs = [one.value for one in outcomes if one.value is not None]
+    assert [small for small, _ in pairs] == [3, 5]
+    pieces: Graph = {("piece", number): large.piece(2) for number, (_, large) in enumerate(pairs)}
     (outcome,) = engine.run({**pieces, ("length",): task(tasks.total_length, list(pieces))}, [("length",)])
     assert outcome.value == 8
 
