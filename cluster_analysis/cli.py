@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cluster_analysis.arrow_alone import import_arrow_alone
-from cluster_analysis.options import FailOn, fail_on
-from cluster_analysis.outputs.registry import TEXTS
+from cluster_analysis.options import FORMATS, FailOn, fail_on
 from cluster_run.command_line import (
     Parser,
     add_about,
@@ -135,8 +134,8 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     out.add_argument("--output", metavar="DIR", type=named_path, help="default: RUN/cluster_analysis_output")
     out.add_argument(
         "--format",
-        choices=tuple(TEXTS),
-        default=next(iter(TEXTS)),
+        choices=FORMATS,
+        default=FORMATS[0],
         help="of the result on stdout",
     )
     out.add_argument(

@@ -21,7 +21,6 @@ from cluster_analysis.engine.memory import parse_size
 from cluster_analysis.engine.read_ranks import Progress
 from cluster_analysis.options import ADDRESS_PREFIXES, NAMED_SCHEDULERS, AnalyseOptions, FailOn, TlsFiles
 from cluster_analysis.output_folder import INSIGHT_CACHE_NAMES, check_output_folder
-from cluster_analysis.outputs.registry import text_reporter
 from cluster_analysis.pipeline import examined
 from cluster_analysis.progress import progress_on
 from cluster_analysis.result import Reported, Shown
@@ -64,18 +63,16 @@ def _run(arguments: argparse.Namespace, options: AnalyseOptions) -> ExitCode:
         if len(names) > 1:
             return _run_all(arguments, options, names)
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
-    on_progress = _importing_meanwhile(progress.show, arguments.format)
+    on_progress = _importing_meanwhile(progress.show)
     with examined(options, on_progress, None if arguments.quiet else progress.remark) as one:
         from cluster_analysis.outputs.everything import judge_only, write_everything  # noqa: PLC0415
+        from cluster_analysis.outputs.registry import TEXTS  # noqa: PLC0415
 
         progress.say(f"{len(one.sources)} captures read with {one.engine.name}, {in_use()}")
         written = judge_only(one, on_progress) if arguments.no_output else write_everything(one, on_progress)
     progress.end()
-    write_result(
-        text_reporter(arguments.format).text(
-            written.reported, shown(arguments.lang, is_verbose=arguments.verbose > 0)
-        )
-    )
+    how = shown(arguments.lang, is_verbose=arguments.verbose > 0)
+    write_result(TEXTS[arguments.format](written.reported, how))
     if not arguments.quiet and not arguments.no_output:
         _say_where(options, written)
     if arguments.open and options.write_report:
@@ -86,14 +83,14 @@ def _run(arguments: argparse.Namespace, options: AnalyseOptions) -> ExitCode:
 def _run_all(arguments: argparse.Namespace, options: AnalyseOptions, names: tuple[str, ...]) -> ExitCode:
     """Judge all parts, and show what was found of each."""
     from cluster_analysis.outputs.all_parts import judge_all  # noqa: PLC0415 - as above
+    from cluster_analysis.outputs.registry import TEXTS  # noqa: PLC0415
 
     progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
     parts = judge_all(options, names, progress.show, None if arguments.quiet else progress.remark)
     progress.end()
     how = shown(arguments.lang, is_verbose=arguments.verbose > 0)
-    reporter = text_reporter(arguments.format)
     texts = {
-        name: f"{one}\n" if isinstance(one, str) else reporter.text(one, how)
+        name: f"{one}\n" if isinstance(one, str) else TEXTS[arguments.format](one, how)
         for name, one in parts.outcomes.items()
     }
     results = parts.results()
@@ -109,14 +106,13 @@ def _run_all(arguments: argparse.Namespace, options: AnalyseOptions, names: tupl
     return worst(*lost, *(exit_code(Reported(one), arguments.fail_on) for one in results.values()))
 
 
-def _importing_meanwhile(on_progress: Progress, form: str) -> Progress:
+def _importing_meanwhile(on_progress: Progress) -> Progress:
     """Return `on_progress` that imports what judges and tells while workers read: SciPy takes 0.15 s."""
 
     def report_progress(what: str, done: int, total: int) -> None:
         on_progress(what, done, total)
         if done:
             import_module("cluster_analysis.outputs.everything")
-            text_reporter(form)
 
     return report_progress
 

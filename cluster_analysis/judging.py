@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +12,10 @@ from msgspec import structs
 from cluster_analysis.describe.everything import described
 from cluster_analysis.describe.rules import advised
 from cluster_analysis.engine.read_ranks import Progress, RanksRead
+from cluster_analysis.judge.baseline import Comparison, compare, match_findings
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.kept.fleet import asked_of_fleet
+from cluster_analysis.kept.loaded import evidence_of, is_output, load_result
 from cluster_analysis.pipeline import Examined, counts_missing, examined
 from cluster_analysis.replay.job_evidence import NO_COMMON_STEP
 from cluster_analysis.replay.lanes import lanes_tables
@@ -30,9 +31,6 @@ from cluster_run.ids import Rank
 from cluster_run.layout import MAPPING_NAME
 from cluster_run.problem import Problem, one_a_file
 from cluster_run.version import VERSION
-
-if TYPE_CHECKING:
-    from cluster_analysis.judge.baseline import Comparison
 
 #: Problems of hosts and ranks of which nothing is here.
 _NOT_HERE = ("not_collected", "not_collected_whole", "missing_ranks")
@@ -51,10 +49,6 @@ def compared(
     options = examined_run.options
     if options.baseline is None:
         return None
-    # Few have a baseline.
-    from cluster_analysis.judge.baseline import compare  # noqa: PLC0415
-    from cluster_analysis.kept.loaded import evidence_of, is_output, load_result  # noqa: PLC0415
-
     if is_output(options.baseline):
         older_result = load_result(options.baseline)
         older_evidence, older_topology = evidence_of(older_result), older_result.topology
@@ -72,8 +66,6 @@ def compared(
 
 def _with_findings(found: Comparison, before: FindingsDocument, after: FindingsDocument) -> Comparison:
     """Return the comparison with what was put right, is still there, and is new; not of unlike jobs."""
-    from cluster_analysis.judge.baseline import match_findings  # noqa: PLC0415
-
     if found.refusals:
         return found
     return structs.replace(found, findings=match_findings(before.findings, after.findings))

@@ -16,6 +16,8 @@ NAMED_SCHEDULERS = (*LOCAL_SCHEDULERS, "dask", "slurm")
 #: The files for Insight are about as large as what they are made of; larger ones only on demand.
 MAX_INSIGHT_BYTES = 512_000_000
 ADDRESS_PREFIXES = ("tcp://", "tls://")
+#: Forms of the result on stdout, the default first.
+FORMATS = ("terminal", "json", "markdown")
 
 
 class FailOn(Struct, frozen=True):

@@ -16,8 +16,8 @@ from rich.cells import cell_len
 
 from cluster_analysis.command import exit_code, shown
 from cluster_analysis.kept.loaded import is_output, load_document, load_result, output_of
-from cluster_analysis.options import FailOn
-from cluster_analysis.outputs.registry import TEXTS, text_reporter
+from cluster_analysis.options import FORMATS, FailOn
+from cluster_analysis.outputs.registry import TEXTS
 from cluster_analysis.reports import html, runs_page
 from cluster_analysis.reports.runs_page import ListedRun
 from cluster_analysis.result import Reported
@@ -60,8 +60,7 @@ def make_parser() -> argparse.ArgumentParser:
     help_of_output = "an output, or the run that holds it"
     report.add_argument("output", metavar="OUT", type=named_path, help=help_of_output)
     report.add_argument(
-        "--format", choices=tuple(TEXTS), default=next(iter(TEXTS)),
-        help="of the result on stdout",
+        "--format", choices=FORMATS, default=FORMATS[0], help="of the result on stdout",
     )  # fmt: skip
     report.add_argument(
         "--json", dest="format", action="store_const", const="json", help="short for --format json"
@@ -90,7 +89,7 @@ def _report(arguments: argparse.Namespace) -> int:
     if arguments.page is not None or (page is not None and not page.exists()):
         assert page is not None
         _write_page(page, html.render(given.result))
-    write_result(text_reporter(arguments.format).text(given, shown(arguments.lang, is_verbose=False)))
+    write_result(TEXTS[arguments.format](given, shown(arguments.lang, is_verbose=False)))
     if arguments.open and page is not None:
         webbrowser.open(page.resolve().as_uri())
     return int(exit_code(given, FailOn()))

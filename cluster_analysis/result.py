@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -63,19 +63,3 @@ class Shown(Struct, frozen=True):
     width: int = 80
     colour: bool = False
     is_verbose: bool = False
-
-
-class FileReporter(Protocol):
-    """A module that writes a result to files of the output folder."""
-
-    def files(self, given: Reported) -> Iterator[tuple[str, bytes]]:
-        """Give each file: its name in the output folder, and its content."""
-        ...
-
-
-class TextReporter(Protocol):
-    """A module that writes a result to stdout."""
-
-    def text(self, given: Reported, shown: Shown) -> str:
-        """Return the text; it ends with a newline."""
-        ...

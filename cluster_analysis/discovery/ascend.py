@@ -17,6 +17,7 @@ import msgspec
 from cluster_analysis.discovery.found import Found, as_rank, is_file, public_name
 from cluster_analysis.discovery.legacy import INPUT_PIPELINE
 from cluster_analysis.sources.columns.place import original_name
+from cluster_analysis.sources.db.profiler_db import read_own_rank
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.metadata_json import read_metadata
 from cluster_analysis.tables.model import SourceKind
@@ -201,18 +202,11 @@ def _ranks_of_names(directory: Path, info: str | None) -> dict[str, Rank]:
     return {name: rank for name, rank in said.items() if rank is not None}
 
 
-def _rank_of_database(path: Path) -> Rank | None:
-    # Lazy: reading databases needs Arrow, and most captures are found without it.
-    from cluster_analysis.sources.db.profiler_db import read_own_rank  # noqa: PLC0415
-
-    return read_own_rank(path)
-
-
 def _rank_of_contents(files: Mapping[str, Path]) -> Rank | None:
     """Return the rank that the metadata says, else the database; None where they are damaged or do not."""
     readers: tuple[tuple[str, Callable[[Path], Rank | None]], ...] = (
         ("metadata", lambda path: read_metadata(path).own_rank),
-        ("profiler_db", _rank_of_database),
+        ("profiler_db", read_own_rank),
     )
     for role, read in readers:
         if role in files:

@@ -27,6 +27,9 @@ from cluster_analysis.discovery.prof import inspect_prof
 from cluster_analysis.discovery.runs import Run, enclosing_run, name_of, one_job, split_by_run
 from cluster_analysis.discovery.walk import LEADS_NOWHERE, is_packed_capture, walk
 from cluster_analysis.discovery.windows import shown, with_windows_together
+from cluster_analysis.sentences.advice import advice
+from cluster_analysis.sentences.problems import reason
+from cluster_analysis.sources.db.profiler_db import read_n_mapped_ranks
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.metadata_json import read_metadata
 from cluster_analysis.tables.model import Capture, RankSource
@@ -180,9 +183,6 @@ def _n_ranks(found: Found) -> int:
         if "metadata" in found.files:
             return read_metadata(found.files["metadata"]).world_size
         if "profiler_db" in found.files:
-            # Lazy: reading databases needs Arrow, and most captures are found without it.
-            from cluster_analysis.sources.db.profiler_db import read_n_mapped_ranks  # noqa: PLC0415
-
             return read_n_mapped_ranks(found.files["profiler_db"])
     return 0
 
@@ -303,10 +303,6 @@ def _reported(job: _Job, part: Part) -> list[Part]:
 def _why_nothing(runs: Iterable[Run]) -> str:
     problems = [problem for run in runs for problem in (*run.places.problems, *run.problems)]
     if problems:
-        # A run with captures has no problem of its own yet.
-        from cluster_analysis.sentences.advice import advice  # noqa: PLC0415
-        from cluster_analysis.sentences.problems import reason  # noqa: PLC0415
-
         more = f" (and {len(problems) - 1} more like it)" if len(problems) > 1 else ""
         advised = advice(problems[0]).en
         where = f"{problems[0].file}: " if problems[0].file else ""

@@ -18,8 +18,11 @@ from msgspec import structs
 
 from cluster_analysis.discovery.found import Found
 from cluster_analysis.discovery.parts import Part
+from cluster_analysis.sources.db.analysis_db import read_db_steps
+from cluster_analysis.sources.db.profiler_db import read_step_times
 from cluster_analysis.sources.errors import BadFileError, unheard
 from cluster_analysis.sources.text.metadata_json import read_metadata, read_profiler_info
+from cluster_analysis.sources.text.step_trace_csv import read_step_trace
 from cluster_run.ids import Rank
 
 _NUMBERS = re.compile(r"\d+")
@@ -105,19 +108,12 @@ def _steps_of(captures: Mapping[Rank, Sequence[Found]]) -> _Steps:
     for rank in {min(captures), max(captures)}:
         files = captures[rank][0].files
         with suppress(BadFileError):
-            # Lazy: reading tables needs Arrow, and captures of one window are found without it.
             if "step_trace" in files:
-                from cluster_analysis.sources.text.step_trace_csv import read_step_trace  # noqa: PLC0415
-
                 found |= set(read_step_trace([(str(files["step_trace"]), rank)], unheard)["step"].to_pylist())
             elif "analysis_db" in files:
-                from cluster_analysis.sources.db.analysis_db import read_db_steps  # noqa: PLC0415
-
                 table = read_db_steps(files["analysis_db"], rank, unheard)
                 found |= set() if table is None else set(table["step"].to_pylist())
             elif "profiler_db" in files:
-                from cluster_analysis.sources.db.profiler_db import read_step_times  # noqa: PLC0415
-
                 found |= {one.number for one in read_step_times(files["profiler_db"], unheard)}
     return found
 

@@ -14,7 +14,6 @@ from cluster_analysis.engine.tasks import SMALL, Batch, BatchSummary, SmallTable
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.problems import reason
-from cluster_analysis.sources.rank import import_readers
 from cluster_analysis.tables.model import RankMetadata, RankSource
 from cluster_analysis.tables.schema import FIGURES, PACKETS, TOTALS
 from cluster_run.errors import InputError
@@ -83,7 +82,6 @@ def read_all(
         stem: begin of the paths for the large tables; empty to keep them in memory.
         on_progress: called after each batch.
     """
-    import_readers(sources)
     batches = tasks.batches_by_bytes(sources, engine.n_workers)
     found: list[tuple[BatchSummary, Kept]] = []
     failed: list[RankSource] = []

@@ -7,7 +7,7 @@ text. So the form follows the captures: a database as soon as one rank has one.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -42,11 +42,14 @@ def is_database_job(sources: Iterable[RankSource]) -> bool:
     return any(source.kind.endswith("/db") for source in sources)
 
 
-def ranks_without_operators(sources: Iterable[RankSource]) -> tuple[Rank, ...]:
+def ranks_without_operators(sources: Sequence[RankSource]) -> tuple[Rank, ...]:
     """Return the ranks of which cluster_communication.json holds totals alone: those collected as columns.
 
-    Columns hold no text of operators, which that file is copied from. All else is made of the tables.
+    Columns hold no text of operators, which that file is copied from. All else is made of the tables, and so
+    is all of a database.
     """
+    if is_database_job(sources):
+        return ()
     return tuple(
         source.rank
         for source in sources

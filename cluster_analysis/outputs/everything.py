@@ -1,7 +1,4 @@
-"""Output of `cluster-analyse`: the files of all reports, and those for MindStudio Insight.
-
-Lazy: the writers of the latter take 12 ms to import.
-"""
+"""Output of `cluster-analyse`: the files of all reports, and those for MindStudio Insight."""
 
 from __future__ import annotations
 
@@ -14,9 +11,16 @@ import pyarrow as pa
 from msgspec import Struct
 
 from cluster_analysis.engine.read_ranks import Progress
+from cluster_analysis.insight.files import (
+    collectives_by_step,
+    is_database_job,
+    ranks_without_operators,
+    write_database,
+    write_text_files,
+)
 from cluster_analysis.judging import compared, judged
 from cluster_analysis.output_folder import INSIGHT_NAMES, left_of_earlier, new_output
-from cluster_analysis.outputs.registry import FILES, FileReport
+from cluster_analysis.outputs.registry import FILES
 from cluster_analysis.pipeline import Examined
 from cluster_analysis.result import Reported
 from cluster_analysis.run_header import now
@@ -58,8 +62,6 @@ def write_everything(examined: Examined, on_progress: Progress) -> Written:
             examined.let_graph_go()
 
             def collectives() -> Sequence[pa.Table]:
-                from cluster_analysis.insight.files import collectives_by_step  # noqa: PLC0415
-
                 wait_for_it()  # the engine does one work at a time
                 return list(collectives_by_step(examined))
 
@@ -71,7 +73,7 @@ def write_everything(examined: Examined, on_progress: Progress) -> Written:
     return Written(
         reported,
         size_bytes if options.write_insight is None and not wants_insight else None,
-        _without_operators(examined) if wants_insight else (),
+        ranks_without_operators(examined.sources) if wants_insight else (),
         older,
     )
 
@@ -84,23 +86,14 @@ def judge_only(examined: Examined, on_progress: Progress) -> Written:
 
 
 def _write_reports(reported: Reported, examined: Examined, folder: Path, on_progress: Progress) -> None:
-    """Write all reports: those that Arrow encodes in parallel with those of the interpreter."""
-    wanted = [report for report in FILES if report.is_wanted(examined.options)]
-    with ThreadPoolExecutor(1, thread_name_prefix="reports") as thread:
-        pending = [thread.submit(_write, one, reported, folder) for one in wanted if one.by_arrow]
-        for report in wanted:
-            if not report.by_arrow:
-                on_progress(f"writing {report.owned}", 0, 1)
-                _write(report, reported, folder)
-        for one in pending:
-            one.result()
-
-
-def _write(report: FileReport, reported: Reported, folder: Path) -> None:
-    for name, content in report.reporter().files(reported):
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+    for report in FILES:
+        if not report.is_wanted(examined.options):
+            continue
+        on_progress(f"writing {report.owned}", 0, 1)
+        for name, content in report.files(reported):
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
 
 
 def _nothing() -> None:
@@ -123,20 +116,6 @@ def _meanwhile(work: Callable[[], None], in_parallel: bool) -> Iterator[Callable
         pending.result()
 
 
-def _without_operators(examined: Examined) -> tuple[Rank, ...]:
-    from cluster_analysis.insight.files import is_database_job, ranks_without_operators  # noqa: PLC0415
-
-    return () if is_database_job(examined.sources) else ranks_without_operators(examined.sources)
-
-
 def _write_for_insight(examined: Examined, folder: Path) -> None:
-    from cluster_analysis.insight.files import (  # noqa: PLC0415
-        is_database_job,
-        write_database,
-        write_text_files,
-    )
-
-    if is_database_job(examined.sources):
-        write_database(examined, folder)
-    else:
-        write_text_files(examined, folder)
+    write = write_database if is_database_job(examined.sources) else write_text_files
+    write(examined, folder)

@@ -1,64 +1,47 @@
-"""All reports. A new one is a module, and a line here.
-
-Reports stand here by the names of their modules, which are imported when they are asked for: `--help`, and a
-run without a page, do not pay for what draws the page.
-"""
+"""All reports. A new one is a module, and a line here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, cast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
+from cluster_analysis import findings_json
+from cluster_analysis.options import FORMATS, AnalyseOptions
+from cluster_analysis.outputs import comparison_json
+from cluster_analysis.reports import html, markdown, parquet, terminal
+from cluster_analysis.reports.timeline import perfetto
+from cluster_analysis.result import Reported, Shown
 from cluster_run.layout import COMPARISON_NAME, FINDINGS_NAME, REPORT_NAME, TABLES_NAME, TIMELINE_NAME
-
-if TYPE_CHECKING:
-    from cluster_analysis.options import AnalyseOptions
-    from cluster_analysis.result import FileReporter, TextReporter
 
 
 def _always(options: AnalyseOptions) -> bool:
     return True
 
 
-class FileReport(NamedTuple):
-    """A report in files. `--help` needs it, which need not wait for what makes Structs.
+@dataclass(frozen=True)
+class FileReport:
+    """A report in files.
 
     Attributes:
-        module: dotted name of a `FileReporter`.
+        files: gives each file: its name in the output folder, and its content.
         owned: the file or directory of the output folder that is this report's; an older one is removed.
         is_wanted: whether a run with these options writes it.
-        by_arrow: whether Arrow does most of the work, so that the interpreter can do another one meanwhile.
     """
 
-    module: str
+    files: Callable[[Reported], Iterator[tuple[str, bytes]]]
     owned: str
     is_wanted: Callable[[AnalyseOptions], bool] = _always
-    by_arrow: bool = False
-
-    def reporter(self) -> FileReporter:
-        """Return the module."""
-        return cast("FileReporter", import_module(self.module))
 
 
-#: Reports for stdout, by their name for `--format`: each a `TextReporter`. The first one is the default.
-TEXTS: Mapping[str, str] = {
-    "terminal": "cluster_analysis.reports.terminal",
-    "json": "cluster_analysis.findings_json",
-    "markdown": "cluster_analysis.reports.markdown",
-}
+#: Reports for stdout, by their name for `--format`: each gives a text that ends with a newline.
+TEXTS: Mapping[str, Callable[[Reported, Shown], str]] = dict(
+    zip(FORMATS, (terminal.text, findings_json.text, markdown.text), strict=True)
+)
 #: The files of the output, in the order of their writing. Findings come last: if they exist, all else does.
 FILES: tuple[FileReport, ...] = (
-    FileReport("cluster_analysis.reports.parquet", TABLES_NAME, by_arrow=True),
-    FileReport("cluster_analysis.reports.html", REPORT_NAME, lambda options: options.write_report),
-    FileReport(
-        "cluster_analysis.reports.timeline.perfetto", TIMELINE_NAME, lambda options: options.write_timeline
-    ),
-    FileReport("cluster_analysis.outputs.comparison_json", COMPARISON_NAME),
-    FileReport("cluster_analysis.findings_json", FINDINGS_NAME),
+    FileReport(parquet.files, TABLES_NAME),
+    FileReport(html.files, REPORT_NAME, lambda options: options.write_report),
+    FileReport(perfetto.files, TIMELINE_NAME, lambda options: options.write_timeline),
+    FileReport(comparison_json.files, COMPARISON_NAME),
+    FileReport(findings_json.files, FINDINGS_NAME),
 )
-
-
-def text_reporter(name: str) -> TextReporter:
-    """Return the module that shows a result in the form of this name."""
-    return cast("TextReporter", import_module(TEXTS[name]))

@@ -3,16 +3,13 @@
 A file of one rank that is bad costs that file only. Of several ranks, text files and columns of one role are
 read together: a call into Arrow takes longer than a few rows. If one of them is not plain (damage, another
 form, anything that its reader would report), all are refused, and fewer ranks are read at once, down to one.
-
-Readers of databases and older profilers are imported when they are first needed: a job of text
-files, the most frequent, starts sooner without them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -21,6 +18,9 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from cluster_analysis.sources.communication_tables import CommunicationTables, without_packets
+from cluster_analysis.sources.db.of_rank import databases_of
+from cluster_analysis.sources.db.profiler_db import read_db_host
+from cluster_analysis.sources.db.sqlite import kept_open
 from cluster_analysis.sources.errors import (
     BadFileError,
     FileOfRank,
@@ -29,7 +29,9 @@ from cluster_analysis.sources.errors import (
     not_together,
     unheard,
 )
+from cluster_analysis.sources.iterations.rank import read_iteration_export
 from cluster_analysis.sources.missing import tell_what_is_missing
+from cluster_analysis.sources.r1.rank import read_r1_rank
 from cluster_analysis.sources.rank_figures import read_figures
 from cluster_analysis.sources.reading import (
     Candidate,
@@ -89,14 +91,10 @@ def read_ranks(
     if len(sources) > 1 and not all(map(_is_usual, sources)):
         raise NotTogetherError
     readings = [Reading(one, steps) for one in sources]
-    with _databases_kept_open(sources):
+    with kept_open():
         if sources[0].kind == "mindspore_r1/text":
-            from cluster_analysis.sources.r1.rank import read_r1_rank  # noqa: PLC0415
-
             tables = of_one(read_r1_rank(readings[0]))
         elif is_iteration_export(sources[0].files):
-            from cluster_analysis.sources.iterations.rank import read_iteration_export  # noqa: PLC0415
-
             tables = of_one(read_iteration_export(readings[0]))
         else:
             tables = _read_ascend(readings, with_spans)
@@ -111,41 +109,17 @@ def read_ranks(
     )
 
 
-def import_readers(sources: Iterable[RankSource]) -> None:
-    """Import what reads these ranks' files, before processes are forked that would each do it."""
-    if any(has_databases(one.files) for one in sources):
-        import cluster_analysis.sources.db.of_rank  # noqa: F401, PLC0415
-
-
 def _is_usual(source: RankSource) -> bool:
     """Return whether a rank may be read with others: known before any file is read."""
     is_text = not has_databases(source.files) and source.kind != "mindspore_r1/text"
     return is_text and not source.windows and not is_iteration_export(source.files)
 
 
-def _databases_kept_open(sources: Sequence[RankSource]) -> AbstractContextManager[None]:
-    """Open each database of a rank once within this: see `kept_open`."""
-    if not has_databases(sources[0].files):
-        return nullcontext()
-    from cluster_analysis.sources.db.sqlite import kept_open  # noqa: PLC0415
-
-    return kept_open()
-
-
-def _databases(reading: Reading) -> Databases:
-    """Return what reads the databases of a rank, by table, and with the first of them import it."""
-    if not has_databases(reading.source.files):
-        return {}
-    from cluster_analysis.sources.db.of_rank import databases_of  # noqa: PLC0415
-
-    return databases_of(reading)
-
-
 class _Ranks:
     """Ranks that are read at once: one, or several with text files alike."""
 
     def __init__(self, readings: Sequence[Reading]) -> None:
-        self._all = [(one, _databases(one)) for one in readings]
+        self._all = [(one, databases_of(one)) for one in readings]
 
     def text_first(self, of_files: _OfFiles[_T], others: _Others[_T]) -> Sequence[_T | None]:
         """Return what the text files of a role give: one value of all ranks, or one of each.
@@ -176,16 +150,16 @@ def _read_ascend(readings: Sequence[Reading], with_spans: bool) -> RanksTables:
     ranks = _Ranks(readings)
     metadata = ranks.each(_metadata)
     steps = ranks.text_first(
-        ("step_trace", read_step_trace), lambda one, db: (*db.get("steps", ()), _timeline_steps(one))
+        ("step_trace", read_step_trace), lambda one, db: (*db["steps"], _timeline_steps(one))
     )
     communication = ranks.text_first(
         ("communication", lambda files, remark: read_communication(files, remark, with_spans=with_spans)),
-        lambda one, db: (*db.get("communication", ()), _kernel_operators(one)),
+        lambda one, db: (*db["communication"], _kernel_operators(one)),
     )
-    links = ranks.text_first(("matrix", read_matrix), lambda _, db: db.get("links", ()))
-    peers = ranks.each(lambda one, db: one.first(*db.get("peers", ())))
+    links = ranks.text_first(("matrix", read_matrix), lambda _, db: db["links"])
+    peers = ranks.each(lambda one, db: one.first(*db["peers"]))
     operators = ranks.text_first(
-        ("op_statistic", read_op_statistic), lambda one, db: (_kernel_kinds(one), *db.get("operators", ()))
+        ("op_statistic", read_op_statistic), lambda one, db: (_kernel_kinds(one), *db["operators"])
     )
     collectives = [None if one is None else one.collectives for one in communication]
     of_ranks = zip(
@@ -199,7 +173,7 @@ def _read_ascend(readings: Sequence[Reading], with_spans: bool) -> RanksTables:
     for reading, own, own_steps, own_operators, own_links in of_ranks:
         tell_what_is_missing(reading, own, own_steps, own_operators, own_links)
     figures = ranks.each(read_figures)
-    apis = _pieces(ranks.text_first(("api_statistic", read_api_statistic), lambda _, db: db.get("apis", ())))
+    apis = _pieces(ranks.text_first(("api_statistic", read_api_statistic), lambda _, db: db["apis"]))
     names = dict.fromkeys(name for one in figures for name in one)
     by_name = {name: tuple(one[name] for one in figures if name in one) for name in names}
     found = _pieces(communication)
@@ -219,11 +193,9 @@ def _read_ascend(readings: Sequence[Reading], with_spans: bool) -> RanksTables:
 def _metadata(reading: Reading, databases: Databases) -> RankMetadata:
     """Return what a rank says of itself, with its device, its host, and what profiler_info.json adds."""
     metadata: RankMetadata = reading.first(
-        ("metadata", lambda path, _: read_metadata(path)), *databases.get("metadata", ())
+        ("metadata", lambda path, _: read_metadata(path)), *databases["metadata"]
     ) or RankMetadata()  # fmt: skip
-    if databases and not metadata.host_name:
-        from cluster_analysis.sources.db.profiler_db import read_db_host  # noqa: PLC0415
-
+    if not metadata.host_name:
         own = metadata
         metadata = reading.first(("profiler_db", lambda path, _: read_db_host(path, own))) or metadata
     device = _device(reading, databases)
@@ -236,7 +208,7 @@ def _device(reading: Reading, databases: Databases) -> int | None:
     """Return the device that a file names. The file's own reader reports what is wrong with it."""
     readers: Candidates[int] = (
         ("step_trace", lambda path, _: read_device_of_steps(path)),
-        *databases.get("device", ()),
+        *databases["device"],
     )
     for role, read in readers:
         path = reading.source.files.get(role)

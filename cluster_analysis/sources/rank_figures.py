@@ -16,6 +16,7 @@ from cluster_analysis.sources.r1.input_pipeline import read_input_pipeline
 from cluster_analysis.sources.reading import Databases, Reading, TableReader, of_rank
 from cluster_analysis.sources.text.environment_json import read_environment
 from cluster_analysis.sources.text.kernel_details_csv import read_kernels
+from cluster_analysis.sources.text.trace_view_json import read_trace_view
 from cluster_analysis.tables.schema import Counter
 from cluster_run.facts import fact
 
@@ -36,7 +37,7 @@ def read_figures(reading: Reading, databases: Databases) -> dict[str, pa.Table]:
     found = {"counters": counters.counter_table(rank, _counters(reading, databases))}
     for name, readers in _READERS.items():
         texts = ((role, of_rank(read, rank)) for role, read in readers)
-        table = reading.first(*texts, *databases.get(name, ()))
+        table = reading.first(*texts, *databases[name])
         if table is not None:
             found[name] = table
     return found
@@ -51,7 +52,7 @@ def _counters(reading: Reading, databases: Databases) -> list[Counter]:
         ("operator_memory", counters.read_operator_memory),
         ("dataset", counters.read_dataset),
         ("operator_details", counters.read_data_loader),
-        *databases.get("counters", ()),
+        *databases["counters"],
     ):
         found += reading.first((role, read)) or []
     queues = reading.first(
@@ -76,6 +77,4 @@ def _of_timeline(reading: Reading) -> list[Counter]:
             fact("timeline_too_large", n_bytes=n_bytes, most_bytes=_MOST_TIMELINE_BYTES)
         )
         return []
-    from cluster_analysis.sources.text.trace_view_json import read_trace_view  # noqa: PLC0415
-
     return reading.first(("trace_view", read_trace_view)) or []

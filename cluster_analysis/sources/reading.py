@@ -1,7 +1,4 @@
-"""Reading one rank's files one by one: a bad one becomes a problem, and the next candidate is tried.
-
-Nothing here knows SQLite: who reads databases is a candidate too.
-"""
+"""Reading one rank's files one by one: a bad one becomes a problem, and the next candidate is tried."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ _T = TypeVar("_T")
 #: A file's role, and what reads it; the best first.
 Candidate: TypeAlias = "tuple[str, Callable[[Path, Remark], _T | None]]"
 Candidates: TypeAlias = "tuple[Candidate[_T], ...]"
-#: What gives each table of a rank's databases: see `db.of_rank`. Empty for a rank without any.
+#: What gives each table of a rank's databases: see `db.of_rank`.
 Databases: TypeAlias = "Mapping[str, Candidates[Any]]"
 #: What gives a table of one rank's file.
 TableReader: TypeAlias = "Callable[[Path, int, Remark], pa.Table | None]"

@@ -8,12 +8,12 @@ import pytest
 
 from cluster_analysis.cli import main
 from cluster_analysis.outputs import everything
-from cluster_analysis.outputs.registry import FILES, TEXTS, FileReport, text_reporter
+from cluster_analysis.outputs.registry import FILES, TEXTS, FileReport
 from cluster_analysis.result import Reported, Shown
+from tests.analysis.outputs import longest_step
 from tests.analysis.reports import builder
 from tests.analysis.reports.test_perfetto import collectives
 from tests.analysis.runs import write_small_run
-from tests.layers import modules
 
 OF_A_REPORT = Reported(
     builder.degraded(),
@@ -25,7 +25,7 @@ OF_A_REPORT = Reported(
 
 @pytest.mark.parametrize("report", FILES, ids=lambda report: report.owned)
 def test_a_report_writes_what_it_owns_and_nothing_else(report: FileReport) -> None:
-    written = dict(report.reporter().files(OF_A_REPORT))
+    written = dict(report.files(OF_A_REPORT))
     assert written
     assert {name.partition("/")[0] for name in written} == {report.owned}
     assert all(written.values())
@@ -33,7 +33,7 @@ def test_a_report_writes_what_it_owns_and_nothing_else(report: FileReport) -> No
 
 @pytest.mark.parametrize("report", FILES, ids=lambda report: report.owned)
 def test_the_same_result_gives_the_same_bytes(report: FileReport) -> None:
-    assert dict(report.reporter().files(OF_A_REPORT)) == dict(report.reporter().files(OF_A_REPORT))
+    assert dict(report.files(OF_A_REPORT)) == dict(report.files(OF_A_REPORT))
 
 
 def test_the_findings_are_written_last() -> None:
@@ -42,24 +42,21 @@ def test_the_findings_are_written_last() -> None:
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_every_format_tells_the_slow_rank(name: str) -> None:
-    assert "5" in text_reporter(name).text(OF_A_REPORT, Shown())
-    assert text_reporter(name).text(OF_A_REPORT, Shown()).endswith("\n")
-
-
-def test_every_report_is_a_module_that_the_layers_know() -> None:
-    assert {*TEXTS.values(), *(one.module for one in FILES)} <= set(modules())
+    text = TEXTS[name](OF_A_REPORT, Shown())
+    assert "5" in text
+    assert text.endswith("\n")
 
 
 @pytest.mark.slow
 def test_a_new_report_is_one_module_and_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, folder = write_small_run(tmp_path / "run"), tmp_path / "out"
     command = [str(run), "--output", str(folder), "-q", "--scheduler=threads", "--no-report"]
-    line = FileReport("tests.analysis.outputs.longest_step", "longest_step.txt")
+    line = FileReport(longest_step.files, "longest_step.txt")
     monkeypatch.setattr(everything, "FILES", (line, *FILES))
     assert main(command) == 0
     assert (folder / "longest_step.txt").read_text().endswith(" ms\n")
 
-    unwanted = FileReport(line.module, line.owned, lambda options: options.write_report)
+    unwanted = FileReport(line.files, line.owned, lambda options: options.write_report)
     monkeypatch.setattr(everything, "FILES", (unwanted, *FILES))
     (folder / "longest_step.txt").write_text("older")
     assert main(command) == 0
