@@ -11,6 +11,7 @@ import pytest
 from cluster_analysis.sentences.notes import note as sentence
 from cluster_analysis.sources import rank_figures
 from cluster_analysis.sources.db.host_times_db import read_host_times
+from cluster_analysis.sources.db.of_rank import databases_of
 from cluster_analysis.sources.errors import BadFileError, unheard
 from cluster_analysis.sources.reading import Reading
 from cluster_analysis.sources.text import trace_view_json
@@ -200,7 +201,7 @@ def test_a_timeline_that_is_too_large_is_named_and_costs_nothing(
     path.write_text(json.dumps(EVENTS))
     monkeypatch.setattr(rank_figures, "_MOST_TIMELINE_BYTES", 100)
     reading = Reading(RankSource(Rank(3), "ascend_pt/text", {"trace_view": str(path)}, 1))
-    assert "counters" in rank_figures.read_figures(reading, {})
+    assert "counters" in rank_figures.read_figures(reading, databases_of(reading))
     assert reading.problems == []
     (note,) = reading.notes
     assert "rank 3, trace_view.json" in sentence(note).en
