@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.columns import codes, numbers
-from cluster_analysis.numeric.sorting import combined, stable_order
+from cluster_analysis.numeric.sorting import combined
 from cluster_analysis.tables.columns_described import Communication, KernelSpread
 from cluster_analysis.tables.model import Topology
 from cluster_run.ids import Rank
@@ -38,7 +38,7 @@ def by_group_and_type(matched: pa.Table) -> pa.Table:
     names = matched["op_name"]
     rows: list[dict[str, object]] = []
     both = group.astype(np.int64) * max(len(kinds), 1) + kind
-    order = stable_order(both)
+    order = np.argsort(both, kind="stable")
     for here in np.split(order, np.flatnonzero(np.diff(both[order])) + 1) if len(order) else ():
         code = int(both[here[0]])
         slowest = int(here[np.argmax(transfer[here] + spread[here])])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
-from cluster_analysis.numeric.sorting import stable_order
 
 
 def medians_of(values: FloatArray, groups: IntArray, n_groups: int = 0) -> FloatArray:
@@ -38,7 +37,7 @@ def _side_by_side(
 def order_by(values: FloatArray, groups: IntArray) -> IntArray:
     """Return the order by group, and by value in each."""
     by_value = np.argsort(values)
-    return by_value[stable_order(groups[by_value])]
+    return by_value[np.argsort(groups[by_value], kind="stable")]
 
 
 def _at(ordered: FloatArray, begin: IntArray, count: IntArray, low: IntArray, high: IntArray) -> FloatArray:

@@ -1,7 +1,4 @@
-"""Sort small integers: most keys here are ranks, groups or operators.
-
-NumPy sorts 16-bit integers by radix, in linear time; wider ones by comparing, five to ten times as slow.
-"""
+"""Number, count and find small integers: most keys here are ranks, groups or operators."""
 
 from __future__ import annotations
 
@@ -12,14 +9,6 @@ import numpy as np
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 
 _Rows = TypeVar("_Rows", FloatArray, IntArray)
-
-_DIGIT_BITS = 16
-_DIGIT = (1 << _DIGIT_BITS) - 1
-#: Digits up to which sorting by radix pays.
-_MAX_DIGITS = 3
-#: Values are counted instead of sorted while their range is at most this many times as long as they are.
-_MOST_SPARE = 8
-
 
 #: Above the half-octaves of all sizes that a 64-bit number holds.
 _UNKNOWN_SIZE = 200
@@ -34,39 +23,10 @@ def half_octaves(sizes: FloatArray) -> IntArray:
     return np.asarray(np.nan_to_num(octaves, nan=_UNKNOWN_SIZE), np.int32)
 
 
-def stable_order(codes: IntArray) -> IntArray:
-    """Return the stable order of integers from 0, what `argsort(kind="stable")` does; best below 2^32."""
-    if not (codes[1:] < codes[:-1]).any():
-        return np.arange(len(codes))
-    n_digits = 1 + max(0, int(codes.max(initial=0)).bit_length() - 1) // _DIGIT_BITS
-    if n_digits > _MAX_DIGITS:
-        return np.argsort(codes, kind="stable")
-    order: IntArray = np.argsort((codes & _DIGIT).astype(np.uint16), kind="stable")
-    for digit in range(1, n_digits):
-        higher = ((codes >> (digit * _DIGIT_BITS)) & _DIGIT).astype(np.uint16)
-        order = order[np.argsort(higher[order], kind="stable")]
-    return order
-
-
 def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the sorted distinct values and each one's position among them, as `np.unique` does.
-
-    Neither what is sorted already, as tables are by rank, nor what lies close together is sorted.
-    """
-    if not len(values):
-        return values, np.empty(0, np.int32)
-    if not (values[1:] < values[:-1]).any():
-        is_new = begins(values)
-        return values[is_new], np.cumsum(is_new, dtype=np.int32) - 1
-    low, high = int(values.min()), int(values.max())
-    if high - low > _MOST_SPARE * len(values):
-        found, inverse = np.unique(values, return_inverse=True)
-        return found, np.ravel(inverse).astype(np.int32)
-    offsets = values - low
-    is_used = np.zeros(high - low + 1, bool)
-    is_used[offsets] = True
-    number = np.cumsum(is_used, dtype=np.int32) - 1
-    return np.flatnonzero(is_used) + low, number[offsets]
+    """Return the sorted distinct values and each one's position among them."""
+    found, inverse = np.unique(values, return_inverse=True)
+    return found, inverse.astype(np.int32)
 
 
 def combined(*parts: IntArray) -> tuple[int, IntArray]:

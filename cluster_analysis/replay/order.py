@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import begins, ranges, stable_order
+from cluster_analysis.numeric.sorting import begins, ranges
 
 
 class Instances(Struct, frozen=True, dict=True):
@@ -141,7 +141,7 @@ def replay_order(instances: Instances, n_operators: int, n_cells: int) -> Replay
     height = np.where(in_circle, int(level.max(initial=0)) + 1, level)
     is_joint = _come_together(instances, n_operators) & (n_members > 1)
     kind = (3 * height + is_message + 2 * is_joint) * (int(n_members.max(initial=0)) + 1) + n_members
-    operators = stable_order(_with_runs(kind, instances))
+    operators = np.argsort(_with_runs(kind, instances), kind="stable")
     n_placed = n_operators - int(in_circle.sum())
     first = np.flatnonzero(begins(kind[operators[:n_placed]]))
     counts = np.diff(np.r_[first, n_placed])
@@ -275,7 +275,7 @@ def _last_rows(
     counted = instances.after[~in_circle[instances.operator]]  # what follows a circle is taken to be in it
     is_last[counted[counted < n]] = False
     chosen = np.flatnonzero(is_last)
-    chosen = chosen[stable_order(instances.cell[chosen])]
+    chosen = chosen[np.argsort(instances.cell[chosen], kind="stable")]
     cells, begin = np.unique(instances.cell[chosen], return_index=True)
     return cells.astype(np.intp), row[chosen], begin
 
@@ -284,7 +284,7 @@ def _levels(instances: Instances, n_operators: int) -> IntArray:
     """How many rounds of others an operator must wait for (O,); -1 in a circle."""
     sources, targets = _edges(instances)
     waits = np.bincount(targets, minlength=n_operators)
-    by_source = stable_order(sources)
+    by_source = np.argsort(sources, kind="stable")
     targets = targets[by_source]
     count = np.bincount(sources, minlength=n_operators)
     begin = np.cumsum(count) - count

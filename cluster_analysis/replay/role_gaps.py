@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import begins, distinct, places_in_runs, stable_order
+from cluster_analysis.numeric.sorting import begins, distinct, places_in_runs
 from cluster_analysis.numeric.stats import median
 from cluster_analysis.replay.replay import Graph
 from cluster_analysis.thresholds.common import CLEAR_SIGMAS, HALFWAY
@@ -27,7 +27,7 @@ class RoleGaps:
         self._gap_us = graph.gap_us
         own = np.flatnonzero(graph.is_side == of_side)
         cell = graph.step[own] * len(graph.ranks) + graph.rank[own]
-        self._instances = own[stable_order(cell)].astype(np.int32)
+        self._instances = own[np.argsort(cell, kind="stable")].astype(np.int32)
         shape = (graph.n_steps, len(graph.ranks))
         count = np.bincount(cell, minlength=shape[0] * shape[1])
         begin = np.r_[0, np.cumsum(count)[:-1]].reshape(shape)

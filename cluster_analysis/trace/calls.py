@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.columns import codes, numbers
-from cluster_analysis.numeric.sorting import distinct, stable_order
+from cluster_analysis.numeric.sorting import distinct
 from cluster_analysis.tables.operations import Operation, record_of
 from cluster_analysis.tables.sent import TRANSPORT_BYTES, TRANSPORT_TIMES
 from cluster_analysis.thresholds.streams import DRIFT
@@ -101,7 +101,7 @@ class Calls(Struct, frozen=True, dict=True):
     @cached_property
     def by_group(self) -> IntArray:
         """Calls in the order of their groups, in each the collectives first, then by rank and start."""
-        return stable_order(2 * self.group + self.is_point_to_point)
+        return np.argsort(2 * self.group + self.is_point_to_point, kind="stable")
 
     @cached_property
     def collectives_by_group(self) -> IntArray:
@@ -162,7 +162,7 @@ def calls_of(collectives: pa.Table, *, starts_agree: bool = True) -> Calls:
     origin = np.full(len(ranks), np.iinfo(np.int64).max)
     np.minimum.at(origin, rank, start_ns)
     since = start_ns - origin[rank]
-    order = _by_rank_and_start(rank, since, number) if has_clock else stable_order(rank)
+    order = _by_rank_and_start(rank, since, number) if has_clock else np.argsort(rank, kind="stable")
     start_us = since[order] / 1e3
     groups, group = codes(table["group"])
     types, kind = codes(table["op_type"])

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.columns import numbers
-from cluster_analysis.numeric.sorting import begins, stable_order
+from cluster_analysis.numeric.sorting import begins
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.schema import COLLECTIVES, MATCHED, RANK_TIMES
 from cluster_analysis.thresholds.messages import TOGETHER_US
@@ -133,7 +133,7 @@ def _matched(
     ends = ends_of(programs, calls, topology)
     stage = np.array([topology.stages.get(Rank(int(rank)), 0) for rank in calls.ranks])
     data = frozenset(name for name, group in topology.groups.items() if group.role == "dp")
-    members = stable_order(operator)
+    members = np.argsort(operator, kind="stable")
     begin = np.flatnonzero(begins(operator[members]))
     shortest = np.minimum.reduceat(calls.elapse_us[members], begin)
     uncovered = _totals_us(steps, calls, "communication_not_overlapped_us")

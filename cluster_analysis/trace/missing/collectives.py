@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
-from cluster_analysis.numeric.sorting import begins, combined, half_octaves, stable_order
+from cluster_analysis.numeric.sorting import begins, combined, half_octaves
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.trace import ENOUGH_TOGETHER, STOOD_STILL_US, WAITED_FACTOR
 from cluster_analysis.trace.calls import Calls
@@ -70,7 +70,7 @@ def incomplete_collectives(
     n_wanted[operator[usable]] = n_members[calls.group[usable]]
     if not (n_calls < n_wanted).any():  # most steps: nothing needs an order
         return []
-    order = usable[stable_order(operator[usable])]
+    order = usable[np.argsort(operator[usable], kind="stable")]
     begin = np.flatnonzero(begins(operator[order]))
     lead = order[begin]
     size, wanted = np.diff(np.r_[begin, len(order)]), n_members[calls.group[lead]]

@@ -14,7 +14,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
-from cluster_analysis.numeric.sorting import stable_order
 from cluster_analysis.tables.operations import record_of
 from cluster_analysis.thresholds.network import SMALL_BYTES
 from cluster_analysis.thresholds.streams import ENOUGH_PEERS
@@ -158,7 +157,7 @@ def _put_in(operators: StepOperators, added: _AddedPoints) -> StepOperators:
     after, gap, join, waits_last = (np.concatenate(column) for column in zip(*added.points, strict=True))
     n_points, n_operators = len(before), len(operators.operator_group)
     # Points before a call stand in the order in which they were put there.
-    by_call = stable_order(before)
+    by_call = np.argsort(before, kind="stable")
     place = np.full(n + n_points + 1, -1)
     place[:n] = np.arange(n) + np.cumsum(np.bincount(before, minlength=n))
     place[n + by_call] = before[by_call] + np.arange(n_points)

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import (
-    distinct,
     first_positions,
     n_distinct,
     ranges,
     searchsorted_within,
-    stable_order,
 )
 from cluster_analysis.numeric.stats import leave_one_out, median, medians_by, others_median, sigma, theil_sen
 from cluster_analysis.numeric.tails import binomial_tail, over_looks, student_tail
@@ -113,27 +111,6 @@ def test_binomial_tails_are_exact_for_thousands_of_trials_too(
     events: int, trials: int, rate: float, tail: float
 ) -> None:
     assert binomial_tail(events, trials, rate) == pytest.approx(tail, rel=1e-5)
-
-
-def test_small_integers_are_ordered_as_a_stable_sort_orders_them() -> None:
-    rng = np.random.default_rng(1)
-    for largest in (3, 70_000, 2**33, 2**60):
-        codes = rng.integers(0, largest, 2000)
-        assert np.array_equal(stable_order(codes), np.argsort(codes, kind="stable"))
-
-
-def test_distinct_values_are_found_whether_they_lie_close_together_or_far_apart_or_in_order() -> None:
-    rng = np.random.default_rng(3)
-    for values in (
-        rng.integers(-5, 60, 40),
-        rng.integers(-(2**40), 2**40, 40),
-        np.arange(9) // 2,
-        np.empty(0, int),
-    ):
-        found, inverse = distinct(values)
-        expected, positions = np.unique(values, return_inverse=True)
-        assert found.tolist() == expected.tolist()
-        assert inverse.tolist() == positions.tolist()
 
 
 def test_the_first_place_of_each_code_is_found() -> None:
