@@ -120,7 +120,7 @@ class NoColumnsError(RemoteFailureError):
 
 
 class NoRoomError(HostError):
-    """The host's files do not fit on this machine beside those of the others."""
+    """The host's files do not fit on this machine together with those of the others."""
 
     failure = "no-room"
 

@@ -1,7 +1,7 @@
 """Deadlines: one for a whole step, and one that starts again with every sign of progress.
 
-Only time counts in which this process could have read what came: where the machine gives it no processor,
-or it is busy with other hosts, it looks late, and no host is to blame for that.
+Only time counts in which this process could have read what came. If it got no processor, or was busy with
+other hosts, it looks late, and no host is to blame.
 """
 
 from __future__ import annotations

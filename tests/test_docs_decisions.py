@@ -110,7 +110,7 @@ def test_the_rules_of_the_graph_are_told_with_the_numbers_that_decide(said: str)
         f"the loss grows over {WORDS[AS_GIVEN.min_steps_intermittent]} steps or more",
         f"A loss of {percent(AS_GIVEN.open_cost_share)} of the step stands in the headline",
         f"unless it costs more than {percent(AS_GIVEN.sure_cost_share)} of the step",
-        f"not named, and costs {percent(AS_GIVEN.sure_cost_share)} of the step, is information",
+        f"not named and costs {percent(AS_GIVEN.sure_cost_share)} of the step, it is information",
         f"Ranks with fewer than {WORDS[AS_GIVEN.min_peers]} peers",
         f"takes {percent(network.LINK_EFFECT)} longer or more",
         f"Messages below {network.SMALL_BYTES / 1e3:g} kB",

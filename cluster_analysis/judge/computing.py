@@ -3,9 +3,9 @@
 Tokens go to their experts in one all-to-all and come back in the next. Computing between the two
 follows the experts' load. The rest of a step is the same work on all ranks of a role.
 
-No call is recorded of kernels that communicate: matrix products that gather or scatter, and the dispatch and
-combination of tokens (MC2). They last until the last rank has come. As of collectives, the shortest of the
-ranks that do the same work is the transfer.
+Kernels that communicate (matrix products that gather or scatter, the dispatch and combination of tokens; MC2)
+have no record of a call. They last until the last rank has come. As with collectives, the shortest time of
+the ranks that do the same work is the transfer.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class Suspect(Struct, frozen=True):
 def most_significant(suspects: Sequence[Suspect], n_looks: int = 1) -> list[Suspect]:
     """Keep one suspect a key, the most significant alarm, where several measures found the same thing.
 
-    Among `n_looks` places of a step it was looked for. Of totals and kernels the surer one is believed.
+    Among `n_looks` places of a step it was looked for. Of totals and kernels the less probable one counts.
     """
     found: dict[str, list[Suspect]] = {}
     for one in sorted(suspects, key=lambda suspect: (not suspect.is_alarm, suspect.p_value)):
@@ -108,7 +108,7 @@ def most_significant(suspects: Sequence[Suspect], n_looks: int = 1) -> list[Susp
 
 
 def hosts_or_their_ranks(suspects: Sequence[Suspect]) -> list[Suspect]:
-    """Each host that may be slow, or those of its ranks that are slow beyond it: whichever is surer.
+    """Each host that may be slow, or those of its ranks that are slow beyond it: the less probable one.
 
     If most are, they are what was found, once: half a host is as improbable as each of them.
     """

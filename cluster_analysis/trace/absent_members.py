@@ -1,7 +1,7 @@
-"""How long collectives take of which a member has no files.
+"""How long collectives take if files of a member are missing.
 
-Where the last to come is absent, even the shortest elapse holds waiting: a transfer is taken to last no
-longer than complete ones of its kind, or than the slowest of its own links, if that is longer.
+If the last member to come has no files, even the shortest elapse holds waiting. So a transfer is assumed to
+last no longer than complete ones of its kind, or than the slowest of its own links, if that is longer.
 """
 
 from __future__ import annotations

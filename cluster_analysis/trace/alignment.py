@@ -1,6 +1,6 @@
-"""How far ranks' clocks stand apart, from the ends of collectives that they share. Nothing else rests on it.
+"""How far ranks' clocks are apart, from the ends of collectives that they share.
 
-It serves to tell which of several messages a receive was, and where a lost call belongs.
+Used only to find which of several messages a receive was, and where a lost call belongs.
 """
 
 from __future__ import annotations

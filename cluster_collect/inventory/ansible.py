@@ -1,7 +1,7 @@
 """Ansible inventories in YAML: hosts, groups, ranges (`node[01:04]`) and the connection variables.
 
-Of the variables, `ansible_host`, `ansible_port`, `ansible_user`, `ansible_ssh_private_key_file`,
-`ansible_connection: local`, `ansible_become` with its user, and `-J` in `ansible_ssh_common_args` are read.
+These variables are read: `ansible_host`, `ansible_port`, `ansible_user`, `ansible_ssh_private_key_file`,
+`ansible_connection: local`, `ansible_become` with its user, and `-J` in `ansible_ssh_common_args`.
 Keys of this project are written with a prefix, for example `cluster_collect_profiler_root`. Other variables
 concern Ansible.
 """

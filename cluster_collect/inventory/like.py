@@ -1,4 +1,4 @@
-"""`--like RUN`: hosts and captures of a run directory once more, in another form or of some ranks only."""
+"""`--like RUN`: the hosts and captures of a run directory again, in another form or of some ranks only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a host's clock is from ours: the fastest of several exchanges says it best."""
+"""How far a host's clock is from ours, by the fastest of several exchanges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks a host what outlives ranks and addresses: one program that only reads, and what it printed as a value.
+"""Asks a host for names of devices that outlive ranks and addresses, by one program that only reads.
 
 `npu-smi info -t board` names each chip's VDie ID (driver 23.0 and newer); without that tool PCIe places are
 read from /sys, and a host without NPUs tells its name.

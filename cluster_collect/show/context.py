@@ -1,4 +1,4 @@
-"""What the results of a call say beside the hosts' answers, and the command that shows a failure by hand."""
+"""What the results of a call say besides the hosts' answers, and the command that shows a failure by hand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN_BY_SSH = frozenset(one.failure for one in HostError.__subclasses__() if o
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a summary knows beside the hosts' answers.
+    """What a summary knows besides the hosts' answers.
 
     `free_bytes` is the space here, None where unknown; `missing` says which ranks have no host, and
     `absent_ranks` which of those that were asked for have no capture. Where `are_reduced` hosts send columns

@@ -1,8 +1,8 @@
 """Writes files into the run directory: under a temporary name, hashed on the way, renamed when whole.
 
-A large file that is cut off stays under its temporary name, which says of which version of the file it
-is the beginning, and is resumed later. Such a beginning is only believed until this machine is
-booted again: what a process wrote outlives the process, but not always the machine.
+A large file that is cut off stays under its temporary name, and is resumed later. The name says which version
+of the file it is the beginning of. Such a beginning is used only until this machine is booted again: what a
+process wrote outlives the process, but not always a crash of the machine.
 """
 
 from __future__ import annotations

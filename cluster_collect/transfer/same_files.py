@@ -1,6 +1,6 @@
 """Recognises hosts that may see one file system: the same files are fetched from the first of them only.
 
-A listing is only a claim. Whoever wants to be spared the fetching has to show the content (`samples`).
+A listing is only a claim: a host whose files are not fetched must prove that it has them (`samples`).
 """
 
 from __future__ import annotations

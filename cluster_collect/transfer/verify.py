@@ -1,7 +1,7 @@
 """Has a host hash its files, whole or in parts, and compares: `--verify`, and hosts that list the same files.
 
-Names, sizes and times can be copied without any of the content, so that they alone prove nothing: a host must
-show the hash of parts that it cannot foresee.
+Names, sizes and times prove nothing, because they can be copied without the content. So a host must show the
+hash of parts that it cannot foresee.
 """
 
 from __future__ import annotations

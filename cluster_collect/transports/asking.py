@@ -1,8 +1,8 @@
 """Limits how many hosts are asked at once: more only while that brings answers sooner.
 
-Hosts may share what answers them: a jump host, a file server, or, in a demo, one machine. Asked all at once,
-each of two hundred waits for the others, and looks as if it hung. Hosts that share nothing answer as fast
-however many are asked, and soon all of them may be.
+Hosts may share what answers for them: a jump host, a file server, or, in a demo, one machine. If two hundred
+of them are asked at once, each waits for the others, and looks as if it hung. Hosts that share nothing answer
+as fast however many are asked, so soon all of them may be asked at once.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 The job is replayed as it was and with a suspect repaired; a call's waiting is what it lasts beyond its
 transfer. The suspect caused the waiting that disappears: directly in operators of its own groups, indirectly
-in others, where somebody who had waited for it came late in turn. Those cause nothing by themselves
-and are never named, however long others waited for them. Waiting that a replay only copies stays whatever is
-repaired, so that costs may be too low.
+in others, where a rank that had waited for it came late in turn. Such ranks are never named, however long
+others waited for them. Waiting that a replay only copies stays whatever is repaired, so costs may be too low.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Slow hosts: all ranks of a host are late, compared with ranks of the same role elsewhere.
 
-Hosts are judged before ranks, by the middle of their ranks, so that one bad rank does not condemn its
+Hosts are judged before ranks, by the median of their ranks, so that one bad rank does not condemn its
 host and a bad host does not make eight bad ranks. The worst host is taken out before the next is judged:
 where two hosts share a stage, a slow one makes half of the other one's peers slow.
 """

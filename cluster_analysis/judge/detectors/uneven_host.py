@@ -1,8 +1,8 @@
 """Hosts whose ranks idle far longer than usual in some steps: all together, or one after the other.
 
-A processor that is nearly too busy holds up each rank in some steps only. The middle of the host's ranks, and
-the middle of a rank's steps, show none of it; no rank pauses oftener than by chance. All together do. The
-usual idle time of its stage is left out, so that any rank of the job is a reference.
+A processor that is nearly too busy holds up each rank in some steps only. The median of the host's ranks, and
+the median of a rank's steps, do not show it, and no rank pauses oftener than by chance. All of them together
+do. The usual idle time of a stage is subtracted, so that all ranks of the job can be compared.
 """
 
 from __future__ import annotations

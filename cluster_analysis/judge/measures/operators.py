@@ -1,8 +1,8 @@
 """Operators as observations of the network: how long each took to move its data, and what its members sent.
 
 An operator says how long its slowest link took, not which link that was: it observes the ranks that take
-part, a group or the two ends of a message. Of groups that reach other hosts all may use the slow part, and
-some groups have no like: where no matrix tells of single links, each member is held there against the others
+part, a group or the two ends of a message. All groups that reach other hosts may use the slow part, and some
+groups resemble no other one. If no matrix has single links, each member of them is compared with the others
 by what it sent itself, as an observation of a link.
 """
 

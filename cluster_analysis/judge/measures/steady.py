@@ -1,9 +1,9 @@
 """Judge a device by its kernels where its computing follows samples or the load of experts.
 
 Some types of kernels do the same work on all ranks of a role, whatever the samples are: optimizers, norms of
-weights. Which ones is learned from the job: their times scatter least. A factor that they show on one rank
-is that of its device; what only the others show is its samples'. And types that follow samples follow them
-together: what one of them shows beyond the others is its device's again.
+weights. They are learned from the job: their times scatter least. If they are slow on a rank, its device is
+slow; if only the other types are, its samples are long. Types that follow samples follow them together: if
+one of them is slower than the others, the device is the reason again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Times of operators if several links were healthy at once: concurrent links hide each other.
 
-An operator lasts as long as its slowest link. Where it uses one transport after the other, inside the hosts
-and between them, it lasts as long as the slowest links of each together: so it does if it is nearer to that.
+An operator lasts as long as its slowest link. If it uses one transport after the other, inside the hosts and
+between them, it lasts as long as the slowest link of each together. Its time shows which.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Fill in communication calls that a rank's files lack, from the other ranks that made the same call.
 
-Without its call a rank would seem to have worked through it, and the replay would take the waiting in it
-for work. How long such calls took altogether the step totals of their rank know, whatever its records lack.
+Without the call the rank would seem to have worked meanwhile, and the replay would take its waiting for work.
+How long such calls took altogether follows from the step totals of the rank, whatever its records lack.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sends and receives that a rank's files lack, by the program that its pipeline runs.
 
-Replicas run one program: a slot that most of them fill and one does not was lost there. Nobody leaves an
-exchange before those have come whom he waits for, so that the other end tells when it was over.
+Replicas run one program: a slot that most of them fill was lost in the one that does not. No rank leaves an
+exchange before the ranks that it waits for have come, so the other end shows when it was over.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """When a rank came to a call that its files lack, and when it left it, by the others that made it.
 
-All members leave a collective together, and both ends a message, so that its end is known. Before it, the
-rank is taken to have worked as long as the median member of its stage, who issues the same call in the same
-place. Where all others waited far longer than such an operator takes, it was this rank that they waited for.
+All members leave a collective together, and both ends leave a message together, so its end is known. Before
+it the rank is assumed to have worked as long as the median member of its stage, which issues the same call in
+the same place. If all others waited far longer than such an operator takes, they waited for this rank.
 """
 
 from __future__ import annotations

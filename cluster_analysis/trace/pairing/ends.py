@@ -1,7 +1,7 @@
 """Pair the two ends of point-to-point calls: the sender of each message that a rank received.
 
-Files tell it of some calls, and times of most; what neither tells follows from the order of messages. See
-`program` for how, and `slots` for what replicas have to do with it.
+Files name the sender of some calls, and times show it for most; the order of messages gives the rest.
+`program` has the rules, and `slots` what replicas have to do with it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Hints on which call meets which, known beforehand: one is taken where the calls' times agree with it.
+"""Hints on which call meets which, known beforehand: one is used where the calls' times agree with it.
 
-The order of messages between two ranks is the same at both ends. Whom each call of a stage talks with may be
-in the files, is plain in a group of two, and follows from the schedule where a pipeline has as many calls as
-a known one. Each is believed only where no other partners coincide more often.
+The order of messages between two ranks is the same at both ends. The partner of each call of a stage may be
+in the files. It is plain in a group of two, and follows from the schedule if a pipeline has as many calls as
+a known one. A hint is believed only if no other partners coincide more often.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which slots of a family exchange messages: what coincides, in the order of sending, and what is between.
 
 A slot that only sends or receives has one partner; one that does both has one or two, of different stages.
-Of messages between two stages the first that is sent is the first that is received.
+Messages between two stages are received in the order in which they are sent.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calls of pipelines that run one program, laid side by side: one row a group, one column a slot.
+"""Calls of pipelines that run one program, as a matrix: one row a group, one column a slot.
 
 Replicas run one program, so that the k-th call of a stage is the same call in each of them. A *slot* is such
 a place in the program: a stage and a running place in it. Where records are lost, running numbers say which

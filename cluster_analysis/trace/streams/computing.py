@@ -1,10 +1,10 @@
 """How long computing goes on during collectives, from the gaps of peers and the step totals.
 
-A rank that computes while a collective runs does not compute less when that collective gets quicker. Where
-the gaps before a call agree among peers counted from where the call before it was issued, computing went on
-meanwhile; where they agree counted from its end, computing had waited. The totals show what no gap
-does: they say how much computing is covered in all. All steps run one program, so that what one of them
-hides another one may show.
+A rank that computes while a collective runs does not compute less when that collective gets quicker. The gap
+before a call can be counted from the issue of the call before it, or from its end. If peers agree on the
+first, computing went on meanwhile; if they agree on the second, computing had waited. The totals say how much
+computing is covered in all, which no gap shows. All steps run one program, so a step may show what another
+one hides.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Find the call of one stream that a call of the other waits for, by the gaps of peers.
 
-Peers compute for the same time at the same place. Counted from where the computing really began, their gaps
-agree; counted from elsewhere they scatter as the waiting does.
+Peers compute for the same time at the same place. Their gaps agree if they are counted from where computing
+really began; counted from elsewhere they scatter as the waiting does.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Local dependency of each call of a rank: the call before it, or a call on another stream.
 
-Calls that do not overlap in time form one sequence: the time between two of them is local work. Where
-the groups of a rank do overlap, the groups with fewer calls run on a second stream; where data-parallel
-calls of one group do, those that were issued first. A call there begins when the main stream has got far
-enough; where the main stream waits for one, the gaps of peers tell.
+Calls that do not overlap in time form one sequence: the time between two of them is local work. If groups of
+a rank overlap, those with fewer calls run on a second stream; if data-parallel calls of one group overlap,
+those that were issued first do. A call there begins when the main stream has got far enough. The gaps of
+peers show where the main stream waits for one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Where computing and waiting for the second stream cannot be seen apart in a rank's own calls.
 
-A main stream that waits after all computing has one gap that holds both. The computing went on until the
-last call was issued to the second stream, at least; the step totals of the rank say for how long. And a call
-that queues on the second stream was issued before: where in the computing, peers show who did not queue.
+A main stream that waits after all computing has one gap that holds both. The computing went on at least until
+the last call was issued to the second stream; the step totals of the rank say for how long. A call that
+queues on the second stream was issued earlier: peers whose call did not queue show when.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What SSH needs beside its libraries: deadlines, settings, jump hosts, windows, the rule for private keys.
+"""What SSH needs besides a library: deadlines, settings, jump hosts, windows, the rule for private keys.
 
 Private keys are held to the rule of OpenSSH: nobody else may read them.
 """
