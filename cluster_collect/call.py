@@ -125,7 +125,7 @@ def _resolve(argv: Sequence[str], arguments: Arguments) -> _Job:
 
 
 def _with_suspects(arguments: Arguments) -> Arguments:
-    """Return the arguments with the suspects' numbers in the place of that word; they are told."""
+    """Return the arguments with the numbers of the suspects in place of that word, and print them."""
     of_ranks = arguments.of_ranks
     if not of_ranks.suspects:
         return arguments

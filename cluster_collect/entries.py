@@ -58,7 +58,7 @@ def rank_of(path: bytes) -> int | None:
 def captures_of_ranks(
     paths: Iterable[bytes], device_ranks: Mapping[int, int] | None = None
 ) -> dict[bytes, int]:
-    """Return the rank of each capture of a host, by its directory; without those of which nothing tells it.
+    """Return the rank of each capture of a host, by its directory, as far as they are known.
 
     Names of files tell it. A bare `PROF_*` directory tells its device, whose rank is in `device_ranks`.
     """

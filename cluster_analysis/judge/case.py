@@ -123,7 +123,7 @@ class Case(Struct, frozen=True, dict=True):
         return self._without_roles if local.of_all else self.view
 
     def series(self, local: LocalTime, excluded: BoolArray, apart: IntArray) -> FloatArray:
-        """How far ranks lie above the middle of their peers (R, S), `excluded` ranks (R,) being nobody's.
+        """How far ranks lie above the median of their peers (R, S); `excluded` ranks (R,) are no peers.
 
         `apart` (R,) are units that do not tell what their own data are.
         """
@@ -136,7 +136,7 @@ class Case(Struct, frozen=True, dict=True):
     def deviation(self, local: LocalTime, excluded: BoolArray | None = None) -> Deviation:
         """How far ranks lie from their peers; formed once.
 
-        `excluded` ranks (R,), of slow hosts, are no peers of others, and are held against their own host.
+        `excluded` ranks (R,), of slow hosts, are no peers of others, and are compared with their own host.
         """
         left_out = np.zeros(len(self.view.ranks), bool) if excluded is None else excluded
         key = (local.values.tobytes(), left_out.tobytes(), local.of_all)
@@ -184,7 +184,7 @@ class Case(Struct, frozen=True, dict=True):
         return np.isin(self.view.ranks, [rank for one in found for rank in one.ranks])
 
     def in_slow_hosts(self, local: LocalTime, found: Sequence[Suspect]) -> BoolArray:
-        """Which ranks (R,) belong to a host all of which was found slow in a local time: no peers."""
+        """Which ranks (R,) belong to hosts found slow as a whole in a local time: they are no peers."""
         slow = self.ranks_of([one for one in found if one.is_slow_host and one.metric == local.name])
         return np.asarray(slow & ~np.isin(self.view.host, self.view.host[~slow]))
 

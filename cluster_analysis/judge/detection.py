@@ -159,7 +159,7 @@ def _replay_quality(view: JobView, what_if: WhatIf, suspects: list[Suspect]) -> 
 
 
 def _without_doubles(findings: list[Finding]) -> list[Finding]:
-    """One finding a name: late in two ways, it is listed with the costlier and the evidence of both.
+    """At most one finding a name: what is late in two ways has the costlier one, with the evidence of both.
 
     It is an alarm if one of the two is. If both costs matter, it has the lower confidence of the two.
     """

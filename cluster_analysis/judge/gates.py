@@ -109,7 +109,7 @@ def _ms(us: float | None) -> float | None:
 
 
 def costs_what_its_repair_saves(one: FindingDraft, context: Context) -> FindingDraft:
-    """The cost by replay; where nothing can be replayed an upper bound, said to be one."""
+    """The cost by replay; where nothing can be replayed an upper bound, reported as one."""
     suspect, saving = one.suspect, one.saving
     if suspect.excess_us is None and suspect.link_factor is None:
         return replace(one, weight_us=saving.bound_us)
@@ -163,7 +163,7 @@ def lies_between_alone_and_last(one: FindingDraft, context: Context) -> FindingD
 
 
 def weighs_its_lead(one: FindingDraft, context: Context) -> FindingDraft:
-    """A device weighs by how much it is later than all that nobody suspects, where nothing excuses that.
+    """A device weighs as much as it is later than all unsuspected ones, unless something excuses that.
 
     Stages may wait for others. Where all ranks do the same work, or a device is slower than any healthy one,
     it is worth a look whatever the replay says: waiting that is copied replays exactly.
@@ -211,7 +211,7 @@ def is_information_by_itself(one: FindingDraft, context: Context) -> FindingDraf
 
 
 def is_no_chance(one: FindingDraft, context: Context) -> FindingDraft:
-    """With many ranks somebody is always the unluckiest: an alarm is improbable over all of them.
+    """Among many ranks one is always the slowest: an alarm must be improbable over all of them.
 
     Intermittent idle time must be improbable whatever it costs, as accidents are costly too.
     """
@@ -240,7 +240,7 @@ def _chance_of_nature(suspect: Suspect, view: JobView, limits: Thresholds) -> fl
 def _surprise(suspect: Suspect, context: Context) -> float:
     """How much rarer it is that this device is slow than that any is: the ratio of their odds; 1 if unknown.
 
-    A device known to be slow is no news, so that less evidence will do; one known to be healthy needs more.
+    Less evidence is enough for a device known to be slow; one known to be healthy needs more.
     """
     known = [context.prior[rank] for rank in suspect.ranks if rank in context.prior]
     if suspect.cause != "compute" or not known:

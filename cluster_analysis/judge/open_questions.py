@@ -73,7 +73,7 @@ def open_questions(
     limits: Thresholds,
     copied_share: float = 0.0,
 ) -> list[Fact]:
-    """Notes on time that may have been lost to a fault, so much of it that "healthy" would say too much.
+    """Notes on time that may have been lost to a fault: too much of it to call the job healthy.
 
     `copied_share` is what the replay merely copies of all waiting.
     """
@@ -110,7 +110,7 @@ def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds)
 
 
 def _may_be_costly(finding: Finding, least_ms: float, step_ms: float) -> bool:
-    """Whether its upper cost is high, or so far above the lower one that nobody knows."""
+    """Whether its upper cost is high, or far above the lower one."""
     is_wide = lie_apart(finding.cost_low_ms, finding.cost_high_ms, step_ms)
     return is_wide or _at_most_ms(finding) >= least_ms
 
@@ -157,7 +157,7 @@ def _differ_in_hosts(view: JobView, replicas: Sequence[BoolArray]) -> bool:
 
 
 def _unread_communication(view: JobView, limits: Thresholds) -> list[Fact]:
-    """Communication of ranks whose calls were not read: what is slow there, nobody has seen.
+    """Communication of ranks whose calls were not read: what is slow there does not show.
 
     A call has several ends, so a few such ranks hide little. The mean of all ranks counts.
     """
@@ -173,7 +173,7 @@ def _unread_communication(view: JobView, limits: Thresholds) -> list[Fact]:
 
 
 def uncompared_network(case: Case) -> list[Fact]:
-    """Communication without a reference: nobody knows how long it should take.
+    """Communication without a reference: how long it should take is not known.
 
     Links between the only two hosts; where no links were read, collectives that have no like, whose members
     did not send alike. A slow network costs no more there than their time that computing does not

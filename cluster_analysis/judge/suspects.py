@@ -62,7 +62,7 @@ class Suspect(Struct, frozen=True):
 
     @property
     def is_slow_host(self) -> bool:
-        """Whether a host is late by itself: its ranks are nobody's peers."""
+        """Whether a host is late by itself: its ranks are no peers of others."""
         return self.record.subject == "host"
 
     @property
@@ -76,7 +76,7 @@ class Suspect(Struct, frozen=True):
         return None if self.excess_us is None else np.asarray(self.excess_us.max(axis=0))
 
     def most_us(self, graph: Graph | None) -> float:
-        """The most that it may cost in the mean step, without any replay; infinite where nobody can tell.
+        """The most that it may cost in the mean step, without any replay; infinite if that is not known.
 
         Local time that is too long, on the rank that loses most; transfers that the busiest rank would save.
         """

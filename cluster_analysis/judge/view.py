@@ -78,7 +78,7 @@ class JobView(Struct, frozen=True, dict=True):
 
     @cached_property
     def is_of_experts(self) -> BoolArray:
-        """Which gaps (V,) follow the load of experts, the others samples; none do where nothing tells."""
+        """Which gaps (V,) follow the load of experts; the others follow samples. None without evidence."""
         assert self.graph is not None
         return exchanges_of(self.graph, _expert_groups(self.topology))[1]
 

@@ -126,7 +126,7 @@ class Calls(Struct, frozen=True, dict=True):
 
 
 def with_more(calls: Calls, source: IntArray, **own: Any) -> tuple[Calls, IntArray]:
-    """Return the calls with some more, and of each which it was: its place before, or behind those (V,).
+    """Return the calls with some more, and the place of each before (V,); new ones count behind the others.
 
     Args:
         calls: those that files record.

@@ -272,7 +272,7 @@ _PLACE = re.compile(r"%[%h]|\$(?:([A-Z_][A-Z0-9_]*)|\{([A-Z_][A-Z0-9_]*)\})")
 
 
 def variables_in(text: str) -> set[str]:
-    """Return the names of the variables that stand in `text`."""
+    """Return the names of the variables in `text`."""
     return {match[1] or match[2] for match in _PLACE.finditer(text)} - {None}
 
 

@@ -63,7 +63,7 @@ def hardware_program() -> RemoteProgram:
 
 
 def hardware_of(printed: bytes) -> Hardware | None:
-    """Return what the program printed as a value; None where it told nothing."""
+    """Return what the program printed as a value; None if it printed nothing."""
     text = printed.decode(errors="replace")
     chips = tuple(sorted(_chips(text), key=lambda one: one.device))
     plain = dict(_fields(_CHIP.sub("", text)))

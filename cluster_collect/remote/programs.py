@@ -233,7 +233,7 @@ def _sent(spec: HostSpec, codec: Codec) -> dict[bytes, bytes]:
 
 
 def _listed(spec: HostSpec) -> dict[bytes, bytes]:
-    """Return what every listing needs: all links are told, and those below `follow_links` followed."""
+    """Return what every listing needs: all links are reported, and those below `follow_links` followed."""
     follow = (".", *spec.follow_links) if spec.follow_links else ()
     return {
         b"tops": quoted(_tops(spec.pattern)),

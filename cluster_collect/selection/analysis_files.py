@@ -44,7 +44,7 @@ def needed_by_analysis(paths: Iterable[bytes], *, with_timelines: bool = False) 
     """Return the test for one host's paths (relative to its profiler root).
 
     A `PROF_*` directory is read only where no parsed output stands above it, and a timeline only
-    `with_timelines`, where no database beside it says the same.
+    `with_timelines`, where no database next to it says the same.
     """
     paths = list(paths)
     databases = {path.rpartition(b"/")[0] for path in paths if _DATABASE.fullmatch(path)}

@@ -146,7 +146,7 @@ class Journal:
         return self._claimed[server_id].keys() | self._proven[server_id].keys()
 
     def forget(self, server_id: ServerId) -> None:
-        """Keep no more in memory of a host of which nothing more will be asked."""
+        """Drop from memory what is known of a host that is done."""
         self._claimed.pop(server_id, None)
         self._proven.pop(server_id, None)
 

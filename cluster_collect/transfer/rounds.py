@@ -35,7 +35,7 @@ _MORE_THAN_A_MARKER_BYTES = 256
 
 
 class Rounds:
-    """The fetching over one connection. What came and what did not is told to `intake` and `so_far`."""
+    """The fetching over one connection. `intake` and `so_far` get what came and what did not."""
 
     def __init__(
         self,

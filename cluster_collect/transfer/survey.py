@@ -178,7 +178,7 @@ def _unlisted(errors: bytes, denied: Sequence[str]) -> str:
 
 
 async def clocks_of(survey: Survey) -> list[ClockOffset]:
-    """Return what the listing told of the host's clock, and what its shell tells when it is asked again."""
+    """Return the host's clock by the listing, and by its shell when that is asked again."""
     reported = [] if survey.clock is None else [survey.clock]
     return reported if survey.shell is None else reported + await ask_clock(survey.shell)
 

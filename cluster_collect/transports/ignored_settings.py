@@ -55,7 +55,7 @@ class _Setting:
     hosts: tuple[str, ...]
 
     def concerns(self, name: str) -> bool:
-        """Whether the block that it stands in is for the host `name`; a Match block may be."""
+        """Whether the block that contains it is for the host `name`; a Match block may be."""
         wanted = [pattern for pattern in self.hosts if not pattern.startswith("!")]
         unwanted = [pattern[1:] for pattern in self.hosts if pattern.startswith("!")]
         return any(fnmatchcase(name, one) for one in wanted) and not any(

@@ -26,7 +26,7 @@ from cluster_run.ids import GroupRole, Rank
 
 
 class Copied(Struct, frozen=True):
-    """Of each rank (R,) of a graph, in µs of all steps: waiting that is copied, and that which follows.
+    """Waiting of each rank (R,) of a graph, in µs over all steps: what is copied, and what follows.
 
     It is copied in messages whose other end is not known (`lone_us`), which last as long as they did, and
     in gaps longer than all that their rank did itself (`gaps_us`). The rest follows from who comes late.
@@ -39,7 +39,7 @@ class Copied(Struct, frozen=True):
 
     @property
     def share(self) -> float:
-        """Of all waiting what is copied; 0 where nobody waits."""
+        """Share of all waiting that is copied; 0 where no rank waits."""
         copied, followed = float((self.lone_us + self.gaps_us).sum()), float(self.followed_us.sum())
         return copied / (copied + followed) if copied > 0 else 0.0
 

@@ -246,7 +246,7 @@ def _mean_saving(by_step: FloatArray, suspects: Sequence[Suspect], is_good: Bool
 def _costliest(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]:
     """Positions of the suspects that are repaired one after the other, the costliest first.
 
-    Communication that could be covered is no part that misbehaves: nobody repairs it.
+    Communication that could be covered is no broken part, so it is not among them.
     """
     repairable = [i for i, one in enumerate(suspects) if one.record.is_repairable]
     return sorted(repairable, key=lambda i: (-alone[i], suspects[i].key))[:N_IN_TURN]
@@ -263,7 +263,7 @@ def _most_lost(suspects: Sequence[Suspect], alone: Sequence[float]) -> list[int]
 
 
 def _validated(graph: Graph) -> Replay | None:
-    """Replay the job as it was, and hold every rank's steps against the measured ones.
+    """Replay the job as it was, and compare every rank's steps with the measured ones.
 
     Whether the ranks began the first step together is not in the files; the measured first step tells.
     """

@@ -27,7 +27,7 @@ from cluster_run.kinds import WorkloadKind
 
 
 def detect(case: Case, found: Sequence[Suspect]) -> Iterator[Suspect]:
-    """Give hosts that are slow in a local time, the worst first; those half of which is late by that half."""
+    """Give hosts that are slow in a local time, the worst first; if half of a host is late, that half."""
     for local in case.local_times:
         n_places = 1 + len(local.places)
         hosts = [one for whole in case.ways_to_compare(local) for _, one in _in_places(case, whole)]

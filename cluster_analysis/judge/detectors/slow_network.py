@@ -176,7 +176,7 @@ def _suspect(case: Case, units: Units, part: Part, steps: tuple[int, ...] | None
 
 
 def _events(case: Case, slow: Sequence[Suspect]) -> Iterator[Suspect]:
-    """Give operators that lasted far too long beside `slow` parts: what one link shows is one event.
+    """Give operators that lasted far too long, beyond `slow` parts: all of one link are one event.
 
     So is what stood still in the same steps: mended one by one they save nothing, as all wait for each other.
     """
@@ -211,7 +211,7 @@ def _events(case: Case, slow: Sequence[Suspect]) -> Iterator[Suspect]:
 
 
 def _links_of(links: Observations, shows: IntArray, seen: Observations, hit: IntArray) -> tuple[Link, ...]:
-    """Of each group of some operators the slowest link whose entry is among those that show events."""
+    """The slowest link of each group of some operators, among the entries that show events."""
     found = []
     for group in np.unique(seen.group[hit]).tolist():
         is_own = (np.array(links.groups) == seen.groups[group])[links.group[shows]]

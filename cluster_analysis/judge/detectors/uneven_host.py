@@ -74,7 +74,7 @@ class _OfHost(Struct, frozen=True):
 
     @property
     def chance(self) -> float:
-        """P of such steps with events by chance, by how often ranks of other hosts idle half as long.
+        """P of so many steps with events by chance, by how often ranks of other hosts idle half as long.
 
         Events of one step count once, as one may hold up several ranks.
         """
@@ -120,7 +120,7 @@ def _longer_us(view: JobView, time_us: FloatArray, effect_us: float) -> _Place:
 
 
 def _are_several(series: FloatArray, events: BoolArray) -> bool:
-    """Whether three ranks (R, S) have events, beside those late in most steps, and none has most of them."""
+    """Whether three ranks (R, S) not late in most steps have events, and none has most of them."""
     n_events = events.sum(axis=1)
     is_always = (series >= HALFWAY * series[events].min(initial=np.inf)).mean(axis=1) > MOSTLY
     n_now_and_then = int(((n_events > 0) & ~is_always).sum())
@@ -128,14 +128,14 @@ def _are_several(series: FloatArray, events: BoolArray) -> bool:
 
 
 def _is_of_replicas(replica: IntArray, lost_us: FloatArray) -> bool:
-    """Whether one replica's ranks (K, S) lose half of its middle one's loss, no others do: a checkpoint."""
+    """Whether all ranks of a replica (K, S) lose half of its median loss, and no others do: a checkpoint."""
     late = lost_us.sum(axis=1) >= HALFWAY * group_medians(lost_us, replica).sum(axis=1).max()
     is_whole = not np.isin(replica[~late], replica[late]).any()
     return bool(is_whole and not late.all() and len(np.unique(replica[late])) < late.sum())
 
 
 def _suspect(case: Case, local: LocalTime, own: IntArray, lost_us: FloatArray, *, n_hosts: int) -> Suspect:
-    """The host, with what each of its ranks idles longer in each step: the mean of it is what is said."""
+    """The host, with what each of its ranks idles longer in each step; the mean of it is reported."""
     view = case.view
     n_others = int((view.host != view.host[own[0]]).sum())
     scale = float(np.median(case.deviation(local).scale[own]))

@@ -156,7 +156,7 @@ def _cards(
     units: Units, slow: frozenset[int], of_rank: Mapping[int, set[int]], hosts: Mapping[int, list[int]],
     host_of: Mapping[int, int],
 ) -> Iterator[Part]:  # fmt: skip
-    """Give each card that two ranks of a host share side by side: their links are slow alike."""
+    """Give each card that two neighbouring ranks of a host share: it slows the links of both."""
     by_host: dict[int, list[int]] = {}
     for rank in sorted(of_rank):
         by_host.setdefault(host_of.get(rank, _UNKNOWN), []).append(rank)

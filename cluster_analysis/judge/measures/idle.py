@@ -50,7 +50,7 @@ def lost_always_us(view: JobView, own: IntArray, idle_us: FloatArray) -> FloatAr
 
 
 def lost_at_times_us(view: JobView, own: IntArray, idle_us: FloatArray) -> FloatArray:
-    """The same of ranks that are late now and then: what is more in one step than that of peers scatters."""
+    """The same for ranks that are late in some steps: the part beyond the scatter of their peers."""
     lost = np.zeros((len(own), len(view.steps)))
     for inside, longer, of_peers in _beyond_peers(view, own, np.nan_to_num(idle_us)):
         lost[inside] = beyond_scatter(longer, np.fmax(sigma(of_peers), sigma(of_peers, 0)))
@@ -58,7 +58,7 @@ def lost_at_times_us(view: JobView, own: IntArray, idle_us: FloatArray) -> Float
 
 
 def beyond_scatter(longer: FloatArray, scatter: FloatArray | float) -> FloatArray:
-    """How much longer something takes than on peers, 0 at least, as far as theirs does not scatter so."""
+    """How much longer something takes than on peers, beyond their scatter; 0 at least."""
     with np.errstate(invalid="ignore"):
         real = 1.0 - np.square(scatter / np.maximum(longer, 1e-9))
         return np.asarray(np.where(longer > 0, longer, 0.0) * np.maximum(real, 0.0))

@@ -101,7 +101,7 @@ def observe_sent(sent: pa.Table, teams: Observations, view: JobView, limits: Thr
 
 
 def slow_senders(sent: pa.Table, limits: Thresholds) -> dict[str, tuple[int, ...]]:
-    """Return by group the members that sent more slowly than most; those of which nobody knows it, too.
+    """Return by group the members that sent more slowly than most, or whose speed is not known.
 
     A member's links are added, so that one slow link of many shows as its part of them, on both of its ends.
     Small operators are latency, and say nothing.
@@ -141,7 +141,7 @@ def _ends(
 def ring_of(
     senders: Sequence[int], members: tuple[int, ...], host_of: Mapping[Rank, HostId], *, is_remote: bool
 ) -> dict[int, int]:
-    """Whom each member of a group is taken to send to over one transport: the next one, as in a ring.
+    """The member that each one of a group is assumed to send to over one transport: the next in a ring.
 
     Where `senders` reach other hosts and their next one is on their own, rings join the members at the same
     place of each host.

@@ -120,8 +120,8 @@ def units_of(seen: Observations, limits: Thresholds) -> Units:
 def units_by_step(seen: Observations, usual: Units, limits: Thresholds) -> Iterator[tuple[int, Units]]:
     """Give each step in which units are slower than usual, as far as that is no even chance.
 
-    A foreign job, or a flow that shares a link for some steps, shows in no middle over steps. Each unit is
-    held against its own: `level` is beyond that, and `chance` how often others are as slow in other steps.
+    A foreign job, or a flow that shares a link for some steps, shows in no median over steps. Each unit is
+    compared with its own: `level` is beyond that, and `chance` how often others are as slow in other steps.
 
     Args:
         seen: what was observed.

@@ -13,7 +13,7 @@ from cluster_analysis.replay.replay import Graph
 
 
 def more_calls(view: JobView, stages: IntArray) -> FloatArray:
-    """How many times the mean of all stages each one calls (P,), of the kind of which it has most."""
+    """Calls of each stage (P,) as a multiple of the mean of all, for the kind of which it has most."""
     found = np.ones(len(stages))
     for graph, at, stage in _within_stages(view, stages):
         calls = _by_stage(graph, at, stage, np.ones(len(at)), len(stages))

@@ -99,7 +99,7 @@ class Kernels(Struct, frozen=True):
         return None
 
     def _beyond_the_others(self) -> FloatArray | None:
-        """How much longer a rank computes as some types take longer than others that follow samples alike.
+        """How much longer a rank computes because some types take longer than others that follow samples too.
 
         Longer samples lengthen these types alike on every rank: the least of them says by how much. What
         others take beyond that is no sample's. None where types hardly differ, so that they show nothing of

@@ -117,7 +117,7 @@ def later_of_stages(program: Program, end_us: FloatArray, elapse_us: FloatArray)
 def _waits(program: Program, start_us: FloatArray, end_us: FloatArray, quick_us: FloatArray) -> Edges:
     """Which slots stay until which others have come: receivers, and senders if they stay for late ones.
 
-    Late is who came after a send could be over. Where nobody was, the program's other messages tell.
+    Late is a rank that came after a send could be over. If none did, the program's other messages show it.
     """
     source, target = program.edges
     over_us = start_us[:, source] + np.minimum(quick_us[source], quick_us[target])

@@ -74,7 +74,7 @@ class UsualGaps(Struct, frozen=True):
         self, calls: Calls, rank: int, alike: IntArray, streams: Streams,
         made_up_us: Mapping[tuple[int, int], float], under_way_us: float,
     ) -> float:  # fmt: skip
-        """Return when a rank came to a call, by those alike: so long after the same call as they did.
+        """Return when a rank came to a call, by similar ranks: as long after the same call as they did.
 
         On a second stream they count from the issuing call, on the main stream from the last end. What comes
         first in a step counts from where the device began to work; from where the step began, if the totals
@@ -107,7 +107,7 @@ class UsualGaps(Struct, frozen=True):
         return float(np.median(at)) if at else np.nan
 
     def followed_us(self, calls: Calls, rank: int, alike: IntArray) -> tuple[float, float]:
-        """Return when a rank began what those alike begin next, and when it left its call: so long before.
+        """Return when a rank began what similar ones begin next, and when it left its call: as long before.
 
         NaN where that is unknown.
 

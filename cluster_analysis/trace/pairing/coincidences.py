@@ -64,7 +64,7 @@ class Votes(Struct, frozen=True):
 class Sample(Struct, frozen=True):
     """Some groups of a family on one clock: `start_us` and `end_us` (groups, slots), NaN where lost.
 
-    Without `starts_agree` starts of one rank are not held against what others did, only ends are.
+    Without `starts_agree` only the ends of a rank's calls are compared with those of others.
     """
 
     family: Family

@@ -77,7 +77,7 @@ def batched(calls: StageCalls, n_calls: int, *, same_peer: bool) -> tuple[BatchC
 def of_kinds(
     calls: StageCalls, sends: Sequence[bool], receives: Sequence[bool]
 ) -> tuple[BatchCall, ...] | None:
-    """Lay the messages of a stage on calls of which is known whether each sends, receives, or both.
+    """Assign the messages of a stage to calls that are known to send, to receive, or to do both.
 
     None where they do not fit.
     """

@@ -109,7 +109,7 @@ def _runs(calls: Calls, topology: Topology) -> tuple[_Runs, IntArray]:
 
 
 def _stages(name: str, ranks: list[int], topology: Topology) -> Mapping[int, int]:
-    """The place of each rank in the group's pipeline; of a group that nobody knows, the ranks in order."""
+    """The place of each rank in the group's pipeline; in an unknown group, the order of its ranks."""
     known = topology.stages_in_groups.get(name)
     return {rank: place for place, rank in enumerate(sorted(set(ranks)))} if known is None else known
 

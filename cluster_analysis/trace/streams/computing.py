@@ -120,7 +120,7 @@ class _Hidden:
         self, place: int, room_us: FloatArray, knows: BoolArray, *, is_sum: bool, is_queued: bool,
         behind_us: FloatArray | None = None,
     ) -> None:  # fmt: skip
-        """Note that computing may be hidden during calls, of which only rows that know (`knows`) tell.
+        """Note that computing may be hidden during calls; only rows that know (`knows`) show it.
 
         Who waits in a call least has more left to do behind it (`behind_us`, rows) than those that hid it.
         """

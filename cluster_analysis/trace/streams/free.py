@@ -63,7 +63,7 @@ def likely_streams(
     calls: Calls, stage: IntArray, data_groups: frozenset[str], shortest_us: FloatArray, steps: pa.Table,
     exposed_us: FloatArray,
 ) -> Streams:  # fmt: skip
-    """Return the streams of each rank, of the ways to see messages that which the totals agree with.
+    """Return the streams of each rank, with messages on the stream that the totals agree with best.
 
     Uncovered time is the time of calls of the main stream and its waiting for the others. Where they agree
     with several, computing waits for its messages. What is covered may be gradients as well as sends.

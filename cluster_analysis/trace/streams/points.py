@@ -47,7 +47,7 @@ class _AddedPoints(Struct):
 
 
 def with_points(steps: Sequence[StepOperators]) -> list[StepOperators]:
-    """Return the steps with points where computing goes on during calls; without a queue as they are."""
+    """Return the steps with points where computing goes on during calls; unchanged without a queue."""
     added = {
         number: _AddedPoints(
             step.n_instances, step.instance_gap_us.copy(), step.instance_after.astype(np.int64),

@@ -32,7 +32,7 @@ N_FILES_IN_FLIGHT = 64
 
 @dataclass
 class Walked:
-    """What a walk may follow, and what it tells beside the files."""
+    """What a walk may follow, and what it reports besides the files."""
 
     follow: Sequence[str] = ()
     pattern: bytes = b""

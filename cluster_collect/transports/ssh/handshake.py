@@ -81,7 +81,7 @@ class Jump:
 
 
 def parse_jump(text: str) -> Jump:
-    """Read one jump host; IPv6 addresses stand in brackets when a port follows."""
+    """Read one jump host; IPv6 addresses are in brackets when a port follows."""
     user, _, place = text.strip().removeprefix("ssh://").rpartition("@")
     name, colon, port = place.rpartition(":")
     if colon and port.isdecimal() and (":" not in name or name.startswith("[")):
