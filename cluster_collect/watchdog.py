@@ -103,15 +103,6 @@ async def look(tasks: Iterable[asyncio.Future[Any]], timeout_s: float) -> float:
     return max(0.0, time.monotonic() - began_s - timeout_s)
 
 
-async def first_of(tasks: Iterable[asyncio.Future[Any]], timeout_s: float) -> None:
-    """Wait for the first of `tasks`, but no longer than `timeout_s` in which this process could look."""
-    tasks = tuple(tasks)
-    look_s = min(_LOOK_S, timeout_s / _LOOKS)
-    end_s = time.monotonic() + timeout_s
-    while (left_s := end_s - time.monotonic()) > 0 and not any(task.done() for task in tasks):
-        end_s += await look(tasks, min(look_s, left_s))
-
-
 async def within(work: Awaitable[_T], deadline_s: float, waiting_for: str) -> _T:
     """Await `work` for at most `deadline_s`.
 

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Protocol, TextIO, get_args
 
 from cluster_collect.show.tracker import Tracker, Verbosity
@@ -16,6 +17,8 @@ from cluster_run.said.chinese import Language, translated, word
 
 #: Without a terminal, how often a line says how far it is.
 STATUS_INTERVAL_S = 10.0
+#: The rate of a bar is that of so long: it follows changes, and does not jump.
+_RATE_OF_S = 5.0
 #: The verb of a collection; others only look, and end with a table that says it all.
 COLLECTING = "collecting"
 
@@ -89,9 +92,9 @@ class _Bar:
             TextColumn("{task.fields[figures]}", markup=False),
             console=self._console,
             transient=True,
+            speed_estimate_period=_RATE_OF_S,
         )
         self._task = self._progress.add_task(word(verb, language), total=None, figures="")
-        self._rate = _Rate()
         lines_for: Sequence[HostState] = ("partial", "failed") if verb == COLLECTING else ()
         self.tracker = Tracker(specs, verbosity, self._say, time.monotonic, lines_for)
 
@@ -113,42 +116,17 @@ class _Bar:
 
     def _figures(self) -> str:
         tally = self.tracker.tally
-        rate = self._rate.update(tally.n_bytes_done, time.monotonic())
+        task = self._progress.tasks[0]
         parts = [f"{tally.n_hosts_done}/{tally.n_hosts} hosts"]
         if tally.n_files:
             parts.append(f"{tally.n_files_done:,}/{tally.n_files:,} files")
             parts.append(f"{format_bytes(tally.n_bytes_done)}/{format_bytes(tally.n_bytes)}")
-            parts.append(f"{format_bytes(rate)}/s")
-            if rate and (left := tally.n_bytes - tally.n_bytes_done) > 0:
-                parts.append(f"{_clock(left / rate)} left")
+            parts.append(f"{format_bytes(task.speed or 0)}/s")
+            if task.time_remaining:
+                parts.append(f"{timedelta(seconds=round(task.time_remaining))} left")
         elif names := self.tracker.waiting_for():
             parts.append(f"waiting for {names}")
         return "  ".join(translated(part, self._language) for part in parts)
 
     def _say(self, line: str) -> None:
         self._console.print(translated(line, self._language), soft_wrap=True)
-
-
-class _Rate:
-    """A rate that follows changes within seconds without jumping."""
-
-    def __init__(self) -> None:
-        self._last: tuple[int, float] | None = None
-        self._bytes_per_s = 0.0
-
-    def update(self, n_bytes: int, now_s: float) -> float:
-        if self._last is None:
-            self._last = (n_bytes, now_s)
-        elapsed = now_s - self._last[1]
-        if elapsed >= 0.5:
-            current = (n_bytes - self._last[0]) / elapsed
-            weight = 0.3 if self._bytes_per_s else 1.0
-            self._bytes_per_s += weight * (current - self._bytes_per_s)
-            self._last = (n_bytes, now_s)
-        return self._bytes_per_s
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

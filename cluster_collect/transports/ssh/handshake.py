@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from cluster_collect.faults import SshSetupError, UnreachableError
+from cluster_collect.faults import SshSetupError, StalledError, UnreachableError
 from cluster_collect.spec import CollectOptions, HostSpec
-from cluster_collect.watchdog import cancelled, first_of, within
+from cluster_collect.watchdog import cancelled, within
 
 _T = TypeVar("_T")
 
@@ -28,12 +28,14 @@ async def in_time(work: asyncio.Future[_T], reached: asyncio.Event, name: str, o
     """
     reported = asyncio.ensure_future(reached.wait())
     try:
-        await first_of((work, reported), options.connect_deadline_s)
-        if not work.done() and not reported.done():
+        first = asyncio.wait((work, reported), return_when=asyncio.FIRST_COMPLETED)
+        try:
+            await within(first, options.connect_deadline_s, f"connecting to {name}")
+        except StalledError:
             raise UnreachableError(
                 f"{name}: no connection within {options.connect_deadline_s:g} s",
                 "is the host up, and its SSH port open from here?",
-            )
+            ) from None
         return await within(work, options.login_deadline_s, f"logging in to {name}")
     finally:
         await cancelled(reported)
