@@ -10,7 +10,7 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from cluster_collect.faults import DeadlineError, StalledError
 
@@ -90,17 +90,12 @@ class Watchdog:
                 left_s = self._deadline_s - silent_s
                 if self._when_quiet is not None:
                     left_s = min(left_s, self._quiet_s - quiet_s)
-                self._later(await look((task,), max(0.01, min(look_s, left_s))))
+                wait_s, began_s = max(0.01, min(look_s, left_s)), time.monotonic()
+                await asyncio.wait((task,), timeout=wait_s)
+                self._later(max(0.0, time.monotonic() - began_s - wait_s))
             return task.result()
         finally:
             await cancelled(task)
-
-
-async def look(tasks: Iterable[asyncio.Future[Any]], timeout_s: float) -> float:
-    """Wait for the first of `tasks`, `timeout_s` at most; return how much later than that it became."""
-    began_s = time.monotonic()
-    await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-    return max(0.0, time.monotonic() - began_s - timeout_s)
 
 
 async def within(work: Awaitable[_T], deadline_s: float, waiting_for: str) -> _T:

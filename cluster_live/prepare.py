@@ -64,7 +64,7 @@ async def found(sessions: Sessions, specs: Mapping[HostId, HostSpec], options: L
     answers = await sessions.each("unreachable", look)
     decision = decide((sight_of(host, answer) for host, answer in answers.items()), options.job, options.via)
     for host, refusal in decision.refusals.items():
-        sessions.lose(host, Lost("refused", refusal.reason, refusal.advice))
+        sessions.lose(host, refusal)
     sessions.require()
     pattern = {"step_pattern": options.step_pattern} if options.step_pattern else {}
     settings = Settings(options.port, options.certificates, options.step_log, **pattern)

@@ -96,14 +96,13 @@ class MemoryFile:
 
 @dataclass(frozen=True)
 class Sight:
-    """Survey of one host. `n_hidden` processes belong to others, and were not looked into."""
+    """Survey of one host: what its login can see."""
 
     host: HostId
     hostname: str
     uid: int
     processes: tuple[Process, ...]
     memory: tuple[MemoryFile, ...] = ()
-    n_hidden: int = 0
 
 
 def sight_of(host: HostId, answer: Any) -> Sight:
@@ -121,7 +120,6 @@ def sight_of(host: HostId, answer: Any) -> Sight:
             memory=tuple(
                 MemoryFile(str(one["id"]), str(one["name"]), int(one["uid"])) for one in answer["memory"]
             ),
-            n_hidden=int(answer["n_hidden"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise HostileDataError(f"the host told nonsense of its processes: {spoken(error)}") from None

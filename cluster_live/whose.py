@@ -10,28 +10,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from cluster_live.options import LINES, WayName
+from cluster_live.outcome import Lost
 from cluster_live.sight import JobName, Process, Sight
 from cluster_run.ids import HostId
 
-RefusalKind = Literal[
-    "no_job", "not_started_for_it", "shared_memory", "orphan", "no_monitor", "old_memory", "several_jobs",
-    "other_job", "hidden", "several_settings", "doubled_rank",
-]  # fmt: skip
 #: The clock of processes ticks in hundredths, and file times come from another one.
 _CLOCK_S = 2.0
 _SHARED = "/dev/shm"  # noqa: S108
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why nothing is sent to a host: a word for programs, the reason, and what to do."""
-
-    kind: RefusalKind
-    reason: str
-    advice: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,7 +47,11 @@ class Decision:
     """Which hosts a capture may be asked of, and why not of the others."""
 
     targets: Mapping[HostId, Target] = field(default_factory=dict)
-    refusals: Mapping[HostId, Refusal] = field(default_factory=dict)
+    refusals: Mapping[HostId, Lost] = field(default_factory=dict)
+
+
+def _refused(reason: str, advice: str) -> Lost:
+    return Lost("refused", reason, advice)
 
 
 def decide(sights: Iterable[Sight], wanted: str = "", via: WayName | None = None) -> Decision:
@@ -72,7 +63,7 @@ def decide(sights: Iterable[Sight], wanted: str = "", via: WayName | None = None
         via: the way, where the user has chosen one.
     """
     targets: dict[HostId, Target] = {}
-    refusals: dict[HostId, Refusal] = {}
+    refusals: dict[HostId, Lost] = {}
     sights = list(sights)
     names = _jobs_meant(sights, wanted) if wanted else None
     for sight in sights:
@@ -110,7 +101,7 @@ def _is_meant(process: Process, wanted: str) -> bool:
 
 def _decide_host(
     sight: Sight, wanted: str, names: frozenset[JobName] | None, via: WayName | None
-) -> Target | Refusal:
+) -> Target | Lost:
     by_memory: dict[str, list[Process]] = defaultdict(list)
     for process in sight.processes:
         by_memory[process.memory.id if process.memory else "servers"].append(process)
@@ -124,26 +115,22 @@ def _decide_host(
         return _nobody(sight, wanted, via)
     if len(groups) > 1:
         listed = "; ".join(sorted(_described(group) for group in groups))
-        return Refusal(
-            "several_jobs", f"several jobs wait for captures here: {listed}", "name one with --job"
-        )
+        return _refused(f"several jobs wait for captures here: {listed}", "name one with --job")
     return _decide_group(sight, groups[0], wanted)
 
 
-def _nobody(sight: Sight, wanted: str, via: WayName | None) -> Refusal:
+def _nobody(sight: Sight, wanted: str, via: WayName | None) -> Lost:
     hidden = [file for file in sight.memory if file.uid != sight.uid] if sight.uid else []
     if hidden:
-        return Refusal(
-            "hidden",
+        return _refused(
             f"{hidden[0].name} is of user {hidden[0].uid}, whose processes this login cannot see",
             "log in as that user, or as root, or set become: sudo",
         )
     if sight.processes:
         others = "; ".join(sorted({one.job.text for one in sight.processes}))
         what = f"the job {wanted}" if wanted else f"a job that waits for {via}"
-        return Refusal("other_job", f"{what} is not here, but others are: {others}", "check --job and --via")
-    return Refusal(
-        "no_job",
+        return _refused(f"{what} is not here, but others are: {others}", "check --job and --via")
+    return _refused(
         "no process that this login can see waits for a capture",
         _next_time(via or "file"),
     )
@@ -158,15 +145,14 @@ def _described(group: Sequence[Process]) -> str:
     return f"{group[0].job.text} (ranks {ranks[0]}–{ranks[-1]})" if ranks else group[0].job.text
 
 
-def _decide_group(sight: Sight, group: Sequence[Process], wanted: str) -> Target | Refusal:
+def _decide_group(sight: Sight, group: Sequence[Process], wanted: str) -> Target | Lost:
     """Decide on all processes that share one memory file."""
     if group[0].memory is None:
         return Target(sight.host, "vllm", group[0].job, tuple(group))
     pids = {one.pid for one in group}
     orphans = [one for one in group if one.is_monitor and one.parent not in pids]
     if orphans:
-        return Refusal(
-            "orphan",
+        return _refused(
             f"process {orphans[0].pid} is the monitor of a job that was killed: it reads that job's "
             "configuration, and this job's ranks would take it",
             f"end it (kill {orphans[0].pid}) and remove {_SHARED}/{group[0].memory.name}; the running job "
@@ -181,15 +167,13 @@ def _decide_group(sight: Sight, group: Sequence[Process], wanted: str) -> Target
     jobs = {(one.job, one.configuration, one.asks_daemon) for one in ranks}
     if len({one.job for one in ranks}) > 1:
         listed = "; ".join(sorted({one.job.text for one in ranks}))
-        return Refusal(
-            "shared_memory",
+        return _refused(
             f"jobs share one memory file ({group[0].memory.name}), each would be captured too: {listed}",
             "jobs that start in the same hour on one host share it: give each its own container or /dev/shm",
         )
     if len(jobs) > 1:
         listed = ", ".join(sorted({one.configuration or "the daemon" for one in ranks}))
-        return Refusal(
-            "several_settings",
+        return _refused(
             f"ranks that share one memory file were started for different configurations: {listed}",
             "these may be two jobs: nothing is sent to them",
         )
@@ -208,35 +192,31 @@ def _with_monitor(
     ranks: Sequence[Process],
     monitors: Sequence[Process],
     wanted: str,
-) -> Target | Refusal:
+) -> Target | Lost:
     memory = ranks[0].memory if ranks else None
     way = ranks[0].way if ranks else None
     if way == "mindspore" and wanted.startswith("/"):
         # Its environment does not say where its configuration is: the user does.
         ranks = [replace(one, configuration=wanted.rstrip("/")) for one in ranks]
     if memory is None or way is None:
-        return Refusal(
-            "not_started_for_it",
+        return _refused(
             "its processes map a profiler's memory file, and neither PROF_CONFIG_PATH nor "
             "MSMONITOR_USE_DAEMON is set",
             _next_time("file"),
         )
     numbers = [one.rank for one in ranks if one.rank is not None]
     if len(set(numbers)) < len(numbers):
-        return Refusal(
-            "doubled_rank",
+        return _refused(
             f"rank {max(numbers, key=numbers.count)} is there twice by one memory file: two jobs",
             "give each job its own container or /dev/shm",
         )
     if memory.made_s is not None and memory.made_s < min(one.started_s for one in ranks) - _CLOCK_S:
-        return Refusal(
-            "old_memory",
+        return _refused(
             f"{_SHARED}/{memory.name} is older than every rank that maps it: it is a dead job's",
             "remove it before the job's next start; this job cannot be captured",
         )
     if len(monitors) != 1 or memory.is_deleted:
-        return Refusal(
-            "no_monitor",
+        return _refused(
             f"{len(monitors)} processes read configurations for these ranks, and one is needed"
             if len(monitors) != 1
             else f"the memory file {memory.name} was removed while its job ran",
@@ -245,19 +225,18 @@ def _with_monitor(
     return Target(sight.host, way, ranks[0].job, tuple(sorted(ranks, key=lambda one: one.pid)), monitors[0])
 
 
-def _one_job(targets: Mapping[HostId, Target], refusals: Mapping[HostId, Refusal]) -> Decision:
+def _one_job(targets: Mapping[HostId, Target], refusals: Mapping[HostId, Lost]) -> Decision:
     """Refuse all where the hosts' targets are not one job: nothing says which of them is meant."""
     jobs = {target.job for target in targets.values()}
     numbers = [one.rank for target in targets.values() for one in target.ranks if one.rank is not None]
     sizes = {one.n_ranks for target in targets.values() for one in target.ranks if one.n_ranks is not None}
     if len(jobs) > 1:
         listed = "; ".join(sorted(job.text for job in jobs))
-        why = Refusal("several_jobs", f"the hosts run different jobs: {listed}", "name one with --job")
+        why = _refused(f"the hosts run different jobs: {listed}", "name one with --job")
     elif len(set(numbers)) < len(numbers) or len(sizes) > 1:
         twice = sorted({one for one in numbers if numbers.count(one) > 1})
         what = f"rank {twice[0]} is on two hosts" if twice else f"jobs of {sizes} ranks"
-        why = Refusal(
-            "several_jobs",
+        why = _refused(
             f"the hosts run two jobs that call themselves the same: {what}",
             "name one with --job, or --limit",
         )

@@ -148,13 +148,7 @@ PACKERS: Mapping[Codec, str] = {
     "none": "",
 }
 
-_HASH = rb"""
-say "$marker"
-enter || { echo 'its profiler root cannot be entered any more' >&2; exit 91; }
-nice xargs -0 sha256sum -z --
-"""
-
-_SAMPLES = rb"""
+_HASHES = rb"""
 say "$marker"
 enter || { echo 'its profiler root cannot be entered any more' >&2; exit 91; }
 nice sh -c "$hashed"
@@ -286,7 +280,7 @@ def rest_program(spec: HostSpec, entry: RemoteEntry, begin: int, codec: Codec) -
 def hash_program(spec: HostSpec, names: Iterable[bytes]) -> RemoteProgram:
     """Return the program that sends `HASH  ./NAME` and a NUL byte for each of the files `names`."""
     data = b"".join(b"./" + name + b"\0" for name in names)
-    return _program(_HASH, {b"root": _root(spec)}, data)
+    return _hashing(spec, b"xargs -0 sha256sum -z --", data)
 
 
 def samples_program(spec: HostSpec, parts: Iterable[tuple[bytes, int, int]]) -> RemoteProgram:
@@ -296,7 +290,11 @@ def samples_program(spec: HostSpec, parts: Iterable[tuple[bytes, int, int]]) -> 
         % (begin + 1, quoted(b"./" + name), n_bytes)
         for name, begin, n_bytes in parts
     )
-    return _program(_SAMPLES, {b"root": _root(spec), b"hashed": quoted(hashed)})
+    return _hashing(spec, hashed)
+
+
+def _hashing(spec: HostSpec, line: bytes, data: bytes = b"") -> RemoteProgram:
+    return _program(_HASHES, {b"root": _root(spec), b"hashed": quoted(line)}, data)
 
 
 def prepare_program(command: str) -> RemoteProgram:

@@ -23,21 +23,15 @@ SHARED = "/dev/shm"  # noqa: S108
 
 
 def look() -> dict[str, Any]:
-    """Return the processes that map a profiler's memory file, servers of vLLM, and memory files of nobody.
-
-    `n_hidden` processes belong to others, and could not be looked into.
-    """
+    """Return the processes that map a profiler's memory file, servers of vLLM, and memory files of nobody."""
     found: list[dict[str, Any]] = []
-    n_hidden = 0
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
         try:
             one = _process(int(name))
-        except PermissionError:
-            n_hidden += 1
         except (OSError, ValueError, IndexError):
-            continue  # it has ended meanwhile
+            continue  # it is another user's, or has ended meanwhile
         else:
             if one is not None:
                 found.append(one)
@@ -46,7 +40,6 @@ def look() -> dict[str, Any]:
         "uid": os.geteuid(),
         "processes": found,
         "memory": _memory_files(),
-        "n_hidden": n_hidden,
     }
 
 
