@@ -10,10 +10,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cluster_act.options import make_parser
+from cluster_act.plan import has_name, is_standing, planned
+from cluster_act.probe import place, probed, timed_by
 from cluster_act.values import Case, Planned, RefusedError, UncertainError, Way
 from cluster_act.ways.registry import WAYS
 from cluster_analysis.sentences.headings import of_act
 from cluster_analysis.sentences.phrase import Phrase
+from cluster_fleet.cli import open_fleet
+from cluster_fleet.judging.probes import CLEARED, CONFIRMED, OPEN, PROBE, device_number
 from cluster_run.command_line import exit_code_of, language_of
 from cluster_run.errors import ExitCode, UsageError
 from cluster_run.files import write_text_whole
@@ -36,8 +40,6 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
         raise UsageError("one of RUN, --fleet, --undo, --log and --probe is needed, and no two of them")
     if arguments.probe:
         return _probe(arguments)
-    from cluster_fleet.cli import open_fleet  # noqa: PLC0415 - an extra
-
     if not arguments.db and arguments.run and not arguments.apply:
         return _act(arguments, None)
     # Only what writes the log makes a database: one of a mistyped name would know nobody.
@@ -51,7 +53,6 @@ def _run(arguments: argparse.Namespace) -> ExitCode:
 
 def _act(arguments: argparse.Namespace, fleet: Fleet | None) -> ExitCode:
     from cluster_act.cases import cases_of_fleet, cases_of_run, why_nobody  # noqa: PLC0415 - judges
-    from cluster_act.plan import has_name, planned  # noqa: PLC0415
 
     cases = cases_of_run(arguments.run, fleet) if arguments.run or fleet is None else cases_of_fleet(fleet)
     past = [] if fleet is None else fleet.actions()
@@ -64,7 +65,7 @@ def _act(arguments: argparse.Namespace, fleet: Fleet | None) -> ExitCode:
         now_s=time.time(),
         unconfirmed=arguments.unconfirmed,
     )
-    due = [one for one in plan if one.decision == "do"]
+    due = [one for one in plan if one.why_not is None]
     if due and arguments.apply:
         way.check()
     language = language_of(arguments.lang)
@@ -72,7 +73,7 @@ def _act(arguments: argparse.Namespace, fleet: Fleet | None) -> ExitCode:
     for one in plan:
         theirs = arguments.node_name.in_case(one.case)
         write_result(f"{_described(one, way, theirs).of(language)}\n")
-        if one.decision == "do" and arguments.apply and fleet is not None:
+        if one.why_not is None and arguments.apply and fleet is not None:
             n_failed += not _apply(one.case, arguments.way, partial(way.apply, theirs), fleet, language)
     if not plan:
         untold = why_nobody(arguments.run, fleet)
@@ -89,8 +90,8 @@ def _act(arguments: argparse.Namespace, fleet: Fleet | None) -> ExitCode:
 
 def _described(one: Planned, way: Way, theirs: Case) -> Phrase:
     case = one.case
-    if one.decision == "skip":
-        return of_act("skipped", unit=case.name, why=one.why, evidence=case.evidence)
+    if one.why_not is not None:
+        return of_act("skipped", unit=case.name, why=one.why_not, evidence=case.evidence)
     do, undo = way.described(theirs)
     return of_act("due", unit=case.name, evidence=case.evidence, cost=case.cost, do=do, undo=undo)
 
@@ -117,8 +118,6 @@ def _apply(case: Case, name: str, act: Callable[[], str], fleet: Fleet, language
 
 def _undo(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
     """Undo what stands of this way, on a node or all; one thing that was noted twice is undone once."""
-    from cluster_act.plan import is_standing  # noqa: PLC0415
-
     way, n_failed, language = WAYS[arguments.way](arguments), 0, language_of(arguments.lang)
     standing = [
         one
@@ -152,8 +151,6 @@ def _undo(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
 
 def _case_of(action: dict[str, Any]) -> Case:
     """Return what was acted on, as the log tells: the fleet may know its devices no more."""
-    from cluster_fleet.judging.probes import device_number  # noqa: PLC0415
-
     reason = str(action["reason"])
     return Case(
         action["unit"], reason.partition(":")[0], action["node"], device_number(reason), "",
@@ -164,8 +161,6 @@ def _case_of(action: dict[str, Any]) -> Case:
 
 def _exclude(arguments: argparse.Namespace, fleet: Fleet) -> None:
     """Keep the list of nodes that something of ours stands on, one a line, for `sbatch --exclude`."""
-    from cluster_act.plan import is_standing  # noqa: PLC0415
-
     if arguments.exclude_file is not None:
         nodes = sorted({arguments.node_name.of(one["node"]) for one in fleet.actions() if is_standing(one)})
         write_text_whole(arguments.exclude_file, "".join(f"{node}\n" for node in nodes))
@@ -177,10 +172,6 @@ def _line(action: dict[str, Any]) -> str:
 
 
 def _probe(arguments: argparse.Namespace) -> ExitCode:
-    from cluster_act.probe import place, probed, timed_by  # noqa: PLC0415
-    from cluster_fleet.cli import open_fleet  # noqa: PLC0415 - an extra
-    from cluster_fleet.judging.probes import CLEARED, CONFIRMED, OPEN, PROBE  # noqa: PLC0415
-
     if not arguments.probe_command:
         raise UsageError("no work is named", "give --probe-command, which prints a time last")
     suspect, control = arguments.probe

@@ -41,6 +41,7 @@ def planned(
     for case in cases:
         of_probe = probed.get(f"{case.node}:{case.device}")
         key = (way, case.node, case.unit)
+        why = None
         if key in done:
             why = of_act("done_already")
         elif not has_name(case.node):
@@ -53,9 +54,7 @@ def planned(
             why = of_act("budget", n=budget)
         else:
             spent.add(case.node)
-            found.append(Planned(case, "do", case.evidence))
-            continue
-        found.append(Planned(case, "skip", why))
+        found.append(Planned(case, why))
     return found
 
 

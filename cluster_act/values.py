@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Protocol
 
 from cluster_analysis.sentences.phrase import Phrase
 from cluster_run.errors import ClusterError
@@ -55,11 +55,10 @@ class NodeNames:
 
 @dataclass(frozen=True)
 class Planned:
-    """A case and what is to be done about it: `do`, or not, `why`."""
+    """A case that something is to be done about; `why_not` where nothing is."""
 
     case: Case
-    decision: Literal["do", "skip"]
-    why: Phrase
+    why_not: Phrase | None
 
 
 class RefusedError(ClusterError):

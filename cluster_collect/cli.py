@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from cluster_collect.arguments import Arguments, parse_arguments
+from cluster_collect.show.json_result import error_json
+from cluster_collect.wording import printable
 from cluster_run.command_line import interruptible, refused_by_system
 from cluster_run.errors import ClusterError, ExitCode, InputError
 from cluster_run.said.chinese import translated
@@ -60,9 +62,6 @@ def _run(argv: Sequence[str], arguments: Arguments) -> int:
 
 
 def _fail(arguments: Arguments, error: ClusterError) -> int:
-    from cluster_collect.show.json_result import error_json  # noqa: PLC0415
-    from cluster_collect.wording import printable  # noqa: PLC0415
-
     print(f"cluster-collect: {translated(printable(error.message), arguments.language)}", file=sys.stderr)
     if error.advice:
         advice = "\n".join(map(printable, error.advice.split("\n")))  # lines to be copied stay lines

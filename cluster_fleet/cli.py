@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from cluster_analysis.sentences.headings import of_fleet
 from cluster_fleet.options import make_parser
 from cluster_run.command_line import exit_code_of, language_of
 from cluster_run.errors import ExitCode, InputError, UsageError
@@ -102,7 +103,6 @@ def _show(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
 
 
 def _tell(status: Status, arguments: argparse.Namespace) -> None:
-    from cluster_analysis.sentences.headings import of_fleet  # noqa: PLC0415
     from cluster_fleet.story import day, sentence  # noqa: PLC0415
 
     if arguments.json:

@@ -22,6 +22,8 @@ _MORE_S = 1.0
 TOLERANCE_S = 1.5
 _TOLERANCE_STEPS = 3
 _LEAST_SPAN_S = 1.0
+#: No step is shorter.
+_SHORTEST_STEP_S = 1e-4
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Pace:
         return self.last.step + max(0.0, at_s - self.last.at_s) / self.step_s
 
 
-def pace_of(points: Sequence[Point], poll_s: float, shortest_step_s: float = 1e-4) -> Pace:
+def pace_of(points: Sequence[Point], poll_s: float) -> Pace:
     """Return the pace of a host from at least two points at different steps.
 
     The shortest mean step counts, of all time since the first point and of each span between two points:
@@ -66,7 +68,7 @@ def pace_of(points: Sequence[Point], poll_s: float, shortest_step_s: float = 1e-
     ]
     if not spans:
         raise ValueError("it was seen at one step only")
-    return Pace(seen[-1], max(shortest_step_s, min(spans)), poll_s)
+    return Pace(seen[-1], max(_SHORTEST_STEP_S, min(spans)), poll_s)
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ def add_live_options(group: argparse._ArgumentGroup) -> None:
     add("--zoom", action="store_true", help="all ranks at Level0, then the suspects and peers at Level1")
     add(
         "--live-level",
-        default="Level1",
+        default=LiveOptions.level,
         metavar="LEVEL",
         help="Level0, Level1 or Level2 (default: %(default)s)",
     )
@@ -98,13 +98,13 @@ def add_live_options(group: argparse._ArgumentGroup) -> None:
     add(
         "--parse",
         choices=get_args(Parse),
-        default="host",
+        default=LiveOptions.parse,
         help="who parses: a process of its own on the 'host' (the default), the 'job', or nobody",
     )
     add(
         "--live-deadline",
         type=number_above_0,
-        default=600.0,
+        default=LiveOptions.deadline_s,
         metavar="SECONDS",
         help="longest time until it is parsed",
     )
@@ -123,7 +123,7 @@ def add_live_options(group: argparse._ArgumentGroup) -> None:
     add(
         "--keep",
         type=positive_number,
-        default=48,
+        default=LiveOptions.keep,
         metavar="N",
         help="captures that --every keeps (%(default)s)",
     )
@@ -134,7 +134,10 @@ def add_live_options(group: argparse._ArgumentGroup) -> None:
         help="file with an address: told when a verdict changes",
     )
     add(
-        "--webhook-format", default="json", metavar="FORMAT", help="as of cluster-hook (default: %(default)s)"
+        "--webhook-format",
+        default=LiveOptions.webhook_format,
+        metavar="FORMAT",
+        help="as of cluster-hook (default: %(default)s)",
     )
     add(
         "--prometheus-dir",

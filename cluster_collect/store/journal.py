@@ -9,7 +9,6 @@ from collections.abc import Iterable, Set
 from dataclasses import replace
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
-from types import TracebackType
 
 from cluster_collect.entries import RemoteEntry, same_mtime
 from cluster_collect.faults import UnwritableError, local_error
@@ -61,9 +60,7 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stream.close()
 
     def _read_manifest(self) -> None:

@@ -265,7 +265,7 @@ class Rounds:
                 )
                 intake.refuse(placed, reason)
             elif path not in intake.stored:
-                intake.failed[path] = intake.described(placed, reason=_why_missing(path, now, errors))
+                intake.refuse(placed, _why_missing(path, now, errors))
             elif errors and (padded := _why_padded(path, errors)):
                 intake.unstore(placed)
                 intake.refuse(placed, padded)

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from cluster_hook.follow.pipeline import FollowOptions, failed, follow
 from cluster_hook.job import ProfileRequest, ReportedJob, Wording
 from cluster_hook.kubernetes.api import ApiClient, ApiError
-from cluster_hook.kubernetes.holding import hold, release
+from cluster_hook.kubernetes.keeping import hold, keep_rank_table, release
 from cluster_hook.kubernetes.node_disks import (
     asked_directory,
     assemble,
@@ -27,7 +27,6 @@ from cluster_hook.kubernetes.node_disks import (
     remember_nodes,
     wait_for_nodes,
 )
-from cluster_hook.kubernetes.rank_table import keep_rank_table
 from cluster_hook.kubernetes.raw_files import bring_raw, with_raw_asked
 from cluster_hook.kubernetes.readable import owner_of, profile_directory, refuse_links_out, why_unreadable
 from cluster_hook.kubernetes.trainingjob import (

@@ -6,11 +6,12 @@ import argparse
 import os
 import shlex
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from cluster_hook.checks import check_profile_dir
-from cluster_hook.job import ReportedJob, job_from_text, with_profile_dir
+from cluster_hook.follow.pipeline import FollowOptions, failed, follow, not_ended, nothing_to_do
+from cluster_hook.job import ReportedJob, is_own_job, job_from_text, parse_request, with_profile_dir
 from cluster_hook.options import (
     add_analyse_arguments,
     add_collect_arguments,
@@ -21,14 +22,13 @@ from cluster_hook.options import (
     tell_options,
 )
 from cluster_hook.slurm.as_user import follow_as_its_user
-from cluster_hook.slurm.commands import check_submission
-from cluster_hook.slurm.post import find_jobs, follow_one
+from cluster_hook.slurm.commands import ForgottenJobError, check_submission, read_accounted, read_jobs
 from cluster_hook.slurm.submit import submit_with_post_job
 from cluster_hook.subcommands.json_lines import add_json, print_line, print_trouble
-from cluster_hook.telling.outcome import outcome_to_line
+from cluster_hook.telling.outcome import Outcome, outcome_to_line
 from cluster_hook.telling.teller import Teller
 from cluster_run.command_line import Commands, named_path, positive_number
-from cluster_run.errors import ExitCode, InputError, worst
+from cluster_run.errors import ExitCode, InputError, UsageError, worst
 from cluster_run.standard_streams import write_result
 
 
@@ -157,3 +157,32 @@ def _slurm_post(arguments: argparse.Namespace) -> ExitCode:
             write_result(line)
             codes.append(outcome.code)
     return worst(*codes)
+
+
+def find_jobs(number: str, known: ReportedJob | None) -> tuple[ReportedJob, ...]:
+    """Return the job as Slurm knows it now, else as it was `known` at submission.
+
+    Raises:
+        InputError: Slurm does not answer, or does not know the job any more and nothing was known before.
+    """
+    try:
+        return read_jobs(number)
+    except ForgottenJobError:
+        if known is None:
+            raise
+    return (read_accounted(known) or replace(known, nodes=None, state=""),)
+
+
+def follow_one(job: ReportedJob, options: FollowOptions) -> Outcome:
+    """Follow a job when it asks for it; never one of our own."""
+    if is_own_job(job.name):
+        return nothing_to_do(job, "it is one of the hook's own jobs")
+    if not job.has_ended:
+        return not_ended(job)
+    try:
+        request = parse_request(job)
+    except UsageError as error:
+        return failed(job, None, str(error), is_permanent=True)
+    if request is None:
+        return nothing_to_do(job, "its comment names no profile_dir, so it is left alone")
+    return follow(job, request, options)

@@ -94,20 +94,20 @@ class _Wire:
             self._is_open = False
             await self._session.ask("talk", link=self._link, port=self._port, ends=True)
 
-    async def _exchange(self, data: bytes, wants: bool) -> bytes:
-        """Send and, if `wants`, return what comes; empty at its end."""
+    async def _exchange(self, data: bytes) -> bytes:
+        """Send, and return what comes; empty at its end."""
         self._is_open = False  # where this fails the program has closed it
         reply = await self._session.ask(
-            "talk", link=self._link, port=self._port, data=base64.b64encode(data).decode(), wants=wants
+            "talk", link=self._link, port=self._port, data=base64.b64encode(data).decode(), wants=True
         )
         self._is_open = True
         return base64.b64decode(reply) if reply else b""
 
     async def plain(self, frame: bytes) -> bytes:
         """Return the answer to a frame, without its length."""
-        received = await self._exchange(frame, wants=True)
+        received = await self._exchange(frame)
         while received and not _is_whole(received):
-            more = await self._exchange(b"", wants=True)
+            more = await self._exchange(b"")
             if not more:
                 break
             received += more
@@ -132,7 +132,7 @@ class _Wire:
                 if not piece or _is_whole(received):
                     return received[_LENGTH.size :]
             except ssl.SSLWantReadError:
-                data = await self._exchange(outgoing.read(), wants=True)
+                data = await self._exchange(outgoing.read())
                 if data:
                     incoming.write(data)
                 else:

@@ -40,7 +40,8 @@ def action(
 
 def decided(cases: list[Case], past: list[dict[str, object]], **more: object) -> list[str]:
     options = {"budget": 2, "now_s": 100.0, "unconfirmed": False, **more}
-    return [one.decision for one in planned(cases, past, "slurm", **options)]  # type: ignore[arg-type]
+    plan = planned(cases, past, "slurm", **options)  # type: ignore[arg-type]
+    return ["do" if one.why_not is None else "skip" for one in plan]
 
 
 def on(node: str) -> Case:

@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import os
 from collections.abc import Callable, Iterable
-from types import TracebackType
 
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.faults import HostileDataError
@@ -99,7 +98,7 @@ class Intake:
         try:
             return self._writer.begin(self.path_of(placed), self._version(placed))
         except FileRefusedError as error:
-            self.failed[placed.entry.path] = self.described(placed, reason=str(error))
+            self.refuse(placed, str(error))
             return None
 
     def cut_bytes(self, placed: PlacedFile) -> int:
@@ -143,7 +142,7 @@ class Intake:
             held.abandon()
 
     def refuse(self, placed: PlacedFile, reason: str) -> None:
-        """Remove a file that is not taken, as one of another size than announced."""
+        """Note why a file is not taken, and remove what came of it."""
         self.forget(placed)
         self.failed[placed.entry.path] = self.described(placed, reason=reason)
 
@@ -206,7 +205,7 @@ class Intake:
                 size_now = RemoteEntry(entry.path, "f", incoming.n_bytes, entry.mtime_ns)
                 self.mismatched[entry.path] = self.described(PlacedFile(size_now, placed.target), sha256)
         except FileRefusedError as error:
-            self.failed[entry.path] = self.described(placed, reason=str(error))
+            self.refuse(placed, str(error))
 
     def _note(self, placed: PlacedFile, sha256: str) -> None:
         """Note a file that now has its final name; an earlier one in the other form goes."""
@@ -254,9 +253,7 @@ class TarIntake:
     def __enter__(self) -> TarIntake:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
         self.close(keep=not isinstance(error, HostileDataError))
         self._intake.note_down()
         self._intake.report()
@@ -297,9 +294,7 @@ class TarIntake:
             try:
                 self._intake.write(self._incoming, data)
             except FileRefusedError as error:
-                self._intake.failed[self._placed.entry.path] = self._intake.described(
-                    self._placed, reason=str(error)
-                )
+                self._intake.refuse(self._placed, str(error))
                 self.close(keep=False)
 
     def end_file(self) -> None:

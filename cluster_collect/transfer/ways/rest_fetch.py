@@ -60,7 +60,7 @@ async def fetch_rest(
         raise
     except FileRefusedError as error:
         incoming.abandon()
-        intake.failed[entry.path] = intake.described(placed, reason=str(error))
+        intake.refuse(placed, str(error))
     finally:
         intake.put_aside(incoming)
         intake.note_down()

@@ -199,12 +199,10 @@ async def fetch_by_walker(
                 intake.note_down()
             else:
                 incoming.abandon()
-                intake.failed[entry.path] = intake.described(
-                    placed, reason=f"ended after {incoming.n_bytes} of {entry.size_bytes} bytes"
-                )
+                intake.refuse(placed, f"ended after {incoming.n_bytes} of {entry.size_bytes} bytes")
         except (RemoteFailureError, FileRefusedError) as error:
             reason = error.message if isinstance(error, RemoteFailureError) else str(error)
-            intake.failed[entry.path] = intake.described(placed, reason=reason)
+            intake.refuse(placed, reason)
         except HostileDataError:
             incoming.abandon()
             raise
