@@ -12,7 +12,6 @@ import re
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 
 from cluster_collect.entries import RemoteEntry
 from cluster_collect.spec import Codec, HostSpec
@@ -201,14 +200,8 @@ class RemoteProgram:
 def _program(script: bytes, settings: dict[bytes, bytes], data: bytes = b"") -> RemoteProgram:
     marker = secrets.token_hex(16).encode()
     assignments = b"".join(name + b"=" + value + b"\n" for name, value in settings.items())
-    program = b"marker=" + marker + b"\n" + assignments + _lean(_FUNCTIONS + script)
+    program = b"marker=" + marker + b"\n" + assignments + _FUNCTIONS + script
     return RemoteProgram(program, data, marker)
-
-
-@cache
-def _lean(script: bytes) -> bytes:
-    """Return a script without its comments and indents: the host's dd takes it byte by byte, a µs each."""
-    return re.sub(rb"\n(?:[ ]*(?:#.*)?\n)*[ ]*", b"\n", script)
 
 
 def _root(spec: HostSpec) -> bytes:
@@ -232,7 +225,7 @@ def _listed(spec: HostSpec) -> dict[bytes, bytes]:
     return {
         b"tops": quoted(_tops(spec.pattern)),
         b"follow": quoted(os.fsencode(":".join(follow))),
-        b"look": quoted(_lean(_LOOK)),
+        b"look": quoted(_LOOK),
         b"dereference": b"--dereference" if follow else b"",
     }
 

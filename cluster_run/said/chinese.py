@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from string import Formatter
@@ -54,9 +54,8 @@ def in_chinese(text: str) -> str:
 
     Values that are said are looked up as well, so that a reason within a sentence is Chinese too.
     """
-    for needle, pattern, meaning in _patterns():
-        found = pattern.fullmatch(text) if needle in text else None
-        if found is not None:
+    for pattern, meaning in _patterns():
+        if (found := pattern.fullmatch(text)) is not None:
             values = found.groupdict()
             values |= {name: in_chinese(values[name]) for name in _SAID & values.keys()}
             kinds = _catalogue()["kinds of values"]
@@ -88,23 +87,14 @@ def _line(text: str) -> str:
 
 
 @cache
-def _patterns() -> tuple[tuple[str, re.Pattern[str], str], ...]:
-    """Return all templates, those with the most words of their own first: they say it most exactly.
-
-    Each has its longest piece beside it: to look for that costs little.
-    """
-    every = sorted(_joined(_catalogue()["messages"]).items(), key=lambda one: -sum(map(len, _words(one[0]))))
-    return tuple(
-        (max(_words(english), key=len), re.compile(_pattern(english)), chinese) for english, chinese in every
-    )
+def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Return all templates, those with the most words of their own first: they say it most exactly."""
+    every = sorted(_joined(_catalogue()["messages"]).items(), key=lambda one: -_n_own_letters(one[0]))
+    return tuple((re.compile("".join(_pieces(english))), chinese) for english, chinese in every)
 
 
-def _words(template: str) -> Iterable[str]:
-    return (literal for literal, *_ in Formatter().parse(template))
-
-
-def _pattern(template: str) -> str:
-    return "".join(_pieces(template))
+def _n_own_letters(template: str) -> int:
+    return sum(len(literal) for literal, *_ in Formatter().parse(template))
 
 
 def _pieces(template: str) -> Iterator[str]:
