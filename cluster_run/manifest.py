@@ -10,7 +10,6 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -75,7 +74,7 @@ class FileList(Sequence[CollectedFile]):
         """Return all files as JSON, one a line."""
         if self._lines:
             return zlib.decompress(self._lines).decode()
-        return ",\n".join(map(file_to_json, self._files))
+        return ",\n".join(json.dumps(file_document(file)) for file in self._files)
 
     def _all(self) -> tuple[CollectedFile, ...]:
         if not self._lines:
@@ -178,15 +177,12 @@ def manifest_pieces(manifest: Manifest) -> Iterator[str]:
     yield f"\n ]{after}\n"
 
 
-def file_to_json(file: CollectedFile) -> str:
-    """Return one file's line: what `json.dumps` makes of its fields, many times faster."""
-    text = encode_basestring_ascii
-    reduced = "" if file.reduced_from_bytes is None else f', "reduced_from_bytes": {file.reduced_from_bytes}'
-    return (
-        f'{{"path": {text(file.path)}, "source": {text(file.source)}, "size_bytes": {file.size_bytes}, '
-        f'"mtime_ns": {file.mtime_ns}, "sha256": {text(file.sha256)}, "state": {text(file.state)}, '
-        f'"reason": {text(file.reason)}{reduced}}}'
-    )
+def file_document(file: CollectedFile) -> dict[str, object]:
+    """Return one file's line as an object of JSON."""
+    fields: dict[str, object] = {name: getattr(file, name) for name in CollectedFile.__slots__}
+    if file.reduced_from_bytes is None:
+        del fields["reduced_from_bytes"]
+    return fields
 
 
 def _host_to_json(host: HostOutcome) -> str:

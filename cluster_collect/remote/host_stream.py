@@ -62,14 +62,13 @@ async def stream_from(
     program: RemoteProgram,
     sink: Sink,
     trailer: Trailer,
-    after_each: Callable[[], None],
     *,
     hold_input: bool = False,
 ) -> CommandResult:
     """Run `program` and give what it sends, unpacked, to `sink`, until `trailer` is complete.
 
     `shell` is the host's probe, if it still waits for a program; a new command is started otherwise.
-    `after_each` is called when a portion has been unpacked. Neither is called once this has ended.
+    Nothing more reaches `sink` once this has ended.
     `hold_input` is that of `finish`.
 
     Raises:
@@ -83,7 +82,6 @@ async def stream_from(
         answer = noise.feed(data)
         if answer and not trailer.listing.complete:
             unpack(answer)
-            after_each()
         return pause_s
 
     if shell is None:

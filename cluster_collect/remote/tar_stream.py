@@ -85,8 +85,6 @@ class TarParser:
         return view[n_bytes:]
 
     def _header_block(self, view: memoryview) -> memoryview:
-        if not self._partial and len(view) >= _BLOCK:
-            return self._header(bytes(view[:_BLOCK]), view[_BLOCK:])
         missing = _BLOCK - len(self._partial)
         self._partial += view[:missing]
         view = view[missing:]

@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from fnmatch import translate
+from functools import cache
 from posixpath import basename
 
 from cluster_collect.entries import RemoteEntry, captures_of_ranks, group_of, is_capture, rank_of
@@ -28,12 +29,10 @@ def not_excluded(globs: Sequence[str]) -> Callable[[bytes], bool]:
     if not globs:
         return lambda _path: True
     matches = matcher(globs)
-    known: dict[bytes, bool] = {b"": False}
 
+    @cache
     def is_out(directory: bytes) -> bool:
-        if directory not in known:
-            known[directory] = is_out(directory.rpartition(b"/")[0]) or matches(directory)
-        return known[directory]
+        return directory != b"" and (is_out(directory.rpartition(b"/")[0]) or matches(directory))
 
     return lambda path: not is_out(path.rpartition(b"/")[0]) and not matches(path)
 

@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cache
 
 from cluster_collect.entries import Link, RemoteEntry, group_of, is_capture, unsafe_because
 from cluster_collect.selection.analysis_files import is_timeline, needed_by_analysis
@@ -157,15 +158,14 @@ def _placer(entries: Sequence[RemoteEntry], spec: HostSpec) -> Callable[[bytes],
 
 def _by_directory(r1_directory: re.Pattern[bytes]) -> Callable[[bytes], bytes | None]:
     """Return the function that places what is known by its directory; it looks at each directory once."""
-    of_captures: dict[bytes, bool] = {}
+
+    @cache
+    def is_of_capture(directory: bytes) -> bool:
+        return any(map(is_capture, directory.split(b"/")))
 
     def place(path: bytes) -> bytes | None:
         directory, _, name = path.rpartition(b"/")
-        is_of_capture = of_captures.get(directory)
-        if is_of_capture is None:
-            is_of_capture = any(is_capture(part) for part in directory.split(b"/"))
-            of_captures[directory] = is_of_capture
-        if is_of_capture or _MSMONITOR.fullmatch(name):
+        if is_of_capture(directory) or _MSMONITOR.fullmatch(name):
             return path
         return _dotted(name) if r1_directory.fullmatch(directory) else None
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Set
 from dataclasses import replace
-from json.encoder import encode_basestring_ascii
 from pathlib import Path
 
 from cluster_collect.entries import RemoteEntry, same_mtime
@@ -17,7 +17,7 @@ from cluster_run.errors import ClusterError, InputError
 from cluster_run.files import json_of
 from cluster_run.ids import HostId, ServerId
 from cluster_run.layout import JOURNAL_NAME, MANIFEST_NAME
-from cluster_run.manifest import CollectedFile, HostOutcome, file_from_json, file_to_json, read_manifest
+from cluster_run.manifest import CollectedFile, HostOutcome, file_document, file_from_json, read_manifest
 
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 #: The manifest of the call before, out of sight while files change under it.
@@ -27,9 +27,8 @@ PREVIOUS_NAME = ".cluster-collect.previous"
 class Journal:
     """Knows the files of earlier calls, and writes down the files that have their final names.
 
-    `flush` writes what `record` was told; it belongs behind every portion of data. Files that only the
-    journal knows were not made durable, so their content is hashed again before they are believed; the
-    manifest's are believed when size and time on disk are right.
+    Files that only the journal knows were not made durable, so their content is hashed again before they are
+    believed; the manifest's are believed when size and time on disk are right.
     """
 
     def __init__(self, run: Path) -> None:
@@ -37,7 +36,6 @@ class Journal:
         # By host and source.
         self._proven: defaultdict[ServerId, dict[str, CollectedFile]] = defaultdict(dict)
         self._claimed: defaultdict[ServerId, dict[str, CollectedFile]] = defaultdict(dict)
-        self._unwritten: list[str] = []
         self._is_begun = False
         self._is_torn = False
         # Of what earlier calls left: several sources may share one stored file, which bears the time of one.
@@ -98,11 +96,14 @@ class Journal:
             self._claimed[server_id][file.source] = file
 
     def record(self, server_id: ServerId, file: CollectedFile) -> None:
-        """Take note of a file that now has its final name."""
+        """Write down a file that now has its final name."""
         if not self._is_begun:
             self._begin()
-        name = encode_basestring_ascii(server_id)
-        self._unwritten.append(f'{{"server_id": {name}, {file_to_json(file)[1:]}\n')
+        line = json.dumps({"server_id": server_id, **file_document(file)}) + "\n"
+        try:
+            self._stream.write(line.encode())
+        except OSError as error:
+            raise _journal_error(error, self._run) from None
         self._claimed[server_id].pop(file.source, None)
         self._proven[server_id][file.source] = file
         if file.path in self._mtimes:
@@ -112,17 +113,6 @@ class Journal:
         known = self._mtimes.get(file.path, ())
         if file.mtime_ns not in known:
             self._mtimes[file.path] = (*known, file.mtime_ns)
-
-    def flush(self) -> None:
-        """Write down what has been recorded: one write for the many small files of one packet."""
-        if not self._unwritten:
-            return
-        lines = "".join(self._unwritten).encode()
-        self._unwritten.clear()
-        try:
-            self._stream.write(lines)
-        except OSError as error:
-            raise _journal_error(error, self._run) from None
 
     def _begin(self) -> None:
         """From the first new file on no manifest is there that could say something else."""

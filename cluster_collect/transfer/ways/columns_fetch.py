@@ -91,9 +91,7 @@ async def fetch_columns(
     with TarIntake(files, intake, takes_columns=True) as sink:
         stream = _ColumnsStream(ArchiveStream(sink, trailer, source.brought, works), source.codec)
         try:
-            result = await stream_from(
-                as_it_comes, shell, program, stream.feed, trailer, intake.note_down, hold_input=True
-            )
+            result = await stream_from(as_it_comes, shell, program, stream.feed, trailer, hold_input=True)
         except HostileDataError:
             sink.close(keep=False)
             for placed in files:

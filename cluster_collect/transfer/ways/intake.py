@@ -21,7 +21,6 @@ from cluster_run.ids import HostId, ServerId
 from cluster_run.manifest import CollectedFile
 
 _SUFFIX, _UNREAD_SUFFIX = SUFFIX.encode(), UNREAD_SUFFIX.encode()
-_REPORT_EVERY_BYTES = 256 * 1024
 #: A file that is still written may grow between listing and reading: by its size, or by this.
 _GROWTH_BYTES = 64 << 20
 #: What comes reduced is some figures: however large its file is there, so much is awaited at most.
@@ -62,8 +61,6 @@ class Intake:
         self._journal = journal
         self._held: dict[bytes, IncomingFile] = {}
         self._watch = watch
-        self._unreported_bytes = 0
-        self._unannounced: list[CollectedFile] = []
         self.n_bytes_aside = 0
         self.stored: dict[bytes, CollectedFile] = {}
         self.mismatched: dict[bytes, CollectedFile] = {}
@@ -174,24 +171,8 @@ class Intake:
         self.forget(placed)
 
     def received(self, n_bytes: int) -> None:
-        """Tell the watcher about content, not too often."""
-        self._unreported_bytes += n_bytes
-        if self._unreported_bytes >= _REPORT_EVERY_BYTES:
-            self.report()
-
-    def report(self) -> None:
-        """Tell the watcher about content that it has not heard of yet."""
-        if self._unreported_bytes:
-            self._watch.bytes_received(self._host, self._unreported_bytes)
-            self._unreported_bytes = 0
-
-    def note_down(self) -> None:
-        """Write finished files into the journal and announce them; belongs behind each portion of data."""
-        if self._unannounced:
-            self._journal.flush()
-            for file in self._unannounced:
-                self._watch.file_stored(self._host, file.path, file.size_bytes)
-            self._unannounced.clear()
+        """Tell the watcher about content."""
+        self._watch.bytes_received(self._host, n_bytes)
 
     def finish(self, placed: PlacedFile, incoming: IncomingFile) -> None:
         """Keep a file that has been received to its end; one of another size than announced only waits."""
@@ -216,7 +197,7 @@ class Intake:
             self._writer.remove(other)
         self._journal.record(self._server_id, file)
         self.stored[placed.entry.path] = file
-        self._unannounced.append(file)
+        self._watch.file_stored(self._host, file.path, file.size_bytes)
 
 
 def _why_no_columns(placed: PlacedFile, begin: bytes | bytearray | memoryview) -> str:
@@ -228,7 +209,7 @@ def _why_no_columns(placed: PlacedFile, begin: bytes | bytearray | memoryview) -
 
 
 class TarIntake:
-    """Hands the files of one tar stream to an intake. A context manager: at its end all is noted down.
+    """Hands the files of one tar stream to an intake. A context manager: at its end no file is open.
 
     It takes what was asked for, each name once, no larger than twice its listed size or 64 MiB more. With
     `takes_columns` each file may come as columns, too. `awaited` has the listed size by each such name.
@@ -255,8 +236,6 @@ class TarIntake:
 
     def __exit__(self, _kind: object, error: object, _trace: object) -> None:
         self.close(keep=not isinstance(error, HostileDataError))
-        self._intake.note_down()
-        self._intake.report()
 
     def begin_file(self, name: bytes, size_bytes: int) -> None:
         """Open the file; a name that this machine cannot hold is read past."""

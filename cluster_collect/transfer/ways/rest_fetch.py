@@ -50,7 +50,7 @@ async def fetch_rest(
             source.brought(len(content) + n_listed)
 
     try:
-        await stream_from(source, shell, program, feed, trailer, intake.note_down)
+        await stream_from(source, shell, program, feed, trailer)
         if not trailer.listing.complete:
             incoming.abandon()  # it has become shorter meanwhile, or a tool is missing
             return None
@@ -63,6 +63,4 @@ async def fetch_rest(
         intake.refuse(placed, str(error))
     finally:
         intake.put_aside(incoming)
-        intake.note_down()
-        intake.report()
     return next((replace(now, path=entry.path) for now in trailer.listing.entries), None)

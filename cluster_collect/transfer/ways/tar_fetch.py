@@ -74,7 +74,7 @@ async def fetch_by_tar(
     trailer = Trailer(program.marker, source.max_entries, MAX_ARCHIVE_PADDING, known)
     with TarIntake(files, intake) as sink:
         stream = ArchiveStream(sink, trailer, source.brought)
-        result = await stream_from(source, shell, program, stream.feed, trailer, intake.note_down)
+        result = await stream_from(source, shell, program, stream.feed, trailer)
     if not trailer.listing.complete:
         raise RemoteFailureError(
             f"the archive ended early (status {result.exit_status}): {last_line(result.errors)}",

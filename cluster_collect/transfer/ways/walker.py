@@ -196,7 +196,6 @@ async def fetch_by_walker(
             after[entry.path] = replace(now, path=entry.path)
             if incoming.n_bytes == entry.size_bytes or not unchanged(entry, after[entry.path]):
                 intake.finish(placed, incoming)
-                intake.note_down()
             else:
                 incoming.abandon()
                 intake.refuse(placed, f"ended after {incoming.n_bytes} of {entry.size_bytes} bytes")
@@ -209,8 +208,5 @@ async def fetch_by_walker(
         finally:
             intake.put_aside(incoming)
 
-    try:
-        await each(fetch, wanted, N_FILES_IN_FLIGHT)
-    finally:
-        intake.report()
+    await each(fetch, wanted, N_FILES_IN_FLIGHT)
     return after
