@@ -9,7 +9,6 @@ from typing import get_args
 
 from cluster_collect.inventory.nodesets import fold
 from cluster_collect.progress_events import ProgressListener
-from cluster_collect.show.advice import without_prefix
 from cluster_collect.spec import HostSpec
 from cluster_collect.wording import count, format_bytes, format_seconds, printable
 from cluster_run.ids import HostId
@@ -91,7 +90,7 @@ class Tracker(ProgressListener):
 
     def retrying(self, host: HostId, reason: str, wait_s: float) -> None:
         """Say why it takes longer."""
-        text = f"{self._reason(host, reason)}; trying again in {format_seconds(wait_s)}"
+        text = f"{printable(reason)}; trying again in {format_seconds(wait_s)}"
         self._line(Verbosity.NORMAL, host, text)
 
     def noted(self, host: HostId, text: str) -> None:
@@ -106,7 +105,7 @@ class Tracker(ProgressListener):
         if outcome.state not in self._lines_for:
             return
         if outcome.state != "complete":
-            reason = self._reason(outcome.host, outcome.reason)
+            reason = printable(outcome.reason)
             self._line(Verbosity.NORMAL, outcome.host, f"{outcome.state}: {reason}".removesuffix(": "))
         else:
             stored = f"{count(outcome.files.n_stored, 'file')}, {format_bytes(outcome.files.stored_bytes)}"
@@ -157,8 +156,3 @@ class Tracker(ProgressListener):
 
     def _name(self, host: HostId) -> str:
         return printable(self._specs[host].server_id) if host in self._specs else host
-
-    def _reason(self, host: HostId, reason: str) -> str:
-        """Return a reason for a line that begins with the host's name already."""
-        spec = self._specs.get(host)
-        return printable(without_prefix(reason, spec.server_id, spec.address) if spec else reason)

@@ -16,7 +16,7 @@ from cluster_run.host_names import IPV4, IPV6
 from cluster_run.ids import HostId
 from cluster_run.manifest import HostOutcome
 
-#: The server that a reason is about stands in front of it; a path has a slash, and stays.
+#: A jump host that a reason is about stands in front of it; a path has a slash, and stays.
 _SERVER = re.compile(r"^\[?[\w.%:-]+\]?(?::\d+)?: ")
 _NUMERIC = re.compile(rf"(?<![\w.:])\[?(?:{IPV4}|{IPV6})\]?(?::\d{{1,5}})?(?![\w.:])")
 

@@ -19,7 +19,7 @@ from cluster_collect.watchdog import cancelled, within
 _T = TypeVar("_T")
 
 
-async def in_time(work: asyncio.Future[_T], reached: asyncio.Event, name: str, options: CollectOptions) -> _T:
+async def in_time(work: asyncio.Future[_T], reached: asyncio.Event, options: CollectOptions) -> _T:
     """Await a connection; the network, until `reached` is set, and then the login have a deadline each.
 
     Raises:
@@ -30,13 +30,13 @@ async def in_time(work: asyncio.Future[_T], reached: asyncio.Event, name: str, o
     try:
         first = asyncio.wait((work, reported), return_when=asyncio.FIRST_COMPLETED)
         try:
-            await within(first, options.connect_deadline_s, f"connecting to {name}")
+            await within(first, options.connect_deadline_s, "connecting")
         except StalledError:
             raise UnreachableError(
-                f"{name}: no connection within {options.connect_deadline_s:g} s",
+                f"no connection within {options.connect_deadline_s:g} s",
                 "is the host up, and its SSH port open from here?",
             ) from None
-        return await within(work, options.login_deadline_s, f"logging in to {name}")
+        return await within(work, options.login_deadline_s, "logging in")
     finally:
         await cancelled(reported)
         await cancelled(work)

@@ -53,8 +53,8 @@ def test_the_table_of_a_collection_to_the_letter() -> None:
     outcomes = [
         outcome(1, stored=files("stored", "stored")),
         outcome(2, "partial", files("stored", "failed"), "1 file missing: f1: why", "see manifest.json"),
-        outcome(3, "failed", reason="node03: no connection within 15 s", advice="is the host up?"),
-        outcome(4, "failed", reason="node04: no connection within 15 s", advice="is the host up?"),
+        outcome(3, "failed", reason="no connection within 15 s", advice="is the host up?"),
+        outcome(4, "failed", reason="no connection within 15 s", advice="is the host up?"),
     ]
     assert collection_text(outcomes, Surroundings(RUN, seconds=15.2)) == (
         "      host    state     files    size   time\n"

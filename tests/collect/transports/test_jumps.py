@@ -61,7 +61,7 @@ def test_a_jump_host_with_an_unknown_key_is_not_used(start: Start, lab: SshLab, 
 
 def test_a_target_behind_the_jump_host_that_refuses_is_told_as_such(start: Start, gateway: SshServer) -> None:
     outcome = start(jump=over(gateway), port=1).collect()
-    assert "127.0.0.4: not reachable through its jump host" in outcome.reason
+    assert outcome.reason.startswith("not reachable through its jump host")
 
 
 @BOTH
@@ -69,6 +69,7 @@ def test_a_jump_host_that_refuses_is_told_from_the_host_behind_it(start: Start, 
     outcome = start(jump="127.0.0.5:1", transport=transport).collect()
     assert (outcome.state, outcome.failure) == ("failed", "unreachable")
     assert "Connection refused" in outcome.reason
+    assert outcome.reason.startswith("127.0.0.5: ")
     assert "this is the jump host" in outcome.reason
 
 

@@ -83,7 +83,7 @@ class AsyncsshDialer:
             try:
                 return await self._connect(spec, base, tunnel, ",".join(chain), password=None)
             except HostError as error:
-                raise of_jump_host(error) from None
+                raise of_jump_host(error, jump.name) from None
 
         return await self._gateways.get(key, connect)
 
@@ -143,9 +143,7 @@ class AsyncsshDialer:
                     password=password,
                     **_key_kinds(judge, base),
                 )
-                connection = await in_time(
-                    asyncio.ensure_future(work), client.reached, judge.name, self._options
-                )
+                connection = await in_time(asyncio.ensure_future(work), client.reached, self._options)
         except (OSError, ValueError, asyncssh.Error, asyncssh.ChannelListenError) as error:
             raise translated(error, judge, by_jump=tunnel is not None) from None
         try:

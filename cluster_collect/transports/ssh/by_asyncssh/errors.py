@@ -24,7 +24,6 @@ from cluster_collect.transports.ssh.errors import (
     no_agreement,
     no_session,
     system_error,
-    where,
 )
 from cluster_collect.transports.ssh.host_keys import HostKeyJudge
 
@@ -43,7 +42,6 @@ def our_errors() -> Iterator[None]:
 
 def translated(error: Exception, judge: HostKeyJudge | None = None, *, by_jump: bool = False) -> HostError:
     """Return our error for one of asyncssh's or the system's; `by_jump` where a jump host was to lead on."""
-    name = judge.name if judge is not None else ""
     if isinstance(error, HostError):
         return error
     if judge is not None and _is_about_host_key(error, judge):
@@ -51,23 +49,23 @@ def translated(error: Exception, judge: HostKeyJudge | None = None, *, by_jump: 
     if isinstance(error, asyncssh.SFTPError):
         return _translated_sftp(error)
     if isinstance(error, asyncssh.DisconnectError):
-        return _translated_disconnect(error, name)
+        return _translated_disconnect(error)
     if isinstance(error, asyncssh.ChannelOpenError):
-        return behind_jump_host(name, error.reason) if by_jump else no_session(name, error.reason)
-    return system_error(error, name)
+        return behind_jump_host(error.reason) if by_jump else no_session(error.reason)
+    return system_error(error)
 
 
-def _translated_disconnect(error: asyncssh.DisconnectError, name: str) -> HostError:
+def _translated_disconnect(error: asyncssh.DisconnectError) -> HostError:
     if isinstance(error, asyncssh.PermissionDenied):
-        return login_refused(name)
+        return login_refused()
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
-        return HostKeyError(f"{where(name)}the host key cannot be verified: {error.reason}")
+        return HostKeyError(f"the host key cannot be verified: {error.reason}")
     if isinstance(error, _NO_AGREEMENT):
         # What we offer is a line of twenty names; what helps is what the server does.
-        return no_agreement(name, re.sub(r", sent \S+ and received ", "; it offers ", error.reason), _ALLOW)
+        return no_agreement(re.sub(r", sent \S+ and received ", "; it offers ", error.reason), _ALLOW)
     if "authentication failures" in error.reason.lower():
-        return LoginError(f"{where(name)}{error.reason}", "name the right key with identity_file")
-    return lost(name, error.reason)
+        return LoginError(error.reason, "name the right key with identity_file")
+    return lost(error.reason)
 
 
 def _is_about_host_key(error: Exception, judge: HostKeyJudge) -> bool:
@@ -82,7 +80,7 @@ def _is_about_host_key(error: Exception, judge: HostKeyJudge) -> bool:
 
 def _translated_sftp(error: asyncssh.SFTPError) -> HostError:
     if isinstance(error, (asyncssh.SFTPConnectionLost, asyncssh.SFTPNoConnection)):
-        return lost("", error.reason)
+        return lost(error.reason)
     if isinstance(error, asyncssh.SFTPBadMessage):
         return HostileDataError(f"the SFTP server sent nonsense: {error.reason}")
     return RemoteFailureError(error.reason or type(error).__name__)

@@ -75,10 +75,11 @@ class ParamikoDialer:
         jumps = spec.jump or target.get("proxyjump", "")
         through: paramiko.Transport | None = None
         for text in filter(None, jumps.split(",") if jumps.lower() != "none" else []):
+            jump = parse_jump(text)
             try:
-                through = self._open(spec, parse_jump(text), config, through, opened)
+                through = self._open(spec, jump, config, through, opened)
             except HostError as error:
-                raise of_jump_host(error) from None
+                raise of_jump_host(error, jump.name) from None
         self._open(spec, Jump(spec.user, spec.address, spec.port), config, through, opened, spec.password)
         return ParamikoConnection(opened, window_bytes(spec, self._options))
 
@@ -110,7 +111,7 @@ class ParamikoDialer:
             user = place.user or settings.get("user") or spec.user or os.environ.get("USER", "root")
             log_in(transport, user, spec, settings, password)
         except ERRORS as error:
-            raise translated(error, name, by_jump=through is not None) from None
+            raise translated(error, by_jump=through is not None) from None
         transport.set_keepalive(_KEEPALIVE_S)
         self._host_keys.confirm(judge, spec.host)
         return transport
@@ -171,7 +172,7 @@ def log_in(
     if transport.is_authenticated():
         return
     if password is None or not transport.is_active():
-        raise login_refused(spec.address)
+        raise login_refused()
     if "password" in takes:
         transport.auth_password(user, password, fallback=False)
     else:  # the server asks for it in a dialogue of its own (PAM)

@@ -36,15 +36,15 @@ def translated_sftp(error: Exception) -> HostError:
     return translated(error)
 
 
-def translated(error: Exception, name: str = "", *, by_jump: bool = False) -> HostError:
+def translated(error: Exception, *, by_jump: bool = False) -> HostError:
     """Return our error for one of paramiko's or the system's; `by_jump` where a jump host was to lead on."""
     if isinstance(error, HostError):
         return error
     if isinstance(error, paramiko.AuthenticationException):
-        return login_refused(name)
+        return login_refused()
     if isinstance(error, paramiko.ChannelException):
-        return behind_jump_host(name, error.text) if by_jump else no_session(name, error.text)
+        return behind_jump_host(error.text) if by_jump else no_session(error.text)
     if isinstance(error, paramiko.ssh_exception.IncompatiblePeer):
-        return no_agreement(name, str(error), "try transport: asyncssh")
+        return no_agreement(str(error), "try transport: asyncssh")
     is_lost = isinstance(error, (EOFError, paramiko.SSHException, ConnectionResetError, BrokenPipeError))
-    return lost(name, str(error) or "it was closed") if is_lost else system_error(error, name)
+    return lost(str(error) or "it was closed") if is_lost else system_error(error)

@@ -49,7 +49,7 @@ class ParamikoFiles:
             try:
                 return await in_thread(call, *arguments)
             except ERRORS as error:
-                raise (lost("", str(error)) if self._is_cut() else translated_sftp(error)) from None
+                raise (lost(str(error)) if self._is_cut() else translated_sftp(error)) from None
 
     def _is_cut(self) -> bool:
         channel = self._client.get_channel()
