@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 from cluster_reduce.form import TRANSPORTS, Sink, UnfitError, Writer
@@ -208,15 +209,11 @@ class _Rows:
         """Return the sums of each step, group, transport and size, in this order: exact ones."""
         steps, groups = self._steps(), self._groups()
         found: dict[tuple[int, str, str, float], tuple[list[float], list[float]]] = {}
-        sizes: dict[str, float] = {}
         n_bad = 0
         for row, transport, packet_size, figures in self._packets:
             if type(figures) is not list or list(map(type, figures)) not in _PAIRS:
                 raise self._wrong(row, "packets that are not their number and time")
-            size = sizes.get(packet_size)
-            if size is None:
-                size = float(packet_size) if _PACKET_SIZE.fullmatch(packet_size) else math.inf
-                sizes[packet_size] = size
+            size = _packet_size(packet_size)
             if size == math.inf:
                 n_bad += 1
                 continue
@@ -287,6 +284,12 @@ def _object(level: Level, given: object) -> dict[str, Any]:
     if type(given) is not dict:
         raise level.wrong(f"{type(given).__name__} in place of an object")
     return given
+
+
+@cache
+def _packet_size(text: str) -> float:
+    """Return a size as the file has it, infinite for what is no number."""
+    return float(text) if _PACKET_SIZE.fullmatch(text) else math.inf
 
 
 def _fits(value: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from cluster_reduce.form import Sink, Writer
@@ -51,7 +52,6 @@ class _Rows:
         self._levels: list[tuple[int, bool, int]] = []
         self._keys: list[str] = []
         self._ends: list[tuple[int, int]] = []
-        self._known_ends: dict[str, tuple[int, int] | None] = {}
         self._transports: list[str | None] = []
         self._operators: list[str] = []
         self._figures: dict[str, list[float | None]] = {name: [] for name in _FIGURES}
@@ -63,7 +63,7 @@ class _Rows:
             for name, link in pairs.items():
                 if type(link) is not dict:
                     raise level.wrong(f"{type(link).__name__} in place of a link, in {key!r}")
-                ends = self._parsed(name)
+                ends = _parsed(name)
                 if ends is None:
                     n_bad += 1
                     continue
@@ -91,11 +91,11 @@ class _Rows:
         for column, values in self._figures.items():
             to.floats(column, values)
 
-    def _parsed(self, name: str) -> tuple[int, int] | None:
-        if name not in self._known_ends:
-            match = _ENDS.fullmatch(name)
-            self._known_ends[name] = (int(match.group(1)), int(match.group(2))) if match else None
-        return self._known_ends[name]
+
+@cache
+def _parsed(name: str) -> tuple[int, int] | None:
+    match = _ENDS.fullmatch(name)
+    return (int(match.group(1)), int(match.group(2))) if match else None
 
 
 def _text(level: Level, given: Any) -> str | None:

@@ -18,7 +18,7 @@ _MAX_WINDOW_BYTES = 128 << 20
 _GZIP_WINDOW_BITS = 31
 
 
-def unpacking(codec: Codec, sink: Sink) -> Callable[[bytes], None]:
+def unpacking(codec: Codec, sink: Sink) -> Callable[[bytes], object]:
     """Return a function that takes compressed bytes and gives the plain ones to `sink`, 124 KiB at a time.
 
     Several compressed streams may follow one another.
@@ -30,11 +30,7 @@ def unpacking(codec: Codec, sink: Sink) -> Callable[[bytes], None]:
         return _zstd(sink)
     if codec == "gzip":
         return _gzip(sink)
-    return lambda data: _plain(data, sink)
-
-
-def _plain(data: bytes, sink: Sink) -> None:
-    sink(data)
+    return sink
 
 
 class _Writer:

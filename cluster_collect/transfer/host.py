@@ -179,7 +179,7 @@ class HostCollection:
             if self._spec.prepare and not self._is_prepared:
                 await self._prepare(connection)
             survey, selection = await self._surveyed(connection)
-            self._so_far.look(survey, selection)
+            self._so_far.survey, self._so_far.refused = survey, selection.refused
             self._shared.watch.noted(self._spec.host, survey.method(self._spec))
             rounds = Rounds(
                 connection,

@@ -108,11 +108,7 @@ def _with_earlier(
         for server_id, outcome in journal.earlier.items()
         if server_id not in collected and outcome.host in hosts
     ]
-    return tuple(sorted([*outcomes, *earlier], key=lambda outcome: _number(outcome.host)))
-
-
-def _number(host: str) -> tuple[int, str]:
-    return (int(host), "") if host.isdecimal() else (1 << 62, host)
+    return tuple(sorted([*outcomes, *earlier], key=lambda outcome: (len(outcome.host), outcome.host)))
 
 
 def with_all_ranks(outcome: HostOutcome, journal: Journal) -> HostOutcome:

@@ -15,6 +15,7 @@ from cluster_collect.selection.select import Refused, Selection
 from cluster_collect.spec import HostSpec
 from cluster_collect.transfer.survey import Survey
 from cluster_collect.transfer.ways.intake import Intake
+from cluster_collect.wording import count
 from cluster_run.ids import HostId
 from cluster_run.layout import host_directory
 from cluster_run.manifest import CollectedFile, FileList, HostOutcome, HostState
@@ -45,11 +46,6 @@ class OutcomeSoFar:
     def has_all(self) -> bool:
         """Whether all that was selected is in the run directory."""
         return self.error is None and all(file.state in ("stored", "skipped") for file in self.files)
-
-    def look(self, survey: Survey, selection: Selection) -> None:
-        """Note a listing."""
-        self.survey = survey
-        self.refused = selection.refused
 
     def take(self, intake: Intake, present: dict[bytes, CollectedFile], selection: Selection) -> None:
         """Note how each selected file fares, in the order of the selection."""
@@ -161,13 +157,9 @@ def _why_files(so_far: OutcomeSoFar) -> Failure:
     failed = [file for file in so_far.files if file.state == "failed"]
     unstable = [file for file in so_far.files if file.state == "unstable"]
     if failed:
-        reason = f"{_n_files(failed)} missing: {failed[0].source}: {failed[0].reason}"
+        reason = f"{count(len(failed), 'file')} missing: {failed[0].source}: {failed[0].reason}"
         return Failure("files-missing", reason, "see manifest.json for all")
     if unstable:
-        reason = f"{_n_files(unstable)} still being written, the first is {unstable[0].source}"
+        reason = f"{count(len(unstable), 'file')} still being written, the first is {unstable[0].source}"
         return Failure("files-unstable", reason, "call it again when the job has ended")
     return Failure()
-
-
-def _n_files(files: Sequence[CollectedFile]) -> str:
-    return "1 file" if len(files) == 1 else f"{len(files)} files"
