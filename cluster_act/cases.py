@@ -50,7 +50,7 @@ def cases_of_run(run: Path, fleet: Fleet | None) -> list[Case]:
             unit = known[key]
             host = known.get(unit.host_key, unit)
             one = Case(
-                key, unit.name, host.name, device_number(unit.name), finding.kind,
+                key, unit.name, host.name, device_number(unit.name),
                 of_act("of_run", unit=unit.name, finding=finding.finding, run=record.name),
                 of_act("share", share=finding.share), is_confirmed=False,
                 devices=devices_of(key, units),
@@ -70,7 +70,7 @@ def _case(story: Story, units: Iterable[Known]) -> Case:
     hours = story.hours_lost
     cost = of_act("cost", hours=hours) if hours else of_act("cost_unknown")
     return Case(
-        story.key, story.name, story.host, device_number(story.name), story.metric,
+        story.key, story.name, story.host, device_number(story.name),
         story_phrase(story_fact(story)),
         cost, is_confirmed=True, devices=devices_of(story.key, units),
     )  # fmt: skip

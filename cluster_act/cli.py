@@ -153,7 +153,7 @@ def _case_of(action: dict[str, Any]) -> Case:
     """Return what was acted on, as the log tells: the fleet may know its devices no more."""
     reason = str(action["reason"])
     return Case(
-        action["unit"], reason.partition(":")[0], action["node"], device_number(reason), "",
+        action["unit"], reason.partition(":")[0], action["node"], device_number(reason),
         Phrase(reason, reason), Phrase("", ""),
         is_confirmed=True, devices=tuple(json.loads(action["devices"] or "[]")),
     )  # fmt: skip

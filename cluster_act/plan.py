@@ -36,7 +36,7 @@ def planned(
         (one["way"], one["node"], one["unit"]) for one in past if is_standing(one) and one["state"] == "done"
     }
     spent = {one["node"] for one in past if now_s - one["at_s"] < DAY_S and one["state"] in STANDING}
-    probed = {place: one.found for place, one in probes_of(past, now_s).items()}
+    probed = probes_of(past, now_s)
     found = []
     for case in cases:
         of_probe = probed.get(f"{case.node}:{case.device}")

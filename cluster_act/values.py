@@ -24,7 +24,6 @@ class Case:
     name: str
     node: str
     device: int | None
-    metric: str
     evidence: Phrase
     cost: Phrase
     is_confirmed: bool

@@ -52,7 +52,6 @@ class RunRecord:
 class Unit:
     """A device or host of the fleet; `host` is the number of a device's host, -1 of a host."""
 
-    number: int
     known: Known
     host: int
     first_s: float
@@ -67,8 +66,6 @@ class RunLine:
     name: str
     captured_s: float
     hours: float
-    step_ms: float
-    verdict: str
 
 
 @dataclass(frozen=True)

@@ -182,7 +182,7 @@ def _beside(
         units,
         hours,
         n_month,
-        {number: probes[place].found for number, place in places.items() if place in probes},
+        {number: probes[place] for number, place in places.items() if place in probes},
         _means(fleet, "clock") if "clock" in metrics else {},
         {
             one.partition(":")[2]: _most_of(_means(fleet, one))
@@ -219,7 +219,7 @@ def _costs(fleet: Fleet, runs: Sequence[RunLine]) -> tuple[Mapping[int, float], 
     n_devices: dict[int, int] = fleet.sizes()
     hours: dict[int, float] = defaultdict(float)
     month: dict[int, set[int]] = defaultdict(set)
-    for run, unit, _kind, share in fleet.costs():
+    for run, unit, share in fleet.costs():
         line = by_number[run]
         hours[unit] += max(share, 0.0) * line.hours * n_devices.get(run, 0)
         if newest - line.captured_s <= MONTH_S:

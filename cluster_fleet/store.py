@@ -157,7 +157,6 @@ class Fleet:
         keys = {row[0]: row[1] for row in rows}
         return {
             number: Unit(
-                number,
                 Known(key, name, place, keys.get(host, ""), physical),
                 -1 if host is None else host,
                 first_s,
@@ -168,7 +167,7 @@ class Fleet:
 
     def runs(self) -> list[RunLine]:
         """Return all runs in the order of their recording."""
-        columns = (RUN.c.number, RUN.c.name, RUN.c.captured_s, RUN.c.hours, RUN.c.step_ms, RUN.c.verdict)
+        columns = (RUN.c.number, RUN.c.name, RUN.c.captured_s, RUN.c.hours)
         with self._reading() as connection:
             rows = connection.execute(sa.select(*columns).order_by(RUN.c.captured_s, RUN.c.fingerprint))
             return [RunLine(*row) for row in rows]
@@ -197,14 +196,12 @@ class Fleet:
         with self._reading() as connection:
             return {row[0]: row[1] // NUMBERS.itemsize for row in connection.execute(chosen)}
 
-    def costs(self) -> list[tuple[int, int, str, float]]:
-        """Return run, unit, kind and share of the step for each finding that names the unit."""
+    def costs(self) -> list[tuple[int, int, float]]:
+        """Return run, unit and share of the step for each finding that names the unit."""
         with self._reading() as connection:
-            chosen = sa.select(FINDING.c.run, FINDING.c.unit, FINDING.c.kind, FINDING.c.share)
-            return [
-                (row[0], row[1], row[2], row[3])
-                for row in connection.execute(chosen.order_by(FINDING.c.run, FINDING.c.unit))
-            ]
+            chosen = sa.select(FINDING.c.run, FINDING.c.unit, FINDING.c.share)
+            rows = connection.execute(chosen.order_by(FINDING.c.run, FINDING.c.unit))
+            return [(row[0], row[1], row[2]) for row in rows]
 
     def records(self) -> Iterator[RunRecord]:
         """Give all runs as they were added, in the order of their recording."""

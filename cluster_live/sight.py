@@ -53,7 +53,6 @@ class Process:
     parent: int
     inner_pid: int
     name: str
-    uid: int
     started_s: float
     job: JobName
     rank: int | None
@@ -89,7 +88,6 @@ class Process:
 class MemoryFile:
     """A memory file in the host's own /dev/shm."""
 
-    id: str
     name: str
     uid: int
 
@@ -99,7 +97,6 @@ class Sight:
     """Survey of one host: what its login can see."""
 
     host: HostId
-    hostname: str
     uid: int
     processes: tuple[Process, ...]
     memory: tuple[MemoryFile, ...] = ()
@@ -114,12 +111,9 @@ def sight_of(host: HostId, answer: Any) -> Sight:
     try:
         return Sight(
             host=host,
-            hostname=str(answer["hostname"]),
             uid=int(answer["uid"]),
             processes=tuple(_process(one) for one in answer["processes"]),
-            memory=tuple(
-                MemoryFile(str(one["id"]), str(one["name"]), int(one["uid"])) for one in answer["memory"]
-            ),
+            memory=tuple(MemoryFile(str(one["name"]), int(one["uid"])) for one in answer["memory"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise HostileDataError(f"the host told nonsense of its processes: {spoken(error)}") from None
@@ -133,7 +127,6 @@ def _process(one: Mapping[str, Any]) -> Process:
         parent=int(one["parent"]),
         inner_pid=int(one["inner_pid"]),
         name=str(one["name"]),
-        uid=int(one["uid"]),
         started_s=float(one["started_s"]),
         job=_job(environment),
         rank=_number(environment, "RANK", "RANK_ID"),

@@ -25,7 +25,6 @@ _SHARED = "/dev/shm"  # noqa: S108
 class Target:
     """The processes of one job on one host that a capture is asked of, by one way."""
 
-    host: HostId
     way: WayName
     job: JobName
     ranks: tuple[Process, ...]
@@ -148,7 +147,7 @@ def _described(group: Sequence[Process]) -> str:
 def _decide_group(sight: Sight, group: Sequence[Process], wanted: str) -> Target | Lost:
     """Decide on all processes that share one memory file."""
     if group[0].memory is None:
-        return Target(sight.host, "vllm", group[0].job, tuple(group))
+        return Target("vllm", group[0].job, tuple(group))
     pids = {one.pid for one in group}
     orphans = [one for one in group if one.is_monitor and one.parent not in pids]
     if orphans:
@@ -222,7 +221,7 @@ def _with_monitor(
             else f"the memory file {memory.name} was removed while its job ran",
             "the rank that starts it has ended or was killed: the job can be captured after its next start",
         )
-    return Target(sight.host, way, ranks[0].job, tuple(sorted(ranks, key=lambda one: one.pid)), monitors[0])
+    return Target(way, ranks[0].job, tuple(sorted(ranks, key=lambda one: one.pid)), monitors[0])
 
 
 def _one_job(targets: Mapping[HostId, Target], refusals: Mapping[HostId, Lost]) -> Decision:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 #: What the log calls a probe, and what it may have found.
@@ -14,20 +13,10 @@ COUNTS_S = 7 * 86400.0
 _DEVICE = re.compile(r"device (\d+) of ")
 
 
-@dataclass(frozen=True)
-class Probe:
-    """When a device was probed (seconds since 1970), and whether it is slow: one of the words above."""
-
-    at_s: float
-    found: str
-
-
-def probes_of(actions: Iterable[Mapping[str, Any]], now_s: float) -> dict[str, Probe]:
-    """Return the newest probe of each device that still counts, by its place as in `node017:5`."""
+def probes_of(actions: Iterable[Mapping[str, Any]], now_s: float) -> dict[str, str]:
+    """Return what the newest probe of each device found that still counts, by its place as in `node017:5`."""
     return {
-        one["unit"]: Probe(one["at_s"], one["state"])
-        for one in actions
-        if one["way"] == PROBE and now_s - one["at_s"] < COUNTS_S
+        one["unit"]: one["state"] for one in actions if one["way"] == PROBE and now_s - one["at_s"] < COUNTS_S
     }
 
 

@@ -36,7 +36,6 @@ def look() -> dict[str, Any]:
             if one is not None:
                 found.append(one)
     return {
-        "hostname": os.uname().nodename,
         "uid": os.geteuid(),
         "processes": found,
         "memory": _memory_files(),
@@ -69,7 +68,6 @@ def _process(pid: int) -> dict[str, Any] | None:
         "parent": int(fields[1]),
         "inner_pid": int(status.get("NSpid", str(pid)).split()[-1]),
         "name": status["Name"].strip(),
-        "uid": int(status["Uid"].split()[0]),
         "started_s": started_s,
         "environment": environment,
         "directory": os.readlink(at + "cwd"),
@@ -109,9 +107,7 @@ def _memory_files() -> list[dict[str, Any]]:
             status = os.stat(f"{SHARED}/{name}")
         except OSError:
             continue
-        major, minor = os.major(status.st_dev), os.minor(status.st_dev)
-        identity = f"{major:02x}:{minor:02x}:{status.st_ino}"
-        files.append({"name": name, "id": identity, "uid": status.st_uid, "made_s": status.st_ctime})
+        files.append({"name": name, "uid": status.st_uid})
     return files
 
 

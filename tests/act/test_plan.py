@@ -21,7 +21,6 @@ CASE = Case(
     "device 1 of node001",
     "node001",
     1,
-    "compute",
     Phrase("device 1 of node001: slow", "慢"),
     Phrase("3 h", "3 时"),
     True,

@@ -27,7 +27,6 @@ def rank(number: int, job: JobName = JOB_A, pid: int | None = None, **changes: o
         parent=10,
         inner_pid=pid,
         name="python",
-        uid=1000,
         started_s=1001.0,
         job=job,
         rank=number,
@@ -47,7 +46,7 @@ def monitor_of(one: Process, parent: int | None = None) -> Process:
 
 
 def sight(*processes: Process, host: str = "1") -> Sight:
-    return Sight(HostId(host), f"node{host}", 1000, processes)
+    return Sight(HostId(host), 1000, processes)
 
 
 def reasons(decision: Decision) -> set[str]:
@@ -144,7 +143,7 @@ def test_the_two_lines_are_told_as_they_are_typed_with_their_comments_in_both_la
 
 
 def test_memory_of_another_user_is_doubt_and_not_nobody() -> None:
-    hidden = Sight(HostId("1"), "node1", 1000, (), (MemoryFile("0:40:7", MEMORY.name, 1001),))
+    hidden = Sight(HostId("1"), 1000, (), (MemoryFile(MEMORY.name, 1001),))
     assert "is of user 1001" in decide([hidden]).refusals[HostId("1")].reason
 
 

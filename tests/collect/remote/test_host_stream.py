@@ -82,7 +82,6 @@ def test_nothing_is_taken_from_a_stream_that_was_cancelled(has_shell: bool) -> N
                 PROGRAM,
                 lambda data: taken.append(bytes(data)),
                 Trailer(b"END", max_entries=1, max_padding=0, known={}),
-                lambda: None,
             )
         )
         await asyncio.sleep(0)

@@ -122,8 +122,11 @@ def test_a_disk_that_fills_up_stops_everything_and_a_second_call_goes_on(
     ballast = small_disk / "ballast"
 
     class Filler(Recorder):
+        n_bytes_received = 0
+
         def bytes_received(self, host: HostId, n_bytes: int) -> None:
-            if not ballast.exists():
+            self.n_bytes_received += n_bytes
+            if self.n_bytes_received > 256 * 1024 and not ballast.exists():
                 ballast.write_bytes(bytes(6_000_000))
 
     first, second = Filler(), Recorder()

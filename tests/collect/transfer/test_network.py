@@ -103,7 +103,7 @@ def test_two_of_six_hosts_hang_and_four_are_collected_before_they_are_named(
     assert [one.host for one in manifest.hosts if one.state == "complete"] == ["1", "3", "5", "6"]
     assert {outcome.host for outcome in watch.finished[-2:]} == {"2", "4"}
     hung, stopped = manifest.hosts[1], manifest.hosts[3]
-    assert hung.reason == "no answer for 12 s while logging in to 127.0.0.1"
+    assert hung.reason == "no answer for 12 s while logging in"
     assert stopped.reason == "no answer for 12 s while waiting for its files"
     assert stopped.advice != ""
 
@@ -157,8 +157,11 @@ def test_a_server_process_killed_in_the_middle_of_a_file_is_a_lost_connection_an
     make_capture(host.root, 1, 3_000_000)
 
     class Killer(Recorder):
+        n_bytes_received = 0
+
         def bytes_received(self, host: HostId, n_bytes: int) -> None:
-            if n_bytes > 200_000 and not self.notes.count("killed"):
+            self.n_bytes_received += n_bytes
+            if self.n_bytes_received > 200_000 and not self.notes.count("killed"):
                 self.notes.append("killed")
                 kill_sessions_of(server.process_id)
 
