@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from cluster_collect.arguments import Arguments, parse_arguments
+from cluster_collect.remote.reader import reader
 from cluster_collect.show.json_result import error_json
 from cluster_collect.wording import printable
+from cluster_live.options import PROGRAM
 from cluster_run.command_line import interruptible, refused_by_system
 from cluster_run.errors import ClusterError, ExitCode, InputError
 from cluster_run.said.chinese import translated
@@ -46,9 +48,6 @@ def _be_somebody() -> None:
 def _run(argv: Sequence[str], arguments: Arguments) -> int:
     # Everything heavy comes with this import; `--help` and usage errors do without.
     if arguments.print_reader:
-        from cluster_collect.remote.reader import reader  # noqa: PLC0415
-        from cluster_live.session import PROGRAM  # noqa: PLC0415
-
         write_result((reader() if arguments.live is None else reader(PROGRAM)).as_text())
         return ExitCode.DONE
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from cluster_run.ids import HostId
 from cluster_run.manifest import HostOutcome
 
@@ -11,6 +13,9 @@ class ProgressListener:
 
     Those that do more must return quickly: the transfer waits for them.
     """
+
+    def hide(self, hidden: Callable[[HostId, str], str]) -> None:
+        """Show no text about a host but as `hidden` returns it (`--hide-addresses`)."""
 
     def host_started(self, host: HostId) -> None:
         """Connecting to `host` begins."""

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from cluster_collect.arguments import parse_arguments
 from cluster_hook.follow.inventory import HostDefaults
 from cluster_hook.follow.pipeline import IN_ALLOCATION, FollowOptions, collect_arguments
 from cluster_hook.job import ReportedJob, parse_request
@@ -38,8 +39,6 @@ def _check_collecting(options: FollowOptions) -> None:
     """Report the arguments that cluster-collect would refuse, in its own words, without its usage."""
     if not options.collects_otherwise:
         return
-    from cluster_collect.arguments import parse_arguments  # noqa: PLC0415  most calls leave all as it is
-
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):

@@ -13,6 +13,8 @@ from typing import Literal, get_args
 from cluster_run.command_line import language_of, named_path, number_above_0, positive_number
 from cluster_run.said.chinese import Language
 
+#: The package that runs on hosts.
+PROGRAM = "cluster_live.host"
 #: How a capture is asked for; one module in `ways` each.
 WayName = Literal["msmonitor", "file", "mindspore", "vllm"]
 #: The two lines with which a job is started, so that it can be asked later.

@@ -22,6 +22,7 @@ from cluster_collect.faults import (
     RemoteFailureError,
     StalledError,
 )
+from cluster_collect.remote.clock import offset_of
 from cluster_collect.remote.host_stream import never_started, not_run
 from cluster_collect.remote.listing import MarkerFilter
 from cluster_collect.remote.programs import talk_program
@@ -29,12 +30,11 @@ from cluster_collect.remote.reader import reader
 from cluster_collect.spec import HostSpec
 from cluster_collect.transports.protocol import Dial, RunningCommand
 from cluster_collect.watchdog import cancelled, within
+from cluster_live.options import PROGRAM
 from cluster_run.errors import spoken
 from cluster_run.files import json_of
 from cluster_run.ids import HostId
 
-#: The package that runs on hosts.
-PROGRAM = "cluster_live.host"
 _MAX_LINE_BYTES = 64 << 20
 #: How often a host's clock is asked for; the quickest answer tells it best.
 _CLOCK_LOOKS = 4
@@ -69,13 +69,12 @@ class Session:
         """Wait until the program is there, and learn how far its clock is from ours."""
         self._running = running
         await self._next_answer(self._deadline_s)
+        exchanges = []
         for _ in range(_CLOCK_LOOKS):
             sent_s = time.time()
-            host_s = await self.ask("clock")
-            got_s = time.time()
-            if (got_s - sent_s) / 2 < self.clock_error_s:
-                self.clock_error_s = (got_s - sent_s) / 2
-                self.clock_offset_s = float(host_s) - (sent_s + got_s) / 2
+            exchanges.append(offset_of(float(await self.ask("clock")), sent_s, time.time()))
+        quickest = min(exchanges, key=lambda one: one.uncertainty_ms)
+        self.clock_offset_s, self.clock_error_s = quickest.offset_ms / 1000, quickest.uncertainty_ms / 1000
 
     def receive(self, data: bytes) -> float:
         """Take what the host sends."""

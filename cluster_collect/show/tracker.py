@@ -59,12 +59,17 @@ class Tracker(ProgressListener):
         self._specs = {spec.host: spec for spec in specs}
         self._verbosity = verbosity
         self._say = say
+        self._hidden: Callable[[HostId, str], str] = lambda _host, text: text
         self._clock = clock
         self._lines_for = lines_for
         self._started: dict[HostId, float] = {}
         self._listed: set[HostId] = set()
         self._has_said_sizes = False
         self._begin_s = clock()
+
+    def hide(self, hidden: Callable[[HostId, str], str]) -> None:
+        """Show no text about a host but as `hidden` returns it."""
+        self._hidden = hidden
 
     def host_started(self, host: HostId) -> None:
         """Note when; a host that is tried again keeps its first start."""
@@ -90,12 +95,12 @@ class Tracker(ProgressListener):
 
     def retrying(self, host: HostId, reason: str, wait_s: float) -> None:
         """Say why it takes longer."""
-        text = f"{printable(reason)}; trying again in {format_seconds(wait_s)}"
+        text = f"{printable(self._hidden(host, reason))}; trying again in {format_seconds(wait_s)}"
         self._line(Verbosity.NORMAL, host, text)
 
     def noted(self, host: HostId, text: str) -> None:
         """Say it to those who asked."""
-        self._line(Verbosity.NOTES, host, printable(text))
+        self._line(Verbosity.NOTES, host, printable(self._hidden(host, text)))
 
     def host_finished(self, outcome: HostOutcome) -> None:
         """Keep the outcome."""
@@ -105,7 +110,7 @@ class Tracker(ProgressListener):
         if outcome.state not in self._lines_for:
             return
         if outcome.state != "complete":
-            reason = printable(outcome.reason)
+            reason = printable(self._hidden(outcome.host, outcome.reason))
             self._line(Verbosity.NORMAL, outcome.host, f"{outcome.state}: {reason}".removesuffix(": "))
         else:
             stored = f"{count(outcome.files.n_stored, 'file')}, {format_bytes(outcome.files.stored_bytes)}"

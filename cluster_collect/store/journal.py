@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -127,10 +127,6 @@ class Journal:
     def knows(self, server_id: ServerId) -> bool:
         """Whether earlier calls, or this one, brought any file of a host."""
         return bool(self._claimed.get(server_id) or self._proven.get(server_id))
-
-    def sources(self, server_id: ServerId) -> Set[str]:
-        """Return the names of all files of a host that earlier calls, or this one, brought."""
-        return self._claimed[server_id].keys() | self._proven[server_id].keys()
 
     def forget(self, server_id: ServerId) -> None:
         """Drop from memory what is known of a host that is done."""

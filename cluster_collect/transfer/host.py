@@ -144,8 +144,6 @@ class HostCollection:
         journal, server_id = self._shared.journal, self._spec.server_id
         asked = {file.source for file in self._so_far.files}
         asked |= {os.fsdecode(one.entry.path) for one in self._so_far.refused}
-        if asked.issuperset(journal.sources(server_id)):
-            return []
         listed = [] if self._so_far.survey is None else self._so_far.survey.entries
         others = ((os.fsdecode(entry.path), entry) for entry in listed)
         known = [journal.stored(server_id, source, entry) for source, entry in others if source not in asked]

@@ -12,7 +12,7 @@ from typing import TypeVar
 from cluster_collect.faults import as_host_error
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
-from cluster_collect.store.addresses import DiscreetListener
+from cluster_collect.store.addresses import hidden
 from cluster_collect.store.journal import Journal
 from cluster_collect.store.lock import locked
 from cluster_collect.store.run_files import prepare_run
@@ -56,11 +56,10 @@ async def collect(
         mapping = prepare_run(run, specs, journal, rank_table)
         writer.remove_leftovers()
         of_host = {spec.host: spec for spec in specs}
-        if options.hide_addresses:
-            # Late: the dialers are made below, and tell it of new host keys.
-            watch = DiscreetListener(watch, of_host, lambda spec: dialers.names(spec))  # noqa: PLW0108
         rate = options.bandwidth_bytes_per_s
         async with aclosing(Dialers(options, watch)) as dialers:
+            if options.hide_addresses:
+                watch.hide(lambda host, text: hidden(text, of_host[host], dialers.names(of_host[host])))
             shared = Shared(
                 options=options,
                 dial=dialers.dial,

@@ -29,17 +29,14 @@ class Turn:
         self._asking = asking
         self._began_s = asking.now()
         self._is_held = True
+        #: How long the host may be silent before others may take its place.
+        self.patience_s = asking.patience_s
 
     def __enter__(self) -> Turn:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.give_back()
-
-    @property
-    def patience_s(self) -> float:
-        """How long the host may be silent before others may take its place."""
-        return self._asking.patience_s
 
     def answered(self) -> None:
         """The first bytes of its answer are here; belongs once to each turn, be it held or not."""

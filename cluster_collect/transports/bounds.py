@@ -66,12 +66,8 @@ class TransferSlot:
     def __init__(self, semaphore: asyncio.Semaphore, turn: Turn) -> None:
         self._semaphore = semaphore
         self._turn = turn
+        self.patience_s = turn.patience_s
         self._held = True
-
-    @property
-    def patience_s(self) -> float:
-        """How long a host may be quiet before another one goes first."""
-        return self._turn.patience_s
 
     def begun(self) -> None:
         """The host sends."""
