@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cluster_hook.checks import check_follow_options
@@ -152,36 +153,29 @@ def tell_options(arguments: argparse.Namespace) -> TellOptions:
 
 
 def forwarded_work_arguments(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """Return the options about analysing and collecting as a command line again, for the process that works.
-
-    Paths become absolute, because that process starts elsewhere.
-    """
-    return (
-        f"--scheduler={arguments.scheduler}",
-        f"--dask-interface={arguments.dask_interface}",
-        f"--fail-on={arguments.fail_on}",
-        *(["--show-addresses"] if arguments.show_addresses else []),
-        f"--deadline={arguments.deadline:g}",
-        *(f"--what={one}" for one in arguments.what),
-        *([f"--keep-raw={arguments.keep_raw}"] if arguments.keep_raw else []),
-        *(f"--collect-arg={one}" for one in arguments.collect_arg),
-        *_path_arguments(arguments, "host_defaults"),
+    """Return the options about analysing and collecting as they are written, for the process that works."""
+    names = (
+        *("scheduler", "dask_interface", "fail_on", "show_addresses", "deadline"),
+        *("what", "keep_raw", "collect_arg", "host_defaults"),
     )
+    return tuple(_written(arguments, names))
 
 
 def forwarded_tell_arguments(arguments: argparse.Namespace) -> tuple[str, ...]:
     """Return the options of `add_tell_arguments` likewise; a webhook's address is never among them."""
-    return (
-        f"--tell={arguments.tell}",
-        f"--webhook-format={arguments.webhook_format}",
-        f"--keep-metrics={arguments.keep_metrics:g}",
-        f"--lang={language_of(arguments.lang)}",
-        *_path_arguments(arguments, "webhook_file", "prometheus_dir"),
-    )
+    names = ("tell", "webhook_format", "keep_metrics", "webhook_file", "prometheus_dir")
+    return (*_written(arguments, names), f"--lang={language_of(arguments.lang)}")
 
 
-def _path_arguments(arguments: argparse.Namespace, *names: str) -> list[str]:
-    paths: dict[str, Path | None] = {name: getattr(arguments, name) for name in names}
-    return [
-        f"--{name.replace('_', '-')}={path.absolute()}" for name, path in paths.items() if path is not None
-    ]
+def _written(arguments: argparse.Namespace, names: Iterable[str]) -> Iterator[str]:
+    """Yield options as they are written; paths become absolute, because their reader starts elsewhere."""
+    for name in names:
+        option, value = f"--{name.replace('_', '-')}", getattr(arguments, name)
+        if isinstance(value, Path):
+            yield f"{option}={value.absolute()}"
+        elif isinstance(value, list):
+            yield from (f"{option}={one}" for one in value)
+        elif value is True:
+            yield option
+        elif value:
+            yield f"{option}={value}"

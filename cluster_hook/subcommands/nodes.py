@@ -41,11 +41,18 @@ def add_node_collect(commands: Commands) -> None:
     )
     parser.add_argument(
         "--what",
-        default="columns",
+        default=CollectorOptions.what,
         help="what to collect, as cluster-collect takes it (default: %(default)s)",
     )
     add_valued(parser, "--every", number_above_0, 10.0, "S", "seconds between two looks for requests")
-    add_valued(parser, "--deadline", number_above_0, 600.0, "S", "seconds that one job may take")
+    add_valued(
+        parser,
+        "--deadline",
+        number_above_0,
+        CollectorOptions.deadline_s,
+        "S",
+        "seconds that one job may take",
+    )
     parser.add_argument("--once", action="store_true", help="look once, and end")
     add_json(parser, "a job")
     parser.set_defaults(run=_node_collect)

@@ -45,10 +45,13 @@ def add_sweep(commands: Commands) -> None:
     )
     parser.add_argument("--namespace", default="", help="default: the pod's own")
     add_valued(parser, "--selector", str, DEFAULT_SELECTOR, "LABELS", "which jobs")
-    add_valued(parser, "--attempts", positive_number, 3, "N", "how often a job is tried")
+    add_valued(
+        parser, "--attempts", positive_number, SweepOptions.n_attempts, "N", "how often a job is tried"
+    )
     settled = "seconds without a change before data are read"
-    add_valued(parser, "--settle", number_above_0, 60.0, "S", settled)
-    add_valued(parser, "--time-limit", number_above_0, 480.0, "S", "begin no job that might not end by then")
+    add_valued(parser, "--settle", number_above_0, SweepOptions.settle_s, "S", settled)
+    limit = "begin no job that might not end by then"
+    add_valued(parser, "--time-limit", number_above_0, SweepOptions.time_s, "S", limit)
     parser.add_argument(
         "--results-url",
         default="",
@@ -62,7 +65,7 @@ def add_sweep(commands: Commands) -> None:
         help="the directory shared with the collectors on the nodes, for data on the nodes' own disks",
     )
     silent = "go on without a node whose collector is silent for so long"
-    add_valued(parser, "--node-patience", number_above_0, 900.0, "S", silent)
+    add_valued(parser, "--node-patience", number_above_0, SweepOptions.node_patience_s, "S", silent)
     parser.add_argument(
         "--keep-raw",
         choices=(SUSPECTS,),
