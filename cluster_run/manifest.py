@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 from cluster_run.errors import InputError, SchemaError, spoken
 from cluster_run.files import json_of
@@ -45,7 +45,7 @@ class CollectedFile:
     reduced_from_bytes: int | None = None
 
 
-class FileList(Sequence[CollectedFile]):
+class FileList(Collection[CollectedFile]):
     """The files of one host, in the order of the manifest, and what is often asked of all of them.
 
     One that is `packed` holds the manifest's own lines, compressed: 60 bytes a file, a tenth of the values,
@@ -87,12 +87,8 @@ class FileList(Sequence[CollectedFile]):
     def __len__(self) -> int:
         return self._n
 
-    @overload
-    def __getitem__(self, place: int) -> CollectedFile: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[CollectedFile]: ...
-    def __getitem__(self, place: int | slice) -> CollectedFile | Sequence[CollectedFile]:
-        return self._all()[place]
+    def __contains__(self, file: object) -> bool:
+        return file in self._all()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FileList) and self._all() == other._all()

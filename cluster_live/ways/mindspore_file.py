@@ -8,15 +8,13 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from posixpath import join
 
 from cluster_collect.faults import RemoteFailureError
 from cluster_live.common_start import Point
 from cluster_live.session import Session
 from cluster_live.ways.protocol import (
-    FILE_NAME,
-    LOCK_NAME,
     Answer,
+    ConfiguredWay,
     Progress,
     Reading,
     Request,
@@ -60,24 +58,17 @@ def _text(start: int, stop: int, directory: str, level: str) -> str:
     return json.dumps(document, indent=1)
 
 
-class MindSporeWay:
+class MindSporeWay(ConfiguredWay):
     """The file of one host's MindSpore job, which `--job DIRECTORY` names: the environment does not."""
 
-    has_steps = True
-    directory = ""
-
     def __init__(self, session: Session, target: Target, settings: Settings) -> None:
-        self._session = session
-        self._target = target
-        self._settings = settings
-        self._path = join(target.configuration, FILE_NAME)
+        super().__init__(session, target, settings)
         self._points: list[Point] = []
         self._began_s: float | None = None
-        self._writes = True
         self._before: dict[str, object] = {}
 
     async def hold(self, owner: str) -> str:
-        """Lock the directory of the file; hosts that share it have one of them write."""
+        """Lock the directory of the file, if the job can be captured so at all."""
         if not self._target.ranks[0].configuration:
             raise RemoteFailureError(
                 "MindSpore's processes do not say where their file is",
@@ -88,9 +79,7 @@ class MindSporeWay:
                 "MindSpore tells no step",
                 "name a log of the training that does: --step-log FILE --step-pattern REGEX",
             )
-        holder = await self._session.lock(self._target.configuration, LOCK_NAME, owner)
-        self._writes = holder == self._session.host
-        return holder
+        return await super().hold(owner)
 
     async def pending(self) -> str:
         """Return the range that the file asks for and that is not over."""

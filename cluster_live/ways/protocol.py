@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from posixpath import join
 from typing import Literal, Protocol
 
 from cluster_live.common_start import Point
+from cluster_live.session import Session
 from cluster_live.whose import Target
 
 #: What the dynamic profilers of both frameworks read, and beside it the lock of a capture.
@@ -131,6 +133,26 @@ class Settings:
     certificates: str = ""
     step_log: str = ""
     step_pattern: str = r"(?i)\bstep\b\D{0,3}(\d+)"
+
+
+class ConfiguredWay:
+    """What the ways have in common whose jobs read a file: one of the hosts that share it writes it."""
+
+    has_steps = True
+    directory = ""
+
+    def __init__(self, session: Session, target: Target, settings: Settings) -> None:
+        self._session = session
+        self._target = target
+        self._settings = settings
+        self._path = join(target.configuration, FILE_NAME)
+        self._writes = True
+
+    async def hold(self, owner: str) -> str:
+        """Lock the directory of the file."""
+        holder = await self._session.lock(self._target.configuration, LOCK_NAME, owner)
+        self._writes = holder == self._session.host
+        return holder
 
 
 def ranks_of(target: Target, chosen: Sequence[int] | frozenset[int] | None) -> frozenset[int]:

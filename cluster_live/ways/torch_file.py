@@ -13,9 +13,8 @@ from cluster_collect.faults import RemoteFailureError
 from cluster_live.common_start import Point
 from cluster_live.session import Session
 from cluster_live.ways.protocol import (
-    FILE_NAME,
-    LOCK_NAME,
     Answer,
+    ConfiguredWay,
     Progress,
     Reading,
     Request,
@@ -95,28 +94,15 @@ def configuration(request: Request, is_probe: bool = False) -> str:
     )
 
 
-class FileWay:
+class FileWay(ConfiguredWay):
     """The configuration file of one host's job."""
 
-    has_steps = True
-    directory = ""
-
     def __init__(self, session: Session, target: Target, settings: Settings) -> None:
-        self._session = session
-        self._target = target
-        self._settings = settings
-        self._path = join(target.configuration, FILE_NAME)
+        super().__init__(session, target, settings)
         self._events: list[Event] = []
         #: How many events were known when the last request was sent.
         self._sent = 0
-        self._writes = True
         self._probe = ""
-
-    async def hold(self, owner: str) -> str:
-        """Lock the directory of the configuration; hosts that share it have one of them write."""
-        holder = await self._session.lock(self._target.configuration, LOCK_NAME, owner)
-        self._writes = holder == self._session.host
-        return holder
 
     async def pending(self) -> str:
         """Return the start that the file asks for and that no log says to have begun."""
