@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-import random
 import time
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -56,7 +55,6 @@ class Shared:
     journal: Journal
     watch: ProgressListener
     cap: BandwidthCap | None
-    chance: random.Random
     same_files: SameFiles = field(default_factory=lambda: SameFiles({}))
     table: RankTable | None = None
     end_s: float = math.inf
@@ -151,7 +149,7 @@ class HostCollection:
         return [*unchanged, *journal.kept(server_id, asked | {file.source for file in unchanged})]
 
     async def _attempts(self) -> None:
-        retries = Retries(self._options, HOST_TIME.get(), self._shared.chance)
+        retries = Retries(self._options, HOST_TIME.get())
         while True:
             before = self._intake.brought
             try:

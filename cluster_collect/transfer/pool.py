@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Sequence
 from contextlib import aclosing, closing
@@ -68,7 +67,6 @@ async def collect(
                 journal=journal,
                 watch=watch,
                 cap=BandwidthCap(rate) if rate else None,
-                chance=random.Random(),
                 table=None if rank_table is None else read_rank_table(rank_table),
                 same_files=SameFiles(_brought_before(specs, journal)),
                 end_s=time.monotonic() + options.deadline_s,

@@ -17,10 +17,9 @@ class Retries:
     something begins the count anew.
     """
 
-    def __init__(self, options: CollectOptions, taken: HostTime, chance: random.Random) -> None:
+    def __init__(self, options: CollectOptions, taken: HostTime) -> None:
         self._options = options
         self._taken = taken
-        self._chance = chance
         self._begin_anew()
 
     def wait_s(self, error: HostError, *, has_brought: bool) -> float | None:
@@ -37,16 +36,14 @@ class Retries:
         if is_over or not error.retryable:
             return None
         self._attempt += 1
-        return backoff_s(
-            self._attempt - 1, self._options.backoff_first_s, self._options.backoff_most_s, self._chance
-        )
+        return backoff_s(self._attempt - 1, self._options.backoff_first_s, self._options.backoff_most_s)
 
     def _begin_anew(self) -> None:
         self._attempt = 1
         self._before_s = self._taken.own_s
 
 
-def backoff_s(attempt: int, first_s: float, most_s: float, chance: random.Random) -> float:
+def backoff_s(attempt: int, first_s: float, most_s: float) -> float:
     """Return a random wait after attempt number `attempt` (from 1): a doubling bound, full jitter."""
     bound = min(most_s, first_s * 2 ** min(attempt - 1, 32))
-    return chance.uniform(0.0, bound)
+    return random.uniform(0.0, bound)

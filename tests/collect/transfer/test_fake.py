@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -123,7 +122,6 @@ def outcome_of(
                 journal=journal,
                 watch=watch or Recorder(),
                 cap=None,
-                chance=random.Random(1),
             )
             spec = HostSpec(HostId("1"), ServerId("s"), address="fake", profiler_root="/root")
             return await HostCollection(spec, shared).run()
