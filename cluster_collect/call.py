@@ -15,10 +15,15 @@ from pathlib import Path
 from cluster_collect.arguments import Arguments
 from cluster_collect.inventory.build import Inventory
 from cluster_collect.inventory.like import origin_of, read_like
-from cluster_collect.inventory.load import InventoryRequest, limit, load_inventory
-from cluster_collect.inventory.ranks import compare_hosts, with_device_ranks
+from cluster_collect.inventory.load import (
+    InventoryRequest,
+    compare_hosts,
+    limit,
+    load_inventory,
+    with_device_ranks,
+)
 from cluster_collect.runner import run_interruptibly
-from cluster_collect.selection.ranks import ranks_of
+from cluster_collect.selection.captures import ranks_of
 from cluster_collect.selection.suspects import read_suspects
 from cluster_collect.show.context import Surroundings
 from cluster_collect.show.json_result import check_json, collection_json, plan_json

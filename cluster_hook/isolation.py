@@ -1,18 +1,20 @@
-"""Command line and environment of the hook's processes.
+"""Command line, environment and user of the hook's processes.
 
 A job's work directory is its user's: no module may be taken from it. Its process is its user's: no secret may
-reach it.
+reach it, and its data are read with its user's rights: never with root's, unless the job is root's.
 """
 
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from cluster_hook.identity import Identity
+from cluster_run.errors import InputError
 from cluster_run.layout import FLEET_VARIABLE
 
 #: Settings of our own, some of them secrets, begin so; no process that reads a job's data gets them.
@@ -50,3 +52,49 @@ def child_environment(
 def our_settings() -> dict[str, str]:
     """Return our own settings of the environment, for a post-job that reads them when its turn comes."""
     return {name: value for name, value in os.environ.items() if name.startswith(SETTINGS_PREFIX)}
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The user in whose name a command runs; only root can give one."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    home: str
+    name: str
+
+
+def identity_of(uid: int) -> Identity | None:
+    """Return the user that reads the data of user `uid`; None where that is already us.
+
+    Raises:
+        InputError: the user is unknown here, or we are neither that user nor root.
+    """
+    if uid == os.geteuid():
+        return None
+    if os.geteuid() != 0:
+        raise InputError(
+            f"the job belongs to user {uid}, and this runs as user {os.geteuid()}", "run it as root"
+        )
+    try:
+        user = pwd.getpwuid(uid)
+    except KeyError as error:
+        raise InputError(f"user {uid} of the job is not known on this host") from error
+    # Asks for the groups of this one user: many sites do not let all groups be listed.
+    groups = tuple(sorted(set(os.getgrouplist(user.pw_name, user.pw_gid))))
+    return Identity(user.pw_uid, user.pw_gid, groups, user.pw_dir, user.pw_name)
+
+
+def refuse_as_root(uid: int | None) -> None:
+    """Refuse to read another user's job's data as root, who could be led by them to files of root's.
+
+    Args:
+        uid: whose files they are; None where nobody knows.
+
+    Raises:
+        InputError: we are root, and they are not root's.
+    """
+    if os.geteuid() == 0 and uid != 0:
+        whose = "nobody knows whose they are" if uid is None else f"they are user {uid}'s"
+        raise InputError(f"root does not read a job's data: {whose}", "run it as the user who may read them")

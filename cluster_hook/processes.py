@@ -18,8 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from cluster_hook.identity import Identity
-from cluster_hook.isolation import child_environment
+from cluster_hook.isolation import Identity, child_environment
 
 #: How many of the last lines a command wrote to stderr are kept, to say why it failed.
 _N_KEPT_LINES = 30

@@ -33,7 +33,7 @@ _CONNECTIONS = (
     "cluster_collect.transports.bounds cluster_collect.transports.ssh.by_asyncssh.connection "
     "cluster_collect.transports.protocol cluster_collect.transports.ssh.by_asyncssh.files"
 )
-_HOOK = "cluster_hook.job cluster_hook.processes cluster_hook.identity cluster_hook.isolation"
+_HOOK = "cluster_hook.job cluster_hook.processes cluster_hook.isolation"
 _STEP = (
     "cluster_analysis.trace cluster_analysis.thresholds cluster_analysis.numeric cluster_analysis.tables "
     "cluster_run"

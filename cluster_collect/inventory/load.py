@@ -1,9 +1,10 @@
-"""Loads an inventory of any form, with what the command line adds to it or takes from it."""
+"""Loads an inventory of any form, with what the command line and the rank table add to it or take from it."""
 
 from __future__ import annotations
 
 import difflib
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -14,9 +15,10 @@ from cluster_collect.inventory.forms import FORMS, InventoryFile
 from cluster_collect.inventory.hostlist import COMMAND_LINE, read_hosts
 from cluster_collect.inventory.keys import Draft, Entry, check_entry
 from cluster_collect.inventory.located import Located, not_utf8
-from cluster_collect.inventory.nodesets import select
+from cluster_collect.inventory.nodesets import fold, select
+from cluster_collect.wording import count
 from cluster_run.errors import InputError, UsageError
-from cluster_run.ranktable import read_rank_table
+from cluster_run.ranktable import RankTable, read_rank_table
 
 #: An inventory of 65 536 hosts with every key takes less.
 MAX_BYTES = 64 * 1024 * 1024
@@ -124,3 +126,39 @@ def _members(inventory: Inventory, group: str) -> Iterable[str]:
         known = ", ".join(f"@{name}" for name in inventory.groups) or "none"
         raise UsageError(f"--limit: unknown group @{group}", f"groups of the inventory: {known}")
     return inventory.groups[group]
+
+
+def with_device_ranks(inventory: Inventory, table: RankTable) -> Inventory:
+    """Return the inventory in which each host knows the ranks of its devices."""
+    ranks: defaultdict[str, dict[int, int]] = defaultdict(dict)
+    for place in table.places:
+        ranks[place.server_id][int(place.device)] = int(place.rank)
+    specs = tuple(replace(spec, device_ranks=ranks.get(spec.server_id, {})) for spec in inventory.specs)
+    return replace(inventory, specs=specs)
+
+
+def compare_hosts(inventory: Inventory, table: RankTable, table_name: str) -> tuple[tuple[str, ...], str]:
+    """Return warnings about hosts that only one of the two knows, and which ranks have none (empty: all do).
+
+    Call it with the whole inventory, before `limit`.
+    """
+    listed = {str(spec.server_id) for spec in inventory.specs}
+    in_table = {str(server_id) for server_id in table.server_ids}
+    absent = [server_id for server_id in table.server_ids if server_id not in listed]
+    extra = [spec.server_id for spec in inventory.specs if spec.server_id not in in_table]
+    n_missing = sum(place.server_id not in listed for place in table.places)
+    warnings = []
+    missing = ""
+    if absent:
+        missing = (
+            f"{fold(absent)} of {table_name} ({count(n_missing, 'rank')}) is no host of {inventory.name}"
+        )
+        warnings.append(
+            f"{missing}: these ranks will be missing; add the host, or set its server_id to the name there"
+        )
+    if extra:
+        warnings.append(
+            f"{inventory.name}: {fold(extra)} is not in {table_name}: "
+            f"the rank table says nothing about its ranks; set server_id to the name in the rank table"
+        )
+    return tuple(warnings), missing

@@ -1,10 +1,10 @@
-"""Which captures of a host are taken, by name, time, or the newest of each rank; which are being parsed."""
+"""Which captures of a host are taken, by name, time, or the newest of each rank; which ranks have none."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from fnmatch import translate
 from functools import cache
@@ -12,7 +12,9 @@ from posixpath import basename
 
 from cluster_collect.entries import RemoteEntry, captures_of_ranks, group_of, is_capture, rank_of
 from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_run.ids import ServerId, format_number_ranges
 from cluster_run.layout import PARSED_MARK_NAME, PARSER_RESTS_S, PROFILER_OUTPUT_NAME
+from cluster_run.ranktable import RankTable
 
 NEWEST, ALL = "newest", "all"
 _STAMP = re.compile(rb"_(\d{14,17})(?=_ascend_)")
@@ -128,3 +130,29 @@ def being_parsed(entries: Iterable[RemoteEntry], wanted: Set[bytes], now_ns: int
         return []
     since_ns = now_ns - int(PARSER_RESTS_S * 1e9)
     return sorted(one for one in wanted & newest_ns.keys() - parsed if newest_ns[one] > since_ns)
+
+
+def ranks_of(sources: Iterable[str], device_ranks: Mapping[int, int] | None = None) -> set[int]:
+    """Return the ranks whose captures are among the paths of a host."""
+    return set(captures_of_ranks(map(os.fsencode, sources), device_ranks).values())
+
+
+def ranks_missing(table: RankTable, server_id: ServerId, found: set[int], wanted: Set[int] | None) -> str:
+    """Say which ranks of the table a host should hold and does not; empty where none is known to lack.
+
+    Of the ranks `wanted` only, unless that is None.
+    """
+    owners = {int(place.rank): place.server_id for place in table.places}
+    expected = {
+        rank for rank, owner in owners.items() if owner == server_id and (wanted is None or rank in wanted)
+    }
+    missing = sorted(expected - found)
+    if not found or not missing:
+        return ""
+    n_held, lost = len(expected) - len(missing), format_number_ranges(missing)
+    text = f"holds {n_held} of its {len(expected)} ranks: {lost} missing"
+    others = Counter(owners[rank] for rank in found - expected if rank in owners)
+    if others:
+        other, n_ranks = others.most_common(1)[0]
+        text += f"; {n_ranks} that it holds are those of {other} in the rank table: are the two swapped?"
+    return text

@@ -1,18 +1,21 @@
-"""The files of the run directory that are no host's: mapping, rank table, manifest; and other people's."""
+"""The files of a run directory that are no host's: mapping, rank table, manifest, lock; other people's."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from cluster_collect.faults import UnwritableError, local_error
+from cluster_collect.faults import RunLockedError, UnwritableError, local_error
 from cluster_collect.spec import HostSpec
 from cluster_collect.store.journal import PREVIOUS_NAME, Journal, refuse_other_hosts
-from cluster_collect.store.lock import LOCK_NAME
 from cluster_collect.store.writer import RunWriter
 from cluster_collect.wording import printable
 from cluster_run.errors import InputError
-from cluster_run.files import write_bytes_whole, write_text_whole, written_whole
+from cluster_run.files import lock_file, write_bytes_whole, write_text_whole, written_whole
 from cluster_run.ids import HostId, ServerId
 from cluster_run.layout import JOURNAL_NAME, MANIFEST_NAME, MAPPING_NAME, PROFILER_TREE_NAME, RANK_TABLE_NAME
 from cluster_run.manifest import Manifest, manifest_pieces
@@ -91,4 +94,46 @@ def strangers_warning(run: Path) -> str:
     return (
         f"{run} is no run directory and holds other files ({printable(named)}): "
         "what is collected is put beside them; an empty directory, or a new one, keeps them apart"
+    )
+
+
+LOCK_NAME = ".cluster-collect.lock"
+
+
+@contextmanager
+def locked(run: Path) -> Iterator[None]:
+    """Hold `run` (made when missing) for this process; the kernel frees it when the process dies.
+
+    Raises:
+        RunLockedError: another process holds it; the message names that process.
+        UnwritableError: the directory cannot be made or written.
+    """
+    path = run / LOCK_NAME
+    try:
+        run.mkdir(parents=True, exist_ok=True)
+        descriptor = _acquire(path)
+    except OSError as error:
+        raise UnwritableError(f"{run}: cannot be written: {error.strerror}") from None
+    try:
+        os.truncate(descriptor, 0)
+        owner = f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S')}"
+        with suppress(OSError):  # on a full disk; what others are told of us is all that is lost
+            os.pwrite(descriptor, owner.encode(), 0)
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _acquire(path: Path) -> int:
+    descriptor = lock_file(path, wait=False)
+    if descriptor is not None:
+        return descriptor
+    try:
+        owner = path.read_text(errors="replace")[:200]
+    except OSError:
+        owner = ""  # it ended meanwhile
+    raise RunLockedError(
+        f"{path.parent}: in use by {owner or 'another collection'}",
+        "wait for it, or choose another --output",
     )

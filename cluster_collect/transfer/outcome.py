@@ -10,7 +10,7 @@ from pathlib import Path
 from cluster_collect.failures import Failure, left_out, listing_failure, nothing_found
 from cluster_collect.faults import HostError
 from cluster_collect.remote.clock import ClockOffset, best
-from cluster_collect.selection.ranks import ranks_missing, ranks_of
+from cluster_collect.selection.captures import ranks_missing, ranks_of
 from cluster_collect.selection.select import Refused, Selection
 from cluster_collect.spec import HostSpec
 from cluster_collect.transfer.survey import Survey

@@ -21,8 +21,7 @@ from cluster_hook.follow.inventory import (
 )
 from cluster_hook.follow.modes import no_wider_than
 from cluster_hook.follow.view import View, write_view
-from cluster_hook.identity import refuse_as_root
-from cluster_hook.isolation import our_command
+from cluster_hook.isolation import our_command, refuse_as_root
 from cluster_hook.job import ProfileRequest, ReportedJob
 from cluster_hook.processes import CommandEnd, run_command
 from cluster_hook.telling.metrics import write_metrics

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster_hook.identity import refuse_as_root
-from cluster_hook.isolation import our_command
+from cluster_hook.isolation import our_command, refuse_as_root
 from cluster_hook.kubernetes.node_exchange import NodeRequest, read_ended, requests, write_ended
 from cluster_hook.processes import run_command
 from cluster_run.errors import ExitCode, InputError

@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import IO
 
 from cluster_hook.follow.pipeline import failed
-from cluster_hook.identity import identity_of
-from cluster_hook.isolation import our_command
+from cluster_hook.isolation import identity_of, our_command
 from cluster_hook.job import ReportedJob, job_to_text
 from cluster_hook.processes import run_command
 from cluster_hook.slurm.commands import ForgottenJobError, read_accounted, read_jobs

@@ -11,8 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO
 
-from cluster_hook.identity import Identity
-from cluster_hook.isolation import our_settings
+from cluster_hook.isolation import Identity, our_settings
 from cluster_hook.job import FOLLOWED_MARK, ReportedJob
 from cluster_hook.processes import NOT_STARTED, SCHEDULER_DEADLINE_S, CommandEnd, run_command
 from cluster_hook.slurm.nodelist import expand_node_list

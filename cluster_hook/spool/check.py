@@ -15,8 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from cluster_hook.follow.file_systems import is_shared_between_hosts
-from cluster_hook.identity import Identity, identity_of
-from cluster_hook.isolation import our_command
+from cluster_hook.isolation import Identity, identity_of, our_command
 from cluster_hook.processes import run_command
 from cluster_hook.slurm.commands import read_configuration
 from cluster_hook.spool.probe import Answer, Probe, probe

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cluster_hook.identity import Identity
-from cluster_hook.isolation import our_command
+from cluster_hook.isolation import Identity, our_command
 from cluster_hook.processes import run_command
 from cluster_hook.slurm.commands import cancel, read_jobs, submit
 from cluster_hook.spool.spool import Spool

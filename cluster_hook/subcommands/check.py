@@ -7,7 +7,7 @@ import os
 import pwd
 from pathlib import Path
 
-from cluster_hook.identity import identity_of
+from cluster_hook.isolation import identity_of
 from cluster_hook.spool.check import check
 from cluster_hook.spool.probe import Probe
 from cluster_hook.spool.spool import Spool

@@ -57,7 +57,7 @@ def test_the_hook_adds_where_a_database_is_named(
 
 
 def test_a_password_of_the_database_reaches_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cluster_hook.identity import Identity  # noqa: PLC0415
+    from cluster_hook.isolation import Identity  # noqa: PLC0415
 
     fields = {"uid": 1000, "gid": 1000, "name": "u", "home": "/home/u", "groups": ()}
     user = Identity(**{name: fields.get(name) for name in Identity.__dataclass_fields__})  # type: ignore[arg-type]

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_hook.identity import Identity
-from cluster_hook.isolation import child_environment, our_command
+from cluster_hook.isolation import Identity, child_environment, our_command
 from cluster_hook.job import job_to_text
 from cluster_hook.processes import run_command
 from tests.commands import ran

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cluster_collect.remote.reader import reader
-from cluster_collect.store.lock import locked
+from cluster_collect.store.run_files import locked
 from cluster_run.manifest import read_manifest
 from tests.collect.helpers import rank_table, tree
 from tests.commands import ran

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_collect.inventory.load import InventoryRequest, load_inventory
-from cluster_collect.inventory.ranks import compare_hosts
+from cluster_collect.inventory.load import InventoryRequest, compare_hosts, load_inventory
 from cluster_run.errors import InputError
 from cluster_run.ids import DeviceId, Rank, ServerId
 from cluster_run.ranktable import RankPlace, RankTable

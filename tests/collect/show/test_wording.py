@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_collect.show.advice import Trouble, fold_troubles
-from cluster_collect.show.summary import display_width, format_table
+from cluster_collect.show.summary import Trouble, display_width, fold_troubles, format_table
 from cluster_collect.wording import count, format_bytes, format_seconds, printable
 
 

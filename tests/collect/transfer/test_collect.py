@@ -14,7 +14,7 @@ import pytest
 from cluster_collect.faults import RunLockedError
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import HostSpec
-from cluster_collect.store.lock import locked
+from cluster_collect.store.run_files import locked
 from cluster_collect.transfer.pool import look
 from cluster_run.errors import InputError
 from cluster_run.ids import HostId, ServerId

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cluster_collect.entries import same_mtime, unsafe_because
 from cluster_collect.faults import RunLockedError, StalledError, UnwritableError
-from cluster_collect.store.lock import LOCK_NAME, locked
+from cluster_collect.store.run_files import LOCK_NAME, locked
 from cluster_collect.transfer.retry import backoff_s
 from cluster_collect.transports.bounds import BURST_S, BandwidthCap, Bounds
 from cluster_collect.transports.ssh.handshake import Jump, parse_jump
@@ -109,7 +109,7 @@ def test_silence_ends_work_and_progress_keeps_it_alive() -> None:
 
 def test_the_lock_names_its_owner_and_ends_with_the_process(tmp_path: Path) -> None:
     program = (
-        "import sys, time; from pathlib import Path; from cluster_collect.store.lock import locked\n"
+        "import sys, time; from pathlib import Path; from cluster_collect.store.run_files import locked\n"
         "with locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
     )
     process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from cluster_hook.follow.pipeline import FollowOptions, follow
-from cluster_hook.identity import identity_of
+from cluster_hook.isolation import identity_of
 from cluster_hook.job import ProfileRequest
 from cluster_run.errors import InputError
 from tests.commands import ran
