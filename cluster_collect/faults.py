@@ -17,7 +17,7 @@ from cluster_run.errors import ClusterError, InputError
 class HostError(ClusterError):
     """One host's failure; `retryable` says whether the same thing may work a moment later.
 
-    `failure` is its word in the results for programs, see `failures.py`. `shown_by_ssh` says whether trying
+    `failure` is its word in the results for programs, see `Failure`. `shown_by_ssh` says whether trying
     `ssh` by hand can explain it.
     """
 

@@ -25,7 +25,7 @@ PACKAGES = (
 
 _COLLECTOR = (
     "cluster_collect.argument_types cluster_collect.entries "
-    "cluster_collect.failures cluster_collect.faults cluster_collect.progress_events "
+    "cluster_collect.faults cluster_collect.progress_events "
     "cluster_collect.spec cluster_collect.threads cluster_collect.watchdog cluster_collect.wording"
 )
 _CONNECTIONS = (
