@@ -22,7 +22,7 @@ NO_COLLECTIVES = COLLECTIVES.empty_table()
 NO_LINKS = LINKS.empty_table()
 NO_OPERATORS = OPERATORS.empty_table()
 NO_PACKETS = PACKETS.empty_table()
-SMALL = JobSpec(tp=4, pp=2, dp=4, steps=5, microbatches=4)
+SMALL = JobSpec(tp=4, pp=2, dp=4, steps=5, microbatches=2)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ def test_two_runs_of_a_healthy_job_are_told_to_be_alike() -> None:
 
 
 def test_a_device_that_became_slow_is_the_rank_that_changed() -> None:
-    comparison = compared(judged(SMALL), judged(SMALL, "slow_rank:1.2@5"))
+    spec = replace(SMALL, microbatches=4)
+    comparison = compared(judged(spec), judged(spec, "slow_rank:1.2@5"))
     assert certain(comparison, "rank") == {"rank 5"}
     (change,) = [one for one in comparison.changes if one.name == "rank 5"]
     assert change.change_share == pytest.approx(0.2, abs=0.02)

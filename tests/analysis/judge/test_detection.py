@@ -37,8 +37,6 @@ HEALTHY = {
     "uneven counts": replace(SMALL, healthy=Healthy(uneven_counts=5)),
     "second family": replace(SMALL, noise=Noise(family="ar1")),
     "data parallel only": JobSpec(tp=1, pp=1, dp=16, steps=5, microbatches=4),
-    "one step": replace(SMALL, steps=1),
-    "two steps": replace(SMALL, steps=2),
 }
 
 

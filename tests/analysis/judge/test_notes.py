@@ -17,6 +17,7 @@ from cluster_analysis.sentences.findings import summary
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.facts import Fact
+from cluster_run.findings import unless_open
 from cluster_run.ids import Rank
 from cluster_run.kinds import OPEN_NOTES, NoteFact
 from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, tables, topology
@@ -195,11 +196,13 @@ def test_a_note_that_leaves_a_question_open_is_not_healthy_wherever_it_comes_fro
         assert verdict_of(known).document.verdict == "healthy"
         capture, read = known.capture, known.read
         harmless = tuple(Fact(kind) for kind in get_args(NoteFact) if kind not in OPEN_NOTES)
-        for told in (harmless, *((Fact(kind),) for kind in OPEN_NOTES)):
+        for told, verdict in ((harmless, "healthy"), ((Fact(next(iter(OPEN_NOTES))),), "unknown")):
             known.capture = replace(capture, notes=told)
             of_capture = verdict_of(known).document.verdict
             known.capture = capture
             known.read = replace(read, summaries=tuple(replace(one, notes=told) for one in read.summaries))
             of_readers = verdict_of(known).document.verdict
             known.read = read
-            assert of_capture == of_readers == ("healthy" if told is harmless else "unknown"), told
+            assert of_capture == of_readers == verdict, told
+    for kind in OPEN_NOTES:
+        assert unless_open("healthy", [Fact(kind)], lacks=False) == "unknown"

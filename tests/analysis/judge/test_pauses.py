@@ -229,12 +229,11 @@ def test_a_device_that_is_always_slow_by_about_as_much_is_persistently_so() -> N
 @pytest.mark.slow
 def test_among_samples_of_unequal_length_a_device_is_held_against_its_mates() -> None:
     spec = JobSpec(tp=4, pp=4, dp=4, steps=5, microbatches=4, healthy=Healthy(sequence_sigma=0.2))
-    for seed in (11, 12, 13):
-        case = judged(spec, "slow_rank:1.1@61", seed=seed)
-        (finding,) = (one for one in case.detection.findings if one.kind == "slow_rank")
-        row = finding.evidence[0]
-        assert finding.ranks == (61,)
-        assert 1.08 < row.value / row.peers_median < 1.12
+    case = judged(spec, "slow_rank:1.1@61")
+    (finding,) = (one for one in case.detection.findings if one.kind == "slow_rank")
+    row = finding.evidence[0]
+    assert finding.ranks == (61,)
+    assert 1.08 < row.value / row.peers_median < 1.12
 
 
 def test_small_events_of_other_ranks_do_not_make_large_ones_an_accident() -> None:

@@ -40,7 +40,6 @@ def judged_case(name: str) -> Iterator[Detection]:
         pytest.param(
             "28-waiting-inside-fused-kernels/slow5-with-allreduce", "slow_rank-5", id="calls beside"
         ),
-        pytest.param("30-thousands-of-steps/prof", "slow_rank-1", id="1030 steps"),
     ],
 )
 def test_the_fault_is_an_alarm(name: str, finding: str) -> None:

@@ -287,7 +287,7 @@ def lanes_of(graph: Graph, step: int) -> Lanes:
 
 @pytest.fixture(scope="module")
 def slow() -> Judged:
-    return judged(SMALL, "slow_rank:1.4@5")
+    return judged(replace(SMALL, microbatches=4), "slow_rank:1.4@5")
 
 
 def test_the_critical_path_goes_through_the_whole_step_without_a_hole(slow: Judged) -> None:

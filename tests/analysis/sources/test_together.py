@@ -34,6 +34,9 @@ from tests.analysis.runs import simulated
 from tests.analysis.sources.test_compiled_reader import MATRIX, OPERATORS, SPOILERS
 
 LARGE = ("communication.json", "communication_matrix.json")
+#: Of these files alone a host makes columns; all others are the same in both forms.
+OF_BOTH_FORMS = [(form, role) for role in ("communication", "matrix") for form in ("text", "columns")]
+SMALL_ROLES = ("step_trace", "op_statistic", "metadata")
 TABLES = ("steps", "operators", "packets", "iterations", "uses", "totals")
 
 
@@ -133,9 +136,10 @@ def test_by_python_alone_ranks_give_the_same(job: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.many
-@of_both_forms
 @pytest.mark.parametrize(
-    "role", ["communication", "matrix", "step_trace", "op_statistic", "api_statistic", "metadata"]
+    ("job", "role"),
+    [*OF_BOTH_FORMS, *(("text", one) for one in (*SMALL_ROLES, "api_statistic"))],
+    indirect=["job"],
 )
 @pytest.mark.parametrize("damage", ["cut off", "other bytes", "gone"])
 def test_a_damaged_file_among_ranks_is_told_as_it_is_alone(job: Path, role: str, damage: str) -> None:
@@ -151,8 +155,9 @@ def test_a_damaged_file_among_ranks_is_told_as_it_is_alone(job: Path, role: str,
 
 
 @pytest.mark.many
-@of_both_forms
-@pytest.mark.parametrize("role", ["communication", "matrix", "step_trace", "op_statistic", "metadata"])
+@pytest.mark.parametrize(
+    ("job", "role"), [*OF_BOTH_FORMS, *(("text", one) for one in SMALL_ROLES)], indirect=["job"]
+)
 def test_ranks_of_which_one_or_all_lack_a_file_are_told_as_each_alone(job: Path, role: str) -> None:
     sources = discover(job).sources
     others = [
