@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from cluster_simulate.cli import main as simulate
 from tools.bundle import ROOT, Target, compiled_wheel, make_bundle, missing_requirements
 
 HERE = Target(platform.machine(), f"{sys.version_info.major}.{sys.version_info.minor}")
@@ -60,16 +59,11 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return make_bundle(tmp_path_factory.mktemp("dist"), [HERE], extras="")
 
 
-def an_environment(directory: Path, bundle: Path, *lines: str) -> Path:
-    """Make an empty virtual environment, run these lines of `pip install` in the bundle, return its `bin`."""
-    venv.create(directory, with_pip=False)
+def install(programs: Path, bundle: Path, line: str) -> None:
+    """Run a line of `pip install` in the bundle, for the environment with these programs."""
     offline = ("install", "--no-compile", "--no-index", "--find-links", "wheels")
-    for line in lines:
-        subprocess.run(
-            [*PIP, "--python", directory / "bin" / "python", *offline, *line.split()],
-            cwd=bundle, timeout=150, check=True,
-        )  # fmt: skip
-    return directory / "bin"
+    argv = [*PIP, "--python", programs / "python", *offline, *line.split()]
+    subprocess.run(argv, cwd=bundle, timeout=150, check=True)
 
 
 def run(directory: Path, *argv: Path | str) -> str:
@@ -94,10 +88,19 @@ def n_files_to_collect(programs: Path, directory: Path) -> int:
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_the_bundle_installs_four_working_commands_into_an_empty_environment(
+def test_an_empty_environment_collects_without_dask_and_has_four_working_commands_once_all_is_installed(
     bundle: Path, tmp_path: Path
 ) -> None:
-    programs = an_environment(tmp_path / "venv", bundle, "cluster-profiler")
+    venv.create(tmp_path / "venv", with_pip=False)
+    programs = tmp_path / "venv" / "bin"
+    install(programs, bundle, "-r requirements/collect.txt")
+    install(programs, bundle, "--no-deps cluster-profiler")
+    assert not list(tmp_path.glob("venv/lib/*/site-packages/dask"))
+    run(tmp_path, programs / "cluster-simulate", "run1", *JOB)
+    assert n_files_to_collect(programs, tmp_path) > 0
+    assert "usage:" in run(tmp_path, programs / "cluster-hook", "--help")
+
+    install(programs, bundle, "cluster-profiler")
     assert str(ROOT) not in run(tmp_path, programs / "python", "-c", "import sys; print(sys.path)")
     for command in COMMANDS:
         assert "usage:" in run(tmp_path, programs / command, "--help")
@@ -105,23 +108,9 @@ def test_the_bundle_installs_four_working_commands_into_an_empty_environment(
     is_compiled = "compiled" in run(tmp_path, programs / "python", "-c", ask)
     assert is_compiled == any("abi3" in wheel.name for wheel in bundle.glob("wheels/cluster_profiler-*.whl"))
 
-    run(tmp_path, programs / "cluster-simulate", "run1", *JOB)
     run(tmp_path, programs / "cluster-analyse", "run1", "--output", "out")
     assert json.loads((tmp_path / "out" / "findings.json").read_text())["schema"] == "cluster-findings/1"
     assert (tmp_path / "out" / "report.html").stat().st_size
-
-    assert n_files_to_collect(programs, tmp_path) > 0
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(400)
-def test_a_login_node_collects_without_dask(bundle: Path, tmp_path: Path) -> None:
-    lines = ("-r requirements/collect.txt", "--no-deps cluster-profiler")
-    programs = an_environment(tmp_path / "venv", bundle, *lines)
-    assert not list(tmp_path.glob("venv/lib/*/site-packages/dask"))
-    assert simulate([str(tmp_path / "run1"), "-q", *JOB]) == 0
-    assert n_files_to_collect(programs, tmp_path) > 0
-    assert "usage:" in run(tmp_path, programs / "cluster-hook", "--help")
 
 
 @pytest.mark.slow
