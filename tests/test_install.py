@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster_simulate.cli import main as simulate
 from tools.bundle import ROOT, Target, compiled_wheel, make_bundle, missing_requirements
 
 HERE = Target(platform.machine(), f"{sys.version_info.major}.{sys.version_info.minor}")
@@ -96,7 +97,7 @@ def test_an_empty_environment_collects_without_dask_and_has_four_working_command
     install(programs, bundle, "-r requirements/collect.txt")
     install(programs, bundle, "--no-deps cluster-profiler")
     assert not list(tmp_path.glob("venv/lib/*/site-packages/dask"))
-    run(tmp_path, programs / "cluster-simulate", "run1", *JOB)
+    assert simulate([str(tmp_path / "run1"), "-q", *JOB]) == 0
     assert n_files_to_collect(programs, tmp_path) > 0
     assert "usage:" in run(tmp_path, programs / "cluster-hook", "--help")
 
@@ -108,7 +109,8 @@ def test_an_empty_environment_collects_without_dask_and_has_four_working_command
     is_compiled = "compiled" in run(tmp_path, programs / "python", "-c", ask)
     assert is_compiled == any("abi3" in wheel.name for wheel in bundle.glob("wheels/cluster_profiler-*.whl"))
 
-    run(tmp_path, programs / "cluster-analyse", "run1", "--output", "out")
+    run(tmp_path, programs / "cluster-simulate", "run2", *JOB)
+    run(tmp_path, programs / "cluster-analyse", "run2", "--output", "out")
     assert json.loads((tmp_path / "out" / "findings.json").read_text())["schema"] == "cluster-findings/1"
     assert (tmp_path / "out" / "report.html").stat().st_size
 

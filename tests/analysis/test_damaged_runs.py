@@ -41,7 +41,7 @@ FORMS = {
 }
 TABLES = ("steps", "collectives", "links", "packets", "operators", "iterations")
 SPEC = JobSpec(tp=1, pp=2, dp=2, microbatches=2, steps=2, segments=1, ranks_per_host=2)
-FUZZ = settings(max_examples=6)
+FUZZ = settings(max_examples=4)
 Rows = dict[str, list[dict[str, object]]]
 
 

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,16 @@ from cluster_analysis.sources.text.step_trace_csv import COLUMNS, DATABASE_COLUM
 from cluster_analysis.tables.schema import JUDGED_STEPS, NEEDED_STEPS
 from cluster_reduce.form import SUFFIX
 from cluster_reduce.sums.kernel_details import reduce_kernel_details
-from cluster_simulate.api import Fault, JobSpec, parse_scenario, simulate, write_run
+from cluster_simulate.api import Fault, JobSpec, SimulatedJob, parse_scenario, simulate, write_run
 from tests.analysis.said import reason
 from tests.analysis.sources.builders import OUTPUT, source_of, write_capture
 
-SPEC = JobSpec(tp=2, pp=1, dp=8, microbatches=2, steps=5, segments=1, ranks_per_host=4)
-LATE_HOST = (parse_scenario("slow_host:1.1@2"),)
+SPEC = JobSpec(tp=1, pp=1, dp=8, microbatches=2, steps=5, segments=1, ranks_per_host=2)
+
+
+@cache
+def late_host() -> SimulatedJob:
+    return simulate(SPEC, (parse_scenario("slow_host:1.1@2"),), 5)
 
 
 def _renamed_in_text(run: Path, column: str) -> str:
@@ -54,7 +59,7 @@ def test_a_job_whose_step_times_lack_a_column_that_is_judged_is_not_healthy_and_
     tmp_path: Path, form: str, column: str
 ) -> None:
     run, out = tmp_path / "run", tmp_path / "out"
-    write_run(simulate(SPEC, LATE_HOST, 5), run, form, "pt")
+    write_run(late_host(), run, form, "pt")
     name = (_renamed_in_text if form == "text" else _renamed_in_databases)(run, column)
     (run / "manifest.json").unlink(missing_ok=True)
     assert analyse([str(run), "--output", str(out), "--no-report", "--quiet", "--scheduler", "threads"]) == 3
@@ -74,7 +79,7 @@ def test_r1_files_are_judged_by_what_they_have_and_not_healthy_without_computing
     tmp_path: Path, faults: tuple[Fault, ...], role: str, verdict: str
 ) -> None:
     run, out = tmp_path / "run", tmp_path / "out"
-    spec = replace(SPEC, dp=4, ranks_per_host=2, steps=4)
+    spec = replace(SPEC, tp=2, dp=4, steps=4)
     write_run(simulate(spec, faults, 1), run, "r1", "ms")
     if role == "steps alone":
         for path in run.rglob("ascend_cluster_analyse_*.csv"):
@@ -113,7 +118,7 @@ def test_of_a_name_that_a_file_lacks_throughout_a_report_is_advised(
 
 def test_databases_without_computing_are_not_healthy(tmp_path: Path) -> None:
     run, out = tmp_path / "run", tmp_path / "out"
-    write_run(simulate(SPEC, LATE_HOST, 5), run, "db", "pt")
+    write_run(late_host(), run, "db", "pt")
     (run / "manifest.json").unlink()
     for path in run.rglob("analysis.db"):
         path.unlink()
@@ -176,7 +181,7 @@ IN_DATABASE = [
 @pytest.mark.parametrize(("table", "column"), IN_DATABASE)
 def test_a_column_that_a_table_of_a_database_lacks_is_named(tmp_path: Path, table: str, column: str) -> None:
     run = tmp_path / "run"
-    write_run(simulate(replace(SPEC, dp=1, ranks_per_host=2), (), 5), run, "db", "pt")
+    write_run(simulate(replace(SPEC, dp=2), (), 5), run, "db", "pt")
     capture = next(run.rglob("*_ascend_pt"))
     assert not read_rank(source_of(capture)).problems
     (capture / OUTPUT / "analysis.db").unlink()

@@ -12,18 +12,10 @@ import pytest
 from benchmarks.detection.lost_records import dearest, moved, without_records
 from benchmarks.models.paths import model as paths
 from benchmarks.models.streams import model
+from tests.analysis.runs import simulated
 
 #: Whole analyses of whole jobs: half a second to four each.
 pytestmark = pytest.mark.slow
-
-SEED, FAULT = 76_027, "host is a stage"
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("whole")
-    model.make("plain", SEED, FAULT, folder)
-    return folder
 
 
 def _operators(run: Path) -> list[dict[str, object]]:
@@ -35,12 +27,13 @@ def _operators(run: Path) -> list[dict[str, object]]:
     ]
 
 
-def test_a_share_of_the_records_is_gone_and_the_rest_is_as_it_was(run: Path, tmp_path: Path) -> None:
-    n_lost = without_records(run, tmp_path / "lossy", 0.02, seed=1)
-    before, after = _operators(run), _operators(tmp_path / "lossy")
+def test_a_share_of_the_records_is_gone_and_the_rest_is_as_it_was(tmp_path: Path) -> None:
+    whole = simulated(tmp_path / "whole", tp=2, dp=2, steps=3)
+    n_lost = without_records(whole, tmp_path / "lossy", 0.1, seed=1)
+    before, after = _operators(whole), _operators(tmp_path / "lossy")
     n_before, n_after = (sum(map(len, one)) for one in (before, after))
     assert n_before - n_after == n_lost
-    assert n_lost == pytest.approx(0.02 * n_before, rel=0.3)
+    assert n_lost == pytest.approx(0.1 * n_before, rel=0.3)
     assert all(own.items() <= whole.items() for own, whole in zip(after, before, strict=True))
 
 
@@ -70,10 +63,11 @@ def test_what_is_gone_is_gone_from_all_databases_of_a_rank(tmp_path: Path) -> No
     assert sum(len(names) for one in by_rank.values() for names in one) == n_lost > 0
 
 
-def test_one_record_in_fifty_moves_what_a_stage_costs_by_a_twentieth_at_most(run: Path) -> None:
-    said = dearest(run)
+def test_one_record_in_fifty_moves_what_a_stage_costs_by_a_twentieth_at_most(tmp_path: Path) -> None:
+    model.make("plain", 76_027, "host is a stage", tmp_path / "whole")
+    said = dearest(tmp_path / "whole")
     assert said is not None
-    assert abs(moved(run, *said, 0.02, seed=1)) <= 0.05
+    assert abs(moved(tmp_path / "whole", *said, 0.02, seed=1)) <= 0.05
 
 
 def test_one_record_in_fifty_moves_what_the_costlier_of_two_slow_ranks_costs_by_a_twentieth_at_most(
@@ -86,5 +80,6 @@ def test_one_record_in_fifty_moves_what_the_costlier_of_two_slow_ranks_costs_by_
         assert abs(moved(tmp_path / "whole", *said, 0.02, seed=trial)) <= 0.05
 
 
-def test_a_saving_that_is_no_longer_quoted_has_moved_by_all_of_it(run: Path) -> None:
+def test_a_saving_that_is_no_longer_quoted_has_moved_by_all_of_it(tmp_path: Path) -> None:
+    run = simulated(tmp_path / "whole", tp=1, pp=1, dp=2, steps=2)
     assert moved(run, "slow_rank-99", 10.0, 0.0, seed=1) == -1.0

@@ -102,12 +102,9 @@ def test_the_same_seed_writes_the_same_bytes(tmp_path: Path) -> None:
     assert_written_alike(write, tmp_path)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("fault_class", [None, "host is a stage"])
-def test_files_are_read_without_a_problem_and_the_step_is_what_was_run(
-    tmp_path: Path, fault_class: str | None
-) -> None:
-    known = model.make("plain", 5, fault_class, tmp_path)
+def test_files_are_read_without_a_problem_and_the_step_is_what_was_run(tmp_path: Path) -> None:
+    slow = Fault("slow_rank", 1.2, ranks=(1,))
+    known = model.made(Job(tp=2, dp=2, pp=2, microbatches=2), [slow], 5, tmp_path)
     assert_read_as_made(tmp_path, known, "ascend_pt/text")
 
 

@@ -234,7 +234,7 @@ def test_two_writers_lose_nothing(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_killed_writer_leaves_whole_runs_and_all_that_it_told(tmp_path: Path) -> None:
     where = tmp_path / "fleet.db"
-    one = writer(where, 10_000, 1)
+    one = writer(where, 1_000, 1)
     assert one.stdout is not None
     told = [one.stdout.readline().strip() for _ in range(8)]
     one.send_signal(signal.SIGKILL)

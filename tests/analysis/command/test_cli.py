@@ -98,7 +98,7 @@ def test_no_report_writes_no_page(slow_run: Path, tmp_path: Path) -> None:
     assert (tmp_path / "findings.json").exists()
 
 
-@pytest.mark.parametrize(("level", "code"), [("never", 0), ("warning", 4), ("critical", 4)])
+@pytest.mark.parametrize(("level", "code"), [("never", 0), ("critical", 4)])
 def test_fail_on_turns_a_finding_into_an_exit_code(slow_run: Path, level: str, code: int) -> None:
     assert main([str(slow_run), "--no-output", "--fail-on", level, "-q"]) == code
 

@@ -9,7 +9,7 @@ from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate
 from tests.analysis.copies import replace
 from tests.analysis.jobs import judged
 
-DATA_PARALLEL = JobSpec(tp=1, pp=1, dp=16, steps=3, microbatches=4)
+DATA_PARALLEL = JobSpec(tp=1, pp=1, dp=16, steps=3, microbatches=2)
 
 
 def test_making_a_device_as_fast_as_its_peers_saves_in_truth_what_its_fault_costs() -> None:

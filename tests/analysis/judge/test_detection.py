@@ -36,7 +36,7 @@ HEALTHY = {
     "missing ranks": replace(SMALL, healthy=Healthy(missing_ranks=(3, 17))),
     "uneven counts": replace(SMALL, healthy=Healthy(uneven_counts=5)),
     "second family": replace(SMALL, noise=Noise(family="ar1")),
-    "data parallel only": JobSpec(tp=1, pp=1, dp=16, steps=5, microbatches=4),
+    "data parallel only": JobSpec(tp=1, pp=1, dp=16, steps=5, microbatches=2),
 }
 
 
@@ -241,7 +241,7 @@ def test_what_hosts_cost_that_are_too_slow_for_all_devices_alike_is_told() -> No
     assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.15)
 
 
-TWO_A_HOST = JobSpec(tp=2, pp=1, dp=8, steps=5, ranks_per_host=2, microbatches=4)
+TWO_A_HOST = JobSpec(tp=2, pp=1, dp=8, steps=5, ranks_per_host=2, microbatches=2)
 NAMED = {
     "a host whose ranks are half of its stage leaves the other half alone":
         (SMALL, "slow_host:1.15@1,cause=compute", ("slow_host", tuple(range(8)), ("1",))),
@@ -250,7 +250,7 @@ NAMED = {
         (SMALL, "slow_host:1.15@2", ("slow_host", tuple(range(8, 16)), ("2",))),
     "one bad rank does not condemn its host": (SMALL, "slow_rank:1.5@9", ("slow_rank", (9,), ("2",))),
     "eight peers are enough":
-        (JobSpec(tp=8, pp=1, dp=1, steps=5, microbatches=4), "slow_rank:1.1@5", ("slow_rank", (5,), ("1",))),
+        (JobSpec(tp=8, pp=1, dp=1, steps=5, microbatches=2), "slow_rank:1.1@5", ("slow_rank", (5,), ("1",))),
     "a rank that pauses in rhythm is named for its pauses":
         (replace(SMALL, steps=8), "periodic_pause:200@5,every=2", ("periodic_pause", (5,), ("1",))),
     "two slow ranks of two on a host are a slow host":

@@ -22,7 +22,7 @@ from tests.analysis.seeds import seeds
 from tests.analysis.totals import judged_by_computing, peers_agree
 
 #: Two stages of four hosts, busy experts everywhere.
-BUSY = JobSpec(tp=4, pp=2, dp=8, ep=4, steps=5, microbatches=4, healthy=Healthy(expert_sigma=0.1))
+BUSY = JobSpec(tp=4, pp=2, dp=8, ep=4, steps=5, microbatches=2, healthy=Healthy(expert_sigma=0.1))
 SLOW = 21
 
 

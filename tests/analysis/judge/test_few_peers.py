@@ -159,7 +159,7 @@ def test_an_operator_that_is_the_fastest_and_the_slowest_of_its_kind_is_one_obse
 
 
 # Time that went into waiting for ranks without files: said, and never called healthy.
-SPEC = JobSpec(tp=8, pp=1, dp=4, steps=5, microbatches=4, healthy=Healthy(missing_ranks=(15,)))
+SPEC = JobSpec(tp=8, pp=1, dp=4, steps=5, microbatches=2, healthy=Healthy(missing_ranks=(15,)))
 
 
 def test_a_long_wait_for_a_rank_without_files_is_an_open_question_if_nothing_explains_it() -> None:
@@ -188,7 +188,7 @@ def test_a_healthy_job_that_lacks_a_rank_is_healthy() -> None:
 
 
 def test_a_job_that_lacks_nobody_waited_for_nobody_absent() -> None:
-    result = judged(JobSpec(tp=8, pp=1, dp=4, steps=5, microbatches=4), "slow_rank:1.5@3")
+    result = judged(JobSpec(tp=8, pp=1, dp=4, steps=5, microbatches=2), "slow_rank:1.5@3")
     view = build_view(result.evidence, result.topology)
     assert waits_for_absent(result.evidence.matched, view, 0.0) == []
 
@@ -269,11 +269,13 @@ def test_a_cost_is_the_least_one_where_a_rank_of_a_pipeline_waits_for_one_withou
 
 
 def test_no_bound_is_told_where_ranks_wait_for_many_that_are_not_here() -> None:
-    most = judged(JobSpec(tp=4, pp=4, dp=4, steps=3, healthy=Healthy(missing_ranks=tuple(range(8, 64)))))
+    most = judged(
+        JobSpec(tp=4, pp=4, dp=4, steps=3, microbatches=2, healthy=Healthy(missing_ranks=tuple(range(8, 64))))
+    )
     (exposed,) = most.of_kind("exposed_communication")
     assert (exposed.cost_ms_per_step, exposed.cost_low_ms, exposed.cost_high_ms) == (None, None, None)
     assert [said.kind for said in exposed.facts] == ["exposed_of_some_ranks"]
     assert next_check(exposed).en.startswith("Collect the other ranks of the job too")
-    (whole,) = judged(JobSpec(tp=4, pp=4, dp=4, steps=3)).of_kind("exposed_communication")
+    (whole,) = judged(JobSpec(tp=4, pp=4, dp=4, steps=3, microbatches=2)).of_kind("exposed_communication")
     assert whole.cost_high_ms is not None, "with all ranks it is known"
     assert whole.cost_high_ms > 0

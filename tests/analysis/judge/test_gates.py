@@ -25,7 +25,7 @@ from tests.analysis.totals import STEP_US, evidence_of_computing, judged_by_comp
 ONE_HOST = on_hosts(16, 16)
 SLOW = 5
 #: Ranks that meet many times a step; one is a little slow but no suspect: fixing it saves something.
-BARELY_UNEVEN = JobSpec(tp=8, pp=1, dp=2, steps=5, microbatches=4)
+BARELY_UNEVEN = JobSpec(tp=8, pp=1, dp=2, steps=5, microbatches=2)
 BARELY_SLOW = "slow_rank:1.015@0"
 
 

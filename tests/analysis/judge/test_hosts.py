@@ -21,7 +21,7 @@ from tests.analysis.jobs import judged
 from tests.analysis.totals import evidence_of_computing, evidence_of_idle, on_hosts, peers_agree
 
 #: Two stages of two hosts; of the hosts of the first stage one lacks a rank, or the other one.
-TWO_A_STAGE = JobSpec(tp=4, pp=2, dp=4, steps=5, microbatches=4)
+TWO_A_STAGE = JobSpec(tp=4, pp=2, dp=4, steps=5, microbatches=2)
 SLOW_HOST = HostId("2")
 
 

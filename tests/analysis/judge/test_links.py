@@ -204,7 +204,7 @@ def test_a_slow_nic_is_found_from_the_few_links_that_rings_use() -> None:
 
 
 def test_a_slow_uplink_makes_half_of_all_links_slow_and_is_found_all_the_same() -> None:
-    spec = JobSpec(tp=8, pp=1, dp=4, steps=5, microbatches=4)
+    spec = JobSpec(tp=8, pp=1, dp=4, steps=5, microbatches=2)
     found = judged(spec, "slow_uplink:4@3").alarms
     assert [(one.kind, one.hosts) for one in found] == [("slow_uplink", ("3",))]
 
@@ -216,7 +216,7 @@ def test_a_link_slow_both_ways_is_one_finding() -> None:
 
 
 def test_a_part_that_shows_on_one_link_only_is_said_not_to_be_separable() -> None:
-    spec = JobSpec(tp=8, pp=1, dp=4, steps=5, microbatches=4)
+    spec = JobSpec(tp=8, pp=1, dp=4, steps=5, microbatches=2)
     (finding,) = judged(spec, "slow_nic:4@23,dir=tx").alarms
     assert finding.kind == "slow_link"
     assert "not separable with this traffic" in summary(finding)
@@ -254,7 +254,7 @@ def test_a_repaired_link_saves_no_more_than_the_next_slow_one_of_its_step_leaves
     assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.002)
 
 
-EIGHT_STEPS = JobSpec(tp=8, pp=1, dp=4, steps=8, microbatches=4)
+EIGHT_STEPS = JobSpec(tp=8, pp=1, dp=4, steps=8, microbatches=2)
 
 
 def test_a_slow_link_whose_entries_of_a_step_are_lost_is_mended_in_that_step_too() -> None:

@@ -6,7 +6,7 @@ from cluster_analysis.thresholds.limits import Thresholds
 from cluster_simulate.api import JobSpec
 from tests.analysis.jobs import judged
 
-JOB = JobSpec(tp=8, pp=1, dp=4, steps=5, microbatches=4)
+JOB = JobSpec(tp=8, pp=1, dp=4, steps=5, microbatches=2)
 #: Of each host's mesh the links between neighbours: too few at any rank to be its port's.
 MESHES = range(0, 32, 8)
 SLOW_LINKS = [f"slow_link:1.3@{first + n}-{first + n + 1}" for first in MESHES for n in range(0, 8, 2)]

@@ -228,7 +228,7 @@ def test_a_device_that_is_always_slow_by_about_as_much_is_persistently_so() -> N
 
 @pytest.mark.slow
 def test_among_samples_of_unequal_length_a_device_is_held_against_its_mates() -> None:
-    spec = JobSpec(tp=4, pp=4, dp=4, steps=5, microbatches=4, healthy=Healthy(sequence_sigma=0.2))
+    spec = JobSpec(tp=4, pp=4, dp=4, steps=5, microbatches=2, healthy=Healthy(sequence_sigma=0.2))
     case = judged(spec, "slow_rank:1.1@61")
     (finding,) = (one for one in case.detection.findings if one.kind == "slow_rank")
     row = finding.evidence[0]
@@ -324,10 +324,12 @@ def test_a_healthy_job_is_hardly_slower_than_its_ideal() -> None:
 
 
 def test_of_two_equal_faults_each_is_an_alarm_with_the_cost_it_has_once_the_other_is_gone() -> None:
-    result = judged(JobSpec(tp=1, pp=1, dp=16, steps=5), "slow_rank:1.25@3", "slow_rank:1.25@9")
+    result = judged(
+        JobSpec(tp=1, pp=1, dp=16, steps=5, microbatches=2), "slow_rank:1.25@3", "slow_rank:1.25@9"
+    )
     alarms = {one.ranks[0]: one for one in result.alarms if one.kind == "slow_rank"}
     assert set(alarms) == {3, 9}
-    lost = result.job.step_ms - judged(JobSpec(tp=1, pp=1, dp=16, steps=5)).job.step_ms
+    lost = result.job.step_ms - judged(JobSpec(tp=1, pp=1, dp=16, steps=5, microbatches=2)).job.step_ms
     for one in alarms.values():
         assert one.cost_high_ms == pytest.approx(lost, rel=0.2)
         assert one.severity == "critical"
@@ -347,14 +349,14 @@ def test_a_rank_with_one_long_step_whose_kernels_are_no_slower_had_more_work(slo
     """One of six steps is longer: kernels that are slower in it are so by a sixth of that in all of them."""
     where, computing = on_hosts(16, 16), peers_agree(16, 6)
     computing[5, 3] *= 1.4
-    case = judged(JobSpec(tp=1, pp=1, dp=16, steps=6), f"slow_rank:{1 + (slower - 1) / 6}@5")
+    case = judged(JobSpec(tp=1, pp=1, dp=16, steps=6, microbatches=2), f"slow_rank:{1 + (slower - 1) / 6}@5")
     evidence = replace(evidence_of_computing(computing, where), operators=case.evidence.operators)
     (finding,) = [one for one in detect(evidence, where).findings if one.ranks == (5,)]
     assert finding.is_alarm == (slower > 1.0)
 
 
 def test_a_host_that_is_a_whole_stage_and_starts_late_is_told_though_it_has_no_peers() -> None:
-    spec = JobSpec(tp=4, pp=2, dp=2, ranks_per_host=8, steps=5)
+    spec = JobSpec(tp=4, pp=2, dp=2, ranks_per_host=8, steps=5, microbatches=2)
     result = judged(spec, "slow_host:1.3@1,cause=input")
     (finding,) = [one for one in result.of_kind("input_bound") if one.hosts]
     assert (finding.hosts, len(finding.ranks), finding.separable) == (("1",), 8, False)

@@ -12,11 +12,9 @@ from cluster_analysis.replay.role_gaps import RoleGaps
 from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.copies import replace
 from tests.analysis.jobs import judged
-from tests.analysis.seeds import seeds
 
 
-@pytest.mark.parametrize("sigma", [0.0, 0.2])
-@pytest.mark.parametrize("seed", seeds(1, 3))
+@pytest.mark.parametrize(("seed", "sigma"), [(1, 0.0), (3, 0.2)])
 def test_a_device_that_halts_for_unlike_times_loses_them_where_it_halts(seed: int, sigma: float) -> None:
     """Memory that corrects errors halts single kernels: no share of all gaps gives back what is lost.
 

@@ -210,9 +210,8 @@ def test_a_group_whose_operators_all_last_long_has_slow_links_and_no_event() -> 
 @pytest.mark.slow
 def test_of_a_job_that_lost_records_the_link_is_named_and_not_who_waited_for_it() -> None:
     spec = JobSpec(tp=4, pp=2, dp=4, steps=5, microbatches=4, healthy=Healthy(missing_records=0.01))
-    for seed in (11, 12, 13):
-        case = judged(spec, "retransmission:4000", seed=seed)
-        (true,) = case.job.faults
-        (alarm,) = case.alarms
-        assert alarm.kind == "retransmission"
-        assert [(int(one.src), int(one.dst)) for one in alarm.links] == list(true.links)
+    case = judged(spec, "retransmission:4000")
+    (true,) = case.job.faults
+    (alarm,) = case.alarms
+    assert alarm.kind == "retransmission"
+    assert [(int(one.src), int(one.dst)) for one in alarm.links] == list(true.links)

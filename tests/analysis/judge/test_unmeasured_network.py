@@ -16,7 +16,7 @@ from tests.analysis.copies import replace, with_column
 from tests.analysis.jobs import evidence_of_tables, judged, reduce_all
 
 SLOW_CARD = "slow_nic:15@9"
-SPEC = JobSpec(tp=2, pp=2, dp=4, steps=5)
+SPEC = JobSpec(tp=2, pp=2, dp=4, steps=5, microbatches=2)
 
 
 def test_operators_and_links_of_a_step_that_nobody_timed_change_nothing_in_others() -> None:

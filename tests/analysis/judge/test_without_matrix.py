@@ -20,9 +20,9 @@ from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, Judged, judged
 from tests.analysis.said import notes_of, summary
 
-ONE_GROUP = JobSpec(tp=1, pp=1, dp=32, steps=5)
-ONE_HOST = JobSpec(tp=1, pp=1, dp=8, steps=5)
-PAIRS = JobSpec(tp=2, pp=2, dp=4, steps=5, microbatches=4, ranks_per_host=4)
+ONE_GROUP = JobSpec(tp=1, pp=1, dp=32, steps=5, microbatches=2)
+ONE_HOST = JobSpec(tp=1, pp=1, dp=8, steps=5, microbatches=2)
+PAIRS = JobSpec(tp=2, pp=2, dp=4, steps=5, microbatches=2, ranks_per_host=4)
 
 
 def without_links(result: Judged) -> JobEvidence:
@@ -104,7 +104,7 @@ def test_a_card_of_the_only_group_is_told_by_what_its_members_sent() -> None:
 
 
 def test_an_uplink_that_slows_all_groups_alike_is_told_by_what_their_members_sent() -> None:
-    whole = judged(JobSpec(tp=8, pp=1, dp=4, steps=5), "slow_uplink:4@2")
+    whole = judged(JobSpec(tp=8, pp=1, dp=4, steps=5, microbatches=2), "slow_uplink:4@2")
     (finding,) = alarms(without_matrix(whole))
     assert (finding.kind, tuple(finding.hosts)) == ("slow_uplink", ("2",))
     assert finding.cost_ms_per_step == pytest.approx(whole.true_cost_ms, rel=0.1)

@@ -42,7 +42,7 @@ def test_late_rank_is_dear_where_computing_begins_with_weights_that_others_gathe
 
 @pytest.mark.slow
 def test_late_host_is_dear_where_its_first_operator_gathers_weights_on_another_stream() -> None:
-    spec = replace(SMALL, cp=2, dp_mode="zero3")
+    spec = replace(SMALL, microbatches=4, cp=2, dp_mode="zero3")
     case = judged(spec, "slow_host:1.05@2,cause=input", seed=11)
     (alarm,) = case.alarms
     assert (alarm.kind, alarm.hosts) == ("slow_host", ("2",))
@@ -51,7 +51,7 @@ def test_late_host_is_dear_where_its_first_operator_gathers_weights_on_another_s
 
 @pytest.mark.slow
 def test_idle_host_has_a_cost_though_communication_on_another_stream_hides_half_of_it() -> None:
-    case = judged(replace(SMALL, dp=8, dp_mode="zero3"), "slow_host:1.15@2", seed=11)
+    case = judged(replace(SMALL, microbatches=4, dp=8, dp_mode="zero3"), "slow_host:1.15@2", seed=11)
     (alarm,) = case.alarms
     assert (alarm.kind, alarm.hosts) == ("slow_host", ("2",))
     assert alarm.cost_ms_per_step is not None

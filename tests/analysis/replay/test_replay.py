@@ -78,14 +78,14 @@ def test_a_shorter_gap_saves_until_another_rank_is_the_last() -> None:
     [
         SMALL,
         replace(SMALL, p2p="rendezvous"),
-        replace(SMALL, pp=4, microbatches=8),
-        replace(SMALL, pp=4, vpp=2, microbatches=8),
+        replace(SMALL, pp=4, microbatches=4),
+        replace(SMALL, pp=4, vpp=2, microbatches=4),
         replace(SMALL, dp_mode="overlap"),
         replace(SMALL, dp_mode="zero3"),
         replace(SMALL, cp=2, dp=2),
         replace(SMALL, ep=4),
-        JobSpec(tp=1, pp=1, dp=16, steps=5, microbatches=4),
-        JobSpec(tp=8, pp=1, dp=1, steps=5, microbatches=4),
+        JobSpec(tp=1, pp=1, dp=16, steps=5, microbatches=2),
+        JobSpec(tp=8, pp=1, dp=1, steps=5, microbatches=2),
         replace(SMALL, healthy=Healthy(clock_sigma_ms=50.0, drift_ppm=20.0)),
         replace(SMALL, wait_fields="idle"),
     ],
@@ -123,7 +123,7 @@ def test_lost_messages_of_sends_that_wait_end_when_their_other_ends_do(
 
 
 def test_lost_records_are_filled_in_before_the_replay() -> None:
-    result = judged(replace(SMALL, healthy=Healthy(missing_records=0.01)), "slow_rank:1.25@5")
+    result = judged(replace(SMALL, microbatches=4, healthy=Healthy(missing_records=0.01)), "slow_rank:1.25@5")
     assert result.detection.replay["error_share"] < 0.01
     assert result.alarms[0].cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.1)
 

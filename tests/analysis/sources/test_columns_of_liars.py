@@ -52,8 +52,8 @@ def ints(name: str, n: int = 0, **more: object) -> Head:
 
 
 def bomb() -> bytes:
-    """A quarter of a gigabyte of zeros, which would be as many numbers, in 250 KB."""
-    packed = zeros(256 << 20)
+    """128 MB of zeros, which would be as many numbers, in 125 KB; it tells of twice as many."""
+    packed = zeros(128 << 20)
     column = ints("start_ns", 32 << 20, n_planes=8)
     return file_of({"kind": "communication", "source_bytes": 1 << 50, "columns": [column]}, packed)
 

@@ -133,7 +133,7 @@ def test_a_group_of_which_most_members_have_no_files_is_not_filled_in() -> None:
 
 
 def test_lost_messages_are_paired_by_what_their_stage_does() -> None:
-    result = judged(replace(SMALL, healthy=Healthy(missing_records=0.01)))
+    result = judged(replace(SMALL, microbatches=4, healthy=Healthy(missing_records=0.01)))
     assert result.detection.verdict == "healthy"
     step = result.evidence.step_operators[0]
     assert step is not None

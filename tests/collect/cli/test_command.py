@@ -217,10 +217,9 @@ def test_a_reader_that_stops_reading_is_no_error(hosts: Hosts) -> None:
     assert "Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_a_terminal_without_utf8_still_gets_its_result(hosts: Hosts, encoding: str) -> None:
+def test_a_terminal_without_utf8_still_gets_its_result(hosts: Hosts) -> None:
     hosts.add("alpha")
-    environment = {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+    environment = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     result = hosts.collect("--output", "run", environment=environment, apart=True)
     assert result.returncode == 0, result.stderr
     assert "alpha" in result.stdout

@@ -57,13 +57,10 @@ def test_a_cancelled_collection_leaves_no_manifest_and_goes_on_from_there(host: 
 N_KILLS = 8
 
 
-@pytest.mark.parametrize("seed", [3, 4])
-def test_kill_9_at_16_moments_leaves_no_wrong_file_and_nothing_is_fetched_twice(
-    host: OneHost, seed: int
-) -> None:
+def test_kill_9_at_8_moments_leaves_no_wrong_file_and_nothing_is_fetched_twice(host: OneHost) -> None:
     """Whatever lands is right at every moment, and nothing comes twice."""
     make_capture(host.root, 1, size_bytes=150_000, n_more=30 * N_KILLS)
-    truth, chance = tree(host.root), random.Random(seed)
+    truth, chance = tree(host.root), random.Random(3)
     specs = host.run.with_suffix(".json")
     specs.write_text(json.dumps([asdict(host.spec)]))
     command = [sys.executable, "-m", "tests.collect.transfer.child", str(specs), str(host.run)]
