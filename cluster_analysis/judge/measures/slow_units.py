@@ -128,8 +128,7 @@ def units_by_step(seen: Observations, usual: Units, limits: Thresholds) -> Itera
         usual: the units as they are over all steps.
         limits: the least effect, and the p-value from which a step counts.
     """
-    known = np.isfinite(seen.excess) & (seen.size_bytes >= SMALL_BYTES)
-    at = np.flatnonzero(known & np.isfinite(usual.level)[seen.unit])
+    at = np.flatnonzero(np.isfinite(seen.excess) & (seen.size_bytes >= SMALL_BYTES))
     cell = combined(seen.step[at], seen.unit[at])[1]
     first = at[first_positions(cell)]
     step, unit = seen.step[first], seen.unit[first]

@@ -88,6 +88,10 @@ def with_issues(
     _, alike = combined(stage[rank] + 1, side_place, (last - first)[rank])
     shown = np.floor(medians_of(np.where(queued, np.nan, before), alike)[alike])
     known = np.where(queued, shown, before)
+    # The last sum adds up what is computed last, whatever is fetched behind it.
+    sums = np.flatnonzero(calls.moves_gradients[side])[::-1]
+    ends = sums[np.unique(rank[sums], return_index=True)[1]]
+    known[ends] = np.where(np.isnan(known[ends]), before[ends], known[ends])
     before = np.fmin(before, _evenly(rank, known, before)).astype(np.int64)
     after = local.after.copy()
     after[side] = np.where(before >= 0, main[np.minimum(first[rank] + before, len(main) - 1)], -1)
@@ -98,8 +102,7 @@ def with_issues(
     waits_first = (local.join[around] >= 0) & ~local.waits_last[around]
     whole = np.where(waits_first, 1.0, gap_us[around])
     with np.errstate(divide="ignore", invalid="ignore"):
-        most = np.where(waits_first, np.inf, 1.0)
-        part = np.where(queued, np.nan, np.minimum(gap_us[side] / whole, most))
+        part = np.minimum(np.where(queued, np.nan, gap_us[side] / whole), np.where(waits_first, np.inf, 1.0))
     _, code = combined(stage[rank[has]] + 1, side_place[has], before + 1, waits_first.astype(np.int64))
     part = medians_of(part, code)[code]
     goes_last = local.waits_last[around] & calls.moves_gradients[side]
@@ -123,9 +126,7 @@ def _evenly(rank: IntArray, known: FloatArray, latest: IntArray) -> FloatArray:
         known: after which call of the main stream each was issued.
         latest: after which it was at the latest.
     """
-    changes = rank[1:] != rank[:-1]
-    is_edge = np.r_[True, changes] | np.r_[changes, True]
-    is_given = np.flatnonzero(np.isfinite(known) | is_edge)
+    is_given = np.flatnonzero(np.isfinite(known) | begins(rank) | np.r_[rank[1:] != rank[:-1], True])
     at = np.where(np.isfinite(known), known, latest)
     return np.interp(np.arange(len(rank)), is_given, at[is_given])
 

@@ -140,6 +140,17 @@ def test_gradients_that_queue_on_all_ranks_were_issued_evenly() -> None:
     assert counted_from(calls) == [0, 2, 4] * N_RANKS
 
 
+def test_the_last_gradients_were_issued_when_all_was_computed_whatever_is_fetched_behind_them() -> None:
+    """The same five blocks and gradients; then their norm, and weights are gathered."""
+    calls = list[Call]()
+    for rank in range(N_RANKS):
+        ends = [10_000.0 * number for number in (1, 2, 3, 4, 5, 11.6)]
+        calls += [Call(rank, "allreduce", end, 10.0, f"t{rank}", number) for number, end in enumerate(ends)]
+        calls += [Call(rank, "reducescatter", 10_020.0 + 35e3 * n, 35e3, "d", n) for n in range(3)]
+        calls.append(Call(rank, "allgather", 117_000.0, 3e3, "d", 3))
+    assert counted_from(calls) == [0, 2, 4, 5] * N_RANKS
+
+
 def test_gradients_that_queue_on_all_ranks_behind_the_last_call_were_issued_when_they_were_computed() -> None:
     """Two sums of gradients, made in the middle and at the end of what is left to compute."""
     everyone = tuple(range(N_RANKS))
