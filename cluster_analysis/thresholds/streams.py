@@ -22,6 +22,9 @@ TOLERANCE_US = 5.0
 DRIFT = 1e-4
 #: A side call that begins this soon after another one's end was queued behind it.
 QUEUE_US = 100.0
+#: Launched late, calls of a queue begin behind each other to this share of what they scatter counted from
+#: their issue: on late hosts of models to .01; where something is computed behind each, to .48 at least.
+QUEUE_SCATTER = 0.2
 #: And so little later that a rank hits it by chance less often than this.
 CHANCE_P_VALUE = 0.03
 #: Peers that it takes to tell a join from a coincidence, and the share of them that must show it.

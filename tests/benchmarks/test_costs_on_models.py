@@ -189,6 +189,16 @@ def test_what_others_wait_or_communication_hides_counts_once(mode: str, seed: in
     assert found.cost_ms_per_step == pytest.approx(fault.cost_ms, abs=0.01 * known.step_ms)
 
 
+@pytest.mark.parametrize(("seed", "fault_class"), [(25_051, "rank, sharded"), (25_059, "rank, dispatch")])
+def test_a_rank_whose_gaps_agree_by_chance_behind_one_gathering_of_weights_loses_time_behind_each(
+    seed: int, fault_class: str
+) -> None:
+    known, said = modelled.judge("paths", "plain", seed, fault_class)
+    (fault,) = known.faults
+    (found,) = [one for one in said.findings if one.is_alarm]
+    assert found.cost_ms_per_step == pytest.approx(fault.cost_ms, abs=0.01 * known.step_ms)
+
+
 # What hides from a comparison of peers has its cost, or leaves a question: on small jobs of a model.
 FUSED = replace(DATA, experts=4, is_fused=True)
 EXPERTS = replace(DATA, experts=8, work_ms=8.0)

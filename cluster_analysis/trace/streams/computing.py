@@ -25,6 +25,7 @@ from cluster_analysis.thresholds.streams import (
     ENOUGH_PEERS,
     LEAST_COVERED_US,
     MOST_IDLE_SHARE,
+    QUEUE_SCATTER,
     QUEUE_US,
     SHARE_HALVINGS,
 )
@@ -108,9 +109,7 @@ class _Hidden:
     """Places at which computing is hidden; all times are in µs by row."""
 
     def __init__(self) -> None:
-        self._shown: list[_Place] = []
-        self._possible: list[_Place] = []
-        self._queued: list[_Place] = []
+        self._shown, self._possible, self._queued = list[_Place](), list[_Place](), list[_Place]()
 
     def add_shown(self, place: int, room_us: FloatArray, usual_us: float, *, is_sum: bool) -> None:
         """Note that a few rows show what the others (`room_us` above 0) do at a place, if not more."""
@@ -229,10 +228,11 @@ def _shown_by_gaps(laid: PeerRows) -> tuple[Overlap, FloatArray]:
             continue
         runs_on[place] = True
         weights.use(place)
-        # Calls queue if they begin as much later than the one before ends whatever it took: computing during
-        # that one does not know when it ends.
-        if few_show and scatter((start - before)[shows]) < min(QUEUE_US, scatter((start - issued)[shows])):
-            # These few launch each call of a queue late, and compute nothing in between.
+        # Calls queue if these few begin as much later than the one before ends whatever it took: they launch
+        # each call late. Computing during that one does not know when it ends.
+        if few_show and scatter((start - before)[shows]) < min(
+            QUEUE_US, QUEUE_SCATTER * scatter((start - issued)[shows])
+        ):
             hidden.add_possible(place, room, knows, is_sum=kind[0], is_queued=True)
             continue
         if few_show:

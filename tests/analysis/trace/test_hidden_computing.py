@@ -277,7 +277,7 @@ def pieces(launch_us: float) -> PeerRows:
             now = now + work
             launch = np.where(late & (place > 2), launch_us * chance.normal(1.0, 0.05), 0.0)
             start.append(np.maximum(now, queue + launch))
-            queue = np.full(N_RANKS, start[-1].max() + QUICK_US * chance.normal(1.0, 0.01))
+            queue = np.full(N_RANKS, start[-1].max() + QUICK_US * chance.normal(1.0, 0.05))
             end.append(queue)
         starts.append(np.stack(start, 1))
         ends.append(np.stack(end, 1))
