@@ -152,7 +152,8 @@ class _Operators:
         keys = self._keys.take(pa.array(codes[begins])).to_pylist()
         for begin, key in zip(begins.tolist(), keys, strict=True):
             labels[begin] = b'%b"%b": {%b' % (b"}, " if begin else b"", key, labels[begin][2:])
-        contents = files.read_many(ranks, self._offset[first:last], self._length[first:last])
+        places = (column[first:last].tolist() for column in (self._rank, self._length, self._offset))
+        contents = map(files.read, *places)
         return b"".join([*chain.from_iterable(zip(labels, contents, strict=True)), b"}"])
 
 

@@ -7,7 +7,6 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -117,24 +116,6 @@ def test_a_file_that_became_shorter_is_an_error_and_no_wrong_output(tmp_path: Pa
         path.write_bytes(b"01234")
         with pytest.raises(InputError, match="became shorter while it was read"):
             files.read(3, 4, 2)
-
-
-@pytest.mark.parametrize("spread", [1, 1000], ids=["side by side", "far apart"])
-def test_pieces_are_the_same_however_they_are_read(tmp_path: Path, spread: int) -> None:
-    files = {}
-    for rank in (0, 1):
-        path = tmp_path / str(rank)
-        path.write_bytes(bytes((rank * 7 + position) % 251 for position in range(30 * spread)))
-        files[rank] = str(path)
-    ranks = np.array([0, 1, 0, 1, 0], np.int32)
-    offsets = np.array([0, 5, 10, 15, 20], np.int64) * spread
-    lengths = np.array([3, 4, 5, 3, 2], np.int32)
-    with OpenFiles(files) as opened:
-        pieces = [bytes(piece) for piece in opened.read_many(ranks, offsets, lengths)]
-    assert pieces == [
-        Path(files[int(rank)]).read_bytes()[offset : offset + length]
-        for rank, offset, length in zip(ranks, offsets, lengths, strict=True)
-    ]
 
 
 @pytest.mark.slow
