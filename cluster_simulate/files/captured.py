@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from cluster_simulate.files.entries import LinkEntries, link_entries
 from cluster_simulate.files.naming import LocalIds, op_names
 from cluster_simulate.files.observed import OpView, observe
 from cluster_simulate.files.totals import StepTotals, step_totals
 from cluster_simulate.job import layout as kinds
+from cluster_simulate.job.arrays import Bools, Ints
 from cluster_simulate.job.job import SimulatedJob
 from cluster_simulate.job.spec import Framework
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

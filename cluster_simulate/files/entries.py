@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from cluster_simulate.files.observed import OpView
 from cluster_simulate.job import layout as kinds
+from cluster_simulate.job.arrays import Floats, Ints
 from cluster_simulate.job.job import LOCAL
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 VARIANTS = ("top1", "middle", "bottom1", "total", "bottom2", "bottom3")
 TOTAL = VARIANTS.index("total")

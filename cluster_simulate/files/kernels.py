@@ -9,12 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from cluster_simulate.files.observed import seen_steps, shown_ns, spans_ns
+from cluster_simulate.job.arrays import Ints
 from cluster_simulate.job.job import SimulatedJob
-
-Ints = npt.NDArray[np.int64]
 
 _NS_PER_US = 1000
 #: Less computing than this is what is left of sums of floats.

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from cluster_run.errors import UsageError
 from cluster_simulate.files.capture_text import csv_bytes
@@ -18,10 +17,9 @@ from cluster_simulate.files.captured import CapturedJob
 from cluster_simulate.files.kernels import kernel_statistics
 from cluster_simulate.files.observed import seen_steps
 from cluster_simulate.job import layout as kinds
+from cluster_simulate.job.arrays import Floats, Ints
 from cluster_simulate.job.job import RDMA
 from cluster_simulate.job.layout import double_hash, server_id
-
-Ints = npt.NDArray[np.int64]
 
 _TICKS_PER_US = 100.0
 _OP_WORDS = {
@@ -93,7 +91,7 @@ def _slots(captured: CapturedJob, rank: int) -> list[_Slot]:
     return slots
 
 
-def _ticks(captured: CapturedJob, rank: int, true_us: npt.NDArray[np.float64]) -> Ints:
+def _ticks(captured: CapturedJob, rank: int, true_us: Floats) -> Ints:
     """Return what the device's counter shows; it started when the host did."""
     host = rank // captured.job.spec.ranks_per_host
     base = double_hash(server_id(host)) % 10**12 + 10**12

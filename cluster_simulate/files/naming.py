@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from cluster_simulate.job import layout as kinds
+from cluster_simulate.job.arrays import Ints
 from cluster_simulate.job.job import Ops, SimulatedJob
-
-Ints = npt.NDArray[np.int64]
 
 
 def op_names(job: SimulatedJob, ops: Ops, rows: Ints | slice = slice(None)) -> list[str]:

@@ -5,15 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from cluster_simulate.job import layout as kinds
+from cluster_simulate.job.arrays import Bools, Floats, Ints
 from cluster_simulate.job.job import LinkUses, Ops, SimulatedJob
 from cluster_simulate.job.noise import generator, noise_seed
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: When every simulated job begins, in µs since 1970. In a float64 such times keep a quarter of a µs.
 EPOCH_US = 1_764_246_876_000_000.0

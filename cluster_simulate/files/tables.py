@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.tables import schema
@@ -19,10 +18,9 @@ from cluster_simulate.files.naming import LocalIds, op_names
 from cluster_simulate.files.observed import OpView, observe, seen_ranks, seen_steps
 from cluster_simulate.files.totals import step_totals
 from cluster_simulate.job import layout as kinds
+from cluster_simulate.job.arrays import Ints
 from cluster_simulate.job.job import HCCS, PCIE, RDMA, TRANSPORTS, SimulatedJob
 from cluster_simulate.job.spec import Framework
-
-Ints = npt.NDArray[np.int64]
 
 _OP_TYPES = tuple(name.lower() for name in kinds.OP_KINDS)
 

@@ -13,16 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from cluster_simulate.files.kernels import stretches
 from cluster_simulate.files.observed import shown_ns, spans_ns
 from cluster_simulate.job import layout as kinds
+from cluster_simulate.job.arrays import Floats, Ints
 from cluster_simulate.job.job import SimulatedJob
 from cluster_simulate.job.spec import Framework
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _NS_PER_US = 1000
 _BUBBLES: dict[Framework, tuple[int, ...]] = {"pt": (kinds.RECEIVE,), "ms": tuple(kinds.P2P_KINDS)}

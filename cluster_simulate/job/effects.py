@@ -6,16 +6,13 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from cluster_run.errors import UsageError
+from cluster_simulate.job.arrays import Floats, Ints
 from cluster_simulate.job.faults import CUBE_SHARE, LINK_KINDS, Fault, LinkEffect, links_of
 from cluster_simulate.job.job import HCCS, PCIE, RDMA
 from cluster_simulate.job.noise import generator
 from cluster_simulate.job.spec import JobSpec
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Clock of the AI cores of a 910B at full speed.
 NOMINAL_MHZ = 1800.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from cluster_run.errors import UsageError
 from cluster_simulate.job import layout as kinds
+from cluster_simulate.job.arrays import Floats
 from cluster_simulate.job.effects import NOMINAL_MHZ, Effects, effects_of, place_faults, with_workload
 from cluster_simulate.job.faults import CUBE_SHARE, Fault
 from cluster_simulate.job.job import Ops, SimulatedJob, StepTimes, Waits
@@ -19,8 +19,6 @@ from cluster_simulate.job.schedule import Action
 from cluster_simulate.job.spec import JobSpec
 from cluster_simulate.job.streams import Streams
 from cluster_simulate.job.work import OPTIMIZER_SPANS, StepWork, segment_scatter, step_work
-
-Floats = npt.NDArray[np.float64]
 
 _MB = 1e6
 

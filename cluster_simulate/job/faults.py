@@ -9,15 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from cluster_run.errors import UsageError
 from cluster_run.findings import Cause, Pattern
 from cluster_run.ids import parse_number_ranges
 from cluster_run.kinds import Kind
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from cluster_simulate.job.arrays import Bools, Floats, Ints
 
 OpClass = Literal["", "cube", "vector"]
 Direction = Literal["both", "tx", "rx", "one"]
@@ -94,7 +91,7 @@ class LinkEffect:
     transports: tuple[int, ...] = ()
     is_between: bool = False
 
-    def covers(self, src: Ints, dst: Ints, transport: Ints) -> npt.NDArray[np.bool_]:
+    def covers(self, src: Ints, dst: Ints, transport: Ints) -> Bools:
         """Return which links it slows."""
         hit = np.zeros(src.shape, dtype=bool)
         for one, other in self.links:

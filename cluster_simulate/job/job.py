@@ -8,16 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
+from cluster_simulate.job.arrays import Bools, Floats, Ints
 from cluster_simulate.job.faults import Fault
 from cluster_simulate.job.layout import GroupTable
 from cluster_simulate.job.spec import JobSpec
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: Transport codes of `LinkUses.transport`.
 TRANSPORTS = ("HCCS", "RDMA", "PCIE", "LOCAL")

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from cluster_run.ids import GroupRole
+from cluster_simulate.job.arrays import Ints
 from cluster_simulate.job.spec import JobSpec
-
-Ints = npt.NDArray[np.int64]
 
 #: HCCL's names of operators; `Ops.kind` indexes them.
 OP_KINDS = (

@@ -12,17 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from cluster_simulate.job import layout as kinds
+from cluster_simulate.job.arrays import Floats, Ints
 from cluster_simulate.job.faults import LinkEffect
 from cluster_simulate.job.job import HCCS, PCIE, RDMA
 from cluster_simulate.job.layout import GroupSet
 from cluster_simulate.job.noise import generator, hashed_normal, standard
 from cluster_simulate.job.spec import JobSpec
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Time of a message before its first byte, by transport: HCCS, RDMA, PCIE.
 _ALPHA_US = np.array([20.0, 18.0, 25.0])

@@ -12,10 +12,8 @@ import zlib
 import numpy as np
 import numpy.typing as npt
 
+from cluster_simulate.job.arrays import Floats, Ints
 from cluster_simulate.job.spec import Noise
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _T3_SCALE = 1.0 / np.sqrt(3.0)
 _AR1_RHO = 0.7

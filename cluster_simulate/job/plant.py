@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from cluster_simulate.job.arrays import Ints
 from cluster_simulate.job.job import RDMA
 from cluster_simulate.job.layout import Layout, build_layout
 from cluster_simulate.job.network import Wires, transport_of, wires_of_groups, wires_of_pairs
 from cluster_simulate.job.schedule import Action, ordered_actions
 from cluster_simulate.job.spec import JobSpec
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

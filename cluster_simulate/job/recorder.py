@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from cluster_simulate.job.arrays import Floats, Ints
 from cluster_simulate.job.job import LinkUses, Ops, Waits
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _OP_COLUMNS = 10
 #: Larger messages go in packets of at most this.

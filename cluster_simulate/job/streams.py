@@ -8,18 +8,15 @@ which the rank waits for only where it needs the result.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from cluster_simulate.job import layout as kinds
+from cluster_simulate.job.arrays import Bools, Floats, Ints
 from cluster_simulate.job.effects import Retransmission
 from cluster_simulate.job.layout import GroupSet
 from cluster_simulate.job.network import Network, Wires, link_bytes
 from cluster_simulate.job.plant import Plant
 from cluster_simulate.job.recorder import Recorder
 from cluster_simulate.job.schedule import Action, Message, message_of
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _LAUNCH_US = 12.0
 _RECEIVE_US = 6.0
@@ -221,7 +218,7 @@ class Streams:
         for _, times, wires in parts:
             self._add_p2p_links(rows, wires, times, wires.src_rank[:, 0] == here)
 
-    def _add_p2p_links(self, rows: Ints, wires: Wires, times: Floats, mine: npt.NDArray[np.bool_]) -> None:
+    def _add_p2p_links(self, rows: Ints, wires: Wires, times: Floats, mine: Bools) -> None:
         if mine.any():
             self.recorder.add_links(
                 rows[mine],

@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from cluster_simulate.job.arrays import Floats, Ints
 from cluster_simulate.job.effects import Effects
 from cluster_simulate.job.noise import generator, hashed_normal, noise_seed, standard, step_series
 from cluster_simulate.job.spec import JobSpec
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Around its optimizer a rank idles as often as in this many segments.
 OPTIMIZER_SPANS = 4
