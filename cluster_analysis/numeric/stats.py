@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.grouped import medians_of
 
-#: Groups are padded to the longest while that takes no more than this many times their sizes.
-_MAX_PADDING = 8
 #: Values are compared with all others one by one up to so many.
 _MANY = 64
 #: Makes the median absolute deviation the standard deviation of a normal distribution.
@@ -153,18 +152,13 @@ def theil_sen(values: FloatArray) -> FloatArray:
 def medians_by(values: FloatArray, codes: IntArray) -> FloatArray:
     """Medians of the rows of (N,) or (N, S) by code, in the order of the codes: (G,) or (G, S).
 
-    All groups at once, laid side by side as (group, member): a job has thousands of hosts of a few ranks.
+    All groups at once: a job has thousands of hosts of a few ranks.
     """
     found, code = np.unique(codes, return_inverse=True)
-    count = np.bincount(code, minlength=len(found))
-    width = int(count.max(initial=0))
-    if len(found) * width > _MAX_PADDING * max(len(codes), 1):
-        return np.array([median(values[code == one], 0) for one in range(len(found))])
-    order = np.argsort(code, kind="stable")
-    member = np.arange(len(code)) - np.repeat(np.cumsum(count) - count, count)
-    by_member = np.full((len(found), width, *values.shape[1:]), np.nan)
-    by_member[code[order], member] = values[order]
-    return median(by_member, 1)
+    n_columns = int(np.prod(values.shape[1:]))
+    cell = code[:, None] * n_columns + np.arange(n_columns)
+    medians = medians_of(values.ravel(), cell.ravel(), len(found) * n_columns)
+    return medians.reshape(len(found), *values.shape[1:])
 
 
 def group_medians(values: FloatArray, groups: IntArray) -> FloatArray:

@@ -114,6 +114,11 @@ class GivenColumns(Columns):
         return pa.array([text or "" for text in self._values[name]], pa.string())
 
 
+def are_places(rows: npt.NDArray[np.int64], n: int) -> bool:
+    """Return whether all these are numbers from 0 to n - 1."""
+    return not len(rows) or 0 <= int(rows.min()) <= int(rows.max()) < n
+
+
 def damaged(detail: str) -> BadFileError:
     """Return that columns are not what they should be."""
     return BadFileError(fact("not_of_form", detail=f"columns: {detail}"), "collect_again")

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cluster_analysis.sources.columns.columns import Columns, damaged
+from cluster_analysis.sources.columns.columns import Columns, are_places, damaged
 from cluster_analysis.sources.errors import BadFileError
 from cluster_reduce.form import MOST_NUMBERS, SCHEMA
 from cluster_reduce.packing import N_BYTES, RAW_WINDOW
@@ -164,7 +164,7 @@ class ColumnsFile(Columns):
 
     def _places(self, name: str) -> npt.NDArray[np.int64]:
         places, n_texts = self.ints(f"{name}.places"), len(self.ints(f"{name}.lengths"))
-        if len(places) and not 0 <= int(places.min()) <= int(places.max()) < n_texts:
+        if not are_places(places, n_texts):
             raise damaged(f"column {name!r}")
         return places
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from cluster_analysis.sources.columns.columns import are_places
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.kernel_groups import KEYS, Calls, KernelSums
@@ -26,7 +26,7 @@ def kernel_sums_of(path: Path) -> KernelSums:
     rows, waits = file.ints("wait.rows"), file.ints("wait_ps")
     n_kinds = len(figures["n"])
     _require({len(one) for one in (*texts.values(), *figures.values())} == {n_kinds})
-    _require(len(rows) == len(waits) and _are_places(rows, n_kinds))
+    _require(len(rows) == len(waits) and are_places(rows, n_kinds))
     _require(not n_kinds or (figures["n"].min() > 0 and figures["ps_min"].min() >= 0))
     all_waits, is_missing = np.zeros(n_kinds, np.int64), np.ones(n_kinds, bool)
     all_waits[rows], is_missing[rows] = waits, False
@@ -43,10 +43,6 @@ def kernel_calls_of(path: Path) -> Calls:
     starts, lengths = file.ints("call.start_ns"), file.floats("call.us")
     _require(len(steps) == len(names) == len(starts) == len(lengths))
     return Calls([step or "" for step in steps], names, pa.array(starts, mask=starts < 0), pa.array(lengths))
-
-
-def _are_places(places: npt.NDArray[np.int64], n: int) -> bool:
-    return not len(places) or 0 <= int(places.min()) <= int(places.max()) < n
 
 
 def _require(is_sound: object) -> None:

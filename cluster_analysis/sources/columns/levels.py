@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cluster_analysis.sources.columns.columns import Columns
+from cluster_analysis.sources.columns.columns import Columns, are_places
 from cluster_analysis.sources.errors import BadFileError
 from cluster_run.facts import fact
 
@@ -27,8 +27,8 @@ class Levels:
     def __init__(self, file: Columns, counts_name: str, rows_name: str) -> None:
         counts, numbers, are_p2p = (file.ints(name) for name in (counts_name, "step", "is_p2p"))
         self.n_rows = len(file.ints(rows_name))
-        are_counts = not len(counts) or 0 <= int(counts.min()) <= int(counts.max()) <= self.n_rows
-        if not len(counts) == len(numbers) == len(are_p2p) or not are_counts or counts.sum() != self.n_rows:
+        are_counts = are_places(counts, self.n_rows + 1) and counts.sum() == self.n_rows
+        if not len(counts) == len(numbers) == len(are_p2p) or not are_counts:
             raise BadFileError(fact("not_of_form", detail="columns: levels"))
         self.steps = np.repeat(numbers, counts)
         self.is_p2p = np.repeat(are_p2p != 0, counts)
@@ -45,4 +45,4 @@ class Levels:
 
     def are_places(self, rows: npt.NDArray[np.int64]) -> bool:
         """Return whether all these are numbers of rows."""
-        return not len(rows) or 0 <= int(rows.min()) <= int(rows.max()) < self.n_rows
+        return are_places(rows, self.n_rows)

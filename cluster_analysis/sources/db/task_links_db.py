@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.db.profiler_db import read_step_times
-from cluster_analysis.sources.db.sqlite import Database, open_database, step_at
+from cluster_analysis.sources.db.sqlite import open_database, step_at
 from cluster_analysis.sources.db.tasks import OPERATOR, TASK, is_timed, tell_untimed
 from cluster_analysis.sources.errors import Remark, left_out
 from cluster_analysis.sources.link_names import OPERATOR_VARIANT
@@ -27,6 +27,7 @@ from cluster_run.ids import MAX_RANKS
 
 _INFO, _STRINGS = "COMMUNICATION_TASK_INFO", "STRING_IDS"
 _OF_TASKS = ("globalTaskId", "taskType", "srcRank", "dstRank", "linkType", "size", "opId")
+_OF_OPERATORS = ("opId", "opName", "groupName", "startNs")
 _COPIES = ("Memcpy", "Reduce_Inline", "Reduce Inline")
 _INTEGER = "'integer'"
 _WHOLE = ("o.startNs", "o.opId", "i.srcRank", "i.dstRank")
@@ -52,7 +53,11 @@ def read_task_links(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     """
     times = read_step_times(path, remark)
     with open_database(path, remark) as database:
-        if not _has_peers(database, remark):
+        if not (
+            database.offers(remark, _INFO, *_OF_TASKS)
+            and database.offers(remark, OPERATOR, *_OF_OPERATORS)
+            and database.offers(remark, TASK, "globalTaskId", "startNs", "endNs")
+        ):
             return None
         tell_untimed(database, TASK, "task", remark)
         rows = database.rows(_query(), _COPIES)
@@ -85,14 +90,6 @@ def read_task_links(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     )
 
 
-def _has_peers(database: Database, remark: Remark) -> bool:
-    return (
-        database.offers(remark, _INFO, *_OF_TASKS)
-        and database.offers(remark, OPERATOR, "opId", "opName", "groupName", "startNs")
-        and database.offers(remark, TASK, "globalTaskId", "startNs", "endNs")
-    )
-
-
 def _query() -> str:
     """Return the query: operator, group, its start, ranks, link, bytes, ns; summed by the database."""
     marks = ", ".join("?" * len(_COPIES))
@@ -119,7 +116,11 @@ def read_task_peers(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     """
     times = read_step_times(path, remark)
     with open_database(path, remark) as database:
-        if not _names_peers(database, remark):
+        if not (
+            database.offers(remark, _INFO, "srcRank", "dstRank", "opId")
+            and database.offers(remark, OPERATOR, *_OF_OPERATORS)
+            and database.offers(remark, _STRINGS, "id", "value")
+        ):
             return None
         rows = database.rows(_PEERS)
     op_types = names.operations(pa.array([str(row[4]) for row in rows], pa.string())).to_pylist()
@@ -142,13 +143,4 @@ def read_task_peers(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         op_name=[str(row[4]) for row, *_ in known],
         src_local=[row[2] for row, *_ in known],
         dst_local=[row[3] for row, *_ in known],
-    )
-
-
-def _names_peers(database: Database, remark: Remark) -> bool:
-    """Return whether the database has what says whom messages are for."""
-    return (
-        database.offers(remark, _INFO, "srcRank", "dstRank", "opId")
-        and database.offers(remark, OPERATOR, "opId", "opName", "groupName", "startNs")
-        and database.offers(remark, _STRINGS, "id", "value")
     )
