@@ -1,12 +1,9 @@
 """The simulator for other tests and benchmarks: jobs with known faults, as arrays, tables or files.
 
-    from cluster_simulate.api import JobSpec, parse_scenario, simulate, tables, topology, truth
-    from cluster_simulate.api import write_run
+    from cluster_simulate.api import JobSpec, parse_scenario, simulate, truth, write_run
 
     spec = JobSpec(tp=4, pp=4, dp=4, steps=5)
     job = simulate(spec, [parse_scenario("slow_rank:1.25@5")], seed=1)
-    by_rank = tables(job)          # {rank: RankTables}, as a reader makes them of files; nothing is written
-    where = topology(job)          # Topology with high confidence, as metadata would give it
     answer = truth(job)            # Truth: faults with their true cost by re-simulation
     write_run(job, Path("run1"), form="text", framework="pt")    # and run1.truth.json next to it
 
@@ -17,7 +14,6 @@ seed give the same job; a fault changes only what it slows: all random numbers s
 from __future__ import annotations
 
 from cluster_simulate.files.rundir import write_run
-from cluster_simulate.files.tables import tables, topology
 from cluster_simulate.job.events import simulate
 from cluster_simulate.job.faults import Fault, parse_scenario
 from cluster_simulate.job.job import SimulatedJob
@@ -33,8 +29,6 @@ __all__ = [
     "Truth",
     "parse_scenario",
     "simulate",
-    "tables",
-    "topology",
     "truth",
     "truth_path",
     "write_run",

@@ -239,8 +239,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_analysis.options cluster_fleet.prior cluster_fleet.story cluster_run"
         ),
         "cluster_simulate": "cluster_run",
-        "cluster_simulate.job": "cluster_analysis.tables cluster_run",
-        "cluster_simulate.files": "cluster_simulate.job cluster_analysis.tables cluster_run",
+        "cluster_simulate.job": "cluster_run",
+        "cluster_simulate.files": "cluster_simulate.job cluster_run",
         # Of both commands the hook knows a few values: it runs them as processes.
         **dict.fromkeys(_HOOK.split(), f"{_HOOK} cluster_run"),
         "cluster_hook.telling": (

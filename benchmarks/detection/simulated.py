@@ -11,6 +11,7 @@ import pyarrow as pa
 from benchmarks.detection.field_rules import RULES
 from benchmarks.detection.no_matrix import has_matrix, mode_of_model
 from benchmarks.detection.scoring import Said
+from benchmarks.detection.simulated_tables import tables, topology
 from benchmarks.models.truth import KnownFault, KnownJob
 from cluster_analysis.judge.detection import detect
 from cluster_analysis.replay.job_evidence import JobEvidence, merge_steps
@@ -18,18 +19,7 @@ from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.reduction import reduce_step
 from cluster_run.findings import Finding
 from cluster_run.ids import Step
-from cluster_simulate.api import (
-    Fault,
-    Healthy,
-    JobSpec,
-    Noise,
-    SimulatedJob,
-    parse_scenario,
-    simulate,
-    tables,
-    topology,
-    truth,
-)
+from cluster_simulate.api import Fault, Healthy, JobSpec, Noise, SimulatedJob, parse_scenario, simulate, truth
 
 NAME = "simulator"
 FAULTS = (

@@ -8,6 +8,7 @@ from functools import cache
 
 import pyarrow as pa
 
+from benchmarks.detection.simulated_tables import tables, topology
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.replay.job_evidence import JobEvidence, merge_steps
 from cluster_analysis.tables.model import Group, Topology
@@ -16,7 +17,7 @@ from cluster_analysis.trace.evidence import StepEvidence
 from cluster_analysis.trace.reduction import reduce_step
 from cluster_run.findings import Finding
 from cluster_run.ids import DeviceId, GroupRole, HostId, ParallelSizes, Rank, Step
-from cluster_simulate.api import JobSpec, SimulatedJob, parse_scenario, simulate, tables, topology, truth
+from cluster_simulate.api import JobSpec, SimulatedJob, parse_scenario, simulate, truth
 
 NO_COLLECTIVES = COLLECTIVES.empty_table()
 NO_LINKS = LINKS.empty_table()

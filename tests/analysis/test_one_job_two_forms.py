@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.detection.simulated_tables import tables
 from cluster_analysis.cli import main as analyse
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.tables.schema import PEER_VARIANT
 from cluster_run.ids import Rank
-from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, tables, write_run
+from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, write_run
 from cluster_simulate.job.spec import Framework
 from tests.analysis.copies import replace
 from tests.simulate.jobs import VARIETY, VARIETY_OF_BOTH, specs

@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from benchmarks.detection.simulated_tables import tables
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.rank_tables import RankTables
@@ -23,7 +24,7 @@ from cluster_run.errors import InputError, UsageError
 from cluster_run.ids import Rank
 from cluster_run.manifest import read_manifest
 from cluster_run.ranktable import parse_rank_table
-from cluster_simulate.api import JobSpec, parse_scenario, simulate, tables, truth_path, write_run
+from cluster_simulate.api import JobSpec, parse_scenario, simulate, truth_path, write_run
 from cluster_simulate.job.layout import double_hash
 from tests.simulate.jobs import VARIETY
 

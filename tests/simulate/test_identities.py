@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_simulate.api import JobSpec, parse_scenario, simulate, tables
+from benchmarks.detection.simulated_tables import tables
+from cluster_simulate.api import JobSpec, parse_scenario, simulate
 from cluster_simulate.files.observed import observe, seen_steps
 from cluster_simulate.files.totals import step_totals
 from cluster_simulate.job import layout as kinds

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from benchmarks.detection.simulated_tables import tables, topology
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.open_questions import open_questions, waits_for_absent
@@ -18,7 +19,7 @@ from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Finding
 from cluster_run.ids import Rank
 from cluster_run.kinds import FAULT_KINDS
-from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, tables, topology
+from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate
 from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, evidence_of_tables, judged
 from tests.analysis.said import notes_of, summary

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from benchmarks.detection.simulated_tables import tables, topology
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.judge.open_questions import open_questions
 from cluster_analysis.judge.view import build_view
@@ -20,7 +21,7 @@ from cluster_run.facts import Fact
 from cluster_run.findings import unless_open
 from cluster_run.ids import Rank
 from cluster_run.kinds import OPEN_NOTES, NoteFact
-from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate, tables, topology
+from cluster_simulate.api import Healthy, JobSpec, parse_scenario, simulate
 from tests.analysis.copies import replace, with_column
 from tests.analysis.jobs import evidence_of, evidence_of_tables, judged, small_topology, steps_table
 from tests.analysis.runs import write_small_run

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from benchmarks.detection.simulated_tables import tables
 from cluster_analysis.judge.case import build_case
 from cluster_analysis.judge.detection import Detection, detect
 from cluster_analysis.judge.detectors import slow_network
@@ -15,7 +16,7 @@ from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.trace.links import sent_by_ranks
 from cluster_run.findings import Finding
 from cluster_run.ids import HostId, Rank
-from cluster_simulate.api import JobSpec, tables
+from cluster_simulate.api import JobSpec
 from tests.analysis.copies import replace
 from tests.analysis.jobs import SMALL, Judged, judged
 from tests.analysis.said import notes_of, summary

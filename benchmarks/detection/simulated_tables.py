@@ -1,4 +1,4 @@
-"""A simulated job as the tables of the analysis, as if its files had been written and read."""
+"""A simulated job as tables of the analysis, as if its files had been written and read."""
 
 from __future__ import annotations
 
