@@ -163,7 +163,7 @@ def test_every_metric_is_in_the_table_and_the_table_has_no_other():
 def test_limits_of_the_page_are_those_of_the_code():
     assert f"up to {grouped(cube.MAX_CELLS)} ranks × steps" in DOC
     assert f"Up to {grouped(traffic.MAX_LINKS)} links" in DOC
-    assert f"More than {grouped(perfetto.MAX_SLICES)} operators" in DOC
+    assert f"more than {grouped(perfetto.MAX_SLICES)} operators" in DOC
 
 
 def test_version_of_the_chart_library_is_that_of_the_file():
