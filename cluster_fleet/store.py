@@ -18,8 +18,20 @@ import sqlalchemy as sa
 
 from cluster_fleet.identity import Known, is_hash, with_names
 from cluster_fleet.records import History, NamedFinding, RunLine, RunRecord, Unit
-from cluster_fleet.rows import NUMBERS, history_of, series_of, series_row
-from cluster_fleet.tables import ACTION, FINDING, MIGRATIONS, RUN, SERIES, UNIT, VERSION, migrate
+from cluster_fleet.tables import (
+    ACTION,
+    FINDING,
+    MIGRATIONS,
+    NUMBERS,
+    RUN,
+    SERIES,
+    UNIT,
+    VERSION,
+    history_of,
+    migrate,
+    series_of,
+    series_row,
+)
 from cluster_run.errors import InputError, SchemaError
 
 #: A writer waits as long for the others.

@@ -1,0 +1,112 @@
+"""The commands of `cluster-fleet`; results go to stdout."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import secrets
+from collections.abc import Callable, Mapping
+
+from cluster_analysis.sentences.headings import of_fleet
+from cluster_fleet.exchange import export, exported
+from cluster_fleet.metrics import metrics_text
+from cluster_fleet.page import page
+from cluster_fleet.run_record import record_of
+from cluster_fleet.status import Status, named, status_of
+from cluster_fleet.store import Fleet
+from cluster_fleet.story import day, sentence
+from cluster_run.command_line import language_of
+from cluster_run.errors import ExitCode, InputError
+from cluster_run.files import write_text_whole
+from cluster_run.standard_streams import write_result
+
+
+def _add(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
+    record = record_of(
+        arguments.run, arguments.results, hours=arguments.hours, show_addresses=arguments.show_addresses
+    )
+    is_new = fleet.add(record)
+    if not arguments.quiet:
+        n_devices = sum(bool(one.host_key) for one in record.units)
+        metrics = ", ".join(one.metric for one in record.series) or "nothing that can be compared"
+        known = "" if is_new else " (it was there already: it counts once)"
+        write_result(f"{record.name}: {n_devices} devices; {metrics}{known}\n")
+    return ExitCode.DONE
+
+
+def _status(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
+    status = status_of(fleet)
+    if arguments.page is not None:
+        write_text_whole(arguments.page, page(fleet, status, language_of(arguments.lang)))
+    if arguments.metrics is not None:
+        write_text_whole(arguments.metrics, metrics_text(status))
+    _tell(status, arguments)
+    if not status.n_runs:
+        return ExitCode.INCOMPLETE
+    return ExitCode.FINDINGS if any(one.is_slow for one in status.stories) else ExitCode.DONE
+
+
+def _show(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
+    status = status_of(fleet, named(arguments.unit))
+    if not status.stories:
+        names = sorted(one.known.name for one in fleet.units().values() if one.host >= 0)
+        known = f"known are {', '.join(names[:3])} and others" if names else "cluster-fleet add RUN first"
+        raise InputError(f"{arguments.unit}: no run knows it", known)
+    _tell(status, arguments)
+    return ExitCode.FINDINGS if any(one.is_slow for one in status.stories) else ExitCode.DONE
+
+
+def _tell(status: Status, arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        write_result(json.dumps(status.plain()) + "\n")
+        return
+    language = language_of(arguments.lang)
+    if not status.n_runs:
+        write_result(f"{of_fleet('empty').of(language)}\n")
+        return
+    begin, end = day(status.begin_s), day(status.end_s)
+    lines = [
+        of_fleet("fleet", n_devices=status.n_devices, n_hosts=status.n_hosts, n_runs=status.n_runs,
+                begin=begin, end=end).of(language)
+    ]  # fmt: skip
+    reported = set()
+    for story in status.stories:
+        # What a unit cost is told once, whatever is told of it.
+        is_first = story.hours_lost and story.key not in reported
+        reported.add(story.key)
+        lost = of_fleet("cost", hours=story.hours_lost).of(language) if is_first else ""
+        lines.append(f"  {sentence(story, language)}{lost}")
+    if not any(one.is_slow for one in status.stories):
+        lines.append("  " + of_fleet("nobody_known" if status.n_unknown else "nobody").of(language))
+    lines += ["  " + of_fleet("repeat", host=name, n=n).of(language) for name, n in status.repeat_hosts]
+    if status.n_unknown:
+        lines.append("  " + of_fleet("unknown", **status.unknown).of(language))
+    write_result("".join(f"{line}\n" for line in lines))
+
+
+def _export(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
+    salt = "" if arguments.with_names else arguments.salt or secrets.token_hex(16)
+    write_result(f"{export(fleet.records(), arguments.file, salt)} runs in {arguments.file}\n")
+    return ExitCode.DONE
+
+
+def _import(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
+    # All are read before the first is added: half a file is none.
+    new = [fleet.add(one) for one in list(exported(arguments.file))]
+    write_result(f"{sum(new)} runs added, {len(new) - sum(new)} were there already\n")
+    return ExitCode.DONE
+
+
+def _forget(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
+    write_result(f"{fleet.forget(arguments.before)} runs forgotten\n")
+    return ExitCode.DONE
+
+
+COMMANDS: Mapping[str, Callable[[argparse.Namespace, Fleet], ExitCode]] = {
+    "add": _add,
+    "status": _status,
+    "show": _show,
+    "export": _export,
+    "import": _import,
+    "forget": _forget,
+}
