@@ -30,6 +30,8 @@ FAILING: Mapping[str, frozenset[str]] = {
     "never": frozenset(),
     **{word: frozenset(_SEVERITIES[n:]) for n, word in enumerate(_SEVERITIES) if word in ALARMS},
 }
+#: The devices of more ranks are no place to go to.
+_MAX_PLACES = 2
 
 
 #: Rules of the advice; `rule_holds` is the fact that one does.
@@ -154,6 +156,15 @@ class Finding:
     def record(self) -> KindRecord:
         """The record of its kind."""
         return KINDS[self.kind]
+
+    @property
+    def named_places(self) -> tuple[Place, ...]:
+        """The places of the ranks that it names, or of the ends of its links; none where they are many.
+
+        What stands at the other end of a slow card's links is not slow.
+        """
+        named = tuple(one for one in self.places if not self.ranks or one.rank in self.ranks)
+        return named if len(named) <= _MAX_PLACES else ()
 
     @property
     def may_be_fault(self) -> bool:

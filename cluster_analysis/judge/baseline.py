@@ -148,15 +148,15 @@ def _of_means(change: Change, old: FloatArray, new: FloatArray) -> Change:
     if before <= 0:
         return change
     share = after / before - 1.0
-    moved = share - change.change_share
+    low, high = (one + share - change.change_share for one in (change.low_share, change.high_share))
     return replace(
         change,
         before=before,
         after=after,
         change_share=share,
-        low_share=change.low_share + moved,
-        high_share=change.high_share + moved,
-        is_certain=change.is_certain and change.low_share * (change.low_share + moved) > 0,
+        low_share=low,
+        high_share=high,
+        is_certain=change.is_certain and low * high > 0 and low * change.low_share > 0,
     )
 
 

@@ -37,7 +37,7 @@ from cluster_run.ids import Rank
 
 
 class Detection(Struct, frozen=True):
-    """The outcome: findings sorted by cost, what could not be judged, and LINK_SUMMARY.
+    """The outcome: findings, alarms first, by cost, what could not be judged, and LINK_SUMMARY.
 
     `replay` says how far the replay may be trusted: `error_share` (replayed against measured step),
     `mean_error_share` (the same of the mean step), `step_ms` (replayed), `copied_waiting_share` (of all
@@ -99,7 +99,7 @@ def detect(
     findings = [finding_of(one, saving, context) for one, saving in zip(suspects, savings, strict=True)]
     findings = _with_chains(_without_doubles(findings), suspects, what_if)
     findings = _with_peers(_listed(findings, len(view.steps), limits, step_us / 1e3), view)
-    findings.sort(key=lambda one: (-(one.cost_ms_per_step or 0.0), not one.is_alarm, one.id))
+    findings.sort(key=lambda one: (not one.is_alarm, -(one.cost_ms_per_step or 0.0), one.id))
     notes = [*few_peers(case, suspects), *what_is_missing(view, evidence)]
     if context.mean_error_share > limits.replay_mean_doubt:
         notes.append(fact("replay_off", error_share=context.mean_error_share))

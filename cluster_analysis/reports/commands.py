@@ -43,10 +43,11 @@ def commands(finding: Finding, result: AnalysisResult) -> tuple[Command, ...]:
     ask = _QUESTIONS.get(finding.kind)
     if ask is None:
         return ()
-    known = [place for place in finding.places if place.device is not None][:MAX_PLACES]
+    known = [place for place in finding.places if place.device is not None]
+    asked = [place for place in known if not finding.ranks or place.rank in finding.ranks][:MAX_PLACES]
     found = [
-        Command(place_text(place, result), text, place if len(known) > 1 else None)
-        for place in known
+        Command(place_text(place, result), text, place if len(asked) > 1 else None)
+        for place in asked
         for text in ask(place, finding)
     ]
     return (*found, *_link_test(known, finding, result))

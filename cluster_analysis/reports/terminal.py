@@ -19,8 +19,10 @@ from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.notes import note, reasons
+from cluster_analysis.sentences.phrase import Phrase, joined
 from cluster_analysis.sentences.results import changes, phrases, subjects, verdicts
 from cluster_analysis.sentences.results.costs import cost_of
+from cluster_run.findings import Finding
 from cluster_run.said.chinese import Language
 from cluster_run.said.line_breaks import kept_together, line_breaks
 
@@ -35,7 +37,6 @@ MAX_PROBLEMS = 3
 MAX_CHANGES = 3
 MAX_NOTES = 4
 MAX_CHECKS = 3
-MAX_PLACES = 2
 MAX_COMMANDS = 2
 _MIN_WIDTH = 40
 
@@ -116,13 +117,17 @@ def _findings_table(result: AnalysisResult, width: int, language: Language) -> T
     findings, step_ms = result.document.findings, result.document.run.step_ms
     table = Table(box=None, show_header=True, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("", no_wrap=True)
-    table.add_column(say("a_step").of(language), justify="right", no_wrap=True)
+    table.add_column(say("costs").of(language), justify="right", no_wrap=True)
     table.add_column(say("share").of(language), justify="right", no_wrap=True)
     wide = width >= 100
     if wide:
         table.add_column(say("what").of(language), no_wrap=True)
     table.add_column(say("finding").of(language), overflow="fold")
-    for finding in findings[:MAX_FINDINGS]:
+    blanks = [""] * (4 if wide else 3)
+    shown = findings[:MAX_FINDINGS]
+    for finding, before in zip(shown, (None, *shown), strict=False):
+        if not finding.is_alarm and (before is None or before.is_alarm):
+            table.add_row(*blanks, Text(say("small").of(language), style="dim"))
         style = _SEVERITY_STYLES[finding.severity]
         cells = [
             Text(_SEVERITY_SIGNS[finding.severity], style=style),
@@ -131,11 +136,20 @@ def _findings_table(result: AnalysisResult, width: int, language: Language) -> T
         ]
         if wide:
             cells.append(Text(subjects.kind_name(finding).of(language), style=style))
-        table.add_row(*cells, _prose(subjects.plain(summary(finding).of(language))))
+        said = [summary(finding), *([_confidence(finding)] if finding.is_alarm else [])]
+        table.add_row(*cells, _prose(subjects.plain(joined(said).of(language))))
     if len(findings) > MAX_FINDINGS:
         more = say("more_findings", n=len(findings) - MAX_FINDINGS).of(language)
-        table.add_row(*[Text("")] * (4 if wide else 3), Text(more, style="dim"))
+        table.add_row(*blanks, Text(more, style="dim"))
     return table
+
+
+def _confidence(finding: Finding) -> Phrase:
+    """Return how sure an alarm is, where it is not quite."""
+    if finding.confidence == "high":
+        return Phrase("", "")
+    said = say(f"confidence.{finding.confidence}")
+    return Phrase(f"{said.en.capitalize()}.", f"{said.zh}。")
 
 
 def _replay(result: AnalysisResult, language: Language) -> str:
@@ -159,7 +173,7 @@ def _print_next_checks(result: AnalysisResult, console: Console, language: Langu
         console.print(_prose(subjects.plain(check), lead=lead))
     hosts = list(dict.fromkeys(host for finding in (first, *alarms) for host in finding.hosts))
     locate = subjects.locator(result)
-    for place in first.places[:MAX_PLACES]:
+    for place in first.named_places:
         where = subjects.plain(locate(place).of(language))
         console.print(_prose(where, lead=say("where").of(language)))
     for command in commands(first, result)[:MAX_COMMANDS]:

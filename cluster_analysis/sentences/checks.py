@@ -44,13 +44,18 @@ CHECKS: Mapping[str, Template] = {
         "Look at link state and error counters of the device of {where} (hccn_tool -link, -stat).",
         "检查{where}的设备的链路状态与错误计数（hccn_tool -link、-stat）。",
     ),
+    "slow_port": (
+        "Look at the health of the device of {where} and of its links inside the host (npu-smi info "
+        "-t health, -t topo).",
+        "检查{where}的设备及其主机内链路的健康状态（npu-smi info -t health、-t topo）。",
+    ),
     "slow_host_pair": (
         "Measure bandwidth between hosts {hosts:and}, and look at the switches on the way.",
         "测量主机 {hosts:and} 之间的带宽，并检查途经的交换机。",
     ),
     "slow_uplink": (
-        "Look at the switch port and the cabling of host {hosts:names}.",
-        "检查主机 {hosts:names} 的交换机端口与线缆。",
+        "Look at the switch port and the cabling of {hosts:host|hosts} {hosts:some}.",
+        "检查主机 {hosts:some} 的交换机端口与线缆。",
     ),
     "no_matrix": (
         "Record communication_matrix.json (profiler level 1), or run hccl_test between them.",
@@ -129,6 +134,9 @@ _HOST: Template = ("host {host}", "主机 {host}")
 #: Facts that say better than the kind what to look at.
 _CONDITIONS = {
     "no_matrix": "no_matrix",
+    "port": "slow_port",
+    "port_sending": "slow_port",
+    "port_receiving": "slow_port",
     "clock_below_peers": "low_clock",
     "packets_lost": "packets_lost",
     "sent_again": "packets_lost",

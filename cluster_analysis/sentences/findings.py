@@ -12,14 +12,14 @@ from cluster_run.findings import Finding
 
 #: A saving below this gets no sentence.
 _NOTHING_US = 5.0
-_PEERS = ("its {n_peers} {n_peers:peer|peers} of {role:role}", "{role:role}的 {n_peers} 个同类")
+_PEERS = ("its {n_peers} {n_peers:peer|peers} of {role:role}", "{role:role}的 {n_peers} 张同类卡")
 _HOST = (
     "{ranks:n} {ranks:rank|ranks} of host {host} ({ranks:ranges})",
     "主机 {host} 的 {ranks:n} 张卡（{ranks:ranges}）",
 )
 _HOSTS = (
     "ranks of the same stage on {n_hosts} other {n_hosts:host|hosts}",
-    "其他 {n_hosts} 台主机上同阶段的卡",
+    "另外 {n_hosts} 台主机上同阶段的卡",
 )
 _EXPOSED = (
     "Communication that computing does not cover takes {exposed_us:ms} a step, {step_share:percent} of "
@@ -106,16 +106,16 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "这些文件把空闲时间计入计算，无法区分二者。",
     ),
     "all_kernels": (
-        "All kinds of kernels are slower ({kernels:shares}): clock or temperature.",
-        "各类算子都变慢（{kernels:shares}）：可能是频率或温度所致。",
+        "All kinds of kernels are slower ({over}{kernels:shares}): clock or temperature.",
+        "各类算子都变慢（{over}{kernels:shares}）：可能是频率或温度所致。",
     ),
     "matrix_kernels": (
-        "Only its matrix kernels are slower ({kernels:shares}): power limit?",
-        "仅矩阵（Cube）算子变慢（{kernels:shares}）：可能是功耗限制。",
+        "Only its matrix kernels are slower ({over}{kernels:shares}): power limit?",
+        "仅矩阵（Cube）算子变慢（{over}{kernels:shares}）：可能是功耗限制。",
     ),
     "vector_kernels": (
-        "Only its vector kernels are slower ({kernels:shares}): memory bandwidth?",
-        "仅向量（Vector）算子变慢（{kernels:shares}）：可能是内存带宽所致。",
+        "Only its vector kernels are slower ({over}{kernels:shares}): memory bandwidth?",
+        "仅向量（Vector）算子变慢（{over}{kernels:shares}）：可能是内存带宽所致。",
     ),
     "some_kernels": (
         "Slower are {kernels:shares}; its other kernels are not.",
@@ -168,10 +168,9 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "{n_replicas} 个数据并行副本的计算时间相差 {spread_share:percent}，且每步不同：样本长度不一。",
     ),
     "experts_uneven": (
-        "Holders of experts differ by {spread_share:percent} in computing in every step; "
-        "{ranks:rank|ranks} {ranks:ranges} {ranks:has|have} "
-        "{more_share:percent} more than usual.",
-        "各专家所在卡的计算时间每步都相差 {spread_share:percent}；卡 {ranks:ranges} 比通常多 "
+        "Ranks that hold experts differ by {spread_share:percent} in computing in every step; "
+        "{ranks:rank|ranks} {ranks:ranges} {ranks:computes|compute} {more_share:percent} longer than usual.",
+        "各专家所在卡的计算时间每步都相差 {spread_share:percent}；卡 {ranks:ranges} 比通常长 "
         "{more_share:percent}。",
     ),
     **WHOLE_JOB,
@@ -223,8 +222,8 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "损失为上限：没有可重放的算子。",
     ),
     "cost_not_replayable": (
-        "Its steps cannot be replayed well enough to quote a cost.",
-        "这些步无法准确重放，因此不给出损失。",
+        "Its steps cannot be replayed well enough for an exact cost.",
+        "这些步无法准确重放，因此不给出确切的损失。",
     ),
     "cost_not_explained": (
         "Its step lasted that much longer, which the replay does not explain: no cost is quoted.",
@@ -235,9 +234,9 @@ SENTENCES: Mapping[FindingFact, Template] = {
         "实际损失可能更高：有卡一直在等待文件中没有记录的对象。",
     ),
     "late_even_so": (
-        "The replay does not show what waits for it, yet it is {cost_us:ms} a step later than all whom "
-        "nobody suspects: it costs that much at most.",
-        "重放未显示谁在等它，但它每步比未被怀疑者晚 {cost_us:ms}（上限）。",
+        "The replay may miss who waits for it: it costs up to {cost_us:ms} a step, by which it is later than "
+        "all ranks that nobody suspects.",
+        "重放可能漏掉等待它的卡：它每步比所有未被怀疑的卡晚 {cost_us:ms}，损失至多如此。",
     ),
     "hidden": (
         "Hidden behind other findings: once they are fixed, it costs {cost_us:ms}.",
@@ -250,10 +249,11 @@ _EVERY_STEP: Template = ("in every step", "每一步")
 _ONLY_STEP: Template = ("in the only step", "仅有的一步")
 _SOME_STEPS: Template = (
     "in {steps:step|steps} {steps:ranges} ({steps:n} of {n_steps})",
-    "步 {steps:ranges}，共 {n_steps} 步中的 {steps:n} 步",
+    "第 {steps:ranges} 步，{n_steps} 步中有 {steps:n} 步",
 )
-_ONE_STEP: Template = ("in {steps:step|steps} {steps:ranges}", "步 {steps:ranges}")
-_GROWING: Template = ("more and more from step to step", "逐步加重")
+_ONE_STEP: Template = ("in {steps:step|steps} {steps:ranges}", "第 {steps:ranges} 步")
+_OVER_ALL: Template = ("over all steps ", "按所有步计算，")
+_GROWING: Template = ("with a gap that grows from step to step", "逐步加重")
 
 
 def summary(finding: Finding) -> Phrase:
@@ -266,6 +266,8 @@ def summary(finding: Finding) -> Phrase:
         "src": finding.links[0].src if finding.links else None,
         "dst": finding.links[0].dst if finding.links else None,
         "ends": _ends(finding),
+        # Kernels are known for all steps together.
+        "over": Phrase("", "") if finding.pattern == "persistent" else fill(_OVER_ALL, {}),
     }
     sentences = []
     for one in finding.facts:

@@ -13,10 +13,11 @@ from pathlib import Path
 from cluster_analysis.sentences.phrase import Phrase, Template, fill
 
 HEADINGS: Mapping[str, Template] = {
-    "a_step": ("a step", "每步"),
+    "costs": ("cost a step", "每步损失"),
     "share": ("share", "占比"),
     "what": ("what", "类型"),
     "finding": ("finding", "发现项"),
+    "small": ("Noticed, no reason for an alarm:", "仅供参考，无需告警："),
     "more_findings": (
         "{n} more in findings.json and report.html",
         "其余 {n} 项见 findings.json 与 report.html",
@@ -45,7 +46,7 @@ HEADINGS: Mapping[str, Template] = {
     ),
     "more_problems": ("and {n} more", "另有 {n} 个"),
     "note.to_mend": ("Can be put right: {note}", "可以解决：{note}"),
-    "note.bounds": ("Stays open: {note}", "无法解决：{note}"),
+    "note.bounds": ("Stays open: {note}", "仍不明确：{note}"),
     "note.to_know": ("Note: {note}", "说明：{note}"),
     "if_alike": (
         "{step} a step, {ideal} if all ranks were alike",
@@ -84,7 +85,7 @@ HEADINGS: Mapping[str, Template] = {
     ),
     "all_have_few_peers": (
         "every rank has fewer than {n} peers in its own stage to be compared with",
-        "每张卡在同一流水线阶段内可比的同类都少于 {n} 个",
+        "每张卡在同一流水线阶段内可比的同类卡都少于 {n} 张",
     ),
     "one_alone": (
         "the job has one rank, and no other to compare it with",
@@ -101,13 +102,14 @@ HEADINGS: Mapping[str, Template] = {
         "{who} may cost {ms} of it, others less: see below",
         "{who}可能占其中 {ms}，另有占比更小者，见下文",
     ),
-    "whom.rank": ("{ranks:rank|ranks} {ranks:ranges}", "卡 {ranks:ranges} "),
-    "whom.host": ("host {hosts}", "主机 {hosts} "),
-    "whom.link": ("the link {link}", "链路 {link} "),
+    "whom.rank": ("{ranks:rank|ranks} {ranks:ranges}", "卡 {ranks:ranges}"),
+    "whom.host": ("{n_hosts:host|hosts} {hosts}", "主机 {hosts}"),
+    "whom.link": ("the link {link}", "链路 {link}"),
     "whom.nic": ("the network card of {ranks:rank|ranks} {ranks:ranges}", "卡 {ranks:ranges} 的网卡"),
-    "whom.port": ("the port of {ranks:rank|ranks} {ranks:ranges}", "卡 {ranks:ranges} 的端口"),
-    "whom.host_pair": ("the connection of hosts {hosts}", "主机 {hosts} 之间的连接"),
-    "whom.uplink": ("the uplink of host {hosts}", "主机 {hosts} 的上行链路"),
+    "whom.slow_port": ("the port of {ranks:rank|ranks} {ranks:ranges}", "卡 {ranks:ranges} 的端口"),
+    "whom.host_pair": ("the connection of hosts {hosts}", "主机 {hosts} 之间的链路"),
+    "whom.uplink": ("the uplink of {n_hosts:host|hosts} {hosts}", "主机 {hosts} 的上行链路"),
+    "whom.scattered_pauses": ("scattered pauses of {ranks:n} ranks", "{ranks:n} 张卡的零散停顿"),
     "could_not_tell": ("Could not tell: {why}.", "无法判断：{why}。"),
 }
 

@@ -34,7 +34,7 @@ REASONS: Mapping[str, Template] = {
     "no_step_number_but": ("without a step number ({text})", "没有步号（{text}）"),
     "not_source_destination": (
         "of step {step} not named source-destination",
-        "步 {step} 中的名称不是“源-目的”形式",
+        "第 {step} 步中的名称不是“源-目的”形式",
     ),
     "other_number_of_cells": ("with another number of cells than the header", "单元格数与表头不同"),
     "not_readable": ("that cannot be read", "无法读取"),

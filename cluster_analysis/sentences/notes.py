@@ -33,7 +33,7 @@ SENTENCES: Mapping[NoteFact, Template] = {
     "ranks_missing": (
         "{n_read} of {n_ranks} ranks can be compared: whom {n_read:it|they} waited for may be "
         "{n_missing:the other one|among the other #}",
-        "{n_ranks} 张卡中可比较的有 {n_read} 张：其等待的可能是另外 {n_missing} 张卡之一",
+        "{n_ranks} 张卡中可比较的有 {n_read} 张：其等待的可能是{n_missing:另外那张卡|另外 # 张卡之一}",
     ),
     "few_steps": (
         "{n_steps} {n_steps:step|steps} only: a pause cannot be told from a fault; profile 5 steps or more",
@@ -44,7 +44,7 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "stage: {n_ranks:it is|they are} held against all ranks of the job, by idle time (three times as "
         "long or more) and by what all types of kernels have in common; smaller differences cannot be told "
         "without more replicas, or a good run as --baseline",
-        "{n_ranks} 张卡在同一流水线阶段的同类少于 {min_peers} 个：与作业的所有卡对比空闲时间（达三倍才算）"
+        "{n_ranks} 张卡在同一流水线阶段的同类卡少于 {min_peers} 张：与作业的所有卡对比空闲时间（达三倍才算）"
         "和各类算子共有的变慢；更小的差异需要更多数据并行副本，或用 --baseline 给出正常运行，才能分辨",
     ),
     "costly_unexplained": (
@@ -56,7 +56,7 @@ SENTENCES: Mapping[NoteFact, Template] = {
     "waits_for_absent": (
         "{step_share:percent} of the mean step went into waiting for ranks without files, or for the "
         "network: {wait_us:ms} in step {step} for {ranks:rank|ranks} {ranks:listed}; collect them too",
-        "平均每步有 {step_share:percent} 用于等待没有文件的卡或网络：步 {step} 中等待卡 {ranks:listed} 达 "
+        "平均每步有 {step_share:percent} 用于等待没有文件的卡或网络：第 {step} 步中等待卡 {ranks:listed} 达 "
         "{wait_us:ms}；请一并采集",
     ),
     "waited_for_others": (
@@ -90,7 +90,7 @@ SENTENCES: Mapping[NoteFact, Template] = {
     "long_step": (
         "all ranks communicate for {longer_us:ms} longer in step {step} than usual, and no finding says "
         "why: look at the network at that time",
-        "所有卡在步 {step} 的通信比平常长 {longer_us:ms}，没有发现项能解释：请检查该时段的网络",
+        "所有卡在第 {step} 步的通信比平常长 {longer_us:ms}，没有发现项能解释：请检查该时段的网络",
     ),
     "ranks_without_step_times": (
         "{n_silent} of {n_ranks} ranks {n_silent:has|have} no step that tells computing from idling",
@@ -98,7 +98,7 @@ SENTENCES: Mapping[NoteFact, Template] = {
     ),
     "steps_of_some_ranks": (
         "{steps:step|steps} {steps:ranges}: not of all ranks; their other steps are compared",
-        "步 {steps:ranges}：并非所有卡都有；比较其余的步",
+        "第 {steps:ranges} 步：并非所有卡都有；比较其余的步",
     ),
     "no_start_times": (
         "operators have no start times: local gaps and replay are not known",
@@ -187,7 +187,7 @@ SENTENCES: Mapping[NoteFact, Template] = {
     ),
     "last_step_cut": (
         "step {step} is left out: the end of the recording cut it, it has fewer operators than all before it",
-        "未计入步 {step}：采集结束时被截断，其算子少于之前各步",
+        "未计入第 {step} 步：采集结束时被截断，其算子少于之前各步",
     ),
     "hosts_by_devices": (
         "the names of captures do not tell hosts; device numbers that start again make {n_hosts} hosts, "
@@ -221,12 +221,14 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "卡 {rank}：读取模型 {model} 的迭代；模型 {others:ranges} 的迭代较少，未读取",
     ),
     "no_communication_recorded": (
-        "profiled at Level0: there is no communication data, so waiting and links cannot be judged",
-        "以 Level0 采集：没有通信数据，无法判断等待与链路",
+        "profiled at Level0: there is no communication data, so waiting and links cannot be judged; profile "
+        "at Level1",
+        "以 Level0 采集：没有通信数据，无法判断等待与链路；请以 Level1 采集",
     ),
     "level0_operators": (
-        "profiled at Level0: communication operators are known by their start and length, links are not",
-        "以 Level0 采集：只知道通信算子的开始时间和时长，不知道链路",
+        "profiled at Level0: communication operators are known by their start and length, links are not; "
+        "profile at Level1",
+        "以 Level0 采集：只知道通信算子的开始时间和时长，不知道链路；请以 Level1 采集",
     ),
     "mean_step_only": (
         "rank {rank}, {file}: it holds no step but their mean, which is shown as step 0",
@@ -298,7 +300,7 @@ WHY_OPEN: Mapping[NoteFact, Template] = {
     ),
     "long_step": (
         "all ranks communicate for {longer_us:ms} longer in step {step}, and nothing says why",
-        "所有卡在步 {step} 的通信长了 {longer_us:ms}，原因不明",
+        "所有卡在第 {step} 步的通信长了 {longer_us:ms}，原因不明",
     ),
     "replay_far_off": (
         "the replay misses the measured steps by more than 5 %, which may hide what was lost",

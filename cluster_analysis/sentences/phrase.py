@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from cluster_run.said.chinese import Language, in_chinese
 
 #: The same text in English and in Chinese, with the same placeholders in braces.
 Template = tuple[str, str]
+_LATIN_MEETS_CHINESE = re.compile(r"[0-9A-Za-z%][\u4e00-\u9fff]|[\u4e00-\u9fff][0-9A-Za-z]")
+_BOTH_CHINESE = re.compile(r"[\u4e00-\u9fff]{2}")
 #: Ranges of numbers that are listed; more say nothing to a reader.
 _MAX_RANGES = 6
 #: Ranks and runs that are listed one by one.
@@ -73,6 +76,27 @@ class _Filler(Formatter):
             )
         form = _FORMS.get(format_spec)
         return super().format_field(value, format_spec) if form is None else form(value, self._language)
+
+
+class _Chinese(_Filler):
+    """A formatter with a blank between a value and its text just where Latin meets Chinese."""
+
+    def vformat(self, format_string: str, args: Any, kwargs: Mapping[str, Any]) -> str:
+        text = ""
+        for literal, name, format_spec, _ in self.parse(format_string):
+            text = _beside(text, literal)
+            if name is not None:
+                value, _ = self.get_field(name, args, kwargs)
+                text = _beside(text, str(self.format_field(value, format_spec or "")))
+        return text
+
+
+def _beside(before: str, after: str) -> str:
+    first, second = before.rstrip(" "), after.lstrip(" ")
+    meet = first[-1:] + second[:1]
+    if _LATIN_MEETS_CHINESE.fullmatch(meet):
+        return f"{first} {second}"
+    return first + second if _BOTH_CHINESE.fullmatch(meet) else before + after
 
 
 def _number(value: Any) -> Any:
@@ -177,4 +201,4 @@ _FORMS: Mapping[str, Callable[[Any, Language], str]] = {
     "role": _role,
     "counted": _counted,
 }
-_ENGLISH, _CHINESE = _Filler("en"), _Filler("zh")
+_ENGLISH, _CHINESE = _Filler("en"), _Chinese("zh")

@@ -130,7 +130,7 @@ WHY: Mapping[ReasonKind, Template] = {
     ),
     "silent_steps": (
         "no operator of {steps:step|steps} {steps:ranges}, which communicated for {communication_us:ms}",
-        "没有步 {steps:ranges} 的算子，而这些步的通信时间为 {communication_us:ms}",
+        "没有第 {steps:ranges} 步的算子，而这些步的通信时间为 {communication_us:ms}",
     ),
     "other_size": (
         "{n_bytes} bytes, but {n_bytes_collected} when it was collected",
@@ -241,7 +241,10 @@ WHY: Mapping[ReasonKind, Template] = {
     ),
     "given_up": ("given up: {detail}", "已放弃：{detail:said}"),
     "reading_failed": ("cannot be read: {error}: {detail}", "无法读取：{error}：{detail:said}"),
-    "step_not_analysed": ("step {step} could not be analysed: {detail}", "步 {step} 无法分析：{detail:said}"),
+    "step_not_analysed": (
+        "step {step} could not be analysed: {detail}",
+        "第 {step} 步无法分析：{detail:said}",
+    ),
     "group_disagreement": (
         "the ranks disagree on the members of group {group}; {ranks:all_ranges} is used, as most ranks say",
         "各卡对通信域 {group} 的成员说法不一；按多数采用 {ranks:all_ranges}",

@@ -30,7 +30,7 @@ TERMS: Mapping[str, tuple[str, str]] = {
 }
 #: Ranks that do the same work: what they are part of.
 ROLES: Mapping[str, tuple[str, str]] = {
-    "stage": ("stage {}", "流水线阶段 {} "),
+    "stage": ("stage {}", "流水线阶段 {}"),
     "group": ("group {}", "第 {} 组"),
     "job": ("the job", "本作业"),
 }
@@ -57,6 +57,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "exposed_communication": ("exposed communication", "未被计算掩盖的通信"),
     "retransmission": ("retransmissions", "重传"),
     "periodic_pause": ("periodic pause", "周期性停顿"),
+    "scattered_pauses": ("scattered pauses", "零散停顿"),
     "input_bound": ("input bound", "数据输入瓶颈"),
     "host_bound": ("host bound", "主机下发瓶颈"),
 }

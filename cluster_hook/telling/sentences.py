@@ -17,8 +17,8 @@ SENTENCES: Mapping[str, Template] = {
     "host": ("host {host}", "主机 {host}"),
     "device": ("device {device}", "设备 {device}"),
     "headline": ("{verdict}: {rest}", "{verdict}：{rest}"),
-    "cost": ("{said} ({cost} a step{share}).", "{said}（每步 {cost}{share}）。"),
-    "share": (", {share} of the step", "，占一步的 {share}"),
+    "cost": ("{said} ({cost} a step{share}).", "{said}（每步损失 {cost}{share}）。"),
+    "share": (", {share} of the step", "，占 {share}"),
     "more": ("{n} more {n:finding|findings}.", "另有 {n} 个发现项。"),
     "nothing": (
         "{n} of {expected} ranks analysed, nothing to look at.",

@@ -14,8 +14,6 @@ from cluster_run.findings import ALARMS, Finding
 from cluster_run.problem import Problem
 from cluster_run.said.chinese import Language
 
-#: A whole host needs no list of its devices in a message.
-_MAX_PLACES = 4
 #: Records of requests are kept for a month: thousands of broken captures are a number in them.
 _N_PROBLEMS = 20
 
@@ -50,7 +48,7 @@ class FindingLine:
     def text(self, language: Language = "en") -> str:
         """Return the summary with its cost, and where it is."""
         said = (self.summary_zh if language == "zh" else "") or self.summary
-        where = self._where(language) if 0 < len(self.places) <= _MAX_PLACES else ""
+        where = self._where(language) if self.places else ""
         cost = cost_between(
             self.cost_ms_per_step,
             self.cost_low_ms,
@@ -133,7 +131,7 @@ def read_verdict(path: Path) -> Verdict:
 
 
 def _finding(finding: Finding) -> FindingLine:
-    said, places = findings.summary(finding), finding.places[: _MAX_PLACES + 1]
+    said, places = findings.summary(finding), finding.named_places
     return FindingLine(
         id=finding.id,
         kind=finding.kind,

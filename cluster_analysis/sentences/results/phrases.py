@@ -147,7 +147,7 @@ def problem_places(group: ProblemGroup, result: AnalysisResult) -> list[Phrase]:
         places.append(say("all_ranks", n=len(ranks)))
     elif ranks:
         places.append(say("whom.rank", ranks=tuple(sorted(ranks))))
-    return [Phrase(one.en, one.zh.strip()) for one in places]
+    return places
 
 
 def problem_phrase(group: ProblemGroup, result: AnalysisResult) -> Phrase:

@@ -73,8 +73,8 @@ def named(finding: Finding, result: AnalysisResult) -> Phrase:
 
 def subject(finding: Finding) -> Phrase:
     """Return what a finding blames, to follow "lost to": `slow rank 5`, `the slow link 2 → 10`."""
-    names = [plain(host) for host in finding.hosts]
-    hosts = Phrase(" and ".join(names) if len(names) == 2 else _listed(names), ", ".join(names))
+    hosts = _host_numbers(finding.hosts)
+    named_hosts = say("whom.host", hosts=hosts, n_hosts=len(finding.hosts))
     numbers = format_number_ranges(finding.ranks)
     who = Phrase(numbers, numbers)
     if finding.record.subject == "nic":
@@ -82,21 +82,32 @@ def subject(finding: Finding) -> Phrase:
         if hosts.en and finding.ranks:
             who = say("where.ranks", ranks=Phrase(who.en, numbers), hosts=hosts)
         elif hosts.en:
-            who = say("where.hosts", hosts=hosts)
-        return say("subject.port" if is_port(finding) else "subject.slow_nic", who=who)
-    if finding.record.subject in ("host", "host_pair", "uplink"):
+            who = named_hosts
+        return say(f"subject.{_name(finding)}", who=who)
+    if finding.record.subject == "uplink":
+        who = named_hosts
+    elif finding.record.subject in ("host", "host_pair"):
         who = hosts
     elif finding.links:
         ends = format_link_ends(finding)
         who = Phrase(ends, ends)
     elif finding.record.subject == "link":
         who = Phrase(f"among {format_ranks(finding.ranks)}", numbers)
-    return say(f"subject.{finding.kind}", who=who)
+    return say(f"subject.{_name(finding)}", who=who)
 
 
 def kind_name(finding: Finding) -> Phrase:
     """Return what kind of trouble a finding is, in two words."""
-    return Phrase(*KINDS["slow_port" if finding.kind == "slow_nic" and is_port(finding) else finding.kind])
+    return Phrase(*KINDS[_name(finding)])
+
+
+def _name(finding: Finding) -> str:
+    """Return the key of what a finding is called: its kind, where two sorts of it are not called alike."""
+    if finding.kind == "slow_nic" and is_port(finding):
+        return "slow_port"
+    if any(one.kind == "ranks_pause_by_turns" for one in finding.facts):
+        return "scattered_pauses"
+    return finding.kind
 
 
 def is_port(finding: Finding) -> bool:
@@ -106,14 +117,14 @@ def is_port(finding: Finding) -> bool:
 
 def whom(finding: Finding) -> Phrase:
     """Return what a finding is about, without saying that it is slow: `rank 9`, `the link 2 → 10`."""
-    subject: str = finding.record.subject
-    if subject == "nic" and is_port(finding):
-        subject = "port"
+    name, subject = _name(finding), str(finding.record.subject)
+    if name in ("slow_port", "scattered_pauses"):
+        subject = name
     if subject == "job" or (subject == "link" and not finding.links):
         subject = "host" if finding.hosts and not finding.separable else "rank"
-    hosts = ", ".join(map(plain, finding.hosts))
+    hosts, n_hosts = _host_numbers(finding.hosts), len(finding.hosts)
     link = format_link_ends(finding) if finding.links else ""
-    return say(f"whom.{subject}", ranks=finding.ranks, hosts=hosts, link=link)
+    return say(f"whom.{subject}", ranks=finding.ranks, hosts=hosts, n_hosts=n_hosts, link=link)
 
 
 def locator(result: AnalysisResult) -> Callable[[Place], Phrase]:
@@ -138,6 +149,15 @@ def locator(result: AnalysisResult) -> Callable[[Place], Phrase]:
 def _hosts(hosts: Sequence[HostId], result: AnalysisResult) -> Phrase:
     english = _listed([host_name(host, result) for host in hosts])
     return Phrase(english, "、".join(host_phrase(host, result).zh for host in hosts))
+
+
+def _host_numbers(hosts: Sequence[HostId]) -> Phrase:
+    """Return `2`, `2 and 4`, or `2, 4, 5 and 3 more`."""
+    names = [plain(host) for host in hosts]
+    if len(names) == 2:
+        return Phrase(" and ".join(names), " 与 ".join(names))
+    more = f" 等 {len(names)} 台" if len(names) > 3 else ""
+    return Phrase(_listed(names), "、".join(names[:3]) + more)
 
 
 def _listed(names: Sequence[str], limit: int = 3) -> str:

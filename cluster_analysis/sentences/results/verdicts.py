@@ -39,11 +39,10 @@ def headline(document: FindingsDocument) -> Phrase:
         return say("headline.degraded.plain")
     worst = document.findings[0]
     told = {"step": step, "lost": cost.phrase(run.step_ms), "share": cost.share(run.step_ms)}
-    if lost is None or len(document.findings) == 1:
+    largest = cost_of(worst)
+    if lost is None or len(document.findings) == 1 or largest.low_ms == lost.low_ms:
         return say("headline.degraded.one", **told, subject=subject(worst))
-    return say(
-        "headline.degraded", **told, largest=cost_of(worst).phrase(run.step_ms), subject=subject(worst)
-    )
+    return say("headline.degraded", **told, largest=largest.phrase(run.step_ms), subject=subject(worst))
 
 
 def verdict_sentence(document: FindingsDocument) -> Phrase:

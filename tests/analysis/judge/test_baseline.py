@@ -4,8 +4,9 @@ import pytest
 
 from cluster_analysis.judge.baseline import Comparison, compare, match_findings
 from cluster_analysis.sentences.results.changes import refusals, summary
+from cluster_simulate.api import JobSpec, parse_scenario, simulate, tables, topology
 from tests.analysis.copies import replace
-from tests.analysis.jobs import SMALL, Judged, judged
+from tests.analysis.jobs import SMALL, Judged, evidence_of_tables, judged
 from tests.analysis.reports import builder
 
 
@@ -93,3 +94,16 @@ def test_what_never_was_an_alarm_is_not_told():
     small = replace(RANK, severity="info")
     assert states([small], [small]) == []
     assert states([small], [RANK]) == [("still", RANK.id)]
+
+
+def test_no_change_is_certain_whose_band_holds_none() -> None:
+    # The means moved less than the medians: free time was told to be 4.6 % less, give or take 6.6 %.
+    spec = JobSpec(tp=4, pp=2, dp=4)
+    jobs = (
+        simulate(spec, seed=1),
+        simulate(spec, [parse_scenario("slow_rank:1.1@5,op=cube")], seed=1, run=1),
+    )
+    before, after = ((evidence_of_tables(tables(job).values(), topology(job)), topology(job)) for job in jobs)
+    comparison = compare(*before, *after)
+    assert any(one.is_certain for one in comparison.changes)
+    assert all(one.low_share * one.high_share > 0 for one in comparison.changes if one.is_certain)

@@ -268,3 +268,9 @@ def test_who_is_named_and_nobody_else(
     spec: JobSpec, scenario: str, alarm: tuple[str, tuple[int, ...], tuple[str, ...]]
 ) -> None:
     assert named(judged(spec, scenario)) == {alarm}
+
+
+def test_alarms_come_before_information_that_costs_more() -> None:
+    found = judged(SMALL, "periodic_pause:80@all,every=2", "slow_rank:1.08@5").detection.findings
+    assert [one.id for one in found[:2]] == ["slow_rank-5", "periodic_pause"]
+    assert found[0].cost_ms_per_step < found[1].cost_ms_per_step

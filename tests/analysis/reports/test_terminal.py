@@ -333,3 +333,31 @@ def test_a_job_of_one_rank_is_told_so_whatever_it_did_not_record():
     text = " ".join(terminal.render(result, 80, colour=False).split())
     assert "the job has one rank, and no other to compare it with" in text
     assert "peers" not in text
+
+
+def test_information_stands_apart_from_alarms_on_the_terminal_too():
+    first, second = builder.degraded().document.findings
+    findings = (first, replace(second, severity="info"))
+    lines = terminal.render(builder.with_document(builder.degraded(), findings=findings), 100, False).split(
+        "\n"
+    )
+    (apart,) = [at for at, line in enumerate(lines) if "Noticed, no reason for an alarm:" in line]
+    assert lines[apart - 1].lstrip().endswith("in every step.")
+    assert lines[apart + 1].startswith("·")
+
+
+def test_an_alarm_that_is_not_sure_says_so():
+    first, second = builder.degraded().document.findings
+    findings = (replace(first, confidence="low"), replace(second, confidence="high"))
+    result = builder.with_document(builder.degraded(), findings=findings)
+    assert "in every step. Low confidence." in terminal.render(result, 200, False)
+    assert terminal.render(result, 200, False).count("confidence") == 1
+
+
+def test_the_places_to_go_to_are_those_of_ranks_that_are_named_and_few():
+    first, second = builder.degraded().document.findings
+    ends = tuple(Place(Rank(rank), HostId("1"), rank) for rank in range(4))
+    card = replace(second, kind="slow_nic", ranks=(Rank(2),), places=ends)
+    assert [one.rank for one in card.named_places] == [2]
+    assert replace(card, kind="slow_uplink", ranks=()).named_places == ()
+    assert first.named_places == first.places

@@ -12,7 +12,7 @@ from cluster_analysis.judge.view import build_view
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.headings import HEADINGS, words_of_page
-from cluster_analysis.sentences.phrase import Phrase
+from cluster_analysis.sentences.phrase import Phrase, fill
 from cluster_analysis.sentences.results import phrases, subjects, verdicts
 from cluster_analysis.sentences.terms import KINDS
 from cluster_analysis.thresholds.limits import Thresholds
@@ -33,7 +33,7 @@ COMPOSED = {
     "cause": get_args(Cause),
     "pattern": get_args(Pattern),
     "confidence": get_args(Confidence),
-    "subject": (*get_args(FaultKind), *get_args(WorkloadKind), "port"),
+    "subject": (*get_args(FaultKind), *get_args(WorkloadKind), "slow_port", "scattered_pauses"),
 }
 PREFIXES = (
     "metric.",
@@ -103,7 +103,7 @@ def test_every_figure_about_the_replay_has_words_and_there_are_no_others():
 
 
 def test_every_kind_has_words_for_terminal_and_ticket():
-    assert set(KINDS) == {*get_args(FaultKind), *get_args(WorkloadKind), "slow_port"}
+    assert set(KINDS) == {*get_args(FaultKind), *get_args(WorkloadKind), "slow_port", "scattered_pauses"}
 
 
 @pytest.mark.parametrize(
@@ -257,9 +257,15 @@ def test_what_is_slow_inside_a_host_is_a_port_and_no_network_card(
     ("kind", "ranks", "hosts", "english", "chinese"),
     [
         ("slow_link", (8, 9, 10, 11), (), "the slow link among ranks 8-11", "慢链路 8-11"),
-        ("slow_host_pair", (), ("1", "2"), "the slow connection of hosts 1 and 2", "主机 1, 2 之间的慢连接"),
-        ("slow_nic", (5,), (), "a slow network card of rank 5", "卡 5的慢网卡"),
-        ("slow_nic", (5,), ("2",), "a slow network card of rank 5 of host 2", "主机 2 的卡 5的慢网卡"),
+        (
+            "slow_host_pair",
+            (),
+            ("1", "2"),
+            "the slow connection of hosts 1 and 2",
+            "主机 1 与 2 之间的慢链路",
+        ),
+        ("slow_nic", (5,), (), "a slow network card of rank 5", "卡 5 的慢网卡"),
+        ("slow_nic", (5,), ("2",), "a slow network card of rank 5 of host 2", "主机 2 的卡 5 的慢网卡"),
     ],
 )
 def test_page_and_terminal_name_whom_they_blame_in_the_same_words(
@@ -270,8 +276,8 @@ def test_page_and_terminal_name_whom_they_blame_in_the_same_words(
     one = replace(first, kind=kind, ranks=tuple(map(Rank, ranks)), hosts=tuple(map(HostId, hosts)), links=())
     blamed = replace(document, findings=(one, *document.findings[1:]))
     assert subjects.subject(one) == Phrase(english, chinese)
-    assert f"to {english}." in verdicts.verdict_sentence(blamed).en
-    assert f"to {english}." in verdicts.headline(blamed).en
+    assert f"to {english} (12.3 ms)." in verdicts.verdict_sentence(blamed).en
+    assert f"to {english} (12.3 ms)." in verdicts.headline(blamed).en
 
 
 @pytest.mark.parametrize(
@@ -314,3 +320,56 @@ def test_a_matrix_that_is_not_there_is_not_why_nobody_can_tell_but_few_peers_are
     assert why("matrix_not_there", ParallelSizes(tp=1, pp=4, dp=8)) == (
         "Could not tell: 32 ranks and 6 steps are too little to judge by."
     )
+
+
+def test_pauses_of_many_ranks_are_not_called_periodic_and_name_no_rank_in_the_headline() -> None:
+    said = fact("ranks_pause_by_turns", ranks=(1, 4, 6), n_pauses=7, n_steps=5, length_us=9e3)
+    first = builder.degraded().document.findings[0]
+    ranks = tuple(map(Rank, (1, 4, 6)))
+    one = replace(first, kind="periodic_pause", severity="info", ranks=ranks, facts=(said,))
+    document = replace(builder.degraded().document, verdict="healthy", findings=(one,))
+    assert subjects.kind_name(one) == Phrase("scattered pauses", "零散停顿")
+    assert "scattered pauses of 3 ranks may cost 12.3 ms of it" in verdicts.headline(document).en
+    assert "3 张卡的零散停顿可能占其中 12.3 ms" in verdicts.headline(document).zh
+
+
+def test_a_part_of_a_loss_that_is_all_of_it_is_not_told_twice() -> None:
+    document = builder.degraded().document
+    first, second = document.findings
+    whole = replace(first, cost_low_ms=12.3, cost_high_ms=14.1, cumulative_saving_ms=12.3)
+    hidden = replace(
+        second, cost_ms_per_step=0.0, cost_low_ms=0.0, cost_high_ms=4.1, cumulative_saving_ms=12.3
+    )
+    document = replace(document, findings=(whole, hidden))
+    assert (
+        verdicts.headline(document).en == "A step takes 283 ms; 12.3 ms (4.4 %) of it is lost to slow rank 5."
+    )
+
+
+@pytest.mark.parametrize(
+    ("hosts", "english", "chinese"),
+    [
+        (("2",), "a slow uplink of host 2", "主机 2 的慢上行链路"),
+        (("2", "4"), "a slow uplink of hosts 2 and 4", "主机 2 与 4 的慢上行链路"),
+        (tuple("24567"), "a slow uplink of hosts 2, 4, 5 and 2 more", "主机 2、4、5 等 5 台的慢上行链路"),
+    ],
+)
+def test_several_hosts_are_many_in_both_languages(hosts: tuple[str, ...], english: str, chinese: str) -> None:
+    first = builder.degraded().document.findings[0]
+    one = replace(first, kind="slow_uplink", ranks=(), hosts=tuple(map(HostId, hosts)))
+    assert subjects.subject(one) == Phrase(english, chinese)
+
+
+@pytest.mark.parametrize(
+    ("value", "chinese"),
+    [
+        ("主机 3", "检查主机 3 的端口"),
+        ("主机 3 ", "检查主机 3 的端口"),
+        ("网卡", "检查网卡的端口"),
+        ("NIC", "检查 NIC 的端口"),
+        ("", "检查的端口"),
+    ],
+)
+def test_a_blank_stands_between_chinese_and_figures_and_nowhere_else(value: str, chinese: str) -> None:
+    assert fill(("{who}", "检查 {who} 的端口"), {"who": value}).zh == chinese
+    assert fill(("{who}", "检查{who}的端口"), {"who": value}).zh == chinese
