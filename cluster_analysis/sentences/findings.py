@@ -46,7 +46,7 @@ _PROBED: Template = (
 _STORIES: Mapping[FleetFact, Template] = {
     "fleet_slow": (
         f"{{unit}}: slow since {{is_born:its first job, |}}{{since}}, {_HOW_MUCH[0]}{_AND_MORE[0]}",
-        f"{{unit}}：自 {{since}} {{is_born:（首个作业）|}}起变慢，{_HOW_MUCH[1]}{_AND_MORE[1]}",
+        f"{{unit}}：自 {{since}}{{is_born:（首个作业）|}}起变慢，{_HOW_MUCH[1]}{_AND_MORE[1]}",
     ),
     "fleet_intermittent": (
         f"{{unit}}: slow in some jobs, {_HOW_MUCH[0]} in the mean",

@@ -191,7 +191,7 @@ def of_fleet(name: str, **values: object) -> Phrase:
 
 #: What cluster-act says. What is written down is in English.
 OF_ACT: Mapping[str, Template] = {
-    "cost": ("{hours:.1f} device-hours so far", "迄今损失 {hours:.1f} 设备小时"),
+    "cost": ("{hours:.1f} device-hours so far", "迄今 {hours:.1f} 设备小时"),
     "cost_unknown": ("no finding has a cost yet", "尚无发现给出损失"),
     "share": ("{share:percent} of each step of that job", "该作业每步的 {share:percent}"),
     "of_run": ("{unit}: {finding} of run {run}", "{unit}：运行 {run} 的发现 {finding}"),

@@ -70,7 +70,7 @@ def told(table: pa.Table, one: Suspect | None = None) -> str:
     (explained,) = with_kernels(kernels_of(table, VIEW, VIEW.role), VIEW, [one or suspect()])
     assert explained.facts[: len(PLAIN)] == PLAIN
     added = explained.facts[len(PLAIN) :]
-    return " ".join(fill(SENTENCES[one.kind], dict(one.values)).en for one in added)  # type: ignore[index]
+    return " ".join(fill(SENTENCES[one.kind], {"over": "", **dict(one.values)}).en for one in added)  # type: ignore[index]
 
 
 def test_all_kinds_alike_point_to_the_clock() -> None:
