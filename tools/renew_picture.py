@@ -79,9 +79,9 @@ def _browser() -> Iterator[Browser]:
 def _opened(browser: Browser, address: str, language: str, theme: str) -> Page:
     size = {"width": WIDTH, "height": HEIGHT}
     page = browser.new_page(
-        viewport=size,  # type: ignore[arg-type]
+        viewport=size,
         locale=language,
-        color_scheme=theme,  # type: ignore[arg-type]
+        color_scheme=theme,
         reduced_motion="reduce",
     )
     page.set_default_timeout(TIMEOUT_MS)

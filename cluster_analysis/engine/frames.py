@@ -31,7 +31,7 @@ def recorded_frame(
         partition_bytes: about so large are the files of a partition.
     """
     batches = batches_by_bytes(sources, 1, partition_bytes)
-    frame: dd.DataFrame = dd.from_map(  # type: ignore[no-untyped-call]
+    frame: dd.DataFrame = dd.from_map(
         partial(_read, name=name, selection=selection),
         batches,
         meta=_frame_of(RECORDED[name][1].empty_table()),

@@ -170,7 +170,7 @@ class ProcessEngine(_LocalEngine):
 
     def _get_once(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[Outcome[Any]]:
         try:
-            found: Sequence[Outcome[Any]] = dask.local.get_async(  # type: ignore[no-untyped-call]
+            found: Sequence[Outcome[Any]] = dask.local.get_async(
                 self._processes().submit,
                 self.n_workers * _N_HANDED,
                 graph,

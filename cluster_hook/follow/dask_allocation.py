@@ -128,7 +128,7 @@ def _address_of(interface: str) -> str:
     from distributed.utils import get_ip_interface  # noqa: PLC0415
 
     try:
-        return str(get_ip_interface(interface))  # type: ignore[no-untyped-call]
+        return str(get_ip_interface(interface))
     except ValueError as error:
         raise AllocationError(f"no address for the workers: {error}") from error
 

@@ -23,7 +23,7 @@ def own_certificates() -> Security:
         EngineError: `cryptography` is not installed.
     """
     try:
-        return Security.temporary()  # type: ignore[no-any-return]
+        return Security.temporary()
     except ImportError as error:
         raise EngineError(
             f"no certificates can be made for Dask's connections: {error}", "pip install cryptography"
