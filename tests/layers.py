@@ -48,7 +48,7 @@ _SHARED_BY_FORMATS = " ".join(f"{_SOURCES}.{name}" for name in _NAMES_OF_SHARED.
 _SHARED = f"{_SHARED_BY_FORMATS} cluster_analysis.tables cluster_run"
 #: Small text files that several forms have.
 _TEXT_BESIDE = f"{_SOURCES}.counters {_SOURCES}.memory_curve"
-_FORMATS = f"{_SOURCES}.text {_TEXT_BESIDE} {_SOURCES}.columns {_SOURCES}.compiled {_SOURCES}.timeline_names"
+_FORMATS = f"{_SOURCES}.text {_TEXT_BESIDE} {_SOURCES}.columns {_SOURCES}.compiled"
 _ALL_FORMATS = f"{_SOURCES}.db {_SOURCES}.r1 {_SOURCES}.iterations"
 _ONE_RANK = f"{_SOURCES}.missing {_SOURCES}.rank_figures {_SOURCES}.rank {_SOURCES}.windows"
 #: Rooms that pages name together.
@@ -135,10 +135,9 @@ ALLOWED: Mapping[str, frozenset[str]] = {
             "cluster_analysis.sources.compiled cluster_reduce.form cluster_reduce.packing "
             f"cluster_reduce.json_walk {_SHARED}"
         ),
-        "cluster_analysis.sources.timeline_names": "",
         "cluster_analysis.sources.text": (
             "cluster_analysis.sources.columns cluster_analysis.sources.compiled "
-            "cluster_analysis.sources.timeline_names cluster_reduce.communication cluster_reduce.matrix "
+            "cluster_reduce.communication cluster_reduce.matrix "
             f"cluster_reduce.sums {_SHARED}"
         ),
         **dict.fromkeys(_TEXT_BESIDE.split(), f"cluster_analysis.sources.text {_SHARED}"),

@@ -10,7 +10,8 @@ import pytest
 
 import cluster_analysis.sources
 from cluster_analysis.discovery import ascend, legacy, prof, walk
-from cluster_analysis.sources import counters, numbers, timeline_names
+from cluster_analysis.sources import counters, numbers
+from cluster_analysis.sources.text import timeline_json
 from cluster_analysis.sources.text.step_trace_csv import COLUMNS
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import SourceKind
@@ -36,7 +37,7 @@ PATTERNS = (
     *ascend.INPUT_PIPELINE.values(),
     *legacy.FILES.values(),
     *(pattern for _, pattern in prof.FILES.values()),
-    timeline_names.NAME,
+    timeline_json.NAME,
 )
 FIXED = {
     *ascend.OUTPUT_FILES.values(),

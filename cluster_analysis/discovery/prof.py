@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cluster_analysis.discovery.found import Found, as_rank
-from cluster_analysis.sources.timeline_names import (
+from cluster_analysis.sources.text.timeline_json import (
     TIMELINE,
     is_iteration_export,
     role_of,

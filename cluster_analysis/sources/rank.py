@@ -47,8 +47,12 @@ from cluster_analysis.sources.text.matrix_json import read_matrix
 from cluster_analysis.sources.text.metadata_json import read_metadata, read_profiler_info
 from cluster_analysis.sources.text.statistics_csv import read_api_statistic, read_op_statistic
 from cluster_analysis.sources.text.step_trace_csv import read_device_of_steps, read_step_trace
-from cluster_analysis.sources.text.timeline_json import read_timeline_steps
-from cluster_analysis.sources.timeline_names import TIMELINE, is_iteration_export, slice_number
+from cluster_analysis.sources.text.timeline_json import (
+    TIMELINE,
+    is_iteration_export,
+    read_timeline_steps,
+    slice_number,
+)
 from cluster_analysis.tables.model import RankMetadata, RankSource, Selection
 from cluster_analysis.tables.rank_tables import RanksTables, RankTables, alone, of_one
 from cluster_run.ids import DeviceId

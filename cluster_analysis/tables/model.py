@@ -1,4 +1,4 @@
-"""Values that modules of the analysis share, without tables: finding captures does not need Arrow."""
+"""Values that modules of the analysis share; tables are in `schema`."""
 
 from __future__ import annotations
 

@@ -14,8 +14,7 @@ from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
 from cluster_analysis.sources.link_names import OPERATOR_VARIANT
 from cluster_analysis.sources.r1.step_trace import graph_groups
 from cluster_analysis.sources.reading import Reading, or_empty
-from cluster_analysis.sources.text.timeline_json import Event, read_events
-from cluster_analysis.sources.timeline_names import ROLE
+from cluster_analysis.sources.text.timeline_json import ROLE, Event, read_events
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.rank_tables import RankTables
 from cluster_analysis.tables.sent import TRANSPORTS
