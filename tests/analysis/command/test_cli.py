@@ -308,7 +308,7 @@ def test_interrupting_ends_with_130_and_keeps_the_older_output(
 def test_a_mistake_of_ours_is_one_line(
     slow_run: Path, tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cluster_analysis.reports.parquet.files", lambda *_: 1 // 0)
+    monkeypatch.setattr("cluster_analysis.reports.parquet._encoded", lambda *_: 1 // 0)
     assert without_page(slow_run, tmp_path) == 1
     told = capsys.readouterr().err
     assert told.count("\n") == 1

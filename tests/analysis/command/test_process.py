@@ -135,7 +135,7 @@ try:
 except SystemExit as stop:
     assert stop.code == 0, stop.code
 import pyarrow as pa
-unused = {"pandas", "distributed", "cluster_analysis.insight.files"}
+unused = {"pandas", "distributed"}
 loaded = sorted(unused & set(sys.modules))
 print(loaded, pa.default_memory_pool().backend_name)
 """
@@ -149,8 +149,7 @@ def test_a_run_on_this_machine_imports_no_pandas_and_sets_no_memory_aside(
     more = ("--output", tmp_path, "--quiet", files, "--scheduler", scheduler)
     done = called("-c", PROGRAM, slow_run, *more)
     assert done.stderr == b""
-    expected = ["cluster_analysis.insight.files"] if files == "--insight" else []
-    assert done.stdout.decode().splitlines()[-1] == f"{expected} system"
+    assert done.stdout.decode().splitlines()[-1] == "[] system"
 
 
 @pytest.mark.slow
