@@ -6,10 +6,13 @@ to import and takes one series at a time.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
+from cluster_analysis.numeric.sorting import begins
 
 #: Values are compared with all others one by one up to so many.
 _MANY = 64
@@ -168,3 +171,17 @@ def group_medians(values: FloatArray, groups: IntArray) -> FloatArray:
         inside = groups == group
         result[inside] = median(values[inside], 0)
     return result
+
+
+def running_maxima(values: FloatArray, rank: IntArray) -> FloatArray:
+    """The largest value of a rank so far; the ranks are sorted."""
+    found = np.empty_like(values)
+    bounds = np.r_[np.flatnonzero(begins(rank)), len(rank)]
+    for begin, end in pairwise(bounds.tolist()):
+        np.maximum.accumulate(values[begin:end], out=found[begin:end])
+    return found
+
+
+def scatter(values: FloatArray) -> float:
+    """Mean distance from the middle: a few ranks that waited tell the most, and count therefore."""
+    return float(np.mean(np.abs(values - np.median(values))))

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
+from cluster_analysis.numeric.stats import scatter
 from cluster_analysis.thresholds.common import HALFWAY
 from cluster_analysis.thresholds.streams import (
     ALIKE_SCATTER_FACTOR,
@@ -29,7 +30,6 @@ from cluster_analysis.thresholds.streams import (
     QUEUE_US,
     SHARE_HALVINGS,
 )
-from cluster_analysis.trace.streams.joins import scatter
 
 
 class PeerRows(Struct, frozen=True):

@@ -7,14 +7,13 @@ really began; counted from elsewhere they scatter as the waiting does.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 import numpy as np
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import begins, combined, distinct, searchsorted_within
-from cluster_analysis.numeric.stats import medians_by
+from cluster_analysis.numeric.stats import medians_by, running_maxima, scatter
 from cluster_analysis.thresholds.streams import (
     ALIKE_SCATTER_FACTOR,
     CHANCE_P_VALUE,
@@ -330,17 +329,3 @@ def count_from_wait(
                 continue
             if scatter(from_side) < WAIT_SCATTER * scatter(calls.start_us[here] - begun):
                 after[here], join[here] = join[here], after[here]
-
-
-def running_maxima(values: FloatArray, rank: IntArray) -> FloatArray:
-    """The largest value of a rank so far; the ranks are sorted."""
-    found = np.empty_like(values)
-    bounds = np.r_[np.flatnonzero(begins(rank)), len(rank)]
-    for begin, end in pairwise(bounds.tolist()):
-        np.maximum.accumulate(values[begin:end], out=found[begin:end])
-    return found
-
-
-def scatter(values: FloatArray) -> float:
-    """Mean distance from the middle: a few ranks that waited tell the most, and count therefore."""
-    return float(np.mean(np.abs(values - np.median(values))))

@@ -14,9 +14,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.sorting import searchsorted_within
 from cluster_analysis.tables.operations import record_of
 from cluster_analysis.thresholds.network import SMALL_BYTES
-from cluster_analysis.thresholds.streams import ENOUGH_PEERS
+from cluster_analysis.thresholds.streams import ENOUGH_PEERS, QUEUE_US, TOLERANCE_US
 from cluster_analysis.trace.evidence import StepOperators
 from cluster_analysis.trace.streams.computing import Overlap, PeerRows, overlap_of
 
@@ -151,8 +152,24 @@ def _add_points(
         added.after[call], added.join[call], added.gap_us[call] = chain, ended, late_us[:, place]
 
 
+def _issue_beside(step: StepOperators, added: _AddedPoints) -> None:
+    """Let side calls that begin beside a main call, which did not queue, count from the point before that."""
+    assert step.queue is not None
+    start, ended = step.queue.start_us, step.queue.start_us + step.instance_elapse_us
+    main = np.flatnonzero(~step.instance_is_side)
+    side = np.flatnonzero(step.instance_is_side & (added.after >= 0))
+    issued = ended[added.after[side]] + added.gap_us[side]
+    begin, end = np.searchsorted(step.instance_rank[main], step.instance_rank[side] + np.array([[0], [1]]))
+    at = searchsorted_within(start[main], begin, end, issued + TOLERANCE_US, side="right") - 1
+    beside, is_queued = main[at], start[main[at]] <= ended[main[at - 1]] + QUEUE_US
+    own = (at > begin) & (beside > added.after[side]) & (added.after[beside] >= added.n_calls) & ~is_queued
+    added.after[side[own]] = added.after[beside[own]]
+    added.gap_us[side[own]] = np.maximum(issued - start[beside], 0.0)[own]
+
+
 def _put_in(operators: StepOperators, added: _AddedPoints) -> StepOperators:
     """Return the operators with the points before their calls."""
+    _issue_beside(operators, added)
     n, before = added.n_calls, np.concatenate(added.before)
     after, gap, join, waits_last = (np.concatenate(column) for column in zip(*added.points, strict=True))
     n_points, n_operators = len(before), len(operators.operator_group)

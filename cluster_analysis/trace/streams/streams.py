@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.sorting import begins, distinct, searchsorted_within
+from cluster_analysis.numeric.stats import running_maxima, scatter
 from cluster_analysis.thresholds.streams import (
     ALIKE_SCATTER_FACTOR,
     ENOUGH_PEERS,
@@ -29,8 +30,6 @@ from cluster_analysis.trace.streams.joins import (
     count_from_wait,
     issue_as_peers,
     keep_likely_joins,
-    running_maxima,
-    scatter,
     split,
 )
 

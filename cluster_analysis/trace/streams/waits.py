@@ -12,8 +12,9 @@ import numpy as np
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import begins, combined, places_in_runs
+from cluster_analysis.numeric.stats import running_maxima
 from cluster_analysis.trace.calls import Calls
-from cluster_analysis.trace.streams.joins import begins_with, running_maxima
+from cluster_analysis.trace.streams.joins import begins_with
 from cluster_analysis.trace.streams.streams import Streams
 
 

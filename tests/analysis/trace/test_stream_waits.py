@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.replay.graph import build_graph
 from cluster_analysis.replay.replay import Repair
 from cluster_analysis.tables.model import Topology
@@ -238,3 +239,70 @@ def test_gradients_beside_the_computing_do_not_hide_what_a_fault_costs(
     spec = JobSpec(tp=4, pp=2, dp=4, steps=6, microbatches=4, dp_mode="overlap", healthy=healthy)
     case = judged(spec, fault, seed=5)
     assert case.alarms[0].cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=accuracy)
+
+
+def hybrid(slow_us: float) -> StepOperators:
+    """Weights are gathered and gradients scattered in shards of four; each block's are summed over replicas.
+
+    Sums go on a second stream when a block is computed. The first rank takes `slow_us` longer for each.
+    """
+    everyone = np.arange(8)
+    chance = np.random.default_rng(5)
+    calls, busy, times = list[Call](), np.zeros((2, 8)), list[tuple[FloatArray, FloatArray]]()
+
+    def call(kind: str, issued: FloatArray, number: int, teams: IntArray, took_us: float) -> FloatArray:
+        stream = int(kind == "allreduce" and teams.max() == 3)
+        start = np.maximum(issued, busy[stream] + 1.0)
+        end = np.array([start[teams == team].max() for team in teams]) + took_us
+        name = "sum" if stream else "all" if kind == "allreduce" else "shard"
+        for rank in everyone:
+            lasts_us = float(end[rank] - start[rank])
+            calls.append(Call(int(rank), kind, float(start[rank]), lasts_us, f"{name}{teams[rank]}", number))
+        busy[stream] = end
+        times.append((start, end))
+        return end
+
+    now, done, computed = np.zeros(8), np.zeros(8), list[tuple[FloatArray, FloatArray]]()
+    gathered = call("allgather", now, 0, everyone // 4, 3_000.0)
+    for block in range(6):
+        begun = np.maximum(now, gathered)
+        if block < 5:
+            gathered = call("allgather", begun + 5.0, 2 * block + 1, everyone // 4, 3_000.0)
+        now = begun + 20_000.0 * chance.normal(1.0, 0.002, 8) + np.where(everyone == 0, slow_us, 0.0)
+        computed.append((begun, now))
+        scattered = call("reducescatter", now + 1.0, 2 * block + 2, everyone // 4, 3_000.0)
+        done = np.maximum(scattered, call("allreduce", now + 2.0, block, everyone % 4, 2_000.0))
+    end = call("allreduce", done + 500.0, 0, np.zeros(8, np.int64), 100.0)
+    covered = [
+        sum(max(0.0, min(e[r], f[r]) - max(b[r], c[r])) for b, e in times for c, f in computed)
+        for r in everyone
+    ]
+    work = np.sum([f - b for b, f in computed], axis=0)
+    ranks = tuple(range(8))
+    groups = {f"shard{n}": ranks[4 * n : 4 * n + 4] for n in (0, 1)} | {
+        f"sum{n}": (n, n + 4) for n in range(4)
+    }
+    where = small_topology(
+        groups | {"all0": ranks}, roles=dict.fromkeys(groups, "dp"), stages=dict.fromkeys(ranks, 0)
+    )
+    rows = steps_table({rank: float(end[rank]) for rank in ranks}).to_pylist()
+    for rank, row in enumerate(rows):
+        row |= {
+            "computing_us": float(work[rank]), "overlapped_us": covered[rank], "free_us": 0.0,
+            "communication_not_overlapped_us": float(end[rank] - work[rank]),
+        }  # fmt: skip
+    steps = pa.Table.from_pylist(rows, schema=STEPS)
+    found = reduce_step(Step(1), steps, collectives_table(calls), NO_LINKS, where).operators
+    assert found is not None
+    return found
+
+
+def test_sums_beside_gathered_weights_are_issued_earlier_once_computing_before_them_is_quicker() -> None:
+    graph, quick = build_graph([hybrid(10_000.0)]), build_graph([hybrid(0.0)])
+    assert graph is not None
+    assert quick is not None
+    is_point = graph.operator_type[graph.operator] == graph.types.index(POINT)
+    at = np.flatnonzero((graph.rank == 0) & is_point & (graph.gap_us > 15_000.0))
+    repaired = graph.replay([Repair(at, graph.gap_us[at] - 10_000.0)])
+    assert len(at) == 6
+    assert repaired[0] == pytest.approx(quick.replay([Repair()])[0], rel=0.005)
