@@ -52,7 +52,7 @@ def _check_scheduler(scheduler: str, *, has_nodes: bool) -> None:
         return
     if scheduler == IN_ALLOCATION:
         raise UsageError("--scheduler srun needs the nodes of a post-job", "use it with slurm-submit")
-    # Late: it brings pyarrow, and most calls leave the choice to the analysis.
+    # Late: it brings msgspec, and `--help` needs the standard library alone.
     from cluster_analysis.options import ADDRESS_PREFIXES, NAMED_SCHEDULERS  # noqa: PLC0415
 
     if scheduler not in NAMED_SCHEDULERS and not scheduler.startswith(ADDRESS_PREFIXES):

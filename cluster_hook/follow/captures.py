@@ -62,7 +62,7 @@ def captures_of(job: ReportedJob, root: Path, mirror: Path, wording: Wording = O
 
 def survey_captures(job: ReportedJob, root: Path) -> Survey:
     """Return when the captures below `root` began. A file of r1.x is a capture of its own."""
-    # Late: the analysis' own modules bring pyarrow, and most calls of the hook need none of it.
+    # Late: it brings msgspec, and `--help` needs the standard library alone.
     from cluster_analysis.discovery.walk import walk  # noqa: PLC0415
 
     tree = walk(root)
@@ -166,7 +166,7 @@ def wait_until_parsed(root: Path, patience_s: float = 600.0) -> None:
     One that has its mark says that this version of the profiler leaves it; then those without it, whose
     files still change, are waited for. If one is never parsed to its end, the analysis says what is missing.
     """
-    # Late: the analysis' own modules bring pyarrow, and most calls of the hook need none of it.
+    # Late: it brings msgspec, and `--help` needs the standard library alone.
     from cluster_analysis.discovery.walk import walk  # noqa: PLC0415
 
     end_s = time.monotonic() + patience_s
