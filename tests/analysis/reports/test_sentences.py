@@ -9,6 +9,8 @@ from typing import get_args
 
 import pytest
 
+from cluster_analysis.reports import runs_page, terminal
+from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.sentences import (
     advice,
     chains,
@@ -60,6 +62,15 @@ PAIRS = [
     *(("open questions", key, pair) for key, pair in notes.WHY_OPEN.items()),
     *(("terms", key, pair) for table in (terms.TERMS, terms.KINDS) for key, pair in table.items()),
 ]
+
+
+def test_every_severity_and_verdict_has_its_sign_its_colour_and_its_word_on_the_page() -> None:
+    page = headings.words_of_page()
+    for table in (terminal._SEVERITY_SIGNS, terminal._SEVERITY_STYLES, perfetto._COLOURS):
+        assert set(table) == set(get_args(Severity))
+    for table in (terminal._VERDICT_SIGNS, terminal._VERDICT_STYLES, runs_page._SIGNS):
+        assert set(table) == set(get_args(Verdict))
+    assert {f"severity.{one}" for one in get_args(Severity)} <= set(page)
 
 
 @pytest.mark.parametrize("name", TABLES)

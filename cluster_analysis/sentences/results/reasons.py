@@ -1,0 +1,34 @@
+"""Notes grouped by what their reader can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cluster_run.facts import Fact
+from cluster_run.kinds import NOTES
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """Notes by the reader's action: put it right, live with it, know it, or choose otherwise."""
+
+    to_mend: tuple[Fact, ...]
+    bounds: tuple[Fact, ...]
+    to_know: tuple[Fact, ...]
+    to_choose: tuple[Fact, ...]
+
+
+def reasons(notes: Sequence[Fact], n_ranks: int) -> Reasons:
+    """Group the notes by the possible action: first what is to be put right first, the others as given.
+
+    A job of one rank does not communicate, and has no peers: no other capture of it would.
+    """
+    alone = {"no_operators", "no_communication_matrix"} if n_ranks == 1 else set()
+    notes = [one for one in notes if n_ranks > 1 or one.kind != "few_peers"]
+    return Reasons(
+        tuple(one for kind in NOTES["mend"] if kind not in alone for one in notes if one.kind == kind),
+        tuple(one for one in notes if one.kind in alone.union(NOTES["bear"])),
+        tuple(one for one in notes if one.kind in NOTES["know"]),
+        tuple(one for one in notes if one.kind in NOTES["choose"]),
+    )
