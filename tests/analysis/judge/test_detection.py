@@ -25,7 +25,6 @@ from tests.analysis.said import notes_of, summary
 
 HEALTHY = {
     "plain": SMALL,
-    "uneven stages": replace(SMALL, healthy=Healthy(stage_work=(1.0, 1.3))),
     "sequence imbalance": replace(SMALL, healthy=Healthy(sequence_sigma=0.2)),
     "experts": replace(SMALL, ep=4, healthy=Healthy(expert_sigma=0.1)),
     "silicon": replace(SMALL, healthy=Healthy(silicon_sigma=0.01)),
@@ -249,7 +248,6 @@ NAMED = {
     # Hosts 2 and 4 hold the same replicas: what lasts on host 2 is no long data, and host 3 is not slow.
     "a slow host of one stage leaves the same replicas of the other stage alone":
         (SMALL, "slow_host:1.15@2", ("slow_host", tuple(range(8, 16)), ("2",))),
-    "one bad rank does not condemn its host": (SMALL, "slow_rank:1.5@9", ("slow_rank", (9,), ("2",))),
     "eight peers are enough":
         (JobSpec(tp=8, pp=1, dp=1, steps=5, microbatches=2), "slow_rank:1.1@5", ("slow_rank", (5,), ("1",))),
     "a rank that pauses in rhythm is named for its pauses":

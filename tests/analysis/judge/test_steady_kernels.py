@@ -17,7 +17,6 @@ from cluster_analysis.thresholds.limits import Thresholds
 from cluster_run.findings import Finding
 from cluster_run.ids import Rank
 from tests.analysis.copies import replace
-from tests.analysis.seeds import seeds
 from tests.analysis.totals import STEP_US, evidence_of_computing, on_hosts
 
 N_RANKS, N_STEPS = 32, 5
@@ -202,7 +201,8 @@ def test_ranks_of_a_slow_host_are_not_accused_where_they_are_all_as_slow() -> No
     assert alarm.kind == "slow_host"
 
 
-@pytest.mark.parametrize("draw", seeds(*range(12, 17)))
+@pytest.mark.many
+@pytest.mark.parametrize("draw", range(12, 17))
 def test_hosts_that_hold_a_replica_each_are_not_accused_where_few_peers_agree_by_chance(draw: int) -> None:
     chance = np.random.default_rng(draw)
     samples = np.repeat(np.exp(chance.normal(0.0, 0.15, (4, N_STEPS))), 8, axis=0)
