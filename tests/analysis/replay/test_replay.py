@@ -72,38 +72,24 @@ def test_a_shorter_gap_saves_until_another_rank_is_the_last() -> None:
     assert two_ranks(0.0).tolist() == pytest.approx([270.0])
 
 
+KINDS = {
+    "plain": SMALL,
+    "rendezvous": replace(SMALL, p2p="rendezvous"),
+    "pp4": replace(SMALL, pp=4, microbatches=4),
+    "interleaved": replace(SMALL, pp=4, vpp=2, microbatches=4),
+    "overlap": replace(SMALL, dp_mode="overlap"),
+    "zero3": replace(SMALL, dp_mode="zero3"),
+    "cp": replace(SMALL, cp=2, dp=2),
+    "experts": replace(SMALL, ep=4),
+    "dp": JobSpec(tp=1, pp=1, dp=16, steps=5, microbatches=2),
+    "tp": JobSpec(tp=8, pp=1, dp=1, steps=5, microbatches=2),
+    "clocks": replace(SMALL, healthy=Healthy(clock_sigma_ms=50.0, drift_ppm=20.0)),
+    "idle": replace(SMALL, wait_fields="idle"),
+}
+
+
 @pytest.mark.many
-@pytest.mark.parametrize(
-    "spec",
-    [
-        SMALL,
-        replace(SMALL, p2p="rendezvous"),
-        replace(SMALL, pp=4, microbatches=4),
-        replace(SMALL, pp=4, vpp=2, microbatches=4),
-        replace(SMALL, dp_mode="overlap"),
-        replace(SMALL, dp_mode="zero3"),
-        replace(SMALL, cp=2, dp=2),
-        replace(SMALL, ep=4),
-        JobSpec(tp=1, pp=1, dp=16, steps=5, microbatches=2),
-        JobSpec(tp=8, pp=1, dp=1, steps=5, microbatches=2),
-        replace(SMALL, healthy=Healthy(clock_sigma_ms=50.0, drift_ppm=20.0)),
-        replace(SMALL, wait_fields="idle"),
-    ],
-    ids=[
-        "plain",
-        "rendezvous",
-        "pp4",
-        "interleaved",
-        "overlap",
-        "zero3",
-        "cp",
-        "experts",
-        "dp",
-        "tp",
-        "clocks",
-        "idle",
-    ],
-)
+@pytest.mark.parametrize("spec", KINDS.values(), ids=KINDS)
 def test_every_kind_of_job_replays_within_one_percent(spec: JobSpec) -> None:
     result = judged(spec)
     assert result.detection.replay["error_share"] < 0.01
