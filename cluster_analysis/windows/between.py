@@ -3,7 +3,8 @@
 Preparing is counted from where the host begins a step to the first work of the device. Where nothing makes
 the host wait for the device in each step, the device still works on the step before for part of that time.
 Counted twice, it would make steps too long. And what a host does behind the last work of the device, before
-it ends the step (it writes a checkpoint), is in no column.
+it ends the step (it writes a checkpoint), is in no column. Texts of profilers may hold the idle time as free
+time, too.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.numeric.stats import median
-from cluster_analysis.thresholds.common import TOLERANCE_SHARE
+from cluster_analysis.thresholds.common import MOSTLY, TOLERANCE_SHARE
 from cluster_analysis.trace.calls import on_device_us
 
 
@@ -46,7 +47,13 @@ def between_steps(steps: pa.Table, calls: pa.Table) -> pa.Table:
     least_us = TOLERANCE_SHARE * float(median(by_rank(span)))
     # A step that begins or ends with longer work moves one of the two, never both.
     missing_us = np.minimum(by_rank(room - preparing), by_rank(left - preparing))
-    if median(by_rank(preparing - left)) <= least_us and missing_us.max() <= least_us:
+    twice_us = by_rank(preparing - left)
+    counted = _in_free_time(steps, preparing, room, known) if twice_us.max() > least_us else None
+    if counted is not None:
+        free = steps.schema.get_field_index("free_us")
+        left_us = pa.array(numbers(steps["free_us"]) - counted, from_pandas=True)
+        return steps.set_column(free, steps.schema.field(free), left_us)
+    if median(twice_us) <= least_us and missing_us.max() <= least_us:
         return steps
     inside = np.maximum(left, 0.0)  # samples move the first call of a step more often than its end
     most = np.full(len(ids), np.inf)
@@ -54,6 +61,28 @@ def between_steps(steps: pa.Table, calls: pa.Table) -> pa.Table:
     np.maximum.at(most, at[known], inside[known])
     inside = np.where(known, inside, np.minimum(preparing, most[at]))
     return steps.set_column(place, steps.schema.field(place), pa.array(inside, from_pandas=True))
+
+
+def _in_free_time(
+    steps: pa.Table, preparing: FloatArray, room: FloatArray, known: BoolArray
+) -> FloatArray | None:
+    """Return which part of each free time is preparing, too; None where the device worked meanwhile.
+
+    MindSpore cuts free time where the host begins a step: it holds preparing of its own step. PyTorch counts
+    it to the step in which it begins: that of the next step, where hosts wait for their devices.
+    """
+    free, keys = numbers(steps["free_us"]), _keys(steps)
+    place = {key: row for row, key in enumerate(keys)}
+    now = np.flatnonzero(known)
+    before = np.array([place[rank, step - 1] for rank, step in (keys[row] for row in now)], int)
+    least_us, best = float(np.mean(np.abs(room[now] - preparing[now]))), None
+    for holder in (now, before):
+        counted = np.zeros(len(keys))
+        counted[holder] = preparing[now]
+        miss_us = float(np.mean(np.abs(room[now] + counted[before] - preparing[now])))
+        if miss_us < least_us and np.mean(free[holder] >= preparing[now] - 1.0) >= MOSTLY:
+            least_us, best = miss_us, np.minimum(counted, np.maximum(free, 0.0))
+    return best
 
 
 def _room_us(steps: pa.Table, calls: pa.Table) -> tuple[FloatArray, FloatArray]:

@@ -95,3 +95,24 @@ def test_where_hosts_run_ahead_samples_before_the_first_call_are_no_idle_time() 
     start = pa.array(calls["start_ns"].to_numpy() + moved)
     told = preparing(between_steps(steps, calls.set_column(2, STEP_CALLS.field("start_ns"), start)), 6)
     assert told == pytest.approx(np.full((4, 6), IDLE_US), abs=0.01)
+
+
+@pytest.mark.parametrize("holder", ["own step", "step before"])
+@pytest.mark.parametrize("late", [slice(None), slice(3, 4)], ids=["all ranks", "one rank"])
+def test_preparing_that_is_free_time_too_counts_once(holder: str, late: slice) -> None:
+    """MindSpore counts it to the step's own free time, PyTorch to that of the step before."""
+    behind_us = np.zeros((4, 6))
+    behind_us[late] = np.random.default_rng(4).uniform(8e3, 2e4, behind_us[late].shape)
+    steps, calls = recorded(-behind_us, np.full((4, 6), 5e4))
+    idle_us = behind_us + IDLE_US
+    idle_us[:, 0] = IDLE_US
+    in_free = np.roll(idle_us, -1 if holder == "step before" else 0, axis=1)
+    in_free[:, -1 if holder == "step before" else 0] = 0.0
+    free_us = pa.array(steps["free_us"].to_numpy() + in_free.ravel())
+    given = steps.set_column(STEPS.names.index("free_us"), STEPS.field("free_us"), free_us)
+    given = given.set_column(
+        STEPS.names.index("preparing_us"), STEPS.field("preparing_us"), pa.array(idle_us.ravel())
+    )
+    told = between_steps(given, calls)
+    assert told["free_us"].to_pylist() == pytest.approx(steps["free_us"].to_pylist(), abs=1.0)
+    assert preparing(told, 6) == pytest.approx(idle_us, abs=1.0)
