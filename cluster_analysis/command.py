@@ -30,6 +30,7 @@ from cluster_run.command_line import language_of
 from cluster_run.errors import ExitCode, InputError, UsageError, worst
 from cluster_run.ids import Rank, Step, format_number_ranges, parse_number_ranges
 from cluster_run.layout import REPORT_NAME
+from cluster_run.said.chinese import Language, translated
 from cluster_run.standard_streams import write_result
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _run(arguments: argparse.Namespace, options: AnalyseOptions) -> ExitCode:
     how = shown(arguments.lang, is_verbose=arguments.verbose > 0)
     write_result(TEXTS[arguments.format](written.reported, how))
     if not arguments.quiet and not arguments.no_output:
-        _say_where(options, written)
+        _say_where(options, written, language_of(arguments.lang, sys.stdout))
     if arguments.open and options.write_report:
         webbrowser.open((options.output_folder / REPORT_NAME).resolve().as_uri())
     return exit_code(written.reported, arguments.fail_on)
@@ -100,8 +101,9 @@ def _run_all(arguments: argparse.Namespace, options: AnalyseOptions, names: tupl
     else:
         write_result("\n".join(f"## {name}\n\n{text}" for name, text in texts.items()))
     if not arguments.quiet:
-        print(f"Written to {options.output_folder}/", file=sys.stderr)
-        _say_older(parts.older)
+        language = language_of(arguments.lang, sys.stdout)
+        print(translated(f"Written to {options.output_folder}/", language), file=sys.stderr)
+        _say_older(parts.older, language)
     lost = [ExitCode.INCOMPLETE] if len(results) < len(parts.outcomes) else []
     return worst(*lost, *(exit_code(Reported(one), arguments.fail_on) for one in results.values()))
 
@@ -123,13 +125,11 @@ def shown(language: str | None, *, is_verbose: bool) -> Shown:
     return Shown(language_of(language, sys.stdout), shutil.get_terminal_size().columns, colour, is_verbose)
 
 
-def _say_where(options: AnalyseOptions, written: Written) -> None:
+def _say_where(options: AnalyseOptions, written: Written, language: Language) -> None:
     folder = options.output_folder
-    print(
-        f"Written to {folder}/" + (f" (open {folder / REPORT_NAME})" if options.write_report else ""),
-        file=sys.stderr,
-    )
-    _say_older(written.older)
+    opened = f" (open {folder / REPORT_NAME})" if options.write_report else ""
+    print(translated(f"Written to {folder}/{opened}", language), file=sys.stderr)
+    _say_older(written.older, language)
     if written.left_out_bytes is not None:
         print(
             f"No files for MindStudio Insight: they would take about {written.left_out_bytes / 1e6:,.0f} MB. "
@@ -150,9 +150,10 @@ def _say_where(options: AnalyseOptions, written: Written) -> None:
         print(f"MindStudio Insight shows older figures until {cache} is deleted.", file=sys.stderr)
 
 
-def _say_older(names: tuple[str, ...]) -> None:
+def _say_older(names: tuple[str, ...], language: Language) -> None:
     if names:
-        print(f"From an earlier call, and not renewed: {', '.join(names)}", file=sys.stderr)
+        said = f"From an earlier call, and not renewed: {', '.join(names)}"
+        print(translated(said, language), file=sys.stderr)
 
 
 def exit_code(given: Reported, wanted: FailOn) -> ExitCode:

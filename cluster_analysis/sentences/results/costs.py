@@ -60,7 +60,7 @@ class Cost:
         if self.high_ms == 0:
             return 0.0
         is_no_news = Cost(self.low_ms, self.low_ms).is_nothing(step_ms) and not self.is_nothing(step_ms)
-        return None if is_no_news else self.low_ms
+        return self.low_ms if self.low_ms and not is_no_news else None
 
 
 def cost_of(finding: Finding | None) -> Cost:

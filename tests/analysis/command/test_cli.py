@@ -58,6 +58,14 @@ def test_a_run_is_analysed_into_its_own_folder(run: Path, capsys: Capsys) -> Non
     assert "Written to" in told.err
 
 
+def test_where_the_output_is_is_said_in_the_language_of_the_result(
+    slow_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out"
+    assert main([str(slow_run), "--output", str(output), "--no-insight", "--lang", "zh"]) == 0
+    assert f"已写入 {output}/（打开 {output}/report.html）" in capsys.readouterr().err
+
+
 def test_stdout_carries_only_the_result(
     slow_run: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:

@@ -191,3 +191,9 @@ def test_no_price_is_told_where_it_is_not_known_or_nothing(result):
     assert "if all ranks were alike" not in text
     assert "各卡一致" not in text.partition('id="payload"')[0]
     assert 'class="price"' not in text
+
+
+def test_a_range_from_nothing_is_a_bound_however_small():
+    first, second = with_costs((12.3, 12.3, 12.3), (0.0, 0.0, 0.048)).document.findings
+    assert cost_of(second).phrase(283.0).en == "up to 48 µs"
+    assert cost_of(first).phrase(283.0).en == "12.3 ms"
