@@ -182,6 +182,8 @@ ReasonKind = Literal[
     "nsight_report",
     "pytorch_trace",
     "xla_trace",
+    "msmonitor_record",
+    "file_of_no_capture",
     # Statements of the captures about the job.
     "group_disagreement",
     "size_not_known",
@@ -234,6 +236,7 @@ AdviceKind = Literal[
     "give_captures",
     "only_ascend",
     "profile_with_torch_npu",
+    "put_into_capture",
     "as_told",
 ]
 #: Why two runs cannot be compared.

@@ -42,6 +42,12 @@ _NAMES: tuple[tuple[str, ReasonKind, AdviceKind], ...] = (
         "profile_with_torch_npu",
     ),
     (r"\.xplane\.pb$", "xla_trace", "only_ascend"),
+    (r"^msmonitor_\d+_\d+_-?\d+\.(db|jsonl)$", "msmonitor_record", "profile_with_torch_npu"),
+    (
+        r"^(communication(_matrix)?|trace_view|step_trace_time|kernel_details)\w*\.(json|csv)(\.gz)?$",
+        "file_of_no_capture",
+        "put_into_capture",
+    ),
 )
 _FOREIGN = tuple((re.compile(pattern), what, advice) for pattern, what, advice in _NAMES)
 #: Why a link that is named like a capture cannot be listed.

@@ -135,6 +135,11 @@ ADVICE: Mapping[AdviceKind, Template] = {
         "profile with torch_npu.profiler, which writes *_ascend_pt directories",
         "请使用 torch_npu.profiler 采集，它会写出 *_ascend_pt 目录",
     ),
+    "put_into_capture": (
+        "put the files of each rank into DIR/ASCEND_PROFILER_OUTPUT, unpacked, and its "
+        "profiler_info_RANK.json into DIR",
+        "请将每张卡的文件解压后放入 DIR/ASCEND_PROFILER_OUTPUT，并将其 profiler_info_RANK.json 放入 DIR",
+    ),
     "as_told": ("{told}", "{told}"),
 }
 

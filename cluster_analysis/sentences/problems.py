@@ -23,6 +23,11 @@ WHY: Mapping[ReasonKind, Template] = {
     "nsight_report": ("it is a report of NVIDIA Nsight", "是 NVIDIA Nsight 的报告"),
     "pytorch_trace": ("it is a trace of PyTorch's own profiler", "是 PyTorch 自带 profiler 的 trace"),
     "xla_trace": ("it is a trace of XLA", "是 XLA 的 trace"),
+    "msmonitor_record": ("it is what msMonitor recorded, without steps", "是 msMonitor 的记录，没有各步"),
+    "file_of_no_capture": (
+        "it is a file of a capture, and lies in none",
+        "是采集中的文件，但不在任何采集目录中",
+    ),
     "unlistable": ("cannot be listed: {detail}", "无法列出目录：{detail:said}"),
     "unforeseen_content": (
         "holds what it should not: {error}: {detail}",

@@ -118,6 +118,10 @@ def test_a_deleted_database_is_told_where_the_other_one_is_still_there(tmp_path:
         ("report1.nsys-rep", "NVIDIA Nsight"),
         ("host.123.pt.trace.json.gz", "PyTorch's own profiler"),
         ("node1_12_20250101000000_ascend_pt.tar.gz", "archive"),
+        ("msmonitor_1234_20260101120000123_0.db", "what msMonitor recorded"),
+        ("communication.json", "a file of a capture, and lies in none"),
+        ("trace_view.json.gz", "a file of a capture, and lies in none"),
+        ("step_trace_time_rank3.csv", "a file of a capture, and lies in none"),
     ],
 )
 def test_a_folder_with_another_tools_files_says_whose_they_are(name: str, what: str, tmp_path: Path) -> None:
