@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from cluster_reduce.form import TRANSPORTS, Sink, UnfitError, Writer
@@ -286,7 +286,7 @@ def _object(level: Level, given: object) -> dict[str, Any]:
     return given
 
 
-@cache
+@lru_cache(maxsize=1 << 16)
 def _packet_size(text: str) -> float:
     """Return a size as the file has it, infinite for what is no number."""
     return float(text) if _PACKET_SIZE.fullmatch(text) else math.inf

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from cluster_reduce.form import Sink, Writer
@@ -92,7 +92,7 @@ class _Rows:
             to.floats(column, values)
 
 
-@cache
+@lru_cache(maxsize=1 << 16)
 def _parsed(name: str) -> tuple[int, int] | None:
     match = _ENDS.fullmatch(name)
     return (int(match.group(1)), int(match.group(2))) if match else None

@@ -31,6 +31,3 @@ if [ "${#alone[@]}" -gt 0 ]; then
   "${install[@]}" --no-deps "${alone[@]}"
 fi
 .venv/bin/python -m compileall -q cluster_*/ demo tools
-if .venv/bin/python -c 'import jinja2' 2>/dev/null; then
-  .venv/bin/python -m cluster_analysis.reports.templates
-fi

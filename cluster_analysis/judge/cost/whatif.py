@@ -212,14 +212,16 @@ class WhatIf:
         return added
 
     def _saved_together(self, replay: Replay, suspects: Sequence[Suspect], alone: list[float]) -> list[float]:
-        """Savings one after the other, up to each, each time what adds most; the rest gets that of all."""
+        """Savings one after the other, up to each, what adds most first; the rest gets that of all."""
         left, fixed, best = _costliest(suspects, alone), list[Suspect](), 0.0
+        every = [one for i, one in enumerate(suspects) if one.is_alarm or i in left]
         cumulative = dict[int, float]()
         while left:
             gains = np.nan_to_num(self._saved(replay, [[*fixed, suspects[i]] for i in left]))
             pick = left.pop(int(np.argmax(gains)))
             cumulative[pick] = best = max(best, float(gains.max()))
             fixed.append(suspects[pick])
+        best = max(best, *np.nan_to_num(self._saved(replay, [every])).tolist())
         return [cumulative.get(i, best) for i in range(len(suspects))]
 
 

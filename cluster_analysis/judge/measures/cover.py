@@ -222,6 +222,8 @@ def _racks(
 ) -> list[frozenset[int]]:
     """Hosts that pairs join of whose links most are healthy each way: several hosts, but not all.
 
+    The other hosts stand for them where these are fewer: the same uplink joins both.
+
     Args:
         joining: the units that join just these hosts.
         leaving: the units that send from each host.
@@ -233,4 +235,5 @@ def _racks(
         if len(pair) == 2 and all(2 * len(way & slow) <= len(way) for way in each_way):
             joined = [one for one in racks if one & pair]
             racks = [*(one for one in racks if not one & pair), set[int]().union(*joined)]
-    return [frozenset(one) for one in racks if len(one) > 1 and len(racks) > 1]
+    all_hosts = frozenset[int]().union(*racks)
+    return [min(frozenset(one), all_hosts - one, key=len) for one in racks if 1 < len(one) < len(all_hosts)]

@@ -103,6 +103,13 @@ def test_what_hosts_that_healthy_links_join_leave_together_is_the_uplink_of_thei
     assert (found.name, found.hosts, found.may_be_hosts) == (name, (0, 1), ())
 
 
+def test_a_rack_whose_hosts_send_each_other_nothing_is_named_and_not_all_others() -> None:
+    pairs = frozenset(pair for pair in ALL_RACKED if {RACKED[rank] for rank in pair} != {0, 1})
+    slow = frozenset(pair for pair in pairs if min(RACKED[rank] for rank in pair) < 2)
+    (found,) = broken(slow, dict.fromkeys(pairs, "RDMA"), RACKED)
+    assert (found.name, found.hosts) == ("uplink", (0, 1))
+
+
 def test_racks_whose_uplinks_are_slow_in_one_way_each_are_two_findings() -> None:
     out = {pair for pair in ALL_RACKED if RACKED[pair[0]] < 2 <= RACKED[pair[1]]}
     into = {pair for pair in ALL_RACKED if RACKED[pair[0]] < 4 <= RACKED[pair[1]]}

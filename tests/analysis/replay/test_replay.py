@@ -149,6 +149,14 @@ def test_faults_that_hide_each_other_are_ranked_by_what_is_saved_together() -> N
     assert max(saving or 0.0 for saving in savings) == pytest.approx(true, rel=0.15)
 
 
+def test_faults_that_more_than_four_hide_count_to_what_is_lost_in_all() -> None:
+    slow = [f"slow_rank:1.{25 + n}@{rank}" for n, rank in enumerate((1, 5, 9, 10, 14, 15))]
+    result = judged(SMALL, *slow)
+    assert len(result.alarms) == len(slow)
+    savings = [one.cumulative_saving_ms or 0.0 for one in result.alarms]
+    assert max(savings) == pytest.approx(result.job.step_ms - judged(SMALL).job.step_ms, rel=0.1)
+
+
 def test_what_findings_add_to_each_other_is_all_that_they_save_together() -> None:
     result = judged(SMALL, "slow_rank:1.3@5", "slow_rank:1.25@14", "slow_nic:6@9")
     savings = [saved for one in result.detection.findings if (saved := one.cumulative_saving_ms) is not None]
