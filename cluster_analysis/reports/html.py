@@ -7,7 +7,8 @@ a compressed payload. Text reaches the page escaped by the template or as base64
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 
 from msgspec.structs import asdict
 
@@ -75,24 +76,13 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
 
     `analysed` is the time to be shown at its head, where the document holds none.
     """
-    environment = templates()
-    environment.globals.update(
-        say=say, counted=counted, phrases=phrases, subjects=subjects, verdicts=verdicts
-    )
-    environment.globals.update(described_sections=described_sections, advice_rows=advice_rows)
-    environment.globals.update(memory_curves=memory_curves, packet_bars=packet_bars, device_map=device_map)
-    environment.globals.update(summary=summary, next_check=next_check, chain=chain, note=note)
-    environment.globals.update(page_of=page_of)
-    environment.globals.update(costs=costs, reason=reason, advice=advice, changes=changes)
-    environment.globals.update(
-        commands=lambda finding: commands(finding, result),
-        naming_command=lambda host: naming_command(host, result),
-        locate=subjects.locator(result),
-    )
     parts = step_parts(result)
     sections = sections_of(result)
     values = {
         "result": result,
+        "commands": lambda finding: commands(finding, result),
+        "naming_command": lambda host: naming_command(host, result),
+        "locate": subjects.locator(result),
         "shown": sections.shown,
         "absent": sections.absent,
         "is_full": is_nearly_full(result),
@@ -111,12 +101,27 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
         "captured": phrases.moment(result.document.run.captured),
     }
     return assembled(
-        environment.get_template("report.html.j2").render,
+        _filled(),
         _SCRIPTS,
         ("uplot/uPlot.min.css", *STYLES),
         values,
         vendored=("uplot/uPlot.iife.min.js",),
     )
+
+
+@cache
+def _filled() -> Callable[..., str]:
+    """Return what makes the page of values: compiled once a process, with what it calls for any result."""
+    environment = templates()
+    environment.globals.update(
+        say=say, counted=counted, phrases=phrases, subjects=subjects, verdicts=verdicts
+    )
+    environment.globals.update(described_sections=described_sections, advice_rows=advice_rows)
+    environment.globals.update(memory_curves=memory_curves, packet_bars=packet_bars, device_map=device_map)
+    environment.globals.update(summary=summary, next_check=next_check, chain=chain, note=note)
+    environment.globals.update(page_of=page_of)
+    environment.globals.update(costs=costs, reason=reason, advice=advice, changes=changes)
+    return environment.get_template("report.html.j2").render
 
 
 def _payload(result: AnalysisResult, baseline: Comparison | None, ticket: str) -> str:
