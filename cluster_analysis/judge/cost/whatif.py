@@ -215,6 +215,8 @@ class WhatIf:
         """Savings one after the other, up to each, what adds most first; the rest gets that of all."""
         left, fixed, best = _costliest(suspects, alone), list[Suspect](), 0.0
         every = [one for i, one in enumerate(suspects) if one.is_alarm or i in left]
+        if not every:
+            return [best] * len(suspects)
         cumulative = dict[int, float]()
         while left:
             gains = np.nan_to_num(self._saved(replay, [[*fixed, suspects[i]] for i in left]))
