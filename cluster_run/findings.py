@@ -158,13 +158,17 @@ class Finding:
         return KINDS[self.kind]
 
     @property
-    def named_places(self) -> tuple[Place, ...]:
-        """The places of the ranks that it names, or of the ends of its links; none where they are many.
+    def own_places(self) -> tuple[Place, ...]:
+        """The places of the ranks that it names, or of the ends of its links.
 
         What stands at the other end of a slow card's links is not slow.
         """
-        named = tuple(one for one in self.places if not self.ranks or one.rank in self.ranks)
-        return named if len(named) <= _MAX_PLACES else ()
+        return tuple(one for one in self.places if not self.ranks or one.rank in self.ranks)
+
+    @property
+    def named_places(self) -> tuple[Place, ...]:
+        """Its own places; none where they are many."""
+        return self.own_places if len(self.own_places) <= _MAX_PLACES else ()
 
     @property
     def may_be_fault(self) -> bool:

@@ -44,7 +44,7 @@ def commands(finding: Finding, result: AnalysisResult) -> tuple[Command, ...]:
     if ask is None:
         return ()
     known = [place for place in finding.places if place.device is not None]
-    asked = [place for place in known if not finding.ranks or place.rank in finding.ranks][:MAX_PLACES]
+    asked = [place for place in finding.own_places if place.device is not None][:MAX_PLACES]
     found = [
         Command(place_text(place, result), text, place if len(asked) > 1 else None)
         for place in asked

@@ -182,7 +182,7 @@ SENTENCES: Mapping[NoteFact, Template] = {
     ),
     "steps_in_one_window": (
         "operators are in no step (MindSpore's jit_level O2): steps {steps:ranges} are compared as one",
-        "通信算子不属于任何步（MindSpore 的 jit_level O2）：步 {steps:ranges} 合并为一个窗口比较",
+        "通信算子不属于任何步（MindSpore 的 jit_level O2）：第 {steps:ranges} 步合并为一个窗口比较",
     ),
     "last_step_cut": (
         "step {step} is left out: the end of the recording cut it, it has fewer operators than all before it",

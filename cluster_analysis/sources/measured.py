@@ -64,12 +64,12 @@ def without_unknown_begin(steps: pa.Table) -> pa.Table:
     Profilers write it where they know no begin of a step, or no work in it. It is what they do, no damage.
     """
     preparing = steps["preparing_us"]
-    is_time = np.abs(preparing.to_numpy()) < _IN_2001_US
-    if is_time.all() or not pc.any(preparing.is_valid()).as_py():
+    is_duration = np.abs(preparing.to_numpy()) < _IN_2001_US
+    if is_duration.all() or not pc.any(preparing.is_valid()).as_py():
         return steps
     position = steps.schema.get_field_index("preparing_us")
     return steps.set_column(
-        position, steps.schema.field(position), pc.if_else(pa.array(is_time), preparing, None)
+        position, steps.schema.field(position), pc.if_else(pa.array(is_duration), preparing, None)
     )
 
 
