@@ -115,7 +115,7 @@ def test_the_matrix_of_waiting_holds_what_the_table_says(seen, output):
     wait_until_painted(page, "#who-waits canvas", n_colours=3)
     rows, n_ranks = table(output, "waits"), len(table(output, "ranks"))
     of_page = page.evaluate(
-        "[clusterReport.run.whoWaits.ends.length, Array.from(clusterReport.run.columns['who_waits.us'])]"
+        "[clusterReport.run.whoWaits.rows.length, Array.from(clusterReport.run.columns['who_waits.us'])]"
     )
     n_ends, each_us = of_page
     # The cells are means over the ranks of an end; all ends are equally large.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.reports.page.picture import Picture
 from cluster_analysis.result import AnalysisResult
 
-#: A job with more ranks is drawn by its hosts, where they are known.
-MAX_RANKS = 64
+#: Of a job with more ranks hosts are drawn, where they are known, and no more than so many hosts or ranks.
+MAX_RANKS, MAX_ENDS = 64, 128
 
 
 def build_lanes(result: AnalysisResult) -> Picture:
@@ -32,7 +33,8 @@ def build_lanes(result: AnalysisResult) -> Picture:
 def build_who_waits(result: AnalysisResult) -> Picture:
     """Return the waiting of one step by who waits and for whose work, as the mean over those who wait.
 
-    The header names the ends of the matrix. Columns: from, to (-1: the network), µs a rank.
+    The header names the ends of the matrix: `rows` wait for `columns`. Columns: from, to (-1: the network),
+    µs a rank.
     """
     table = result.tables.get("waits")
     if table is None or not table.num_rows:
@@ -48,16 +50,38 @@ def build_who_waits(result: AnalysisResult) -> Picture:
         place[rank] = position[name]
     sizes = np.bincount(place[ranks], minlength=len(ends))
     for_rank = table["for_rank"].to_numpy(zero_copy_only=False)
-    whom = np.where(np.isnan(for_rank), -1, np.nan_to_num(for_rank)).astype(np.int64)
-    waiting = place[table["rank"].to_numpy()]
-    cell = waiting * (len(ends) + 1) + place[whom] + 1
-    sums = np.bincount(cell, table["wait_us"].to_numpy(), len(ends) * (len(ends) + 1))
-    at = np.flatnonzero(sums)
-    rows = at // (len(ends) + 1)
-    header = {"step": result.tables["lanes"]["step"][0].as_py(), "ends": ends, "by_host": by_host}
-    columns = {
-        "who_waits.from": rows.astype(np.int32),
-        "who_waits.to": (at % (len(ends) + 1) - 1).astype(np.int32),
-        "who_waits.us": (sums[at] / sizes[rows]).astype(np.float32),
+    waits = place[table["rank"].to_numpy()]
+    whom = place[np.where(np.isnan(for_rank), -1, np.nan_to_num(for_rank)).astype(np.int64)]
+    mean_us = table["wait_us"].to_numpy() / sizes[waits]
+    rows, columns = (_most(one, mean_us, len(ends)) for one in (waits, whom))
+    row, column = _position(rows, len(ends))[waits], _position(columns, len(ends))[whom]
+    shown = (row >= 0) & ((whom < 0) | (column >= 0))
+    width = len(columns) + 1
+    drawn_us = np.bincount((row * width + column + 1)[shown], mean_us[shown], len(rows) * width)
+    at = np.flatnonzero(drawn_us)
+    header = {
+        "step": result.tables["lanes"]["step"][0].as_py(),
+        "rows": [ends[one] for one in rows],
+        "columns": [ends[one] for one in columns],
+        "of": len(ends),
+        "by_host": by_host,
     }
-    return Picture({"who_waits": header}, columns)
+    cells = {
+        "who_waits.from": (at // width).astype(np.int32),
+        "who_waits.to": (at % width - 1).astype(np.int32),
+        "who_waits.us": drawn_us[at].astype(np.float32),
+    }
+    return Picture({"who_waits": header}, cells)
+
+
+def _most(ends: IntArray, waited_us: FloatArray, n: int) -> IntArray:
+    """The `MAX_ENDS` of n ends that wait, or are waited for, most, in their own order; -1 is passed over."""
+    sums = np.bincount(ends + 1, waited_us, n + 1)[1:]
+    return np.sort(np.argsort(-sums, kind="stable")[:MAX_ENDS])
+
+
+def _position(chosen: IntArray, n: int) -> IntArray:
+    """The position of each of n ends, and of -1, among the chosen ones; -1 if it is none."""
+    position = np.full(n + 1, -1)
+    position[chosen] = np.arange(len(chosen))
+    return position

@@ -24,7 +24,7 @@ function gridWidget(holder, name, { rows, columns, cells, title, axes, format, t
 function drawGrid(holder, { down, across, rows, columns, at, scale, title, axes, textOf, open, isMarked, zoom }) {
   const [nRows, nColumns] = [down[1] - down[0], across[1] - across[0]];
   const left = 78, bottom = 46, width = Math.max(320, holder.clientWidth);
-  const pitch = Math.min(64, (width - left) / nColumns), tall = Math.max(2, Math.min(26, 560 / nRows));
+  const pitch = Math.min(64, (width - left) / nColumns), tall = Math.min(26, 560 / nRows);
   const { canvas, paint } = canvasFor(holder, left + nColumns * pitch, Math.ceil(nRows * tall) + bottom, title);
   for (let row = 0; row < nRows; row++) {
     for (let column = 0; column < nColumns; column++) {
@@ -54,13 +54,14 @@ function drawGrid(holder, { down, across, rows, columns, at, scale, title, axes,
 
 function labelGrid(paint, { down, across, rows, columns, left, pitch, tall, plotHeight, isMarked }) {
   paint.textAlign = "right";
-  const each = Math.max(1, Math.ceil(14 / tall));
-  for (let row = 0; row < down[1] - down[0]; row++) {
-    const isNamed = isMarked?.(down[0] + row), y = (row + 0.5) * tall;
-    if (!isNamed && row % each) continue;
+  const each = Math.max(1, Math.ceil(14 / tall)), n = down[1] - down[0];
+  const marked = Array.from({ length: n }, (_, row) => row).filter((row) => isMarked?.(down[0] + row));
+  for (let row = 0; row < n; row++) {
+    const isNamed = marked.includes(row), y = (row + 0.5) * tall;
+    if (!isNamed && (row % each || marked.some((other) => Math.abs(other - row) < each))) continue;
     paint.fillStyle = colour(isNamed ? "mark" : "muted");
     if (isNamed) paint.fillRect(left - 8, y - 2, 5, 5);
-    if (isNamed || row % each === 0) paint.fillText(`${rows[down[0] + row]}`, left - 12, y + 4);
+    paint.fillText(`${rows[down[0] + row]}`, left - 12, y + 4);
   }
   labelBars(paint, across[1] - across[0], (i) => `${columns[across[0] + i]}`, left, pitch, plotHeight + 18);
 }

@@ -1,16 +1,17 @@
 // Who waits for whom in one step of the replay: down who waits, across whose work it waits for; the network stands last.
 
 function whoWaitsWidget(run) {
-  const { ends, by_host: byHost, step } = run.whoWaits, network = ends.length;
+  const { rows, columns, by_host: byHost, of, step } = run.whoWaits, network = columns.length, holder = byId("who-waits");
   const [from, to, us] = ["from", "to", "us"].map((name) => run.columns[`who_waits.${name}`]);
   const cells = Array.from(us, (value, i) => ({ row: from[i], column: to[i] < 0 ? network : to[i], value }));
-  const name = (end) => (end === network ? t("whowaits.network") : byHost ? run.hostName(ends[end]) : run.locator(ends[end]));
+  const name = (end) => (end === undefined ? t("whowaits.network") : byHost ? run.hostName(end) : run.locator(end));
   const blamed = new Set(byHost ? [...run.blamed].map((rank) => run.places.get(rank)?.host) : run.blamed);
-  gridWidget(byId("who-waits"), "who-waits", {
-    rows: ends, columns: [...ends, "↔"], cells, format: formatUs,
-    title: () => t("whowaits.title"), axes: () => [t("whowaits.for"), t("whowaits.waits")],
-    textOf: (row, column, cell) => [t("whowaits.tip", { who: name(row), whom: name(column) }), `${formatUs(cell?.value ?? 0)} ${t(byHost ? "whowaits.arank" : "panel.astep")}`, t("run.step", { steps: step })].join("\n"),
-    open: (row, column) => showPanel(byHost ? "host" : "rank", ends[column === network ? row : column], byHost ? null : step),
-    isMarked: (row) => blamed.has(ends[row]),
+  gridWidget(holder, "who-waits", {
+    rows, columns: [...columns, "↔"], cells, format: formatUs,
+    title: () => t("whowaits.title"), axes: () => byHost ? [t("whowaits.for.host"), t("whowaits.host")] : [t("whowaits.for.rank"), t("whowaits.rank")],
+    textOf: (row, column, cell) => [t("whowaits.tip", { who: name(rows[row]), whom: name(columns[column]) }), `${formatUs(cell?.value ?? 0)} ${t(byHost ? "whowaits.arank" : "panel.astep")}`, t("run.step", { steps: step })].join("\n"),
+    open: (row, column) => showPanel(byHost ? "host" : "rank", columns[column] ?? rows[row], byHost ? null : step),
+    isMarked: (row) => blamed.has(rows[row]),
   });
+  if (rows.length < of) holder.append(el("p", { class: "note" }, t(byHost ? "whowaits.cut.hosts" : "whowaits.cut.ranks", { shown: rows.length, total: of })));
 }
