@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     arguments = make_parser().parse_args(argv)
-    return exit_code_of("cluster-act", lambda: _run(arguments), "what was begun stands in the log")
+    left = "what was begun stands in the log"
+    return exit_code_of("cluster-act", lambda: _run(arguments), left, arguments.lang)
 
 
 def _run(arguments: argparse.Namespace) -> ExitCode:
@@ -173,7 +174,7 @@ def _line(action: dict[str, Any]) -> str:
 
 def _probe(arguments: argparse.Namespace) -> ExitCode:
     if not arguments.probe_command:
-        raise UsageError("no work is named", "give --probe-command, which prints a time last")
+        raise UsageError("nothing is named to be timed", "give --probe-command, which prints a time last")
     suspect, control = arguments.probe
     node, _ = place(suspect)
     place(control)

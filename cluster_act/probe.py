@@ -11,6 +11,7 @@ from statistics import mean, stdev
 
 from cluster_act.values import RefusedError
 from cluster_act.ways.process import run, words
+from cluster_run.errors import UsageError
 
 FEWEST_PAIRS, MOST_PAIRS = 5, 60
 #: Clearly slower: this much at least, whatever chance does.
@@ -45,11 +46,11 @@ def place(text: str) -> tuple[str, int]:
     """Return node and device of `node017:5`.
 
     Raises:
-        RefusedError: it is no such place.
+        UsageError: it is no such place.
     """
     found = _PLACE.fullmatch(text)
     if found is None:
-        raise RefusedError(f"{text!r} is no device", "write it like node017:5")
+        raise UsageError(f"{text!r} is no device", "write it like node017:5")
     return found[1], int(found[2])
 
 

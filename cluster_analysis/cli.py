@@ -19,6 +19,7 @@ from cluster_run.command_line import (
     interruptible,
     named_path,
     positive_number,
+    told,
 )
 from cluster_run.errors import ClusterError, ExitCode
 from cluster_run.layout import FLEET_VARIABLE
@@ -55,8 +56,7 @@ def main(argv: Sequence[str]) -> int:
 
             return int(run(arguments))
     except ClusterError as error:
-        print(f"cluster-analyse: {error}", file=sys.stderr)
-        return int(error.exit_code)
+        return told("cluster-analyse", error, arguments.lang)
     except Exception as error:
         if arguments.verbose:
             traceback.print_exc()

@@ -56,8 +56,10 @@ def check_output_folder(folder: Path, run: Path) -> None:
     if not existing.is_dir():
         raise InputError(f"{existing}: not a directory", "name another one with --output")
     if not os.access(existing, os.W_OK | os.X_OK):
-        where = "written" if existing == resolved else f"made: {existing} cannot be written"
-        raise InputError(f"{folder}: cannot be {where}", "name another directory with --output")
+        raise InputError(
+            f"{folder}: {f'cannot be made: {existing}: ' if existing != resolved else ''}cannot be written",
+            "name another directory with --output",
+        )
 
 
 @contextmanager

@@ -148,9 +148,9 @@ def examined(
 
 def _chosen(capture: Capture, selection: Selection, run: Path) -> tuple[RankSource, ...]:
     if not capture.sources:
-        why = f": {reason(capture.problems[0]).en}" if capture.problems else ""
         raise InputError(
-            f"{run}: no profiler data found{why}",
+            f"{run}: no profiler data found"
+            f"{f': {reason(capture.problems[0]).en}' if capture.problems else ''}",
             "give a run directory, or one that holds *_ascend_pt, *_ascend_ms or PROF_* directories",
         )
     if selection.ranks is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,8 +24,8 @@ from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.headings import say, term
 from cluster_analysis.sentences.results import subjects, verdicts
 from cluster_analysis.sentences.terms import VERDICTS
-from cluster_run.command_line import Parser, named_path
-from cluster_run.errors import ClusterError, ExitCode, InputError
+from cluster_run.command_line import Parser, exit_code_of, named_path
+from cluster_run.errors import ExitCode, InputError
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, REPORT_NAME
 from cluster_run.said.chinese import Language
 from cluster_run.standard_streams import write_result
@@ -41,11 +40,7 @@ def query(argv: Sequence[str]) -> int:
         arguments = make_parser().parse_args(argv)
     except SystemExit as stop:
         return int(stop.code or 0)
-    try:
-        return int(arguments.run(arguments))
-    except ClusterError as error:
-        print(f"cluster-analyse: {error}", file=sys.stderr)
-        return int(error.exit_code)
+    return exit_code_of("cluster-analyse", lambda: int(arguments.run(arguments)), wanted=arguments.lang)
 
 
 def make_parser() -> argparse.ArgumentParser:

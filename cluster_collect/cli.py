@@ -13,8 +13,8 @@ from cluster_collect.remote.reader import reader
 from cluster_collect.show.json_result import error_json
 from cluster_collect.wording import printable
 from cluster_live.options import PROGRAM
-from cluster_run.command_line import interruptible, refused_by_system
-from cluster_run.errors import ClusterError, ExitCode, InputError
+from cluster_run.command_line import interruptible
+from cluster_run.errors import ClusterError, ExitCode, InputError, refused_by_system
 from cluster_run.said.chinese import translated
 from cluster_run.standard_streams import write_result
 

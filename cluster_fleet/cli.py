@@ -20,7 +20,7 @@ _PROGRAM = "cluster-fleet"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     arguments = make_parser().parse_args(argv)
-    return exit_code_of(_PROGRAM, lambda: _run(arguments))
+    return exit_code_of(_PROGRAM, lambda: _run(arguments), wanted=arguments.lang)
 
 
 def open_fleet(where: str, *, must_exist: bool = True) -> Fleet:

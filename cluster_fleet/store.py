@@ -66,7 +66,10 @@ class Fleet:
         try:
             self._engine = sa.create_engine(url, poolclass=sa.NullPool, **options)
         except (ImportError, sa.exc.ArgumentError) as error:
-            raise InputError(f"{self.name}: {error}", "pip install 'cluster-profiler[fleet]'") from error
+            raise InputError(
+                f"{self.name}: {error}",
+                "a file, or postgresql://USER@HOST/DATABASE with pip install 'cluster-profiler[fleet]'",
+            ) from error
         if self._is_sqlite:
             sa.event.listen(self._engine, "connect", _begin_by_us)
             sa.event.listen(self._engine, "begin", _begin)
@@ -86,15 +89,10 @@ class Fleet:
                 return False
             row = connection.execute(
                 sa.insert(RUN).values(
-                    fingerprint=run.fingerprint,
-                    name=run.name,
-                    captured_s=run.captured_s,
-                    hours=run.hours,
-                    step_ms=run.step_ms,
-                    verdict=run.verdict,
-                    versions=json.dumps(dict(run.versions)),
+                    fingerprint=run.fingerprint, name=run.name, captured_s=run.captured_s, hours=run.hours,
+                    step_ms=run.step_ms, verdict=run.verdict, versions=json.dumps(dict(run.versions)),
                 )
-            ).inserted_primary_key
+            ).inserted_primary_key  # fmt: skip
             number = int(row[0]) if row is not None else -1
             if run.series:
                 rows = [series_row(number, one, numbers) for one in run.series]
@@ -298,9 +296,9 @@ class Fleet:
             yield
         except sa.exc.SQLAlchemyError as error:
             why = str(getattr(error, "orig", None) or error).splitlines()[0]
-            raise InputError(
-                f"{self.name}: {why}", "is it a fleet's database, and may you write it?"
-            ) from error
+            other = "is its directory there?" if self._is_sqlite else f"does psql {self.name} reach it?"
+            advice = f"is it a fleet's database, and may you write it? {other}"
+            raise InputError(f"{self.name}: {why}", advice) from error
 
     def _write_ahead(self) -> None:
         """Have SQLite write its log ahead, which lasts; it does not wait for others who do the same."""

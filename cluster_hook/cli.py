@@ -25,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
     argv, script_arguments = split_script_arguments(argv)
     arguments = build_parser().parse_args(argv)
     arguments.script_arguments = script_arguments
-    return exit_code_of("cluster-hook", lambda: arguments.run(arguments))
+    return exit_code_of("cluster-hook", lambda: arguments.run(arguments), wanted=arguments.lang)
 
 
 def split_script_arguments(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:

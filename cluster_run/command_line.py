@@ -16,8 +16,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, TypeAlias
 
-from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError
-from cluster_run.said.chinese import Language, help_texts, translated
+from cluster_run.errors import ClusterError, ExitCode, InputError, InterruptedRunError, refused_by_system
+from cluster_run.said.chinese import Language, help_texts, in_chinese, translated
 from cluster_run.said.line_breaks import line_breaks
 from cluster_run.version import VERSION
 
@@ -316,31 +316,29 @@ def interruptible(what_is_left: str = "") -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def exit_code_of(program: str, work: Callable[[], int], what_is_left: str = "") -> int:
+def exit_code_of(program: str, work: Callable[[], int], left: str = "", wanted: str | None = None) -> int:
     """Do a command's work, and return its exit code; what ends it early becomes one line on stderr.
 
     Args:
         program: what the line begins with.
         work: returns the exit code.
-        what_is_left: that of `interruptible`.
+        left: what `interruptible` says of it.
+        wanted: that of `language_of`.
     """
     try:
         # A scheduler sends SIGTERM first: the commands below us must end before we do.
-        with interruptible(what_is_left):
+        with interruptible(left):
             return int(work())
     except ClusterError as error:
-        print(f"{program}: {error}", file=sys.stderr)
-        return int(error.exit_code)
+        return told(program, error, wanted)
     except OSError as error:  # a full disk, or a file that was taken away meanwhile
-        print(f"{program}: {refused_by_system(error)}", file=sys.stderr)
-        return int(ExitCode.FAILED)
+        return told(program, InputError(refused_by_system(error)), wanted)
 
 
-def refused_by_system(error: OSError) -> str:
-    """Say what the system refused. A working directory that was removed has no name any more."""
-    name = os.fsdecode(error.filename) if error.filename else "a file"
-    try:
-        os.getcwd()
-    except OSError as gone:
-        name = name if error.filename or gone.errno != error.errno else "the working directory"
-    return f"{name}: {error.strerror or error}"
+def told(program: str, error: ClusterError, wanted: str | None = None) -> int:
+    """Say on stderr what ends a command, in the language that `language_of` chooses; return its exit code."""
+    said = str(error)
+    if language_of(wanted, sys.stderr) == "zh":
+        said = in_chinese(error.message) + (f"（{in_chinese(error.advice)}）" if error.advice else "")
+    print(f"{program}: {said}", file=sys.stderr)
+    return int(error.exit_code)

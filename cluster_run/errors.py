@@ -12,6 +12,7 @@ pickling that Dask does between processes.
 
 from __future__ import annotations
 
+import os
 from enum import IntEnum
 
 
@@ -94,3 +95,13 @@ def spoken(error: Exception) -> str:
     if isinstance(error, (TypeError, AttributeError)):
         return "a value has another form"
     return str(error) or "it ends too early"
+
+
+def refused_by_system(error: OSError) -> str:
+    """Say what the system refused. A working directory that was removed has no name any more."""
+    name = os.fsdecode(error.filename) if error.filename else "a file"
+    try:
+        os.getcwd()
+    except OSError as gone:
+        name = name if error.filename or gone.errno != error.errno else "the working directory"
+    return f"{name}: {error.strerror or error}"

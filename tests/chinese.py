@@ -15,9 +15,12 @@ CHINESE = re.compile(r"[\u4e00-\u9fff]")
 #: Names of things, which stay as they are.
 _NAMES = re.compile(r"become: sudo|rank table|textfile collector|kubectl proxy|systemd timer")
 #: A command to try, and the names that a host has where the root is not.
-_COMMAND = re.compile(r"(?:cluster-\w+|ssh) [^：，；。\n]*|中有 .*")
-#: Errors that tell of other people's tricks, of our own mistakes, or of how an option is written.
-_STAY_ENGLISH = {"HostileDataError", "AssertionError", "ArgumentTypeError", "ValueError", "SFTPError"}
+_COMMAND = re.compile(r"(?:cluster-\w+|ssh|pip|dask) [^：，；。\n]*|中有 .*")
+#: Errors that tell of other people's tricks, of mistakes in a program, or of how an option is written.
+_STAY_ENGLISH = {
+    *("HostileDataError", "ArgumentTypeError", "ValueError", "SFTPError"),
+    *("AssertionError", "AttributeError", "ImportError", "KeyError", "TypeError"),
+}
 #: Calls that say something, beside errors; the first argument of some is a word for programs.
 _SAYING = {"wrong": 0, "say": 0, "_say": 0, "Failure": 1, "Lost": 1, "Refusal": 1}
 

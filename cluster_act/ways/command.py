@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import shlex
 
 from cluster_act.values import Case, reason_of
 from cluster_act.ways.process import run, words
 
 
-@dataclass(frozen=True)
 class Command:
-    """`line` is split as a shell would, and no shell runs it; `apply` or `undo` is its last argument."""
+    """A line is split as a shell would, and no shell runs it; `apply` or `undo` is its last argument."""
 
-    line: str
+    def __init__(self, line: str) -> None:
+        """Take the words of the line; raise a UsageError where there are none."""
+        self._argv = words(line, "--command")
 
     def check(self) -> None:
-        """Refuse without a command that can be read."""
-        words(self.line, "--command")
+        """Nothing can be said of a command of the site's own before it runs."""
 
     def described(self, case: Case) -> tuple[str, str]:
         """Return both command lines."""
-        return f"{self.line} apply  # for {case.node}", f"{self.line} undo  # for {case.node}"
+        line = shlex.join(self._argv)
+        return f"{line} apply  # for {case.node}", f"{line} undo  # for {case.node}"
 
     def apply(self, case: Case) -> str:
         """Call it with `apply`."""
@@ -38,6 +39,5 @@ class Command:
             "CLUSTER_ACT_REASON": reason_of(case),
             "CLUSTER_ACT_TOKEN": case.token,
         }
-        argv = [*words(self.line, "--command"), verb]
-        said = run(argv, changes=True, environment=variables).strip().splitlines()
+        said = run([*self._argv, verb], changes=True, environment=variables).strip().splitlines()
         return f"{case.node}: {verb}: {said[-1] if said else 'done'}"

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 
 from cluster_act.values import RefusedError, UncertainError
+from cluster_run.errors import UsageError, spoken
 
 DEADLINE_S = 60.0
 
@@ -16,14 +17,14 @@ def words(line: str, option: str) -> list[str]:
     """Return the words of a command line that an option holds, as a shell would split them.
 
     Raises:
-        RefusedError: there are none, or a quote is not closed.
+        UsageError: there are none, or a quote is not closed.
     """
     try:
         found = shlex.split(line)
     except ValueError as error:
-        raise RefusedError(f"{option} {line!r}: {error}") from error
+        raise UsageError(f"{option} {line!r}: {error}") from error
     if not found:
-        raise RefusedError("no command is named", f"give {option} 'PROGRAM ARGUMENT…'")
+        raise UsageError("no command is named", f"give {option} 'PROGRAM ARGUMENT…'")
     return found
 
 
@@ -49,7 +50,7 @@ def run(
             timeout=DEADLINE_S, check=False, env={**os.environ, **(environment or {})},
         )  # fmt: skip
     except (OSError, ValueError) as error:
-        raise RefusedError(f"{argv[0]} cannot be started: {error}") from error
+        raise RefusedError(f"{argv[0]} cannot be started: {spoken(error)}") from error
     except subprocess.TimeoutExpired as error:
         raise cut_off(f"{argv[0]} did not end within {DEADLINE_S:g} s") from error
     if ended.returncode < 0:

@@ -150,8 +150,11 @@ def require_data(read: RanksRead, options: AnalyseOptions) -> None:
     first = "".join(_told(one) for one in read.problems[:1])
     if options.selection.steps is not None:
         wanted = format_number_ranges(options.selection.steps)
-        also = f"; the first problem: {first}" if first else ""
-        raise InputError(f"{options.run}: none of the steps {wanted} was recorded{also}", "leave --steps out")
+        raise InputError(
+            f"{options.run}: none of the steps {wanted} was recorded"
+            f"{f'; the first problem: {first}' if first else ''}",
+            "leave --steps out",
+        )
     if first:
         raise InputError(f"{options.run}: no rank could be read; the first problem: {first}")
     raise InputError(f"{options.run}: the profiler data holds no step and no communication")

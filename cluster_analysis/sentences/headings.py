@@ -203,9 +203,9 @@ OF_ACT: Mapping[str, Template] = {
     "skipped": ("not {unit}: {why}\n  {evidence}", "不处理 {unit}：{why}\n  {evidence}"),
     "done_already": ("it is done already", "已经处理过"),
     "no_name": (
-        "the name of its node is not known: collect again, or cluster-fleet add RUN --show-addresses, "
-        "and name that fleet (--db)",
-        "不知道其节点名：请重新采集，或使用 cluster-fleet add RUN --show-addresses 并用 --db 指明该机群",
+        "the name of its node is not known: collect again, or cluster-fleet add RUN --show-addresses "
+        "(with the same --db)",
+        "不知道其节点名：请重新采集，或使用 cluster-fleet add RUN --show-addresses（--db 相同）",
     ),
     "cleared": (
         "a probe has cleared it: it was as fast as its control",
@@ -245,9 +245,8 @@ OF_ACT: Mapping[str, Template] = {
     ),
     # What a probe found.
     "probed": (
-        "{suspect} takes {share:change} of the time of {control} more ({low:change} to {high:change}, "
-        "{n_pairs} pairs)",
-        "{suspect} 的用时比 {control} 多 {share:change}（{low:change} 至 {high:change}，{n_pairs} 对）",
+        "{suspect} against {control}: {share:change} time ({low:change} to {high:change}, {n_pairs} pairs)",
+        "{suspect} 与 {control} 相比：用时 {share:change}（{low:change} 至 {high:change}，{n_pairs} 对）",
     ),
     "probe_slow": ("{probed}: slow", "{probed}：较慢"),
     "probe_not_slow": ("{probed}: not slow", "{probed}：不慢"),

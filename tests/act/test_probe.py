@@ -9,8 +9,7 @@ import pytest
 
 from cluster_act.cli import main
 from cluster_act.probe import compared, place, probed
-from cluster_act.values import RefusedError
-from cluster_run.errors import ExitCode
+from cluster_run.errors import ExitCode, UsageError
 from tests.commands import program
 
 
@@ -33,7 +32,7 @@ def test_a_noisy_probe_stays_open() -> None:
 
 @pytest.mark.parametrize("text", ["node017", "node017:x", "-o:1", ":1"])
 def test_what_is_no_device_is_refused(text: str) -> None:
-    with pytest.raises(RefusedError):
+    with pytest.raises(UsageError):
         place(text)
 
 

@@ -17,6 +17,7 @@ from cluster_act.ways.kubernetes import CONDITION, Condition, Taint
 from cluster_act.ways.mindcluster import MindCluster, public_fault
 from cluster_act.ways.slurm import Slurm
 from cluster_analysis.sentences.phrase import Phrase
+from cluster_run.errors import UsageError
 from tests.act.test_plan import CASE
 from tests.commands import program
 
@@ -136,8 +137,8 @@ def test_the_site_s_command_is_told_what_to_do_and_its_failure_is_a_refusal(tmp_
     assert Command(str(script)).apply(CASE) == "node001: apply: apply node001 1"
     with pytest.raises(RefusedError, match="ended with 1"):
         Command(str(script)).undo(CASE)
-    with pytest.raises(RefusedError, match="no command"):
-        Command("").check()
+    with pytest.raises(UsageError, match="no command"):
+        Command("")
 
 
 def test_a_question_that_is_not_answered_has_changed_nothing(

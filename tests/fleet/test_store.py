@@ -199,6 +199,24 @@ def test_a_password_is_in_no_message(tmp_path: Path) -> None:
     assert "hunter2" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("mysql://me@host/fleet", "a file, or postgresql://USER@HOST/DATABASE with"),
+        ("postgresql://me@127.0.0.1:1/fleet", "does psql postgresql://me@127.0.0.1:1/fleet reach it?"),
+        ("none/fleet.db", "is its directory there?"),
+        (".", "is it a fleet's database"),
+    ],
+)
+def test_a_database_that_cannot_be_opened_says_what_to_do(
+    where: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError) as error:
+        Fleet(where)
+    assert said in str(error.value)
+
+
 _WRITER = """
 import sys
 import tests.fleet.test_store as one

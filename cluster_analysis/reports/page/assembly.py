@@ -11,7 +11,6 @@ from markupsafe import Markup
 
 from cluster_analysis.sentences.headings import words_of_page
 from cluster_analysis.sentences.phrase import Template
-from cluster_run.errors import InputError
 from cluster_run.files import utf8
 
 _ASSETS = Path(__file__).parents[1] / "assets"
@@ -42,7 +41,7 @@ def assembled(
     Our own scripts are put together in the order given: each may use what the ones before it define.
 
     Raises:
-        InputError: a file would end its own element.
+        ValueError: a file would end its own element.
     """
     own = "(() => {\n" + "\n".join(map(_asset, scripts)) + "\n})();\n"
     every = (*map(_licensed, vendored), own)
@@ -68,7 +67,7 @@ def _licensed(name: str) -> str:
 def _trusted(text: str) -> Markup:
     """Mark one of our own files as ready for the page. It must not be able to end its own element."""
     if "</script" in text.lower() or "</style" in text.lower():
-        raise InputError("a script or style of the report would end its own element")
+        raise ValueError("a script or style of the report would end its own element")
     return Markup(text)  # noqa: S704 (our own files, no data)
 
 

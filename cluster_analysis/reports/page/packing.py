@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from cluster_run.errors import InputError
-
 #: numpy's name of a type → what the page calls it. Little-endian, as every browser is.
 _TYPES = {"float32": "f4", "int32": "i4", "uint8": "u1"}
 _DTYPES = {short: np.dtype(long).newbyteorder("<") for long, short in _TYPES.items()}
@@ -29,7 +27,7 @@ def pack(header: Mapping[str, object], columns: Mapping[str, np.ndarray[Any, Any
     """Return `header` (JSON values) and `columns` (float32, int32 or uint8) as ASCII text.
 
     Raises:
-        InputError: a column has another type, or the header holds a NaN.
+        ValueError: a column has another type, or the header holds a NaN.
     """
     layout: dict[str, list[object]] = {}
     chunks: list[bytes] = []
@@ -37,7 +35,7 @@ def pack(header: Mapping[str, object], columns: Mapping[str, np.ndarray[Any, Any
     for name, values in columns.items():
         short = _TYPES.get(values.dtype.name)
         if short is None:
-            raise InputError(
+            raise ValueError(
                 f"report column {name} has type {values.dtype.name}, one of {list(_TYPES)} wanted"
             )
         content = np.ascontiguousarray(values.reshape(-1), dtype=_DTYPES[short]).tobytes()
@@ -47,7 +45,7 @@ def pack(header: Mapping[str, object], columns: Mapping[str, np.ndarray[Any, Any
     try:
         text = json.dumps({**header, "columns": layout}, allow_nan=False, separators=(",", ":"))
     except ValueError as error:
-        raise InputError(f"report header: {error}") from error
+        raise ValueError(f"report header: {error}") from error
     # The length field is 4 bytes; 4 blanks more keep the columns aligned.
     head = struct.pack("<I", len(text.encode())) + b"\0" * 4 + _padded(text.encode())
     return base64.b64encode(zlib.compress(head + b"".join(chunks), 6)).decode("ascii")

@@ -15,7 +15,6 @@ from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import html
 from cluster_analysis.reports.page.packing import pack
-from cluster_run.errors import InputError
 from tests.analysis.copies import replace
 from tests.analysis.reports import builder
 from tests.analysis.reports.pages import Elements, unpack
@@ -272,10 +271,10 @@ def test_text_of_a_payload_cannot_end_its_element():
 
 
 def test_an_unknown_type_is_refused_with_its_name():
-    with pytest.raises(InputError, match="column time has type float64"):
+    with pytest.raises(ValueError, match="column time has type float64"):
         pack({}, {"time": np.zeros(3)})
 
 
 def test_a_nan_in_the_header_is_refused():
-    with pytest.raises(InputError, match="report header"):
+    with pytest.raises(ValueError, match="report header"):
         pack({"value": float("nan")}, {})

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from importlib import resources
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+import cluster_act
+import cluster_analysis
 import cluster_collect
+import cluster_fleet
 import cluster_live
+import cluster_simulate
 from cluster_run.manifest import read_manifest
 from cluster_run.said.chinese import in_chinese, translated
 from tests.chinese import CHINESE, english_in, sentences_of
+from tests.commands import ran
 
 from .conftest import Hosts, run_collect
 
@@ -74,12 +82,46 @@ def test_a_bad_inventory_is_told_in_chinese(tmp_path: Path, inventory: str, expe
     assert english_in(result.stderr) == []
 
 
-@pytest.mark.parametrize("package", [cluster_collect, cluster_live])
-def test_every_error_and_remark_of_a_collection_has_its_chinese(package: ModuleType) -> None:
+@pytest.mark.parametrize(
+    "package",
+    [cluster_act, cluster_analysis, cluster_collect, cluster_fleet, cluster_live, cluster_simulate],
+)
+def test_every_error_and_remark_of_a_command_has_its_chinese(package: ModuleType) -> None:
     found = list(sentences_of(package))
-    assert len(found) > 40
+    assert len(found) > 10
     translated = [(where, in_chinese(said)) for where, said in found]
-    assert [one for one in translated if not CHINESE.search(one[1]) or english_in(one[1])] == []
+    assert [one for one in translated if english_in(one[1])] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "given", "expected"),
+    [
+        ("cluster_analysis", ["nowhere"], "cluster-analyse: nowhere：没有该目录\n"),
+        ("cluster_analysis", ["report", "nowhere"], "tables/，有这些就够了）\n"),
+        ("cluster_simulate", ["out", "--ep", "3"], "--dp 4 不能被 --ep 3 整除（专家分布在数据并行的卡上）\n"),
+        (
+            "cluster_fleet",
+            ["status", "--db", "none.db"],
+            "none.db：没有该数据库（cluster-fleet add RUN 会建立）\n",
+        ),
+        (
+            "cluster_act",
+            ["--probe", "node017", "node018:5", "--probe-command", "work"],
+            "'node017' 不是设备（请写成 node017:5 的形式）\n",
+        ),
+    ],
+)
+def test_what_ends_a_command_is_chinese_where_the_environment_is(
+    module: str, given: list[str], expected: str, tmp_path: Path
+) -> None:
+    environment = {**os.environ, "LC_ALL": "zh_CN.UTF-8", "PYTHONIOENCODING": "utf-8"}
+    ended = ran([sys.executable, "-m", module, *given], cwd=tmp_path, env=environment)
+    assert ended.stderr.endswith(expected)
+    assert english_in(ended.stderr) == []
+
+
+def test_steps_are_counted_alike_in_all_messages() -> None:
+    assert "步 {" not in resources.files("cluster_run.said").joinpath("chinese.json").read_text("utf-8")
 
 
 def test_names_stay_as_they_are_even_where_they_are_words() -> None:
