@@ -61,8 +61,8 @@ def topology(job: SimulatedJob) -> Topology:
     }
     return Topology(
         ranks=tuple(Rank(rank) for rank in ranks),
-        hosts={Rank(rank): HostId(str(rank // spec.ranks_per_host + 1)) for rank in ranks},
-        devices={Rank(rank): DeviceId(rank % spec.ranks_per_host) for rank in ranks},
+        hosts={Rank(rank): HostId(str(spec.host_of(rank) + 1)) for rank in ranks},
+        devices={Rank(rank): DeviceId(spec.device_of(rank)) for rank in ranks},
         groups=groups,
         parallel=ParallelSizes(spec.tp, spec.pp, spec.dp, spec.cp, spec.ep),
         stages={Rank(rank): rank // spec.stage_ranks for rank in ranks},

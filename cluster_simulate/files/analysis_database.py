@@ -67,7 +67,7 @@ def write_analysis_database(captured: CapturedJob, rank: int, path: Path) -> Non
 
 def _step_rows(captured: CapturedJob, rank: int) -> list[_Row]:
     spec = captured.job.spec
-    device = rank % spec.ranks_per_host
+    device = spec.device_of(rank)
     return [
         [device, str(spec.first_step + step), *step_values(captured, step, rank)]
         for step in seen_steps(captured.job)

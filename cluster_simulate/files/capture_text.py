@@ -37,7 +37,7 @@ def step_trace_csv(captured: CapturedJob, rank: int) -> bytes:
     """Return step_trace_time.csv; PyTorch puts `Device_id` first."""
     spec = captured.job.spec
     is_pytorch = captured.framework == "pt"
-    device = [rank % spec.ranks_per_host] if is_pytorch else []
+    device = [spec.device_of(rank)] if is_pytorch else []
     rows = [
         [*device, spec.first_step + step, *step_values(captured, step, rank)]
         for step in seen_steps(captured.job)
@@ -49,7 +49,7 @@ def op_statistic_csv(captured: CapturedJob, rank: int) -> bytes:
     """Return op_statistic.csv."""
     header = ["Device_id", "OP Type", "Core Type", "Count", "Total Time(us)", "Min Time(us)", "Avg Time(us)",
               "Max Time(us)", "Ratio(%)"]  # fmt: skip
-    device = rank % captured.job.spec.ranks_per_host
+    device = captured.job.spec.device_of(rank)
     rows = [
         [device, row.op_type, row.core_type, row.n_calls, row.total_us, row.min_us, row.avg_us, row.max_us,
          row.ratio_percent]
@@ -143,7 +143,7 @@ def profiler_level(spec: JobSpec) -> str:
 
 def capture_name(captured: CapturedJob, rank: int) -> str:
     """Return the name of a rank's capture directory; processes start within three seconds."""
-    host = rank // captured.job.spec.ranks_per_host
+    host = captured.job.spec.host_of(rank)
     stamp = _FIRST_STAMP + 7919 * rank % _STAMP_SPREAD
     return f"{host_name(host)}_{21000 + rank}_{stamp}_ascend_{captured.framework}"
 

@@ -54,7 +54,7 @@ def legacy_files(captured: CapturedJob, rank: int) -> Mapping[str, bytes]:
     spec = captured.job.spec
     if spec.p2p == "batch":
         raise UsageError("r1.x has no batchSendRecv", "use --p2p eager or rendezvous with --form r1")
-    device = rank % spec.ranks_per_host
+    device = spec.device_of(rank)
     slots = _slots(captured, rank)
     mode = "pipeline-parallel" if spec.pp > 1 else "model-parallel" if spec.tp > 1 else "data-parallel"
     return {
@@ -93,7 +93,7 @@ def _slots(captured: CapturedJob, rank: int) -> list[_Slot]:
 
 def _ticks(captured: CapturedJob, rank: int, true_us: Floats) -> Ints:
     """Return what the device's counter shows; it started when the host did."""
-    host = rank // captured.job.spec.ranks_per_host
+    host = captured.job.spec.host_of(rank)
     base = double_hash(server_id(host)) % 10**12 + 10**12
     shown = captured.job.clock_us(np.full(true_us.shape, rank, dtype=np.int64), true_us)
     ticks: Ints = base + np.rint(shown * _TICKS_PER_US).astype(np.int64)

@@ -90,7 +90,7 @@ def write_profiler_database(captured: CapturedJob, rank: int, path: Path) -> Non
 def _place_rows(captured: CapturedJob, rank: int) -> dict[str, Rows]:
     """Return where the rank runs, its steps and what the capture says of itself."""
     job, spec = captured.job, captured.job.spec
-    host, device = divmod(rank, spec.ranks_per_host)
+    host, device = spec.host_of(rank), spec.device_of(rank)
     steps = seen_steps(job)
     here = np.full(len(steps), rank, dtype=np.int64)
     begin, end = (
@@ -116,7 +116,7 @@ def _place_rows(captured: CapturedJob, rank: int) -> dict[str, Rows]:
 def _kernel_rows(captured: CapturedJob, rank: int, strings: _Strings) -> tuple[list[_Row], list[_Row]]:
     """Return every kernel as a task, and what it computed."""
     start, length = kernel_calls(captured.job, rank)
-    device = rank % captured.job.spec.ranks_per_host
+    device = captured.job.spec.device_of(rank)
     ids = [
         (
             strings.id_of(f"aclnn{kernel.op_type}"),
@@ -171,7 +171,7 @@ def _operator_rows(
         links.time_us[uses].round(2).tolist(), local.of(group, np.full(len(uses), rank)).tolist(),
         local.of(group, links.dst[uses]).tolist(), strict=True,
     )  # fmt: skip
-    device = rank % job.spec.ranks_per_host
+    device = job.spec.device_of(rank)
     for number, (op, code, n_bytes, time, one, other) in enumerate(moved, n_tasks):
         begin, until = spans[op]
         task = strings.id_of(_TASK_NAME[code])

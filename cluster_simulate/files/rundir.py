@@ -70,13 +70,15 @@ def write_run(
 
 def rank_table_json(job: SimulatedJob) -> str:
     """Return hccl.json, version 1.0."""
-    per_host = job.spec.ranks_per_host
-    servers = []
-    for host in range(job.spec.n_hosts):
-        ranks = range(host * per_host, min((host + 1) * per_host, job.spec.n_ranks))
+    spec, servers = job.spec, []
+    for host in range(spec.n_hosts):
         devices = [
-            {"device_id": str(rank % per_host), "device_ip": _device_address(rank), "rank_id": str(rank)}
-            for rank in ranks
+            {
+                "device_id": str(spec.device_of(rank)),
+                "device_ip": _device_address(rank),
+                "rank_id": str(rank),
+            }
+            for rank in spec.ranks_of(host)
         ]
         servers.append({"server_id": server_id(host), "device": devices, "host_nic_ip": "reserve"})
     table = {
@@ -159,7 +161,7 @@ def _write_host(output: _Output, host: int) -> HostOutcome:
     home.mkdir(parents=True, exist_ok=True)
     present = set(seen_ranks(captured.job))
     files: list[CollectedFile] = []
-    for rank in range(host * spec.ranks_per_host, min((host + 1) * spec.ranks_per_host, spec.n_ranks)):
+    for rank in spec.ranks_of(host):
         if rank in present:
             contents = _rank_files(captured, rank, output.form)
             files += [_write(output, home, name, content) for name, content in contents.items()]

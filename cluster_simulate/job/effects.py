@@ -128,8 +128,7 @@ def _ranks(spec: JobSpec, fault: Fault) -> list[int]:
 
 def host_ranks(spec: JobSpec, hosts: tuple[int, ...]) -> tuple[int, ...]:
     """Return the ranks of hosts."""
-    per_host = spec.ranks_per_host
-    return tuple(rank for rank in range(spec.n_ranks) if rank // per_host in hosts)
+    return tuple(rank for rank in range(spec.n_ranks) if spec.host_of(rank) in hosts)
 
 
 def active_in_steps(spec: JobSpec, fault: Fault, seed: int) -> Floats:
@@ -173,8 +172,7 @@ def link_effect(spec: JobSpec, fault: Fault, by_step: Floats) -> LinkEffect | No
 
 
 def _drawn(spec: JobSpec, fault: Fault, rng: np.random.Generator, used: Ints, taken: set[int]) -> Fault:
-    per_host = spec.ranks_per_host
-    remote = used[used[:, 0] // per_host != used[:, 1] // per_host]
+    remote = used[spec.host_of(used[:, 0]) != spec.host_of(used[:, 1])]
     if fault.kind in ("slow_rank", "periodic_pause"):
         free = [rank for rank in range(spec.n_ranks) if rank not in taken] or list(range(spec.n_ranks))
         return replace(fault, ranks=(int(rng.choice(free)),))
@@ -190,8 +188,8 @@ def _drawn(spec: JobSpec, fault: Fault, rng: np.random.Generator, used: Ints, ta
         return replace(fault, links=links_of(fault, src, dst))
     if fault.kind == "slow_nic":
         return replace(fault, ranks=(src,))
-    hosts = (src // per_host, dst // per_host) if fault.kind == "slow_host_pair" else (src // per_host,)
-    return replace(fault, hosts=hosts)
+    ends = (src, dst) if fault.kind == "slow_host_pair" else (src,)
+    return replace(fault, hosts=tuple(map(spec.host_of, ends)))
 
 
 def _refuse_strange_places(spec: JobSpec, fault: Fault) -> None:

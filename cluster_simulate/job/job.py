@@ -115,6 +115,6 @@ class SimulatedJob:
 
     def clock_us(self, rank: Ints, true_us: Floats) -> Floats:
         """Time on the clock of the rank's host at a true time."""
-        host = rank // self.spec.ranks_per_host
+        host = self.spec.host_of(rank)
         shown: Floats = true_us * (1.0 + self.clock_drift[host]) + self.clock_offset_us[host]
         return shown

@@ -114,5 +114,5 @@ def host_name(host: int) -> str:
 
 
 def _communicator_name(spec: JobSpec, number: int, first_rank: int) -> str:
-    root = server_id(first_rank // spec.ranks_per_host)
+    root = server_id(spec.host_of(first_rank))
     return f"{root}%enp189s0f0_60000_{number}_{1736410538306028 + 7919 * number}"

@@ -59,11 +59,9 @@ class Wires:
 
 def transport_of(spec: JobSpec, src: Ints, dst: Ints) -> Ints:
     """Return the transport between ranks."""
-    per_host = spec.ranks_per_host
-    same_host = src // per_host == dst // per_host
-    inner = np.where(
-        (src % per_host) // _DEVICES_PER_HALF == (dst % per_host) // _DEVICES_PER_HALF, HCCS, PCIE
-    )
+    same_host = spec.host_of(src) == spec.host_of(dst)
+    same_half = spec.device_of(src) // _DEVICES_PER_HALF == spec.device_of(dst) // _DEVICES_PER_HALF
+    inner = np.where(same_half, HCCS, PCIE)
     if not spec.healthy.inner_halves:
         inner = np.full_like(inner, HCCS)
     chosen: Ints = np.where(same_host, inner, RDMA).astype(np.int64)
@@ -73,7 +71,7 @@ def transport_of(spec: JobSpec, src: Ints, dst: Ints) -> Ints:
 def wires_of_groups(spec: JobSpec, groups: GroupSet, seed: int, *, is_mesh: bool) -> Wires:
     """Return the links that the collectives of groups use: a mesh inside hosts, or where asked for."""
     n = groups.size
-    hosts = groups.members // spec.ranks_per_host
+    hosts = spec.host_of(groups.members)
     is_ring = not is_mesh and bool((hosts != hosts[:, :1]).any())
     if is_ring:
         src = np.arange(n, dtype=np.int64)
@@ -144,7 +142,7 @@ class Network:
         """Return a factor a group: operators that leave one host at once share the way (second family)."""
         if self._spec.noise.family != "ar1" or not (wires.transport[rows] == RDMA).any():
             return np.ones(len(begin))
-        host = wires.src_rank[rows, 0] // self._spec.ranks_per_host
+        host = self._spec.host_of(wires.src_rank[rows, 0])
         meets = (begin[:, None] < (begin + seconds)[None, :]) & (begin[None, :] < (begin + seconds)[:, None])
         flows = (meets & (host[:, None] == host[None, :])).sum(axis=1)
         factor: Floats = 1.0 + _FLOW_SLOWDOWN * np.log2(np.maximum(flows, 1))

@@ -7,9 +7,12 @@ Defaults follow what was measured on real captures: 20 ms of forward computing a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from cluster_run.errors import UsageError
+
+if TYPE_CHECKING:
+    from cluster_simulate.job.arrays import Ints
 
 #: How neighbours of the pipeline exchange activations. `eager`: the sender goes on at once;
 #: `rendezvous`: the send lasts until the receiver is there; `batch`: one blocking batchSendRecv.
@@ -28,6 +31,8 @@ WaitFields = Literal["full", "idle", "mixed"]
 Framework = Literal["pt", "ms"]
 #: Form of the files.
 Form = Literal["text", "db", "r1"]
+
+_Ranks = TypeVar("_Ranks", int, "Ints")
 
 _HICCUP_SHARE, _HICCUP_RANKS = 0.004, 64
 _MISSING_RECORDS: dict[NoiseFamily, float] = {"lognormal": 0.0, "ar1": 0.05}
@@ -97,7 +102,7 @@ class Healthy:
 
 @dataclass(frozen=True)
 class JobSpec:
-    """A job. Rank = tp + TP * (cp + CP * (dp + DP * pp)), as Megatron counts; host = rank // ranks_per_host.
+    """A job. Rank = tp + TP * (cp + CP * (dp + DP * pp)), as Megatron counts; hosts are filled in this order.
 
     `segments` is the number of (compute, tensor-parallel collective) pairs in a forward pass of one
     model chunk; a backward pass has as many, each twice as long. `dp_buckets` splits the gradients.
@@ -163,6 +168,19 @@ class JobSpec:
     def n_hosts(self) -> int:
         """Number of hosts; the last one may be partly used."""
         return -(-self.n_ranks // self.ranks_per_host)
+
+    def host_of(self, rank: _Ranks) -> _Ranks:
+        """Return the host of a rank, from 0 on."""
+        return rank // self.ranks_per_host
+
+    def device_of(self, rank: _Ranks) -> _Ranks:
+        """Return the number of a rank's device on its host."""
+        return rank % self.ranks_per_host
+
+    def ranks_of(self, host: int) -> range:
+        """Return the ranks of a host."""
+        first = host * self.ranks_per_host
+        return range(first, min(first + self.ranks_per_host, self.n_ranks))
 
     @property
     def hiccup_share(self) -> float:

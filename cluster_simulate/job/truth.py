@@ -106,7 +106,7 @@ def _true_fault(job: SimulatedJob, fault: Fault, cost: float, saving: float) -> 
     active = active_in_steps(spec, fault, job.seed)
     every = fault.ranks == (-1,)
     ranks = tuple(range(spec.n_ranks)) if every else (*fault.ranks, *host_ranks(spec, fault.hosts))
-    hosts = fault.hosts or tuple(sorted({rank // spec.ranks_per_host for rank in ranks}))
+    hosts = fault.hosts or tuple(sorted(set(map(spec.host_of, ranks))))
     return TrueFault(
         kind=fault.kind,
         severity=fault.severity,

@@ -38,9 +38,7 @@ def step_work(spec: JobSpec, effects: Effects, seed: int, run: int) -> list[Step
     noise = noise_seed(seed, run)
     ranks = np.arange(spec.n_ranks, dtype=np.int64)
     speeds = _speeds(spec, seed, noise, ranks)
-    host_free = np.exp(
-        spec.noise.host_free_sigma * hashed_normal(seed, "host-free", ranks // spec.ranks_per_host)
-    )
+    host_free = np.exp(spec.noise.host_free_sigma * hashed_normal(seed, "host-free", spec.host_of(ranks)))
     expert = np.exp(spec.healthy.expert_sigma * hashed_normal(seed, "expert", _expert(spec, ranks)))
     n_passes = 2 * spec.microbatches * spec.vpp
     n_idle_spans = n_passes * spec.segments + OPTIMIZER_SPANS
@@ -93,7 +91,7 @@ def _speeds(spec: JobSpec, seed: int, noise: int, ranks: Ints) -> Floats:
     common = spec.noise.step_sigma * step_series(spec.noise, noise, "step", spec.steps, 1)
     speeds: Floats = silicon * (1.0 + common)
     if spec.noise.family == "ar1":
-        rack = ranks // (spec.ranks_per_host * spec.noise.hosts_per_rack)
+        rack = spec.host_of(ranks) // spec.noise.hosts_per_rack
         n_racks = int(rack[-1]) + 1
         speeds = speeds * (
             1.0 + _RACK_SIGMA * step_series(spec.noise, noise, "rack", spec.steps, n_racks)[:, rack]
