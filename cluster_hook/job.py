@@ -22,7 +22,6 @@ OWN_JOB_PREFIXES = ("cluster-hook", "cluster-collect")
 FOLLOWED_MARK = "profile_by=post-job"
 
 _COMMENT_KEYS = ("profile_dir", "profile_results", "profile_via", "rank_table")
-_PATTERN = re.compile(r"%([jAaxuN])")
 
 
 #: Slurm's states of a job that has not ended, or begins again: one that is requeued is COMPLETING first.
@@ -156,21 +155,21 @@ def fill_pattern(text: str, job: ReportedJob, *, keep_node: bool = False) -> str
     Raises:
         UsageError: a `%` that begins no known pattern.
     """
-    unknown = re.search(r"%(?![jAaxuN])", text)
-    if unknown or ("%N" in text and not keep_node):
-        raise UsageError(
-            f"job {job.job}: the path {text!r} in its comment has an unknown pattern",
-            "%j %A %a %x %u are known everywhere, and %N in profile_dir",
-        )
     values = {
         "j": job.job,
         "A": job.array_job or job.job,
         "a": job.array_task or "0",
         "x": job.name.replace("/", "_"),
         "u": job.user,
-        "N": "%N",
     }
-    return _PATTERN.sub(lambda match: values[match.group(1)], text)
+    known = values | ({"N": "%N"} if keep_node else {})
+    if any(letter not in known for letter in re.findall("%(.?)", text)):
+        everywhere = " ".join(f"%{letter}" for letter in values)
+        raise UsageError(
+            f"job {job.job}: the path {text!r} in its comment has an unknown pattern",
+            f"{everywhere} are known everywhere, and %N in profile_dir",
+        )
+    return re.sub("%(.)", lambda match: known[match[1]], text)
 
 
 def is_own_job(name: str) -> bool:
