@@ -21,9 +21,8 @@ from cluster_analysis.reports import html, runs_page
 from cluster_analysis.reports.runs_page import ListedRun
 from cluster_analysis.result import Reported
 from cluster_analysis.sentences.amounts import format_ms
-from cluster_analysis.sentences.headings import say, term
+from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.results import subjects, verdicts
-from cluster_analysis.sentences.terms import VERDICTS
 from cluster_run.command_line import Parser, exit_code_of, named_path
 from cluster_run.errors import ExitCode, InputError
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, REPORT_NAME
@@ -113,7 +112,7 @@ class Row(Struct, frozen=True):
         """Return what a reader sees of it."""
         more = len(self.findings) - _MAX_NAMED
         named = ", ".join(self.findings[:_MAX_NAMED]) + (f" +{more}" if more > 0 else "")
-        verdict = term(VERDICTS, self.verdict).of(language)
+        verdict = say(f"verdict.{self.verdict}").of(language)
         captured = (self.captured or "–").replace("T", " ")
         lost = "–" if self.verdict == "healthy" else format_ms(self.lost_ms)
         return (self.run, captured, format_ms(self.step_ms), lost, verdict, self.problem or named)

@@ -48,7 +48,7 @@ def render(
     ticket = _Ticket(result, language)
     price = price_of_unevenness(document)
     lines = [
-        f"## {ticket.said(term(terms.VERDICTS, document.verdict))}",
+        f"## {ticket.said(say(f'verdict.{document.verdict}'))}",
         "",
         ticket.said(verdicts.verdict_sentence(document)),
         "",
@@ -118,7 +118,7 @@ class _Ticket(Struct, frozen=True):
             saved_ms = finding.cumulative_saving_ms
             cells = (
                 str(number),
-                self.said(term(terms.SEVERITIES, finding.severity)),
+                self.said(say(f"severity.{finding.severity}")),
                 self.said(subjects.kind_name(finding)),
                 self.said(subjects.named(finding, self.result)),
                 self.said(cost_of(finding).phrase(step_ms)),

@@ -16,6 +16,7 @@ from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.phrase import Phrase
 from cluster_analysis.sentences.results import phrases, subjects, verdicts
+from cluster_analysis.sentences.terms import VERDICT_SIGNS
 from cluster_run.findings import Verdict
 from cluster_run.version import VERSION
 
@@ -26,7 +27,6 @@ _SCRIPTS = (
     "js/opening.js",
     "js/runs.js",
 )
-_SIGNS = {"healthy": "✓", "degraded": "▲", "unknown": "?"}
 #: Findings of one run that stand in its row.
 _MAX_NAMED = 3
 
@@ -86,7 +86,7 @@ def render(runs: Sequence[ListedRun], title: Phrase) -> bytes:
         "version": VERSION,
         "rows": rows,
         "heads": [Phrase(*both) for both in zip(heads.en.split("|"), heads.zh.split("|"), strict=True)],
-        "signs": _SIGNS,
+        "signs": VERDICT_SIGNS,
         "is_drawn": bool(columns),
         "payload": pack(
             {

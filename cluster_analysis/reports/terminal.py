@@ -23,13 +23,12 @@ from cluster_analysis.sentences.phrase import Phrase, joined
 from cluster_analysis.sentences.results import changes, phrases, subjects, verdicts
 from cluster_analysis.sentences.results.costs import cost_of
 from cluster_analysis.sentences.results.reasons import reasons
+from cluster_analysis.sentences.terms import VERDICT_SIGNS
 from cluster_run.findings import Finding
 from cluster_run.said.chinese import Language
 from cluster_run.said.line_breaks import kept_together, line_breaks
 
 _VERDICT_STYLES = {"healthy": "bold green", "degraded": "bold yellow", "unknown": "bold magenta"}
-#: Healthy, degraded and unknown differ by sign too: colour alone is not enough.
-_VERDICT_SIGNS = {"healthy": "✓", "degraded": "▲", "unknown": "?"}
 _SEVERITY_STYLES = {"critical": "red", "warning": "yellow", "info": "dim"}
 _SEVERITY_SIGNS = {"critical": "■", "warning": "▲", "info": "·"}
 #: Ten lines are read; a hundred are scrolled away.
@@ -92,7 +91,7 @@ def render(
     document = result.document
     style = _VERDICT_STYLES[document.verdict]
     sentence = verdicts.verdict_sentence(document).of(language)
-    console.print(_prose(f"{_VERDICT_SIGNS[document.verdict]} {sentence}", style))
+    console.print(_prose(f"{VERDICT_SIGNS[document.verdict]} {sentence}", style))
     price = price_of_unevenness(document)
     if price is not None and price.lost:
         console.print(_prose(price.sentence().of(language)))

@@ -110,7 +110,7 @@ HEADINGS: Mapping[str, Template] = {
     "whom.host_pair": ("the connection of hosts {hosts}", "主机 {hosts} 之间的链路"),
     "whom.uplink": ("the uplink of {n_hosts:host|hosts} {hosts}", "主机 {hosts} 的上行链路"),
     "whom.scattered_pauses": ("scattered pauses of {ranks:n} ranks", "{ranks:n} 张卡的零散停顿"),
-    "could_not_tell": ("Could not tell: {why}.", "无法判断：{why}。"),
+    "verdict_and_why": ("{verdict}: {why}.", "{verdict}：{why}。"),
 }
 
 

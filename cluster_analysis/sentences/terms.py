@@ -41,6 +41,8 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "input": ("of the step waiting for input beyond others", "每步比其他主机多等待输入"),
     "link": ("time on {} links", "{} 链路时间"),
 }
+#: Healthy, degraded and unknown differ by sign too: colour alone is not enough.
+VERDICT_SIGNS = {"healthy": "✓", "degraded": "▲", "unknown": "?"}
 #: Kind of a finding, in two words.
 KINDS: Mapping[str, tuple[str, str]] = {
     "slow_rank": ("slow rank", "慢卡"),
@@ -60,16 +62,6 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "scattered_pauses": ("scattered pauses", "零散停顿"),
     "input_bound": ("input bound", "数据输入瓶颈"),
     "host_bound": ("host bound", "主机下发瓶颈"),
-}
-SEVERITIES: Mapping[str, tuple[str, str]] = {
-    "critical": ("critical", "严重"),
-    "warning": ("warning", "警告"),
-    "info": ("info", "提示"),
-}
-VERDICTS: Mapping[str, tuple[str, str]] = {
-    "healthy": ("Healthy", "正常"),
-    "degraded": ("Degraded", "性能劣化"),
-    "unknown": ("Could not tell", "无法判断"),
 }
 CAUSES: Mapping[str, tuple[str, str]] = {
     "compute": ("compute", "计算"),

@@ -48,9 +48,9 @@ def headline(document: FindingsDocument) -> Phrase:
 
 def verdict_sentence(document: FindingsDocument) -> Phrase:
     """Return the verdict with its name, in one sentence. Healthy and unknown never look alike."""
-    if document.verdict == "unknown":
-        return say("could_not_tell", why=unknown_reason(document))
     name, said = say(f"verdict.{document.verdict}"), headline(document)
+    if document.verdict == "unknown":
+        return say("verdict_and_why", verdict=name, why=unknown_reason(document))
     said = Phrase(said.en[0].lower() + said.en[1:], said.zh)
     if document.verdict == "degraded" and document.findings and not _has_cost(document):
         said = summary(document.findings[0])

@@ -217,7 +217,8 @@ TINTED = [(one, f"{one}-soft") for one in ("healthy", "degraded", "unknown")]
 
 
 def colours(theme: str) -> dict[str, str]:
-    start = STYLES.index(":root {" if theme == "light" else ':root[data-theme="dark"] {')
+    ends = {"light": "", "dark": '[data-theme="dark"]', "dark without scripts": ":not([data-theme])"}
+    start = STYLES.index(f":root{ends[theme]} {{")
     return dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6})", STYLES[start : STYLES.index("}", start)]))
 
 
@@ -232,6 +233,10 @@ def test_every_ink_can_be_read_on_every_ground(theme):
         if contrast(found[ink], found[ground]) < 4.5
     }
     assert faint == {}
+
+
+def test_a_dark_page_has_the_same_colours_without_scripts():
+    assert colours("dark without scripts").items() <= colours("dark").items()
 
 
 def contrast(one: str, other: str) -> float:

@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from cluster_analysis.reports import runs_page, terminal
+from cluster_analysis.reports import terminal
 from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.sentences import (
     advice,
@@ -44,8 +44,6 @@ TABLES: Mapping[str, tuple[Mapping[str, Template], tuple[str, ...]]] = {
     "parts": (left_out.PARTS, get_args(Part)),
     "why left out": (left_out.REASONS, get_args(LeftOutReason)),
     "refusals": (changes.REFUSALS, get_args(RefusalKind)),  # type: ignore[dict-item]
-    "severities": (terms.SEVERITIES, get_args(Severity)),
-    "verdicts": (terms.VERDICTS, get_args(Verdict)),
     "causes": (terms.CAUSES, get_args(Cause)),
     "patterns": (terms.PATTERNS, get_args(Pattern)),
     "confidences": (terms.CONFIDENCES, get_args(Confidence)),
@@ -68,7 +66,7 @@ def test_every_severity_and_verdict_has_its_sign_its_colour_and_its_word_on_the_
     page = headings.words_of_page()
     for table in (terminal._SEVERITY_SIGNS, terminal._SEVERITY_STYLES, perfetto._COLOURS):
         assert set(table) == set(get_args(Severity))
-    for table in (terminal._VERDICT_SIGNS, terminal._VERDICT_STYLES, runs_page._SIGNS):
+    for table in (terms.VERDICT_SIGNS, terminal._VERDICT_STYLES):
         assert set(table) == set(get_args(Verdict))
     assert {f"severity.{one}" for one in get_args(Severity)} <= set(page)
 
