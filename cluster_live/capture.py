@@ -239,7 +239,7 @@ async def _finished(
     )
 
 
-async def clean(prepared: Prepared) -> None:
+async def remove_captures(prepared: Prepared) -> None:
     """Remove from the hosts what was made there."""
 
     async def one(host: HostId) -> None:

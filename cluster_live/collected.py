@@ -15,7 +15,7 @@ from cluster_collect.progress_events import ProgressListener
 from cluster_collect.selection.suspects import read_suspects
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transfer.pool import collect
-from cluster_live.capture import capture, clean
+from cluster_live.capture import capture, remove_captures
 from cluster_live.collectives import elsewhere
 from cluster_live.options import LiveOptions
 from cluster_live.outcome import Captured
@@ -104,7 +104,7 @@ async def taken(hosts: Hosts, live: LiveOptions, run: Path, watch: ProgressListe
                     result, zoomed=await one(live.level, run.with_name(f"{run.name}{SUSPECTS_SUFFIX}"), ranks)
                 )
         if live.every_s is not None and result.is_whole:
-            await clean(prepared)  # a watch would fill the hosts' disks
+            await remove_captures(prepared)  # a watch would fill the hosts' disks
         return result
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -113,6 +114,21 @@ def test_the_glossary_has_sixty_terms_at_most_each_with_a_module_that_is_there()
         assert "`" in place, name
 
 
+def test_every_name_that_the_documents_quote_is_one_of_the_code() -> None:
+    code = (text for suffix in ("py", "c", "h", "j2", "js", "css", "sh", "toml") for text in _texts(suffix))
+    known = {word for text in code for word in re.findall(r"\w+", text)}
+    known |= {name for path in ROOT.glob("[!.]*/**/*") for name in (path.stem, path.name)}
+    for text in (ARCHITECTURE, CONTRIBUTING, WALK, OF_PACKAGES):
+        quoted = " ".join(re.findall(r"`([^`\n]+)`", text))
+        # A beginning, as `add_…`, ends in an underscore: it is no whole word.
+        assert set(re.findall(r"\b[a-z_]\w*[^\W_]\b", quoted)) - known == set()
+
+
+def _texts(suffix: str) -> Iterator[str]:
+    for path in (*ROOT.glob(f"*.{suffix}"), *ROOT.glob(f"[!.]*/**/*.{suffix}")):
+        yield path.read_text("utf-8")
+
+
 def test_every_file_that_the_documents_name_is_there() -> None:
     for text in (ARCHITECTURE, CONTRIBUTING, OF_PACKAGES):
         named = re.findall(r"`((?:cluster_\w+|tests|benchmarks|docs|tools|demo)/[\w/]+\.\w+)`", text)
@@ -138,7 +154,7 @@ def _row(cells: list[str]) -> Row:
     return Row(ROOT / _whole(found[1]), found[2], tuple(re.findall(r"`([\w.]+)`", cells[1])))
 
 
-WALKED = [rows(f"\n{part}") for part in WALK.split("\n## ")[1:5]]
+WALKED = [rows(f"\n{part}") for part in WALK.split("\n## ")[1:6]]
 ROWS = [_row(cells) for section in WALKED for cells in section]
 BY_NAME = {one.name: one for one in ROWS}
 
@@ -154,8 +170,8 @@ def _met_by(caller: str) -> dict[str, list[int]]:
     return met_by(row.path, row.name)
 
 
-def test_the_page_has_rows_for_the_collector_for_both_halves_of_the_analysis_and_for_the_hook() -> None:
-    assert [len(section) > 10 for section in WALKED] == [True] * 4
+def test_the_page_has_rows_for_the_collector_both_halves_of_the_analysis_the_hook_and_live() -> None:
+    assert [len(section) > 10 for section in WALKED] == [True] * 5
     assert len(BY_NAME) == len(ROWS)
 
 
