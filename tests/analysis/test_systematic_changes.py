@@ -16,8 +16,8 @@ SPEC = JobSpec(tp=2, pp=1, dp=4, microbatches=2, steps=4, segments=1, ranks_per_
 STEP_TIMES = "step_trace_time.csv"
 
 
-def _written(run: Path, scenario: str) -> Path:
-    write_run(simulate(SPEC, (parse_scenario(scenario),), 1), run, "text", "pt")
+def _written(run: Path, *scenarios: str) -> Path:
+    write_run(simulate(SPEC, tuple(map(parse_scenario, scenarios)), 1), run, "text", "pt")
     (run / "manifest.json").unlink()
     return run
 
@@ -70,3 +70,14 @@ def test_a_job_whose_hosts_number_their_steps_apart_is_not_healthy(tmp_path: Pat
     found = _judged(run)
     assert found["verdict"] == "unknown"
     assert any("no step was recorded by all ranks" in note for note in found["notes"])
+
+
+def test_waiting_for_a_rank_that_numbers_its_steps_otherwise_is_no_lost_packet(tmp_path: Path) -> None:
+    run = _written(tmp_path / "run")
+    capture = next(run.rglob("profiler_info_5.json")).parent / "ASCEND_PROFILER_OUTPUT"
+    for path in capture.glob("communication*.json"):
+        _moved(path, '"step', 1)
+    _moved(capture / STEP_TIMES, r"^\d+,", 1)
+    found = _judged(run)
+    assert not [one for one in found["findings"] if one["severity"] != "info"]
+    assert found["verdict"] == "healthy"

@@ -30,8 +30,8 @@ from cluster_run.ids import HostId, Rank
 def observe_operators(graph: Graph, host_of: Mapping[Rank, HostId], limits: Thresholds) -> Observations:
     """Turn the operators (O,) of a graph into observations of groups and of pairs of ranks that send.
 
-    A class shares type, half-octave of size, number of ranks, and whether data leave a host. A message
-    whose other end is unknown may be all waiting, so it is compared with nothing.
+    A class shares type, half-octave of size, number of ranks, and whether data leave a host. What a member
+    did not record, or the other end of a message, may be all waiting for it, so it is compared with nothing.
     """
     n, n_groups, n_ranks = len(graph.rank), len(graph.groups), len(graph.ranks)
     ends = np.full((len(graph.transfer_us), 2), -1)
@@ -50,7 +50,9 @@ def observe_operators(graph: Graph, host_of: Mapping[Rank, HostId], limits: Thre
     crosses = np.array([len({host_of.get(Rank(rank)) for rank in one}) > 1 for one in members], bool)
     size, kind = graph.operator_bytes, graph.operator_type
     alike = kind, half_octaves(size), graph.operator_n_ranks, crosses[team].astype(np.int32)
-    time_us = np.where((is_pair | ~graph.is_message) & (graph.transfer_us > 0), graph.transfer_us, np.nan)
+    is_whole = graph.operator_n_ranks >= np.array(list(map(len, members)))[team]
+    is_known = is_whole & (is_pair | ~graph.is_message) & (graph.transfer_us > 0)
+    time_us = np.where(is_known, graph.transfer_us, np.nan)
     slowness = np.log(time_us / np.maximum(np.nan_to_num(size), 1.0))
     excess = beyond_class(team, alike, slowness, limits.link_effect)
     return Observations(
@@ -76,9 +78,8 @@ def observe_sent(sent: pa.Table, teams: Observations, view: JobView, limits: Thr
     kind = np.array([kind_of.get(name, -1) for name in kinds], np.int64)[kind]
     rows = np.flatnonzero((team >= 0) & (kind >= 0) & np.isin(group, group[is_remote]))
     carrier, team, kind, is_remote = carrier[rows], team[rows], kind[rows], is_remote[rows]
-    size, time, rank, step = (
-        np.asarray(sent[name].to_numpy())[rows] for name in ("size_bytes", "time_us", "rank", "step")
-    )
+    columns = (sent[name].to_numpy() for name in ("size_bytes", "time_us", "rank", "step"))
+    size, time, rank, step = (np.asarray(one)[rows] for one in columns)
     unit = combined(carrier, team, rank)[1]
     n_members = np.array([len(one) for one in teams.members], np.int32)[team]
     alike = carrier, kind, half_octaves(size), n_members
