@@ -9,6 +9,7 @@ run1/
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from cluster_run.ids import HostId
@@ -42,8 +43,15 @@ PROFILER_OUTPUT_NAME = "ASCEND_PROFILER_OUTPUT"
 PARSED_MARK_NAME = "analyse.done"
 #: A capture without that mark that did not change for so long is parsed by nobody.
 PARSER_RESTS_S = 60.0
+#: What is packed for a copy, by the end of its name; plain tar and zip may hold a folder, too.
+_PACKED = re.compile(r"(\.tar)?\.(gz|bz2|xz|zst|zip|7z|rar)$|\.(tar|tgz|tzst)$")
 
 
 def host_directory(run: Path, host: HostId) -> Path:
     """Return the directory that holds what was collected from `host`."""
     return run / PROFILER_TREE_NAME / host / HOST_PROFILER_NAME
+
+
+def unpacked_name(name: str) -> str:
+    """Return the name of what was packed; the name itself of all that is not packed."""
+    return _PACKED.sub("", name)

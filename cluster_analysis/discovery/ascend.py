@@ -19,6 +19,7 @@ from cluster_analysis.discovery.legacy import INPUT_PIPELINE
 from cluster_analysis.sources.columns.place import original_name
 from cluster_analysis.sources.db.profiler_db import read_own_rank
 from cluster_analysis.sources.errors import BadFileError
+from cluster_analysis.sources.text.json_text import decode, read_bytes
 from cluster_analysis.sources.text.metadata_json import read_metadata
 from cluster_analysis.tables.model import SourceKind
 from cluster_run import layout
@@ -49,6 +50,8 @@ OUTPUT_FILES = {
 _ABOUT = {"metadata", "profiler_info", "done"}
 #: Any of these makes a capture one in text form.
 _TEXT_ROLES = ("step_trace", "communication", "matrix")
+#: Packed ones are read no more than others: reading the rank tells of these.
+_JUDGED = (*_TEXT_ROLES, "analysis_db", "communication_db")
 _INFO = re.compile(r"^profiler_info(?:_(\d{1,6}))?\.json$")
 _DATABASE = re.compile(r"^ascend_(pytorch|mindspore)_profiler(?:_(\d{1,6}))?\.db$")
 _STAMP = re.compile(r"_(\d{14,17})_ascend_(?:pt|ms)$")
@@ -64,32 +67,37 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
     One that does not say its rank can be used where it is the only one.
     """
     output = directory / layout.PROFILER_OUTPUT_NAME
-    entries = {entry.name: is_file(entry) for entry in os.scandir(directory)}
-    info = max((name for name in entries if _INFO.match(name)), default=None)
+    about = _files_in(directory)
+    info = max((name for name in about if _INFO.match(name)), default=None)
     said = _ranks_of_names(directory, info)
     if not output.is_dir():
+        packed = about.get(layout.PROFILER_OUTPUT_NAME)
         return None, Problem(
-            fact("not_parsed"),
-            file=public_name(directory),
+            fact("archive" if packed else "not_parsed"),
+            file=public_name(directory) + (f"/{packed.name}" if packed else ""),
             rank=next(iter(said.values()), None),
-            advice="parse_on_host",
+            advice="unpack" if packed else "parse_on_host",
         )
-    names = sorted({original_name(entry.name) for entry in os.scandir(output) if is_file(entry)})
-    files = {role: output / name for role, name in OUTPUT_FILES.items() if name in names}
+    inside = _files_in(output)
+    files = {
+        role: inside[name]
+        for role, name in OUTPUT_FILES.items()
+        if name in inside and (role in _JUDGED or inside[name].name == name)
+    }
     for role, pattern in INPUT_PIPELINE.items():
-        matching = [name for name in names if pattern.match(name)]
+        matching = [path for name, path in sorted(inside.items()) if pattern.match(name)]
         if matching:
-            files[role] = output / matching[-1]
-    databases = [match for match in map(_DATABASE.match, names) if match]
+            files[role] = matching[-1]
+    databases = [match for match in map(_DATABASE.match, sorted(inside)) if match]
     of_this_rank = [one for one in databases if one.group(2) and int(one.group(2)) in said.values()]
     database = next(iter([*of_this_rank, *databases]), None)
     if database:
-        files["profiler_db"] = output / database.string
+        files["profiler_db"] = inside[database.string]
         if database.group(2):
             said[database.string] = Rank(int(database.group(2)))
     for role, name in (("metadata", "profiler_metadata.json"), ("profiler_info", info)):
-        if name and entries.get(name):
-            files[role] = directory / name
+        if name in about:
+            files[role] = about[name]
     rank = next(iter(said.values()), None)
     if not files.keys() - _ABOUT:
         return None, Problem(
@@ -104,6 +112,15 @@ def inspect_capture(directory: Path) -> tuple[Found | None, Problem | None]:
         why = fact("rank_not_known")
         return found, Problem(why, file=public_name(directory), advice="copy_profiler_info")
     return found, _contradiction(directory, said) or _several_databases(directory, rank, databases)
+
+
+def _files_in(directory: Path) -> dict[str, Path]:
+    """Return the files in a directory by the names that they had before they were packed.
+
+    Of a file and what was packed of it, it itself counts: its name is shorter.
+    """
+    names = {original_name(entry.name) for entry in os.scandir(directory) if is_file(entry)}
+    return {layout.unpacked_name(name): directory / name for name in sorted(names, key=len, reverse=True)}
 
 
 def _contradiction(directory: Path, said: Mapping[str, Rank]) -> Problem | None:
@@ -170,12 +187,9 @@ _INFO_DECODER: msgspec.json.Decoder[_Info] = msgspec.json.Decoder(_Info)
 
 def _read_info(path: Path | None) -> _Info:
     """Return what the file says; nothing where it is bad, which reading the rank reports."""
-    if path is None or not path.is_file():
-        return _Info()
-    try:
-        return _INFO_DECODER.decode(path.read_bytes())
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _Info()
+    with suppress(BadFileError):
+        return _Info() if path is None else decode(read_bytes(path), _INFO_DECODER)
+    return _Info()
 
 
 def _ended_ns(path: Path | None) -> int:

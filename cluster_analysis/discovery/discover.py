@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from cluster_analysis.discovery.parts import (
 from cluster_analysis.discovery.places import Places, read_places
 from cluster_analysis.discovery.prof import inspect_prof
 from cluster_analysis.discovery.runs import Run, enclosing_run, name_of, one_job, split_by_run
-from cluster_analysis.discovery.walk import LEADS_NOWHERE, is_packed_capture, walk
+from cluster_analysis.discovery.walk import LEADS_NOWHERE, is_archive, is_packed_capture, walk
 from cluster_analysis.discovery.windows import shown, with_windows_together
 from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.problems import reason
@@ -122,12 +122,9 @@ def _inspect(root: Path, tree: Tree) -> Run:
         )
         for one, why in tree.unreadable.items()
     ]
-    problems += [
-        Problem(fact(what), file=public_name(one), host=_host_of(one, root), advice=advice)
-        for one, (what, advice) in sorted(tree.foreign.items())
-        # Next to captures only what may hold one of them is missed.
-        if is_packed_capture(one.name) or not any((tree.ascend, tree.prof, tree.legacy))
-    ]
+    is_empty = not any((tree.ascend, tree.prof, tree.legacy))
+    # Next to captures only what may hold one of them is missed.
+    problems += _foreign(root, tree, lambda name: is_empty or is_packed_capture(name))
     for directory in tree.ascend:
         host = _host_of(directory, root)
         try:
@@ -146,6 +143,15 @@ def _inspect(root: Path, tree: Tree) -> Run:
     problems += _still_parsed(found)
     found, notes = _with_ranks(found, problems)
     return Run(root, tree, places, found, problems, notes)
+
+
+def _foreign(root: Path, tree: Tree, is_told: Callable[[str], bool]) -> list[Problem]:
+    """Return a problem for each name outside of captures that is one of something else, and is told."""
+    return [
+        Problem(fact(what), file=public_name(one), host=_host_of(one, root), advice=advice)
+        for one, (what, advice) in sorted(tree.foreign.items())
+        if is_told(one.name) and one.parent not in tree.ascend
+    ]
 
 
 def _still_parsed(found: Iterable[Found]) -> list[Problem]:
@@ -209,7 +215,10 @@ def _capture(job: _Job, part: Part, notes: Iterable[Fact]) -> Capture:
     devices = dict(hosts.devices)
     devices.update({rank: one.device for rank, one in captures.items() if one.device is not None})
     expected = _expected_ranks(captures, places)
-    problems += _missing(expected, captures, problems, job.is_part)
+    missing = _missing(expected, captures, problems, job.is_part)
+    if missing:
+        archives = _foreign(job.run.root, job.run.tree, is_archive)
+        problems += [*missing, *(one for one in archives if one not in problems)]
     read = [one for _, window in part.windows for some in window.captures.values() for one in some]
     problems += changed_files(read or captures.values(), places, job.run.root)
     return Capture(

@@ -92,7 +92,8 @@ def _read_mapping(root: Path, problems: list[Problem]) -> dict[str, HostId]:
     if not path.is_file():
         return {}
     try:
-        return {str(server_id): host for server_id, host in parse_host_mapping(path.read_text()).items()}
+        text = path.read_text(encoding="utf-8-sig")
+        return {str(server_id): host for server_id, host in parse_host_mapping(text).items()}
     except (OSError, UnicodeDecodeError) as error:
         problems.append(_unread(error, path))
         return {}

@@ -19,15 +19,13 @@ from cluster_run.facts import AdviceKind, ReasonKind
 MAX_DEPTH = 16
 _CAPTURE_SUFFIXES = (layout.PYTORCH_SUFFIX, layout.MINDSPORE_SUFFIX)
 _PROF_PREFIX = "PROF_"
+#: What may hold a folder.
+_ARCHIVE = r"\.(tar|tgz|tzst|zip|7z|rar|tar\.(gz|xz|zst|bz2))$"
 #: Names found in place of captures: what each is, and what to do.
 _NAMES: tuple[tuple[str, ReasonKind, AdviceKind], ...] = (
+    (r"(_ascend_(pt|ms)|^PROF_.*|rank_?\d+.*|^ASCEND_PROFILER_OUTPUT)" + _ARCHIVE, "archive", "unpack"),
     (
-        r"(_ascend_(pt|ms)|^PROF_.*|rank_?\d+.*)\.(tar|tgz|tzst|zip|tar\.(gz|xz|zst|bz2))$",
-        "archive",
-        "unpack",
-    ),
-    (
-        r"^cluster_analysis\.db$|^cluster_step_trace_time\.csv$|^cluster_communication(_matrix)?\.json$",
+        r"^cluster_analysis(\.db|_output)$|^cluster_step_trace_time\.csv$|^cluster_communication(_matrix)?\.json$",
         "made_by_msprof_analyze",
         "give_captures",
     ),
@@ -48,6 +46,7 @@ _NAMES: tuple[tuple[str, ReasonKind, AdviceKind], ...] = (
         "file_of_no_capture",
         "put_into_capture",
     ),
+    (_ARCHIVE, "archive", "unpack"),
 )
 _FOREIGN = tuple((re.compile(pattern), what, advice) for pattern, what, advice in _NAMES)
 #: Why a link that is named like a capture cannot be listed.
@@ -76,7 +75,13 @@ def walk(root: Path) -> Tree:
         except OSError as error:
             unreadable[directory] = error.strerror or str(error)
             continue
-        foreign.update({directory / name: what for name in names if (what := what_else(name))})
+        foreign.update(
+            {
+                directory / name: what
+                for name in names
+                if (what := what_else(name)) and layout.unpacked_name(name) not in names - {name}
+            }
+        )
         folders = [child.name for child in children if is_directory(child)]
         unreadable.update(
             (directory / child.name, LEADS_NOWHERE)
@@ -103,6 +108,11 @@ def walk(root: Path) -> Tree:
 def is_packed_capture(name: str) -> bool:
     """Return whether a name is that of a packed capture."""
     return bool(_FOREIGN[0][0].search(name))
+
+
+def is_archive(name: str) -> bool:
+    """Return whether a name is that of an archive, which may hold captures whatever it is called."""
+    return bool(_FOREIGN[-1][0].search(name))
 
 
 def what_else(name: str) -> tuple[ReasonKind, AdviceKind] | None:

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from cluster_analysis.sources.errors import BadFileError, Remark
 from cluster_analysis.tables.model import RankSource
 from cluster_run.facts import AdviceKind, Fact, fact
+from cluster_run.layout import unpacked_name
 from cluster_run.problem import Problem
 
 _T = TypeVar("_T")
@@ -50,6 +51,9 @@ class Reading(Struct):
                 continue
             file = self.source.files[role]
             path = Path(file)
+            if unpacked_name(path.name) != path.name:
+                self.problem(fact("archive"), path.name, "unpack")
+                continue
             n_problems = len(self.problems)
             try:
                 value = read(path, self._remark(path))

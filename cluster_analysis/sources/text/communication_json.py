@@ -22,7 +22,7 @@ from cluster_analysis.sources.communication_tables import CommunicationTables
 from cluster_analysis.sources.compiled.columns import operators_of_files
 from cluster_analysis.sources.compiled.reader import of_plain_files
 from cluster_analysis.sources.errors import FileOfRank, Remark
-from cluster_analysis.sources.text.json_text import read_with_offset
+from cluster_analysis.sources.text.json_text import has_no_number, read_with_offset
 from cluster_reduce.communication import write_operators
 
 
@@ -52,5 +52,7 @@ def read_communication(
             continue
         content, n_skipped = read_with_offset(path)
         given = GivenColumns(write_operators, content, remark)
-        found.append(communication_of(given, rank, remark, n_skipped, with_spans=with_spans))
+        # Parts of a text go to MindStudio Insight as they are.
+        is_json = not has_no_number(content)
+        found.append(communication_of(given, rank, remark, n_skipped, with_spans=with_spans and is_json))
     return found[0] if len(found) == 1 else CommunicationTables.of_ranks(found)

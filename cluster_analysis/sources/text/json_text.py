@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,6 +17,8 @@ _T = TypeVar("_T")
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BOM = b"\xef\xbb\xbf"
+#: What Python's own JSON writes for numbers that are none.
+_NO_NUMBER = re.compile(rb"[:,[]\s*(?:NaN|-?Infinity)\b")
 
 
 def read_bytes(path: Path) -> bytes:
@@ -42,7 +46,7 @@ def read_with_offset(path: Path) -> tuple[bytes, int]:
 
 
 def decode(content: bytes | memoryview, decoder: msgspec.json.Decoder[_T]) -> _T:
-    """Decode JSON into the decoder's type.
+    """Decode JSON into the decoder's type; NaN and Infinity are null.
 
     Raises:
         BadFileError: not JSON, cut off, or not of that type; with the byte or the place in the document.
@@ -52,7 +56,16 @@ def decode(content: bytes | memoryview, decoder: msgspec.json.Decoder[_T]) -> _T
     except msgspec.ValidationError as error:
         raise BadFileError(fact("not_of_form", detail=str(error))) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if has_no_number(content):
+            with suppress(ValueError, RecursionError, msgspec.ValidationError):
+                read = json.loads(bytes(content), parse_constant=lambda _: None)
+                return msgspec.convert(read, decoder.type)
         raise BadFileError(_why_malformed(bytes(content), error)) from error
+
+
+def has_no_number(content: bytes | memoryview) -> bool:
+    """Return whether JSON holds NaN or Infinity, which nothing but Python reads."""
+    return bool(_NO_NUMBER.search(content))
 
 
 def _why_malformed(content: bytes, error: Exception) -> Fact:

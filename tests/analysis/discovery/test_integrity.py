@@ -14,10 +14,11 @@ from cluster_analysis import archives
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.discovery.walk import is_packed_capture
 from cluster_analysis.sentences.advice import advice
+from cluster_analysis.sources.rank import read_rank
 from cluster_run import layout
 from cluster_run.errors import InputError
 from tests.analysis.discovery.test_discover import write_manifest
-from tests.analysis.runs import captures, write_small_run
+from tests.analysis.runs import write_small_run
 from tests.analysis.said import reason
 from tests.analysis.sources.builders import OUTPUT, write_capture
 
@@ -118,6 +119,8 @@ def test_a_deleted_database_is_told_where_the_other_one_is_still_there(tmp_path:
         ("report1.nsys-rep", "NVIDIA Nsight"),
         ("host.123.pt.trace.json.gz", "PyTorch's own profiler"),
         ("node1_12_20250101000000_ascend_pt.tar.gz", "archive"),
+        ("node7.zip", "archive"),
+        ("cluster_analysis_output/cluster_step_trace_time.csv", "what msprof-analyze made"),
         ("msmonitor_1234_20260101120000123_0.db", "what msMonitor recorded"),
         ("communication.json", "a file of a capture, and lies in none"),
         ("trace_view.json.gz", "a file of a capture, and lies in none"),
@@ -125,17 +128,51 @@ def test_a_deleted_database_is_told_where_the_other_one_is_still_there(tmp_path:
     ],
 )
 def test_a_folder_with_another_tools_files_says_whose_they_are(name: str, what: str, tmp_path: Path) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_bytes(b"x")
     with pytest.raises(InputError, match=what):
         discover(tmp_path)
 
 
-def test_an_archive_in_place_of_a_rank_is_a_problem(tmp_path: Path) -> None:
-    run = write_small_run(tmp_path / "run")
-    packed = captures(run)[3]
-    packed.rename(packed.with_name("away"))
-    packed.with_name(packed.name + ".tar.gz").write_bytes(b"x")
-    assert any("archive" in reason(one) for one in discover(run).problems)
+# People pack what they copy: what hides a rank, a host or a file is told, whatever its name, with what to do.
+@pytest.mark.parametrize("folder", ["{capture}", "{capture}/ASCEND_PROFILER_OUTPUT", "{capture}/.."])
+@pytest.mark.parametrize("form", [*archives.FORMS, ".7z", ".rar", ".tar.xz"])
+def test_an_archive_in_place_of_a_rank_is_to_be_unpacked(tmp_path: Path, folder: str, form: str) -> None:
+    of_job = {"distributed_args": {"world_size": 2}}
+    capture, _ = (write_capture(tmp_path / f"node{rank}", rank, metadata=of_job) for rank in range(2))
+    packed = Path(folder.format(capture=capture)).resolve()
+    shutil.rmtree(packed)
+    archive = packed.with_name(packed.name + form)
+    archive.write_bytes(b"x")
+    told = [one for one in discover(tmp_path).problems if one.kind == "archive"]
+    assert [(archive.match(one.file), one.advice) for one in told] == [(True, "unpack")]
+
+
+@pytest.mark.parametrize("end", [".gz", ".zip"])
+@pytest.mark.parametrize("name", ["communication.json", "communication_matrix.json", "step_trace_time.csv"])
+def test_a_packed_file_is_told_once_and_is_not_called_missing(tmp_path: Path, name: str, end: str) -> None:
+    path = write_capture(tmp_path, 0) / OUTPUT / name
+    path.rename(path.with_name(name + end))
+    told = read_rank(discover(tmp_path).sources[0]).problems
+    assert [(one.kind, one.file, one.advice) for one in told] == [("archive", name + end, "unpack")]
+
+
+def test_packed_databases_are_told(tmp_path: Path) -> None:
+    capture = write_capture(tmp_path, 0)
+    for path in (capture / OUTPUT).iterdir():
+        path.unlink()
+    (capture / OUTPUT / "ascend_pytorch_profiler_0.db.gz").write_bytes(b"x")
+    (told,) = read_rank(discover(tmp_path).sources[0]).problems
+    assert (told.kind, told.file) == ("archive", "ascend_pytorch_profiler_0.db.gz")
+
+
+def test_archives_beside_what_was_unpacked_of_them_are_no_problem(tmp_path: Path) -> None:
+    capture = write_capture(tmp_path, 0)
+    for path in (*tmp_path.rglob("*"), capture / OUTPUT / "trace_view.json", tmp_path / "scripts"):
+        path.with_name(path.name + ".zip").write_bytes(b"x")
+    found = discover(tmp_path)
+    assert not found.problems
+    assert not read_rank(found.sources[0]).problems
 
 
 def test_merged_output_beside_captures_is_no_problem(tmp_path: Path) -> None:

@@ -170,10 +170,14 @@ def test_truncation_names_the_byte(tmp_path: Path) -> None:
         read(tmp_path, text)
 
 
-def test_not_a_number_in_the_file_names_the_byte(tmp_path: Path) -> None:
-    text = json.dumps(communication_json({"step1": OPS})).replace("0.25", "NaN", 1)
-    with refused(rf"not JSON at byte {text.index('NaN')} of"):
-        read(tmp_path, text)
+@pytest.mark.parametrize("written", ["NaN", "Infinity", "-Infinity"])
+def test_what_python_writes_for_no_number_is_null_and_costs_nothing_else(
+    tmp_path: Path, written: str
+) -> None:
+    text = json.dumps(communication_json({"step1": OPS}))
+    rows, packets, remarks = read(tmp_path, text.replace("0.25", "null", 1))
+    assert read(tmp_path, text.replace("0.25", written, 1)) == (rows, packets, remarks)
+    assert [row["transit_us"] for row in rows].count(None) == 1
 
 
 def test_a_wrong_type_names_the_step_and_where_it_begins(tmp_path: Path) -> None:
