@@ -126,6 +126,7 @@ ReasonKind = Literal[
     "of_part",
     "two_columns_of_one_name",
     "no_column",
+    "not_by_commas",
     "no_expected_column",
     "none_of_columns",
     "no_step_in_it",

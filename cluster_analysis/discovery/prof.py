@@ -76,7 +76,6 @@ def inspect_prof(
                     fact("several_devices", n_devices=len(devices)),
                     file=directory.name,
                     host=host,
-                    advice="one_directory_a_device",
                 )
             )
             continue

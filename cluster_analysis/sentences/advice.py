@@ -97,8 +97,8 @@ ADVICE: Mapping[AdviceKind, Template] = {
         "请为每张卡使用单独的、带 ASCEND_PROFILER_OUTPUT 的目录",
     ),
     "one_directory_a_device": (
-        "profile each device into a directory of its own",
-        "请将每个设备采集到单独的目录",
+        "profile each device into a directory of its own: one process a device",
+        "请将每个设备采集到单独的目录：每个进程一个设备",
     ),
     "analyse_apart": ("analyse the jobs apart", "请分别分析这些作业"),
     "spell_as_rank_table": (
@@ -155,6 +155,7 @@ _USUAL: Mapping[ReasonKind, AdviceKind] = {
     "header_not_hccl": "report_names",
     "header_not_step_trace": "report_names",
     "step_not_analysed": "report_step",
+    "several_devices": "one_directory_a_device",
     "not_read_on_host": "collect_whole",
     "other_size": "collect_again",
     "other_hash": "collect_again",

@@ -83,6 +83,10 @@ WHY: Mapping[ReasonKind, Template] = {
     "of_part": ("its part {part} cannot be used", "其中的 {part} 无法使用"),
     "two_columns_of_one_name": ("it has two columns of one name", "有两列同名"),
     "no_column": ("it has no column {columns:names}", "没有列 {columns:names}"),
+    "not_by_commas": (
+        "its cells are not separated by commas: another program has saved it",
+        "单元格不是以逗号分隔：文件被其他程序另存过",
+    ),
     "no_expected_column": (
         "none of the expected columns is in its header: {header}",
         "表头中没有任何所需的列：{header}",

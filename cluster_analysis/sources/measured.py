@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.sources.errors import Remark, left_out
+from cluster_analysis.sources.errors import Remark, left_out, unheard
 from cluster_analysis.tables.schema import NEEDED_STEPS
 from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
 from cluster_run.facts import fact
@@ -97,14 +97,36 @@ def without_empty_steps(table: pa.Table, remark: Remark) -> pa.Table:
     return table.filter(pa.array(~is_empty))
 
 
-def without_repeated_steps(table: pa.Table, remark: Remark) -> pa.Table:
-    """Return the rows of `table` whose `rank` and `step` no other row has; rows without a step stay."""
-    rows = list(zip(table["rank"].to_pylist(), table["step"].to_pylist(), strict=True))
+def of_own_device(steps: pa.Table, remark: Remark) -> pa.Table:
+    """Return STEPS with one row for each rank and step: of several devices that which communicates.
+
+    A process may touch other devices than its own. Where several communicate, or none, it is
+    unknown whose the operators in the other files are.
+    """
+    rows = _rows_of(steps)
     counts = Counter(rows)
     if len(counts) == len(rows):
-        return table
-    is_repeated = [step is not None and counts[rank, step] > 1 for rank, step in rows]
+        return steps
+    communicates = pc.fill_null(pc.greater(steps["communication_us"], 0.0), False).to_pylist()
+    own = steps.filter(
+        pa.array([does or counts[row] == 1 for row, does in zip(rows, communicates, strict=True)])
+    )
+    if sorted(_rows_of(own)) == sorted(counts):
+        return own
+    remark(fact("several_devices", n_devices=max(counts.values())))
+    return without_repeated_steps(steps, unheard)
+
+
+def without_repeated_steps(table: pa.Table, remark: Remark) -> pa.Table:
+    """Return the rows of `table` whose `rank` and `step` no other row has; rows without a step stay."""
+    rows = _rows_of(table)
+    counts = Counter(rows)
+    is_repeated = [row[1] is not None and counts[row] > 1 for row in rows]
     if not any(is_repeated):
         return table
     remark(left_out(sum(is_repeated), "row", "step_repeated"))
     return table.filter(pc.invert(pa.array(is_repeated)))
+
+
+def _rows_of(table: pa.Table) -> list[tuple[int, int | None]]:
+    return list(zip(table["rank"].to_pylist(), table["step"].to_pylist(), strict=True))

@@ -30,8 +30,8 @@ from cluster_run.ids import HostId, Rank
 def observe_operators(graph: Graph, host_of: Mapping[Rank, HostId], limits: Thresholds) -> Observations:
     """Turn the operators (O,) of a graph into observations of groups and of pairs of ranks that send.
 
-    A class shares type, half-octave of size, number of ranks, and whether data leave a host. What a member
-    did not record, or the other end of a message, may be all waiting for it, so it is compared with nothing.
+    A class shares type, half-octave of size, number of ranks, and whether data leave a host. What may be all
+    waiting, for a member that recorded nothing in that step or an unknown end of a message, is in none.
     """
     n, n_groups, n_ranks = len(graph.rank), len(graph.groups), len(graph.ranks)
     ends = np.full((len(graph.transfer_us), 2), -1)
@@ -50,8 +50,9 @@ def observe_operators(graph: Graph, host_of: Mapping[Rank, HostId], limits: Thre
     crosses = np.array([len({host_of.get(Rank(rank)) for rank in one}) > 1 for one in members], bool)
     size, kind = graph.operator_bytes, graph.operator_type
     alike = kind, half_octaves(size), graph.operator_n_ranks, crosses[team].astype(np.int32)
-    is_whole = graph.operator_n_ranks >= np.array(list(map(len, members)))[team]
-    is_known = is_whole & (is_pair | ~graph.is_message) & (graph.transfer_us > 0)
+    is_there = graph.sum_by_cell(np.ones(n)) > 0
+    are_there = np.array([is_there[np.searchsorted(graph.ranks, one)].all(0) for one in members])
+    is_known = (is_pair | ~graph.is_message) & (graph.transfer_us > 0) & are_there[team, graph.operator_step]
     time_us = np.where(is_known, graph.transfer_us, np.nan)
     slowness = np.log(time_us / np.maximum(np.nan_to_num(size), 1.0))
     excess = beyond_class(team, alike, slowness, limits.link_effect)
@@ -116,8 +117,7 @@ def slow_senders(sent: pa.Table, limits: Thresholds) -> dict[str, tuple[int, ...
     level, first = medians_of(excess, unit), first_positions(unit)
     member = first_positions(combined(group, rank)[1])
     n_members = np.bincount(group[member], minlength=len(groups))
-    is_slow = ~(level < np.log1p(limits.link_effect / np.maximum(n_members[group[first]] - 1, 1)))
-    slow = first[is_slow]
+    slow = first[~(level < np.log1p(limits.link_effect / np.maximum(n_members[group[first]] - 1, 1)))]
     return {name: tuple(np.unique(rank[slow[group[slow] == at]]).tolist()) for at, name in enumerate(groups)}
 
 

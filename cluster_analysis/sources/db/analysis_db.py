@@ -25,7 +25,6 @@ from cluster_analysis.sources.db.bandwidth_db import StepOf, read_carried, read_
 from cluster_analysis.sources.db.cells import Numbers
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
 from cluster_analysis.sources.errors import Remark, left_out
-from cluster_analysis.sources.measured import without_repeated_steps
 from cluster_analysis.sources.text.step_trace_csv import DATABASE_COLUMNS
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
@@ -78,7 +77,7 @@ def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     table = schema.rows(schema.STEPS, rank, **columns)
     table = measured.without_negative(cells.with_step(table), measured.MEASURED_STEPS, remark)
     table = measured.without_unknown_begin(measured.without_empty_steps(table, remark))
-    return without_repeated_steps(table, remark)
+    return measured.of_own_device(table, remark)
 
 
 def read_db_communication(

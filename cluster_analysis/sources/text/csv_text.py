@@ -23,6 +23,7 @@ from cluster_run.facts import fact
 
 #: Between a name and the number of its repetition in the header.
 REPEAT_MARK = "#"
+_OTHER_SEPARATORS = re.compile(rb"[;\t|]")
 _LINE_END = re.compile(rb"[\r\n]|\Z")
 #: In files up to this size rows that are too long are looked at: that takes much memory.
 _RETRIED_BYTES = 8 * 1024 * 1024
@@ -55,6 +56,8 @@ def read_files(
     header = _header(first)
     by_folded = {_folded(name): name for name in reversed(header)}
     found = {name: by_folded[_folded(name)] for name in wanted if _folded(name) in by_folded}
+    if not found and len(header) == 1 and _OTHER_SEPARATORS.search(first):
+        raise BadFileError(fact("not_by_commas"))
     if not found:
         raise BadFileError(fact("no_expected_column", header=",".join(header)[:200]))
     columns = list(dict.fromkeys(found.values()))

@@ -18,10 +18,10 @@ from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import BadFileError, FileOfRank, Remark, left_out, unheard
 from cluster_analysis.sources.measured import (
     MEASURED_STEPS,
+    of_own_device,
     tell_no_columns,
     without_empty_steps,
     without_negative,
-    without_repeated_steps,
     without_unknown_begin,
 )
 from cluster_analysis.sources.text.csv_text import read_columns, read_files
@@ -61,7 +61,7 @@ def read_step_trace(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
     measured = without_empty_steps(steps, remark)
     if measured.num_rows == 0:
         raise BadFileError(fact("no_step_in_it"))
-    return without_repeated_steps(without_unknown_begin(measured), remark)
+    return of_own_device(without_unknown_begin(measured), remark)
 
 
 def read_device_of_steps(path: Path) -> int | None:

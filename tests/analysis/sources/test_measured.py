@@ -232,7 +232,7 @@ def test_rows_of_several_devices_in_a_database_are_nobodys_and_told(tmp_path: Pa
     tables = read(output)
     assert tables.steps["step"].to_pylist() == [51]
     assert [reason(problem) for problem in tables.problems] == [
-        "left out: 2 rows of steps that it has more than once"
+        "it holds 2 devices, and its files do not tell them apart"
     ]
 
 

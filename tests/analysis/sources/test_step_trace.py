@@ -66,7 +66,18 @@ def test_steps_of_several_devices_in_one_file_are_nobodys_and_told(tmp_path: Pat
     header = f"Device_id,{STEP_HEADER}"
     rows, remarks = read(tmp_path, step_csv({"0,50": STEP_ROW, "1,50": STEP_ROW, "0,51": STEP_ROW}, header))
     assert [row["step"] for row in rows] == [51]
-    assert remarks == ["left out: 2 rows of steps that it has more than once"]
+    assert remarks == ["it holds 2 devices, and its files do not tell them apart"]
+
+
+@pytest.mark.parametrize(("communicates", "steps"), [(3.0, [50, 51]), (0.0, [51])])
+def test_a_device_that_a_process_touches_beside_its_own_counts_for_nothing(
+    tmp_path: Path, communicates: float, steps: list[int]
+) -> None:
+    header = "Device_id,Step,Computing,Communication(Not Overlapped),Communication,Free"
+    touched, own = "0,50,0.5,0.0,0.0,8.0", f"2,50,5.5,3.0,{communicates},1.0"
+    rows, remarks = read(tmp_path, "\n".join([header, touched, own, "2,51,5.5,0.0,0.0,1.0", ""]))
+    assert [(row["step"], row["computing_us"]) for row in rows] == [(step, 5.5) for step in steps]
+    assert len(remarks) == 2 - len(steps)
 
 
 @pytest.mark.parametrize(
@@ -130,6 +141,7 @@ def test_a_line_with_another_number_of_cells_costs_that_line(tmp_path: Path) -> 
         (b"", "empty"),
         (STEP_HEADER.encode() + b"\n", "a header and no step"),
         (b"a,b\n1,2\n", "none of the expected columns"),
+        (step_csv({"50": STEP_ROW}).encode().replace(b",", b";"), "not separated by commas"),
         (b"Step,Free\n1,2\n", "no column Computing"),
         (step_csv({"50": STEP_ROW}).encode().replace(b"50,", b"\xff\xfe,"), "UTF"),
         (b"\0" * 400, "no end"),
