@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -127,7 +128,6 @@ DAMAGE = {
     "an object": b'{"traceEvents": ' + TEXT + b"}",
     "numbers": b"[1, 2]",
     "an event that is none": TEXT[:-1] + b", 5]",
-    "NaN": TEXT.replace(b'"pid": 7', b'"pid": NaN', 1),
     "a name that is a number": TEXT.replace(b'"MatMul"', b"5", 1),
     "arguments that are a list": TEXT[:-1] + b', {"args": []}]',
     "a level that is a number": TEXT[:-1] + b', {"args": {"level": 1}}]',
@@ -144,6 +144,14 @@ def test_a_damaged_timeline_is_refused_by_both(tmp_path: Path, content: bytes) -
     assert [problem.file for problem in raw.problems].count("trace_view.json") == 1
     with pytest.raises(UnfitError):
         reduce_trace_view(bytes(tmp_path / "trace_view.json"))
+
+
+@pytest.mark.parametrize("key", [b"pid", b"ts", b"dur"])
+def test_what_python_writes_for_no_number_is_null_for_both(tmp_path: Path, key: bytes) -> None:
+    content = re.sub(rb'("%b": )[^,}]+' % key, rb"\1NaN", TEXT, count=1)
+    raw = put(tmp_path, content)
+    assert content != TEXT
+    assert_same(raw, put_columns(tmp_path, reduce_trace_view(bytes(tmp_path / "trace_view.json"))))
 
 
 def test_an_event_that_never_ends_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
