@@ -183,7 +183,7 @@ def _trend(arguments: argparse.Namespace) -> int:
     if arguments.page is not None:
         listed = [_listed(folder, row, arguments.page) for folder, row in found]
         is_whole &= not any(isinstance(one.outcome, str) for one in listed)
-        _write_page(arguments.page, runs_page.render(listed, runs_page.change(listed)))
+        _write_page(arguments.page, runs_page.render(listed, runs_page.title_of_change(listed)))
     code = int(ExitCode.DONE if is_whole else ExitCode.INCOMPLETE)
     if arguments.json:
         write_result(json.dumps(list(map(structs.asdict, rows)), indent=1, ensure_ascii=False) + "\n")

@@ -228,7 +228,7 @@ def _surroundings(
         run=job.run,
         seconds=seconds,
         free_bytes=_free_bytes(job.run),
-        min_free_bytes=job.arguments.options.min_free_bytes,
+        min_free_bytes=options.min_free_bytes,
         specs={spec.host: spec for spec in job.inventory.specs},
         missing=job.missing,
         absent_ranks=format_number_ranges(absent),

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
+from cluster_analysis.numeric.arrays import BoolArray
 from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.sentences.rules import rule_sentences
 from cluster_analysis.tables.columns_described import Advice
@@ -36,25 +37,23 @@ class Rule(Struct, frozen=True):
     reported_by: str = ""
 
 
-def _share_of_kernels(is_wanted: Callable[[pa.Table], pa.Array]) -> Callable[[Tables], dict[int, float]]:
-    """Return what measures the share of kernel time that some kernels take, by rank."""
+def _share_of_kernels(column: str, *wanted: str) -> Callable[[Tables], dict[int, float]]:
+    """Return what measures the share of kernel time that kernels with such a text take, by rank."""
 
     def measure(tables: Tables) -> dict[int, float]:
         kernels = tables["kernels"]
-        if not kernels.num_rows:
-            return {}
-        wanted = np.asarray(is_wanted(kernels).fill_null(False).to_numpy(zero_copy_only=False), bool)
-        ranks, row = np.unique(kernels["rank"].to_numpy(), return_inverse=True)
-        total = np.bincount(row, numbers(kernels["total_us"]), len(ranks))
-        own = np.bincount(row, np.where(wanted, numbers(kernels["total_us"]), 0.0), len(ranks))
-        shares = own / np.maximum(total, 1e-9)
-        return dict(zip(map(int, ranks), map(float, shares), strict=True))
+        texts = kernels[column].cast(pa.string())
+        return _share_of_time(kernels, pc.is_in(texts, pa.array(wanted)).to_numpy())
 
     return measure
 
 
-def _text(kernels: pa.Table, name: str) -> pa.Array:
-    return kernels[name].cast(pa.string()).combine_chunks()
+def _share_of_time(table: pa.Table, is_wanted: BoolArray) -> dict[int, float]:
+    """The share of the time of its rows that some of them take, by rank."""
+    ranks, row = np.unique(table["rank"].to_numpy(), return_inverse=True)
+    time_us = numbers(table["total_us"])
+    own, total = (np.bincount(row, us, len(ranks)) for us in (np.where(is_wanted, time_us, 0.0), time_us))
+    return dict(zip(ranks.tolist(), (own / np.maximum(total, 1e-9)).tolist(), strict=True))
 
 
 def _counter(metric: str) -> Callable[[Tables], dict[int, float]]:
@@ -101,16 +100,8 @@ def _theoretical_peak(tables: Tables) -> dict[int, float]:
 
 def _odd_packets(tables: Tables) -> dict[int, float]:
     """The share of time that packets take whose size is no multiple of 512 bytes, by rank."""
-    packets = tables["packets"]
-    if not packets.num_rows:
-        return {}
-    size, time = numbers(packets["packet_bytes"]), numbers(packets["total_us"])
-    odd = (size > _ALIGNED_BYTES) & (np.rint(size) % _ALIGNED_BYTES > 0)
-    ranks, row = np.unique(packets["rank"].to_numpy(), return_inverse=True)
-    share = np.bincount(row, np.where(odd, time, 0.0), len(ranks)) / np.maximum(
-        np.bincount(row, time, len(ranks)), 1e-9
-    )
-    return dict(zip(map(int, ranks), map(float, share), strict=True))
+    size = numbers(tables["packets"]["packet_bytes"])
+    return _share_of_time(tables["packets"], (size > _ALIGNED_BYTES) & (np.rint(size) % _ALIGNED_BYTES > 0))
 
 
 def _most_shapes(tables: Tables) -> dict[int, float]:
@@ -123,13 +114,13 @@ def _most_shapes(tables: Tables) -> dict[int, float]:
     return found
 
 
-def _full_queues(tables: Tables) -> dict[int, float]:
-    """How empty the last queue of the input pipeline is, by rank."""
-    last: dict[int, float] = {}
+def _empty_queue(tables: Tables) -> dict[int, float]:
+    """How empty the last queue of the input pipeline is, which stands first, by rank."""
+    found: dict[int, float] = {}
     for row in tables["counters"].to_pylist():
         if row["metric"] == "input_queue_usage_share":
-            last.setdefault(row["rank"], 1.0 - row["value"])
-    return last
+            found.setdefault(row["rank"], 1.0 - row["value"])
+    return found
 
 
 def _empty_though_queued(tables: Tables) -> dict[int, float]:
@@ -209,7 +200,6 @@ def _set_to(variable: str, *bad: str) -> Callable[[Tables], dict[int, float]]:
 
 _ALIGNED_BYTES = 512
 _SELDOM_EMPTY = 0.3
-_CHANGES = pa.array(["TransData", "Cast"])
 _ADVISOR, _TUTORIAL = "msprof-analyze advisor", "MindSpore profiling tutorial"
 
 _COMPUTE = frozenset({"compute"})
@@ -220,12 +210,9 @@ _NETWORK = frozenset(
 )
 
 RULES: tuple[Rule, ...] = (
+    Rule("ai_cpu", _share_of_kernels("core_type", "AI_CPU"), 0.05, f"{_ADVISOR}, AICPU", _COMPUTE),
     Rule(
-        "ai_cpu", _share_of_kernels(lambda one: pc.equal(_text(one, "core_type"), "AI_CPU")), 0.05,
-        f"{_ADVISOR}, AICPU", _COMPUTE,
-    ),
-    Rule(
-        "format_changes", _share_of_kernels(lambda one: pc.is_in(_text(one, "op_type"), _CHANGES)), 0.1,
+        "format_changes", _share_of_kernels("op_type", "TransData", "Cast"), 0.1,
         f"{_ADVISOR}, operator bound", _COMPUTE,
     ),
     Rule("compiled_at_run_time", _run_time_compilations, 20.0, f"{_ADVISOR}, operator dispatch", _HOST),
@@ -235,17 +222,12 @@ RULES: tuple[Rule, ...] = (
     Rule("clock", _slowed_clock, 0.05, f"{_ADVISOR}, AI Core frequency", _COMPUTE, "clock_below_peers"),
     Rule("memory_beside_peers", _memory_over_peers, 0.2, "median of the stage, 20 %", _COMPUTE),
     Rule("memory_full", _theoretical_peak, 0.9, f"{_TUTORIAL}, memory"),
-    Rule(
-        "input_queue", _full_queues, 0.2, f"{_TUTORIAL}, queue usage 0.8",
-        _INPUT,
-    ),
+    Rule("input_queue", _empty_queue, 0.2, f"{_TUTORIAL}, queue usage 0.8", _INPUT),
     Rule("queue_empty", _counter("input_queue_empty_share"), 0.3, f"{_TUTORIAL}, host queue", _INPUT),
     Rule("next_empty", _empty_though_queued, 0.0, f"{_TUTORIAL}, data queue", _INPUT),
     Rule("cpu_busy", _busy_processors, 0.8, f"{_TUTORIAL}, CPU utilisation", _INPUT | _HOST),
     Rule("late_launches", _counter("dispatched_late_share"), 0.5, f"{_TUTORIAL}, HostToDevice", _HOST),
-    Rule(
-        "sent_again", _counter("retry_operators_count"), 0.0, "COMMUNICATION_OP.retry", _NETWORK,
-    ),
+    Rule("sent_again", _counter("retry_operators_count"), 0.0, "COMMUNICATION_OP.retry", _NETWORK),
     Rule(
         "other_environment", _other_environment, 0.0, "the other ranks of the job",
         _COMPUTE | _HOST | _NETWORK,

@@ -141,13 +141,13 @@ class Case(Struct, frozen=True, dict=True):
         left_out = np.zeros(len(self.view.ranks), bool) if excluded is None else excluded
         key = (local.values.tobytes(), left_out.tobytes(), local.of_all)
         if key not in self._deviations:
-            series, least = self.series(local, left_out, np.arange(len(left_out))), local.floor
+            series = self.series(local, left_out, np.arange(len(left_out)))
             if left_out.any():
                 series[left_out] = self._within_host(local, left_out)[left_out]
             # Where the scatter of healthy ranks is known, a single peer is enough.
             role, min_peers = self.view_for(local).role, 1 if local.healthy else self.limits.min_peers
             self._deviations[key] = deviation_of(
-                series, role, np.full(len(series), least), healthy=local.healthy, min_peers=min_peers,
+                series, role, np.full(len(series), local.floor), healthy=local.healthy, min_peers=min_peers,
                 by_mean=not local.has_idle,
             )  # fmt: skip
         return self._deviations[key]

@@ -104,4 +104,4 @@ def _page(run: Path, outcomes: dict[str, Reported | str], folders: dict[str, str
         )
         for name, one in outcomes.items()
     ]
-    return runs_page.render(listed, runs_page.parts(run.resolve().name, len(listed)))
+    return runs_page.render(listed, runs_page.title_of_parts(run.resolve().name, len(listed)))

@@ -52,7 +52,7 @@ class _Row(Struct, frozen=True):
     said: Sequence[Phrase]
 
 
-def change(runs: Sequence[ListedRun]) -> Phrase:
+def title_of_change(runs: Sequence[ListedRun]) -> Phrase:
     """Return how long a step took in the first and the last run whose step is known, as a title."""
     documents = [one.outcome.document for one in runs if not isinstance(one.outcome, str)]
     timed = [one.run for one in documents if one.run.step_ms is not None]
@@ -69,7 +69,7 @@ def change(runs: Sequence[ListedRun]) -> Phrase:
     )
 
 
-def parts(name: str, n_parts: int) -> Phrase:
+def title_of_parts(name: str, n_parts: int) -> Phrase:
     """Return the title of a page of the parts of a tree."""
     return say("runs.parts", name=subjects.plain(name), n=n_parts)
 

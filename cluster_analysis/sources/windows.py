@@ -59,10 +59,7 @@ def _summed(tables: Sequence[pa.Table]) -> pa.Table:
     found = (
         together.group_by(keys, use_threads=False).aggregate(sums).sort_by([("total_us_sum", "descending")])
     )
-    given = {"n_calls": found["n_calls_sum"], "total_us": found["total_us_sum"]}
-    given |= {"min_us": found["min_us_min"], "max_us": found["max_us_max"]}
-    given["avg_us"] = pc.divide(given["total_us"], given["n_calls"])
-    columns = [
-        (found[one.name] if one.name in keys else given[one.name]).cast(one.type) for one in schema.OPERATORS
-    ]
-    return pa.table(columns, schema=schema.OPERATORS).combine_chunks()
+    columns = {name: found[name] for name in keys} | {name: found[f"{name}_{how}"] for name, how in sums}
+    columns["avg_us"] = pc.divide(columns["total_us"], columns["n_calls"])
+    typed = [columns[one.name].cast(one.type) for one in schema.OPERATORS]
+    return pa.table(typed, schema=schema.OPERATORS).combine_chunks()

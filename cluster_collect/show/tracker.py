@@ -62,7 +62,8 @@ class Tracker(ProgressListener):
         self._hidden: Callable[[HostId, str], str] = lambda _host, text: text
         self._clock = clock
         self._lines_for = lines_for
-        self._started: dict[HostId, float] = {}
+        #: In this order; each once, however often it is tried.
+        self._started: dict[HostId, None] = {}
         self._listed: set[HostId] = set()
         self._has_said_sizes = False
         self._begin_s = clock()
@@ -72,8 +73,8 @@ class Tracker(ProgressListener):
         self._hidden = hidden
 
     def host_started(self, host: HostId) -> None:
-        """Note when; a host that is tried again keeps its first start."""
-        self._started.setdefault(host, self._clock())
+        """Note that it is at work."""
+        self._started[host] = None
 
     def plan_known(self, host: HostId, n_files: int, n_bytes: int) -> None:
         """Add to what is to come."""

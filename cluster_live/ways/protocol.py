@@ -5,7 +5,6 @@ A way knows the words of one protocol. Which hosts, which step and whose job is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from posixpath import join
 from typing import Literal, Protocol
@@ -155,7 +154,7 @@ class ConfiguredWay:
         return holder
 
 
-def ranks_of(target: Target, chosen: Sequence[int] | frozenset[int] | None) -> frozenset[int]:
+def ranks_of(target: Target, chosen: frozenset[int] | None) -> frozenset[int]:
     """Return which of a host's ranks a request is for."""
     here = frozenset(one.rank for one in target.ranks if one.rank is not None)
-    return here if chosen is None else here & frozenset(chosen)
+    return here if chosen is None else here & chosen

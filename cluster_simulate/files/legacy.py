@@ -6,6 +6,7 @@ The device's counter starts anywhere, so nothing compares across hosts; steps co
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -73,21 +74,21 @@ def _slots(captured: CapturedJob, rank: int) -> list[_Slot]:
     ops = captured.view.ops
     streams = {group: _FIRST_STREAM + n for n, group in enumerate(captured.group_numbers[rank])}
     by_key: dict[tuple[int, int, int], list[int]] = {}
-    counts: dict[tuple[int, int, int], int] = {}
+    counts = Counter[tuple[int, int, int]]()
     steps = seen_steps(captured.job)
     for row in range(int(captured.op_rows[rank]), int(captured.op_rows[rank + 1])):
         step, group, kind = int(ops.step[row]), int(ops.group[row]), int(ops.kind[row])
-        ordinal = counts.get((step, group, kind), 0)
-        counts[step, group, kind] = ordinal + 1
+        ordinal = counts[step, group, kind]
+        counts[step, group, kind] += 1
         by_key.setdefault((group, kind, ordinal), [-1] * len(steps))[steps.index(step)] = row
-    in_stream: dict[int, int] = {}
+    in_stream = Counter[int]()
     slots = []
     for number, ((group, kind, _), rows) in enumerate(by_key.items()):
         stream = streams[group]
-        index = in_stream.get(stream, 0)
-        in_stream[stream] = index + 1
         if rows[0] >= 0:
-            slots.append(_Slot(f"stream_{stream}_{index}_{_OP_WORDS[kind]}-op{600 + number}", rows))
+            name = f"stream_{stream}_{in_stream[stream]}_{_OP_WORDS[kind]}-op{600 + number}"
+            slots.append(_Slot(name, rows))
+        in_stream[stream] += 1
     return slots
 
 
@@ -128,14 +129,13 @@ def _step_trace(captured: CapturedJob, rank: int, slots: list[_Slot]) -> bytes:
 
 def _hccl_raw(captured: CapturedJob, rank: int, slots: list[_Slot]) -> bytes:
     """Return costs and links by step. Bandwidths above operators are sums, as r1.x computed them."""
-    steps = seen_steps(captured.job)
     by_op = _links_by_op(captured, rank)
     view = captured.view
     lines: list[list[object]] = [
         ["step_num", "communication_cost", "wait_cost", "link_info", "communication_operator_cost"]
     ]
     all_costs = []
-    for number, _ in enumerate(steps):
+    for number in range(len(seen_steps(captured.job))):
         operators: dict[str, list[object]] = {}
         totals: dict[str, dict[str, list[float]]] = {}
         costs = [0.0, 0.0]
@@ -151,9 +151,10 @@ def _hccl_raw(captured: CapturedJob, rank: int, slots: list[_Slot]) -> bytes:
             _add_links(totals, info)
         all_costs.append(costs)
         lines.append([number + 1, *costs, json.dumps(totals), json.dumps(operators)])
-    mean = np.mean(all_costs, axis=0).tolist() if all_costs else [0.0, 0.0]
-    last = [json.dumps({}), json.dumps({})] if not all_costs else [lines[-1][3], lines[-1][4]]
-    lines.append([_AVERAGE, *mean, *last])
+    if all_costs:
+        lines.append([_AVERAGE, *np.mean(all_costs, axis=0).tolist(), *lines[-1][3:]])
+    else:
+        lines.append([_AVERAGE, 0.0, 0.0, "{}", "{}"])
     return csv_bytes(lines)
 
 

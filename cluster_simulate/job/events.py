@@ -138,14 +138,14 @@ class _Run:
     ) -> None:
         """Compute a segment between the collectives of its tensor, context and expert groups."""
         spec, layout, stage = self._spec, self._plant.layout, action.stage
-        has_experts = layout.ep is not None and segment % 2 == 1
-        if has_experts and layout.ep is not None:
-            self.streams.collective(layout.ep, kinds.ALL_TO_ALL, spec.ep_mb * _MB, stage, load=load)
+        experts = layout.ep if segment % 2 == 1 else None
+        if experts is not None:
+            self.streams.collective(experts, kinds.ALL_TO_ALL, spec.ep_mb * _MB, stage, load=load)
         if layout.cp is not None and segment % 2 == 0:
             self.streams.collective(layout.cp, kinds.ALL_GATHER, spec.cp_mb * _MB, stage)
         self.streams.advance(here, compute, free)
-        if has_experts and layout.ep is not None:
-            self.streams.collective(layout.ep, kinds.ALL_TO_ALL, spec.ep_mb * _MB, stage)
+        if experts is not None:
+            self.streams.collective(experts, kinds.ALL_TO_ALL, spec.ep_mb * _MB, stage)
         if layout.tp is not None:
             self.streams.collective(layout.tp, kinds.ALL_REDUCE, spec.tp_mb * _MB, stage)
 

@@ -25,4 +25,4 @@ def several_runs() -> bytes:
     listed = [
         runs_page.ListedRun(f"run{i}", f"run{i}/report.html", one) for i, one in enumerate(results, start=1)
     ]
-    return runs_page.render(listed, runs_page.change(listed))
+    return runs_page.render(listed, runs_page.title_of_change(listed))

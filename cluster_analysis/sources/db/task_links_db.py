@@ -29,7 +29,6 @@ _INFO, _STRINGS = "COMMUNICATION_TASK_INFO", "STRING_IDS"
 _OF_TASKS = ("globalTaskId", "taskType", "srcRank", "dstRank", "linkType", "size", "opId")
 _OF_OPERATORS = ("opId", "opName", "groupName", "startNs")
 _COPIES = ("Memcpy", "Reduce_Inline", "Reduce Inline")
-_INTEGER = "'integer'"
 _WHOLE = ("o.startNs", "o.opId", "i.srcRank", "i.dstRank")
 #: A message has several tasks; who it is between is the same. A task without a peer names itself, or no rank.
 _PEERS = (
@@ -37,7 +36,8 @@ _PEERS = (
     f"JOIN {_INFO} AS i ON i.opId = o.opId JOIN {_STRINGS} AS n ON n.id = o.opName "
     f"LEFT JOIN {_STRINGS} AS g ON g.id = o.groupName "
     "WHERE (n.value LIKE '%send%' OR n.value LIKE '%recv%' OR n.value LIKE '%receive%') "
-    f"AND {' AND '.join(f'typeof({name}) = {_INTEGER}' for name in _WHOLE)} AND i.srcRank <> i.dstRank "
+    + "".join(f"AND typeof({name}) = 'integer' " for name in _WHOLE)
+    + "AND i.srcRank <> i.dstRank "
     f"AND i.srcRank BETWEEN 0 AND {MAX_RANKS - 1} AND i.dstRank BETWEEN 0 AND {MAX_RANKS - 1} "
     "ORDER BY 1, 2, 3, 4"
 )
@@ -99,8 +99,8 @@ def _query() -> str:
         f"SELECT n.value, g.value, o.startNs, i.srcRank, {peer} AS peer, {link} AS link, SUM(i.size), "
         f"SUM({TASK}.endNs - {TASK}.startNs) FROM {_INFO} AS i "
         f"JOIN {TASK} ON {TASK}.globalTaskId = i.globalTaskId "
-        f"JOIN {OPERATOR} AS o ON o.opId = i.opId JOIN STRING_IDS AS k ON k.id = i.taskType "
-        "LEFT JOIN STRING_IDS AS n ON n.id = o.opName LEFT JOIN STRING_IDS AS g ON g.id = o.groupName "
+        f"JOIN {OPERATOR} AS o ON o.opId = i.opId JOIN {_STRINGS} AS k ON k.id = i.taskType "
+        f"LEFT JOIN {_STRINGS} AS n ON n.id = o.opName LEFT JOIN {_STRINGS} AS g ON g.id = o.groupName "
         f"WHERE k.value IN ({marks}) AND {is_timed(TASK)} AND typeof(o.startNs) = 'integer' "
         "AND typeof(i.size) = 'integer' AND i.size > 0 "
         f"AND i.srcRank < {_NO_PEER} AND peer < {_NO_PEER} "
