@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from demo.sshd import find_sshd
 from tests.layers import ROOT
 from tests.left_behind import marked
+from tests.needed import needs_sshd
 
 _TESTS = """
 import subprocess
@@ -31,7 +31,7 @@ def test_that_hangs(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_sshd() is None, reason="no sshd on this machine: install openssh-server")
+@needs_sshd
 def test_where_pytest_is_killed_no_server_and_no_process_of_its_tests_is_left(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text("from tests.conftest import _no_server_stays_behind\n")
     (tmp_path / "test_hangs.py").write_text(_TESTS)

@@ -45,7 +45,7 @@ class Blocks:
 
     def places(self) -> set[tuple[int, int]]:
         """Return the sets and steps that have rows."""
-        return {place for place in self._spans if place[0] >= 0}
+        return set(self._spans)
 
     def rows(self, number: int, step: int) -> tuple[int, int]:
         """Return first and last row (exclusive) of one set and step in `table`."""
@@ -55,9 +55,13 @@ class Blocks:
 def spans_of(
     number: npt.NDArray[np.int64], step: npt.NDArray[np.int64]
 ) -> dict[tuple[int, int], tuple[int, int]]:
-    """Return first and last row (exclusive) of each set and step in sorted columns."""
+    """Return first and last row (exclusive) of each set and step in sorted columns; set -1 is none."""
     if not len(number):
         return {}
     changes = np.flatnonzero((np.diff(number) != 0) | (np.diff(step) != 0)) + 1
     begins = [0, *changes.tolist(), len(number)]
-    return {(int(number[begin]), int(step[begin])): (begin, end) for begin, end in pairwise(begins)}
+    return {
+        (int(number[begin]), int(step[begin])): (begin, end)
+        for begin, end in pairwise(begins)
+        if number[begin] >= 0
+    }

@@ -129,7 +129,7 @@ class _Operators:
 
     def places(self) -> set[tuple[int, int]]:
         """Return the sets and steps that have operators."""
-        return {place for place in self._spans if place[0] >= 0}
+        return set(self._spans)
 
     def texts(self, number: int, step: int, files: OpenFiles) -> Iterator[bytes]:
         """Yield `"op@group": {"0": …, "1": …}, …`: the operators of one set and step, some at a time."""

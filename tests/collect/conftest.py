@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from demo.sshd import SshLab, SshServer, find_sshd, make_key
+from demo.sshd import SshLab, SshServer, make_key
 from tests.collect.helpers import OneHost, make_capture, spec_for
+from tests.needed import need_sshd
 
 
 @pytest.fixture(scope="session")
 def _shared_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshLab]:
-    if find_sshd() is None:
-        pytest.skip("no sshd on this machine: install openssh-server")
+    need_sshd()
     with SshLab(tmp_path_factory.mktemp("lab")) as lab:
         yield lab
 
@@ -37,8 +37,7 @@ def lab(_shared_lab: SshLab) -> SshLab:
 @pytest.fixture
 def own_lab(tmp_path: Path) -> Iterator[SshLab]:
     """A lab whose known_hosts and keys a test may change."""
-    if find_sshd() is None:
-        pytest.skip("no sshd on this machine: install openssh-server")
+    need_sshd()
     with SshLab(tmp_path / "own_lab") as lab:
         yield lab
 

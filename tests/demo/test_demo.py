@@ -12,8 +12,8 @@ import pytest
 from cluster_run.manifest import read_manifest
 from demo.__main__ import MARKER, main
 from demo.sshd import find_sshd
+from tests.needed import needs_sshd
 
-needs_sshd = pytest.mark.skipif(find_sshd() is None, reason="no sshd on this machine")
 FAULT_KINDS = {"slow_rank", "slow_host", "slow_link", "slow_nic", "slow_host_pair", "slow_uplink"}
 
 

@@ -14,14 +14,15 @@ from pathlib import Path
 import pytest
 
 from cluster_hook.job import job_to_text
-from demo.sshd import SshLab, SshServer, find_sshd, free_port, make_key
+from demo.sshd import SshLab, SshServer, free_port, make_key
 from tests.commands import ran
 from tests.hook.http_server import mailbox
 from tests.hook.jobs import a_job
+from tests.needed import needs_sshd
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(find_sshd() is None, reason="no sshd on this machine: install openssh-server"),
+    needs_sshd,
 ]
 
 _WELL = ("trainer-a1", "trainer-a2")

@@ -18,7 +18,8 @@ import pytest
 
 from cluster_collect.spec import HostSpec
 from cluster_run.ids import HostId, ServerId
-from demo.sshd import SshLab, SshServer, find_sshd
+from demo.sshd import SshLab, SshServer
+from tests.needed import need_sshd
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -32,8 +33,7 @@ _END_S = 5.0
 
 def need_namespaces() -> None:
     """Skip a test where hosts cannot be kept apart."""
-    if find_sshd() is None:
-        pytest.skip("no sshd on this machine: install openssh-server")
+    need_sshd()
     if shutil.which("unshare") is None or shutil.which("nsenter") is None:
         pytest.skip("no unshare and nsenter here: hosts need a /dev/shm of their own")
     done = subprocess.run([*_INSIDE, "true"], capture_output=True, check=False)

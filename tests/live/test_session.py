@@ -16,8 +16,9 @@ from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transports.dialers import Dialers
 from cluster_live.session import opened
 from cluster_run.ids import HostId, ServerId
-from demo.sshd import SshLab, find_sshd
+from demo.sshd import SshLab
 from tests.collect.helpers import spec_for
+from tests.needed import need_sshd
 
 
 class Hangs(asyncssh.SSHServer):
@@ -66,8 +67,7 @@ def test_a_host_that_never_starts_our_program_is_lost_after_the_time_for_an_answ
 def test_a_host_that_cannot_run_our_program_says_why(
     tmp_path: Path, command: str, kind: type[HostError], said: str
 ) -> None:
-    if find_sshd() is None:
-        pytest.skip("no sshd on this machine: install openssh-server")
+    need_sshd()
     (tmp_path / "tools").mkdir()
     for name in ("sh", "dd"):
         (tmp_path / "tools" / name).symlink_to(shutil.which(name) or "")

@@ -13,7 +13,8 @@ import pytest
 
 from cluster_collect.selection.suspects import read_suspects
 from cluster_hook.job import ReportedJob, job_to_text
-from demo.sshd import SshLab, find_sshd
+from demo.sshd import SshLab
+from tests.needed import needs_sshd
 from tests.slurm.jobs import Pair, SimulatedJob, expect_findings, slow_ranks, submit, write_script
 from tests.slurm.lab import SlurmLab
 
@@ -57,7 +58,7 @@ def test_a_node_that_left_nothing_is_named_and_the_others_are_analysed(
     assert "host 1: not collected: there is no directory" in pair.log
 
 
-@pytest.mark.skipif(find_sshd() is None, reason="no sshd on this machine: install openssh-server")
+@needs_sshd
 def test_data_on_the_nodes_own_disks_are_collected_over_ssh(
     lab: SlurmLab, simulated: SimulatedJob, tmp_path: Path
 ) -> None:

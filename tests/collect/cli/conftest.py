@@ -18,8 +18,9 @@ import pytest
 import yaml
 
 from cluster_collect.cli import main
-from demo.sshd import SshLab, SshServer, find_sshd
+from demo.sshd import SshLab, SshServer
 from tests.commands import ran
+from tests.needed import need_sshd
 
 CAPTURE = "node_1_20250101_ascend_pt"
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
@@ -139,8 +140,7 @@ def on_terminal(
 @pytest.fixture
 def hosts(tmp_path: Path) -> Iterator[Hosts]:
     """A directory for hosts; ends their servers."""
-    if find_sshd() is None:
-        pytest.skip("no sshd on this machine")
+    need_sshd()
     with SshLab(tmp_path / "ssh") as lab:
         (tmp_path / "ssh" / "config").touch()
         defaults: dict[str, object] = {

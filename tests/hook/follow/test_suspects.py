@@ -13,14 +13,15 @@ from cluster_hook.job import parse_request
 from cluster_hook.telling.outcome import Outcome
 from cluster_reduce.form import SUFFIX
 from cluster_run.errors import ExitCode
-from demo.sshd import SshLab, find_sshd
+from demo.sshd import SshLab
 from tests.analysis.runs import write_small_run
 from tests.commands import program
 from tests.hook.jobs import a_job
+from tests.needed import needs_sshd
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(find_sshd() is None, reason="no sshd on this machine: install openssh-server"),
+    needs_sshd,
 ]
 #: Lets so many commands in, and no more.
 _ONLY = """\
