@@ -14,7 +14,8 @@ from msgspec.json import decode
 from cluster_run.errors import InputError
 from cluster_run.ids import HostId
 from cluster_run.layout import MANIFEST_NAME, MAPPING_NAME
-from cluster_run.ranktable import Chip, Hardware, parse_host_mapping
+from cluster_run.manifest import Chip, Hardware
+from cluster_run.ranktable import parse_host_mapping
 
 _HASH = re.compile(r"host-[0-9a-f]{8}")
 

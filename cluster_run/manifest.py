@@ -101,6 +101,35 @@ class FileList(Collection[CollectedFile]):
 
 
 @dataclass(frozen=True)
+class Chip:
+    """One chip of a host. `device` is its logic id, as in rank tables; text is empty where nothing tells.
+
+    `vdie` is the number that was burnt into it; a card's `serial` is that of all its chips. `physical` is the
+    number that the driver has for it, which stays where another chip is gone; None where nothing tells.
+    """
+
+    device: int
+    card: int = 0
+    chip: int = 0
+    vdie: str = ""
+    serial: str = ""
+    pcie: str = ""
+    firmware: str = ""
+    physical: int | None = None
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """Identity of a host that outlives ranks and addresses; fields that it did not report are empty."""
+
+    name: str = ""
+    serial: str = ""
+    product: str = ""
+    chips: tuple[Chip, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class HostOutcome:
     """How collecting from one host ended; a failure is a value with a reason and an advice.
 
@@ -125,7 +154,7 @@ class HostOutcome:
     clock_uncertainty_ms: float | None = None
     raw_because: str = ""
     n_over_limits: int = 0
-    #: The host's answer on its hardware, the fields of `ranktable.Hardware`; empty without an answer.
+    #: The host's answer on its hardware, the fields of `Hardware`; empty without an answer.
     hardware: Mapping[str, Any] = field(default_factory=dict)
 
 

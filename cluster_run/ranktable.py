@@ -9,7 +9,7 @@ from 0: `server_group_list[].server_list[].device[]`, `prefill_device_list[]` an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -31,35 +31,6 @@ MARKS = (
 _ROLES = ("prefill_device_list", "decode_device_list")
 #: How an entry names its server, the first that it has.
 _SERVERS = ("server_id", "server_ip", "host_ip", "container_ip")
-
-
-@dataclass(frozen=True)
-class Chip:
-    """One chip of a host. `device` is its logic id, as in rank tables; text is empty where nothing tells.
-
-    `vdie` is the number that was burnt into it; a card's `serial` is that of all its chips. `physical` is the
-    number that the driver has for it, which stays where another chip is gone; None where nothing tells.
-    """
-
-    device: int
-    card: int = 0
-    chip: int = 0
-    vdie: str = ""
-    serial: str = ""
-    pcie: str = ""
-    firmware: str = ""
-    physical: int | None = None
-
-
-@dataclass(frozen=True)
-class Hardware:
-    """Identity of a host that outlives ranks and addresses; fields that it did not report are empty."""
-
-    name: str = ""
-    serial: str = ""
-    product: str = ""
-    chips: tuple[Chip, ...] = ()
-    versions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

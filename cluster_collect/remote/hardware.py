@@ -15,7 +15,7 @@ from cluster_collect.remote.listing import MarkerFilter
 from cluster_collect.remote.programs import RemoteProgram, asking_program
 from cluster_collect.transports.protocol import HostConnection, run
 from cluster_collect.watchdog import until
-from cluster_run.ranktable import Chip, Hardware
+from cluster_run.manifest import Chip, Hardware
 
 _SCRIPT = rb"""
 say "$marker"

@@ -17,8 +17,8 @@ from cluster_collect.transfer.ways.intake import Intake
 from cluster_collect.wording import count
 from cluster_run.ids import HostId
 from cluster_run.layout import host_directory
-from cluster_run.manifest import CollectedFile, FileList, HostOutcome, HostState
-from cluster_run.ranktable import Hardware, RankTable
+from cluster_run.manifest import CollectedFile, FileList, Hardware, HostOutcome, HostState
+from cluster_run.ranktable import RankTable
 
 #: Beside the host's `profiler` directory.
 PREPARE_LOG_NAME = "prepare.log"

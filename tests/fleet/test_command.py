@@ -22,8 +22,7 @@ from cluster_fleet.run_record import record_of
 from cluster_fleet.store import Fleet
 from cluster_run.errors import ExitCode, InputError
 from cluster_run.ids import HostId
-from cluster_run.manifest import Manifest, manifest_to_json, read_manifest
-from cluster_run.ranktable import Chip, Hardware
+from cluster_run.manifest import Chip, Hardware, Manifest, manifest_to_json, read_manifest
 from tests.commands import ran
 from tests.fleet.conftest import N_RUNS
 

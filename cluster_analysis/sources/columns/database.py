@@ -48,20 +48,20 @@ def _fill(connection: sqlite3.Connection, file: ColumnsFile, table: DatabaseTabl
     for column in table.columns:
         if not _TYPE.fullmatch(column.type):
             raise BadFileError(fact("not_of_form", detail="columns: a type of a column"))
-        columns.append(f"{_quoted(column.name)} {column.type}{' PRIMARY KEY' if column.is_key else ''}")
-    name = _quoted(table.name)
+        columns.append(f"{quoted(column.name)} {column.type}{' PRIMARY KEY' if column.is_key else ''}")
+    name = quoted(table.name)
     if not columns:
         return
     connection.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
     cells = [file.ints(f"{prefix}.rowid").tolist()]
     cells += [_cells(file, f"{prefix}.{at}") for at in range(len(columns))]
     places = ", ".join("?" * len(cells))
-    names = ", ".join(["rowid", *(_quoted(column.name) for column in table.columns)])
+    names = ", ".join(["rowid", *(quoted(column.name) for column in table.columns)])
     insert = f"INSERT INTO {name} ({names}) VALUES ({places})"  # noqa: S608 - quoted
     connection.executemany(insert, zip(*cells, strict=True))
     for number, index in enumerate(table.indexes):
-        indexed = ", ".join(map(_quoted, index))
-        connection.execute(f"CREATE INDEX {_quoted(f'{prefix}i{number}')} ON {name} ({indexed})")
+        indexed = ", ".join(map(quoted, index))
+        connection.execute(f"CREATE INDEX {quoted(f'{prefix}i{number}')} ON {name} ({indexed})")
 
 
 def _cells(file: ColumnsFile, name: str) -> list[Any]:
@@ -87,5 +87,6 @@ def _cells(file: ColumnsFile, name: str) -> list[Any]:
     return [next(taken[kind]) for kind in kinds.tolist()]
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Return the name of a table or column as SQL."""
     return '"' + name.replace('"', '""') + '"'

@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pyarrow as pa
 from msgspec import Struct
 
-from cluster_analysis.sources.columns.database import Wanted, database_of
+from cluster_analysis.sources.columns.database import Wanted, database_of, quoted
 from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.db.cells import Column, NumberColumn, Numbers, TextColumn
 from cluster_analysis.sources.errors import BadFileError, Remark
@@ -144,7 +144,7 @@ class Database:
         keys = {name: (table.casefold(), name.casefold(), kind) for name in columns if self.has(table, name)}
         new = list(dict.fromkeys(key for key in keys.values() if key not in self._read))
         if new:
-            names = ", ".join('"' + known[name].replace('"', '""') + '"' for _, name, _ in new)
+            names = ", ".join(quoted(known[name]) for _, name, _ in new)
             # An index that has all the columns has them in another order.
             query = f"SELECT {names} FROM {table} NOT INDEXED"  # noqa: S608 - quoted
             found: list[Column[_T]] = []
