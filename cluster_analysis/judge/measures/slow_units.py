@@ -99,7 +99,7 @@ def units_of(seen: Observations, limits: Thresholds) -> Units:
 
     Small messages are all latency, and say nothing. Contention slows some transfers of any link for a moment:
     chance is how probable so many slow ones are on a healthy unit, some of whose are, as often as those of
-    the others show.
+    others of its transport show.
     """
     n_units, least = len(seen.members), np.log1p(limits.link_effect)
     unit, known = seen.unit, np.isfinite(seen.excess) & (seen.size_bytes >= SMALL_BYTES)
@@ -107,11 +107,13 @@ def units_of(seen: Observations, limits: Thresholds) -> Units:
     is_slow = known & (seen.excess > HALFWAY * least)
     n, n_slow = (np.bincount(unit[one], minlength=n_units) for one in (known, is_slow))
     slow = np.nan_to_num(level, nan=-np.inf) >= least
-    healthy = known & ~slow[unit]
-    largest = np.sort(seen.excess[healthy & is_slow])
-    n_as_slow = len(largest) - np.searchsorted(largest, HALFWAY * level, side="right")
-    chance = binomial_tail(n_slow, n, (n_as_slow + 0.5) / (int(healthy.sum()) + 1))
-    chance[~slow] = 1.0
+    transport, chance = np.array(seen.transport), np.ones(n_units)
+    for one in np.unique(transport[slow]):
+        own = slow & (transport == one)
+        healthy = known & ~slow[unit] & (transport == one)[unit]
+        largest = np.sort(seen.excess[healthy & is_slow])
+        n_as_slow = len(largest) - np.searchsorted(largest, HALFWAY * level[own], side="right")
+        chance[own] = binomial_tail(n_slow[own], n[own], (n_as_slow + 0.5) / (int(healthy.sum()) + 1))
     rates = medians_of(seen.size_bytes / np.maximum(seen.time_us, 1.0), unit, n_units)
     rates = np.where(seen.is_group | np.isnan(rates), np.inf, rates)
     return Units(seen.members, seen.is_group, seen.transport, level, n, slow, chance, rates)

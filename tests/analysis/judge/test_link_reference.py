@@ -167,19 +167,25 @@ SLOW = 17
 RATIO = 1.5
 
 
-def seen(n_slow: int, n_healthy: int = 30, *, busy_share: float = 0.0, ratio: float = RATIO) -> Observations:
-    """Links 0→100, 1→101 … of which one is always slow, and the others in a share of their observations."""
+def seen(
+    n_slow: int, n_healthy: int = 30, *, busy_share: float = 0.0, ratio: float = RATIO, n_inside: int = 0
+) -> Observations:
+    """Links 0→100, 1→101 … of which one is always slow, and the others in a share of their observations.
+
+    With `n_inside` so many are of another transport, and only these are busy.
+    """
     rng = np.random.default_rng(3)
     count = np.full(N_LINKS, n_healthy)
     count[SLOW] = n_slow
     link = np.repeat(np.arange(N_LINKS), count)
     n = len(link)
-    is_slow = (link == SLOW) | (rng.random(n) < busy_share)
+    is_slow = (link == SLOW) | ((rng.random(n) < busy_share) & (link < (n_inside or N_LINKS)))
     zeros, size_bytes = np.zeros(n, np.int32), np.full(n, 1e7)
     excess = np.where(is_slow, np.log(ratio), 0.0) + rng.normal(0.0, 0.003, n)
     return Observations(
         link, zeros, zeros, zeros, size_bytes, np.ones(n), excess, ("allreduce",), ("g",),
-        tuple((src, src + 100) for src in range(N_LINKS)), np.zeros(N_LINKS, bool), ("RDMA",) * N_LINKS,
+        tuple((src, src + 100) for src in range(N_LINKS)), np.zeros(N_LINKS, bool),
+        ("HCCS",) * n_inside + ("RDMA",) * (N_LINKS - n_inside),
     )  # fmt: skip
 
 
@@ -192,6 +198,13 @@ def test_a_links_chance_is_that_of_being_slow_so_often_at_the_healthy_links_rate
 def test_of_healthy_links_that_are_never_slow_half_an_observation_is() -> None:
     half = 0.5 / ((N_LINKS - 1) * 30 + 1)
     assert units_of(seen(4), Thresholds()).chance[SLOW] == pytest.approx(half**4)
+
+
+def test_how_often_links_inside_hosts_are_busy_is_no_chance_of_a_link_between_them() -> None:
+    half = 0.5 / ((N_LINKS - SLOW) * 30 + 1 - 30)
+    assert units_of(seen(4, busy_share=0.2, n_inside=SLOW), Thresholds()).chance[SLOW] == pytest.approx(
+        half**4
+    )
 
 
 def test_links_that_are_not_slow_have_nothing_to_explain_by_chance() -> None:
