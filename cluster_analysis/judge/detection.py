@@ -111,9 +111,8 @@ def detect(
         most_us, ranks = what_if.most_of_one_host(limits.open_cost_share * step_us)
         if ranks:
             questions.append(fact("host_may_cost", ranks=ranks, step_share=most_us / step_us))
-        inside = float(np.median(view.unnamed_us)) / max(step_us * len(view.steps), 1.0)
-        if inside >= limits.open_cost_share:
-            questions.append(fact("waited_inside", step_share=inside))
+        if view.inside_share >= limits.open_cost_share:
+            questions.append(fact("waited_inside", step_share=view.inside_share))
     if context.is_far_off:
         questions.append(fact("replay_far_off"))
     step_share = what_if.copied.step_share if what_if.copied else 0.0

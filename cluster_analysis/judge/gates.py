@@ -277,9 +277,7 @@ def is_a_lower_bound_of_waiting_for_unknown(one: FindingDraft, context: Context)
 def is_as_sure_as_the_replay(one: FindingDraft, context: Context) -> FindingDraft:
     """No cost is sure where its interval is wide, the replay is off, or for whom ranks waited is unknown."""
     one = _at_most(one, "medium") if lie_apart(one.low_us, one.high_us, context.step_us) else one
-    inside_us = context.view.waited_inside_us
-    least_us = context.limits.open_cost_share * context.step_us
-    is_inside = inside_us is not None and np.nanmean(inside_us) >= least_us
+    is_inside = context.view.inside_share >= context.limits.open_cost_share
     if context.is_far_off or context.copied_share > HALFWAY or is_inside:
         one = _at_most(one, "low")
     return _at_most(one, "medium") if context.mean_error_share > context.limits.replay_mean_doubt else one

@@ -90,15 +90,15 @@ def open_questions(
 
 
 def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds) -> list[Fact]:
-    """Findings that may be costly faults, though they are no alarms: healthy is a promise."""
+    """Findings that may be costly faults (their upper cost counts) and no alarms: healthy is a promise."""
     step_ms = view.mean_step_us / 1e3
     # A cost may be off by the second share.
     least_ms = (limits.open_cost_share - limits.sure_cost_share) * step_ms
     costly = {
         one.id: _at_most_ms(one)
         for one in findings
-        if not one.is_alarm and _may_be_costly(one, least_ms, step_ms)
-        if _may_be_a_fault(view, one, 1e3 * least_ms)
+        if lie_apart(one.cost_low_ms, one.cost_high_ms, step_ms) or _at_most_ms(one) >= least_ms
+        if not one.is_alarm and _may_be_a_fault(view, one, 1e3 * least_ms)
     }
     if not costly or not step_ms > 0:
         return []
@@ -107,12 +107,6 @@ def _unexplained(view: JobView, findings: Sequence[Finding], limits: Thresholds)
     share = max(costly.values()) / step_ms
     n_steps = int(TWICE * max(len(view.steps), limits.min_steps_intermittent))
     return [fact(asked, findings=tuple(costly), step_share=share, n_steps=n_steps)]
-
-
-def _may_be_costly(finding: Finding, least_ms: float, step_ms: float) -> bool:
-    """Whether its upper cost is high, or far above the lower one."""
-    is_wide = lie_apart(finding.cost_low_ms, finding.cost_high_ms, step_ms)
-    return is_wide or _at_most_ms(finding) >= least_ms
 
 
 def _may_be_a_fault(view: JobView, finding: Finding, least_us: float) -> bool:

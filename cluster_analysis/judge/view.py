@@ -76,6 +76,13 @@ class JobView(Struct, frozen=True, dict=True):
         known = by_step[np.isfinite(by_step)]
         return float(known.mean()) if len(known) else float("nan")
 
+    @property
+    def inside_share(self) -> float:
+        """Share of the step that ranks wait inside kernels, by others' totals or their own quickest calls."""
+        by_totals_us = np.zeros(1) if self.waited_inside_us is None else np.nan_to_num(self.waited_inside_us)
+        waited_us = max(float(by_totals_us.mean()), float(np.median(self.unnamed_us)) / len(self.steps))
+        return waited_us / max(self.mean_step_us, 1.0)
+
     @cached_property
     def is_of_experts(self) -> BoolArray:
         """Which gaps (V,) follow the load of experts; the others follow samples. None without evidence."""

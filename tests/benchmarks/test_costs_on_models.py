@@ -324,6 +324,18 @@ def test_pauses_of_many_ranks_count_beside_a_host_that_may_be_late_by_chance() -
     assert found.cost_ms_per_step == pytest.approx(known.faults[0].cost_ms, rel=0.25)
 
 
+@pytest.mark.parametrize(("seed", "name"), [(848_013, "host dispatches"), (846_012, "host, input")])
+def test_a_host_that_all_wait_for_inside_fused_kernels_may_cost_what_it_idles_longer(
+    seed: int, name: str
+) -> None:
+    known, said = modelled.judge("flows", "hard", seed, name)
+    (found,) = [one for one in said.findings if one.id == "slow_host-2"]
+    assert found.cost_low_ms is not None
+    assert found.cost_high_ms is not None
+    assert found.cost_low_ms < known.faults[0].cost_ms < found.cost_high_ms
+    assert found.confidence == "low"
+
+
 def test_samples_of_which_ranks_wait_inside_fused_kernels_leave_a_question(tmp_path: Path) -> None:
     shape = replace(FUSED, length_sigma=0.3)
     everyone = tuple(range(shape.n_ranks))

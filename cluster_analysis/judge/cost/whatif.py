@@ -126,9 +126,10 @@ class WhatIf:
         return idle_hosts(self._view)
 
     def _most_us(self, replay: Replay, hosts: Sequence[Suspect]) -> list[float]:
-        """What each host costs at most: all that it loses, where no peer shows in which gaps that is."""
+        """What each host costs at most: all that it loses, where gaps do not show it or hold waiting."""
         saved_us = np.nan_to_num(self._saved(replay, [[one] for one in hosts])).tolist()
-        is_known = [one.separable and self._has_calls(one) for one in hosts]
+        shows = self._view.inside_share < TOLERANCE_SHARE
+        is_known = [shows and one.separable and self._has_calls(one) for one in hosts]
         triples = zip(is_known, saved_us, hosts, strict=True)
         return [us if known else one.most_us(replay.graph) for known, us, one in triples]
 
@@ -154,12 +155,9 @@ class WhatIf:
         """Return the most that "repairing" ranks nobody suspects, late by (R, S), saves one by one."""
         if self.replay is None or not len(healthy):
             return 0.0
-        suspects = []
-        for rank in healthy.tolist():
-            excess = np.zeros(metric_excess_us.shape)
-            excess[rank] = np.maximum(metric_excess_us[rank], 0.0)
-            ids = self._view.rank_ids([rank])
-            suspects.append(Suspect("placebo", "slow_rank", (), ranks=ids, cause="compute", excess_us=excess))
+        at, late_us = np.arange(len(metric_excess_us))[:, None], np.maximum(metric_excess_us, 0.0)
+        late = [np.where(at == rank, late_us, 0.0) for rank in healthy.tolist()]
+        suspects = [Suspect("placebo", "slow_rank", (), cause="compute", excess_us=one) for one in late]
         saved = self._saved(self.replay, [[one] for one in suspects])
         return max(0.0, float(np.nan_to_num(saved).max()))
 
