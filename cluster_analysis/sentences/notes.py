@@ -168,6 +168,13 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "blamed",
         "作业有多张卡，只读取了卡 {rank}：它等待的对象不在其中，不归咎于任何一方",
     ),
+    "other_times": (
+        "{ranks:rank|ranks} {ranks:ranges} {ranks:was|were} in steps of the same numbers at other times than "
+        "other ranks of {ranks:its|their} host: of another run, or with steps that are numbered otherwise; "
+        "who waited for whom is not known",
+        "卡 {ranks:ranges} 与同主机其他卡的同号步不在同一时间：来自另一次运行，或步号编排不同；"
+        "无法得知谁在等待谁",
+    ),
     "windows_unlike": (
         "windows are of unlike length: {ranks:rank|ranks} {ranks:ranges} recorded {times:times} times as "
         "many iterations (counted by operators that repeat); computing is compared by iteration, and "
@@ -263,6 +270,11 @@ WHY_OPEN: Mapping[NoteFact, Template] = {
     ),
     "one_rank_of_several": ("whom rank {rank} waited for is not here", "卡 {rank} 等待的对象不在其中"),
     "no_common_step": ("no step was recorded by all ranks", "没有所有卡都记录的步"),
+    "other_times": (
+        "{ranks:rank|ranks} {ranks:ranges} {ranks:was|were} in these steps at other times than other ranks "
+        "of {ranks:its|their} host",
+        "卡 {ranks:ranges} 与同主机其他卡的同号步不在同一时间",
+    ),
     "windows_unlike": (
         "windows of ranks hold unlike numbers of iterations, so that their communication cannot be compared",
         "各卡窗口的迭代数不同，无法比较通信",
