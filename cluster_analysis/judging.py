@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -93,7 +94,7 @@ def judged(known: Examined) -> AnalysisResult:
         own_notes = (fact("one_rank_of_several", rank=min(seen)),)
     if untimed:
         own_notes += (fact("ranks_without_step_times", n_silent=len(untimed), n_ranks=len(seen)),)
-    of_batches = (note for one in read.summaries for note in one.notes)
+    of_batches = _of_all_ranks(note for one in read.summaries for note in one.notes)
     notes = dict.fromkeys(
         (
             *capture.notes,
@@ -187,6 +188,17 @@ def _with_host(problem: Problem, topology: Topology) -> Problem:
     if problem.host is not None or problem.rank is None:
         return problem
     return replace(problem, host=topology.hosts.get(problem.rank))
+
+
+def _of_all_ranks(notes: Iterable[Fact]) -> Iterator[Fact]:
+    """Give the notes of readers: what is the same of several ranks is one note, with its `ranks` joined."""
+    ranks: dict[Fact, list[Rank]] = {}
+    for note in notes:
+        values = dict(note.values)
+        own = values.pop("ranks", ())
+        ranks.setdefault(Fact(note.kind, tuple(values.items())), []).extend(own)  # type: ignore[arg-type]
+    for note, of in ranks.items():
+        yield replace(note, values=(("ranks", tuple(sorted(of))), *note.values)) if of else note
 
 
 def _ranks_with_data(read: RanksRead) -> set[Rank]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -11,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from cluster_analysis.discovery.ascend import inspect_capture
-from cluster_analysis.discovery.found import Found, Tree, public_name
+from cluster_analysis.discovery.found import Found, Tree, as_rank, public_name
 from cluster_analysis.discovery.hosts import hosts_of
 from cluster_analysis.discovery.integrity import changed_files
 from cluster_analysis.discovery.legacy import inspect_legacy
@@ -41,6 +42,7 @@ from cluster_run.problem import Problem
 
 #: Ranks whose metadata is asked for the size of the job: of three, one may be damaged.
 _N_ASKED = 3
+_RANK_FOLDER = re.compile(r"^rank[-_ ]?(\d+)$", re.IGNORECASE)
 
 
 def discover(path: Path, part: str | None = None) -> Capture:
@@ -175,12 +177,25 @@ def _still_parsed(found: Iterable[Found]) -> list[Problem]:
 
 
 def _with_ranks(found: list[Found], problems: list[Problem]) -> tuple[list[Found], list[Fact]]:
-    """Return the captures whose rank is known. The only one of a job of one is rank 0; its problem goes."""
+    """Return the captures whose rank is known, by now or by the name that somebody gave its folder.
+
+    The only one of a job of one is rank 0. Problems of those that are known now go.
+    """
     unknown = [one for one in found if one.rank is None]
+    by_hand = [_rank_of_folder(one) if one.rank is None else one.rank for one in found]
+    if unknown and None not in by_hand and len(set(by_hand)) == len(found):
+        problems[:] = [one for one in problems if one.kind != "rank_not_known"]
+        return [structs.replace(one, rank=rank) for one, rank in zip(found, by_hand, strict=True)], []
     if len(found) == 1 and unknown and _n_ranks(found[0]) <= 1:
         problems[:] = [one for one in problems if one.kind != "rank_not_known"]
         return [structs.replace(found[0], rank=Rank(0))], [fact("only_capture_is_rank_0")]
     return [one for one in found if one.rank is not None], []
+
+
+def _rank_of_folder(one: Found) -> Rank | None:
+    """Return N where the capture, or the folder above it, is called `rankN`: each host may count its own."""
+    named = _RANK_FOLDER.match(one.directory.name) or _RANK_FOLDER.match(one.directory.parent.name)
+    return as_rank(named.group(1)) if named else None
 
 
 def _n_ranks(found: Found) -> int:

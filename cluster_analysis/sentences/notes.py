@@ -227,12 +227,14 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "卡 {rank}：读取模型 {model} 的迭代；模型 {others:ranges} 的迭代较少，未读取",
     ),
     "no_communication_recorded": (
-        "profiled at Level0: without communication, waiting and links cannot be judged; profile at Level1",
-        "以 Level0 采集：没有通信数据，无法判断等待与链路；请以 Level1 采集",
+        "{ranks:rank|ranks} {ranks:ranges} {ranks:was|were} profiled at Level0: without communication, "
+        "waiting and links cannot be judged; profile at Level1",
+        "卡 {ranks:ranges} 以 Level0 采集：没有通信数据，无法判断等待与链路；请以 Level1 采集",
     ),
     "level0_operators": (
-        "profiled at Level0: operators are known by their start and length, no links; profile at Level1",
-        "以 Level0 采集：只知道通信算子的开始时间和时长，不知道链路；请以 Level1 采集",
+        "{ranks:rank|ranks} {ranks:ranges} {ranks:was|were} profiled at Level0: operators are known by their "
+        "start and length, no links; profile at Level1",
+        "卡 {ranks:ranges} 以 Level0 采集：只知道通信算子的开始时间和时长，不知道链路；请以 Level1 采集",
     ),
     "mean_step_only": (
         "rank {rank}, {file}: it holds no step but their mean, which is shown as step 0",

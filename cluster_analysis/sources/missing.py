@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from cluster_analysis.sources.reading import Reading
 from cluster_analysis.tables.model import RankMetadata
 from cluster_run.facts import fact
+from cluster_run.kinds import NoteFact
 
 _LEVEL_WITHOUT_COMMUNICATION = "Level0"
 _MATRIX = "communication_matrix.json"
@@ -67,7 +68,8 @@ def _tell_missing_files(
     if not missing:
         return
     if metadata.profiler_level == _LEVEL_WITHOUT_COMMUNICATION:
-        reading.notes.append(fact("level0_operators" if has_communication else "no_communication_recorded"))
+        kind: NoteFact = "level0_operators" if has_communication else "no_communication_recorded"
+        reading.notes.append(fact(kind, ranks=(reading.source.rank,)))
     elif missing == [_MATRIX]:
         reading.problem(fact("matrix_not_there"), _MATRIX, "collect_or_parse_matrix")
     else:

@@ -82,3 +82,14 @@ def test_waiting_for_a_rank_that_numbers_its_steps_otherwise_is_no_lost_packet(t
     assert not [one for one in found["findings"] if one["severity"] != "info"]
     assert found["verdict"] == "unknown"
     assert any("ranks 4-5 were in steps of the same numbers" in note for note in found["notes"])
+
+
+def test_ranks_that_were_profiled_at_level_0_are_named_together(tmp_path: Path) -> None:
+    run = _written(tmp_path / "run")
+    for rank in (1, 3, 4):
+        info = next(run.rglob(f"profiler_info_{rank}.json"))
+        info.write_text(info.read_text().replace("Level1", "Level0"))
+        for path in info.parent.rglob("communication*.json"):
+            path.unlink()
+    (note,) = (one for one in _judged(run)["notes"] if "Level0" in one)
+    assert note.startswith("ranks 1,3-4 were profiled at Level0")

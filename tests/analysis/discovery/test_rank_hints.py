@@ -112,6 +112,27 @@ def test_two_captures_that_do_not_say_their_ranks_are_none(tmp_path: Path) -> No
         discover(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "folder", ["rank{}", "rank_{}", "Rank-{}", "rank{}/node1_7_20250109123456000_ascend_pt"]
+)
+def test_folders_that_somebody_named_after_ranks_say_them_where_nothing_else_does(
+    tmp_path: Path, folder: str
+) -> None:
+    for rank in (0, 1, 12):
+        write_capture(tmp_path, 0, folder.format(rank), has_info=False)
+    found = discover(tmp_path)
+    assert [source.rank for source in found.sources] == [0, 1, 12]
+    assert [problem.kind for problem in found.problems] == ["missing_ranks"]
+
+
+def test_folders_that_count_the_ranks_of_each_host_say_none(tmp_path: Path) -> None:
+    for host in ("node1", "node2"):
+        for rank in range(2):
+            write_capture(tmp_path / host, 0, f"rank{rank}", has_info=False)
+    with pytest.raises(InputError, match="its rank is not known"):
+        discover(tmp_path)
+
+
 def test_a_damaged_database_of_unknown_rank_is_no_traceback(tmp_path: Path) -> None:
     output = database_of(tmp_path, 6)
     (output / "ascend_pytorch_profiler.db").write_bytes(b"SQLite format 3\0" + b"x" * 500)
