@@ -91,18 +91,6 @@ def new_output(folder: Path, owned: Sequence[Sequence[str]]) -> Iterator[Path]:
         _remove(staging, alive)
 
 
-def left_of_earlier(folder: Path, staging: Path, names: Sequence[str]) -> tuple[str, ...]:
-    """Return which of `names` an earlier call wrote and this one does not; directories end in a slash.
-
-    To be asked inside the block of `new_output`, when all is written.
-    """
-    return tuple(
-        f"{name}/" if (folder / name).is_dir() else name
-        for name in names
-        if (folder / name).exists() and not (staging / name).exists()
-    )
-
-
 def _unwritable(folder: Path, error: OSError) -> InputError:
     why = error.strerror or error
     return InputError(f"{folder}: cannot be written: {why}", "name another directory with --output")

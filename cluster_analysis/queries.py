@@ -80,8 +80,7 @@ def _report(arguments: argparse.Namespace) -> int:
     folder = output_of(arguments.output)
     given = Reported(load_result(folder))
     page = arguments.page or (folder / REPORT_NAME if arguments.open else None)
-    if arguments.page is not None or (page is not None and not page.exists()):
-        assert page is not None
+    if page is not None and (arguments.page is not None or not page.exists()):
         _write_page(page, html.render(given.result))
     write_result(TEXTS[arguments.format](given, shown(arguments.lang, is_verbose=False)))
     if arguments.open and page is not None:

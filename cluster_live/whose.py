@@ -115,7 +115,7 @@ def _decide_host(
     if len(groups) > 1:
         listed = "; ".join(sorted(_described(group) for group in groups))
         return _refused(f"several jobs wait for captures here: {listed}", "name one with --job")
-    return _decide_group(sight, groups[0], wanted)
+    return _decide_group(groups[0], wanted)
 
 
 def _nobody(sight: Sight, wanted: str, via: WayName | None) -> Lost:
@@ -144,7 +144,7 @@ def _described(group: Sequence[Process]) -> str:
     return f"{group[0].job.text} (ranks {ranks[0]}–{ranks[-1]})" if ranks else group[0].job.text
 
 
-def _decide_group(sight: Sight, group: Sequence[Process], wanted: str) -> Target | Lost:
+def _decide_group(group: Sequence[Process], wanted: str) -> Target | Lost:
     """Decide on all processes that share one memory file."""
     if group[0].memory is None:
         return Target("vllm", group[0].job, tuple(group))
@@ -176,7 +176,7 @@ def _decide_group(sight: Sight, group: Sequence[Process], wanted: str) -> Target
             f"ranks that share one memory file were started for different configurations: {listed}",
             "these may be two jobs: nothing is sent to them",
         )
-    return _with_monitor(sight, ranks, monitors, wanted)
+    return _with_monitor(ranks, monitors, wanted)
 
 
 def _is_forked_from(one: Process, group: Sequence[Process]) -> bool:
@@ -186,12 +186,7 @@ def _is_forked_from(one: Process, group: Sequence[Process]) -> bool:
     )
 
 
-def _with_monitor(
-    sight: Sight,
-    ranks: Sequence[Process],
-    monitors: Sequence[Process],
-    wanted: str,
-) -> Target | Lost:
+def _with_monitor(ranks: Sequence[Process], monitors: Sequence[Process], wanted: str) -> Target | Lost:
     memory = ranks[0].memory if ranks else None
     way = ranks[0].way if ranks else None
     if way == "mindspore" and wanted.startswith("/"):

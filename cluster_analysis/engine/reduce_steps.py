@@ -26,7 +26,7 @@ from cluster_run.problem import Problem
 _WHAT = "reducing steps"
 
 
-def reducing(read: RanksRead, topology: Topology, steps: Sequence[Step], folder: str = "") -> Graph:
+def reducing(read: RanksRead, topology: Topology, steps: Sequence[Step], folder: str) -> Graph:
     """Return the graph that cuts what was read by step, and reduces each step to evidence.
 
     Args:

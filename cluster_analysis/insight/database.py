@@ -175,7 +175,8 @@ def _bands(values: Sequence[float | None]) -> Iterator[tuple[str, float, float]]
         name: ((values[2 * at] or 0.0) / BYTES_PER_MB, (values[2 * at + 1] or 0.0) / US_PER_MS)
         for at, name in enumerate(TRANSPORTS)
     }
-    sums["sdma"] = tuple(map(sum, zip(sums["hccs"], sums["pcie"], sums["sio"], strict=True)))  # type: ignore[assignment]
+    sizes, times = zip(sums["hccs"], sums["pcie"], sums["sio"], strict=True)
+    sums["sdma"] = sum(sizes), sum(times)
     for name, (size, time) in sums.items():
         if size or time:
             yield name.upper(), size, time

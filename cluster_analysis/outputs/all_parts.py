@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from cluster_analysis.engine.read_ranks import Progress
 from cluster_analysis.options import AnalyseOptions
-from cluster_analysis.output_folder import INSIGHT_NAMES, left_of_earlier, new_output
-from cluster_analysis.outputs.everything import TELL_OF_FINDINGS, write_everything
+from cluster_analysis.output_folder import INSIGHT_NAMES, new_output
+from cluster_analysis.outputs.everything import left_of_earlier, write_everything
 from cluster_analysis.outputs.registry import FILES
 from cluster_analysis.pipeline import examined
 from cluster_analysis.reports import runs_page
@@ -64,7 +64,7 @@ def judge_all(
         (staging / PARTS_INDEX_NAME).write_text(_index(outcomes, folders), "utf-8")
         if options.write_report:
             (staging / REPORT_NAME).write_bytes(_page(options.run, outcomes, folders))
-        older = left_of_earlier(options.output_folder, staging, TELL_OF_FINDINGS)
+        older = left_of_earlier(options.output_folder, staging)
     return Parts(outcomes, older)
 
 

@@ -19,7 +19,7 @@ from cluster_analysis.insight.files import (
     write_text_files,
 )
 from cluster_analysis.judging import compared, judged
-from cluster_analysis.output_folder import INSIGHT_NAMES, left_of_earlier, new_output
+from cluster_analysis.output_folder import INSIGHT_NAMES, new_output
 from cluster_analysis.outputs.registry import FILES
 from cluster_analysis.pipeline import Examined
 from cluster_analysis.result import Reported
@@ -28,7 +28,7 @@ from cluster_run.ids import Rank
 from cluster_run.layout import PARTS_NAME
 
 #: Files that show an earlier call's findings if they are left.
-TELL_OF_FINDINGS = (*(one.owned for one in FILES), PARTS_NAME)
+_TELL_OF_FINDINGS = (*(one.owned for one in FILES), PARTS_NAME)
 
 
 class Written(Struct, frozen=True):
@@ -69,7 +69,7 @@ def write_everything(examined: Examined, on_progress: Progress) -> Written:
             _write_reports(reported, examined, folder, on_progress)
             if wants_insight:
                 on_progress("writing files for Insight", 0, 1)
-        older = left_of_earlier(options.output_folder, folder, TELL_OF_FINDINGS)
+        older = left_of_earlier(options.output_folder, folder)
     return Written(
         reported,
         size_bytes if options.write_insight is None and not wants_insight else None,
@@ -83,6 +83,18 @@ def judge_only(examined: Examined, on_progress: Progress) -> Written:
     on_progress("detecting", 0, 1)
     result = judged(examined)
     return Written(Reported(result, compared(examined, result, on_progress), now()))
+
+
+def left_of_earlier(folder: Path, staging: Path) -> tuple[str, ...]:
+    """Return what an earlier call wrote of its findings, and this one does not; directories end in a slash.
+
+    To be asked inside the block of `new_output`, when all is written.
+    """
+    return tuple(
+        f"{name}/" if (folder / name).is_dir() else name
+        for name in _TELL_OF_FINDINGS
+        if (folder / name).exists() and not (staging / name).exists()
+    )
 
 
 def _write_reports(reported: Reported, examined: Examined, folder: Path, on_progress: Progress) -> None:

@@ -170,7 +170,7 @@ class Graph(Struct, frozen=True, dict=True):
         """
         return np.asarray(self.rank_ends(repairs, lead).max(axis=2))
 
-    def rank_ends(self, repairs: Sequence[Repair], lead: FloatArray | None = None) -> FloatArray:
+    def rank_ends(self, repairs: Sequence[Repair], lead: FloatArray | None) -> FloatArray:
         """Return each rank's end of each step, µs after the last rank's end of the step before.
 
         The result is (K, steps, ranks).

@@ -79,15 +79,15 @@ def step_parts(result: AnalysisResult) -> tuple[StepPart, ...]:
     return tuple(parts)
 
 
-def unusual_steps(result: AnalysisResult, factor: float = 1.5) -> tuple[int, ...]:
-    """Return the steps that took `factor` times the median step or more: they weigh on every mean."""
+def unusual_steps(result: AnalysisResult) -> tuple[int, ...]:
+    """Return the steps that took 1.5 times the median step or more: they weigh on every mean."""
     table = result.tables.get("steps")
     if table is None or table.num_rows == 0:
         return ()
     spent = np.nan_to_num(_column(table, "computing")) + np.nan_to_num(_column(table, "exposed"))
     steps, position = np.unique(table["step"].to_numpy(), return_inverse=True)
     means = np.bincount(position, spent) / np.bincount(position)
-    limit = factor * np.median(means)
+    limit = 1.5 * np.median(means)
     return tuple(int(one) for one in steps[means >= limit]) if limit > 0 else ()
 
 

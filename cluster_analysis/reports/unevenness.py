@@ -17,7 +17,7 @@ _LEAST_SHARE = 0.005
 
 
 class Lost(Struct, frozen=True):
-    """One part of the loss: its name in `LostPart`, what a reader calls it, ms a step, share of the loss.
+    """One part of the loss: its name in `LostPart`, what a reader calls it, and ms a step.
 
     `cost` is that of the finding where the part is about one alone: everywhere the same.
     """
@@ -25,7 +25,6 @@ class Lost(Struct, frozen=True):
     part: str
     name: Phrase
     ms: float
-    share: float
     cost: Phrase
 
 
@@ -71,4 +70,4 @@ def _lost(lost: LostPart, document: FindingsDocument) -> Lost:
         name, cost = subjects.subject(about[0]), cost_of(about[0])
     else:
         name, cost = term(terms.LOST, lost.part), Cost(lost.ms, lost.ms)
-    return Lost(lost.part, name, lost.ms, lost.share, cost.phrase(document.run.step_ms))
+    return Lost(lost.part, name, lost.ms, cost.phrase(document.run.step_ms))

@@ -9,7 +9,7 @@ from cluster_analysis.sentences.phrase import Phrase, Template, fill
 from cluster_run.facts import Fact
 from cluster_run.findings import RuleName
 
-#: Of each rule what it says and what to do. `{ranks}` are those it holds for, `{value}` the largest of them.
+#: Of each rule what it says and what to do. `{who}` are the ranks it holds for, `{value}` is the largest.
 RULES: Mapping[RuleName, tuple[Template, Template]] = {
     "ai_cpu": (
         (
@@ -153,8 +153,7 @@ RULES: Mapping[RuleName, tuple[Template, Template]] = {
     "late_launches": (
         (
             "On {who} up to {value:percent} of the kernels start within 50 µs of their launch: the device "
-            "waits "
-            "for the host (upright HostToDevice lines).",
+            "waits for the host (upright HostToDevice lines).",
             "{who}上最多 {value:percent} 的 kernel 在下发后 50 µs 内开始：设备在等待主机"
             "（HostToDevice 连线近乎垂直）。",
         ),
@@ -202,10 +201,12 @@ RULES: Mapping[RuleName, tuple[Template, Template]] = {
 
 def rule_sentences(name: RuleName, ranks: tuple[int, ...], value: float) -> tuple[Phrase, Phrase]:
     """Return what a rule says of these ranks, and what to check next."""
-    who = Phrase(f"rank {ranks[0]}", f"卡 {ranks[0]}") if len(ranks) == 1 else None
-    who = who or Phrase(f"{len(ranks)} ranks", f"{len(ranks)} 张卡")
+    one, several = (
+        Phrase(f"rank {ranks[0]}", f"卡 {ranks[0]}"),
+        Phrase(f"{len(ranks)} ranks", f"{len(ranks)} 张卡"),
+    )
     said, check = RULES[name]
-    values = {"who": who, "ranks": ranks, "value": value}
+    values = {"who": one if len(ranks) == 1 else several, "value": value}
     return fill(said, values), fill(check, values)
 
 

@@ -40,7 +40,7 @@ def not_excluded(globs: Sequence[str]) -> Callable[[bytes], bool]:
 
 
 def chosen_captures(
-    entries: Sequence[RemoteEntry], spec: HostSpec, options: CollectOptions, clock_ahead_s: float = 0.0
+    entries: Sequence[RemoteEntry], spec: HostSpec, options: CollectOptions, clock_ahead_s: float
 ) -> Callable[[bytes], bool]:
     """Return the test for the paths of one host: is its capture, or its directory, among the chosen ones?"""
     narrows = options.ranks is not None or spec.captures is not None

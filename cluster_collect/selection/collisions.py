@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from cluster_collect.selection.select import COLLIDED_NAME, PlacedFile, Selection
+from cluster_collect.selection.select import COLLIDED_NAME, Selection
 from cluster_run.manifest import CollectedFile
 
 
@@ -14,7 +14,6 @@ def merge_identical(
     remove: Callable[[str], None],
     files: Sequence[CollectedFile],
     selection: Selection,
-    path_of: Callable[[PlacedFile], str],
 ) -> list[CollectedFile]:
     """Remove the copies in `collided/` whose content is that of the file in their place; return all files.
 

@@ -289,7 +289,6 @@ class HostCollection:
             partial(self._shared.writer.remove, with_empty=True),
             self._so_far.files,
             selection,
-            self._intake.path_of,
         )
 
     def _fitting(self, missing: Sequence[PlacedFile]) -> list[PlacedFile]:

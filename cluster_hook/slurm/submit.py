@@ -27,7 +27,7 @@ def submit_with_post_job(
     job_arguments: Sequence[str],
     post_arguments: Sequence[str],
     hook_arguments: Sequence[str],
-    profile_dir: str | None = None,
+    profile_dir: str | None,
 ) -> Submission:
     """Submit a job as `sbatch` would, then its post-job; the job's comment is left to whoever wrote it.
 

@@ -185,8 +185,8 @@ class Spool:
     def forget(self, key: str, area: str) -> None:
         """Remove a finished request and what was kept to work on it."""
         self.path(area, key, ".job").unlink(missing_ok=True)
-        for leftover in (("attempts", ".json"), ("active", ".lock")):
-            self.path(leftover[0], key, leftover[1]).unlink(missing_ok=True)
+        for kept_in, suffix in (("attempts", ".json"), ("active", ".lock")):
+            self.path(kept_in, key, suffix).unlink(missing_ok=True)
 
     def worker_lock(self, key: str) -> AbstractContextManager[int | None]:
         """Hold the lock of one request; yields the descriptor to pass on, or None where a worker holds it.

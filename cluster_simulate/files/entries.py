@@ -46,7 +46,7 @@ class LinkEntries:
     op: Ints
 
 
-def link_entries(view: OpView, framework: Literal["pt", "ms"] = "pt") -> LinkEntries:
+def link_entries(view: OpView, framework: Literal["pt", "ms"]) -> LinkEntries:
     """Return all entries of all ranks. MindSpore repeats an operator where PyTorch leaves a bottom out."""
     op, dst, transport, size, time = _uses(view)
     ops = view.ops

@@ -92,7 +92,7 @@ def _speeds(spec: JobSpec, seed: int, noise: int, ranks: Ints) -> Floats:
     speeds: Floats = silicon * (1.0 + common)
     if spec.noise.family == "ar1":
         rack = spec.host_of(ranks) // spec.noise.hosts_per_rack
-        n_racks = int(rack[-1]) + 1
+        n_racks = int(rack.max()) + 1
         speeds = speeds * (
             1.0 + _RACK_SIGMA * step_series(spec.noise, noise, "rack", spec.steps, n_racks)[:, rack]
         )

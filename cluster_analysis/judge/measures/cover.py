@@ -133,7 +133,7 @@ def _parts(units: Units, slow: frozenset[int], host_of: Mapping[int, int]) -> It
             out, into = (_shown(units, slow, claimed, rank, end) for end in (0, -1))
             for name, shown in zip(names, (out | into, out, into), strict=True):
                 yield Part(name, (rank,), (), shown, perhaps)
-    yield from _cards(units, slow, of_rank, hosts, host_of)
+    yield from _cards(units, slow, of_rank, host_of)
     for carrier in {units.transport[at] for at in slow & remote.keys()}:
         of_carrier = {at: own for at, own in remote.items() if units.transport[at] == carrier}
         yield from _parts_of_hosts(units, slow, hosts, of_carrier)
@@ -153,9 +153,8 @@ def _shown(
 
 
 def _cards(
-    units: Units, slow: frozenset[int], of_rank: Mapping[int, set[int]], hosts: Mapping[int, list[int]],
-    host_of: Mapping[int, int],
-) -> Iterator[Part]:  # fmt: skip
+    units: Units, slow: frozenset[int], of_rank: Mapping[int, set[int]], host_of: Mapping[int, int]
+) -> Iterator[Part]:
     """Give each card that two neighbouring ranks of a host share: it slows the links of both."""
     by_host: dict[int, list[int]] = {}
     for rank in sorted(of_rank):

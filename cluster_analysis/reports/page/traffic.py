@@ -17,7 +17,6 @@ from cluster_analysis.result import AnalysisResult
 #: A page with more links keeps those that deviate most and those that take most time; the pairs of
 #: hosts are always complete.
 MAX_LINKS = 120_000
-MAX_OPERATORS = 200
 
 
 def build_traffic(result: AnalysisResult, max_links: int = MAX_LINKS) -> Picture:
@@ -34,7 +33,7 @@ def build_traffic(result: AnalysisResult, max_links: int = MAX_LINKS) -> Picture
         "links_total": 0,
         "hosts": sorted(set(result.topology.hosts.values()), key=_natural),
         "groups": _groups(result, matched, n_steps) if matched is not None else [],
-        "operators": waiting.slowest_operators(matched, MAX_OPERATORS) if matched is not None else [],
+        "operators": waiting.slowest_operators(matched) if matched is not None else [],
         "chains": _chains(result, matched, n_steps) if matched is not None else {},
     }
     columns: dict[str, Array] = {}

@@ -17,6 +17,7 @@ _MAX_LEVELS = 2
 _MAX_GROUPS_A_LEVEL = 6
 #: Waiting below this share of the longest wait of the chain is not shown.
 _MIN_SHARE = 0.05
+_MAX_OPERATORS = 200
 
 
 class Waiting(Struct, frozen=True):
@@ -124,26 +125,26 @@ def last_ranks(waits: Mapping[str, Mapping[int, float]]) -> dict[str, tuple[int,
     return last
 
 
-def slowest_operators(matched: pa.Table, limit: int) -> list[Mapping[str, object]]:
+def slowest_operators(matched: pa.Table) -> list[Mapping[str, object]]:
     """Return the operators with the widest spread of arrivals and those with the longest transfer."""
     # By position, not by name: sending and receiving of two pairs of ranks may share step, group and name.
     chosen: set[int] = set()
     for column in ("max_wait_us", "transfer_us"):
-        chosen.update(_largest(matched, column, limit))
+        chosen.update(_largest(matched, column))
     rows = matched.take(pa.array(sorted(chosen), pa.int64())).to_pylist()
     rows.sort(key=lambda row: (-(row["max_wait_us"] or 0.0), row["step"], row["group"]))
     return [{name: value for name, value in row.items() if name != "n_expected"} for row in rows]
 
 
-def _largest(matched: pa.Table, column: str, limit: int) -> list[int]:
+def _largest(matched: pa.Table, column: str) -> list[int]:
     """Return the positions of the rows with the largest values, few of which are worth to be sorted."""
     values = np.nan_to_num(numbers(matched[column]), nan=-np.inf)
     n = len(values)
-    floor = np.partition(values, n - limit)[n - limit] if n > limit else -np.inf
+    floor = np.partition(values, n - _MAX_OPERATORS)[n - _MAX_OPERATORS] if n > _MAX_OPERATORS else -np.inf
     positions = np.flatnonzero(values >= floor)
     rows = matched.take(pa.array(positions))
     rows = rows.set_column(rows.schema.get_field_index("group"), "group", rows["group"].cast(pa.string()))
     tie_breakers = [(name, "ascending") for name in ("step", "group", "ordinal", "last_rank")]
     order = pc.sort_indices(rows, sort_keys=[(column, "descending"), *tie_breakers])
-    found: list[int] = positions[order.to_numpy()[:limit]].tolist()
+    found: list[int] = positions[order.to_numpy()[:_MAX_OPERATORS]].tolist()
     return found

@@ -177,7 +177,7 @@ def replay_phrase(name: str) -> Phrase:
     return say(key) if key in words_of_page() else Phrase(plain, plain)
 
 
-def header_phrases(document: FindingsDocument, analysed: str | None = None) -> tuple[Phrase, ...]:
+def header_phrases(document: FindingsDocument, analysed: str | None) -> tuple[Phrase, ...]:
     """Return the facts that are known; `analysed` where the document holds no time of its own."""
     run = document.run
     path = run.path or run.name
