@@ -70,6 +70,7 @@ def not_captured(
     for host, why in lost.items():
         by_reason.setdefault((why.reason, why.advice), []).append(names[host])
     listed = "; ".join(f"{', '.join(hosts)}: {reason}" for (reason, _), hosts in by_reason.items())
+    listed = listed or f"the inventory has {len(names)}"
     advices = list(dict.fromkeys(advice for _, advice in by_reason if advice))
     enough = "all hosts are required" if quorum is None else f"{quorum} hosts are required"
     also = (

@@ -21,6 +21,8 @@ _T = TypeVar("_T")
 Say = Callable[[str], None]
 #: After so long it is said who is waited for, and so many are named.
 _SAY_S, _N_NAMED = 10.0, 5
+#: What is waited for, by the word for hosts that fail at it.
+_DONE = {"no_step": "with a known step", "unfinished": "captured", "unparsed": "parsed"}
 
 
 def names_of(specs: Sequence[HostSpec]) -> Mapping[HostId, str]:
@@ -68,7 +70,7 @@ class Sessions:
         tasks = {host: asyncio.ensure_future(work(host)) for host in asked}
         try:
             while tasks and (await asyncio.wait(tasks.values(), timeout=_SAY_S))[1]:
-                self._say_waiting([host for host, task in tasks.items() if not task.done()], len(asked))
+                self._say_waiting(word, [host for host, task in tasks.items() if not task.done()], len(asked))
         finally:
             for task in tasks.values():
                 await cancelled(task)
@@ -83,10 +85,11 @@ class Sessions:
                 came[host] = task.result()
         return came
 
-    def _say_waiting(self, hosts: Sequence[HostId], n_asked: int) -> None:
+    def _say_waiting(self, word: str, hosts: Sequence[HostId], n_asked: int) -> None:
         names = ", ".join(self.names[host] for host in hosts[:_N_NAMED])
         more = f" and {len(hosts) - _N_NAMED} more" if len(hosts) > _N_NAMED else ""
-        self._say(f"{n_asked - len(hosts)} of {n_asked} hosts done, waiting for {names}{more}")
+        done = _DONE.get(word, "done")
+        self._say(f"{n_asked - len(hosts)} of {n_asked} hosts {done}, waiting for {names}{more}")
 
 
 @asynccontextmanager

@@ -74,6 +74,8 @@ class Tracker(ProgressListener):
 
     def host_started(self, host: HostId) -> None:
         """Note that it is at work."""
+        if not self._started:  # What went before, as a capture of a running job, is no part of it.
+            self._begin_s = self._clock()
         self._started[host] = None
 
     def plan_known(self, host: HostId, n_files: int, n_bytes: int) -> None:
@@ -118,6 +120,11 @@ class Tracker(ProgressListener):
             self._line(
                 Verbosity.NORMAL, outcome.host, f"complete, {stored} in {format_seconds(outcome.seconds)}"
             )
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether any host was started."""
+        return bool(self._started)
 
     def waiting_for(self) -> str:
         """Return the last few unfinished hosts, folded; empty while there are many."""

@@ -14,11 +14,32 @@ from cluster_collect.faults import HostError, NoShellError, StalledError
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transports.dialers import Dialers
+from cluster_live.outcome import not_captured
 from cluster_live.session import opened
+from cluster_live.sessions import Sessions
 from cluster_run.ids import HostId, ServerId
+from cluster_run.said.chinese import translated
 from demo.sshd import SshLab
 from tests.collect.helpers import spec_for
 from tests.needed import need_sshd
+
+
+def test_who_is_waited_for_is_said_with_what_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cluster_live.sessions._SAY_S", 0.05)
+    said: list[str] = []
+    sessions = Sessions({HostId("1"): "a", HostId("2"): "b"}, None, said.append)
+
+    async def parse(host: HostId) -> None:
+        await asyncio.sleep(0.2 * (host == "2"))
+
+    asyncio.run(sessions.each("unparsed", parse, [HostId("1"), HostId("2")]))
+    assert set(said) == {"1 of 2 hosts parsed, waiting for b"}
+    assert translated(said[0], "zh") == "2 台主机中 1 台已解析，等待 b"
+
+
+def test_a_quorum_of_more_hosts_than_there_are_is_named() -> None:
+    error = not_captured({}, {HostId("1"): "a"}, 4)
+    assert str(error) == "nothing was captured, 4 hosts are required: the inventory has 1"
 
 
 class Hangs(asyncssh.SSHServer):

@@ -119,6 +119,7 @@ def test_a_look_gets_no_line_for_a_host() -> None:
 def test_the_status_line_has_hosts_files_bytes_rate_and_time_left() -> None:
     tracker, _, clock = tracked(Verbosity.NORMAL)
     assert tracker.status_line() == "0 of 8 hosts done"
+    clock.now_s += 600  # A capture of the running job goes before: it is no time of the collection.
     work(tracker)
     clock.now_s += 4
     line = tracker.status_line()
@@ -143,6 +144,17 @@ def test_the_outcomes_are_kept() -> None:
         "1": "complete",
         "2": "failed",
     }
+
+
+def test_a_stream_hears_how_far_a_collection_is_once_it_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cluster_collect.show.progress.STATUS_INTERVAL_S", 0.0)
+    stream = io.StringIO()
+    with display(SPECS, Verbosity.NORMAL, stream) as shown:
+        shown.tick()
+        assert not stream.getvalue()
+        shown.tracker.host_started(SPECS[0].host)
+        shown.tick()
+    assert stream.getvalue() == "collecting: 0 of 8 hosts done\n"
 
 
 def test_a_stream_that_is_no_terminal_gets_plain_lines() -> None:
