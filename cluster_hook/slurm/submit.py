@@ -13,6 +13,9 @@ from cluster_run.errors import ClusterError
 
 POST_JOB_NAME = "cluster-hook"
 
+#: Why a job is not followed that does not say where it writes.
+NO_DIRECTORY = "it names no profile directory: give --comment=profile_dir=DIR or --profile-dir DIR"
+
 
 @dataclass(frozen=True)
 class Submission:
@@ -39,11 +42,7 @@ def submit_with_post_job(
         submitted = read_submitted(number)
         named = replace(submitted, job=with_profile_dir(submitted.job, profile_dir))
         if parse_request(named.job) is None:
-            return Submission(
-                number,
-                "",
-                "it names no profile directory: give --comment=profile_dir=DIR or --profile-dir DIR",
-            )
+            return Submission(number, "", NO_DIRECTORY)
         where = [] if profile_dir is None else [f"--profile-dir={profile_dir}"]
         post_job = submit(post_job_arguments(named, post_arguments, [*where, *hook_arguments]))
         mark_as_followed(submitted.job)

@@ -54,7 +54,9 @@ class Spool:
                 commands run in anybody's name.
         """
         if not self.root.is_dir():
-            raise InputError(f"{self.root}: there is no such spool", "docs/hooks-reference.md says how")
+            raise InputError(
+                f"{self.root}: there is no such spool", "deploy/slurm/install_epilog.sh makes it"
+            )
         for area in _AREAS:
             (self.root / area).mkdir(mode=0o700, exist_ok=True)
         self.refuse_public()

@@ -23,7 +23,7 @@ from cluster_hook.options import (
 )
 from cluster_hook.slurm.as_user import follow_as_its_user
 from cluster_hook.slurm.commands import ForgottenJobError, check_submission, read_accounted, read_jobs
-from cluster_hook.slurm.submit import submit_with_post_job
+from cluster_hook.slurm.submit import NO_DIRECTORY, submit_with_post_job
 from cluster_hook.subcommands.json_lines import add_json, print_line, print_trouble
 from cluster_hook.telling.outcome import Outcome, outcome_to_line
 from cluster_hook.telling.teller import Teller
@@ -94,7 +94,8 @@ def _slurm_submit(arguments: argparse.Namespace) -> ExitCode:
     print_line(arguments, text, "submission", **asdict(submission))
     if submission.trouble:
         follow = ["cluster-hook", "slurm-post", "--slurm-job", submission.job]
-        follow += [] if arguments.profile_dir is None else ["--profile-dir", arguments.profile_dir]
+        where = arguments.profile_dir or ("DIR" if submission.trouble == NO_DIRECTORY else None)
+        follow += [] if where is None else ["--profile-dir", where]
         print(
             f"cluster-hook: job {submission.job} was submitted, its post-job was not: {submission.trouble}\n"
             f"  after its end: {shlex.join(follow)}",
@@ -184,5 +185,5 @@ def follow_one(job: ReportedJob, options: FollowOptions) -> Outcome:
     except UsageError as error:
         return failed(job, None, str(error), is_permanent=True)
     if request is None:
-        return nothing_to_do(job, "its comment names no profile_dir, so it is left alone")
+        return nothing_to_do(job, "its comment names no profile_dir (--profile-dir DIR does): left alone")
     return follow(job, request, options)

@@ -17,7 +17,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
-from cluster_run.errors import InputError
+from cluster_run.errors import InputError, spoken
 from cluster_run.files import json_of
 
 #: Reader of the message. `json` is for programs; the others are what each chat tool takes.
@@ -53,10 +53,10 @@ def find_webhook(file: Path | None, chosen: WebhookFormat) -> Webhook | None:
     if file is not None:
         try:
             url = file.read_text().strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(
-                f"{file}: the webhook's address cannot be read: {type(error).__name__}"
-            ) from error
+        except OSError as error:
+            raise InputError(f"{file}: the webhook's address cannot be read: {spoken(error)}") from error
+        except UnicodeDecodeError:  # whose text holds a part of the secret
+            raise InputError(f"{file}: the webhook's address is no text") from None
         source = str(file)
     else:
         url, source = os.environ.get(URL_VARIABLE, "").strip(), URL_VARIABLE

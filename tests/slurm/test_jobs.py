@@ -138,8 +138,9 @@ def test_a_job_that_names_no_profile_runs_and_the_user_is_told_what_is_missing(
     script = write_script(tmp_path, simulated, comment="other=1")
     ended = lab.hook("slurm-submit", "--parsable", script.name, cwd=tmp_path, check=False)
     assert ended.returncode == 3
-    assert "--profile-dir" in ended.stderr
-    assert lab.wait_for(ended.stdout.strip()) == "COMPLETED"
+    job = ended.stdout.strip()
+    assert f"after its end: cluster-hook slurm-post --slurm-job {job} --profile-dir DIR\n" in ended.stderr
+    assert lab.wait_for(job) == "COMPLETED"
 
 
 def test_what_sbatch_refuses_is_said_in_its_words_and_nothing_is_submitted(

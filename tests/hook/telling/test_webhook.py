@@ -208,5 +208,13 @@ def test_a_file_without_an_address_is_refused_by_name_without_its_content(
     assert "s3cret" not in str(caught.value)
 
 
+def test_a_file_of_other_bytes_is_refused_without_its_content(tmp_path: Path) -> None:
+    file = tmp_path / "webhook"
+    file.write_bytes(b"https://chat.example/s3cret\xff")
+    with pytest.raises(InputError, match="the webhook's address is no text") as caught:
+        find_webhook(file, "json")
+    assert "s3cret" not in str(caught.value)
+
+
 def test_the_address_never_shows_in_a_repr() -> None:
     assert "s3cret" not in repr(Webhook("https://chat.example/s3cret"))
