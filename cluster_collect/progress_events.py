@@ -14,6 +14,9 @@ class ProgressListener:
     Those that do more must return quickly: the transfer waits for them.
     """
 
+    def collection_begins(self, n_hosts: int) -> None:
+        """A collection of so many hosts begins; of those before it nothing counts any more."""
+
     def hide(self, hidden: Callable[[HostId, str], str]) -> None:
         """Show no text about a host but as `hidden` returns it (`--hide-addresses`)."""
 

@@ -65,7 +65,7 @@ class _Lines:
 
     def tick(self) -> None:
         now = time.monotonic()
-        if not self._quiet and now >= self._next_s and self.tracker.has_begun:
+        if not self._quiet and now >= self._next_s and self.tracker.is_going:
             self._next_s = now + STATUS_INTERVAL_S
             self._say(f"{self._verb}: {self.tracker.status_line()}")
 

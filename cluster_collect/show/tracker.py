@@ -54,19 +54,23 @@ class Tracker(ProgressListener):
         clock: Callable[[], float],
         lines_for: Collection[HostState] = get_args(HostState),
     ) -> None:
-        self.tally = Tally(len(specs))
-        self.outcomes: dict[HostId, HostOutcome] = {}
         self._specs = {spec.host: spec for spec in specs}
         self._verbosity = verbosity
         self._say = say
         self._hidden: Callable[[HostId, str], str] = lambda _host, text: text
         self._clock = clock
         self._lines_for = lines_for
+        self.collection_begins(len(specs))
+
+    def collection_begins(self, n_hosts: int) -> None:
+        """Count from 0: a watch collects in each round, and captures in between."""
+        self.tally = Tally(n_hosts)
+        self.outcomes: dict[HostId, HostOutcome] = {}
         #: In this order; each once, however often it is tried.
         self._started: dict[HostId, None] = {}
         self._listed: set[HostId] = set()
         self._has_said_sizes = False
-        self._begin_s = clock()
+        self._begin_s = self._clock()
 
     def hide(self, hidden: Callable[[HostId, str], str]) -> None:
         """Show no text about a host but as `hidden` returns it."""
@@ -74,8 +78,6 @@ class Tracker(ProgressListener):
 
     def host_started(self, host: HostId) -> None:
         """Note that it is at work."""
-        if not self._started:  # What went before, as a capture of a running job, is no part of it.
-            self._begin_s = self._clock()
         self._started[host] = None
 
     def plan_known(self, host: HostId, n_files: int, n_bytes: int) -> None:
@@ -122,9 +124,9 @@ class Tracker(ProgressListener):
             )
 
     @property
-    def has_begun(self) -> bool:
-        """Whether any host was started."""
-        return bool(self._started)
+    def is_going(self) -> bool:
+        """Whether hosts were started, and some of them have not ended."""
+        return len(self._started) > self.tally.n_hosts_done
 
     def waiting_for(self) -> str:
         """Return the last few unfinished hosts, folded; empty while there are many."""

@@ -59,6 +59,7 @@ async def collect(
         ClusterError: a local problem: the directory is locked or cannot be written, or the disk is full.
     """
     with locked(run), Journal(run) as journal, closing(RunWriter(run, options.min_free_bytes)) as writer:
+        watch.collection_begins(len(specs))
         mapping = prepare_run(run, specs, journal, rank_table)
         writer.remove_leftovers()
         of_host = {spec.host: spec for spec in specs}

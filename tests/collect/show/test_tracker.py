@@ -119,11 +119,22 @@ def test_a_look_gets_no_line_for_a_host() -> None:
 def test_the_status_line_has_hosts_files_bytes_rate_and_time_left() -> None:
     tracker, _, clock = tracked(Verbosity.NORMAL)
     assert tracker.status_line() == "0 of 8 hosts done"
-    clock.now_s += 600  # A capture of the running job goes before: it is no time of the collection.
     work(tracker)
     clock.now_s += 4
     line = tracker.status_line()
     assert line == "2 of 8 hosts done, 1 of 2 files, 1.0 kB of 2.0 kB, 250 B/s, about 4.0 s left"
+
+
+def test_each_collection_of_a_watch_counts_from_0() -> None:
+    tracker, said, clock = tracked(Verbosity.NORMAL)
+    work(tracker)
+    clock.now_s += 600
+    tracker.collection_begins(8)
+    before = len(said)
+    work(tracker)
+    clock.now_s += 4
+    assert tracker.status_line().startswith("2 of 8 hosts done, 1 of 2 files, 1.0 kB of 2.0 kB, 250 B/s")
+    assert said[before:] == said[:before]
 
 
 def test_the_last_hosts_are_named_by_the_status_line() -> None:
@@ -152,9 +163,13 @@ def test_a_stream_hears_how_far_a_collection_is_once_it_has_begun(monkeypatch: p
     with display(SPECS, Verbosity.NORMAL, stream) as shown:
         shown.tick()
         assert not stream.getvalue()
-        shown.tracker.host_started(SPECS[0].host)
+        shown.tracker.host_started(HostId("1"))
         shown.tick()
-    assert stream.getvalue() == "collecting: 0 of 8 hosts done\n"
+        shown.tracker.host_finished(
+            HostOutcome(HostId("1"), ServerId("node1"), "complete", STORED, seconds=1.0)
+        )
+        shown.tick()
+    assert stream.getvalue().splitlines() == ["collecting: 0 of 8 hosts done", COMPLETE]
 
 
 def test_a_stream_that_is_no_terminal_gets_plain_lines() -> None:
