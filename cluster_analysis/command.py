@@ -63,7 +63,9 @@ def _run(arguments: argparse.Namespace, options: AnalyseOptions) -> ExitCode:
         names = part_names(options.run)
         if len(names) > 1:
             return _run_all(arguments, options, names)
-    progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
+    progress = progress_on(
+        sys.stderr, language_of(arguments.lang, sys.stderr), quiet=arguments.quiet, verbose=arguments.verbose
+    )
     on_progress = _importing_meanwhile(progress.show)
     with examined(options, on_progress, None if arguments.quiet else progress.remark) as one:
         from cluster_analysis.outputs.everything import judge_only, write_everything  # noqa: PLC0415
@@ -86,7 +88,9 @@ def _run_all(arguments: argparse.Namespace, options: AnalyseOptions, names: tupl
     from cluster_analysis.outputs.all_parts import judge_all  # noqa: PLC0415 - as above
     from cluster_analysis.outputs.registry import TEXTS  # noqa: PLC0415
 
-    progress = progress_on(sys.stderr, quiet=arguments.quiet, verbose=arguments.verbose)
+    progress = progress_on(
+        sys.stderr, language_of(arguments.lang, sys.stderr), quiet=arguments.quiet, verbose=arguments.verbose
+    )
     parts = judge_all(options, names, progress.show, None if arguments.quiet else progress.remark)
     progress.end()
     how = shown(arguments.lang, is_verbose=arguments.verbose > 0)
@@ -102,8 +106,8 @@ def _run_all(arguments: argparse.Namespace, options: AnalyseOptions, names: tupl
         write_result("\n".join(f"## {name}\n\n{text}" for name, text in texts.items()))
     if not arguments.quiet:
         language = language_of(arguments.lang, sys.stdout)
-        print(translated(f"Written to {options.output_folder}/", language), file=sys.stderr)
-        _say_older(parts.older, language)
+        said = [f"Written to {options.output_folder}/", *_older(parts.older)]
+        print(translated("\n".join(said), language), file=sys.stderr)
     lost = [ExitCode.INCOMPLETE] if len(results) < len(parts.outcomes) else []
     return worst(*lost, *(exit_code(Reported(one), arguments.fail_on) for one in results.values()))
 
@@ -128,32 +132,28 @@ def shown(language: str | None, *, is_verbose: bool) -> Shown:
 def _say_where(options: AnalyseOptions, written: Written, language: Language) -> None:
     folder = options.output_folder
     opened = f" (open {folder / REPORT_NAME})" if options.write_report else ""
-    print(translated(f"Written to {folder}/{opened}", language), file=sys.stderr)
-    _say_older(written.older, language)
+    said = [f"Written to {folder}/{opened}", *_older(written.older)]
     if written.left_out_bytes is not None:
-        print(
+        said.append(
             f"No files for MindStudio Insight: they would take about {written.left_out_bytes / 1e6:,.0f} MB. "
-            "--insight writes them.",
-            file=sys.stderr,
+            "--insight writes them."
         )
     if written.ranks_without_operators:
         ranks = format_number_ranges(written.ranks_without_operators)
         run = shlex.quote(str(options.run))
-        print(
+        said.append(
             f"cluster_communication.json for MindStudio Insight has totals, but no single operators of ranks "
             f"{ranks}, which were collected as columns. Their files: "
-            f"cluster-collect --like {run} --ranks {ranks}",
-            file=sys.stderr,
+            f"cluster-collect --like {run} --ranks {ranks}"
         )
     cache = options.run / INSIGHT_CACHE_NAMES[0]
     if cache.exists():
-        print(f"MindStudio Insight shows older figures until {cache} is deleted.", file=sys.stderr)
+        said.append(f"MindStudio Insight shows older figures until {cache} is deleted.")
+    print(translated("\n".join(said), language), file=sys.stderr)
 
 
-def _say_older(names: tuple[str, ...], language: Language) -> None:
-    if names:
-        said = f"From an earlier call, and not renewed: {', '.join(names)}"
-        print(translated(said, language), file=sys.stderr)
+def _older(names: tuple[str, ...]) -> list[str]:
+    return [f"From an earlier call, and not renewed: {', '.join(names)}"] if names else []
 
 
 def exit_code(given: Reported, wanted: FailOn) -> ExitCode:

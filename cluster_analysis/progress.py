@@ -7,6 +7,8 @@ from typing import TextIO
 
 from msgspec import Struct, field
 
+from cluster_run.said.chinese import Language, translated
+
 _CLEAR_LINE = "\r\x1b[K"
 _EVERY_S = 0.1
 _BAR = 20
@@ -18,6 +20,7 @@ class ProgressLine(Struct):
     stream: TextIO
     shows_line: bool
     is_verbose: bool
+    language: Language
     _what: str = ""
     _began_s: float = field(default_factory=time.monotonic)
     _shown_s: float = 0.0
@@ -30,7 +33,7 @@ class ProgressLine(Struct):
             self._what, self._began_s, self._shown_s = what, now, 0.0
         if self.shows_line and (now - self._shown_s > _EVERY_S or done == total):
             self._shown_s = now
-            self.stream.write(f"{_CLEAR_LINE}{bar(what, done, total)}")
+            self.stream.write(f"{_CLEAR_LINE}{bar(translated(what, self.language), done, total)}")
             self.stream.flush()
 
     def say(self, text: str) -> None:
@@ -41,7 +44,7 @@ class ProgressLine(Struct):
     def remark(self, text: str) -> None:
         """Write a message of its own."""
         self.end()
-        self.stream.write(f"{text}\n")
+        self.stream.write(f"{translated(text, self.language)}\n")
         self.stream.flush()
 
     def end(self) -> None:
@@ -54,7 +57,9 @@ class ProgressLine(Struct):
     def _finish_stage(self, now_s: float) -> None:
         if self.is_verbose and self._what:
             clear = _CLEAR_LINE if self.shows_line else ""
-            self.stream.write(f"{clear}{self._what}: {now_s - self._began_s:.2f} s\n")
+            self.stream.write(
+                f"{clear}{translated(self._what, self.language)}: {now_s - self._began_s:.2f} s\n"
+            )
         self._what = ""
 
 
@@ -66,8 +71,8 @@ def bar(what: str, done: int, total: int) -> str:
     return f"{what} {'█' * full}{'░' * (_BAR - full)} {done}/{total}"
 
 
-def progress_on(stream: TextIO, *, quiet: bool, verbose: int) -> ProgressLine:
+def progress_on(stream: TextIO, language: Language, *, quiet: bool, verbose: int) -> ProgressLine:
     """Return a progress line for `stream`; silent when quiet, without a line when it is not a terminal."""
     return ProgressLine(
-        stream, shows_line=stream.isatty() and not quiet, is_verbose=verbose > 0 and not quiet
+        stream, stream.isatty() and not quiet, is_verbose=verbose > 0 and not quiet, language=language
     )

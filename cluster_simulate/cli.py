@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster_run.command_line import exit_code_of
+from cluster_run.command_line import exit_code_of, language_of
 from cluster_run.errors import ExitCode
+from cluster_run.said.chinese import translated
 from cluster_run.standard_streams import write_result
 from cluster_simulate.options import build_parser, spec_of
 
@@ -44,7 +46,8 @@ def _simulate(arguments: argparse.Namespace) -> ExitCode:
     if arguments.json:
         write_result(truth_to_json(answer))
     elif not arguments.quiet:
-        write_result(_summary(answer, arguments.out, truth_path(arguments.out), job.spec.n_ranks))
+        said = _summary(answer, arguments.out, truth_path(arguments.out), job.spec.n_ranks)
+        write_result(translated(said, language_of(None, sys.stdout)))
     return ExitCode.DONE
 
 

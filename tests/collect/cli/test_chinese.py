@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from importlib import resources
 from pathlib import Path
@@ -120,8 +121,22 @@ def test_what_ends_a_command_is_chinese_where_the_environment_is(
     assert english_in(ended.stderr) == []
 
 
+@pytest.mark.slow
+def test_a_job_is_simulated_and_analysed_without_an_english_sentence(tmp_path: Path) -> None:
+    environment = {**os.environ, "LC_ALL": "zh_CN.UTF-8", "PYTHONIOENCODING": "utf-8"}
+    job = ["run", "--tp=1", "--pp=1", "--dp=4", "--scenario=slow_rank:1.5@1"]
+    simulated = ran([sys.executable, "-m", "cluster_simulate", *job], cwd=tmp_path, env=environment)
+    assert "run：4 张卡，每步 " in simulated.stdout
+    (tmp_path / "run/cluster.db").touch()
+    words = [sys.executable, "-m", "cluster_analysis", "run", "--json"]
+    ended = ran(words, cwd=tmp_path, env=environment)
+    assert "在删除 run/cluster.db 之前" in ended.stderr
+    assert english_in(simulated.stdout + ended.stderr) == []
+
+
 def test_steps_are_counted_alike_in_all_messages() -> None:
-    assert "步 {" not in resources.files("cluster_run.said").joinpath("chinese.json").read_text("utf-8")
+    said = resources.files("cluster_run.said").joinpath("chinese.json").read_text("utf-8")
+    assert re.findall(r'[^"]*(?<!每)步 \{[^"]*', said) == []
 
 
 def test_names_stay_as_they_are_even_where_they_are_words() -> None:
