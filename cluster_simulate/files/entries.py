@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from cluster_simulate.files.observed import OpView
+from cluster_simulate.files.observed import DECIMALS_US, OpView
 from cluster_simulate.job import layout as kinds
 from cluster_simulate.job.arrays import Floats, Ints
 from cluster_simulate.job.job import LOCAL
@@ -27,7 +27,6 @@ MATRIX_TYPES = (
 )
 _LOCAL_GBPS = 330.0
 _LOCAL_GATHER_GBPS = 36.8
-_DECIMALS_US = 2
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ def link_entries(view: OpView, framework: Literal["pt", "ms"]) -> LinkEntries:
     is_total = variant == TOTAL
     sizes, spent = size[row].copy(), time[row].copy()
     sizes[is_total] = np.bincount(segment, weights=size, minlength=n_segments)
-    spent[is_total] = np.bincount(segment, weights=time, minlength=n_segments).round(_DECIMALS_US)
+    spent[is_total] = np.bincount(segment, weights=time, minlength=n_segments).round(DECIMALS_US)
     entry = LinkEntries(
         ops.rank[op[row]], ops.step[op[row]], ops.group[op[row]], ops.kind[op[row]], variant, dst[row],
         transport[row], sizes, spent, np.where(is_total, -1, op[row]),
@@ -96,7 +95,7 @@ def _uses(view: OpView) -> tuple[Ints, Ints, Ints, Floats, Floats]:
         np.concatenate([links.dst, ops.rank]),
         np.concatenate([links.transport, np.full(n_ops, LOCAL)]),
         np.concatenate([links.size_bytes, local_size]),
-        np.concatenate([links.time_us, local_time]).round(_DECIMALS_US),
+        np.concatenate([links.time_us, local_time]).round(DECIMALS_US),
     )
 
 
@@ -109,4 +108,4 @@ def local_copies(view: OpView, rows: slice, uses: slice) -> tuple[Floats, Floats
     np.maximum.at(size, view.links.op[uses] - rows.start, view.links.size_bytes[uses])
     size = np.maximum(2.0 * size, 8.0)
     speed = np.where(view.ops.kind[rows] == kinds.ALL_GATHER, _LOCAL_GATHER_GBPS, _LOCAL_GBPS)
-    return size, (1.2 + size / (speed * 1e3)).round(_DECIMALS_US)
+    return size, (1.2 + size / (speed * 1e3)).round(DECIMALS_US)

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cluster_simulate.files.observed import seen_steps, shown_ns, spans_ns
+from cluster_simulate.files.observed import NS_PER_US, seen_steps, shown_ns, spans_ns
 from cluster_simulate.job.arrays import Ints
 from cluster_simulate.job.job import SimulatedJob
 
-_NS_PER_US = 1000
 #: Less computing than this is what is left of sums of floats.
 _NOTHING_US = 1e-3
 
@@ -90,7 +89,7 @@ def stretches(job: SimulatedJob, ranks: range) -> Stretches:
             shown_ns(job, every_rank, times.end_us[every_step, every_rank]),
         ]
     )
-    length_ns = np.rint(length_us * _NS_PER_US).astype(np.int64)
+    length_ns = np.rint(length_us * NS_PER_US).astype(np.int64)
     kept = np.flatnonzero((length_ns > 0) & np.isin(step, seen_steps(job)))
     kept = kept[np.lexsort((end_ns[kept], step[kept], rank[kept]))]
     return Stretches(rank[kept], step[kept], end_ns[kept] - length_ns[kept], end_ns[kept])
@@ -125,10 +124,10 @@ def kernel_statistics(job: SimulatedJob, rank: int) -> list[KernelStatistic]:
             op_type=kernel.op_type,
             core_type=kernel.core_type,
             n_calls=len(calls),
-            total_us=int(calls.sum()) / _NS_PER_US,
-            min_us=int(calls.min()) / _NS_PER_US,
-            avg_us=round(int(calls.sum()) / len(calls)) / _NS_PER_US,
-            max_us=int(calls.max()) / _NS_PER_US,
+            total_us=int(calls.sum()) / NS_PER_US,
+            min_us=int(calls.min()) / NS_PER_US,
+            avg_us=round(int(calls.sum()) / len(calls)) / NS_PER_US,
+            max_us=int(calls.max()) / NS_PER_US,
             ratio_percent=round(100.0 * int(calls.sum()) / whole, 3),
         )
         for kernel, calls in zip(KERNELS, duration_ns.T, strict=True)

@@ -15,8 +15,8 @@ from cluster_simulate.job.noise import generator, noise_seed
 EPOCH_US = 1_764_246_876_000_000.0
 _MIXED_IDLE_SHARE = 0.3
 #: Files hold milliseconds with five decimals.
-_DECIMALS_US = 2
-_NS_PER_US = 1000
+DECIMALS_US = 2
+NS_PER_US = 1000
 _NS_OF_QUARTER = np.array([0, 200, 500, 800])
 
 
@@ -40,7 +40,7 @@ class OpView:
     @property
     def idle_us(self) -> Floats:
         """Time that is neither transit nor wait."""
-        return (self.elapse_us - self.transit_us - self.wait_us).round(_DECIMALS_US)
+        return (self.elapse_us - self.transit_us - self.wait_us).round(DECIMALS_US)
 
 
 def observe(job: SimulatedJob) -> OpView:
@@ -53,21 +53,21 @@ def observe(job: SimulatedJob) -> OpView:
     sync = rng.uniform(0.9, 1.0, n)
     kept = _kept(job)
     is_idle, dispatch, sync = is_idle[kept], dispatch[kept], sync[kept]
-    elapse = ops.elapse_us.round(_DECIMALS_US)
-    transfer = np.minimum(ops.transfer_us.round(_DECIMALS_US), elapse)
+    elapse = ops.elapse_us.round(DECIMALS_US)
+    transfer = np.minimum(ops.transfer_us.round(DECIMALS_US), elapse)
     has_transit = ops.kind != kinds.RECEIVE
     transit = np.where(has_transit, transfer - np.minimum(dispatch, 0.3 * transfer), 0.0)
     wait = np.where(has_transit, elapse - transfer, np.maximum(elapse - dispatch, 0.0))
-    transit = np.where(is_idle, 0.0, transit).round(_DECIMALS_US)
-    wait = np.where(is_idle, 0.0, wait).round(_DECIMALS_US)
-    synchronization = np.where(wait > 5.0, wait * sync, 0.0).round(_DECIMALS_US)
+    transit = np.where(is_idle, 0.0, transit).round(DECIMALS_US)
+    wait = np.where(is_idle, 0.0, wait).round(DECIMALS_US)
+    synchronization = np.where(wait > 5.0, wait * sync, 0.0).round(DECIMALS_US)
     start = EPOCH_US + job.clock_us(ops.rank, ops.start_us)
     return OpView(ops, links, start, elapse, transit, wait, synchronization)
 
 
 def shown_ns(job: SimulatedJob, rank: Ints, true_us: Floats) -> Ints:
     """Return the ns since 1970 that the hosts of ranks show at true times: what tasks and steps say."""
-    shown: Ints = int(EPOCH_US) * _NS_PER_US + np.rint(job.clock_us(rank, true_us) * _NS_PER_US).astype(
+    shown: Ints = int(EPOCH_US) * NS_PER_US + np.rint(job.clock_us(rank, true_us) * NS_PER_US).astype(
         np.int64
     )
     return shown
@@ -80,13 +80,13 @@ def spans_ns(job: SimulatedJob, rows: Ints | slice = slice(None)) -> tuple[Ints,
     """
     ops = job.ops
     start = _as_written_ns(EPOCH_US + job.clock_us(ops.rank[rows], ops.start_us[rows]))
-    return start, start + np.rint(ops.elapse_us[rows].round(_DECIMALS_US) * _NS_PER_US).astype(np.int64)
+    return start, start + np.rint(ops.elapse_us[rows].round(DECIMALS_US) * NS_PER_US).astype(np.int64)
 
 
 def _as_written_ns(start_us: Floats) -> Ints:
     """A float64 of today keeps quarters of a µs, and its shortest text has one decimal: 0.25 reads 0.2."""
     whole, quarter = np.divmod(np.rint(start_us * 4.0).astype(np.int64), 4)
-    start: Ints = whole * _NS_PER_US + _NS_OF_QUARTER[quarter]
+    start: Ints = whole * NS_PER_US + _NS_OF_QUARTER[quarter]
     return start
 
 

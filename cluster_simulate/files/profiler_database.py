@@ -14,7 +14,7 @@ from cluster_simulate.files.capture_text import metadata
 from cluster_simulate.files.captured import CapturedJob
 from cluster_simulate.files.kernels import KERNELS, kernel_calls
 from cluster_simulate.files.naming import LocalIds, op_names
-from cluster_simulate.files.observed import seen_steps, shown_ns, spans_ns
+from cluster_simulate.files.observed import NS_PER_US, seen_steps, shown_ns, spans_ns
 from cluster_simulate.files.sqlite_file import Rows, write_database
 from cluster_simulate.job import layout as kinds
 from cluster_simulate.job.job import HCCS, PCIE, RDMA
@@ -50,7 +50,6 @@ _INVALID = 65535
 _FP16 = 3
 #: A transfer that lasts this long was sent again.
 _RETRY_US = 1e6
-_NS_PER_US = 1000
 
 _Row = tuple[object, ...]
 
@@ -175,7 +174,7 @@ def _operator_rows(
     for number, (op, code, n_bytes, time, one, other) in enumerate(moved, n_tasks):
         begin, until = spans[op]
         task = strings.id_of(_TASK_NAME[code])
-        begin = max(until - round(time * _NS_PER_US), begin)
+        begin = max(until - round(time * NS_PER_US), begin)
         tasks.append(
             (begin, until, device, n_tasks + op, number, 21000 + rank, task, _NONE, 41, number, _NONE)
         )

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cluster_simulate.files.kernels import stretches
-from cluster_simulate.files.observed import shown_ns, spans_ns
+from cluster_simulate.files.observed import NS_PER_US, shown_ns, spans_ns
 from cluster_simulate.job import layout as kinds
 from cluster_simulate.job.arrays import Floats, Ints
 from cluster_simulate.job.job import SimulatedJob
 from cluster_simulate.job.spec import Framework
 
-_NS_PER_US = 1000
 _BUBBLES: dict[Framework, tuple[int, ...]] = {"pt": (kinds.RECEIVE,), "ms": tuple(kinds.P2P_KINDS)}
 
 
@@ -76,7 +75,7 @@ def step_totals(job: SimulatedJob, framework: Framework) -> StepTotals:
         computing, exposed, overlapped, communication, last - first - computing - exposed, span - bubble,
         bubble, exposed - bubble, first,
     )  # fmt: skip
-    return StepTotals(*(part.reshape(n_ranks, n_steps).T / _NS_PER_US for part in parts))
+    return StepTotals(*(part.reshape(n_ranks, n_steps).T / NS_PER_US for part in parts))
 
 
 def _unions(kernels: _Spans, operators: _Spans, n_cells: int) -> tuple[Ints, Ints, Ints]:

@@ -17,10 +17,8 @@ from cluster_simulate.job.noise import generator, noise_seed
 from cluster_simulate.job.plant import Plant, build_plant
 from cluster_simulate.job.schedule import Action
 from cluster_simulate.job.spec import JobSpec
-from cluster_simulate.job.streams import Streams
+from cluster_simulate.job.streams import MB, Streams
 from cluster_simulate.job.work import OPTIMIZER_SPANS, StepWork, segment_scatter, step_work
-
-_MB = 1e6
 
 
 def simulate(spec: JobSpec, faults: Sequence[Fault] = (), seed: int = 1, run: int = 0) -> SimulatedJob:
@@ -140,21 +138,21 @@ class _Run:
         spec, layout, stage = self._spec, self._plant.layout, action.stage
         experts = layout.ep if segment % 2 == 1 else None
         if experts is not None:
-            self.streams.collective(experts, kinds.ALL_TO_ALL, spec.ep_mb * _MB, stage, load=load)
+            self.streams.collective(experts, kinds.ALL_TO_ALL, spec.ep_mb * MB, stage, load=load)
         if layout.cp is not None and segment % 2 == 0:
-            self.streams.collective(layout.cp, kinds.ALL_GATHER, spec.cp_mb * _MB, stage)
+            self.streams.collective(layout.cp, kinds.ALL_GATHER, spec.cp_mb * MB, stage)
         self.streams.advance(here, compute, free)
         if experts is not None:
-            self.streams.collective(experts, kinds.ALL_TO_ALL, spec.ep_mb * _MB, stage)
+            self.streams.collective(experts, kinds.ALL_TO_ALL, spec.ep_mb * MB, stage)
         if layout.tp is not None:
-            self.streams.collective(layout.tp, kinds.ALL_REDUCE, spec.tp_mb * _MB, stage)
+            self.streams.collective(layout.tp, kinds.ALL_REDUCE, spec.tp_mb * MB, stage)
 
     def _gather_parameters(self, action: Action, segment: int, here: slice) -> None:
         """ZeRO-3: fetch the next segment's parameters while this one computes; wait for this one's."""
         dp, spec, streams = self._plant.layout.dp, self._spec, self.streams
         if dp is None or spec.dp_mode != "zero3":
             return
-        size = spec.dp_mb * _MB / 2.0 / (spec.segments * spec.vpp)
+        size = spec.dp_mb * MB / 2.0 / (spec.segments * spec.vpp)
         # The first segment has nothing before it to hide behind; the others were asked for one early.
         wanted_now = [0, 1] if segment == 0 else [segment + 1]
         for wanted in wanted_now:
@@ -168,7 +166,7 @@ class _Run:
         dp, spec = self._plant.layout.dp, self._spec
         if dp is None or action.is_forward:
             return
-        size = spec.dp_mb * _MB / spec.segments
+        size = spec.dp_mb * MB / spec.segments
         if spec.dp_mode == "zero3":
             self.streams.collective(dp, kinds.REDUCE_SCATTER, size / spec.vpp, action.stage, is_side=True)
         elif spec.dp_mode == "overlap" and action.is_last_backward:
@@ -180,10 +178,10 @@ class _Run:
         streams.wait_until(slice(None), streams.side)
         if layout.dp is not None and spec.dp_mode == "flat":
             for _ in range(spec.dp_buckets):
-                streams.collective(layout.dp, kinds.REDUCE_SCATTER, spec.dp_mb * _MB / spec.dp_buckets, -1)
+                streams.collective(layout.dp, kinds.REDUCE_SCATTER, spec.dp_mb * MB / spec.dp_buckets, -1)
         if layout.world.size > 1:  # the norm of the gradients
             streams.collective(layout.world, kinds.ALL_REDUCE, 8.0, -1)
         everyone = slice(0, spec.n_ranks)
         streams.advance(everyone, spec.optimizer_ms * 1e3 * work.speed, OPTIMIZER_SPANS * work.free_us)
         if layout.dp is not None and spec.dp_mode != "zero3":
-            streams.collective(layout.dp, kinds.ALL_GATHER, spec.dp_mb * _MB / 2.0, -1)
+            streams.collective(layout.dp, kinds.ALL_GATHER, spec.dp_mb * MB / 2.0, -1)

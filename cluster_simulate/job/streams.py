@@ -20,7 +20,7 @@ from cluster_simulate.job.schedule import Action, Message, message_of
 
 _LAUNCH_US = 12.0
 _RECEIVE_US = 6.0
-_MB = 1e6
+MB = 1e6
 #: Loss of a collective's bandwidth by concurrent matrix multiplications.
 _CONTENTION = 1.0 / 0.8
 
@@ -130,7 +130,7 @@ class Streams:
         everything = slice(0, len(here))
         blocking = spec.p2p == "batch"
         start = self.clock[here].copy() if blocking else np.maximum(self.clock[here], self._sending[here])
-        size = spec.pp_mb * _MB
+        size = spec.pp_mb * MB
         times = self._network.link_times(wires, everything, kinds.SEND, size, 2)[:, 0]
         times = times * self._network.crowding(wires, everything, start, times)
         times = times + self._retransmitted(wires, everything, size)[:, 0]
@@ -224,7 +224,7 @@ class Streams:
                 rows[mine],
                 wires.dst_rank[mine, 0],
                 wires.transport[mine, 0],
-                np.full(int(mine.sum()), self._spec.pp_mb * _MB),
+                np.full(int(mine.sum()), self._spec.pp_mb * MB),
                 times[mine],
             )
 
@@ -255,7 +255,7 @@ class Streams:
         src, dst = wires.src_rank[rows], wires.dst_rank[rows]
         extra = np.zeros(src.shape)
         for one in self._retransmissions:
-            if one.step != self._step or size_bytes < _MB or one in self._retried:
+            if one.step != self._step or size_bytes < MB or one in self._retried:
                 continue
             hit = (src == one.src) & (dst == one.dst)
             if hit.any():
