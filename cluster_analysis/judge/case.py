@@ -99,7 +99,7 @@ class Case(Struct, frozen=True, dict=True):
     def whatever_stage(self) -> FloatArray | None:
         """How much longer each rank's kernels take than everybody's (R,), as logarithms; None if unknown."""
         kernels = self.kernels_of_all
-        return None if kernels is None else kernels.whatever_stage(self.view.role)
+        return None if kernels is None else kernels.whatever_stage(self.view.role, self._without_roles)
 
     @cached_property
     def kernels_of_all(self) -> Kernels | None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from cluster_analysis.judge.measures.deviation import most_of_others
+from cluster_analysis.judge.measures.deviation import most_of_others, relative_to_other_hosts
 from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.numeric.columns import codes, numbers
@@ -52,17 +52,18 @@ class Kernels(Struct, frozen=True):
         parts = [one for one in (self._steadiest(view), self._beyond_the_others()) if one is not None]
         return np.asarray(sum(parts[1:], parts[0])) if parts else None
 
-    def whatever_stage(self, role: IntArray) -> FloatArray:
-        """Return how much longer a rank computes than all others (R,), as logarithms, whatever its stage.
+    def whatever_stage(self, role: IntArray, in_one: JobView) -> FloatArray:
+        """Return how much longer a rank computes than other hosts (R,), as logarithms, whatever its stage.
 
-        That is the least of all types, and nothing where one of them is quicker. A common excess
-        of few types may come from their shapes: NaN where they are not half of the time. And it is the
-        excess of one type that no other rank of its `role` (R,) shows: a stage's ranks share its work.
+        That is the least of all types; nothing where one is quicker; NaN where they are not half of the time,
+        as few types may share shapes. And it is the excess of one type that no other rank of its `role` (R,)
+        shows: a stage shares its work. `in_one` role: one of two hosts moves the middle of all ranks halfway.
         """
-        is_most = np.isfinite(self.longer) @ self.total_us >= HALFWAY * self.total_us.sum()
-        least = np.maximum(np.fmin.reduce(self.longer, axis=1, initial=np.inf), 0.0)
+        longer = relative_to_other_hosts(np.log(self.call_us), in_one)
+        is_most = np.isfinite(longer) @ self.total_us >= HALFWAY * self.total_us.sum()
+        least = np.maximum(np.fmin.reduce(longer, axis=1, initial=np.inf), 0.0)
         # Longer samples lengthen most types alike.
-        beyond = np.nan_to_num(self.longer - median(self.longer, 1)[:, None])
+        beyond = np.nan_to_num(longer - median(longer, 1)[:, None])
         own = self._share_of_all(np.maximum(beyond - most_of_others(beyond, role), 0.0))
         return np.asarray(np.where(is_most, least + np.log1p(own), np.nan))
 

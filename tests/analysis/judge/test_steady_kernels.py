@@ -222,15 +222,16 @@ def test_a_rank_that_holds_more_of_the_optimizer_is_no_slow_device() -> None:
 
 def job_of_stages(
     slower: dict[str, float], *, often: float = 1.0, has_kernels: bool = True, all_calls: bool = False,
-    without_shortest: bool = False, head: float = 0.0, stage: int = 1,
+    without_shortest: bool = False, head: float = 0.0, stage: int = 1, on_host: int = 8,
 ) -> tuple[JobEvidence, Topology]:  # fmt: skip
-    """Four stages, each on a host of its own; on the second one kernels of some types take so much longer.
+    """Stages that are hosts, of so many ranks; on the second one kernels of some types take so much longer.
 
     Not their shortest call, but with `all_calls`. Or they are called so much more `often`. The last stage has
     a head of so much more computing. Without kernels there is less to tell.
     """
-    where = replace(WHERE, stages={rank: int(rank) // 8 for rank in WHERE.ranks})
-    here = slow(range(8 * stage, 8 * stage + 8), 1.0 + 1e-9) > 1.0
+    where = on_hosts(N_RANKS, on_host)
+    where = replace(where, stages={rank: int(rank) // on_host for rank in where.ranks})
+    here = slow(range(on_host * stage, on_host * (stage + 1)), 1.0 + 1e-9) > 1.0
     n_calls = slow(range(8, 16), often)
     rows = [
         {
@@ -258,8 +259,10 @@ def of_stages(slower: dict[str, float], **options: bool | float) -> list[Finding
     return [one for one in detect(evidence, where).findings if one.kind == "stage_imbalance"]
 
 
-def test_a_host_that_is_a_stage_and_slow_in_all_kernels_is_told_as_host_or_work() -> None:
-    (finding,) = of_stages(dict.fromkeys(KERNELS, 1.07))
+@pytest.mark.parametrize("on_host", [8, 16])
+def test_a_host_that_is_a_stage_and_slow_in_all_kernels_is_told_as_host_or_work(on_host: int) -> None:
+    """Where it is one of two hosts, the middle of all ranks lies halfway to it."""
+    (finding,) = of_stages(dict.fromkeys(KERNELS, 1.07), on_host=on_host)
     assert (finding.id, finding.hosts, finding.is_alarm) == ("stage_imbalance-host-2", ("2",), False)
     assert finding.facts[0]["slower_share"] == pytest.approx(0.07, abs=0.01)
 
