@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -12,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from cluster_analysis.discovery.ascend import inspect_capture
-from cluster_analysis.discovery.found import Found, Tree, as_rank, public_name
+from cluster_analysis.discovery.found import Found, Tree, public_name
 from cluster_analysis.discovery.hosts import hosts_of
 from cluster_analysis.discovery.integrity import changed_files
 from cluster_analysis.discovery.legacy import inspect_legacy
@@ -25,12 +24,12 @@ from cluster_analysis.discovery.parts import (
 )
 from cluster_analysis.discovery.places import Places, read_places
 from cluster_analysis.discovery.prof import inspect_prof
+from cluster_analysis.discovery.ranks import with_ranks
 from cluster_analysis.discovery.runs import Run, enclosing_run, name_of, one_job, split_by_run
 from cluster_analysis.discovery.walk import LEADS_NOWHERE, is_archive, is_packed_capture, walk
 from cluster_analysis.discovery.windows import shown, with_windows_together
 from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.problems import reason
-from cluster_analysis.sources.db.profiler_db import read_n_mapped_ranks
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.metadata_json import read_metadata
 from cluster_analysis.tables.model import Capture, RankSource
@@ -42,7 +41,6 @@ from cluster_run.problem import Problem
 
 #: Ranks whose metadata is asked for the size of the job: of three, one may be damaged.
 _N_ASKED = 3
-_RANK_FOLDER = re.compile(r"^rank[-_ ]?(\d+)$", re.IGNORECASE)
 
 
 def discover(path: Path, part: str | None = None) -> Capture:
@@ -143,7 +141,7 @@ def _inspect(root: Path, tree: Tree) -> Run:
         found += more
         problems += why_not
     problems += _still_parsed(found)
-    found, notes = _with_ranks(found, problems)
+    found, notes = with_ranks(found, problems)
     return Run(root, tree, places, found, problems, notes)
 
 
@@ -174,38 +172,6 @@ def _still_parsed(found: Iterable[Found]) -> list[Problem]:
         for one in captures
         if "done" not in one.files
     ]
-
-
-def _with_ranks(found: list[Found], problems: list[Problem]) -> tuple[list[Found], list[Fact]]:
-    """Return the captures whose rank is known, by now or by the name that somebody gave its folder.
-
-    The only one of a job of one is rank 0. Problems of those that are known now go.
-    """
-    unknown = [one for one in found if one.rank is None]
-    by_hand = [_rank_of_folder(one) if one.rank is None else one.rank for one in found]
-    if unknown and None not in by_hand and len(set(by_hand)) == len(found):
-        problems[:] = [one for one in problems if one.kind != "rank_not_known"]
-        return [structs.replace(one, rank=rank) for one, rank in zip(found, by_hand, strict=True)], []
-    if len(found) == 1 and unknown and _n_ranks(found[0]) <= 1:
-        problems[:] = [one for one in problems if one.kind != "rank_not_known"]
-        return [structs.replace(found[0], rank=Rank(0))], [fact("only_capture_is_rank_0")]
-    return [one for one in found if one.rank is not None], []
-
-
-def _rank_of_folder(one: Found) -> Rank | None:
-    """Return N where the capture, or the folder above it, is called `rankN`: each host may count its own."""
-    named = _RANK_FOLDER.match(one.directory.name) or _RANK_FOLDER.match(one.directory.parent.name)
-    return as_rank(named.group(1)) if named else None
-
-
-def _n_ranks(found: Found) -> int:
-    """Return of how many ranks a capture says that it, or its job, is; 0 where it does not."""
-    with suppress(BadFileError):  # reading that rank reports it
-        if "metadata" in found.files:
-            return read_metadata(found.files["metadata"]).world_size
-        if "profiler_db" in found.files:
-            return read_n_mapped_ranks(found.files["profiler_db"])
-    return 0
 
 
 def _host_of(directory: Path, root: Path) -> HostId | None:

@@ -125,6 +125,18 @@ def test_folders_that_somebody_named_after_ranks_say_them_where_nothing_else_doe
     assert [problem.kind for problem in found.problems] == ["missing_ranks"]
 
 
+@pytest.mark.parametrize("said", [(0, 0, 0, 0), (0, 1, 0, 1), (0, 1, 2, 2)])
+def test_where_names_say_a_rank_twice_metadata_that_says_each_once_counts(
+    tmp_path: Path, said: tuple[int, ...]
+) -> None:
+    for rank, name in enumerate(said):
+        capture = f"node{rank // 2}_{2000 + rank}_20250109123456000_ascend_ms"
+        write_capture(tmp_path, name, capture, metadata=metadata(rank, (rank, [0, 1, 2, 3])))
+    found = discover(tmp_path)
+    assert [source.rank for source in found.sources] == [0, 1, 2, 3]
+    assert not found.problems
+
+
 def test_folders_that_count_the_ranks_of_each_host_say_none(tmp_path: Path) -> None:
     for host in ("node1", "node2"):
         for rank in range(2):
