@@ -19,6 +19,9 @@ from cluster_run.facts import AdviceKind, ReasonKind
 MAX_DEPTH = 16
 _CAPTURE_SUFFIXES = (layout.PYTORCH_SUFFIX, layout.MINDSPORE_SUFFIX)
 _PROF_PREFIX = "PROF_"
+#: Our own output, and what holds copies: folders of snapshots and of what was deleted, which are hidden, and
+#: what a Mac packs beside a folder.
+_PASSED_OVER = (layout.ANALYSIS_OUTPUT_NAME, ".", "__MACOSX")
 #: What may hold a folder.
 _ARCHIVE = r"\.(tar|tgz|tzst|zip|7z|rar|tar\.(gz|xz|zst|bz2))$"
 #: Names found in place of captures: what each is, and what to do.
@@ -100,7 +103,7 @@ def walk(root: Path) -> Tree:
             legacy.append(directory)
         if depth < MAX_DEPTH:
             pending += [
-                (directory / name, depth + 1) for name in folders if name != layout.ANALYSIS_OUTPUT_NAME
+                (directory / name, depth + 1) for name in folders if not name.startswith(_PASSED_OVER)
             ]
     return Tree(tuple(sorted(ascend)), tuple(sorted(prof)), tuple(sorted(legacy)), unreadable, foreign)
 

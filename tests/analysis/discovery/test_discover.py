@@ -269,6 +269,14 @@ def test_the_analysis_itself_is_not_searched(tmp_path: Path) -> None:
     assert ranks_of(discover(tmp_path)) == [0]
 
 
+@pytest.mark.parametrize("name", [".snapshot/hourly.0", ".Trash-0/files", "__MACOSX"])
+def test_copies_that_a_system_keeps_are_not_searched(tmp_path: Path, name: str) -> None:
+    write_capture(tmp_path, 0)
+    write_capture(tmp_path / name, 0)
+    found = discover(tmp_path)
+    assert (len(found.sources), found.problems, found.notes) == (1, (), ())
+
+
 def test_a_path_that_is_no_directory_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a directory"):
         discover(tmp_path / "nothing")
