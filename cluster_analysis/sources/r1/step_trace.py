@@ -12,6 +12,7 @@ step the old writer wrote zeros. It is recomputed and compared, never used as a 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -134,28 +135,30 @@ def _ms(values: list[float] | list[float | None]) -> list[float | None]:
 
 
 def _collectives(text: pa.Table, rank: int, iterations: pa.Table) -> pa.Table:
-    tables = []
+    there = frozenset(text.column_names)
+    found = []
     for name in text.column_names:
         base, mark, copy = name.partition(REPEAT_MARK)
-        if not base.endswith(_START):
-            continue
         operator = base.removesuffix(_START)
-        duration, end = operator + mark + copy, operator + _END + mark + copy
-        if duration not in text.column_names or end not in text.column_names:
-            continue
-        starts, _ = numbers.to_int64(text[name])
-        ends, _ = numbers.to_int64(text[end])
-        durations, _ = numbers.to_float64(text[duration])
-        ran = pc.and_(pc.and_(pc.greater(starts, 0), pc.greater(ends, 0)), pc.greater(durations, 0))
-        tables.append(
-            pa.table(
-                {"step": iterations["step"], "start": starts, "ticks": durations, "ran": ran}
-            ).append_column("name", pa.repeat(pa.scalar(operator), text.num_rows))
-        )
-    if not tables:
+        its = (name, operator + _END + mark + copy, operator + mark + copy)
+        if base.endswith(_START) and there.issuperset(its):
+            found.append((operator, *its))
+    if not found:
         return schema.COLLECTIVES.empty_table()
-    rows = pa.concat_tables(tables)
-    return _as_collectives(rows.filter(pc.fill_null(rows["ran"], False)).combine_chunks(), rank)
+    operators, starts, ends, durations = zip(*found, strict=True)
+    # A file has thousands of columns: their cells are read as those of one.
+    start, _ = numbers.to_int64(_cells(text, starts))
+    end, _ = numbers.to_int64(_cells(text, ends))
+    ticks, _ = numbers.to_float64(_cells(text, durations))
+    ran = pc.and_(pc.and_(pc.greater(start, 0), pc.greater(end, 0)), pc.greater(ticks, 0))
+    steps = pa.chunked_array(iterations["step"].chunks * len(found), iterations["step"].type)
+    of_rows = pa.array([one for one in operators for _ in range(text.num_rows)], pa.string())
+    rows = pa.table({"step": steps, "start": start, "ticks": ticks, "name": of_rows})
+    return _as_collectives(rows.filter(pc.fill_null(ran, False)).combine_chunks(), rank)
+
+
+def _cells(text: pa.Table, columns: Iterable[str]) -> pa.ChunkedArray:
+    return pa.chunked_array([cells for name in columns for cells in text[name].chunks], pa.string())
 
 
 def _as_collectives(rows: pa.Table, rank: int) -> pa.Table:
