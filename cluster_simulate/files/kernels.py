@@ -118,18 +118,19 @@ def kernel_statistics(job: SimulatedJob, rank: int) -> list[KernelStatistic]:
     _, duration_ns = kernel_calls(job, rank)
     if not len(duration_ns):
         return []
-    whole = int(duration_ns.sum())
+    n_calls = len(duration_ns)
+    sums, least, most = (of(duration_ns, axis=0).tolist() for of in (np.sum, np.min, np.max))
     rows = [
         KernelStatistic(
             op_type=kernel.op_type,
             core_type=kernel.core_type,
-            n_calls=len(calls),
-            total_us=int(calls.sum()) / NS_PER_US,
-            min_us=int(calls.min()) / NS_PER_US,
-            avg_us=round(int(calls.sum()) / len(calls)) / NS_PER_US,
-            max_us=int(calls.max()) / NS_PER_US,
-            ratio_percent=round(100.0 * int(calls.sum()) / whole, 3),
+            n_calls=n_calls,
+            total_us=total / NS_PER_US,
+            min_us=low / NS_PER_US,
+            avg_us=round(total / n_calls) / NS_PER_US,
+            max_us=high / NS_PER_US,
+            ratio_percent=round(100.0 * total / sum(sums), 3),
         )
-        for kernel, calls in zip(KERNELS, duration_ns.T, strict=True)
+        for kernel, total, low, high in zip(KERNELS, sums, least, most, strict=True)
     ]
     return sorted(rows, key=lambda row: -row.total_us)

@@ -15,7 +15,7 @@ from cluster_fleet.status import status_of
 from cluster_fleet.store import Fleet
 from tests.analysis.totals import STEP_US, evidence_of_computing, on_hosts
 
-N_HEALTHY, N_PAST, N_STEPS, PER_HOST = 128, 30, 5, 8
+N_HEALTHY, N_PAST, N_STEPS, PER_HOST = 64, 20, 5, 8
 #: How much slower the devices are that are slow; they come after the healthy ones.
 SLOW = (0.03, 0.035, 0.04, 0.045, 0.05)
 

@@ -13,7 +13,8 @@ from cluster_simulate.cli import main as write_simulated
 from tests.slurm.lab import SlurmLab
 
 _SCENARIO = ("--scenario", "slow_rank:1.5")
-_JOB = (*_SCENARIO, "--tp", "2", "--pp", "1", "--dp", "4", "--steps", "3", "--ranks-per-host", "4")
+_RANKS = ("--tp", "2", "--pp", "1", "--dp", "4", "--ranks-per-host", "4")
+_JOB = (*_SCENARIO, *_RANKS, "--steps", "3", "--microbatches", "2")
 
 # What a training job does as far as the hook can see: each of two nodes writes the captures of its ranks.
 _SCRIPT = """\
