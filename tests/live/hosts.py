@@ -131,9 +131,9 @@ class Cluster:
         on = list(self.hosts if hosts is None else hosts)
         return Job(self, name, on, **settings)  # type: ignore[arg-type]
 
-    def leaves(self, *faults: str, dp: int = 4) -> dict[str, str]:
+    def leaves(self, *faults: str, dp: int = 4, ranks_per_host: int = 4) -> dict[str, str]:
         """Have captures from now on be those of a simulated job; return the environment of its ranks."""
-        spec = {"tp": 2, "pp": 1, "dp": dp, "ranks_per_host": 4, "forward_ms": 20.0}
+        spec = {"tp": 2, "pp": 1, "dp": dp, "ranks_per_host": ranks_per_host, "forward_ms": 20.0}
         simulated = self.directory / "simulated.json"
         new = simulated.with_suffix(".part")
         new.write_text(json.dumps({"spec": spec, "faults": faults}))

@@ -81,8 +81,8 @@ def test_a_host_that_began_late_and_names_its_steps_as_asked_is_lost_and_not_com
 ) -> None:
     cluster.add(3)
     late = {1: {"LATE_STEPS": "3"}}
-    cluster.job(n_ranks=4, environment=cluster.leaves(dp=6), of_hosts=late).start()
+    cluster.job(environment=cluster.leaves(dp=3, ranks_per_host=2), of_hosts=late).start()
     result = captured(cluster, tmp_path / "run", replace(LIVE, quorum=2))
     assert {host: why.word for host, why in result.captured.lost.items()} == {"2": "other_iterations"}
-    assert result.ranks == "0-3,8-11"
+    assert result.ranks == "0-1,4-5"
     assert [str(host) for host in result.captured.hosts] == ["1", "3"]
