@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster_hook.telling.webhook import NoRedirection
-from cluster_run.errors import ClusterError, InputError
+from cluster_run.errors import ClusterError, InputError, spoken
 from cluster_run.files import json_of
 
 #: Objects of the API are JSON objects of any form; `trainingjob` gives the ones we use a type.
@@ -178,6 +178,7 @@ class ApiClient:
                 ) from error
         except (urllib.error.URLError, OSError, HTTPException, ValueError) as error:
             why = getattr(error, "reason", None) or error
+            why = spoken(why) if isinstance(why, Exception) else why
             raise ApiError(f"{method} {where}: no answer from {self._access.url}: {why}", "", 0) from error
         if not isinstance(answer, dict):
             raise ApiError(f"{method} {where}: the answer is no object", "", 0)

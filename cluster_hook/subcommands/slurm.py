@@ -27,8 +27,9 @@ from cluster_hook.slurm.submit import NO_DIRECTORY, submit_with_post_job
 from cluster_hook.subcommands.json_lines import add_json, print_line, print_trouble
 from cluster_hook.telling.outcome import Outcome, outcome_to_line
 from cluster_hook.telling.teller import Teller
-from cluster_run.command_line import Commands, named_path, positive_number
+from cluster_run.command_line import Commands, language_of, named_path, positive_number
 from cluster_run.errors import ExitCode, InputError, UsageError, worst
+from cluster_run.said.chinese import translated
 from cluster_run.standard_streams import write_result
 
 
@@ -92,17 +93,19 @@ def _slurm_submit(arguments: argparse.Namespace) -> ExitCode:
     )
     text = submission.job if arguments.parsable else f"Submitted batch job {submission.job}"
     print_line(arguments, text, "submission", **asdict(submission))
+    language = language_of(arguments.lang, sys.stderr)
     if submission.trouble:
         follow = ["cluster-hook", "slurm-post", "--slurm-job", submission.job]
         where = arguments.profile_dir or ("DIR" if submission.trouble == NO_DIRECTORY else None)
         follow += [] if where is None else ["--profile-dir", where]
-        print(
-            f"cluster-hook: job {submission.job} was submitted, its post-job was not: {submission.trouble}\n"
-            f"  after its end: {shlex.join(follow)}",
-            file=sys.stderr,
+        said = (
+            f"job {submission.job} was submitted, its post-job was not: {submission.trouble}\n"
+            f"  after its end: {shlex.join(follow)}"
         )
+        print(f"cluster-hook: {translated(said, language)}", file=sys.stderr)
         return ExitCode.INCOMPLETE
-    print(f"post-job {submission.post_job} collects and analyses when it ended", file=sys.stderr)
+    said = f"post-job {submission.post_job} collects and analyses when it ended"
+    print(translated(said, language), file=sys.stderr)
     return ExitCode.DONE
 
 

@@ -16,6 +16,7 @@ import cluster_act
 import cluster_analysis
 import cluster_collect
 import cluster_fleet
+import cluster_hook
 import cluster_live
 import cluster_simulate
 from cluster_run.manifest import read_manifest
@@ -85,7 +86,10 @@ def test_a_bad_inventory_is_told_in_chinese(tmp_path: Path, inventory: str, expe
 
 @pytest.mark.parametrize(
     "package",
-    [cluster_act, cluster_analysis, cluster_collect, cluster_fleet, cluster_live, cluster_simulate],
+    [
+        *(cluster_act, cluster_analysis, cluster_collect, cluster_fleet),
+        *(cluster_hook, cluster_live, cluster_simulate),
+    ],
 )
 def test_every_error_and_remark_of_a_command_has_its_chinese(package: ModuleType) -> None:
     found = list(sentences_of(package))
@@ -104,6 +108,11 @@ def test_every_error_and_remark_of_a_command_has_its_chinese(package: ModuleType
             "cluster_fleet",
             ["status", "--db", "none.db"],
             "none.db：没有该数据库（cluster-fleet add RUN 会建立）\n",
+        ),
+        (
+            "cluster_hook",
+            ["drain", "--spool", "none"],
+            "cluster-hook: none：没有该 spool（deploy/slurm/install_epilog.sh 会建立）\n",
         ),
         (
             "cluster_act",

@@ -84,6 +84,12 @@ def test_a_server_of_another_authority_is_refused(tmp_path: Path, monkeypatch: p
     assert caught.value.status == 0
 
 
+def test_a_server_that_is_not_there_is_told_in_the_system_s_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cluster_hook.kubernetes.api._FIRST_PAUSE_S", 0.01)
+    with pytest.raises(ApiError, match=r"no answer from http://127\.0\.0\.1:1: Connection refused$"):
+        ApiClient(ApiAccess("http://127.0.0.1:1")).get(PATH)
+
+
 def test_outside_of_a_pod_the_error_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="kubectl proxy"):
         access_from_pod({}, tmp_path)
