@@ -116,6 +116,8 @@ def rank_suspects(
         one = late_suspect(view, local, own, course, seen, scale=scale, n_others=len(peers), lasts=always)
         if lasts[rank]:
             p_value = n_ranks * max(float(deviation.tail[rank]), _by_counting(local, deviation, rank, limits))
+            if seen is not None and seen.sum() == 1 and not local.of_all:  # totals of peers tell
+                one = replace(one, pattern="transient", confidence="medium", is_alarm=False)
         if once[rank]:  # experts may hold anybody's tokens for a step; longer samples make no kernel slower
             of_device = np.inf if case.by_device is None else case.by_device[rank] * len(view.steps)
             is_told = view.knows_work and not of_device < HALFWAY * size[rank]

@@ -114,6 +114,24 @@ def test_unequal_samples_of_two_peers_are_nobody_s_fault() -> None:
     assert not alarms(np.ones(N_RANKS), where=PAIRS)
 
 
+@pytest.mark.parametrize(("longer", "is_told"), [(1.11, False), (1.4, True)])
+def test_one_long_step_is_judged_by_itself_though_it_makes_kernels_slower_on_the_whole(
+    longer: float, *, is_told: bool
+) -> None:
+    by_step = np.ones(SAMPLES.shape)
+    by_step[[3, 9, 22], [0, 2, 3]] = 1.1, 1.1, longer
+    found = alarms(np.ones(N_RANKS), by_step=by_step)
+    assert [(one.ranks, one.pattern) for one in found] == [((22,), "transient")] * is_told
+
+
+def test_several_ranks_with_one_very_long_step_each_leave_the_question_open() -> None:
+    by_step = np.ones(SAMPLES.shape)
+    by_step[[3, 9, 22], [0, 2, 3]] = 1.5
+    found = detect(computed(np.ones(N_RANKS), 1.0, by_step=by_step), WHERE)
+    assert found.verdict == "unknown"
+    assert {one.ranks for one in found.findings if one.record.is_fault} == {(3,), (9,), (22,)}
+
+
 def test_what_a_device_with_a_single_peer_loses_follows_its_own_course_over_the_steps() -> None:
     course = np.array([1.0, 1.0, 1.5, 1.8, 1.8])
     (alarm,) = alarms(
