@@ -200,7 +200,7 @@ AdviceKind = Literal[
     "parse_on_host",
     "wait_for_parser",
     "collect_from_host",
-    "collect_or_parse_matrix",
+    "collect_or_parse",
     "go_on_collecting",
     "collect_again",
     "collect_or_parse_again",

@@ -22,7 +22,7 @@ ADVICE: Mapping[AdviceKind, Template] = {
         "请等待解析结束后重新收集；或在其主机上重新解析",
     ),
     "collect_from_host": ("collect it from its host", "请从其主机采集"),
-    "collect_or_parse_matrix": (
+    "collect_or_parse": (
         "collect it from its host; where it is not there either, parse the capture again",
         "请从其主机采集；若主机上也没有，请重新解析该采集数据",
     ),

@@ -10,10 +10,11 @@ import pyarrow.compute as pc
 
 from cluster_analysis.sources.reading import Reading
 from cluster_analysis.tables.model import RankMetadata
-from cluster_run.facts import fact
+from cluster_run.facts import AdviceKind, fact
 from cluster_run.kinds import NoteFact
 
 _LEVEL_WITHOUT_COMMUNICATION = "Level0"
+_LEVELS_WITH_COMMUNICATION = ("Level1", "Level2")
 _MATRIX = "communication_matrix.json"
 _DATABASES = ("analysis_db", "communication_db", "profiler_db")
 _COMMUNICATION = ("communication", "analysis_db", "communication_db", "profiler_db")
@@ -71,9 +72,11 @@ def _tell_missing_files(
         kind: NoteFact = "level0_operators" if has_communication else "no_communication_recorded"
         reading.notes.append(fact(kind, ranks=(reading.source.rank,)))
     elif missing == [_MATRIX]:
-        reading.problem(fact("matrix_not_there"), _MATRIX, "collect_or_parse_matrix")
+        reading.problem(fact("matrix_not_there"), _MATRIX, "collect_or_parse")
     else:
-        reading.problem(fact("no_communication_data", files=tuple(missing)), missing[0], "profile_at_level1")
+        was_recorded = metadata.profiler_level in _LEVELS_WITH_COMMUNICATION
+        advice: AdviceKind = "collect_or_parse" if was_recorded else "profile_at_level1"
+        reading.problem(fact("no_communication_data", files=tuple(missing)), missing[0], advice)
 
 
 def _tell_silent_steps(

@@ -44,6 +44,19 @@ def test_06_a_rank_without_both_json_files_is_told_once(job: dict[int, Path]) ->
     assert "no communication data" in reason
 
 
+@pytest.mark.parametrize(
+    ("level", "advised"),
+    [("Level1", "collect_or_parse"), ("Level2", "collect_or_parse"), ("", "profile_at_level1")],
+)
+def test_communication_that_was_recorded_is_collected_and_not_profiled_again(
+    job: dict[int, Path], level: str, advised: str
+) -> None:
+    write_info(job[BAD], BAD, level=level)
+    output_of(job, "communication.json").unlink()
+    _, tables = read_all(job[0].parent)
+    assert [problem.advice for problem in tables[BAD].problems] == [advised]
+
+
 def test_where_the_matrix_alone_is_not_there_the_rank_has_communication_and_no_links(
     job: dict[int, Path],
 ) -> None:
