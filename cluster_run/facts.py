@@ -187,6 +187,7 @@ ReasonKind = Literal[
     "file_of_no_capture",
     # Statements of the captures about the job.
     "group_disagreement",
+    "groups_of_one_id",
     "size_not_known",
     "two_of_one_local_rank",
     "several_jobs",
@@ -227,6 +228,7 @@ AdviceKind = Literal[
     "analyse_apart",
     "spell_as_rank_table",
     "check_one_job",
+    "name_groups_apart",
     "let_user_read",
     "restore_target",
     "others_analysed",

@@ -105,6 +105,10 @@ ADVICE: Mapping[AdviceKind, Template] = {
         "spell server_id in the inventory as the rank table does",
         "请使清单（inventory）中的 server_id 与 rank table 写法一致",
     ),
+    "name_groups_apart": (
+        "give each group a name of its own",
+        "请为每个通信域指定不同的名称",
+    ),
     "check_one_job": ("check that the captures belong to one job", "请确认这些采集属于同一作业"),
     "let_user_read": (
         "let the user who analyses read it: chmod -R a+rX",

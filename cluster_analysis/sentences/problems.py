@@ -255,8 +255,14 @@ WHY: Mapping[ReasonKind, Template] = {
         "第 {step} 步无法分析：{detail:said}",
     ),
     "group_disagreement": (
-        "the ranks disagree on the members of group {group}; {ranks:all_ranges} is used, as most ranks say",
-        "各卡对通信域 {group} 的成员说法不一；按多数采用 {ranks:all_ranges}",
+        "{others:rank|ranks} {others:ranges} {others:names|name} other members of group {group} than most; "
+        "{ranks:all_ranges} is used",
+        "卡 {others:ranges} 所列通信域 {group} 的成员与多数不同；采用 {ranks:all_ranges}",
+    ),
+    "groups_of_one_id": (
+        "groups of unlike members have the id of {group}: operators of {ranks:all_ranges} and of "
+        "{others:rank|ranks} {others:ranges} cannot be told apart",
+        "成员不同的多个通信域与 {group} 的标识相同：{ranks:all_ranges} 与卡 {others:ranges} 的算子无法区分",
     ),
     "size_not_known": (
         "nothing says how many ranks the job has: its groups reach at least rank {last} and divide it "

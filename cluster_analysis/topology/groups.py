@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.tables.model import RankMetadata
 from cluster_analysis.tables.schema import OPERATOR_GROUP_PREFIX
-from cluster_run.facts import fact
+from cluster_run.facts import AdviceKind, fact
 from cluster_run.ids import Rank
 from cluster_run.problem import Problem
 
@@ -50,24 +49,27 @@ def declared_members(
     metadata: Mapping[Rank, RankMetadata],
 ) -> tuple[dict[str, tuple[str, tuple[Rank, ...]]], list[Problem]]:
     """Return `{group: (name, members)}` as the metadata declares it, and where ranks contradict others."""
-    votes: dict[str, Counter[tuple[str, tuple[Rank, ...]]]] = {}
+    votes: dict[str, dict[tuple[str, tuple[Rank, ...]], list[Rank]]] = {}
     for rank in sorted(metadata):
         for one in metadata[rank].groups:
-            votes.setdefault(one.group, Counter())[one.name, one.global_ranks] += 1
+            votes.setdefault(one.group, {}).setdefault((one.name, one.global_ranks), []).append(rank)
     problems = []
     declared = {}
-    for group, counter in sorted(votes.items()):
+    for group, said in sorted(votes.items()):
         # The members that most ranks declare; of equally many the first, so that order does not matter.
-        (name, ranks), _ = min(counter.items(), key=lambda item: (-item[1], item[0]))
+        name, ranks = min(said, key=lambda one: (-len(said[one]), one))
         declared[group] = (name, ranks)
-        if len({members for _, members in counter}) > 1:
-            problems.append(
-                Problem(
-                    fact("group_disagreement", group=name or group, ranks=tuple(ranks)),
-                    file="profiler_metadata.json",
-                    advice="check_one_job",
-                )
+        others = {members: by for (_, members), by in said.items() if members != ranks}
+        if others:
+            is_one = any(not set(ranks).isdisjoint(members) for members in others)
+            why = fact(
+                "group_disagreement" if is_one else "groups_of_one_id",
+                group=name or group,
+                ranks=ranks,
+                others=tuple(sorted(rank for by in others.values() for rank in by)),
             )
+            advice: AdviceKind = "check_one_job" if is_one else "name_groups_apart"
+            problems.append(Problem(why, file="profiler_metadata.json", advice=advice))
     return declared, problems
 
 

@@ -319,7 +319,18 @@ def test_ranks_that_disagree_on_a_group_are_told_and_most_ranks_win() -> None:
     }
     topology, problems = build([tables(rank) for rank in range(3)], metadata)
     assert topology.groups[group].ranks == (0, 1)
-    assert "disagree" in reason(problems[0])
+    said = "rank 2 names other members of group dp than most; 0-1 is used"
+    assert [reason(problem) for problem in problems] == [said]
+
+
+def test_groups_of_one_id_are_told_and_what_to_do() -> None:
+    group = group_id(1)
+    metadata = {rank: declared((group, "tp", (0, 1) if rank < 2 else (2, 3))) for rank in range(4)}
+    _, (problem,) = build([tables(rank) for rank in range(4)], metadata)
+    assert reason(problem).startswith(
+        "groups of unlike members have the id of tp: operators of 0-1 and of ranks 2-3"
+    )
+    assert problem.advice == "name_groups_apart"
 
 
 def test_ranks_of_the_jobs_size_without_data_are_told() -> None:
