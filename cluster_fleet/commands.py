@@ -16,21 +16,24 @@ from cluster_fleet.status import Status, named, status_of
 from cluster_fleet.store import Fleet
 from cluster_fleet.story import day, sentence
 from cluster_run.command_line import language_of
-from cluster_run.errors import ExitCode, InputError
+from cluster_run.errors import ExitCode, InputError, UsageError
 from cluster_run.files import write_text_whole
 from cluster_run.standard_streams import write_result
 
 
 def _add(arguments: argparse.Namespace, fleet: Fleet) -> ExitCode:
-    record = record_of(
-        arguments.run, arguments.results, hours=arguments.hours, show_addresses=arguments.show_addresses
-    )
-    is_new = fleet.add(record)
-    if not arguments.quiet:
-        n_devices = sum(bool(one.host_key) for one in record.units)
-        metrics = ", ".join(one.metric for one in record.series) or "nothing that can be compared"
-        known = "" if is_new else " (it was there already: it counts once)"
-        write_result(f"{record.name}: {n_devices} devices; {metrics}{known}\n")
+    if arguments.results is not None and len(arguments.runs) > 1:
+        raise UsageError("--results goes with a single RUN")
+    for run in arguments.runs:
+        record = record_of(
+            run, arguments.results, hours=arguments.hours, show_addresses=arguments.show_addresses
+        )
+        is_new = fleet.add(record)
+        if not arguments.quiet:
+            n_devices = sum(bool(one.host_key) for one in record.units)
+            metrics = ", ".join(one.metric for one in record.series) or "nothing that can be compared"
+            known = "" if is_new else " (it was there already: it counts once)"
+            write_result(f"{record.name}: {n_devices} devices; {metrics}{known}\n")
     return ExitCode.DONE
 
 

@@ -35,13 +35,15 @@ def make_parser() -> argparse.ArgumentParser:
     add_about(parser)
     add_language(parser, ", not of JSON")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, dest="command")
-    add = _command(commands, "add", "remember an analysed run; the same run twice counts once")
+    add = _command(commands, "add", "remember analysed runs; the same run twice counts once")
     add.add_argument(
-        "run", type=named_path, metavar="RUN", help="run directory that cluster-analyse has read"
+        "runs", nargs="+", type=named_path, metavar="RUN", help="run directory that cluster-analyse has read"
     )
-    add.add_argument("--results", type=named_path, metavar="DIR", help="where its findings and tables are")
     add.add_argument(
-        "--hours", type=number_above_0, default=1.0, metavar="H", help="how long its job ran (default 1)"
+        "--results", type=named_path, metavar="DIR", help="where the findings and tables of a single run are"
+    )
+    add.add_argument(
+        "--hours", type=number_above_0, default=1.0, metavar="H", help="how long each job ran (default 1)"
     )
     add.add_argument(
         "--show-addresses",

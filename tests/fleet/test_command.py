@@ -57,11 +57,11 @@ def test_a_device_that_is_slow_in_all_runs_is_named_by_its_host_and_number(
     assert "slow since its first job, " in capsys.readouterr().out
 
 
-def test_a_run_that_is_there_already_changes_nothing(
+def test_runs_that_are_there_already_change_nothing(
     db: str, runs: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["add", str(runs[2]), "--db", db]) == ExitCode.DONE
-    assert "there already" in capsys.readouterr().out
+    assert main(["add", str(runs[2]), str(runs[1]), "--db", db]) == ExitCode.DONE
+    assert capsys.readouterr().out.count("there already") == 2
 
 
 def test_hosts_of_runs_that_are_there_get_the_names_of_their_rank_table_when_they_are_asked_for(
@@ -185,6 +185,7 @@ def test_nothing_named_and_nothing_known_are_told_apart(
         (["status"], "no database is named"),
         (["status", "--db", "none.db"], "no such database"),
         (["add", ".", "--db", "x.db"], "cluster-analyse RUN writes it"),
+        (["add", "a", "b", "--results", "c", "--db", "x.db"], "--results goes with a single RUN"),
     ],
 )
 def test_what_is_missing_is_said_with_what_to_do(
