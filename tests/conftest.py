@@ -44,6 +44,8 @@ APART = (
 # Dask's processes look at themselves 150 times a second: four that wait take a tenth of a processor.
 os.environ["DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED"] = "False"
 os.environ["DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL"] = "1s"
+# NumPy starts a thread for each processor, a sixth of its import. Only cluster-analyse says so by itself.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 # No test asserts a time, and hypothesis would by default: on a loaded machine any example may take long.
 # Examples write into one directory of their test, one after another. Other examples come with every run;
 # `--hypothesis-profile=many` takes 250.

@@ -34,6 +34,7 @@ def tables(job: SimulatedJob, framework: Framework = "pt") -> Mapping[Rank, Rank
         "links": _links(job, view, framework) if detail == "full" else schema.LINKS.empty_table(),
         "packets": _packets(job, view) if detail != "totals" else schema.PACKETS.empty_table(),
         "steps": _steps(job, framework),
+        "operators": _operators(job),
     }
     ranks = seen_ranks(job)
     parts = {name: _cut(table, ranks) for name, table in whole.items()}
@@ -41,7 +42,6 @@ def tables(job: SimulatedJob, framework: Framework = "pt") -> Mapping[Rank, Rank
     return {
         Rank(rank): RankTables(
             rank=Rank(rank),
-            operators=_operators(job, rank),
             metadata=_metadata(job, declared[rank]),
             **{name: part[rank] for name, part in parts.items()},
         )
@@ -182,18 +182,18 @@ def _steps(job: SimulatedJob, framework: Framework) -> pa.Table:
     return _table(columns, schema.STEPS)
 
 
-def _operators(job: SimulatedJob, rank: int) -> pa.Table:
-    rows = kernel_statistics(job, rank)
+def _operators(job: SimulatedJob) -> pa.Table:
+    rows = [(rank, row) for rank in seen_ranks(job) for row in kernel_statistics(job, rank)]
     return pa.table(
         {
-            "rank": pa.array([rank] * len(rows), pa.int32()),
-            "op_type": pa.array([row.op_type for row in rows]).dictionary_encode(),
-            "core_type": pa.array([row.core_type for row in rows]).dictionary_encode(),
-            "n_calls": pa.array([row.n_calls for row in rows], pa.int64()),
-            "total_us": pa.array([row.total_us for row in rows]),
-            "min_us": pa.array([row.min_us for row in rows]),
-            "avg_us": pa.array([row.avg_us for row in rows]),
-            "max_us": pa.array([row.max_us for row in rows]),
+            "rank": pa.array([rank for rank, _ in rows], pa.int32()),
+            "op_type": pa.array([row.op_type for _, row in rows], pa.string()).dictionary_encode(),
+            "core_type": pa.array([row.core_type for _, row in rows], pa.string()).dictionary_encode(),
+            "n_calls": pa.array([row.n_calls for _, row in rows], pa.int64()),
+            "total_us": pa.array([row.total_us for _, row in rows], pa.float64()),
+            "min_us": pa.array([row.min_us for _, row in rows], pa.float64()),
+            "avg_us": pa.array([row.avg_us for _, row in rows], pa.float64()),
+            "max_us": pa.array([row.max_us for _, row in rows], pa.float64()),
         },
         schema=schema.OPERATORS,
     )
