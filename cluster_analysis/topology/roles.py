@@ -237,8 +237,9 @@ def _world_edges(members: Mapping[str, Members], messages: _Uses) -> set[tuple[R
     for row in messages:
         one = members.get(row["group"])
         if one:
-            own = Rank(row["rank"])
-            edges |= {(own, one.ranks[peer]) for peer in row["peers"] if peer < len(one.ranks)}
+            # Of two ranks the other one is the peer, also where no file has links.
+            peers = row["peers"] if len(one.ranks) > 2 else range(2)
+            edges |= {(Rank(row["rank"]), one.ranks[peer]) for peer in peers if peer < len(one.ranks)}
     return {(left, right) for left, right in edges if left != right}
 
 

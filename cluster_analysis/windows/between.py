@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.columns import numbers
-from cluster_analysis.numeric.stats import median
-from cluster_analysis.thresholds.common import MOSTLY, TOLERANCE_SHARE
+from cluster_analysis.numeric.stats import median, medians_by
+from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TOLERANCE_SHARE
 from cluster_analysis.trace.calls import on_device_us
 
 
@@ -24,7 +24,8 @@ def between_steps(steps: pa.Table, calls: pa.Table) -> pa.Table:
 
     From the end of one step's last call to that of the next, a device is at the next step or idles before it.
     From first call to first call it is at the one before, or idles behind it. Of the first step, and of one
-    whose predecessor was not recorded, preparing counts no longer than that of the rank's other steps.
+    whose predecessor was not recorded, preparing counts no longer than usual in the rank's other steps: what
+    happened once would show twice.
 
     Args:
         steps: STEPS of all ranks.
@@ -47,24 +48,33 @@ def between_steps(steps: pa.Table, calls: pa.Table) -> pa.Table:
     least_us = TOLERANCE_SHARE * float(median(by_rank(span)))
     # A step that begins or ends with longer work moves one of the two, never both.
     missing_us = np.minimum(by_rank(room - preparing), by_rank(left - preparing))
-    twice_us = by_rank(preparing - left)
-    counted = _in_free_time(steps, preparing, room, known) if twice_us.max() > least_us else None
+    # Behind the last step no idle time is known: of two steps, first calls alone show what counts twice.
+    twice_us, by_first_us = by_rank(preparing - left), by_rank(preparing - room)
+    may_be_twice = max(twice_us.max(), by_first_us.max()) > least_us
+    counted = _in_free_time(steps, preparing, room, left, known) if may_be_twice else None
     if counted is not None:
-        free = steps.schema.get_field_index("free_us")
-        left_us = pa.array(numbers(steps["free_us"]) - counted, from_pandas=True)
-        return steps.set_column(free, steps.schema.field(free), left_us)
+        return _less_free(steps, counted)
     if median(twice_us) <= least_us and missing_us.max() <= least_us:
         return steps
     inside = np.maximum(left, 0.0)  # samples move the first call of a step more often than its end
-    most = np.full(len(ids), np.inf)
-    most[shown] = -np.inf
-    np.maximum.at(most, at[known], inside[known])
-    inside = np.where(known, inside, np.minimum(preparing, most[at]))
+    usual = np.full(len(ids), np.inf)
+    usual[shown] = medians_by(inside[known], at[known])
+    inside = np.where(known, inside, np.minimum(preparing, usual[at]))
+    # What its totals last longer than a step did is idle time behind it: the next step's preparing.
+    behind = np.where(known, np.clip(-left, 0.0, np.maximum(numbers(steps["free_us"]), 0.0)), 0.0)
+    steps = _less_free(steps, behind)
     return steps.set_column(place, steps.schema.field(place), pa.array(inside, from_pandas=True))
 
 
+def _less_free(steps: pa.Table, counted: FloatArray) -> pa.Table:
+    """Return STEPS without that much of each row's free time."""
+    free = steps.schema.get_field_index("free_us")
+    left_us = pa.array(numbers(steps["free_us"]) - counted, from_pandas=True)
+    return steps.set_column(free, steps.schema.field(free), left_us)
+
+
 def _in_free_time(
-    steps: pa.Table, preparing: FloatArray, room: FloatArray, known: BoolArray
+    steps: pa.Table, preparing: FloatArray, room: FloatArray, left: FloatArray, known: BoolArray
 ) -> FloatArray | None:
     """Return which part of each free time is preparing, too; None where the device worked meanwhile.
 
@@ -75,13 +85,17 @@ def _in_free_time(
     place = {key: row for row, key in enumerate(keys)}
     now = np.flatnonzero(known)
     before = np.array([place[rank, step - 1] for rank, step in (keys[row] for row in now)], int)
-    least_us, best = float(np.mean(np.abs(room[now] - preparing[now]))), None
+
+    def miss_us(counted: FloatArray) -> float:
+        by_first, by_last = room[now] + counted[before], left[now] + counted[now]
+        return float(np.mean(np.abs(by_first - preparing[now]) + np.abs(by_last - preparing[now])))
+
+    least_us, best = HALFWAY * miss_us(np.zeros(len(keys))), None
     for holder in (now, before):
         counted = np.zeros(len(keys))
         counted[holder] = preparing[now]
-        miss_us = float(np.mean(np.abs(room[now] + counted[before] - preparing[now])))
-        if miss_us < least_us and np.mean(free[holder] >= preparing[now] - 1.0) >= MOSTLY:
-            least_us, best = miss_us, np.minimum(counted, np.maximum(free, 0.0))
+        if miss_us(counted) < least_us and np.mean(free[holder] >= preparing[now] - 1.0) >= MOSTLY:
+            least_us, best = miss_us(counted), np.minimum(counted, np.maximum(free, 0.0))
     return best
 
 

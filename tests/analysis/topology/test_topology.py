@@ -227,6 +227,12 @@ def test_a_chain_of_pairs_is_one_pipeline() -> None:
     assert topology.stages == {0: 0, 1: 1, 2: 2, 3: 3}
 
 
+def test_two_ranks_that_send_are_a_pipeline_of_two_also_where_no_file_has_links() -> None:
+    messages = [(group_id(1), kind, 4) for kind in ("send", "receive")]
+    topology, _ = build([tables(rank, [*messages, (group_id(2), "allreduce", 1)]) for rank in range(2)])
+    assert topology.stages == {0: 0, 1: 1}
+
+
 def of_messages(counts: tuple[int, ...]) -> Topology:
     """Three groups of four ranks, in which ranks send and receive so often, and one over distant ranks."""
     read = []

@@ -97,13 +97,14 @@ def test_where_hosts_run_ahead_samples_before_the_first_call_are_no_idle_time() 
     assert told == pytest.approx(np.full((4, 6), IDLE_US), abs=0.01)
 
 
+@pytest.mark.parametrize("n_steps", [2, 6])
 @pytest.mark.parametrize("holder", ["own step", "step before"])
 @pytest.mark.parametrize("late", [slice(None), slice(3, 4)], ids=["all ranks", "one rank"])
-def test_preparing_that_is_free_time_too_counts_once(holder: str, late: slice) -> None:
+def test_preparing_that_is_free_time_too_counts_once(holder: str, late: slice, n_steps: int) -> None:
     """MindSpore counts it to the step's own free time, PyTorch to that of the step before."""
-    behind_us = np.zeros((4, 6))
+    behind_us = np.zeros((4, n_steps))
     behind_us[late] = np.random.default_rng(4).uniform(8e3, 2e4, behind_us[late].shape)
-    steps, calls = recorded(-behind_us, np.full((4, 6), 5e4))
+    steps, calls = recorded(-behind_us, np.full((4, n_steps), 5e4))
     idle_us = behind_us + IDLE_US
     idle_us[:, 0] = IDLE_US
     in_free = np.roll(idle_us, -1 if holder == "step before" else 0, axis=1)
@@ -115,4 +116,20 @@ def test_preparing_that_is_free_time_too_counts_once(holder: str, late: slice) -
     )
     told = between_steps(given, calls)
     assert told["free_us"].to_pylist() == pytest.approx(steps["free_us"].to_pylist(), abs=1.0)
-    assert preparing(told, 6) == pytest.approx(idle_us, abs=1.0)
+    assert preparing(told, n_steps) == pytest.approx(idle_us, abs=1.0)
+
+
+def test_a_step_that_a_host_ended_late_shows_its_idle_time_once_where_hosts_run_ahead() -> None:
+    """Rank 2 writes a checkpoint behind step 2. PyTorch counts that to the free time of step 2."""
+    ahead_us = np.full((4, 6), 2e4)
+    ahead_us[2, 3] = -6e4
+    steps, calls = recorded(ahead_us, np.full((4, 6), 5e4))
+    free_us = steps["free_us"].to_numpy().copy()
+    free_us[2 * 6 + 2] += 6e4 + IDLE_US
+    given = steps.set_column(STEPS.names.index("free_us"), STEPS.field("free_us"), pa.array(free_us))
+    told = between_steps(given, calls)
+    idle_us = (told["free_us"].to_numpy() + told["preparing_us"].to_numpy()).reshape(4, 6)
+    expected = np.full((4, 6), 100.0 + IDLE_US)
+    expected[2, 3] += 6e4
+    assert idle_us == pytest.approx(expected, abs=2 * IDLE_US)
+    assert idle_us[2].sum() == pytest.approx(expected[2].sum(), abs=IDLE_US)
