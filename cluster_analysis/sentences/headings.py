@@ -109,7 +109,7 @@ HEADINGS: Mapping[str, Template] = {
     "whom.slow_port": ("the port of {ranks:rank|ranks} {ranks:ranges}", "卡 {ranks:ranges} 的端口"),
     "whom.host_pair": ("the connection of hosts {hosts}", "主机 {hosts} 之间的链路"),
     "whom.uplink": ("the uplink of {n_hosts:host|hosts} {hosts}", "主机 {hosts} 的上行链路"),
-    "whom.scattered_pauses": ("scattered pauses of {ranks:n} ranks", "{ranks:n} 张卡的零散停顿"),
+    "whom.scattered_pauses": ("scattered pauses of {ranks:n} {ranks:rank|ranks}", "{ranks:n} 张卡的零散停顿"),
     "verdict_and_why": ("{verdict}: {why}.", "{verdict}：{why}。"),
 }
 

@@ -22,8 +22,9 @@ SENTENCES: Mapping[NoteFact, Template] = {
         "没有所有卡都记录的步：无法比较",
     ),
     "no_operators": (
-        "no communication operators: costs are bounds from step totals, links are not judged",
-        "没有通信算子：损失只是由步总时间得出的上限，链路未判断",
+        "no communication operators: costs are bounds from step totals, links are not judged, and steps seem "
+        "longer than they are where hosts run ahead of their devices",
+        "没有通信算子：损失只是由步总时间得出的上限，链路未判断；主机超前于设备时，步时间显得比实际长",
     ),
     "no_communication_matrix": (
         "no link with two known ends: links are judged by groups, and by what each of their members sent",
