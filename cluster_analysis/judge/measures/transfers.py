@@ -1,7 +1,7 @@
 """Times of operators if several links were healthy at once: concurrent links hide each other.
 
-An operator lasts as long as its slowest link. If it uses one transport after the other, inside the hosts and
-between them, it lasts as long as the slowest link of each together. Its time shows which.
+An operator lasts as long as its slowest link. With one transport after the other it lasts as long as the
+slowest link of each; if ranks send to one peer after the other, as all links of one. Its time shows which.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import combined, distinct, first_positions, half_octaves, n_distinct
 from cluster_analysis.replay.replay import Graph
-from cluster_analysis.thresholds.common import HALFWAY, TWICE
+from cluster_analysis.thresholds.common import TWICE
 from cluster_analysis.thresholds.network import LINK_EFFECT
 
 
@@ -32,7 +32,7 @@ class Transfers(Struct, frozen=True):
     """The time of each link in collectives of one group, type and step, as a share of these (N,).
 
     Of several in a step the middle of each link's counts. `unit` is the link, `kind` a number for group and
-    type, `cell` one for these and the step, `part` one for these and what carries the data, and
+    type, `cell` for these and the step, `part` for these and what carries the data, `path` with its sender,
     `cell_of_part` the cell of each. Of operators (O,): `operator_kind` is -1 where no link shows any of that
     kind, and `operator_unit` the link of a message, -1 for others; `usual_share` is what is left of exchanges
     in a ring if they last as usually between two ranks, infinite of others; `alike` numbers type and size;
@@ -45,6 +45,7 @@ class Transfers(Struct, frozen=True):
     step: IntArray
     kind: IntArray
     cell: IntArray
+    path: IntArray
     part: IntArray
     cell_of_part: IntArray
     operator_kind: IntArray
@@ -70,7 +71,7 @@ class Transfers(Struct, frozen=True):
         hit = np.flatnonzero(now_left < 1.0)
         at = np.flatnonzero(np.isin(self.cell, self.cell[hit]))
         share = self.share[at]
-        cells = left_of_cells(share, share * now_left[at], self.part[at], self.cell_of_part)
+        cells = left_of_cells(share, share * now_left[at], self.path[at], self.part[at], self.cell_of_part)
         own = np.ones((max(self.kind.max(initial=0), self.operator_kind.max(initial=0)) + 1, self.n_steps))
         own[self.kind[hit], self.step[hit]] = cells[self.cell[hit]]
         factor = np.where(self.operator_kind < 0, 1.0, own[self.operator_kind, self.operator_step])
@@ -86,27 +87,27 @@ class Transfers(Struct, frozen=True):
 
 
 def left_of_cells(
-    before: FloatArray, after: FloatArray, part: IntArray, cell_of_part: IntArray
+    before: FloatArray, after: FloatArray, path: IntArray, part: IntArray, cell_of_part: IntArray
 ) -> FloatArray:
     """Return the remaining time of operators of each cell (C,). Time that no link explains stays.
 
     Args:
         before: the time of each link, as a share of the operator's.
         after: the same once links are healthy.
-        part: a number for the cell and what carries the link's data (N,).
+        path, part: numbers for the cell and what carries the link's data, with and without its sender (N,).
         cell_of_part: the cell of each such number, counted from 0.
     """
-    sums, most = [], []
+    ways = []
     for times in (before, after):
-        slowest = np.zeros(len(cell_of_part))
+        slowest, longest = np.zeros((2, len(cell_of_part)))
         np.maximum.at(slowest, part, times)
-        sums.append(np.bincount(cell_of_part, slowest))
-        highest = np.zeros(len(sums[0]))
-        np.maximum.at(highest, cell_of_part, slowest)
-        most.append(highest)
-    in_turn = HALFWAY * (sums[0] + most[0]) <= 1.0
-    took, takes = np.where(in_turn, sums, most)
-    return np.asarray(1.0 - (took - takes) / np.maximum(took, 1.0))
+        np.maximum.at(longest, part, np.bincount(path, times)[path])
+        most = np.zeros(cell_of_part.max(initial=-1) + 1)
+        np.maximum.at(most, cell_of_part, slowest)
+        ways.append((most, *(np.bincount(cell_of_part, one) for one in (slowest, longest))))
+    took, takes = np.array(ways)
+    nearest = np.argmin(np.abs(took - 1.0), axis=0), np.arange(took.shape[1])
+    return np.asarray(1.0 - (took - takes)[nearest] / np.maximum(took[nearest], 1.0))
 
 
 def transfers_of(graph: Graph, teams: Observations, seen: Observations) -> Transfers:
@@ -144,7 +145,7 @@ def transfers_of(graph: Graph, teams: Observations, seen: Observations) -> Trans
     part = combined(cell, np.unique(seen.transport, return_inverse=True)[1][unit])[1]
     # A rank that takes part and is not seen to send has no files, or lost its records.
     both = np.array([(one[0], one[-1]) for one in seen.members], np.int32)[unit]
-    shown = np.zeros(len(took))
+    path, shown = combined(part, both[:, 0])[1], np.zeros(len(took))
     np.maximum.at(shown, kind[rows] * graph.n_steps + seen.step[rows], share[rows])
     n_senders = n_distinct(kind[first] * graph.n_steps + step, both[:, 0], len(took))[of_step]
     n_ends = n_distinct(np.repeat(kind[first], 2), both.ravel(), len(known))[operator_kind]
@@ -152,7 +153,7 @@ def transfers_of(graph: Graph, teams: Observations, seen: Observations) -> Trans
     size = half_octaves(teams.size_bytes)
     place = combined(teams.kind, size, teams.unit, teams.step)[1]
     return Transfers(
-        graph.n_steps, medians_of(share[rows], row), unit, step, kind[first], cell, part,
+        graph.n_steps, medians_of(share[rows], row), unit, step, kind[first], cell, path, part,
         cell[first_positions(part)], operator_kind, teams.step, operator_unit, usual_share,
         combined(teams.kind, size)[1], medians_of(teams.time_us, place)[place], took_us,
         (operator_unit < 0) & (lacks_links | (operator_kind < 0)),

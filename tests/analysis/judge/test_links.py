@@ -309,7 +309,28 @@ def test_a_slow_network_costs_its_own_part_of_an_operator_that_moves_inside_host
         np.array([0, 1]),
     )
     of_one_cell = np.zeros(2, np.int32)
-    assert left_of_cells(share, share * remains, transports, of_one_cell) == pytest.approx(left)
+    told = left_of_cells(share, share * remains, transports, transports, of_one_cell)
+    assert told == pytest.approx(left)
+
+
+@pytest.mark.parametrize(
+    ("transfer_us", "left"),
+    [
+        pytest.param(9000.0, 1 / 3, id="by pairs: one peer after the other"),
+        pytest.param(3000.0, 1 / 3, id="to all peers at once"),
+        pytest.param(18000.0, 2 / 3, id="what no link explains of an operator stays as it is"),
+    ],
+)
+def test_a_slow_card_holds_up_an_exchange_for_each_of_its_peers_where_they_take_turns(
+    transfer_us: float, left: float
+) -> None:
+    """Rank 0 sends to three peers through a card that is a third as fast as those of the others."""
+    senders = np.repeat(np.arange(4, dtype=np.int32), 3)
+    share = np.where(senders == 0, 3000.0, 1000.0) / transfer_us
+    remains = np.where(senders == 0, 1 / 3, 1.0)
+    one_part = np.zeros(12, np.int32)
+    told = left_of_cells(share, share * remains, senders, one_part, np.zeros(1, np.int32))
+    assert told == pytest.approx(left)
 
 
 @pytest.mark.parametrize(
