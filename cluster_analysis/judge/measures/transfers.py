@@ -92,8 +92,7 @@ def left_of_cells(
     """Return the remaining time of operators of each cell (C,). Time that no link explains stays.
 
     Args:
-        before: the time of each link, as a share of the operator's.
-        after: the same once links are healthy.
+        before, after: the time of each link, as a share of the operator's, now and once links are healthy.
         path, part: numbers for the cell and what carries the link's data, with and without its sender (N,).
         cell_of_part: the cell of each such number, counted from 0.
     """
