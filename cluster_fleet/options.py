@@ -58,7 +58,9 @@ def make_parser() -> argparse.ArgumentParser:
         "--metrics", type=named_path, metavar="FILE", help="write metrics for Prometheus, too"
     )
     show = _command(commands, "show", "all that is known of a device or host")
-    show.add_argument("unit", metavar="DEVICE", help="'device 5 of node017', a host's name, or a key")
+    show.add_argument(
+        "unit", metavar="DEVICE", help="node017:5, 'device 5 of node017', a host's name, or a key"
+    )
     _add_form(show)
     export = _command(commands, "export", "write all runs to a file, names and keys as hashes")
     export.add_argument("file", type=named_path, metavar="FILE")

@@ -164,9 +164,11 @@ def _each(
 
 
 def named(wanted: str) -> Callable[[Unit], bool]:
-    """Return whether a unit is what a key, its name, or its host's name says."""
+    """Return whether a unit is what a key, its name, a place as in `node017:5`, or its host's name says."""
+    host, _, device = wanted.rpartition(":")
+    names = (wanted, f"device {device} of {host}")
     return lambda unit: (
-        wanted in (unit.known.key, unit.known.name) or unit.known.name.endswith(f" of {wanted}")
+        unit.known.key == wanted or unit.known.name in names or unit.known.name.endswith(f" of {wanted}")
     )
 
 

@@ -53,8 +53,10 @@ def test_a_device_that_is_slow_in_all_runs_is_named_by_its_host_and_number(
     assert slow["low"] <= 0.08 <= slow["high"] + 0.005
     assert slow["name"].startswith("device 1 of host-")  # rank 5 of four a host
     assert slow["hours_lost"] > 0
-    assert main(["show", slow["name"], "--db", db]) == ExitCode.FINDINGS
-    assert "slow since its first job, " in capsys.readouterr().out
+    number, host = slow["name"].removeprefix("device ").split(" of ")
+    for name in (slow["name"], f"{host}:{number}"):
+        assert main(["show", name, "--db", db]) == ExitCode.FINDINGS
+        assert "slow since its first job, " in capsys.readouterr().out
 
 
 def test_runs_that_are_there_already_change_nothing(
