@@ -171,4 +171,4 @@ def test_a_folder_that_cannot_be_made_is_named_with_what_is_in_its_way(
     folder = tmp_path / "project" / "reports"
     with pytest.raises(InputError) as told:
         check_output_folder(folder, tmp_path / "run")
-    assert told.value.message == f"{folder}: cannot be made: {tmp_path} cannot be written"
+    assert told.value.message == f"{folder}: cannot be made: {tmp_path}: cannot be written"
