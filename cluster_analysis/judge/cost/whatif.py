@@ -36,8 +36,7 @@ class Saving(Struct, frozen=True):
     `after_others_us` is what it adds once the costlier ones are repaired: more than alone where it hides
     behind one of them. For a fault these are the costlier faults: work that is uneven by design stays.
     `bound_us` is an upper bound from local times and transfers alone, where no replay is to be trusted.
-    `most_us` is what a host loses if all that it idles longer than others counts, or computes longer where no
-    peer shows in which gaps.
+    `most_us`: what a host loses if all that it idles longer counts, or computes where no peer shows where.
     """
 
     alone_us: float | None
@@ -158,8 +157,7 @@ class WhatIf:
         at, late_us = np.arange(len(metric_excess_us))[:, None], np.maximum(metric_excess_us, 0.0)
         late = [np.where(at == rank, late_us, 0.0) for rank in healthy.tolist()]
         suspects = [Suspect("placebo", "slow_rank", (), cause="compute", excess_us=one) for one in late]
-        saved = self._saved(self.replay, [[one] for one in suspects])
-        return max(0.0, float(np.nan_to_num(saved).max()))
+        return max(0.0, float(np.nan_to_num(self._saved(self.replay, [[one] for one in suspects])).max()))
 
     @cached_property
     def copied(self) -> Copied | None:
@@ -180,13 +178,15 @@ class WhatIf:
 
     def _saved(self, replay: Replay, sets: Sequence[Sequence[Suspect]]) -> list[float]:
         keys = [frozenset(map(id, one)) for one in sets]
-        new = {key: one for key, one in zip(keys, sets, strict=True) if key not in self._known}
-        asked = list(new.items())
+        asked = [(key, one) for key, one in zip(keys, sets, strict=True) if key not in self._known]
+        busy_us = np.fmax.reduce(self._view.local_us - self._view.free_us, axis=0)
         for begin in range(0, len(asked), _BATCH):
             batch = asked[begin : begin + _BATCH]
             repairs = [repair_of(self._view, replay.graph, one) for _, one in batch]
             by_step = replay.step_us - replay.graph.replay(repairs, replay.lead)
             for row, (key, one) in zip(by_step, batch, strict=True):
+                if all(each.excess_us is None for each in one):  # a quick network leaves all work to do
+                    np.fmin(row, replay.step_us - busy_us, out=row)
                 self._known[key] = one, _mean_saving(row, one, replay.is_good)
         return [self._known[key][1] for key in keys]
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cluster_analysis.judge.cost.whatif import WhatIf
+from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.replay.graph import build_graph
@@ -209,3 +210,19 @@ def test_a_rank_that_never_waits_costs_what_it_does_though_all_compute_beside_th
     (finding,) = case.alarms
     assert (finding.ranks, finding.pattern) == ((24,), "intermittent")
     assert finding.cost_ms_per_step == pytest.approx(case.true_cost_ms, rel=0.05)
+
+
+def test_a_quick_network_makes_no_step_shorter_than_the_computing_of_its_ranks() -> None:
+    """Where a replay holds computing beside transfers to be none, it would save all of them."""
+    result = judged(SMALL)
+    view = build_view(result.evidence, result.topology)
+    assert view.graph is not None
+    step_us = np.nanmax(view.step_us, axis=0)
+    busy = replace(view, computing_us=view.computing_us + (0.97 * step_us - np.nanmax(view.local_us, axis=0)))
+    left = np.full(len(view.graph.transfer_us), 0.01)
+    network = Suspect("slow_uplink-1", "slow_uplink", (), cause="bandwidth", link_factor=left)
+    usual, hidden = (
+        WhatIf(one).savings([network], refuse_above=0.05)[0].alone_us or 0.0 for one in (view, busy)
+    )
+    assert usual > 0.06 * step_us.mean()
+    assert hidden <= 0.05 * step_us.mean()
