@@ -57,9 +57,9 @@ def decode(content: bytes | memoryview, decoder: msgspec.json.Decoder[_T]) -> _T
         raise BadFileError(fact("not_of_form", detail=str(error))) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         if has_no_number(content):
-            with suppress(ValueError, RecursionError, msgspec.ValidationError):
+            with suppress(ValueError, RecursionError):
                 read = json.loads(bytes(content), parse_constant=lambda _: None)
-                return msgspec.convert(read, decoder.type)
+                return decode(json.dumps(read).encode(), decoder)
         raise BadFileError(_why_malformed(bytes(content), error)) from error
 
 

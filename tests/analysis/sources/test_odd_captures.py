@@ -279,7 +279,10 @@ def test_24_broken_metadata_of_one_rank_costs_its_metadata(job: dict[int, Path])
 
 def test_arguments_of_a_job_that_are_no_numbers_cost_nothing(job: dict[int, Path]) -> None:
     arguments = {"world_size": RANKS, "clip_grad": math.inf, "losses": [math.nan, -math.inf]}
-    (job[BAD] / "profiler_metadata.json").write_text(json.dumps({"distributed_args": arguments}))
+    group = {"group_name": "tp", "group_rank": BAD, "global_ranks": list(range(RANKS))}
+    document = {"distributed_args": arguments, "parallel_group_info": {"10.0.0.1%eth0_60000_0_17": group}}
+    (job[BAD] / "profiler_metadata.json").write_text(json.dumps(document))
     capture, tables = read_all(job[0].parent)
     assert not problems_of(capture, tables)
     assert tables[BAD].metadata.world_size == RANKS
+    assert [one.global_ranks for one in tables[BAD].metadata.groups] == [tuple(range(RANKS))]
