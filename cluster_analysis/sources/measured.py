@@ -113,6 +113,10 @@ def of_own_device(steps: pa.Table, remark: Remark) -> pa.Table:
     )
     if sorted(_rows_of(own)) == sorted(counts):
         return own
+    if len({tuple(row.values()) for row in steps.to_pylist()}) < len(
+        rows
+    ):  # a file that was copied behind itself
+        return without_repeated_steps(steps, remark)
     remark(fact("several_devices", n_devices=max(counts.values())))
     return without_repeated_steps(steps, unheard)
 

@@ -64,9 +64,16 @@ def test_a_row_without_a_step_number_is_left_out_and_remarked(tmp_path: Path) ->
 
 def test_steps_of_several_devices_in_one_file_are_nobodys_and_told(tmp_path: Path) -> None:
     header = f"Device_id,{STEP_HEADER}"
-    rows, remarks = read(tmp_path, step_csv({"0,50": STEP_ROW, "1,50": STEP_ROW, "0,51": STEP_ROW}, header))
+    other = [2 * one for one in STEP_ROW]
+    rows, remarks = read(tmp_path, step_csv({"0,50": STEP_ROW, "1,50": other, "0,51": STEP_ROW}, header))
     assert [row["step"] for row in rows] == [51]
     assert remarks == ["it holds 2 devices, and its files do not tell them apart"]
+
+
+def test_a_file_that_was_copied_behind_itself_is_not_told_as_several_devices(tmp_path: Path) -> None:
+    text = step_csv({"50": STEP_ROW})
+    rows, remarks = read(tmp_path, text + text.splitlines(keepends=True)[1])
+    assert (rows, remarks) == ([], ["left out: 2 rows of steps that it has more than once"])
 
 
 @pytest.mark.parametrize(("communicates", "steps"), [(3.0, [50, 51]), (0.0, [51])])
