@@ -73,7 +73,6 @@ def not_captured(
     listed = listed or f"the inventory has {len(names)}"
     advices = list(dict.fromkeys(advice for _, advice in by_reason if advice))
     enough = "all hosts are required" if quorum is None else f"{quorum} hosts are required"
-    also = (
-        "" if quorum is not None or len(lost) == len(names) else "; --require quorum N goes on without some"
-    )
-    return NotCapturedError(f"nothing was captured, {enough}: {listed}", "; ".join(advices) + also)
+    if quorum is None and len(lost) < len(names):
+        advices.append("--require quorum N goes on without some")
+    return NotCapturedError(f"nothing was captured, {enough}: {listed}", "; ".join(advices))

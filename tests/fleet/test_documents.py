@@ -40,10 +40,10 @@ def test_what_the_page_of_the_fleet_says_can_be_typed_in_a_new_directory(
     for run in runs[1:]:
         assert fleet(["add", str(run), "-q"]) == ExitCode.DONE
     fleet(["status"])
-    name = re.search(r"device \d+ of \S+(?=:)", capsys.readouterr().out)
+    name = re.search(r"device (\d+) of (\S+)(?=:)", capsys.readouterr().out)
     assert name is not None
     # What is the site's own: a device that it has, and where its metrics are fetched.
-    own = {"device 5 of node017": name[0], "/var/lib/node_exporter/fleet.prom": "fleet.prom"}
+    own = {"node017:5": f"{name[2]}:{name[1]}", "/var/lib/node_exporter/fleet.prom": "fleet.prom"}
     typed = [[own.get(word, word) for word in words] for words in commands("fleet.md")]
     assert len(typed) >= 5
     for words in typed:

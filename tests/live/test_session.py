@@ -14,7 +14,7 @@ from cluster_collect.faults import HostError, NoShellError, StalledError
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_collect.transports.dialers import Dialers
-from cluster_live.outcome import not_captured
+from cluster_live.outcome import Lost, not_captured
 from cluster_live.session import opened
 from cluster_live.sessions import Sessions
 from cluster_run.ids import HostId, ServerId
@@ -35,6 +35,15 @@ def test_who_is_waited_for_is_said_with_what_for(monkeypatch: pytest.MonkeyPatch
     asyncio.run(sessions.each("unparsed", parse, [HostId("1"), HostId("2")]))
     assert set(said) == {"1 of 2 hosts parsed, waiting for b"}
     assert translated(said[0], "zh") == "2 台主机中 1 台已解析，等待 b"
+
+
+def test_who_is_lost_without_advice_leaves_the_advice_of_a_quorum_alone() -> None:
+    names = {HostId("1"): "a", HostId("2"): "b"}
+    error = not_captured({HostId("1"): Lost("stray", "its step is far off")}, names, None)
+    assert str(error) == (
+        "nothing was captured, all hosts are required: a: its step is far off "
+        "(--require quorum N goes on without some)"
+    )
 
 
 def test_a_quorum_of_more_hosts_than_there_are_is_named() -> None:

@@ -53,7 +53,8 @@ def test_a_fault_that_begins_while_the_watch_runs_is_named_within_two_captures_a
     cluster: Cluster, tmp_path: Path
 ) -> None:
     cluster.add(2)
-    cluster.job(n_ranks=4, environment=cluster.leaves()).start()
+    # Short steps leave hosts that wait for a processor far apart.
+    cluster.job(n_ranks=4, step_s=0.2, environment=cluster.leaves()).start()
     address = tmp_path / "webhook"
     metrics = tmp_path / "metrics"
     metrics.mkdir()

@@ -63,10 +63,10 @@ def one_by_one(seconds: float) -> Iterator[int]:
 @pytest.mark.slow
 def test_hosts_that_one_machine_serves_one_by_one_are_all_collected(start: Start, tmp_path: Path) -> None:
     """Asked all at once, the last shell starts long after the time that a silent host is given."""
-    roots = [tmp_path / f"root{number}" for number in range(25)]
+    roots = [tmp_path / f"root{number}" for number in range(50)]
     for number, root in enumerate(roots):
         make_capture(root, number, 1000)
-    with one_by_one(0.5) as port:
+    with one_by_one(0.25) as port:
         waiting = f"exec 3<>/dev/tcp/127.0.0.1/{port}; printf h >&3; cat <&3"
         shell = f"bash -c '{waiting}; exec 3<&-; eval \"$SSH_ORIGINAL_COMMAND\"'"
         host = start({"ForceCommand": shell, "MaxStartups": "100"})
@@ -74,7 +74,7 @@ def test_hosts_that_one_machine_serves_one_by_one_are_all_collected(start: Start
             host.having(host=HostId(str(n)), server_id=ServerId(str(n)), profiler_root=str(root)).spec
             for n, root in enumerate(roots, 1)
         ]
-        options = replace(FULL, listing_deadline_s=8.0, n_attempts=1, n_jobs=25)
+        options = replace(FULL, listing_deadline_s=8.0, n_attempts=1, n_jobs=50)
         manifest = collected(specs, host.run, options)
     assert {(one.state, one.reason) for one in manifest.hosts} == {("complete", "")}
 
