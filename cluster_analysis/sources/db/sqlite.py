@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote
@@ -108,9 +108,10 @@ class Database:
         for text_factory in (str, _decoded):
             connection.text_factory = text_factory
             try:
-                cursor = connection.execute(query, parameters)
-                while batch := cursor.fetchmany(_BATCH_ROWS):
-                    yield batch
+                # Python 3.10 begins a query again when an older cursor of it goes.
+                with closing(connection.execute(query, parameters)) as cursor:
+                    while batch := cursor.fetchmany(_BATCH_ROWS):
+                        yield batch
             except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
                 if text_factory is _decoded:
                     raise BadFileError(fact("not_database", detail=str(error))) from error
