@@ -22,7 +22,7 @@ from cluster_analysis.engine.read_ranks import Progress
 from cluster_analysis.options import ADDRESS_PREFIXES, NAMED_SCHEDULERS, AnalyseOptions, FailOn, TlsFiles
 from cluster_analysis.output_folder import INSIGHT_CACHE_NAMES, check_output_folder
 from cluster_analysis.pipeline import examined
-from cluster_analysis.progress import progress_on
+from cluster_analysis.progress import ProgressLine, progress_on
 from cluster_analysis.result import Reported, Shown
 from cluster_analysis.sources.compiled.reader import in_use
 from cluster_analysis.tables.model import Selection
@@ -63,9 +63,7 @@ def _run(arguments: argparse.Namespace, options: AnalyseOptions) -> ExitCode:
         names = part_names(options.run)
         if len(names) > 1:
             return _run_all(arguments, options, names)
-    progress = progress_on(
-        sys.stderr, language_of(arguments.lang, sys.stderr), quiet=arguments.quiet, verbose=arguments.verbose
-    )
+    progress = _progress_of(arguments)
     on_progress = _importing_meanwhile(progress.show)
     with examined(options, on_progress, None if arguments.quiet else progress.remark) as one:
         from cluster_analysis.outputs.everything import judge_only, write_everything  # noqa: PLC0415
@@ -88,9 +86,7 @@ def _run_all(arguments: argparse.Namespace, options: AnalyseOptions, names: tupl
     from cluster_analysis.outputs.all_parts import judge_all  # noqa: PLC0415 - as above
     from cluster_analysis.outputs.registry import TEXTS  # noqa: PLC0415
 
-    progress = progress_on(
-        sys.stderr, language_of(arguments.lang, sys.stderr), quiet=arguments.quiet, verbose=arguments.verbose
-    )
+    progress = _progress_of(arguments)
     parts = judge_all(options, names, progress.show, None if arguments.quiet else progress.remark)
     progress.end()
     how = shown(arguments.lang, is_verbose=arguments.verbose > 0)
@@ -121,6 +117,11 @@ def _importing_meanwhile(on_progress: Progress) -> Progress:
             import_module("cluster_analysis.outputs.everything")
 
     return report_progress
+
+
+def _progress_of(arguments: argparse.Namespace) -> ProgressLine:
+    language = language_of(arguments.lang, sys.stderr)
+    return progress_on(sys.stderr, language, quiet=arguments.quiet, verbose=arguments.verbose)
 
 
 def shown(language: str | None, *, is_verbose: bool) -> Shown:

@@ -43,8 +43,11 @@ PROFILER_OUTPUT_NAME = "ASCEND_PROFILER_OUTPUT"
 PARSED_MARK_NAME = "analyse.done"
 #: A capture without that mark that did not change for so long is parsed by nobody.
 PARSER_RESTS_S = 60.0
-#: What is packed for a copy, by the end of its name; plain tar and zip may hold a folder, too.
-_PACKED = re.compile(r"(\.tar)?\.(gz|bz2|xz|zst|zip|7z|rar)$|\.(tar|tgz|tzst)$")
+#: Ends of names of what is packed: folders by tar, folders or files, and single files.
+_TARS, _EITHER, _FILES = "tar|tgz|tzst", "zip|7z|rar", "gz|bz2|xz|zst"
+#: What may hold a folder, as a regular expression.
+ARCHIVE = rf"\.({_TARS}|{_EITHER}|tar\.({_FILES}))$"
+_PACKED = re.compile(rf"(\.tar)?\.({_FILES}|{_EITHER})$|\.({_TARS})$")
 
 
 def host_directory(run: Path, host: HostId) -> Path:

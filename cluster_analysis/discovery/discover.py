@@ -26,7 +26,7 @@ from cluster_analysis.discovery.places import Places, read_places
 from cluster_analysis.discovery.prof import inspect_prof
 from cluster_analysis.discovery.ranks import with_ranks
 from cluster_analysis.discovery.runs import Run, enclosing_run, name_of, one_job, split_by_run
-from cluster_analysis.discovery.walk import LEADS_NOWHERE, is_archive, is_packed_capture, walk
+from cluster_analysis.discovery.walk import LEADS_NOWHERE, is_packed_capture, may_hold_captures, walk
 from cluster_analysis.discovery.windows import shown, with_windows_together
 from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.problems import reason
@@ -198,7 +198,7 @@ def _capture(job: _Job, part: Part, notes: Iterable[Fact]) -> Capture:
     expected = _expected_ranks(captures, places)
     missing = _missing(expected, captures, problems, job.is_part)
     if missing:
-        archives = _foreign(job.run.root, job.run.tree, is_archive)
+        archives = _foreign(job.run.root, job.run.tree, may_hold_captures)
         problems += [*missing, *(one for one in archives if one not in problems)]
     read = [one for _, window in part.windows for some in window.captures.values() for one in some]
     problems += changed_files(read or captures.values(), places, job.run.root)

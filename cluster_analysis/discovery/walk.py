@@ -22,11 +22,9 @@ _PROF_PREFIX = "PROF_"
 #: Our own output, and what holds copies: folders of snapshots and of what was deleted, which are hidden, and
 #: what a Mac packs beside a folder.
 _PASSED_OVER = (layout.ANALYSIS_OUTPUT_NAME, ".", "__MACOSX")
-#: What may hold a folder.
-_ARCHIVE = r"\.(tar|tgz|tzst|zip|7z|rar|tar\.(gz|xz|zst|bz2))$"
 #: Names found in place of captures: what each is, and what to do.
 _NAMES: tuple[tuple[str, ReasonKind, AdviceKind], ...] = (
-    (r"(_ascend_(pt|ms)|^PROF_.*|rank_?\d+.*|^ASCEND_PROFILER_OUTPUT)" + _ARCHIVE, "archive", "unpack"),
+    (r"(_ascend_(pt|ms)|^PROF_.*|rank_?\d+.*|^ASCEND_PROFILER_OUTPUT)" + layout.ARCHIVE, "archive", "unpack"),
     (
         r"^cluster_analysis(\.db|_output)$|^cluster_step_trace_time\.csv$|^cluster_communication(_matrix)?\.json$",
         "made_by_msprof_analyze",
@@ -49,7 +47,7 @@ _NAMES: tuple[tuple[str, ReasonKind, AdviceKind], ...] = (
         "file_of_no_capture",
         "put_into_capture",
     ),
-    (_ARCHIVE, "archive", "unpack"),
+    (layout.ARCHIVE, "archive", "unpack"),
 )
 _FOREIGN = tuple((re.compile(pattern), what, advice) for pattern, what, advice in _NAMES)
 #: Why a link that is named like a capture cannot be listed.
@@ -113,7 +111,7 @@ def is_packed_capture(name: str) -> bool:
     return bool(_FOREIGN[0][0].search(name))
 
 
-def is_archive(name: str) -> bool:
+def may_hold_captures(name: str) -> bool:
     """Return whether a name is that of an archive, which may hold captures whatever it is called."""
     return bool(_FOREIGN[-1][0].search(name))
 

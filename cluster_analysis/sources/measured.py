@@ -108,14 +108,12 @@ def of_own_device(steps: pa.Table, remark: Remark) -> pa.Table:
     if len(counts) == len(rows):
         return steps
     communicates = pc.fill_null(pc.greater(steps["communication_us"], 0.0), False).to_pylist()
-    own = steps.filter(
-        pa.array([does or counts[row] == 1 for row, does in zip(rows, communicates, strict=True)])
-    )
-    if sorted(_rows_of(own)) == sorted(counts):
+    is_own = [does or counts[row] == 1 for row, does in zip(rows, communicates, strict=True)]
+    own = steps.filter(pa.array(is_own))
+    if Counter(_rows_of(own)) == dict.fromkeys(counts, 1):
         return own
-    if len({tuple(row.values()) for row in steps.to_pylist()}) < len(
-        rows
-    ):  # a file that was copied behind itself
+    n_different = len({tuple(row.values()) for row in steps.to_pylist()})
+    if n_different < len(rows):  # a file that was copied behind itself
         return without_repeated_steps(steps, remark)
     remark(fact("several_devices", n_devices=max(counts.values())))
     return without_repeated_steps(steps, unheard)

@@ -53,6 +53,6 @@ def read_communication(
         content, n_skipped = read_with_offset(path)
         given = GivenColumns(write_operators, content, remark)
         # Parts of a text go to MindStudio Insight as they are.
-        is_json = not has_no_number(content)
-        found.append(communication_of(given, rank, remark, n_skipped, with_spans=with_spans and is_json))
+        is_copied = with_spans and not has_no_number(content)
+        found.append(communication_of(given, rank, remark, n_skipped, with_spans=is_copied))
     return found[0] if len(found) == 1 else CommunicationTables.of_ranks(found)

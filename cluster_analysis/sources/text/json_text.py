@@ -65,7 +65,9 @@ def decode(content: bytes | memoryview, decoder: msgspec.json.Decoder[_T]) -> _T
 
 def has_no_number(content: bytes | memoryview) -> bool:
     """Return whether JSON holds NaN or Infinity, which nothing but Python reads."""
-    return bool(_NO_NUMBER.search(content))
+    text = bytes(content)
+    # These words first: an expression takes ten times as long to find that there is none.
+    return (b"NaN" in text or b"Infinity" in text) and bool(_NO_NUMBER.search(text))
 
 
 def _why_malformed(content: bytes, error: Exception) -> Fact:
