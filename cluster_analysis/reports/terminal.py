@@ -25,7 +25,7 @@ from cluster_analysis.sentences.results.costs import cost_of
 from cluster_analysis.sentences.results.reasons import reasons
 from cluster_analysis.sentences.terms import VERDICT_SIGNS
 from cluster_run.findings import Finding
-from cluster_run.said.chinese import Language
+from cluster_run.said.chinese import SEMICOLON, Language
 from cluster_run.said.line_breaks import kept_together, line_breaks
 
 _VERDICT_STYLES = {"healthy": "bold green", "degraded": "bold yellow", "unknown": "bold magenta"}
@@ -54,8 +54,8 @@ class _Prose(Text):
 
 def _prose(text: str, style: str = "", *, lead: str = "", indent: int = 0) -> Padding:
     """Return text to print, after `lead` in bold. In padding, as rich makes its own class of bare text."""
-    joined = _Prose.assemble((lead, "bold"), (kept_together(text), style))
-    return Padding(joined, (0, 0, 0, indent))
+    lines = _Prose.assemble((lead, "bold"), (kept_together(text), style))
+    return Padding(lines, (0, 0, 0, indent))
 
 
 def text(given: Reported, shown: Shown) -> str:
@@ -181,12 +181,12 @@ def _print_next_checks(result: AnalysisResult, console: Console, language: Langu
         at = "" if command.place is None else f"  # {subjects.plain(locate(command.place).of(language))}"
         console.print(Text.assemble((say("run").of(language), "bold"), command.text, at), soft_wrap=True)
     known = [
-        say("host_is", host=host, address=subjects.plain(result.addresses[host])).of(language)
+        say("host_is", host=host, address=subjects.plain(result.addresses[host]))
         for host in hosts
         if host in result.addresses
     ]
     if known:
-        console.print(_prose(("；" if language == "zh" else "; ").join(known)))
+        console.print(_prose(joined(known, SEMICOLON).of(language)))
     elif hosts and all(one.kind != "hosts_by_devices" for one in document.notes):  # else nobody knows them
         naming = naming_command(hosts[0], result)
         hint = say("which_machine", host=hosts[0], command=naming) if naming else say("hosts_hint")

@@ -7,10 +7,11 @@ from msgspec import Struct
 from cluster_analysis.sentences import terms
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.headings import say, term
-from cluster_analysis.sentences.phrase import Phrase
+from cluster_analysis.sentences.phrase import Phrase, joined
 from cluster_analysis.sentences.results import subjects
 from cluster_analysis.sentences.results.costs import Cost, cost_of
 from cluster_run.findings import WARNING_COST_SHARE, FindingsDocument, LostPart
+from cluster_run.said.chinese import COLON, COMMA
 
 #: A smaller part would be written as 0 %.
 _LEAST_SHARE = 0.005
@@ -40,15 +41,14 @@ class Price(Struct, frozen=True):
 
     def sentence(self) -> Phrase:
         """Return it in one sentence: 46.4 s a step, 23.2 s if all ranks were alike: 22.7 s of the …"""
-        start = say("if_alike", step=format_ms(self.step_ms), ideal=format_ms(self.ideal_ms))
+        said = say("if_alike", step=format_ms(self.step_ms), ideal=format_ms(self.ideal_ms))
         parts = [
             say("lost_also_to" if position else "lost_to", cost=one.cost, part=one.name)
             for position, one in enumerate(self.lost)
         ]
-        if not parts:
-            return Phrase(f"{start.en}.", f"{start.zh}。")
-        english, chinese = ", ".join(one.en for one in parts), "，".join(one.zh for one in parts)
-        return Phrase(f"{start.en}: {english}.", f"{start.zh}：{chinese}。")
+        if parts:
+            said = joined((said, joined(parts, COMMA)), COLON)
+        return Phrase(f"{said.en}.", f"{said.zh}。")
 
 
 def price_of_unevenness(document: FindingsDocument) -> Price | None:

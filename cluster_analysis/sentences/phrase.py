@@ -52,10 +52,10 @@ def fill(template: Template, values: Mapping[str, Any]) -> Phrase:
     return Phrase(_ENGLISH.vformat(english, (), values), _CHINESE.vformat(chinese, (), values))
 
 
-def joined(phrases: Iterable[Phrase]) -> Phrase:
-    """Return sentences one after the other."""
+def joined(phrases: Iterable[Phrase], between: tuple[str, str] = (" ", "")) -> Phrase:
+    """Return phrases one after the other, with what stands `between` two of them in each language."""
     found = list(phrases)
-    return Phrase(" ".join(one.en for one in found), "".join(one.zh for one in found))
+    return Phrase(between[0].join(one.en for one in found), between[1].join(one.zh for one in found))
 
 
 class _Filler(Formatter):

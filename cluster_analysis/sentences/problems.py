@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cluster_analysis.sentences.left_out import PARTS, REASONS, ROWS
-from cluster_analysis.sentences.phrase import Phrase, Template, fill
+from cluster_analysis.sentences.phrase import Phrase, Template, fill, joined
 from cluster_run.facts import Fact, ReasonKind
 from cluster_run.problem import Problem
+from cluster_run.said.chinese import SEMICOLON
 
 WHY: Mapping[ReasonKind, Template] = {
     "unreadable": ("cannot be read: {detail}", "无法读取：{detail:said}"),
@@ -291,8 +292,7 @@ WHY: Mapping[ReasonKind, Template] = {
 
 def reason(problem: Problem) -> Phrase:
     """Return why something could not be used."""
-    phrases = [_why(one) for one in (problem.why, *problem.also)]
-    return Phrase("; ".join(one.en for one in phrases), "；".join(one.zh for one in phrases))
+    return joined(map(_why, (problem.why, *problem.also)), SEMICOLON)
 
 
 def _why(fact: Fact) -> Phrase:

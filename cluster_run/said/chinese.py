@@ -16,8 +16,8 @@ from string import Formatter
 from typing import Any, Literal
 
 Language = Literal["en", "zh"]
-#: What stands between two things that are said together.
-_BETWEEN = ((": ", "："), ("; ", "；"))
+#: What stands between two things that are said together, in both languages.
+COLON, SEMICOLON, COMMA = (": ", "："), ("; ", "；"), (", ", "，")
 #: Values that are said, too; all others are names, numbers and paths.
 _SAID = frozenset({"why", "what", "where", "which", "rest", "then", "advice"})
 _KINDS = frozenset({"kind", "kind_of"})
@@ -61,7 +61,7 @@ def in_chinese(text: str) -> str:
             kinds = _catalogue()["kinds of values"]
             values |= {name: kinds.get(values[name], values[name]) for name in _KINDS & values.keys()}
             return meaning.format(**values)
-    for between, chinese in _BETWEEN:
+    for between, chinese in (COLON, SEMICOLON):
         before, _, after = text.partition(between)
         if after:
             parts = in_chinese(before), in_chinese(after)

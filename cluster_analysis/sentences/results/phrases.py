@@ -8,13 +8,14 @@ from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.amounts import format_ms, format_share
 from cluster_analysis.sentences.headings import counted, say, words_of_page
-from cluster_analysis.sentences.phrase import Phrase
+from cluster_analysis.sentences.phrase import Phrase, joined
 from cluster_analysis.sentences.problems import reason
 from cluster_analysis.sentences.results.subjects import format_number, host_phrase, plain, subject
 from cluster_analysis.sentences.results.verdicts import lacks_hosts
 from cluster_run.findings import Evidence, Finding, FindingsDocument, RunInfo
 from cluster_run.ids import format_number_ranges
 from cluster_run.problem import Problem
+from cluster_run.said.chinese import COLON, COMMA
 
 #: Problems of one file, reason and advice: one of several ranks each, or one alone.
 ProblemGroup = Sequence[Problem]
@@ -26,6 +27,7 @@ METRIC_NAMES = {
     "communication_not_overlapped": "exposed",
     "local": "gap",
 }
+_SIDE_BY_SIDE = (" · ", " · ")
 _UNITS = {"us": "µs", "ms": "ms", "gbps": "GB/s", "bytes": "B", "share": "%", "mhz": "MHz", "ratio": "×"}
 
 
@@ -38,11 +40,12 @@ def split_unit(metric: str) -> tuple[str, str]:
 def metric_name(name: str) -> Phrase:
     """Return what a metric of an `Evidence` is called; one without an entry keeps its own name."""
     bare, _ = split_unit(name)
-    key = f"metric.{METRIC_NAMES.get(bare, bare)}"
-    if key in words_of_page():
-        return say(key)
-    text = bare.replace("_", " ")
-    return Phrase(text, text)
+    return _said_or_itself(f"metric.{METRIC_NAMES.get(bare, bare)}", bare)
+
+
+def _said_or_itself(key: str, name: str) -> Phrase:
+    own = name.replace("_", " ")
+    return say(key) if key in words_of_page() else Phrase(own, own)
 
 
 def format_metric(metric: str, value: float) -> str:
@@ -73,7 +76,7 @@ def finding_title(finding: Finding) -> Phrase:
         return first
     is_host_feeding = finding.record.subject == "host" and finding.cause == "dispatch"
     cause = say("cause.host.dispatch" if is_host_feeding else f"cause.{finding.cause}")
-    return Phrase(f"{first.en}: {cause.en}", f"{first.zh}：{cause.zh}")
+    return joined((first, cause), COLON)
 
 
 def page_title(document: FindingsDocument) -> Phrase:
@@ -81,7 +84,7 @@ def page_title(document: FindingsDocument) -> Phrase:
     parts = [say(f"verdict.{document.verdict}"), say("page.title")]
     if name := plain(document.run.name):
         parts.insert(1, Phrase(name, name))
-    return Phrase(" · ".join(one.en for one in parts), " · ".join(one.zh for one in parts))
+    return joined(parts, _SIDE_BY_SIDE)
 
 
 def run_phrases(document: FindingsDocument) -> tuple[Phrase, ...]:
@@ -101,8 +104,7 @@ def run_phrases(document: FindingsDocument) -> tuple[Phrase, ...]:
 
 def run_line(document: FindingsDocument) -> Phrase:
     """Return what was analysed, in one line."""
-    parts = run_phrases(document)
-    return Phrase(" · ".join(one.en for one in parts), " · ".join(one.zh for one in parts))
+    return joined(run_phrases(document), _SIDE_BY_SIDE)
 
 
 def _parallel_sizes(run: RunInfo) -> str:
@@ -155,12 +157,12 @@ def problem_phrase(group: ProblemGroup, result: AnalysisResult) -> Phrase:
     file = plain(group[0].file)
     places = [*problem_places(group, result), *([Phrase(file, file)] if file else [])]
     why, advised = reason(group[0]), advice(group[0])
-    english, chinese = (", ".join(one.en for one in places), "，".join(one.zh for one in places))
-    english, chinese = (f"{english}: " if places else "", f"{chinese}：" if places else "")
-    english, chinese = english + plain(why.en), chinese + plain(why.zh)
+    said = Phrase(plain(why.en), plain(why.zh))
+    if places:
+        said = joined([joined(places, COMMA), said], COLON)
     if not advised.en:
-        return Phrase(english, chinese)
-    return Phrase(f"{english} ({plain(advised.en)})", f"{chinese}（{plain(advised.zh)}）")
+        return said
+    return Phrase(f"{said.en} ({plain(advised.en)})", f"{said.zh}（{plain(advised.zh)}）")
 
 
 def _who(finding: Finding) -> Phrase:
@@ -172,9 +174,7 @@ def _who(finding: Finding) -> Phrase:
 
 def replay_phrase(name: str) -> Phrase:
     """Return what a figure about the replay means; one without an entry keeps its own name."""
-    key = f"replay.{name}"
-    plain = name.replace("_", " ")
-    return say(key) if key in words_of_page() else Phrase(plain, plain)
+    return _said_or_itself(f"replay.{name}", name)
 
 
 def header_phrases(document: FindingsDocument, analysed: str | None) -> tuple[Phrase, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from cluster_analysis.result import AnalysisResult
 from cluster_analysis.sentences.headings import say
-from cluster_analysis.sentences.phrase import Phrase
+from cluster_analysis.sentences.phrase import Phrase, joined
 from cluster_analysis.sentences.terms import KINDS
 from cluster_run.findings import Finding, Place
 from cluster_run.ids import HostId, format_number_ranges
@@ -140,8 +140,7 @@ def locator(result: AnalysisResult) -> Callable[[Place], Phrase]:
             parts.append(say("device", device=place.device))
         if not parts:
             return rank
-        where = Phrase(" / ".join(one.en for one in parts), " / ".join(one.zh for one in parts))
-        return say("locator", rank=rank, place=where)
+        return say("locator", rank=rank, place=joined(parts, (" / ", " / ")))
 
     return locate
 

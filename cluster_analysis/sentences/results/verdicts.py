@@ -6,11 +6,12 @@ from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import counted, say
 from cluster_analysis.sentences.notes import why_open
-from cluster_analysis.sentences.phrase import Phrase
+from cluster_analysis.sentences.phrase import Phrase, joined
 from cluster_analysis.sentences.results.costs import Cost, cost_of
 from cluster_analysis.sentences.results.reasons import reasons
 from cluster_analysis.sentences.results.subjects import plain, subject, whom
 from cluster_run.findings import WARNING_COST_SHARE, Finding, FindingsDocument, RunInfo, gains_ms
+from cluster_run.said.chinese import COLON, SEMICOLON
 
 #: Problems of a rank that cost its links only: its times are known, and compared. One alone has no links.
 _NO_DAMAGE = ("matrix_not_there", "no_link_in_it")
@@ -54,7 +55,7 @@ def verdict_sentence(document: FindingsDocument) -> Phrase:
     said = Phrase(said.en[0].lower() + said.en[1:], said.zh)
     if document.verdict == "degraded" and document.findings and not _has_cost(document):
         said = summary(document.findings[0])
-    return Phrase(f"{name.en}: {plain(said.en)}", f"{name.zh}：{plain(said.zh)}")
+    return joined((name, Phrase(plain(said.en), plain(said.zh))), COLON)
 
 
 def _has_cost(document: FindingsDocument) -> bool:
@@ -77,7 +78,7 @@ def listed_costs(document: FindingsDocument) -> Phrase | None:
         parts.append(say(key, who=whom(most), ms=cost_of(most).phrase(step_ms)))
     if not parts or not step_ms:
         return None
-    return Phrase("; ".join(one.en for one in parts), "；".join(one.zh for one in parts))
+    return joined(parts, SEMICOLON)
 
 
 def best_saving_ms(document: FindingsDocument) -> float | None:
