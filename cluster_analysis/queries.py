@@ -23,7 +23,7 @@ from cluster_analysis.result import Reported
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.results import subjects, verdicts
-from cluster_run.command_line import Parser, exit_code_of, named_path
+from cluster_run.command_line import Parser, add_language, exit_code_of, named_path
 from cluster_run.errors import ExitCode, InputError
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, REPORT_NAME
 from cluster_run.said.chinese import Language
@@ -72,7 +72,7 @@ def make_parser() -> argparse.ArgumentParser:
     trend.add_argument("--page", metavar="FILE", type=named_path, help="write a page with a bar a run, too")
     trend.set_defaults(run=_trend)
     for one in (report, trend):
-        one.add_argument("--lang", choices=("en", "zh"), help="language of the result on stdout")
+        add_language(one, " of the result on stdout, not of JSON")
     return parser
 
 

@@ -90,8 +90,7 @@ class Session:
     async def ask(self, do: str, deadline_s: float | None = None, **arguments: Any) -> Any:
         """Ask for one thing and return the answer.
 
-        A cancelled caller leaves the question to be answered, so that the undoing request can be sent
-        for.
+        A cancelled caller leaves the question to be answered, so that the request to undo it can follow.
 
         Raises:
             HeldError: another capture holds what is asked for.

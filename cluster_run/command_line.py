@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO, TypeAlias
 
 from cluster_run.errors import ClusterError, ExitCode, InputError, InterruptedRunError, refused_by_system
-from cluster_run.said.chinese import Language, help_texts, in_chinese, translated
+from cluster_run.said.chinese import LANGUAGES, Language, help_texts, in_chinese, translated
 from cluster_run.said.line_breaks import line_breaks
 from cluster_run.version import VERSION
 
@@ -98,7 +98,7 @@ def add_language(
 ) -> None:
     """Add `--lang`; a subcommand takes `SUPPRESS`, or it would take the place of what stands before it."""
     text = f"language{of_what} (default: that of LC_ALL or LANG)"
-    parser.add_argument("--lang", choices=("en", "zh"), default=default, help=text)
+    parser.add_argument("--lang", choices=LANGUAGES, default=default, help=text)
 
 
 def add_about(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:

@@ -27,6 +27,8 @@ SUSPECTS = "suspects"
 
 #: No job has more ranks: a number beyond it is damaged.
 MAX_RANKS = 1_000_000
+#: No list of hosts stands for more; counted before one name of it is built.
+MAX_HOSTS = 65_536
 #: No cluster has more ranks or steps than this; a larger range is a typing error.
 MAX_RANGE_LENGTH = 10_000_000
 _MAX_DIGITS = 18

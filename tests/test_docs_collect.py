@@ -13,10 +13,10 @@ from cluster_collect.faults import HostError
 from cluster_collect.inventory.keys import HOST_KEYS
 from cluster_collect.inventory.load import InventoryRequest, load_inventory
 from cluster_collect.inventory.native import TOP_KEYS
-from cluster_collect.inventory.nodesets import MAX_NODES
 from cluster_collect.show.json_result import SCHEMA
 from cluster_collect.spec import CollectOptions
 from cluster_run.errors import ExitCode
+from cluster_run.ids import MAX_HOSTS
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "collecting.md"
 
@@ -80,7 +80,7 @@ def test_every_option_that_the_text_mentions_exists(text: str) -> None:
 
 
 def test_limits_and_schemas_are_those_of_the_code(text: str) -> None:
-    assert f"at most\n{MAX_NODES} hosts" in text
+    assert f"at most\n{MAX_HOSTS} hosts" in text
     assert f"schema `{SCHEMA}`" in text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from collections import Counter
@@ -137,6 +138,20 @@ def test_numbers_that_decide_stand_in_the_thresholds(room: str) -> None:
         for number in numbers_that_decide(path)
     }
     assert found == set()
+
+
+def test_a_threshold_is_defined_once() -> None:
+    named = [
+        target.id
+        for name, path in modules().items()
+        if is_in(name, "cluster_analysis.thresholds")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    ]
+    assert len(named) > 50
+    assert [name for name, n in Counter(named).items() if n > 1] == []
 
 
 def test_package_files_are_empty() -> None:

@@ -157,7 +157,7 @@ def test_the_words_of_a_literal_stand_there_alone() -> None:
         ]
         inside = {id(one.slice) for one in lists if isinstance(one, ast.Subscript)}
         for one in lists:
-            if id(one) not in inside and len(words := _words(one)) > 2:
+            if id(one) not in inside and len(words := _words(one)) > 1:
                 listed.setdefault(words, []).append(f"{path.relative_to(ROOT)}:{one.lineno}")
     assert len(named) > 20
     assert {named[words]: places for words, places in listed.items() if words in named and places[1:]} == {}

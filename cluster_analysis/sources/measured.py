@@ -34,7 +34,7 @@ MEASURED_COLLECTIVES = (
 #: Columns without which rows are not judged.
 NEEDED: Mapping[Literal["operators", "links"], tuple[str, ...]] = {
     "operators": ("start_ns", "elapse_us"),
-    "links": ("size_bytes", "time_us"),
+    "links": MEASURED_LINKS,
 }
 #: A nanosecond; sums of floats may miss 0 by less.
 _TOLERANCE = 1e-3

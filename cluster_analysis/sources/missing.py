@@ -17,7 +17,7 @@ _LEVEL_WITHOUT_COMMUNICATION = "Level0"
 _LEVELS_WITH_COMMUNICATION = ("Level1", "Level2")
 _MATRIX = "communication_matrix.json"
 _DATABASES = ("analysis_db", "communication_db", "profiler_db")
-_COMMUNICATION = ("communication", "analysis_db", "communication_db", "profiler_db")
+_COMMUNICATION = ("communication", *_DATABASES)
 
 
 def tell_what_is_missing(

@@ -21,8 +21,6 @@ ENOUGH_TOGETHER = 10
 # Durations.
 #: Ranks that it takes to say how records and totals agree.
 ENOUGH_RANKS = FEWEST_PEERS
-#: Times the scatter of that agreement from which a difference is the filled-in calls'.
-CLEAR_SIGMAS = 3.0
 #: Less than this is the profiler's own inaccuracy.
 LEAST_MISSING_US = 100.0
 

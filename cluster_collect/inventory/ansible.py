@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from cluster_collect.inventory.keys import Draft, Entry, check_entry
 from cluster_collect.inventory.located import Located
-from cluster_collect.inventory.nodesets import MAX_NODES
+from cluster_run.ids import MAX_HOSTS
 
 PREFIX = "cluster_collect_"
 
@@ -140,8 +140,8 @@ class _Reader:
         groups: tuple[str, ...],
     ) -> None:
         self.hosts.setdefault(host, where)
-        if len(self.hosts) > MAX_NODES:
-            raise where.wrong(f"more than {MAX_NODES} hosts")
+        if len(self.hosts) > MAX_HOSTS:
+            raise where.wrong(f"more than {MAX_HOSTS} hosts")
         self._of_host.setdefault(host, {}).update(own)
         # A host's own variable wins over its groups', wherever in the file it stands.
         known = self.variables.setdefault(host, {})
@@ -162,8 +162,8 @@ def expand_range(pattern: str, where: Located) -> Iterator[str]:
     if first.isdecimal() and last.isdecimal() and len(last) < 10 and step:
         width = len(first) if first.startswith("0") else 0
         numbers = range(int(first), int(last) + 1, step)
-        if len(numbers) > MAX_NODES:
-            raise where.wrong(f"{pattern!r} stands for more than {MAX_NODES} hosts")
+        if len(numbers) > MAX_HOSTS:
+            raise where.wrong(f"{pattern!r} stands for more than {MAX_HOSTS} hosts")
         names = [str(number).zfill(width) for number in numbers]
     elif len(first) == len(last) == 1 and first in letters and last in letters and step:
         names = list(letters[letters.index(first) : letters.index(last) + 1 : step])

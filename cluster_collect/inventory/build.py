@@ -9,10 +9,10 @@ from pathlib import Path
 
 from cluster_collect.inventory.keys import Draft, Entry, directories_of, size_of
 from cluster_collect.inventory.located import Located
-from cluster_collect.inventory.nodesets import MAX_NODES, expand, is_ip6
+from cluster_collect.inventory.nodesets import expand, is_ip6
 from cluster_collect.spec import LOCAL_NAME, HostSpec
 from cluster_run.errors import InputError, UsageError
-from cluster_run.ids import HostId, ServerId
+from cluster_run.ids import MAX_HOSTS, HostId, ServerId
 
 #: Addresses reach the commands of `~/.ssh/config` (`ProxyCommand … %h`), so nothing else may be in one.
 _ADDRESS = re.compile(r"[\w.:%+-]+")
@@ -85,8 +85,8 @@ class _Builder:
             entry = written.over(self._draft.defaults)
             for target, server_id in self._targets(entry):
                 number += 1
-                if number > MAX_NODES:
-                    raise entry.where.wrong(f"more than {MAX_NODES} hosts")
+                if number > MAX_HOSTS:
+                    raise entry.where.wrong(f"more than {MAX_HOSTS} hosts")
                 yield self._spec(entry, HostId(str(number)), target, server_id)
 
     def groups(self, specs: tuple[HostSpec, ...]) -> Mapping[str, tuple[str, ...]]:

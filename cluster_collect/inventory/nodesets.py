@@ -13,9 +13,7 @@ from math import prod
 
 from cluster_run.errors import UsageError
 from cluster_run.host_names import is_address
-
-#: No node set may stand for more names; counted before one of them is built.
-MAX_NODES = 65_536
+from cluster_run.ids import MAX_HOSTS
 
 _MAX_DIGITS = 18
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
@@ -36,7 +34,7 @@ def expand(text: str) -> tuple[str, ...]:
     """Return the names that `text` stands for; a name that stands there twice is returned twice.
 
     Raises:
-        UsageError: not a node set, or more than MAX_NODES names.
+        UsageError: not a node set, or more than MAX_HOSTS names.
     """
     parts = [part.strip() for part in split_list(text)]
     if not all(parts):
@@ -126,10 +124,10 @@ def _names(text: str) -> tuple[str, ...]:
 def _refuse_too_many(text: str, parts: Iterable[str]) -> None:
     """Count the names before any is built: `n[1-100000000]` costs nothing here and minutes there."""
     total = sum(prod(_bracket_length(inside) for inside in _BRACKETS.findall(part)) for part in parts)
-    if total > MAX_NODES:
+    if total > MAX_HOSTS:
         shown = text if len(text) <= 80 else text[:77] + "..."
         raise UsageError(
-            f"too many hosts: {shown!r} stands for more than {MAX_NODES}", "a number too long? " + _ADVICE
+            f"too many hosts: {shown!r} stands for more than {MAX_HOSTS}", "a number too long? " + _ADVICE
         )
 
 
@@ -142,7 +140,7 @@ def _bracket_length(inside: str) -> int:
             continue
         first, last, step = match.groups()
         if len(max(first, last or "", key=len)) > _MAX_DIGITS:
-            return MAX_NODES + 1
+            return MAX_HOSTS + 1
         span = int(last or first) - int(first)
         length += max(0, span) // max(1, int(step or 1)) + 1
     return length

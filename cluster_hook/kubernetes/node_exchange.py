@@ -136,9 +136,9 @@ def forget_older(exchange: Path, before_s: float) -> None:
         return
     for asked in exchange.iterdir():
         with contextlib.suppress(OSError):
-            times = [asked.lstat().st_mtime]
+            asked_s = asked.lstat().st_mtime
             with contextlib.suppress(InputError):
                 if (request := read_request(asked)) is not None:
-                    times = [request.asked_s]
-            if asked.is_dir() and not asked.is_symlink() and max(times) < before_s:
+                    asked_s = request.asked_s
+            if asked.is_dir() and not asked.is_symlink() and asked_s < before_s:
                 forget(asked)

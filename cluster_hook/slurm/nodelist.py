@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 
 from cluster_run.errors import InputError
-
-#: No job has more nodes than this; a longer list is a damaged one.
-MAX_NODES = 100_000
+from cluster_run.ids import MAX_HOSTS
 
 _PART = re.compile(r"([^\[\],]*)(?:\[([^\]]*)\])?")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -20,7 +18,7 @@ def expand_node_list(text: str) -> tuple[str, ...]:
     which Slurm writes for a job that never started, is an empty list.
 
     Raises:
-        InputError: not a node list, a name that no host can have, or more than MAX_NODES names.
+        InputError: not a node list, a name that no host can have, or more than MAX_HOSTS names.
     """
     if text.strip() in ("", "(null)", "None", "None assigned"):
         return ()
@@ -30,8 +28,8 @@ def expand_node_list(text: str) -> tuple[str, ...]:
             if not _NAME.fullmatch(name):
                 raise InputError(f"not a node name: {name!r} in the node list {text!r}")
             names[name] = None
-        if len(names) > MAX_NODES:
-            raise InputError(f"the node list {text[:60]!r}… has more than {MAX_NODES} nodes")
+        if len(names) > MAX_HOSTS:
+            raise InputError(f"the node list {text[:60]!r}… has more than {MAX_HOSTS} nodes")
     return tuple(names)
 
 
@@ -54,8 +52,8 @@ def _expand_element(element: str, text: str) -> list[str]:
     for match in _PART.finditer(element):
         prefix, ranges = match.group(1), match.group(2)
         endings = [prefix] if ranges is None else [prefix + number for number in _numbers(ranges, text)]
-        if len(names) * len(endings) > MAX_NODES:
-            raise InputError(f"the node list {text[:60]!r}… has more than {MAX_NODES} nodes")
+        if len(names) * len(endings) > MAX_HOSTS:
+            raise InputError(f"the node list {text[:60]!r}… has more than {MAX_HOSTS} nodes")
         names = [name + ending for name in names for ending in endings]
     return names
 
@@ -67,7 +65,7 @@ def _numbers(ranges: str, text: str) -> list[str]:
         if not (first.isascii() and first.isdigit()) or (dash and not (last.isascii() and last.isdigit())):
             raise InputError(f"not a node list: {text!r}: {part!r} is not a number or a range")
         begin, end = int(first), int(last or first)
-        if end < begin or end - begin >= MAX_NODES:
+        if end < begin or end - begin >= MAX_HOSTS:
             raise InputError(f"not a node list: {text!r}: {part!r} is not a range")
         numbers.extend(str(number).zfill(len(first)) for number in range(begin, end + 1))
     return numbers

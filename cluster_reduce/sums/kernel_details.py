@@ -14,7 +14,7 @@ from typing import Any
 
 from cluster_reduce.form import UnfitError, Writer
 
-#: Columns of the file for each text that identifies a kernel; the first three must be there.
+#: Columns of the file for each text that identifies a kernel.
 COLUMNS_OF_KEYS = {
     "op_type": "Type",
     "core_type": "Accelerator Core",
@@ -23,9 +23,11 @@ COLUMNS_OF_KEYS = {
     "output_shapes": "Output Shapes",
     "op_state": "OP State",
 }
-_N_NEEDED = 3
+CORE = COLUMNS_OF_KEYS["core_type"]
 #: Its other columns.
 DURATION, WAIT, STEP, START = "Duration(us)", "Wait Time(us)", "Step Id", "Start Time(us)"
+#: Without these nothing can be said of its kernels.
+NEEDED = (COLUMNS_OF_KEYS["op_type"], CORE, COLUMNS_OF_KEYS["name"], DURATION)
 #: Cores of the rows that are communication operators.
 COMMUNICATION = ("HCCL", "COMMUNICATION")
 #: Value of a missing number.
@@ -119,11 +121,11 @@ def reduce_kernel_details(path: bytes) -> bytes:
 def _summed(stream: Any) -> tuple[dict[tuple[str, ...], _Kind], _Calls]:
     header = stream.readline()
     names = as_we_spell([name.strip() for name in header.split(",")])
-    needed = [*list(COLUMNS_OF_KEYS.values())[:_N_NEEDED], DURATION, START]
-    if '"' in header or "\ufeff" in header or len(set(names)) < len(names) or not set(needed) <= set(names):
+    is_odd = '"' in header or "\ufeff" in header or len(set(names)) < len(names)
+    if is_odd or not {*NEEDED, START} <= set(names):
         raise UnfitError("another header")
     places = [names.index(name) if name in names else len(names) for name in COLUMNS_OF_KEYS.values()]
-    core, duration, start = map(names.index, ("Accelerator Core", DURATION, START))
+    core, duration, start = map(names.index, (CORE, DURATION, START))
     wait = names.index(WAIT) if WAIT in names else len(names)
     step = names.index(STEP) if STEP in names else len(names)
     kinds: dict[tuple[str, ...], _Kind] = {}

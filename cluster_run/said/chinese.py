@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from string import Formatter
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Language = Literal["en", "zh"]
+LANGUAGES: tuple[Language, ...] = get_args(Language)
 #: What stands between two things that are said together, in both languages.
 COLON, SEMICOLON, COMMA = (": ", "："), ("; ", "；"), (", ", "，")
 #: Values that are said, too; all others are names, numbers and paths.

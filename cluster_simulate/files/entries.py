@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from cluster_simulate.files.observed import DECIMALS_US, OpView
 from cluster_simulate.job import layout as kinds
 from cluster_simulate.job.arrays import Floats, Ints
 from cluster_simulate.job.job import LOCAL
+from cluster_simulate.job.spec import Framework
 
 VARIANTS = ("top1", "middle", "bottom1", "total", "bottom2", "bottom3")
 TOTAL = VARIANTS.index("total")
@@ -45,7 +45,7 @@ class LinkEntries:
     op: Ints
 
 
-def link_entries(view: OpView, framework: Literal["pt", "ms"]) -> LinkEntries:
+def link_entries(view: OpView, framework: Framework) -> LinkEntries:
     """Return all entries of all ranks. MindSpore repeats an operator where PyTorch leaves a bottom out."""
     op, dst, transport, size, time = _uses(view)
     ops = view.ops

@@ -23,7 +23,9 @@ from cluster_analysis.tables import schema
 from cluster_reduce.sums.kernel_details import (
     COLUMNS_OF_KEYS,
     COMMUNICATION,
+    CORE,
     DURATION,
+    NEEDED,
     START,
     STEP,
     WAIT,
@@ -38,7 +40,6 @@ OWN_GROUP_PREFIX = "rank:"
 
 _BLOCK_BYTES = 8 * 1024 * 1024
 _LONGEST_LINE_BYTES = 1024 * 1024
-_NEEDED = ("Type", "Accelerator Core", "Name", DURATION)
 
 
 def read_kernel_details(path: Path, rank: int, remark: Remark) -> pa.Table | None:
@@ -84,11 +85,11 @@ def _calls(path: Path) -> Calls | None:
     columns = columns_of(path)
     if columns is not None:
         return kernel_calls_of(columns)
-    header = _header(path, *_NEEDED, START)
+    header = _header(path, *NEEDED, START)
     found = [
-        text.filter(pc.is_in(text["Accelerator Core"], value_set=_COMMUNICATION))
+        text.filter(pc.is_in(text[CORE], value_set=_COMMUNICATION))
         for text in _blocks(
-            path, [name for name in (STEP, *_NEEDED, START) if name in header], header, [], unheard
+            path, [name for name in (STEP, *NEEDED, START) if name in header], header, [], unheard
         )
     ]
     text = pa.concat_tables(found).combine_chunks() if found else None
@@ -114,7 +115,7 @@ def _sums(path: Path, remark: Remark) -> KernelSums:
     columns = columns_of(path)
     if columns is not None:
         return kernel_sums_of(columns)
-    header = _header(path, *_NEEDED)
+    header = _header(path, *NEEDED)
     summed = KernelSums()
     n_bad = 0
     skipped: list[int] = []

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import median, sigma
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.thresholds.common import CLEAR_SIGMAS, HALFWAY
 from cluster_analysis.thresholds.streams import ROUNDED_US
-from cluster_analysis.thresholds.trace import CLEAR_SIGMAS, ENOUGH_RANKS, LEAST_MISSING_US
+from cluster_analysis.thresholds.trace import ENOUGH_RANKS, LEAST_MISSING_US
 from cluster_analysis.trace.calls import Calls, with_more
 from cluster_analysis.trace.missing.collectives import incomplete_collectives, purposes
 from cluster_analysis.trace.missing.messages import incomplete_messages

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_collect.inventory.nodesets import MAX_NODES, expand, fold, select
+from cluster_collect.inventory.nodesets import expand, fold, select
 from cluster_run.errors import UsageError
+from cluster_run.ids import MAX_HOSTS
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_a_node_set_that_is_too_large_is_refused_before_it_is_built(text: str) -
 
 
 def test_the_largest_node_set_expands() -> None:
-    assert len(expand(f"n[1-{MAX_NODES}]")) == MAX_NODES
+    assert len(expand(f"n[1-{MAX_HOSTS}]")) == MAX_HOSTS
 
 
 @given(st.lists(st.integers(0, 3000), min_size=1, max_size=50, unique=True), st.integers(1, 4))
