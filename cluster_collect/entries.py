@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cluster_collect.faults import HostileDataError
+from cluster_run.layout import CAPTURE_END, PROF_PREFIX
 
-_CAPTURE = re.compile(rb".+_ascend_(?:pt|ms)|PROF_.+", re.DOTALL)
+_CAPTURE = re.compile(f".+{CAPTURE_END}|{PROF_PREFIX}.+".encode(), re.DOTALL)
 #: In the captures of PyTorch and MindSpore. Other names hold the number of a device, or no number.
 _RANK = re.compile(
     rb"(?:.*/)?(?:profiler_info_(\d{1,6})\.json|ascend_(?:pytorch|mindspore)_profiler_(\d{1,6})\.db)",

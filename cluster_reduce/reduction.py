@@ -13,7 +13,7 @@ from cluster_reduce.sums.trace_view import reduce_trace_view
 
 #: Smaller files travel as they are: there is nothing to gain.
 LEAST_BYTES = 4096
-_OUTPUT = b"ASCEND_PROFILER_OUTPUT"
+OUTPUT_NAME = b"ASCEND_PROFILER_OUTPUT"
 #: A reduced file that is hardly smaller is not worth it.
 _GAIN = 0.9
 
@@ -47,7 +47,7 @@ _REDUCERS: dict[str, Callable[[bytes], bytes]] = {
 
 def reducer_of(path: bytes) -> Callable[[bytes], bytes] | None:
     """Return what reduces a file with this path, None for one that travels as it is."""
-    kind = kind_of(path) if path.split(b"/")[-2:-1] == [_OUTPUT] else None
+    kind = kind_of(path) if path.split(b"/")[-2:-1] == [OUTPUT_NAME] else None
     return None if kind is None else _REDUCERS[kind]
 
 

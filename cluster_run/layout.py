@@ -34,9 +34,11 @@ TRUTH_NAME = "truth.json"
 #: The environment variable that names the fleet's database where no option does.
 FLEET_VARIABLE = "CLUSTER_FLEET"
 
-#: Directory name endings of PyTorch and MindSpore captures.
-PYTORCH_SUFFIX = "_ascend_pt"
-MINDSPORE_SUFFIX = "_ascend_ms"
+#: Directory name endings of PyTorch and MindSpore captures, and how those of CANN itself begin.
+PYTORCH_SUFFIX, MINDSPORE_SUFFIX = CAPTURE_SUFFIXES = ("_ascend_pt", "_ascend_ms")
+PROF_PREFIX = "PROF_"
+#: One of the endings, as a regular expression.
+CAPTURE_END = f"(?:{'|'.join(CAPTURE_SUFFIXES)})"
 #: The directory of a capture that holds its parsed files.
 PROFILER_OUTPUT_NAME = "ASCEND_PROFILER_OUTPUT"
 #: Written into it when all is parsed, by torch_npu since June 2026.

@@ -13,10 +13,11 @@ from cluster_analysis.sources.columns.place import on_disk
 from cluster_analysis.tables.model import SourceKind
 from cluster_run.facts import AdviceKind, ReasonKind
 from cluster_run.ids import DeviceId, HostId, Rank
+from cluster_run.layout import CAPTURE_END
 
 _RANK_DIGITS = 6
-_HOST_IN_NAME = re.compile(r"^.+(_\d+_\d{14,17}_ascend_(?:pt|ms))$")
-_HOST_IN_TEXT = re.compile(r"[^\s/'\"]+(_\d+_\d{14,17}_ascend_(?:pt|ms))\b")
+_HOST_IN_NAME = re.compile(rf"^.+(_\d+_\d{{14,17}}{CAPTURE_END})$")
+_HOST_IN_TEXT = re.compile(rf"[^\s/'\"]+(_\d+_\d{{14,17}}{CAPTURE_END})\b")
 #: Columns of databases stand for 10 times their bytes, those of texts for 150 times. They take as long to
 #: read, and their tables as much room.
 _COLUMNS_GROW = 50

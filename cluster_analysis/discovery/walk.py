@@ -17,29 +17,21 @@ from cluster_run.facts import AdviceKind, ReasonKind
 
 #: Deeper than any real layout; it ends a walk that somebody started at `/`.
 MAX_DEPTH = 16
-_CAPTURE_SUFFIXES = (layout.PYTORCH_SUFFIX, layout.MINDSPORE_SUFFIX)
-_PROF_PREFIX = "PROF_"
 #: Our own output, and what holds copies: folders of snapshots and of what was deleted, which are hidden, and
 #: what a Mac packs beside a folder.
 _PASSED_OVER = (layout.ANALYSIS_OUTPUT_NAME, ".", "__MACOSX")
+#: What the name of a packed capture is before its ending.
+_OF_CAPTURE = rf"{layout.CAPTURE_END}|^{layout.PROF_PREFIX}.*|rank_?\d+.*|^{layout.PROFILER_OUTPUT_NAME}"
 #: Names found in place of captures: what each is, and what to do.
 _NAMES: tuple[tuple[str, ReasonKind, AdviceKind], ...] = (
-    (r"(_ascend_(pt|ms)|^PROF_.*|rank_?\d+.*|^ASCEND_PROFILER_OUTPUT)" + layout.ARCHIVE, "archive", "unpack"),
+    (f"({_OF_CAPTURE}){layout.ARCHIVE}", "archive", "unpack"),
     (
         r"^cluster_analysis(\.db|_output)$|^cluster_step_trace_time\.csv$|^cluster_communication(_matrix)?\.json$",
         "made_by_msprof_analyze",
         "give_captures",
     ),
-    (
-        r"\.(nsys-rep|qdrep|qdstrm|ncu-rep)$",
-        "nsight_report",
-        "only_ascend",
-    ),
-    (
-        r"\.pt\.trace\.json(\.gz)?$",
-        "pytorch_trace",
-        "profile_with_torch_npu",
-    ),
+    (r"\.(nsys-rep|qdrep|qdstrm|ncu-rep)$", "nsight_report", "only_ascend"),
+    (r"\.pt\.trace\.json(\.gz)?$", "pytorch_trace", "profile_with_torch_npu"),
     (r"\.xplane\.pb$", "xla_trace", "only_ascend"),
     (r"^msmonitor_\d+_\d+_-?\d+\.(db|jsonl)$", "msmonitor_record", "profile_with_torch_npu"),
     (
@@ -92,9 +84,10 @@ def walk(root: Path) -> Tree:
         if _is_capture(directory, names):
             ascend.append(directory)
             # A capture among others that was put next to them, not into a directory of its own.
-            pending += [(directory / name, depth + 1) for name in folders if name.endswith(_CAPTURE_SUFFIXES)]
+            inner = [name for name in folders if name.endswith(layout.CAPTURE_SUFFIXES)]
+            pending += [(directory / name, depth + 1) for name in inner]
             continue
-        if directory.name.startswith(_PROF_PREFIX):
+        if directory.name.startswith(layout.PROF_PREFIX):
             prof.append(directory)
             continue
         if any(map(names_rank, names)):
@@ -125,8 +118,8 @@ def what_else(name: str) -> tuple[ReasonKind, AdviceKind] | None:
 
 
 def _is_capture(directory: Path, names: set[str]) -> bool:
-    return directory.name.endswith(_CAPTURE_SUFFIXES) or layout.PROFILER_OUTPUT_NAME in names
+    return directory.name.endswith(layout.CAPTURE_SUFFIXES) or layout.PROFILER_OUTPUT_NAME in names
 
 
 def _looks_like_capture(name: str) -> bool:
-    return name.endswith(_CAPTURE_SUFFIXES) or name.startswith(_PROF_PREFIX)
+    return name.endswith(layout.CAPTURE_SUFFIXES) or name.startswith(layout.PROF_PREFIX)

@@ -37,7 +37,7 @@ list() {
 """
 
 #: For each link: where it leads, whether captures lie there, and, where it may be followed, what lies there.
-_LOOK = rb"""
+LOOK = rb"""
 set -f
 for link do
   # A link to a file stands in the list anyhow: only to be followed it needs a second look.
@@ -225,7 +225,7 @@ def _listed(spec: HostSpec) -> dict[bytes, bytes]:
     return {
         b"tops": quoted(_tops(spec.pattern)),
         b"follow": quoted(os.fsencode(":".join(follow))),
-        b"look": quoted(_LOOK),
+        b"look": quoted(LOOK),
         b"dereference": b"--dereference" if follow else b"",
     }
 

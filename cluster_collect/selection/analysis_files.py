@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
+from cluster_collect.entries import is_capture
+from cluster_run.layout import PROF_PREFIX, PROFILER_OUTPUT_NAME
+
 _IN_CAPTURE = re.compile(
     rb"""profiler_info.*\.json | profiler_metadata\.json
     | step_trace_time\.csv | communication(?:_matrix)?\.json
@@ -31,8 +34,7 @@ _IN_PROF = re.compile(
 )
 _MSMONITOR = re.compile(rb"msmonitor_.*\.db", re.DOTALL)
 _DATABASE = re.compile(rb"(?:.*/)?ascend_(?:pytorch|mindspore)_profiler(?:_\d{1,6})?\.db", re.DOTALL)
-_CAPTURE_NAME = re.compile(rb".+_ascend_(?:pt|ms)")
-_OUTPUT_NAME = b"ASCEND_PROFILER_OUTPUT"
+_OUTPUT_NAME = PROFILER_OUTPUT_NAME.encode()
 
 
 def is_timeline(path: bytes) -> bool:
@@ -55,10 +57,10 @@ def needed_by_analysis(paths: Iterable[bytes], *, with_timelines: bool = False) 
         for depth, directory in enumerate(directories):
             if directory.startswith(b"PLATFORM_"):  # what msprof recorded of the host itself
                 return False
-            if directory.startswith(b"PROF_"):
+            if directory.startswith(PROF_PREFIX.encode()):
                 is_parsed = any(b"/".join(directories[:above]) in parsed for above in range(1, depth + 1))
                 return not is_parsed and bool(_IN_PROF.fullmatch(b"/".join(path.split(b"/")[depth + 1 :])))
-        if any(_CAPTURE_NAME.fullmatch(one) or one == _OUTPUT_NAME for one in directories):
+        if any(is_capture(one) or one == _OUTPUT_NAME for one in directories):
             is_wanted = with_timelines and is_timeline(path) and path.rpartition(b"/")[0] not in databases
             return is_wanted or bool(_IN_CAPTURE.fullmatch(name))
         return name != b"trace_view.json" and not _MSMONITOR.fullmatch(name)

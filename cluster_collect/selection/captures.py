@@ -13,11 +13,11 @@ from posixpath import basename
 from cluster_collect.entries import RemoteEntry, captures_of_ranks, group_of, is_capture, rank_of
 from cluster_collect.spec import CollectOptions, HostSpec
 from cluster_run.ids import ServerId, format_number_ranges
-from cluster_run.layout import PARSED_MARK_NAME, PARSER_RESTS_S, PROFILER_OUTPUT_NAME
+from cluster_run.layout import CAPTURE_END, PARSED_MARK_NAME, PARSER_RESTS_S, PROFILER_OUTPUT_NAME
 from cluster_run.ranktable import RankTable
 
 NEWEST, ALL = "newest", "all"
-_STAMP = re.compile(rb"_(\d{14,17})(?=_ascend_)")
+_STAMP = re.compile(rf"_(\d{{14,17}})(?={CAPTURE_END})".encode())
 
 
 def matcher(globs: Iterable[str]) -> Callable[[bytes], bool]:

@@ -12,8 +12,7 @@ from typing import Any
 
 #: Names of directories that we may remove.
 MARK = ".cluster-live"
-_OUTPUT = "ASCEND_PROFILER_OUTPUT"
-_CAPTURE = re.compile(r"_ascend_(pt|ms)$")
+CAPTURE_SUFFIXES, OUTPUT_NAME = ("_ascend_pt", "_ascend_ms"), "ASCEND_PROFILER_OUTPUT"
 _INFO = re.compile(r"^profiler_info_(\d+)\.json$")
 #: MindSpore names the directory above; the steps in that name are those asked for, not those captured.
 _MINDSPORE = re.compile(r"rank(\d+)_start\d+_stop\d+")
@@ -43,7 +42,7 @@ def captures(directory: str, since_s: float = 0.0) -> list[dict[str, Any]]:
     """Return each capture below a directory since a time: rank, steps, bytes, and whether it is parsed."""
     found = []
     for at, folders, _ in os.walk(directory):
-        for name in [one for one in folders if _CAPTURE.search(one)]:
+        for name in [one for one in folders if one.endswith(CAPTURE_SUFFIXES)]:
             folders.remove(name)
             if os.stat(os.path.join(at, name)).st_mtime >= since_s:
                 found.append(_capture(os.path.join(at, name)))
@@ -56,7 +55,7 @@ def _capture(path: str) -> dict[str, Any]:
     named = _MINDSPORE.search(path)
     if not ranks and named is not None:
         ranks = [int(named.group(1))]
-    output = os.path.join(path, _OUTPUT)
+    output = os.path.join(path, OUTPUT_NAME)
     steps = _steps(output)
     return {
         "path": path,
