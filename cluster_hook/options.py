@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from cluster_hook.checks import check_follow_options
@@ -38,13 +38,7 @@ def add_analyse_arguments(parser: argparse.ArgumentParser) -> None:
     )
     longest = "seconds that one job may take to analyse, and as many to collect and to fetch raw files"
     add_valued(group, "--deadline", number_above_0, _FOLLOW.deadline_s, "S", longest)
-    parser.set_defaults(
-        what=[],
-        host_defaults=None,
-        dask_interface=_FOLLOW.dask_interface,
-        keep_raw=_FOLLOW.keep_raw,
-        collect_arg=[],
-    )
+    parser.set_defaults(**_values_of(add_collect_arguments))
 
 
 def add_collect_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +47,7 @@ def add_collect_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--what",
         action="append",
+        default=[],
         metavar="WHAT",
         help="what to collect, as cluster-collect takes it; may be repeated (default: columns, "
         "reduced on the nodes; a node that cannot do that sends its files as they are)",
@@ -154,22 +149,24 @@ def tell_options(arguments: argparse.Namespace) -> TellOptions:
 
 def forwarded_work_arguments(arguments: argparse.Namespace) -> tuple[str, ...]:
     """Return the options about analysing and collecting as they are written, for the process that works."""
-    names = (
-        *("scheduler", "dask_interface", "fail_on", "show_addresses", "deadline"),
-        *("what", "keep_raw", "collect_arg", "host_defaults"),
-    )
-    return tuple(_written(arguments, names))
+    return tuple(_written(arguments, add_analyse_arguments))
 
 
 def forwarded_tell_arguments(arguments: argparse.Namespace) -> tuple[str, ...]:
     """Return the options of `add_tell_arguments` likewise; a webhook's address is never among them."""
-    names = ("tell", "webhook_format", "keep_metrics", "webhook_file", "prometheus_dir")
-    return (*_written(arguments, names), f"--lang={language_of(arguments.lang)}")
+    return (*_written(arguments, add_tell_arguments), f"--lang={language_of(arguments.lang)}")
 
 
-def _written(arguments: argparse.Namespace, names: Iterable[str]) -> Iterator[str]:
-    """Yield options as they are written; paths become absolute, because their reader starts elsewhere."""
-    for name in names:
+def _values_of(add: Callable[[argparse.ArgumentParser], None]) -> dict[str, object]:
+    """Return the values that all that `add` adds has where none is given."""
+    parser = argparse.ArgumentParser(add_help=False)
+    add(parser)
+    return vars(parser.parse_args([]))
+
+
+def _written(arguments: argparse.Namespace, add: Callable[[argparse.ArgumentParser], None]) -> Iterator[str]:
+    """Yield the options of `add` as they are written; paths become absolute, as their reader is elsewhere."""
+    for name in _values_of(add):
         option, value = f"--{name.replace('_', '-')}", getattr(arguments, name)
         if isinstance(value, Path):
             yield f"{option}={value.absolute()}"
