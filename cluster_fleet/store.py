@@ -21,7 +21,7 @@ from cluster_fleet.records import History, NamedFinding, RunLine, RunRecord, Uni
 from cluster_fleet.tables import (
     ACTION,
     FINDING,
-    MIGRATIONS,
+    NEWEST,
     NUMBERS,
     RUN,
     SERIES,
@@ -315,23 +315,22 @@ class Fleet:
                 time.sleep(0.05)
 
     def _bring_up_to_date(self) -> None:
-        newest = len(MIGRATIONS)
         with self._engine.connect() as connection:
             is_there = sa.inspect(connection).has_table(VERSION.name)
             found = connection.execute(sa.select(VERSION.c.version)).scalar() if is_there else None
-        if found == newest:
+        if found == NEWEST:
             return
         if self._is_sqlite:
             self._write_ahead()
         with self._writing() as connection:
             VERSION.create(connection, checkfirst=True)
             found = connection.execute(sa.select(VERSION.c.version)).scalar() or 0
-            if found > newest:
+            if found > NEWEST:
                 raise SchemaError(
-                    f"{self.name}: version {found} found, {newest} wanted", "update this program"
+                    f"{self.name}: version {found} found, {NEWEST} wanted", "update this program"
                 )
-            if found < newest:
-                migrate(connection, found)
+            if found < NEWEST:
+                migrate(connection)
 
 
 def _in_parts(values: Sequence[Any]) -> Iterator[Sequence[Any]]:

@@ -79,23 +79,22 @@ ACTION = sa.Table(
     sa.Column("devices", sa.Text),
 )
 
-#: What makes each version of the one before it; the first makes an empty database version 1.
-MIGRATIONS: tuple[tuple[sa.Table, ...], ...] = ((UNIT, RUN, SERIES, FINDING), (ACTION,), (), ())
+#: The newest version: one more with each table or column that is added.
+NEWEST = 4
 #: Columns that tables got later: `physical`, the number of a device that its driver has for it, in version 3;
 #: `devices` in version 4.
 ADDED = (UNIT.c.physical, ACTION.c.devices)
 
 
-def migrate(connection: sa.Connection, found: int) -> None:
-    """Bring the tables of version `found` to the newest, within the connection's transaction."""
-    for tables in MIGRATIONS[found:]:
-        META.create_all(connection, tables=list(tables), checkfirst=True)
+def migrate(connection: sa.Connection) -> None:
+    """Bring the tables of any older version, or of an empty database, to the newest, in one transaction."""
+    META.create_all(connection, checkfirst=True)
     for column in ADDED:
         table = column.table.name
         if column.name not in {one["name"] for one in sa.inspect(connection).get_columns(table)}:
             connection.execute(sa.text(f"ALTER TABLE {table} ADD COLUMN {column.name} {column.type}"))
     connection.execute(sa.delete(VERSION))
-    connection.execute(sa.insert(VERSION).values(version=len(MIGRATIONS)))
+    connection.execute(sa.insert(VERSION).values(version=NEWEST))
 
 
 def series_row(run: int, one: Series, numbers: dict[str, int]) -> dict[str, Any]:
