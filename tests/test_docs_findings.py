@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from cluster_analysis.sentences import checks, findings
-from cluster_analysis.sentences.phrase import Template
+from cluster_analysis.sentences.texts import Template
 from cluster_run.facts import FindingFact
 from cluster_run.findings import CRITICAL_COST_SHARE, WARNING_COST_SHARE, Cause, Pattern
 from cluster_run.kinds import FaultKind, WorkloadKind

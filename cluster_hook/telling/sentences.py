@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import get_args
 
-from cluster_analysis.sentences.phrase import Template, fill
+from cluster_analysis.sentences.phrase import fill
+from cluster_analysis.sentences.texts import Template
 from cluster_run.findings import Place, Verdict
 from cluster_run.said.chinese import Language
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from cluster_analysis.sentences.headings import words_of_page
-from cluster_analysis.sentences.phrase import Template
+from cluster_analysis.sentences.texts import Template
 from cluster_run.files import utf8
 
 _ASSETS = Path(__file__).parents[1] / "assets"

@@ -7,58 +7,18 @@ from collections.abc import Iterator, Mapping
 from cluster_analysis.judge.baseline import Change, Comparison, Matched
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.headings import say
-from cluster_analysis.sentences.phrase import Phrase, Template, fill
+from cluster_analysis.sentences.phrase import Phrase, fill
 from cluster_analysis.sentences.results import subjects
 from cluster_analysis.sentences.results.costs import cost_of
+from cluster_analysis.sentences.texts import Template, texts
 from cluster_run.facts import Fact, RefusalKind
 
 #: More lines are not read.
 MAX_REPORTED = 12
-SENTENCES: Mapping[str, Template] = {
-    "step": (
-        "The step takes {after_us:ms}, before {before_us:ms}: {share:percent} {longer}.",
-        "每步耗时 {after_us:ms}，之前为 {before_us:ms}：{longer} {share:percent}。",
-    ),
-    "same_step": (
-        "The step takes {after_us:ms}, before {before_us:ms}: as long as before, within the noise.",
-        "每步耗时 {after_us:ms}，之前为 {before_us:ms}：在噪声范围内没有变化。",
-    ),
-    "component": (
-        "Part of the step, {part}: {share:percent} {more} time ({noise}).",
-        "步的组成部分“{part}”：时间{more} {share:percent}（{noise}）。",
-    ),
-    "rank": (
-        "Computing of rank {rank}: {share:percent} {more} time relative to its peers ({noise}).",
-        "卡 {rank} 的计算：相对同类{more} {share:percent}（{noise}）。",
-    ),
-    "link": (
-        "Link {transport} {src} to {dst}: {share:percent} {more} time relative to its peers ({noise}).",
-        "链路 {transport} {src} → {dst}：相对同类时间{more} {share:percent}（{noise}）。",
-    ),
-    "operator": (
-        "Kernel {name}: {share:percent} {more} time a call ({noise}), {step_ms} {step_more} a step.",
-        "算子 {name}：单次时间{more} {share:percent}（{noise}），每步{step_more} {step_ms}。",
-    ),
-}
-REFUSALS: Mapping[RefusalKind, Template] = {
-    "laid_out_differently": (
-        "the runs are laid out differently ({before} and {after}): ranks, links and operators have no "
-        "counterparts",
-        "两次运行的并行策略不同（{before} 与 {after}）：卡、链路和算子无法对应",
-    ),
-    "other_number_of_ranks": (
-        "the runs have {before} and {after} ranks: ranks, links and operators have no counterparts",
-        "两次运行分别有 {before} 和 {after} 张卡：卡、链路和算子无法对应",
-    ),
-    "first_without_steps": ("the first run has no step times", "之前的运行没有步耗时"),
-    "second_without_steps": ("the second run has no step times", "之后的运行没有步耗时"),
-}
-_PARTS: Mapping[str, Template] = {
-    "computing": ("computing", "计算"),
-    "free": ("free", "空闲"),
-    "preparing": ("preparing", "准备"),
-    "communication": ("communication", "通信"),
-}
+_SAID = texts("headings")
+SENTENCES: Mapping[str, Template] = _SAID["changes"]
+REFUSALS: Mapping[RefusalKind, Template] = _SAID["refusals"]
+_PARTS: Mapping[str, Template] = _SAID["parts"]
 _MORE: Mapping[bool, Phrase] = {True: Phrase("more", "增加"), False: Phrase("less", "减少")}
 _LONGER: Mapping[bool, Phrase] = {True: Phrase("longer", "增加"), False: Phrase("shorter", "减少")}
 _NOISE: Template = ("± {share:percent}", "± {share:percent}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from itertools import product
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -17,13 +19,13 @@ from cluster_analysis.sentences import (
     checks,
     findings,
     headings,
-    left_out,
     notes,
     problems,
     terms,
 )
-from cluster_analysis.sentences.phrase import Template, fill
+from cluster_analysis.sentences.phrase import fill
 from cluster_analysis.sentences.results import changes
+from cluster_analysis.sentences.texts import Template, texts
 from cluster_analysis.sources.errors import LeftOutReason, Part
 from cluster_run.facts import AdviceKind, Fact, FindingFact, ReasonKind, RefusalKind, fact, fact_of
 from cluster_run.findings import Cause, Confidence, Finding, Pattern, Severity, Verdict, Wait
@@ -41,8 +43,8 @@ TABLES: Mapping[str, tuple[Mapping[str, Template], tuple[str, ...]]] = {
     "notes": (notes.SENTENCES, get_args(NoteFact)),  # type: ignore[dict-item]
     "reasons": (problems.WHY, get_args(ReasonKind)),  # type: ignore[dict-item]
     "advice": (advice.ADVICE, get_args(AdviceKind)),  # type: ignore[dict-item]
-    "parts": (left_out.PARTS, get_args(Part)),
-    "why left out": (left_out.REASONS, get_args(LeftOutReason)),
+    "parts": (problems.PARTS, get_args(Part)),
+    "why left out": (problems.REASONS, get_args(LeftOutReason)),
     "refusals": (changes.REFUSALS, get_args(RefusalKind)),  # type: ignore[dict-item]
     "causes": (terms.CAUSES, get_args(Cause)),
     "patterns": (terms.PATTERNS, get_args(Pattern)),
@@ -50,15 +52,15 @@ TABLES: Mapping[str, tuple[Mapping[str, Template], tuple[str, ...]]] = {
     "lost": (terms.LOST, get_args(LostTo)),
     "chains": (chains.WAITS, ("late", "held_up")),
 }
+FILES = [path for path in Path(headings.__file__).parent.glob("*.json") if path.name != "words.json"]
 PAIRS = [
     *((name, key, pair) for name, (table, _) in TABLES.items() for key, pair in table.items()),
-    *(("checks", key, pair) for key, pair in checks.CHECKS.items()),
-    *(("changes", key, pair) for key, pair in changes.SENTENCES.items()),
-    *(("headings", key, pair) for key, pair in headings.HEADINGS.items()),
-    *(("fleet", key, pair) for key, pair in headings.OF_FLEET.items()),
-    *(("acting", key, pair) for key, pair in headings.OF_ACT.items()),
-    *(("open questions", key, pair) for key, pair in notes.WHY_OPEN.items()),
-    *(("terms", key, pair) for table in (terms.TERMS, terms.KINDS) for key, pair in table.items()),
+    *(
+        (f"{path.stem}, {name}", key, pair)
+        for path in FILES
+        for name, table in texts(path.stem).items()
+        for key, pair in table.items()
+    ),
 ]
 
 
@@ -84,6 +86,17 @@ def test_both_languages_speak_of_the_same_values() -> None:
         if placeholders(english) != placeholders(chinese) or (english == chinese) != (key == "as_told")
     ]
     assert unlike == []
+
+
+def test_no_name_stands_in_a_table_of_a_file_twice() -> None:
+    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        names = [name for name, _ in pairs]
+        assert sorted(set(names)) == sorted(names)
+        return dict(pairs)
+
+    assert len(FILES) > 5
+    for path in FILES:
+        json.loads(path.read_text("utf-8"), object_pairs_hook=once)
 
 
 def test_every_kind_of_finding_has_a_name_and_something_to_look_at() -> None:
