@@ -54,7 +54,7 @@ from cluster_analysis.sources.text.timeline_json import (
     slice_number,
 )
 from cluster_analysis.tables.model import RankMetadata, RankSource, Selection
-from cluster_analysis.tables.rank_tables import RanksTables, RankTables, alone, of_one
+from cluster_analysis.tables.rank_tables import BY_STEP, RanksTables, RankTables, alone, of_one
 from cluster_run.ids import DeviceId
 
 _T = TypeVar("_T")
@@ -62,8 +62,6 @@ _T = TypeVar("_T")
 _OfFiles: TypeAlias = tuple[str, Callable[[Sequence[FileOfRank], Remark], _T]]
 #: What else gives the same of one rank: see `of_rank.databases_of`.
 _Others: TypeAlias = "Callable[[Reading, Databases], Candidates[_T]]"
-#: Tables of a rank, of which rows are of steps.
-BY_STEP = ("steps", "collectives", "links", "packets", "spans", "sums")
 
 
 def read_rank(

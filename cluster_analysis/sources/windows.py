@@ -12,9 +12,7 @@ from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.sources.reading import of_steps
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.model import RankSource, Selection
-from cluster_analysis.tables.rank_tables import RankTables
-
-_BY_STEP = ("steps", "collectives", "links", "packets", "iterations", "sums")
+from cluster_analysis.tables.rank_tables import BY_STEP, RankTables
 
 
 def read_windows(source: RankSource, selection: Selection, *, with_spans: bool = True) -> RankTables:
@@ -26,7 +24,7 @@ def read_windows(source: RankSource, selection: Selection, *, with_spans: bool =
     """
     each = [(added, read_rank(one, with_spans=with_spans)) for added, one in source.windows]
     newest = each[-1][1]
-    joined = {name: _joined([(added, getattr(one, name)) for added, one in each]) for name in _BY_STEP}
+    joined = {name: _joined([(added, getattr(one, name)) for added, one in each]) for name in BY_STEP}
     joined["spans"] = _joined([(each[-1][0], newest.spans)])
     if selection.steps is not None:
         joined = {name: of_steps(one, selection.steps) for name, one in joined.items()}

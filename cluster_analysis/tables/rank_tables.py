@@ -58,6 +58,11 @@ class RanksTables(Struct, frozen=True):
 
 
 _TABLES = RanksTables.__struct_fields__[4:]
+_OF_NOBODY = RankTables(Rank(0))
+#: Tables that have rows of steps.
+BY_STEP = tuple(
+    name for name in _TABLES if name != "figures" and "step" in getattr(_OF_NOBODY, name).column_names
+)
 
 
 def of_one(tables: RankTables) -> RanksTables:

@@ -9,6 +9,7 @@ from cluster_analysis.judging import judged
 from cluster_analysis.options import AnalyseOptions
 from cluster_analysis.pipeline import examined
 from cluster_analysis.sources.rank import read_rank
+from cluster_analysis.tables.model import Selection
 from cluster_analysis.tables.rank_tables import RankTables
 from tests.analysis.said import notes_of, reason, summary
 from tests.analysis.sources.builders import source_of
@@ -78,6 +79,14 @@ def test_the_average_row_is_no_step(tmp_path: Path) -> None:
     tables = read(tmp_path, trace(STEP_1, STEP_2, STEP_3, AVERAGE))
     assert tables.steps["step"].to_pylist() == [1, 2, 3]
     assert tables.iterations["step"].to_pylist() == [1, 2, 3, None]
+
+
+def test_iterations_are_those_of_the_steps_that_are_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "step_trace_raw_2_detail_time.csv"
+    path.write_text(trace(STEP_1, STEP_2, STEP_3, AVERAGE))
+    source = source_of(tmp_path, 2, "mindspore_r1/text", r1_step_trace=path)
+    tables = read_rank(source, Selection(steps=frozenset({2})))
+    assert [tables.steps["step"].to_pylist(), tables.iterations["step"].to_pylist()] == [[2], [2]]
 
 
 def test_an_average_that_leaves_the_first_step_out_agrees_silently(tmp_path: Path) -> None:
