@@ -15,12 +15,14 @@ TAINT = "cluster-act/slow-device"
 _MAX_MESSAGE = 1024
 
 
-class Condition:
-    """The node's condition `AscendSlowDevice`, which node-problem-detector and others read."""
-
+class _ByKubectl:
     def check(self) -> None:
         """Refuse without kubectl."""
         run(["kubectl", "version", "--client"], changes=False)
+
+
+class Condition(_ByKubectl):
+    """The node's condition `AscendSlowDevice`, which node-problem-detector and others read."""
 
     def described(self, case: Case) -> tuple[str, str]:
         """Return what the condition would be."""
@@ -48,12 +50,8 @@ class Condition:
         return f"{case.node}: {CONDITION}=False"
 
 
-class Taint:
+class Taint(_ByKubectl):
     """A taint `NoSchedule`: nothing new begins there, and pods that run stay."""
-
-    def check(self) -> None:
-        """Refuse without kubectl."""
-        run(["kubectl", "version", "--client"], changes=False)
 
     def described(self, case: Case) -> tuple[str, str]:
         """Return both command lines."""

@@ -39,7 +39,7 @@ def with_raw_asked(outcome: Outcome, asked: Path | None, work_dir: str) -> Outco
     Where the findings name nobody nothing is asked, and where it fails the verdict stands.
     """
     request = None if asked is None else asked_request(asked)
-    names_somebody = outcome.verdict is not None and outcome.verdict.faults
+    names_somebody = outcome.verdict is not None and outcome.verdict.alarms
     if asked is None or request is None or outcome.results is None or not names_somebody:
         return outcome
     again = asked.with_name(asked.name + _SUFFIX)

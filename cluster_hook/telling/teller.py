@@ -175,10 +175,10 @@ def is_worth_telling(outcome: Outcome, when: TellWhen) -> bool:
     if verdict is None:
         return when == "problems" and outcome.state == "failed"
     has_problems = bool(verdict.problems) or verdict.verdict == "unknown"
-    return bool(verdict.faults) or (when == "problems" and has_problems)
+    return bool(verdict.alarms) or (when == "problems" and has_problems)
 
 
 def message_text(outcome: Outcome, language: Language = "en") -> str:
     """Return the message for people: the one line, and the findings after the first."""
-    further = outcome.verdict.faults[1:_N_REPORTED_FINDINGS] if outcome.verdict is not None else ()
+    further = outcome.verdict.alarms[1:_N_REPORTED_FINDINGS] if outcome.verdict is not None else ()
     return "\n".join([outcome.line_in(language), *(f"• {finding.text(language)}" for finding in further)])

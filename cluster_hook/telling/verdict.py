@@ -41,7 +41,7 @@ class FindingLine:
     costs_at_most: bool = False
 
     @property
-    def is_fault(self) -> bool:
+    def is_alarm(self) -> bool:
         """Whether somebody should look at it: a warning or worse."""
         return self.severity in ALARMS
 
@@ -85,17 +85,17 @@ class Verdict:
     n_problems: int = 0
 
     @property
-    def faults(self) -> tuple[FindingLine, ...]:
+    def alarms(self) -> tuple[FindingLine, ...]:
         """The findings somebody should look at, the most expensive first."""
-        return tuple(finding for finding in self.findings if finding.is_fault)
+        return tuple(finding for finding in self.findings if finding.is_alarm)
 
     def headline(self, language: Language = "en") -> str:
         """Return the verdict in one line."""
-        faults = self.faults
+        alarms = self.alarms
         ranks = {"n": self.ranks, "expected": self.expected_ranks}
-        if faults:
-            parts = [faults[0].text(language)]
-            parts += [say("more", language, n=len(faults) - 1)] if len(faults) > 1 else []
+        if alarms:
+            parts = [alarms[0].text(language)]
+            parts += [say("more", language, n=len(alarms) - 1)] if len(alarms) > 1 else []
         else:
             parts = [say("could_not_tell" if self.verdict == "unknown" else "nothing", language, **ranks)]
         shown = (self.problems_zh if language == "zh" else ()) or self.problems

@@ -127,7 +127,7 @@ def test_findings_are_read_with_their_problems_in_words(tmp_path: Path) -> None:
     lost = Problem(fact("truncated", byte=9), "communication.json", Rank(7), HostId("1"))
     verdict = a_verdict(tmp_path, lost)
     assert verdict.problems == ("host 1, rank 7, communication.json: truncated at byte 9",)
-    assert verdict.faults[0].text().startswith("Rank 5 ")
+    assert verdict.alarms[0].text().startswith("Rank 5 ")
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_message_tells_a_cost_that_may_be_more_as_the_least(tmp_path: Path) ->
     path = tmp_path / "findings.json"
     path.write_text(document_to_json(replace(document, findings=(least, *rest))))
 
-    assert "(at least 3.0 ms a step, at least 1.1 % of the step)" in read_verdict(path).faults[0].text()
+    assert "(at least 3.0 ms a step, at least 1.1 % of the step)" in read_verdict(path).alarms[0].text()
 
 
 def test_a_message_in_chinese_is_made_of_the_facts_of_the_findings(tmp_path: Path) -> None:
