@@ -178,7 +178,7 @@ def _missing(hosts: Hosts, result: Taken) -> str:
 
 def news_of(verdict: Verdict) -> tuple[str, ...]:
     """Return the part of a verdict whose change is reported: what is wrong and where, not by how much."""
-    places = (f"{one.kind} {', '.join(one.places) or one.id}" for one in verdict.faults)
+    places = (f"{one.kind} {', '.join(one.places) or one.id}" for one in verdict.alarms)
     return (verdict.verdict, *sorted(places))
 
 

@@ -15,7 +15,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from cluster_reduce.form import TRANSPORTS, Sink, UnfitError, Writer
+from cluster_reduce.form import SUMMED, TRANSPORTS, Sink, UnfitError, Writer
 from cluster_reduce.json_walk import Walk
 from cluster_reduce.levels import Level, Levels, no_more_than_usual
 
@@ -27,8 +27,6 @@ TIMES = {
     "synchronization": ("Synchronization Time(ms)",),
     "idle": ("Idle Time(ms)", "Idel Time(ms)"),
 }
-#: Those of which only sums come from hosts.
-SUMMED = ("transit", "wait", "synchronization", "idle")
 #: Value of an unknown start.
 NO_START = -1
 #: Whose sum is SDMA, where they have entries of their own.

@@ -30,6 +30,8 @@ from cluster_reduce.packing import Packed, deflated, packed, packed_doubles
 
 #: Transports whose sums each operator has, in the spelling of link entries.
 TRANSPORTS = ("HCCS", "RDMA", "PCIE", "SIO")
+#: Times of operators of which hosts send sums alone.
+SUMMED = ("transit", "wait", "synchronization", "idle")
 SCHEMA = "cluster-columns/4"
 #: Suffix of a file whose columns lie in its place.
 SUFFIX = ".columns"

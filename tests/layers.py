@@ -143,7 +143,9 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         **dict.fromkeys(_TEXT_BESIDE.split(), f"cluster_analysis.sources.text {_SHARED}"),
         "cluster_analysis.sources.db": f"{_FORMATS} cluster_reduce.sums {_SHARED}",
         "cluster_analysis.sources.r1": f"{_FORMATS} {_SHARED}",
-        "cluster_analysis.sources.iterations": f"cluster_analysis.sources.r1 {_FORMATS} {_SHARED}",
+        "cluster_analysis.sources.iterations": (
+            f"cluster_reduce.sums cluster_analysis.sources.r1 {_FORMATS} {_SHARED}"
+        ),
         **dict.fromkeys(_ONE_RANK.split(), f"{_ONE_RANK} {_ALL_FORMATS} {_FORMATS} {_SHARED}"),
         "cluster_analysis.discovery": (
             "cluster_analysis.sentences cluster_analysis.sources cluster_analysis.tables cluster_run"

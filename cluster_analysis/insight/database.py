@@ -18,13 +18,11 @@ import pyarrow.compute as pc
 from cluster_analysis.insight.group_file import GroupRow
 from cluster_analysis.insight.naming import NO_GROUP, TOTAL, rank_set, safe, step_key
 from cluster_analysis.insight.step_table import StepRow
-from cluster_analysis.insight.totals import TRANSPORTS, ratio, ratios
+from cluster_analysis.insight.totals import TIMES, TRANSPORTS, ratio, ratios
 from cluster_analysis.sources.db.cells import each
 from cluster_analysis.sources.numbers import BYTES_PER_MB, NS_PER_US, US_PER_MS
 from cluster_analysis.sources.text.step_trace_csv import DATABASE_COLUMNS
 from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
-
-_TIMES = ("elapse_us", "transit_us", "wait_us", "synchronization_us", "idle_us")
 
 _TABLES = f"""
 CREATE TABLE ClusterStepTraceTime (step TEXT, type TEXT, "index" TEXT,
@@ -130,7 +128,7 @@ class InsightDatabase:
 
 
 def _time_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
-    times_ms = [pc.divide(table[name], US_PER_MS) for name in _TIMES]
+    times_ms = [pc.divide(table[f"{name}_us"], US_PER_MS) for name in TIMES]
     _, transit, wait, synchronization, _ = times_ms
     starts_us = [None if one is None else one / NS_PER_US for one in _numbers(table["start_ns"])]
     shares = [_shares(one, transit) for one in (synchronization, wait)]

@@ -11,7 +11,7 @@ from cluster_analysis.tables import sent
 
 #: In the spelling of columns.
 TRANSPORTS = tuple(name.lower() for name in sent.TRANSPORTS)
-_TIMES = ("elapse", "transit", "wait", "synchronization", "idle")
+TIMES = ("elapse", "transit", "wait", "synchronization", "idle")
 #: In the order of the file.
 _BANDS = ("rdma", "hccs", "pcie", "sdma", "sio")
 _RATIO_DIGITS = 4
@@ -33,13 +33,13 @@ def distributions_of(packets: pa.Table) -> Distributions:
 
 def total_texts(totals: pa.Table, distributions: Distributions) -> list[str]:
     """Return the two objects of `Total Op Info` of each row of TOTALS."""
-    ms = {name: _scaled(totals, f"{name}_us", US_PER_MS) for name in (*_TIMES, *TRANSPORTS)}
+    ms = {name: _scaled(totals, f"{name}_us", US_PER_MS) for name in (*TIMES, *TRANSPORTS)}
     mb = {name: _scaled(totals, f"{name}_bytes", BYTES_PER_MB) for name in TRANSPORTS}
     # SDMA is what the copy engines move, whatever the wire.
     ms["sdma"] = ms["hccs"] + ms["pcie"] + ms["sio"]
     mb["sdma"] = mb["hccs"] + mb["pcie"] + mb["sio"]
     wait, transit, synchronization = ms["wait"], ms["transit"], ms["synchronization"]
-    time_info = [ms[name].tolist() for name in _TIMES]
+    time_info = [ms[name].tolist() for name in TIMES]
     time_info += [
         ratios(wait, wait + transit).tolist(),
         ratios(synchronization, synchronization + transit).tolist(),

@@ -23,7 +23,8 @@ _MOST_EVENT_LETTERS = 16 << 20
 _BEGIN = re.compile(r"[ \t\r\n]*\[[ \t\r\n]*")
 _BETWEEN = re.compile(r"[ \t\r\n]*,[ \t\r\n]*(?=\{)")
 _END = re.compile(r"[ \t\r\n]*\][ \t\r\n]*")
-_KERNEL_TASKS = frozenset(["AI_CORE", "AI_VECTOR_CORE", "AI_CPU", "MIX_AIC", "MIX_AIV"])
+#: Tasks that compute; the others are events and waits between streams.
+KERNEL_TASKS = frozenset(["AI_CORE", "AI_VECTOR_CORE", "AI_CPU", "MIX_AIC", "MIX_AIV"])
 _BUSY = frozenset(["Computing", "Communication"])
 _SYNCHRONISE, _COPY = "AscendCL@aclrtSynchronize", "MEMCPY"
 #: Meaning of a call of PyTorch, by the begin of its name.
@@ -122,7 +123,7 @@ def kind_of(name: str, category: str, task: str | None, level: str | None) -> st
     if level is not None:
         return "synchronise" if name.startswith(_SYNCHRONISE) else "call"
     if task is not None:
-        return "device_copy" if name.startswith(_COPY) else "kernel" if task in _KERNEL_TASKS else ""
+        return "device_copy" if name.startswith(_COPY) else "kernel" if task in KERNEL_TASKS else ""
     if category == "cpu_op":
         return next((kind for start, kind in _CALLS if name.startswith(start)), "")
     if category:

@@ -22,10 +22,9 @@ from cluster_analysis.sources.measured import (
 from cluster_analysis.sources.names import coded_rows
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.sent import TRANSPORTS
+from cluster_reduce.form import SUMMED
 
 _N = len(TRANSPORTS)
-#: Times of which hosts send sums alone.
-_TIMES = ("transit", "wait", "synchronization", "idle")
 _FloatArray = npt.NDArray[np.float64]
 _IntArray = npt.NDArray[np.int64]
 
@@ -46,7 +45,7 @@ def communication_of(
         BadFileError: the columns are damaged.
     """
     levels = Levels(file, "n_operators", "start_ns")
-    has_times = file.has(_TIMES[0])
+    has_times = file.has(SUMMED[0])
     collectives = _collectives(file, levels, rank, has_times=has_times)
     packets = _packets(file, rank)
     spans, sums = schema.OPERATOR_SPANS.empty_table(), schema.HOST_SUMS.empty_table()
@@ -79,7 +78,7 @@ def _collectives(file: Columns, levels: Levels, rank: int, *, has_times: bool) -
     payloads = _payloads_of(file, levels, figures[1])
     if not np.isnan(payloads).all():
         columns["payload_bytes"] = _figures(payloads)
-    for name in _TIMES if has_times else ():
+    for name in SUMMED if has_times else ():
         columns[f"{name}_us"] = _figures(_scaled(levels.of_rows(file.floats(name)), numbers.US_PER_MS))
     for at, name in enumerate(TRANSPORTS):
         columns[f"{name.lower()}_bytes"] = _figures(figures[1 + at])
@@ -92,7 +91,7 @@ def _sums(file: Columns, levels: Levels, rank: int) -> pa.Table:
     places, known = file.coded("group")
     _, first = np.unique(levels.steps * len(known) + places, return_index=True)
     first.sort()
-    figures = {f"{name}_us": file.floats(f"sum.{name}") for name in _TIMES}
+    figures = {f"{name}_us": file.floats(f"sum.{name}") for name in SUMMED}
     if any(len(values) != len(first) for values in figures.values()):
         raise damaged("sums of no group")
     return schema.rows(

@@ -10,14 +10,11 @@ import pyarrow.compute as pc
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.db.counters_db import clock_changes
 from cluster_analysis.sources.db.sqlite import open_database
-from cluster_analysis.sources.db.tasks import KERNEL, TASK, kernel_sums, tell_untimed
+from cluster_analysis.sources.db.tasks import KERNEL, KERNEL_TEXTS, TASK, kernel_sums, tell_untimed
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
 from cluster_analysis.sources.memory_curve import thinned
 from cluster_analysis.tables import schema
-
-#: Columns that name a kernel, besides its state.
-_KERNEL_TEXTS = ("opType", "taskType", "name", "inputShapes", "outputShapes")
 
 
 def read_task_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
@@ -27,7 +24,7 @@ def read_task_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         BadFileError: the database cannot be read; so do all readers below.
     """
     with open_database(path, remark) as database:
-        if not database.offers(remark, KERNEL, *_KERNEL_TEXTS, "globalTaskId") or not database.offers(
+        if not database.offers(remark, KERNEL, *KERNEL_TEXTS, "globalTaskId") or not database.offers(
             remark, TASK, "startNs", "endNs", "globalTaskId"
         ):
             return None
@@ -42,7 +39,7 @@ def _cleaned(sums: pa.Table) -> pa.Table:
     if "opState" not in sums.column_names:
         sums = sums.append_column("opState", pa.repeat("", sums.num_rows))
     # All at once: there are few rows.
-    texts = pa.chunked_array([chunk for of in (*_KERNEL_TEXTS, "opState") for chunk in sums[of].chunks])
+    texts = pa.chunked_array([chunk for of in (*KERNEL_TEXTS, "opState") for chunk in sums[of].chunks])
     cleaned = pc.replace_substring(pc.fill_null(texts, ""), '"', "")
     columns: dict[str, pa.Array] = {
         name: cleaned.slice(at * sums.num_rows, sums.num_rows) for at, name in enumerate(KEYS)

@@ -16,7 +16,8 @@ Spans = npt.NDArray[np.int64]
 TASK, KERNEL, OPERATOR = "TASK", "COMPUTE_TASK_INFO", "COMMUNICATION_OP"
 _STRINGS = "STRING_IDS"
 _MOST_NS = np.iinfo(np.int64).max
-_OF_KERNELS = ("opType", "taskType", "name", "inputShapes", "outputShapes", "opState")
+#: Columns that name a kernel, besides its state.
+KERNEL_TEXTS = ("opType", "taskType", "name", "inputShapes", "outputShapes")
 #: SQL of a table: rows with begin and end, in their order.
 _IS_TIMED = "typeof({0}.startNs) = 'integer' AND typeof({0}.endNs) = 'integer' AND {0}.endNs >= {0}.startNs"
 
@@ -67,7 +68,7 @@ def kernel_sums(database: Database) -> pa.Table:
 
     A text is null where the texts lack it; a column that the kernels lack is missing.
     """
-    names = [name for name in _OF_KERNELS if database.has(KERNEL, name)]
+    names = [name for name in (*KERNEL_TEXTS, "opState") if database.has(KERNEL, name)]
     keys, places = ", ".join(f"k.{name}" for name in names), ", ".join(map(str, range(1, len(names) + 1)))
     spent = f"{TASK}.endNs - {TASK}.startNs"
     figures_of = f"COUNT(*), SUM({spent}), MIN({spent}), MAX({spent})"

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from cluster_analysis.sources.text.timeline_json import COLUMNS, Event, number, overlap_events
+from cluster_reduce.sums.trace_view import KERNEL_TASKS
 
 _OPERATORS = "Communication Kernel"
 #: How HCCL writes that the other end of a task is not known.
@@ -26,8 +27,6 @@ _NO_RANK = 0xFFFFFFFF
 _MOVES = frozenset({"reduceinline", "memcpy"})
 _RDMA_SENDS = frozenset({"rdmasend", "rdmasendpayload", "rdmasendnotify"})
 _RDMA_WAIT = "notifywait"
-#: Tasks of the timeline that compute; the others are events and waits between streams.
-_KERNEL_TASKS = frozenset({"AI_CORE", "AI_CPU", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV"})
 
 
 class Iteration(Struct, frozen=True):
@@ -101,7 +100,7 @@ def kernels(events: Sequence[Event]) -> Iterator[Kernel]:
     for event in events:
         said, length = event.arguments, number(event.length)
         task = str(said.kernel_task) if said is not None else ""
-        if task in _KERNEL_TASKS and length is not None:
+        if task in KERNEL_TASKS and length is not None:
             yield Kernel(event.name, task, length)
 
 
