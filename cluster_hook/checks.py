@@ -79,7 +79,7 @@ def check_profile_dir(profile_dir: str) -> None:
             f"--profile-dir {profile_dir!r}: a job's comment cannot hold this path",
             "blanks, commas and semicolons end it there: give a link to it",
         )
-    nobody = ReportedJob("0", "", "", "", (), Path("/"), f"profile_dir={profile_dir}")
+    nobody = ReportedJob("", "", "", "", (), Path("/"), f"profile_dir={profile_dir}")
     parse_request(nobody)
 
 

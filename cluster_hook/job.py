@@ -166,7 +166,7 @@ def fill_pattern(text: str, job: ReportedJob, *, keep_node: bool = False) -> str
     if any(letter not in known for letter in re.findall("%(.?)", text)):
         everywhere = " ".join(f"%{letter}" for letter in values)
         raise UsageError(
-            f"job {job.job}: the path {text!r} in its comment has an unknown pattern",
+            f"{f'job {job.job}: ' if job.job else ''}the path {text!r} has an unknown pattern",
             f"{everywhere} are known everywhere, and %N in profile_dir",
         )
     return re.sub("%(.)", lambda match: known[match[1]], text)

@@ -19,6 +19,7 @@ _TELL = TellOptions()
 _HOUR_S = 3600.0
 #: Of what `--lang` is the language.
 LANGUAGE = " of messages and of the line in the job's log"
+LANGUAGE_OF_TEXT = ", not of JSON"
 
 
 def add_analyse_arguments(parser: argparse.ArgumentParser) -> None:

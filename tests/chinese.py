@@ -15,14 +15,29 @@ CHINESE = re.compile(r"[\u4e00-\u9fff]")
 #: Names of things, which stay as they are.
 _NAMES = re.compile(r"become: sudo|rank table|textfile collector|kubectl proxy|systemd timer")
 #: A command to try, and the names that a host has where the root is not.
-_COMMAND = re.compile(r"(?:cluster-\w+|ssh|pip|dask) [^：，；。\n]*|中有 .*")
+_COMMAND = re.compile(r"(?:cluster-\w+|ssh|pip|dask|systemctl|scontrol|chronyc) [^：，；。\n]*|中有 .*")
 #: Errors that tell of other people's tricks, of mistakes in a program, or of how an option is written.
 _STAY_ENGLISH = {
     *("HostileDataError", "ArgumentTypeError", "ValueError", "SFTPError"),
     *("AssertionError", "AttributeError", "ImportError", "KeyError", "TypeError"),
 }
 #: Calls that say something, beside errors; the first argument of some is a word for programs.
-_SAYING = {"wrong": 0, "say": 0, "_say": 0, "Failure": 1, "Lost": 1, "Refusal": 1}
+_SAYING = {
+    "wrong": 0,
+    "say": 0,
+    "_say": 0,
+    "Failure": 1,
+    "Lost": 1,
+    "Refusal": 1,
+    "Answer": 1,
+    "Swept": 2,
+    "Drained": 2,
+    "nothing_to_do": 1,
+    "failed": 2,
+    "say_on_stderr": 1,
+    "Trouble": 0,
+    "_report": 1,
+}
 
 
 def english_in(text: str) -> list[str]:
@@ -41,22 +56,39 @@ def sentences_of(package: ModuleType) -> Iterator[tuple[str, str]]:
     """Return where a package makes an error or a remark, and what that says, with 7 for a value."""
     (folder,) = package.__path__
     for path in sorted(Path(folder).rglob("*.py")):
-        for call in ast.walk(ast.parse(path.read_text())):
+        tree = ast.parse(path.read_text())
+        named = _named_texts(tree)
+        for call in ast.walk(tree):
             if not isinstance(call, ast.Call):
                 continue
             name = getattr(call.func, "id", getattr(call.func, "attr", ""))
             if name in _STAY_ENGLISH or not (name.endswith("Error") or name in _SAYING):
                 continue
-            for said in call.args[_SAYING.get(name, 0) :]:
+            given = call.args[_SAYING.get(name, 0) :]
+            for said in (text for one in given for text in named.get(getattr(one, "id", ""), [one])):
                 parts = said.values if isinstance(said, ast.JoinedStr) else [said]
-                text = "".join(map(_shown, parts))
-                if SENTENCE.search(text):
-                    yield f"{path.name}:{call.lineno}", text
+                for line in "".join(map(_shown, parts)).split("\n"):
+                    if SENTENCE.search(line):
+                        yield f"{path.name}:{call.lineno}", line.strip()
+
+
+def _named_texts(tree: ast.Module) -> dict[str, list[ast.expr]]:
+    """Return what a module calls by a name before it says it; a text that grows is none that is said."""
+    named: dict[str, list[ast.expr]] = {}
+    for one in ast.walk(tree):
+        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name):
+            named.setdefault(one.targets[0].id, []).append(one.value)
+    growing = {getattr(one.target, "id", "") for one in ast.walk(tree) if isinstance(one, ast.AugAssign)}
+    return {name: texts for name, texts in named.items() if name not in growing}
 
 
 def _shown(part: ast.expr) -> str:
     """Return a piece of a sentence: a value as 7, `where(name)` as a place, what may lack as nothing."""
     if isinstance(part, ast.FormattedValue):
+        if isinstance(part.value, ast.IfExp) and getattr(part.value.orelse, "value", ""):
+            return _shown(part.value.body)
         name = getattr(getattr(part.value, "func", None), "id", "")
+        if name == "count":
+            return f"7 {ast.literal_eval(part.value.args[1])}s"  # type: ignore[attr-defined]
         return "7: " if name == "where" else "" if isinstance(part.value, ast.IfExp) else "7"
     return part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else ""

@@ -37,7 +37,13 @@ _USER = re.compile(r"(.*)\((\d+)\)")
 #: Slurm's own format has no time zone; these are seconds since 1970.
 _TIMES = {"SLURM_TIME_FORMAT": "%s"}
 _RENAME = "no part of a job's name, comment and paths may look like a field of Slurm's, such as UserId="
-_NO_SLURM = "call it where Slurm's commands are, and in PATH"
+
+
+def _no_answer(end: CommandEnd) -> str:
+    """Return what to do where Slurm did not say what it was asked."""
+    if end.code == NOT_STARTED:
+        return "call it where Slurm's commands are, and in PATH"
+    return "see whether slurmctld runs (scontrol ping), and where slurm.conf is (SLURM_CONF)"
 
 
 def _called(
@@ -89,7 +95,7 @@ def _describe(job: str) -> str:
     if any("Invalid job id" in line for line in end.last_lines):
         advice = "slurmctld forgets a job MinJobAge after its end; analyse its directory: cluster-analyse DIR"
         raise ForgottenJobError(reason, advice)
-    raise InputError(reason, _NO_SLURM if end.code == NOT_STARTED else "")
+    raise InputError(reason, _no_answer(end))
 
 
 @dataclass(frozen=True)
@@ -276,8 +282,7 @@ def read_configuration() -> dict[str, str]:
     """
     end = _called("scontrol", "show", "config", environment=_TIMES)
     if end.code != 0:
-        reason = f"Slurm did not say its configuration: {end.reason}"
-        raise InputError(reason, _NO_SLURM if end.code == NOT_STARTED else "")
+        raise InputError(f"Slurm did not say its configuration: {end.reason}", _no_answer(end))
     pairs = (line.partition("=")[::2] for line in end.stdout.splitlines())
     return {name.strip(): value.strip() for name, value in pairs if value.strip() not in ("", "(null)")}
 

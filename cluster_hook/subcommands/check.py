@@ -8,12 +8,13 @@ import pwd
 from pathlib import Path
 
 from cluster_hook.isolation import identity_of
+from cluster_hook.options import LANGUAGE_OF_TEXT
 from cluster_hook.spool.check import check
 from cluster_hook.spool.probe import Probe
 from cluster_hook.spool.spool import Spool
 from cluster_hook.subcommands.drain import DEFAULT_SPOOL
 from cluster_hook.subcommands.json_lines import add_json, print_line
-from cluster_run.command_line import Commands, add_valued, named_path
+from cluster_run.command_line import Commands, add_language, add_valued, named_path
 from cluster_run.errors import ExitCode, UsageError
 
 
@@ -44,6 +45,7 @@ def add_check(commands: Commands) -> None:
         metavar="DIR",
         help="where it writes: a directory of that user that nodes and drain see (default: the home)",
     )
+    add_language(parser, LANGUAGE_OF_TEXT, argparse.SUPPRESS)
     add_json(parser, "an answer")
     parser.set_defaults(run=_check)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,13 +19,11 @@ from cluster_hook.options import (
 )
 from cluster_hook.spool.drain import Drained, DrainOptions, drain, drain_code
 from cluster_hook.spool.spool import Spool
-from cluster_hook.subcommands.json_lines import add_json, print_line, print_trouble
+from cluster_hook.subcommands.json_lines import add_json, print_ended, print_trouble, say_on_stderr
 from cluster_hook.telling.metrics import place_drain_metrics, prune_metrics
-from cluster_hook.telling.outcome import outcome_document
 from cluster_hook.telling.teller import Teller
 from cluster_run.command_line import Commands, add_valued, named_path, number_above_0, positive_number
 from cluster_run.errors import ExitCode, InputError
-from cluster_run.standard_streams import as_log
 
 DEFAULT_SPOOL = Path("/var/spool/cluster-hook")
 _DEFAULT = DrainOptions()
@@ -89,26 +86,23 @@ def _drain(arguments: argparse.Namespace) -> ExitCode:
     def said(key: str, trouble: str) -> None:
         with contextlib.suppress(OSError):
             spool.note_reported(key, trouble)
-        print_trouble(key, trouble)
+        print_trouble(arguments, key, trouble)
 
     def ended(drained: Drained) -> None:
-        with as_log():
-            outcome = outcome_document(drained.outcome) if drained.outcome else None
-            values = {"key": drained.key, "state": drained.state, "text": drained.text, "outcome": outcome}
-            print_line(arguments, f"{drained.key} {drained.state}: {drained.text}", "request", **values)
+        print_ended(arguments, "request", drained.outcome, drained.state, drained.text, key=drained.key)
         if drained.outcome is not None:
             teller.tell(drained.key, drained.outcome)
 
-    looked = _looker(spool, telling.prometheus_dir) if telling.prometheus_dir else lambda: None
+    looked = _looker(spool, telling.prometheus_dir, arguments) if telling.prometheus_dir else lambda: None
     with Teller(telling, said, spool.root / "untold") as teller:
         all_ended = drain(spool, options, ended, looked)
     if all_ended is None:
-        print("cluster-hook: another drain is at work on this spool", file=sys.stderr)
+        say_on_stderr(arguments, "another drain is at work on this spool")
         return ExitCode.DONE
     return drain_code(all_ended)
 
 
-def _looker(spool: Spool, directory: Path) -> Callable[[], None]:
+def _looker(spool: Spool, directory: Path, arguments: argparse.Namespace) -> Callable[[], None]:
     """Return what keeps the metrics in `directory` true, however long the drain works."""
     next_s = 0.0
 
@@ -122,6 +116,6 @@ def _looker(spool: Spool, directory: Path) -> Callable[[], None]:
             areas = ("pending", "active", "failed")
             place_drain_metrics({area: len(spool.keys(area)) for area in areas}, directory)
         except InputError as error:
-            print(f"cluster-hook: {error}", file=sys.stderr)
+            say_on_stderr(arguments, str(error))
 
     return looked

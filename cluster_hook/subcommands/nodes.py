@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 
 from cluster_hook.kubernetes.node_collector import CollectorOptions, collect_asked
 from cluster_hook.kubernetes.node_exchange import is_node_name
-from cluster_hook.subcommands.json_lines import add_json, print_line
-from cluster_run.command_line import Commands, add_valued, named_path, number_above_0
+from cluster_hook.options import LANGUAGE_OF_TEXT
+from cluster_hook.subcommands.json_lines import add_json, print_line, say_on_stderr
+from cluster_run.command_line import Commands, add_language, add_valued, named_path, number_above_0
 from cluster_run.errors import ExitCode, UsageError
 from cluster_run.standard_streams import as_log
 
@@ -54,6 +54,7 @@ def add_node_collect(commands: Commands) -> None:
         "seconds that one job may take",
     )
     parser.add_argument("--once", action="store_true", help="look once, and end")
+    add_language(parser, LANGUAGE_OF_TEXT, argparse.SUPPRESS)
     add_json(parser, "a job")
     parser.set_defaults(run=_node_collect)
 
@@ -82,7 +83,7 @@ def _node_collect(arguments: argparse.Namespace) -> ExitCode:
             if arguments.once:
                 raise
             # A volume that is away for a moment comes back.
-            print(f"cluster-hook: {error}", file=sys.stderr, flush=True)
+            say_on_stderr(arguments, str(error))
         if arguments.once:
             return ExitCode.DONE
         time.sleep(arguments.every)

@@ -24,7 +24,7 @@ from cluster_hook.options import (
 from cluster_hook.slurm.as_user import follow_as_its_user
 from cluster_hook.slurm.commands import ForgottenJobError, check_submission, read_accounted, read_jobs
 from cluster_hook.slurm.submit import NO_DIRECTORY, submit_with_post_job
-from cluster_hook.subcommands.json_lines import add_json, print_line, print_trouble
+from cluster_hook.subcommands.json_lines import add_json, print_line, print_trouble, say_on_stderr
 from cluster_hook.telling.outcome import Outcome, outcome_to_line
 from cluster_hook.telling.teller import Teller
 from cluster_run.command_line import Commands, language_of, named_path, positive_number
@@ -93,7 +93,6 @@ def _slurm_submit(arguments: argparse.Namespace) -> ExitCode:
     )
     text = submission.job if arguments.parsable else f"Submitted batch job {submission.job}"
     print_line(arguments, text, "submission", **asdict(submission))
-    language = language_of(arguments.lang, sys.stderr)
     if submission.trouble:
         follow = ["cluster-hook", "slurm-post", "--slurm-job", submission.job]
         where = arguments.profile_dir or ("DIR" if submission.trouble == NO_DIRECTORY else None)
@@ -102,10 +101,10 @@ def _slurm_submit(arguments: argparse.Namespace) -> ExitCode:
             f"job {submission.job} was submitted, its post-job was not: {submission.trouble}\n"
             f"  after its end: {shlex.join(follow)}"
         )
-        print(f"cluster-hook: {translated(said, language)}", file=sys.stderr)
+        say_on_stderr(arguments, said)
         return ExitCode.INCOMPLETE
     said = f"post-job {submission.post_job} collects and analyses when it ended"
-    print(translated(said, language), file=sys.stderr)
+    print(translated(said, language_of(arguments.lang, sys.stderr)), file=sys.stderr)
     return ExitCode.DONE
 
 
@@ -149,7 +148,7 @@ def _slurm_post(arguments: argparse.Namespace) -> ExitCode:
     else:
         jobs = find_jobs(arguments.slurm_job, known)
     codes = []
-    with Teller(telling, lambda job, trouble: print_trouble(f"job {job}", trouble)) as teller:
+    with Teller(telling, lambda job, trouble: print_trouble(arguments, f"job {job}", trouble)) as teller:
         for job in (with_profile_dir(job, arguments.profile_dir) for job in jobs):
             if os.geteuid() == 0 and job.uid != 0:
                 work = forwarded_work_arguments(arguments)

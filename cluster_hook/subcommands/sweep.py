@@ -6,6 +6,7 @@ import argparse
 import os
 import platform
 from dataclasses import replace
+from functools import partial
 
 from cluster_hook.kubernetes.api import ApiAccess, ApiClient, access_from_pod, namespace_from_pod
 from cluster_hook.kubernetes.sweep import SweepOptions, Swept, sweep
@@ -15,14 +16,12 @@ from cluster_hook.options import (
     follow_options,
     tell_options,
 )
-from cluster_hook.subcommands.json_lines import add_json, print_line, print_trouble
+from cluster_hook.subcommands.json_lines import add_json, print_ended, print_trouble
 from cluster_hook.telling.metrics import prune_metrics
-from cluster_hook.telling.outcome import outcome_document
 from cluster_hook.telling.teller import Teller
 from cluster_run.command_line import Commands, add_valued, named_path, number_above_0, positive_number
 from cluster_run.errors import ExitCode, UsageError
 from cluster_run.ids import SUSPECTS
-from cluster_run.standard_streams import as_log
 
 DEFAULT_SELECTOR = "cluster-hook/enabled=true"
 #: One job may take this long: several fit into one sweep.
@@ -108,15 +107,12 @@ def _sweep(arguments: argparse.Namespace) -> ExitCode:
     )
 
     def report(swept: Swept) -> None:
-        with as_log():
-            outcome = outcome_document(swept.outcome) if swept.outcome else None
-            values = {"job": swept.job, "state": swept.state, "text": swept.text, "outcome": outcome}
-            print_line(arguments, f"{swept.job} {swept.state}: {swept.text}", "swept", **values)
+        print_ended(arguments, "swept", swept.outcome, swept.state, swept.text, job=swept.job)
         if swept.outcome is not None and swept.state in ("done", "failed", "unreadable"):
             teller.tell(swept.job, swept.outcome)
 
     if telling.prometheus_dir is not None:
         prune_metrics(telling.prometheus_dir)
-    with Teller(telling, print_trouble) as teller:
+    with Teller(telling, partial(print_trouble, arguments)) as teller:
         sweep(ApiClient(access), options, report)
     return ExitCode.DONE

@@ -143,7 +143,7 @@ def prune_metrics(directory: Path) -> None:
 
 def _write(path: Path, text: str) -> None:
     if not path.parent.is_dir():
-        raise InputError(f"{path.parent}: there is no such directory for metrics")
+        raise InputError(f"{path.parent}: there is no such directory for metrics on this host")
     try:
         write_text_whole(path, text)
     except OSError as error:

@@ -15,7 +15,7 @@ from cluster_run.errors import ExitCode, InputError, SchemaError, spoken
 from cluster_run.files import json_of
 from cluster_run.host_names import HostNames
 from cluster_run.layout import REPORT_NAME
-from cluster_run.said.chinese import Language
+from cluster_run.said.chinese import Language, translated
 
 SCHEMA = "cluster-hook/1"
 #: The file beside the results that says how the hook fared.
@@ -80,7 +80,7 @@ def one_line(text: str) -> str:
 def _without_verdict(outcome: Outcome, language: Language) -> str:
     if outcome.state == "failed":
         return say("not_analysed", language, reason=outcome.reason)
-    return outcome.reason
+    return translated(outcome.reason, language)
 
 
 def outcome_document(outcome: Outcome) -> Mapping[str, object]:

@@ -31,9 +31,9 @@ SENTENCES: Mapping[str, Template] = {
     ),
     "problems": ("{n} {n:problem|problems}: {first}.", "{n} 个问题：{first}。"),
     "job": ("job {job}: {said}{missing}{where}", "作业 {job}：{said}{missing}{where}"),
-    "missing": (" Not all was collected: {reason}", "采集不完整：{reason}"),
+    "missing": (" Not all was collected: {reason:said}", "采集不完整：{reason:said}"),
     "where": (" See {path}", " 见 {path}"),
-    "not_analysed": ("not analysed: {reason}", "未分析：{reason}"),
+    "not_analysed": ("not analysed: {reason:said}", "未分析：{reason:said}"),
 }
 
 

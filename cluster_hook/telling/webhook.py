@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import threading
 import time
 import urllib.error
@@ -17,6 +18,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
+from cluster_hook.telling.outcome import one_line
 from cluster_run.errors import InputError, spoken
 from cluster_run.files import json_of
 
@@ -26,8 +28,12 @@ FORMATS: tuple[WebhookFormat, ...] = get_args(WebhookFormat)
 #: The environment variable that holds the address where no file is named.
 URL_VARIABLE = "CLUSTER_HOOK_WEBHOOK_URL"
 DEADLINE_S = 10.0
-#: The strictest of the chat tools (Discord) takes 2000 characters; they count differently, so stay below.
-_MAX_TEXT = 1900
+#: The strictest of the chat tools take 2048 bytes of UTF-8 (WeCom) and 2000 characters (Discord).
+_MAX_BYTES = 1900
+#: So much is shown of what a chat tool says when it takes no message.
+_MAX_SAID = 120
+#: A part of the address that is as long may be what makes it a secret.
+_SECRET = 8
 #: Before the second attempt.
 PAUSE_S = 3.0
 #: A server may ask for a pause of so long.
@@ -72,8 +78,13 @@ def find_webhook(file: Path | None, chosen: WebhookFormat) -> Webhook | None:
 
 def message_body(chosen: WebhookFormat, text: str, details: Mapping[str, object]) -> bytes:
     """Return the JSON that a chat tool takes for `text`, or that a program takes for `details`."""
-    short = _calling_nobody(text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…")
+    short = _cut(_calling_nobody(text))
     return json.dumps(details if chosen == "json" else _CHATS[chosen].body(short)).encode()
+
+
+def _cut(text: str) -> str:
+    whole = text.encode()
+    return text if len(whole) <= _MAX_BYTES else whole[:_MAX_BYTES].decode(errors="ignore") + "…"
 
 
 def _as_card(text: str) -> Mapping[str, object]:
@@ -87,10 +98,10 @@ def _as_card(text: str) -> Mapping[str, object]:
 
 
 class _Chat(NamedTuple):
-    """A chat tool: what it takes for a text. Some say no with status 200 and a number in `code_key`."""
+    """A chat tool: what it takes for a text. Some say no with status 200, a number and why in `refusal`."""
 
     body: Callable[[str], Mapping[str, object]]
-    code_key: str = ""
+    refusal: tuple[str, str] | None = None
 
 
 _CHATS: Mapping[WebhookFormat, _Chat] = {
@@ -99,9 +110,9 @@ _CHATS: Mapping[WebhookFormat, _Chat] = {
     "mattermost": _Chat(lambda text: {"text": text}),
     "teams": _Chat(_as_card),
     "discord": _Chat(lambda text: {"content": text, "allowed_mentions": {"parse": []}}),
-    "feishu": _Chat(lambda text: {"msg_type": "text", "content": {"text": text}}, "code"),
-    "dingtalk": _Chat(lambda text: {"msgtype": "text", "text": {"content": text}}, "errcode"),
-    "wecom": _Chat(lambda text: {"msgtype": "text", "text": {"content": text}}, "errcode"),
+    "feishu": _Chat(lambda text: {"msg_type": "text", "content": {"text": text}}, ("code", "msg")),
+    "dingtalk": _Chat(lambda text: {"msgtype": "text", "text": {"content": text}}, ("errcode", "errmsg")),
+    "wecom": _Chat(lambda text: {"msgtype": "text", "text": {"content": text}}, ("errcode", "errmsg")),
 }
 
 
@@ -180,7 +191,7 @@ def _post(webhook: Webhook, body: bytes, deadline_s: float) -> Trouble | None:
         # Only what fails before the message is sent comes as this error.
         never_sent = isinstance(error, urllib.error.URLError)
         return Trouble("the webhook cannot be reached", may_pass=never_sent)
-    refusal = _refusal(webhook.format, answer)
+    refusal = _refusal(webhook, answer)
     return Trouble(refusal, may_pass=False) if refusal else None
 
 
@@ -193,15 +204,22 @@ def _seconds_until(text: str) -> float | None:
     return None
 
 
-def _refusal(chosen: WebhookFormat, answer: bytes) -> str:
-    key = "" if chosen == "json" else _CHATS[chosen].code_key
-    if not key:
+def _refusal(webhook: Webhook, answer: bytes) -> str:
+    chat = None if webhook.format == "json" else _CHATS[webhook.format]
+    if chat is None or chat.refusal is None:
         return ""
+    code_key, why_key = chat.refusal
     try:
-        code = json_of(answer).get(key, 0)
+        said = json_of(answer)
+        code, why = said.get(code_key, 0), str(said.get(why_key, ""))
     except (ValueError, AttributeError):
         return ""
-    return f"the webhook answered {key} {code}" if code else ""
+    if not code:
+        return ""
+    # An answer may repeat what it was asked; the address is the secret.
+    is_secret = any(part in why for part in re.split(r"[/?&=]", webhook.url)[3:] if len(part) >= _SECRET)
+    shown = "" if is_secret or not why else f": {one_line(why[:_MAX_SAID])}"
+    return f"the webhook answered {code_key} {code}{shown}"
 
 
 class NoRedirection(urllib.request.HTTPRedirectHandler):

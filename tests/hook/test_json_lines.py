@@ -13,6 +13,7 @@ import pytest
 
 from cluster_hook.cli import main
 from cluster_hook.spool.spool import Spool
+from tests.chinese import english_in
 from tests.commands import program, ran
 from tests.hook.kubernetes.sweep_site import Site
 from tests.hook.spool.spool_site import STAND_IN
@@ -52,6 +53,20 @@ def test_json_of_a_check_is_one_line_an_answer_with_its_schema(
     states = [one["state"] for one in answers if "can run" not in one["text"] and "cannot" not in one["text"]]
     assert states == ["ok", "problem", "unknown", "problem"]
     assert all(one["advice"] for one in answers if one["state"] != "ok")
+
+
+def test_a_check_and_a_drain_answer_in_chinese(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    epilog = program(tmp_path / "epilog.sh", "# cluster-hook")
+    _put_on_path(tmp_path, monkeypatch, "scontrol", f"EpilogSlurmctld = {epilog}")
+    spool = _waiting(tmp_path)
+    main(["check", f"--spool={tmp_path}/none", "--lang=zh"])
+    monkeypatch.setenv("PATH", str(STAND_IN), prepend=":")
+    main(["drain", f"--spool={spool.root}", "--lang=zh"])
+    said = capsys.readouterr().out
+    assert english_in(said) == []
+    assert "作业 1 train：它从未启动，没有可读的数据" in said
 
 
 _ENVIRONMENT = {**os.environ, "PATH": f"{STAND_IN}:{os.environ['PATH']}"}

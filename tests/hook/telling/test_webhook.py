@@ -74,8 +74,10 @@ def test_a_program_gets_a_jobs_name_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("chosen", FORMATS)
-def test_a_long_message_stays_below_what_chat_tools_take(chosen: WebhookFormat) -> None:
-    assert len(message_body(chosen, "x" * 100_000, {})) < 3000
+@pytest.mark.parametrize("sign", ["x", "慢", "@"])
+def test_a_long_message_stays_below_what_chat_tools_take(chosen: WebhookFormat, sign: str) -> None:
+    body = json.loads(message_body(chosen, sign * 100_000, {}))
+    assert len(json.dumps(body, ensure_ascii=False).encode()) < 2048 + 300  # what is around the text
 
 
 @pytest.mark.parametrize("status", [301, 400, 403, 404, 500])
@@ -123,6 +125,17 @@ def test_a_redirection_is_not_followed() -> None:
 def test_a_refusal_with_status_200_is_one_all_the_same(chosen: WebhookFormat, answer: bytes) -> None:
     with mailbox(answer=answer) as box:
         assert "code" in str(post(Webhook(box.url, chosen), "text", {}))
+
+
+@pytest.mark.parametrize(
+    ("why", "shown"),
+    [("sign match fail", "feishu: sign match fail"), ("no hook\n at /hook/s3cret-token", "feishu")],
+)
+def test_a_refusal_says_why_unless_that_holds_the_address(why: str, shown: str) -> None:
+    with mailbox(answer=json.dumps({"code": 19021, "msg": why}).encode()) as box:
+        trouble = post(Webhook(f"{box.url}-token", "feishu"), "text", {})
+    assert trouble is not None
+    assert trouble.text == f"the webhook answered code {shown.replace('feishu', '19021')}"
 
 
 def test_a_webhook_that_hangs_is_given_up_at_the_deadline() -> None:
