@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ from cluster_run.command_line import (
     positive_number,
     told,
 )
-from cluster_run.errors import ClusterError, ExitCode
+from cluster_run.errors import ClusterError
 from cluster_run.layout import FLEET_VARIABLE
 
 #: Queries that need no raw data. A directory of that name is analysed all the same.
@@ -61,12 +60,9 @@ def main(argv: Sequence[str]) -> int:
         if arguments.verbose:
             traceback.print_exc()
         text = " ".join(str(error).split()) or "no message"
-        print(
-            f"cluster-analyse: a mistake of ours: {type(error).__name__}: {text}"
-            + ("" if arguments.verbose else " (-v shows where; please report it)"),
-            file=sys.stderr,
-        )
-        return int(ExitCode.FAILED)
+        advice = "please report it" if arguments.verbose else "-v shows where; please report it"
+        mistake = ClusterError(f"a mistake of ours: {type(error).__name__}: {text}", advice)
+        return told("cluster-analyse", mistake, arguments.lang)
 
 
 def _fail_on(text: str) -> FailOn:

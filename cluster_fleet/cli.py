@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cluster_fleet.options import make_parser
 from cluster_run.command_line import exit_code_of
-from cluster_run.errors import ExitCode, InputError, UsageError
+from cluster_run.errors import ExitCode, UsageError, extra
 from cluster_run.layout import FLEET_VARIABLE
 
 if TYPE_CHECKING:
@@ -28,14 +28,12 @@ def open_fleet(where: str, *, must_exist: bool = True) -> Fleet:
 
     Raises:
         UsageError: neither does.
-        InputError: it cannot be opened, or the library is missing.
+        InputError: it cannot be opened, or the library is missing (`extra`).
     """
     if not where:
         raise UsageError("no database is named", f"give --db FILE, or set {FLEET_VARIABLE}")
-    try:
+    with extra("fleet"):
         from cluster_fleet.store import Fleet  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise InputError(f"{error.name} is not installed", "pip install 'cluster-profiler[fleet]'") from error
     return Fleet(where, must_exist=must_exist)
 
 

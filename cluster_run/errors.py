@@ -3,7 +3,8 @@
     ClusterError
     ├── UsageError          a command line that cannot be meant            (2)
     ├── InputError          a file or directory that cannot be used        (1)
-    │   └── SchemaError     an artefact of another schema version          (1)
+    │   ├── SchemaError     an artefact of another schema version          (1)
+    │   └── MissingExtraError   a library that is an extra is not there    (1)
     └── InterruptedRunError  stopped by the user or the scheduler       (130)
 
 Errors take positional arguments only and carry nothing but strings, so that they survive the
@@ -13,6 +14,8 @@ pickling that Dask does between processes.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 
 
@@ -78,6 +81,24 @@ class InputError(ClusterError):
 
 class SchemaError(InputError):
     """An artefact was written with another schema version than this program reads."""
+
+
+class MissingExtraError(InputError):
+    """A library is not installed, which an extra of this package brings."""
+
+
+@contextmanager
+def extra(name: str) -> Iterator[None]:
+    """Import what the extra `name` brings.
+
+    Raises:
+        MissingExtraError: it is not there.
+    """
+    try:
+        yield
+    except ImportError as error:
+        install = f"pip install 'cluster-profiler[{name}]'"
+        raise MissingExtraError(f"{error.name} is not installed", install) from error
 
 
 class InterruptedRunError(ClusterError):

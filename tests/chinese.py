@@ -39,6 +39,9 @@ _SAYING = {
     "_report": 1,
 }
 
+#: Tables of reasons; other tables hold names, or words that have their Chinese beside them.
+_REASONS = ("_ARGUMENTS_NOT_HONOURED", "_NOT_HONOURED", "_BY_NOBODY")
+
 
 def english_in(text: str) -> list[str]:
     """Return the lines with an English sentence."""
@@ -53,23 +56,45 @@ def placeholders(text: str) -> frozenset[str]:
 
 
 def sentences_of(package: ModuleType) -> Iterator[tuple[str, str]]:
-    """Return where a package makes an error or a remark, and what that says, with 7 for a value."""
+    """Return where a package makes an error or a remark, or keeps a reason, and what that says, with 7 for a
+    value.
+    """
     (folder,) = package.__path__
     for path in sorted(Path(folder).rglob("*.py")):
         tree = ast.parse(path.read_text())
-        named = _named_texts(tree)
-        for call in ast.walk(tree):
-            if not isinstance(call, ast.Call):
-                continue
-            name = getattr(call.func, "id", getattr(call.func, "attr", ""))
-            if name in _STAY_ENGLISH or not (name.endswith("Error") or name in _SAYING):
-                continue
-            given = call.args[_SAYING.get(name, 0) :]
-            for said in (text for one in given for text in named.get(getattr(one, "id", ""), [one])):
-                parts = said.values if isinstance(said, ast.JoinedStr) else [said]
-                for line in "".join(map(_shown, parts)).split("\n"):
-                    if SENTENCE.search(line):
-                        yield f"{path.name}:{call.lineno}", line.strip()
+        for line, said in (*_in_calls(tree), *_reasons(tree)):
+            parts = said.values if isinstance(said, ast.JoinedStr) else [said]
+            for one in "".join(map(_shown, parts)).split("\n"):
+                if SENTENCE.search(one):
+                    yield f"{path.name}:{line}", one.strip()
+
+
+def _in_calls(tree: ast.Module) -> Iterator[tuple[int, ast.expr]]:
+    named = _named_texts(tree)
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call):
+            continue
+        name = getattr(call.func, "id", getattr(call.func, "attr", ""))
+        if name in _STAY_ENGLISH or not (name.endswith("Error") or name in _SAYING):
+            continue
+        for given in call.args[_SAYING.get(name, 0) :]:
+            for said in named.get(getattr(given, "id", ""), [given]):
+                yield call.lineno, said
+
+
+def _reasons(tree: ast.Module) -> Iterator[tuple[int, ast.expr]]:
+    """Return the reasons that a module keeps in tables, returns, or gives by that name."""
+    for one in ast.walk(tree):
+        if isinstance(one, ast.keyword) and one.arg in ("reason", "advice"):
+            yield one.value.lineno, one.value
+        elif isinstance(one, ast.FunctionDef) and re.search("why|because", one.name):
+            returned = (part.value for part in ast.walk(one) if isinstance(part, ast.Return) and part.value)
+            yield from ((value.lineno, value) for value in returned)
+    for assigned in tree.body:
+        if isinstance(assigned, (ast.Assign, ast.AnnAssign)) and isinstance(assigned.value, ast.Dict):
+            name = ast.unparse(assigned.targets[0] if isinstance(assigned, ast.Assign) else assigned.target)
+            if name in _REASONS:
+                yield from ((value.lineno, value) for value in assigned.value.values)
 
 
 def _named_texts(tree: ast.Module) -> dict[str, list[ast.expr]]:

@@ -153,7 +153,7 @@ def require_data(read: RanksRead, options: AnalyseOptions) -> None:
         raise InputError(
             f"{options.run}: none of the steps {wanted} was recorded"
             f"{f'; the first problem: {first}' if first else ''}",
-            "leave --steps out",
+            "leave --steps out: the result names those that were",
         )
     if first:
         raise InputError(f"{options.run}: no rank could be read; the first problem: {first}")

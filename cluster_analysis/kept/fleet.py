@@ -10,7 +10,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from cluster_analysis.options import AnalyseOptions
-from cluster_run.errors import ClusterError
+from cluster_run.errors import ClusterError, extra
 from cluster_run.facts import Fact, fact
 from cluster_run.findings import Finding
 from cluster_run.kinds import KINDS
@@ -64,9 +64,10 @@ def asked_of_fleet(options: AnalyseOptions, ranks: pa.Table, steps: pa.Table, ca
     """Ask the fleet, if there is one; a note says why it cannot be asked: no analysis is lost by that."""
     if not options.fleet:
         return Memory()
-    from cluster_fleet.prior import known_before  # noqa: PLC0415 - an extra, that few have
-
     try:
+        with extra("fleet"):
+            from cluster_fleet.prior import known_before  # noqa: PLC0415 - an extra, that few have
+
         known = known_before(
             options.fleet, options.run, ranks, steps, captured, show_addresses=options.show_addresses
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
+from cluster_collect.faults import SshSetupError
 from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import PARAMIKO_NAME, SRUN_NAME, CollectOptions, HostSpec
 from cluster_collect.transports.become import BecomingConnection
@@ -16,6 +17,7 @@ from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.local import LocalConnection
 from cluster_collect.transports.protocol import HostConnection
 from cluster_collect.transports.srun import SrunDialer
+from cluster_run.errors import MissingExtraError, extra
 
 if TYPE_CHECKING:
     from cluster_collect.transports.ssh.by_asyncssh.dialer import AsyncsshDialer
@@ -66,8 +68,11 @@ class Dialers:
 
 def _maker(library: str) -> type[SshDialer]:
     if library == PARAMIKO_NAME:
-        from cluster_collect.transports.ssh.by_paramiko.dialer import ParamikoDialer  # noqa: PLC0415
-
+        try:
+            with extra(library):
+                from cluster_collect.transports.ssh.by_paramiko.dialer import ParamikoDialer  # noqa: PLC0415
+        except MissingExtraError as error:
+            raise SshSetupError(error.message, error.advice) from error
         return ParamikoDialer
     from cluster_collect.transports.ssh.by_asyncssh.dialer import AsyncsshDialer  # noqa: PLC0415
 

@@ -31,6 +31,8 @@ _FORMS = {
     "node": r"[A-Za-z0-9.-]+",
     "time": r"[\dhmins.: ]+",
 }
+#: Where an advice begins that is said with an error, and anything else in parentheses.
+_ASIDE = re.compile(r"(.+?) \(((?:[^()]|\([^()]*\))+)\)")
 #: What a line may begin with that is no part of what is said.
 _MARK = re.compile(r"\s*(?:→ )?")
 
@@ -62,6 +64,10 @@ def in_chinese(text: str) -> str:
             kinds = _catalogue()["kinds of values"]
             values |= {name: kinds.get(values[name], values[name]) for name in _KINDS & values.keys()}
             return meaning.format(**values)
+    if (found := _ASIDE.fullmatch(text)) is not None:
+        said, aside = map(in_chinese, found.groups())
+        if (said, aside) != found.groups():
+            return f"{said}（{aside}）"
     for between, chinese in (COLON, SEMICOLON):
         before, _, after = text.partition(between)
         if after:
