@@ -38,7 +38,7 @@ from cluster_analysis.windows.between import between_steps
 from cluster_analysis.windows.cut_steps import is_last_cut
 from cluster_analysis.windows.iterations import as_many_iterations
 from cluster_analysis.windows.one_window import as_one_window
-from cluster_analysis.windows.other_times import at_other_times
+from cluster_analysis.windows.other_times import at_other_times, of_same_times
 from cluster_run.errors import InputError
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import HostId, format_number_ranges
@@ -138,7 +138,7 @@ def examined(
             )
             if not wanted.spans:  # else Insight's files come at once
                 engine.rest()
-            apart = at_other_times(read.step_calls, topology)
+            apart = (*of_same_times(read.steps, read.step_calls), *at_other_times(steps))
             notes = (*in_one, *alike.notes, *unlike, *apart, *_without_cut_step(steps))
             capture = structs.replace(capture, notes=capture.notes + notes)
             read = structs.replace(read, problems=read.problems + contradictions + problems)

@@ -165,8 +165,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         "cluster_analysis.options": "cluster_analysis.tables cluster_run",
         "cluster_analysis.engine": (
             "cluster_analysis.options cluster_analysis.topology cluster_analysis.trace "
-            "cluster_analysis.sources cluster_analysis.numeric cluster_analysis.tables "
-            "cluster_analysis.sentences cluster_run"
+            "cluster_analysis.windows cluster_analysis.sources cluster_analysis.numeric "
+            "cluster_analysis.tables cluster_analysis.sentences cluster_run"
         ),
         # They know nothing of what is worked out: `engine` names them, and they only its protocol.
         "cluster_analysis.engine.clusters": (

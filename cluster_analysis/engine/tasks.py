@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from cluster_analysis.engine.joined import canonical, cut_by_step, joined
 from cluster_analysis.engine.step_files import StepFiles, StepTables, file_sink, filed
@@ -41,6 +41,7 @@ from cluster_analysis.topology.groups import GROUP_USE
 from cluster_analysis.topology.use import group_use
 from cluster_analysis.trace.evidence import StepEvidence
 from cluster_analysis.trace.reduction import CALLS, reduce_step
+from cluster_analysis.windows.other_times import ranks_apart
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import Rank, Step
 from cluster_run.problem import Problem
@@ -246,7 +247,8 @@ def reduce_pieces(
     links = canonical([one.links for one in loaded], LINKS)
     del loaded
     mapped, problems = map_links(links, topology)
-    return reduce_step(step, steps, collectives, mapped, topology), problems
+    apart = ranks_apart(collectives, topology)
+    return structs.replace(reduce_step(step, steps, collectives, mapped, topology), apart=apart), problems
 
 
 def collectives_of_step(pieces: Sequence[StepTables | StepFiles]) -> pa.Table:

@@ -16,9 +16,9 @@ def medians_of(values: FloatArray, groups: IntArray, n_groups: int = 0) -> Float
     return _at(ordered, begin, count, (count - 1) // 2, count // 2)
 
 
-def quantiles_of(values: FloatArray, groups: IntArray, quantile: float) -> FloatArray:
+def quantiles_of(values: FloatArray, groups: IntArray, quantile: float, n_groups: int = 0) -> FloatArray:
     """Quantile of each group 0…G-1 of (N,), passing over NaN: the value of the group below it (G,)."""
-    ordered, begin, count = _side_by_side(values, groups)
+    ordered, begin, count = _side_by_side(values, groups, n_groups)
     place = ((count - 1) * quantile).astype(np.int64)
     return _at(ordered, begin, count, place, place)
 

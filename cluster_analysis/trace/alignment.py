@@ -29,7 +29,7 @@ def clock_offsets(calls: Calls, operator: IntArray) -> FloatArray:
     settled = np.zeros(len(calls.ranks), bool)
     usable = calls.collectives_by_group  # ranks do not leave messages together
     inside = _by_group(calls, usable, calls.group[usable])
-    group_of_member, member = _members(calls)
+    group_of_member, member = members_of(calls)
     ranks_of = _by_group(calls, member, group_of_member)
     # The largest group first; of equal ones the last.
     waiting = sorted(
@@ -51,12 +51,11 @@ def clock_offsets(calls: Calls, operator: IntArray) -> FloatArray:
     return offset
 
 
-def connected(calls: Calls) -> IntArray:
-    """Number of the set of ranks (ranks,) that each rank belongs to, connected by chains of collectives."""
-    label: IntArray = np.arange(len(calls.ranks))
-    group, rank = _members(calls)
+def connected(group: IntArray, rank: IntArray, n_ranks: int) -> IntArray:
+    """Number of the set of ranks (ranks,) that groups connect each rank to; they have members (M,)."""
+    label: IntArray = np.arange(n_ranks)
     while True:
-        least = np.full(len(calls.groups), len(label), np.int64)
+        least = np.full(int(group.max(initial=-1)) + 1, n_ranks, np.int64)
         np.minimum.at(least, group, label[rank])
         before = label.copy()
         np.minimum.at(label, rank, least[group])
@@ -64,7 +63,7 @@ def connected(calls: Calls) -> IntArray:
             return label
 
 
-def _members(calls: Calls) -> tuple[IntArray, IntArray]:
+def members_of(calls: Calls) -> tuple[IntArray, IntArray]:
     """(group, rank) of all ranks that make collectives in a group, sorted."""
     order = calls.collectives_by_group
     group, rank = calls.group[order], calls.rank[order]

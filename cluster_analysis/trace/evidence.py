@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.tables.sent import SENT
 from cluster_run.facts import Fact
-from cluster_run.ids import Step
+from cluster_run.ids import Rank, Step
 
 
 class Queue(Struct, frozen=True):
@@ -79,7 +79,7 @@ class StepOperators(Struct, frozen=True):
 
 
 class StepEvidence(Struct, frozen=True):
-    """One step of all ranks. `links` are usable rows of LINKS with global ranks, else `sent` is SENT."""
+    """One step of all ranks; some may be `apart`. `links` are usable rows of LINKS, else `sent` is SENT."""
 
     step: Step
     steps: pa.Table
@@ -89,3 +89,4 @@ class StepEvidence(Struct, frozen=True):
     operators: StepOperators | None
     notes: tuple[Fact, ...] = ()
     sent: pa.Table = field(default_factory=SENT.empty_table)
+    apart: tuple[Rank, ...] = ()

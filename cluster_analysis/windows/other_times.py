@@ -1,52 +1,137 @@
-"""Steps of one number that ranks of one host were in at other times: they are not the same iterations.
+"""Ranks whose files are not of the steps that the others made: they did not train together.
 
-A rank counts its steps otherwise, or its capture is of another run. Ranks of a host have one clock, and
-members of a group are in a step together.
+Members of a collective leave it at one time, whenever each of them came. Clocks of hosts differ, but by one
+offset. A rank whose ends scatter as its starts do waited for others than these: its capture is of another job
+or run, its steps are numbered otherwise, or a clock was set meanwhile. Where two ranks have the same times,
+the files of one are a copy of the other's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.numeric.arrays import BoolArray, FloatArray
-from cluster_analysis.numeric.columns import numbers
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.grouped import medians_of, quantiles_of
+from cluster_analysis.numeric.sorting import combined
 from cluster_analysis.tables.model import Topology
-from cluster_analysis.thresholds.common import HALFWAY
+from cluster_analysis.tables.operations import COMMON_END
+from cluster_analysis.thresholds.common import MOSTLY, TOLERANCE_SHARE
+from cluster_analysis.thresholds.messages import CONNECTED_US, LEAST_TOLERANCE_US
+from cluster_analysis.thresholds.streams import DRIFT
+from cluster_analysis.trace.alignment import connected
+from cluster_analysis.trace.calls import Calls, calls_of
+from cluster_analysis.trace.evidence import StepEvidence
+from cluster_analysis.trace.matching import match_calls
 from cluster_run.facts import Fact, fact
-from cluster_run.ids import HostId
+from cluster_run.ids import Rank
+
+_NEVER_US = 1e18
+_UNSURE = -1
 
 
-def at_other_times(calls: pa.Table, topology: Topology) -> tuple[Fact, ...]:
-    """Return a note on ranks that were in no step when most members of their group on their host were in it.
+def at_other_times(steps: Sequence[StepEvidence]) -> tuple[Fact, ...]:
+    """Return a note on ranks that were not in steps together with most others of their groups."""
+    ranks = sorted({rank for one in steps for rank in one.apart})
+    numbers = tuple(one.step for one in steps if one.apart)
+    return (fact("other_times", ranks=tuple(ranks), steps=numbers),) if ranks else ()
+
+
+def of_same_times(steps: pa.Table, calls: pa.Table) -> tuple[Fact, ...]:
+    """Return a note for ranks whose times are those of another rank, to the last digit.
 
     Args:
+        steps: STEPS of all ranks.
         calls: STEP_CALLS of all ranks.
-        topology: groups and hosts.
     """
-    ranks, at = np.unique(calls["rank"].to_numpy(), return_inverse=True)
-    steps, step = np.unique(calls["step"].to_numpy(), return_inverse=True)
-    begin, end = np.full((2, len(ranks), len(steps)), np.nan)
-    begin[at, step], end[at, step] = numbers(calls["start_ns"]), numbers(calls["end_ns"])
-    place = {rank: at for at, rank in enumerate(ranks.tolist())}
-    teams: dict[HostId, set[frozenset[int]]] = {}
-    for group in topology.groups.values():
-        by_host: dict[HostId, list[int]] = {}
-        for rank in set(group.ranks) & topology.hosts.keys() & place.keys():
-            by_host.setdefault(topology.hosts[rank], []).append(place[int(rank)])
-        for host, own in by_host.items():
-            teams.setdefault(host, set()).add(frozenset(own))
-    apart: set[int] = set()
-    for of_host in teams.values():
-        for team in (np.array(sorted(one)) for one in of_host if not any(one < other for other in of_host)):
-            apart.update(ranks[team[_are_apart(begin[team], end[team])]].tolist())
-    return (fact("other_times", ranks=tuple(sorted(apart))),) if apart else ()
+    own: dict[int, list[tuple[object, ...]]] = {}
+    for table in (steps, calls):
+        for rank, *row in zip(*table.to_pydict().values(), strict=True):
+            if any(row[1:]):
+                own.setdefault(rank, []).append(tuple(row))
+    alike: dict[object, list[int]] = {}
+    for rank, rows in sorted(own.items()):
+        alike.setdefault(frozenset(rows), []).append(rank)
+    return tuple(fact("same_times", ranks=tuple(one)) for one in alike.values() if len(one) > 1)
 
 
-def _are_apart(begin: FloatArray, end: FloatArray) -> BoolArray:
-    """Return which ranks share less than half of their time with most others in each step (ranks, steps)."""
-    shared = np.minimum(end[:, None], end) - np.maximum(begin[:, None], begin)
-    shortest = np.minimum((end - begin)[:, None], end - begin)
-    n_steps = np.isfinite(shared).sum(axis=-1)
-    n_apart = (shared < HALFWAY * shortest).sum(axis=-1)
-    return np.asarray(2 * ((n_apart == n_steps) & (n_steps > 0)).sum(axis=-1) > len(begin) - 1)
+def ranks_apart(collectives: pa.Table, topology: Topology) -> tuple[Rank, ...]:
+    """Return the ranks that left collectives with at most half of the ranks that groups connect them with.
+
+    A single call tells nothing about clocks of two hosts: there ranks of each host are compared.
+
+    Args:
+        collectives: COLLECTIVES rows of one step.
+        topology: groups with all their members, and hosts: ranks of one have one clock.
+    """
+    calls = calls_of(collectives)
+    n_ranks, place = len(calls.ranks), {rank: at for at, rank in enumerate(calls.ranks.tolist())}
+    order = calls.by_group[np.isin(calls.types, COMMON_END)[calls.kind[calls.by_group]]]
+    known = ((at, topology.groups.get(calls.groups[at])) for at in np.unique(calls.group[order]).tolist())
+    pairs = [(at, place[one]) for at, group in known if group for one in sorted(place.keys() & group.ranks)]
+    if not pairs or not calls.has_clock:
+        return ()
+    group, rank = np.array(pairs).T
+    key, own = group * n_ranks + rank, calls.group[order].astype(np.int64) * n_ranks + calls.rank[order]
+    order, own = order[np.isin(own, key)], own[np.isin(own, key)]
+    member = np.searchsorted(key, own)
+    host = np.unique([topology.hosts.get(Rank(one), f"?{one}") for one in place], return_inverse=True)[1]
+    is_single = np.bincount(group[member]) <= np.bincount(group[np.unique(member)])
+    _, compared = combined(group, np.where(is_single[group], host[rank], 0))
+    _, operator = combined(compared[member], match_calls(calls)[0][order])
+    left = _left_together(calls, (order, operator, member), (compared, rank), host)
+    in_time, related = (connected(one[left >= 0], rank[left >= 0], n_ranks) for one in (left, compared))
+    n_in_time, n_related = np.bincount(in_time)[in_time], np.bincount(related)[related]
+    return tuple(map(Rank, calls.ranks[(2 * n_in_time <= n_related) & (n_related > 1)].tolist()))
+
+
+def _left_together(
+    calls: Calls,
+    collectives: tuple[IntArray, IntArray, IntArray],
+    members: tuple[IntArray, IntArray],
+    host: IntArray,
+) -> IntArray:
+    """Number the sets of members that left their collectives together, for each member (M,).
+
+    Members are compared with the first one of their group; those who differ, with the first of themselves.
+    Who is near by the clock of one host may be there by chance: that is not sure.
+
+    Args:
+        collectives: which calls they are, the operator of each, and which member made it (V,).
+        members: the number of each one's group, and the position of its rank (M,).
+        host: which host each rank is of (ranks,).
+    """
+    (order, operator, member), (group, rank) = collectives, members
+    span_us = np.zeros(len(host))
+    np.maximum.at(span_us, calls.rank, calls.end_us)
+    sets, waiting = np.arange(len(rank)), np.ones(len(rank), bool)
+    while waiting.any():
+        first = np.full(len(rank), len(rank) - 1)
+        np.minimum.at(first, group[waiting], np.flatnonzero(waiting))
+        lead = first[group]
+        (_, starts_us), (offset_us, ends_us) = (
+            _scatter(time[order], operator, member, lead) for time in (calls.start_us, calls.end_us)
+        )
+        offset_us += calls.origin_us[rank] - calls.origin_us[rank[lead]]
+        offset_us = np.where(host[rank] == host[rank[lead]], np.abs(offset_us), 0.0)
+        limit_us = LEAST_TOLERANCE_US + DRIFT * span_us[rank] + TOLERANCE_SHARE * starts_us
+        is_near = waiting & (ends_us <= limit_us) & (offset_us <= CONNECTED_US)
+        sets[is_near] = np.where(offset_us <= limit_us, lead, _UNSURE)[is_near]
+        waiting &= ~is_near
+        waiting[lead[waiting]] = False
+    return sets
+
+
+def _scatter(
+    time_us: FloatArray, operator: IntArray, member: IntArray, lead: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return how much later than its lead's each member's calls are, and how far most lie from that."""
+    is_lead = lead[member] == member
+    reference = np.full(int(operator.max()) + 1, np.nan)
+    reference[operator[is_lead]] = time_us[is_lead]
+    later = time_us - reference[operator]
+    offset = medians_of(later, member, len(lead))
+    apart = np.nan_to_num(np.abs(later - offset[member]), nan=_NEVER_US)
+    return offset, quantiles_of(apart, member, MOSTLY, len(lead))

@@ -14,7 +14,7 @@ from msgspec import Struct
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.thresholds.messages import LEAST_EXPLAINED_SHARE
-from cluster_analysis.trace.alignment import connected
+from cluster_analysis.trace.alignment import connected, members_of
 from cluster_analysis.trace.calls import Calls
 from cluster_analysis.trace.pairing.coincidences import explained, sample_of, some_groups, votes_of
 from cluster_analysis.trace.pairing.hints import Stated, allowed_stages, completed, hinted, hints
@@ -53,7 +53,7 @@ def programs_of(
     """
     if not calls.is_point_to_point.any():
         return []
-    part = connected(calls)
+    part = connected(*members_of(calls), len(calls.ranks))
     return [_program(calls, family, offset_us, part, stated) for family in families(calls, topology)]
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.numeric.arrays import FloatArray
-from cluster_analysis.trace.alignment import clock_offsets, connected
+from cluster_analysis.trace.alignment import clock_offsets, connected, members_of
 from cluster_analysis.trace.calls import Calls, calls_of
 from cluster_analysis.trace.matching import match_calls
 from cluster_analysis.trace.missing.messages import later_of_stages
@@ -84,14 +84,18 @@ def test_one_wild_record_moves_no_clock() -> None:
     assert clock_offsets(one, operator) == pytest.approx(clock_offsets(calls, operator), abs=0.01)
 
 
+def connected_ranks(calls: Calls) -> list[int]:
+    return connected(*members_of(calls), len(calls.ranks)).tolist()
+
+
 def test_messages_connect_no_clocks() -> None:
     pair = [Call(rank, kind, 0.0, 10.0, "p", 1) for rank, kind in enumerate(("send", "receive"))]
-    assert connected(calls_of(collectives_table(pair))).tolist() == [0, 1]
+    assert connected_ranks(calls_of(collectives_table(pair))) == [0, 1]
 
 
 def test_a_chain_of_collectives_connects_all_of_its_ranks_and_no_others() -> None:
-    assert connected(calls_in(CHAIN, [0.0] * N_RANKS)).tolist() == [0] * N_RANKS
-    assert connected(calls_in(APART, [0.0] * N_RANKS)).tolist() == [0, 0, 2, 2, 2]
+    assert connected_ranks(calls_in(CHAIN, [0.0] * N_RANKS)) == [0] * N_RANKS
+    assert connected_ranks(calls_in(APART, [0.0] * N_RANKS)) == [0, 0, 2, 2, 2]
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12))
@@ -100,7 +104,7 @@ def test_ranks_are_connected_just_when_a_path_of_groups_leads_from_one_to_the_ot
 ) -> None:
     groups = {str(n): tuple(sorted(set(pair))) for n, pair in enumerate(pairs)}
     calls = calls_in(groups, [0.0] * 10, rounds=1)
-    part = connected(calls)
+    part = connected_ranks(calls)
     ranks = calls.ranks.tolist()
     reached = {rank: {rank} for rank in ranks}
     for _ in ranks:
@@ -108,8 +112,8 @@ def test_ranks_are_connected_just_when_a_path_of_groups_leads_from_one_to_the_ot
             union = set().union(*(reached[rank] for rank in members))
             for rank in union:
                 reached[rank] |= union
-    for one, mine in zip(ranks, part.tolist(), strict=True):
-        assert {other for other, its in zip(ranks, part.tolist(), strict=True) if its == mine} == reached[one]
+    for one, mine in zip(ranks, part, strict=True):
+        assert {other for other, its in zip(ranks, part, strict=True) if its == mine} == reached[one]
 
 
 # Clocks of stages that messages lay beside each other, where collectives say something else.
