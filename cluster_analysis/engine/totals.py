@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.numeric.sorting import combined, distinct, first_positions
-from cluster_analysis.tables.schema import HOST_SUMS, STEP_CALLS, TOTALS
+from cluster_analysis.tables.schema import HOST_SUMS, STEP_CALLS, TOTALS, with_columns
 
 _KEYS = ("rank", "step", "group")
 #: Stands for a step that is not known; no step has such a number.
@@ -77,7 +77,7 @@ def _with_reported(totals: pa.Table, reported: pa.Table) -> pa.Table:
     is_reported = rows.is_valid()
     for name in HOST_SUMS.names[len(_KEYS) :]:
         values = pc.if_else(is_reported, reported[name].combine_chunks().take(rows), totals[name])
-        totals = totals.set_column(totals.schema.get_field_index(name), TOTALS.field(name), values)
+        totals = with_columns(totals, **{name: values})
     return totals
 
 

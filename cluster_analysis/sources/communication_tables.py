@@ -12,7 +12,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.errors import Remark, left_out
+from cluster_analysis.sources.errors import Remark, tell_left_out
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.sent import TRANSPORTS
 
@@ -78,7 +78,7 @@ def packet_sums(entries: PacketEntries, remark: Remark) -> pa.Table:
     order = np.argsort(codes, kind="stable")
     is_bad = np.isnan(sizes[size_places[order]])
     if is_bad.any():
-        remark(left_out(int(is_bad.sum()), "packet_size", "no_number"))
+        tell_left_out(remark, int(is_bad.sum()), "packet_size", "no_number")
         order = order[~is_bad]
     if not len(order):
         return schema.PACKETS.empty_table()

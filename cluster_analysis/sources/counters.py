@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.errors import BadFileError, Remark, tell_left_out
 from cluster_analysis.sources.measured import tell_no_columns
 from cluster_analysis.sources.names import DATA_LOADER
 from cluster_analysis.sources.text.csv_text import read_columns
@@ -120,8 +120,7 @@ def _labelled(
     text = read_columns(path, columns, remark, needed=columns)
     found = [numbers.to_float64(text[column]) for column in columns[2:]]
     n_bad = sum(bad for _, bad in found)
-    if n_bad:
-        remark(left_out(n_bad, "cell", "no_number"))
+    tell_left_out(remark, n_bad, "cell", "no_number")
     first, second = (text[column].to_pylist() for column in columns[:2])
     return [*map("{} {}".format, first, second)], [values.to_pylist() for values, _ in found]
 
@@ -179,8 +178,7 @@ def _peaks(path: Path, label: str, columns: Mapping[str, tuple[str, float]], rem
         if column not in text.column_names:
             continue
         values, n_bad = numbers.to_float64(text[column])
-        if n_bad:
-            remark(left_out(n_bad, "cell", "no_number_in_column", column=column))
+        tell_left_out(remark, n_bad, "cell", "no_number_in_column", column=column)
         peaks = pa.table({"label": text[label], "value": values}).group_by("label", use_threads=False)
         found = peaks.aggregate([("value", "max")]).sort_by("label")
         counters += [(metric, row["label"], _scaled(row["value_max"], unit)) for row in found.to_pylist()]

@@ -99,6 +99,7 @@ class BadFileError(InputError):
         return self.args[2:]
 
 
-def left_out(n_parts: int, part: Part, reason: LeftOutReason, **values: Value) -> Fact:
-    """Return that so many parts of a file were not used, and why."""
-    return fact("left_out", n_parts=n_parts, part=part, reason=reason, **values)
+def tell_left_out(remark: Remark, n_parts: int, part: Part, reason: LeftOutReason, **values: Value) -> None:
+    """Tell `remark` that so many parts of a file were not used, and why; nothing where all were."""
+    if n_parts > 0:
+        remark(fact("left_out", n_parts=n_parts, part=part, reason=reason, **values))

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster_analysis.sources.errors import Remark, left_out, unheard
-from cluster_analysis.tables.schema import NEEDED_STEPS
+from cluster_analysis.sources.errors import Remark, tell_left_out, unheard
+from cluster_analysis.tables.schema import NEEDED_STEPS, with_columns
 from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
 from cluster_run.facts import fact
 
@@ -50,11 +50,8 @@ def without_negative(table: pa.Table, columns: tuple[str, ...], remark: Remark) 
         is_bad = table[name].to_numpy() < -_TOLERANCE
         if is_bad.any():
             n_bad += int(is_bad.sum())
-            position = table.schema.get_field_index(name)
-            values = pc.if_else(pa.array(is_bad), None, table[name])
-            table = table.set_column(position, table.schema.field(name), values)
-    if n_bad:
-        remark(left_out(n_bad, "value", "below_0"))
+            table = with_columns(table, **{name: pc.if_else(pa.array(is_bad), None, table[name])})
+    tell_left_out(remark, n_bad, "value", "below_0")
     return table
 
 
@@ -67,10 +64,7 @@ def without_unknown_begin(steps: pa.Table) -> pa.Table:
     is_duration = np.abs(preparing.to_numpy()) < _IN_2001_US
     if is_duration.all() or not pc.any(preparing.is_valid()).as_py():
         return steps
-    position = steps.schema.get_field_index("preparing_us")
-    return steps.set_column(
-        position, steps.schema.field(position), pc.if_else(pa.array(is_duration), preparing, None)
-    )
+    return with_columns(steps, preparing_us=pc.if_else(pa.array(is_duration), preparing, None))
 
 
 def tell_missing(table: pa.Table, rows: Literal["operators", "links"], remark: Remark) -> None:
@@ -93,7 +87,7 @@ def without_empty_steps(table: pa.Table, remark: Remark) -> pa.Table:
     is_empty = np.logical_and.reduce([table[name].to_numpy() == 0.0 for name in NEEDED_STEPS])
     if not is_empty.any():
         return table
-    remark(left_out(int(is_empty.sum()), "row", "no_time"))
+    tell_left_out(remark, int(is_empty.sum()), "row", "no_time")
     return table.filter(pa.array(~is_empty))
 
 
@@ -126,7 +120,7 @@ def without_repeated_steps(table: pa.Table, remark: Remark) -> pa.Table:
     is_repeated = [row[1] is not None and counts[row] > 1 for row in rows]
     if not any(is_repeated):
         return table
-    remark(left_out(sum(is_repeated), "row", "step_repeated"))
+    tell_left_out(remark, sum(is_repeated), "row", "step_repeated")
     return table.filter(pc.invert(pa.array(is_repeated)))
 
 

@@ -66,6 +66,12 @@ def operation(name: str | None) -> str:
     return SYNONYMS.get(match.group(), match.group()) if match else "unknown"
 
 
+def columns(names: pa.Array) -> dict[str, pa.Array]:
+    """Return the columns of a table of operators or links that their names give."""
+    op_types = operations(names)
+    return {"op_name": names, "op_type": op_types, "is_p2p": point_to_point(op_types)}
+
+
 def indices_in_group(names: pa.Array) -> pa.Array:
     """Return the running number of each operator in its group, -1 where the name has none."""
     found = pc.extract_regex(names, r"__\d+_(?P<index>\d{1,9})(?:_\d+)*$")

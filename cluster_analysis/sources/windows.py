@@ -41,8 +41,7 @@ def _joined(tables: Sequence[tuple[int, pa.Table]]) -> pa.Table:
     numbered = []
     for added, table in tables:
         if added:
-            at = table.column_names.index("step")
-            table = table.set_column(at, table.schema.field("step"), pc.add(table["step"], added))  # noqa: PLW2901
+            table = schema.with_columns(table, step=pc.add(table["step"], added))  # noqa: PLW2901
         numbered.append(table)
     return schema.one_behind_the_other(numbered)
 

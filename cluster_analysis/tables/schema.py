@@ -163,6 +163,14 @@ def one_behind_the_other(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
 
 
+def with_columns(table: pa.Table, **columns: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """Return a table with these columns in the place of those of their names."""
+    for name, values in columns.items():
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, table.schema.field(at), values)
+    return table
+
+
 def rows(
     schema: pa.Schema,
     rank: int | npt.NDArray[np.int32],

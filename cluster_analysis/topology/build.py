@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from cluster_analysis.numeric.arrays import BoolArray, IntArray
 from cluster_analysis.numeric.columns import codes
 from cluster_analysis.tables.model import Capture, RankMetadata, Topology
-from cluster_analysis.tables.schema import OPERATOR_GROUP_PREFIX
+from cluster_analysis.tables.schema import OPERATOR_GROUP_PREFIX, with_columns
 from cluster_analysis.topology.groups import declared_members, find_members, in_whole_blocks
 from cluster_analysis.topology.hosts import devices_of
 from cluster_analysis.topology.roles import assign_roles
@@ -111,11 +111,9 @@ def map_links(links: pa.Table, topology: Topology) -> tuple[pa.Table, tuple[Prob
         known[known] &= local[known] < lengths[group_number[known]]
         ranks = np.full(len(local), _NO_LOCAL, dtype=np.int64)
         ranks[known] = members[offsets[group_number[known]] + local[known]]
-        ends[name] = pa.array(ranks.astype(np.int32), mask=~known)
+        ends[f"{name}_rank"] = pa.array(ranks.astype(np.int32), mask=~known)
         is_lost |= ~known
-    mapped = links.set_column(links.schema.get_field_index("src_rank"), "src_rank", ends["src"])
-    mapped = mapped.set_column(mapped.schema.get_field_index("dst_rank"), "dst_rank", ends["dst"])
-    return mapped, _unmapped(links, is_lost, (texts, text), topology)
+    return with_columns(links, **ends), _unmapped(links, is_lost, (texts, text), topology)
 
 
 def _unmapped(

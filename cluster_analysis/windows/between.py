@@ -15,6 +15,7 @@ import pyarrow as pa
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.numeric.stats import median, medians_by
+from cluster_analysis.tables.schema import with_columns
 from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TOLERANCE_SHARE
 from cluster_analysis.trace.calls import on_device_us
 
@@ -33,7 +34,6 @@ def between_steps(steps: pa.Table, calls: pa.Table) -> pa.Table:
     """
     if not steps.num_rows or not calls.num_rows:
         return steps
-    place = steps.schema.get_field_index("preparing_us")
     preparing, span = numbers(steps["preparing_us"]), on_device_us(steps)
     room, left = _room_us(steps, calls)
     known = np.isfinite(room) & np.isfinite(left) & np.isfinite(preparing)
@@ -63,14 +63,13 @@ def between_steps(steps: pa.Table, calls: pa.Table) -> pa.Table:
     # What its totals last longer than a step did is idle time behind it: the next step's preparing.
     behind = np.where(known, np.clip(-left, 0.0, np.maximum(numbers(steps["free_us"]), 0.0)), 0.0)
     steps = _less_free(steps, behind)
-    return steps.set_column(place, steps.schema.field(place), pa.array(inside, from_pandas=True))
+    return with_columns(steps, preparing_us=pa.array(inside, from_pandas=True))
 
 
 def _less_free(steps: pa.Table, counted: FloatArray) -> pa.Table:
     """Return STEPS without that much of each row's free time."""
-    free = steps.schema.get_field_index("free_us")
     left_us = pa.array(numbers(steps["free_us"]) - counted, from_pandas=True)
-    return steps.set_column(free, steps.schema.field(free), left_us)
+    return with_columns(steps, free_us=left_us)
 
 
 def _in_free_time(

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import FloatArray
+from cluster_analysis.tables.schema import with_columns
 from cluster_analysis.thresholds.windows import MOST_KINDS, OTHER_LENGTH_SHARE, SAME_COUNT_SHARE
 from cluster_analysis.trace.calls import on_device_us
 from cluster_run.facts import Fact, fact
@@ -94,7 +95,6 @@ def _iterations(own: Mapping[str, int], usual: list[dict[str, int]], relative_le
 def _scaled(steps: pa.Table, factors: FloatArray) -> pa.Table:
     """Return STEPS divided by the factors, without the ranks whose factor is not known."""
     is_known = np.isfinite(factors)
-    for number, kind in enumerate(steps.schema):
-        if kind.name not in _KEYS:
-            steps = steps.set_column(number, kind, pc.divide(steps[kind.name], pa.array(factors)))
-    return steps.filter(pa.array(is_known))
+    by = pa.array(factors)
+    scaled = {name: pc.divide(steps[name], by) for name in steps.column_names if name not in _KEYS}
+    return with_columns(steps, **scaled).filter(pa.array(is_known))

@@ -50,18 +50,10 @@ class _Kept(Sink):
     def __init__(self) -> None:
         self.values: dict[str, Sequence[Any]] = {}
 
-    def ints(self, name: str, values: Sequence[int]) -> None:
+    def ints(self, name: str, values: Sequence[Any]) -> None:
         self.values[name] = values
 
-    def floats(self, name: str, values: Sequence[float | None]) -> None:
-        self.values[name] = values
-
-    def texts(self, name: str, values: Sequence[str | None]) -> None:
-        self.values[name] = values
-
-    def names(self, name: str, values: Sequence[str]) -> None:
-        # What they share is worth being found where they travel.
-        self.values[name] = values
+    floats = texts = names = ints  # what names share is worth being found where they travel
 
 
 class GivenColumns(Columns):

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from cluster_analysis.sources.columns.columns import damaged
 from cluster_analysis.sources.columns.columns_file import ColumnsFile, DatabaseTable
 from cluster_analysis.sources.errors import BadFileError
-from cluster_run.facts import fact
 
 #: Types of columns, as any profiler declares them.
 _TYPE = re.compile(r"[A-Za-z0-9_ (),]{0,60}")
@@ -36,7 +36,7 @@ def database_of(path: Path) -> tuple[sqlite3.Connection, Wanted]:
             _fill(connection, file, table, f"t{number}")
     except (sqlite3.Error, OverflowError, ValueError) as error:
         connection.close()
-        raise BadFileError(fact("not_of_form", detail=f"columns: {error}")) from error
+        raise damaged(str(error)) from error
     except BadFileError:
         connection.close()
         raise
@@ -47,7 +47,7 @@ def _fill(connection: sqlite3.Connection, file: ColumnsFile, table: DatabaseTabl
     columns = []
     for column in table.columns:
         if not _TYPE.fullmatch(column.type):
-            raise BadFileError(fact("not_of_form", detail="columns: a type of a column"))
+            raise damaged("a type of a column")
         columns.append(f"{quoted(column.name)} {column.type}{' PRIMARY KEY' if column.is_key else ''}")
     name = quoted(table.name)
     if not columns:
@@ -79,7 +79,7 @@ def _cells(file: ColumnsFile, name: str) -> list[Any]:
     if any(len(values[kind]) != count for kind, count in counts.items()) or sum(counts.values()) != len(
         kinds
     ):
-        raise BadFileError(fact("not_of_form", detail="columns: cells of a table"))
+        raise damaged("cells of a table")
     whole = next((kind for kind, count in counts.items() if count == len(kinds)), None)
     if whole is not None:
         return values[whole]

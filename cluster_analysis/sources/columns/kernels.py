@@ -7,11 +7,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.sources.columns.columns import are_places
+from cluster_analysis.sources.columns.columns import are_places, damaged
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
-from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.kernel_groups import KEYS, Calls, KernelSums
-from cluster_run.facts import fact
 
 
 def kernel_sums_of(path: Path) -> KernelSums:
@@ -47,4 +45,4 @@ def kernel_calls_of(path: Path) -> Calls:
 
 def _require(is_sound: object) -> None:
     if not is_sound:
-        raise BadFileError(fact("not_of_form", detail="columns: kernels of other lengths"), "collect_again")
+        raise damaged("kernels of other lengths")

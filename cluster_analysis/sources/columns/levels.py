@@ -8,9 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cluster_analysis.sources.columns.columns import Columns, are_places
-from cluster_analysis.sources.errors import BadFileError
-from cluster_run.facts import fact
+from cluster_analysis.sources.columns.columns import Columns, are_places, damaged
 
 _Rows = TypeVar("_Rows", pa.Array, npt.NDArray[np.int64], npt.NDArray[np.float64])
 
@@ -29,7 +27,7 @@ class Levels:
         self.n_rows = len(file.ints(rows_name))
         are_counts = are_places(counts, self.n_rows + 1) and counts.sum() == self.n_rows
         if not len(counts) == len(numbers) == len(are_p2p) or not are_counts:
-            raise BadFileError(fact("not_of_form", detail="columns: levels"))
+            raise damaged("levels")
         self.steps = np.repeat(numbers, counts)
         self.is_p2p = np.repeat(are_p2p != 0, counts)
 
@@ -40,7 +38,7 @@ class Levels:
             BadFileError: these are not so many.
         """
         if len(values) != self.n_rows:
-            raise BadFileError(fact("not_of_form", detail="columns: columns of different lengths"))
+            raise damaged("columns of different lengths")
         return values
 
     def are_places(self, rows: npt.NDArray[np.int64]) -> bool:

@@ -8,13 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.columns.columns import Columns
+from cluster_analysis.sources.columns.columns import Columns, damaged
 from cluster_analysis.sources.columns.levels import Levels
-from cluster_analysis.sources.errors import BadFileError, Remark
+from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.link_names import Described, LinkNames, links_table
 from cluster_analysis.sources.measured import MEASURED_LINKS, tell_missing, without_negative
 from cluster_analysis.tables import schema
-from cluster_run.facts import fact
 
 
 def links_of(file: Columns, rank: int, remark: Remark) -> pa.Table:
@@ -59,5 +58,5 @@ def _scaled(values: npt.NDArray[np.float64], factor: float) -> pa.Array:
 def _local_ranks(values: npt.NDArray[np.int64]) -> pa.Array:
     local = values.astype(np.int32)
     if (local != values).any():
-        raise BadFileError(fact("not_of_form", detail="columns: ranks"))
+        raise damaged("ranks")
     return pa.array(local)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from cluster_analysis.sources.columns.columns import damaged
 from cluster_analysis.sources.columns.columns_file import ColumnsFile
 from cluster_analysis.sources.columns.place import columns_of
-from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.errors import BadFileError, Remark, tell_left_out
 from cluster_analysis.tables.schema import Counter
 from cluster_run.facts import fact
 
@@ -35,9 +36,8 @@ def read_timeline_columns(path: Path, remark: Remark) -> list[Counter]:
         and bool(np.isfinite(values).all())
     )
     if not is_sound:
-        raise BadFileError(fact("not_of_form", detail="columns: figures of a timeline"), "collect_again")
+        raise damaged("figures of a timeline")
     if why[0]:
         raise BadFileError(fact("not_read_on_host", detail=why[0][:200]))
-    if n_bad[0] > 0:
-        remark(left_out(n_bad[0], "event", "no_time"))
+    tell_left_out(remark, n_bad[0], "event", "no_time")
     return list(zip(metrics, labels, values.tolist(), strict=True))

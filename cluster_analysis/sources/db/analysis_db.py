@@ -24,7 +24,7 @@ from cluster_analysis.sources.db import cells
 from cluster_analysis.sources.db.bandwidth_db import StepOf, read_carried, read_packets
 from cluster_analysis.sources.db.cells import Numbers
 from cluster_analysis.sources.db.sqlite import Database, StepTime, open_database, step_at
-from cluster_analysis.sources.errors import Remark, left_out
+from cluster_analysis.sources.errors import Remark, tell_left_out
 from cluster_analysis.sources.text.step_trace_csv import DATABASE_COLUMNS
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
@@ -126,7 +126,7 @@ def _distinct(operators: _Operators, remark: Remark) -> tuple[_Operators, frozen
     repeated = frozenset(key for key, n in Counter(keys).items() if n > 1)
     if not repeated:
         return operators, repeated
-    remark(left_out(len(repeated), "name", "shared_name"))
+    tell_left_out(remark, len(repeated), "name", "shared_name")
     is_repeated = np.array([key in repeated for key in keys], bool)
     known = {name: np.where(is_repeated, np.nan, operators.numbers[name]) for name in TRANSPORT_COLUMNS}
     return _Operators(operators.texts, {**operators.numbers, **known}), repeated
@@ -156,14 +156,13 @@ def _in_their_steps(operators: _Operators, times: Sequence[StepTime], remark: Re
     starts = operators.numbers[_START]
     is_timed = np.isfinite(starts)
     n_timed = int(np.count_nonzero(is_timed))
-    if n_timed < len(starts):
-        remark(left_out(len(starts) - n_timed, "operator", "no_start"))
+    tell_left_out(remark, len(starts) - n_timed, "operator", "no_start")
     steps = [
         step_at(times, _ns(start)) if is_one else None
         for start, is_one in zip(starts.tolist(), is_timed.tolist(), strict=True)
     ]
     if n_timed and not any(step is not None for step in steps):
-        remark(left_out(n_timed, "operator", "in_no_step"))
+        tell_left_out(remark, n_timed, "operator", "in_no_step")
     is_in = np.array([step is not None for step in steps], bool)
     texts = {**operators.texts, "step": cells.as_texts(steps)}
     return _Operators(
@@ -187,8 +186,7 @@ def _collectives(operators: _Operators, rank: int, remark: Remark) -> pa.Table:
     is_start = np.isfinite(figures[_START])
     start_ns, n_bad = numbers.floats_to_ns(pa.array(figures[_START], mask=~is_start))
     n_bad += int(np.count_nonzero(~is_start))
-    if n_bad:
-        remark(left_out(n_bad, "start_time", "no_number"))
+    tell_left_out(remark, n_bad, "start_time", "no_number")
     columns: dict[str, pa.Array] = {
         "step": cells.steps(texts["step"], remark),
         "group": cells.filled(texts["group_name"]),

@@ -18,7 +18,7 @@ from cluster_analysis.sources import numbers
 from cluster_analysis.sources.communication_tables import PacketEntries, packet_sums
 from cluster_analysis.sources.db import cells
 from cluster_analysis.sources.db.sqlite import Database, open_database
-from cluster_analysis.sources.errors import Remark, left_out
+from cluster_analysis.sources.errors import Remark, tell_left_out
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.sent import TRANSPORT_COLUMNS, TRANSPORTS
 
@@ -105,8 +105,7 @@ def read_packets(
         is_kept &= np.asarray(steps.is_valid())
     is_good = np.asarray(steps.is_valid()) & np.isfinite(sizes) & np.isfinite(counts) & np.isfinite(totals)
     n_bad = int(np.count_nonzero(is_kept & ~is_good))
-    if n_bad:
-        remark(left_out(n_bad, "packet_size", "no_number"))
+    tell_left_out(remark, n_bad, "packet_size", "no_number")
     is_kept &= is_good
     encoded = pa.array(sizes[is_kept]).dictionary_encode()
     texts = pa.array([repr(size) for size in encoded.dictionary.to_pylist()], pa.string())

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.errors import Remark, left_out
+from cluster_analysis.sources.errors import Remark, tell_left_out
 from cluster_analysis.sources.names import coded_rows
 
 _T = TypeVar("_T")
@@ -82,16 +82,14 @@ def floats(values: Numbers, remark: Remark, *, are_needed: bool = False) -> pa.A
     """Return numbers with null for what is none, which is counted; so are empty cells if needed."""
     is_missing = ~np.isfinite(values)
     n_bad = int(np.count_nonzero(is_missing if are_needed else np.isinf(values)))
-    if n_bad:
-        remark(left_out(n_bad, "value", "no_number"))
+    tell_left_out(remark, n_bad, "value", "no_number")
     return pa.array(values, mask=is_missing)
 
 
 def steps(texts: pa.DictionaryArray, remark: Remark) -> pa.Array:
     """Return step numbers, 0 where the cell names none; null for what is no step, which is counted."""
     found = plain_steps(texts)
-    if found.null_count:
-        remark(left_out(found.null_count, "row", "no_step_number"))
+    tell_left_out(remark, found.null_count, "row", "no_step_number")
     return found
 
 
@@ -118,8 +116,7 @@ def link_ends(texts: pa.DictionaryArray, remark: Remark) -> pa.Array:
     known = pa.array([numbers.local_rank(text) for text in texts.dictionary.to_pylist()], pa.int32())
     ranks = known.take(texts.indices)
     n_bad = ranks.null_count - texts.null_count
-    if n_bad:
-        remark(left_out(n_bad, "link_end", "no_rank"))
+    tell_left_out(remark, n_bad, "link_end", "no_rank")
     return ranks
 
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.db.counters_db import clock_changes
 from cluster_analysis.sources.db.sqlite import open_database
-from cluster_analysis.sources.db.tasks import KERNEL, KERNEL_TEXTS, TASK, kernel_sums, tell_untimed
+from cluster_analysis.sources.db.tasks import KERNEL, KERNEL_TEXTS, TASK, TIMED, kernel_sums, tell_untimed
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
 from cluster_analysis.sources.memory_curve import thinned
@@ -24,9 +24,7 @@ def read_task_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         BadFileError: the database cannot be read; so do all readers below.
     """
     with open_database(path, remark) as database:
-        if not database.offers(remark, KERNEL, *KERNEL_TEXTS, "globalTaskId") or not database.offers(
-            remark, TASK, "startNs", "endNs", "globalTaskId"
-        ):
+        if not database.offers_all(remark, {KERNEL: (*KERNEL_TEXTS, "globalTaskId"), TASK: TIMED}):
             return None
         sums = database.once(kernel_sums)
     summed = KernelSums()
@@ -58,9 +56,8 @@ def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | Non
         BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
-        if not database.offers(remark, TASK, "startNs", "endNs", "globalTaskId") or not database.offers(
-            remark, KERNEL, "globalTaskId", "opType", "taskType"
-        ):
+        of_kernels = ("globalTaskId", "opType", "taskType")
+        if not database.offers_all(remark, {TASK: TIMED, KERNEL: of_kernels}):
             return None
         tell_untimed(database, TASK, "task", remark)
         sums = database.once(kernel_sums)
@@ -130,9 +127,8 @@ def read_frequency(path: Path, rank: int, remark: Remark) -> pa.Table | None:
 def read_db_apis(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     """Return APIS summed over CANN_API, longest first; None where the database has none."""
     with open_database(path, remark) as database:
-        if not database.offers(remark, "CANN_API", "startNs", "endNs", "type", "name") or not database.offers(
-            remark, "ENUM_API_TYPE", "id", "name"
-        ):
+        of_calls = ("startNs", "endNs", "type", "name")
+        if not database.offers_all(remark, {"CANN_API": of_calls, "ENUM_API_TYPE": ("id", "name")}):
             return None
         rows = database.rows(
             "SELECT COALESCE(l.name, ''), COALESCE(n.value, ''), COUNT(*), SUM(endNs - startNs), "

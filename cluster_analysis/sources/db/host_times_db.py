@@ -8,7 +8,15 @@ from pathlib import Path
 
 from cluster_analysis.sources.db.profiler_db import read_step_times
 from cluster_analysis.sources.db.sqlite import Database, open_database
-from cluster_analysis.sources.db.tasks import KERNEL, OPERATOR, TASK, kernel_rows, kernels, tell_untimed
+from cluster_analysis.sources.db.tasks import (
+    KERNEL,
+    OPERATOR,
+    TASK,
+    TIMED,
+    kernel_rows,
+    kernels,
+    tell_untimed,
+)
 from cluster_analysis.sources.errors import Remark, unheard
 from cluster_analysis.tables.schema import Counter
 from cluster_reduce.sums.host_times import HostTimes
@@ -30,11 +38,8 @@ def read_host_times(path: Path, remark: Remark) -> list[Counter]:
     """
     steps = read_step_times(path, unheard) or ()
     with open_database(path, remark) as database:
-        if (
-            not steps
-            or not database.offers(remark, TASK, "startNs", "endNs", "globalTaskId", "taskType")
-            or not database.offers(remark, KERNEL, "globalTaskId")
-        ):
+        needed = {TASK: (*TIMED, "taskType"), KERNEL: ("globalTaskId",)}
+        if not steps or not database.offers_all(remark, needed):
             return []
         has_framework = database.offers(remark, "PYTORCH_API", "startNs", "endNs", "name")
         if not has_framework and not any(database.has(table, "startNs") for table in (_API, _COLLECTED)):

@@ -25,6 +25,7 @@ from cluster_analysis.sources.db.tasks import (
     KERNEL,
     OPERATOR,
     TASK,
+    TIMED,
     Spans,
     is_timed,
     kernels,
@@ -68,9 +69,7 @@ def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -
     with open_database(path, remark) as database:
         steps = database.once(_step_times) or (None,)
         operators, kinds = _operators(database, remark)
-        if database.offers(remark, TASK, "startNs", "endNs", "globalTaskId") and database.offers(
-            remark, KERNEL, "globalTaskId"
-        ):
+        if database.offers_all(remark, {TASK: TIMED, KERNEL: ("globalTaskId",)}):
             tell_untimed(database, TASK, "task", remark)
             compute = database.once(kernels)
         elif not database.offers(remark, _OVERLAP, "startNs", "endNs", "type"):
@@ -218,16 +217,13 @@ def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table |
     starts = np.array([row[0] for row in rows], dtype=np.int64)
     ends = np.array([row[1] for row in rows], dtype=np.int64)
     op_names = pa.array([str(row[2] or "") for row in rows], pa.string())
-    op_types = names.operations(op_names)
     return schema.rows(
         schema.COLLECTIVES,
         rank,
         step=[step for step in steps if step is not None],
         group=[as_group_hash(str(row[3] or "")) for row in rows],
-        op_name=op_names,
-        op_type=op_types,
+        **names.columns(op_names),
         op_index=names.indices_in_group(op_names),
-        is_p2p=names.point_to_point(op_types),
         start_ns=starts,
         elapse_us=(ends - starts) / numbers.NS_PER_US,
         payload_bytes=[row[4] for row in rows],

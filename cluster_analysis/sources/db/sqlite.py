@@ -83,11 +83,9 @@ class Database:
             tell_no_columns({f"{table}.{name}" for name in columns if not self.has(table, name)}, remark)
         return False
 
-    def column(self, table: str, column: str, otherwise: str = "NULL") -> str:
-        """Return the column as SQL, `otherwise` where the table lacks it."""
-        self._require_looked_for(table, (column,))
-        present = self._columns(table)
-        return f'"{table}"."{present[column.casefold()]}"' if column.casefold() in present else otherwise
+    def offers_all(self, remark: Remark, tables: Mapping[str, Sequence[str]]) -> bool:
+        """Return whether all these tables and columns exist; remark on what the first lacks that does not."""
+        return all(self.offers(remark, table, *columns) for table, columns in tables.items())
 
     def rows(self, query: str, parameters: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a query."""

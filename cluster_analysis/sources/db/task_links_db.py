@@ -17,8 +17,8 @@ import pyarrow as pa
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.db.profiler_db import read_step_times
 from cluster_analysis.sources.db.sqlite import open_database, step_at
-from cluster_analysis.sources.db.tasks import OPERATOR, TASK, is_timed, tell_untimed
-from cluster_analysis.sources.errors import Remark, left_out
+from cluster_analysis.sources.db.tasks import OPERATOR, TASK, TIMED, is_timed, tell_untimed
+from cluster_analysis.sources.errors import Remark, tell_left_out
 from cluster_analysis.sources.link_names import OPERATOR_VARIANT
 from cluster_analysis.tables import schema
 from cluster_analysis.tables.hccl_names import REMOTE_LINKS, as_group_hash, link_name
@@ -53,11 +53,7 @@ def read_task_links(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     """
     times = read_step_times(path, remark)
     with open_database(path, remark) as database:
-        if not (
-            database.offers(remark, _INFO, *_OF_TASKS)
-            and database.offers(remark, OPERATOR, *_OF_OPERATORS)
-            and database.offers(remark, TASK, "globalTaskId", "startNs", "endNs")
-        ):
+        if not database.offers_all(remark, {_INFO: _OF_TASKS, OPERATOR: _OF_OPERATORS, TASK: TIMED}):
             return None
         tell_untimed(database, TASK, "task", remark)
         rows = database.rows(_query(), _COPIES)
@@ -65,12 +61,10 @@ def read_task_links(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     known = [(row, step) for row, step in known if step is not None]
     n_found = len(known)
     known = [(row, step) for row, step in known if None not in map(numbers.local_rank, row[3:5])]
-    if len(known) < n_found:
-        remark(left_out(n_found - len(known), "link", "no_such_rank"))
+    tell_left_out(remark, n_found - len(known), "link", "no_such_rank")
     if not known:
         return None
     op_names = pa.array([str(row[0] or "") for row, _ in known], pa.string())
-    op_types = names.operations(op_names)
     sources = [row[3] for row, _ in known]
     peers = [row[4] if row[4] != _NO_PEER else row[3] for row, _ in known]
     return schema.rows(
@@ -78,10 +72,8 @@ def read_task_links(path: Path, rank: int, remark: Remark) -> pa.Table | None:
         rank,
         step=[step for _, step in known],
         group=[as_group_hash(str(row[1] or "")) for row, _ in known],
-        is_p2p=names.point_to_point(op_types),
-        op_type=op_types,
+        **names.columns(op_names),
         variant=[OPERATOR_VARIANT] * len(known),
-        op_name=op_names,
         src_local=sources,
         dst_local=peers,
         transport=[link_name(row[5]) for row, _ in known],
@@ -116,11 +108,8 @@ def read_task_peers(path: Path, rank: int, remark: Remark) -> pa.Table | None:
     """
     times = read_step_times(path, remark)
     with open_database(path, remark) as database:
-        if not (
-            database.offers(remark, _INFO, "srcRank", "dstRank", "opId")
-            and database.offers(remark, OPERATOR, *_OF_OPERATORS)
-            and database.offers(remark, _STRINGS, "id", "value")
-        ):
+        needed = {_INFO: ("srcRank", "dstRank", "opId"), OPERATOR: _OF_OPERATORS, _STRINGS: ("id", "value")}
+        if not database.offers_all(remark, needed):
             return None
         rows = database.rows(_PEERS)
     op_types = names.operations(pa.array([str(row[4]) for row in rows], pa.string())).to_pylist()

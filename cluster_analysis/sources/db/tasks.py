@@ -7,13 +7,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.sources.db.sqlite import Database
-from cluster_analysis.sources.errors import BadFileError, Part, Remark, left_out
+from cluster_analysis.sources.errors import BadFileError, Part, Remark, tell_left_out
 from cluster_run.facts import fact
 
 #: Begins and ends, ns (N, 2).
 Spans = npt.NDArray[np.int64]
 
 TASK, KERNEL, OPERATOR = "TASK", "COMPUTE_TASK_INFO", "COMMUNICATION_OP"
+#: Columns of TASK with which a task has its time.
+TIMED = ("startNs", "endNs", "globalTaskId")
 _STRINGS = "STRING_IDS"
 _MOST_NS = np.iinfo(np.int64).max
 #: Columns that name a kernel, besides its state.
@@ -30,8 +32,7 @@ def is_timed(table: str) -> str:
 def tell_untimed(database: Database, table: str, part: Part, remark: Remark) -> None:
     """Remark how many rows of a table are left out because they have no time."""
     n_bad, _ = database.once(_times, table)
-    if n_bad:
-        remark(left_out(n_bad, part, "no_time"))
+    tell_left_out(remark, n_bad, part, "no_time")
 
 
 def last_task_ns(database: Database) -> int:

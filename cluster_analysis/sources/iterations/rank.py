@@ -160,13 +160,7 @@ def _with_names(rows: _Rows, table_schema: pa.Schema) -> pa.Table:
     """Return rows as a table, with what the operators' names say: kind, and the graph's group."""
     keys = pa.array([row["op_name"] for row in rows], pa.string())
     groups, op_names = graph_groups(keys)
-    op_types = names.operations(op_names)
-    given = {
-        "group": groups,
-        "op_name": op_names,
-        "op_type": op_types,
-        "is_p2p": names.point_to_point(op_types),
-    }
+    given = {"group": groups, **names.columns(op_names)}
     table = pa.Table.from_pylist([{**row, "op_name": None} for row in rows], schema=table_schema)
     return pa.table([given.get(name, table[name]) for name in table_schema.names], schema=table_schema)
 

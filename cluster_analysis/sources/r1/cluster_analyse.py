@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.errors import BadFileError, Remark, tell_left_out
 from cluster_analysis.sources.text.csv_text import read_all_columns
 from cluster_analysis.tables import schema
 from cluster_run.facts import fact
@@ -45,8 +45,7 @@ def read_r1_cluster_analyse(path: Path, remark: Remark) -> dict[str, pa.Array]:
     for name, column in zip(_COLUMNS, text.column_names, strict=False):
         milliseconds, n_bad = numbers.to_float64(text[column])
         columns[name] = pc.multiply(milliseconds, numbers.US_PER_MS).slice(0, n_steps)
-        if n_bad:
-            remark(left_out(n_bad, "cell", "no_number_in_column", column=column))
+        tell_left_out(remark, n_bad, "cell", "no_number_in_column", column=column)
     return columns
 
 
@@ -93,5 +92,4 @@ def steps_of_iterations(iterations: pa.Table, analysed: dict[str, pa.Array]) -> 
 def _stated_mean(iterations: pa.Table) -> pa.Table:
     """Return the mean step that a file states without the steps themselves, as step 0; no row without one."""
     stated = iterations.filter(pc.greater(iterations["total_us"], 0)).slice(0, 1).combine_chunks()
-    place = stated.schema.get_field_index("step")
-    return stated.set_column(place, "step", pa.repeat(pa.scalar(0, pa.int64()), stated.num_rows))
+    return schema.with_columns(stated, step=pa.repeat(pa.scalar(0, pa.int64()), stated.num_rows))

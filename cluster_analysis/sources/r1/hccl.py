@@ -28,7 +28,7 @@ from typing import Any
 import pyarrow as pa
 
 from cluster_analysis.sources import names, numbers
-from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.errors import BadFileError, Remark, tell_left_out
 from cluster_analysis.sources.link_names import OPERATOR_VARIANT
 from cluster_analysis.sources.r1.step_trace import AVERAGE_ROW, graph_groups
 from cluster_analysis.sources.text.csv_text import read_lines
@@ -66,8 +66,7 @@ def read_r1_hccl(path: Path, rank: int, remark: Remark) -> pa.Table:
                 n_bad += 1
                 continue
             rows.extend((step, operator, *link) for link in _links_of(entry[-1]))
-    if n_bad:
-        remark(left_out(n_bad, "entry", "not_readable"))
+    tell_left_out(remark, n_bad, "entry", "not_readable")
     return _table(rows, rank)
 
 
@@ -120,17 +119,14 @@ def _finite(value: Any) -> bool:
 
 def _table(rows: list[tuple[int, str, str, str, float, float]], rank: int) -> pa.Table:
     groups, op_names = graph_groups(pa.array([row[1] for row in rows], pa.string()))
-    op_types = names.operations(op_names)
     ends = [row[2].partition("-") for row in rows]
     return schema.rows(
         schema.LINKS,
         rank,
         step=[row[0] for row in rows],
         group=groups,
-        is_p2p=names.point_to_point(op_types),
-        op_type=op_types,
+        **names.columns(op_names),
         variant=[OPERATOR_VARIANT] * len(rows),
-        op_name=op_names,
         src_local=[numbers.local_rank(source) for source, _, _ in ends],
         dst_local=[numbers.local_rank(destination) for _, _, destination in ends],
         transport=[row[3] for row in rows],

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.errors import BadFileError, Remark, tell_left_out
 from cluster_analysis.sources.numbers import US_PER_MS
 from cluster_analysis.sources.reading import Reading
 from cluster_analysis.sources.text.csv_text import read_lines
@@ -61,8 +61,7 @@ def read_device_queue(path: Path, remark: Remark) -> list[Counter]:
                 times.setdefault(_TIMES[line[1]], []).append(float(line[3]))
         except (IndexError, ValueError, KeyError):
             n_bad += 1
-    if n_bad:
-        remark(left_out(n_bad, "line", "not_readable"))
+    tell_left_out(remark, n_bad, "line", "not_readable")
     if not times and not sizes:
         raise BadFileError(fact("no_step_in_it"))
     found: list[Counter] = [

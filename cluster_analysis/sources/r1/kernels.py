@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.errors import BadFileError, Remark, left_out, unheard
+from cluster_analysis.sources.errors import BadFileError, Remark, tell_left_out, unheard
 from cluster_analysis.sources.kernel_groups import KEYS, KernelSums
 from cluster_analysis.sources.text.csv_text import read_columns
 from cluster_analysis.tables import schema
@@ -45,13 +45,9 @@ def read_r1_kernels(path: Path, rank: int, framework: Path | None, remark: Remar
         BadFileError: nothing of the file can be used.
     """
     text = read_columns(path, (*_NAMES, *_TIMES_MS, _COUNT, _CORE), remark)
-    name = next((one for one in _NAMES if one in text.column_names), None)
-    time = next((one for one in _TIMES_MS if one in text.column_names), None)
-    if name is None or time is None:
-        raise BadFileError(fact("none_of_columns", columns=(*_NAMES, *_TIMES_MS)))
+    name, time = _one_of(text, _NAMES), _one_of(text, _TIMES_MS)
     times, n_bad = numbers.to_float64(text[time])
-    if n_bad:
-        remark(left_out(n_bad, "duration", "no_number"))
+    tell_left_out(remark, n_bad, "duration", "no_number")
     counts = numbers.to_int64(text[_COUNT])[0].to_pylist() if _COUNT in text.column_names else [1] * len(text)
     cores = text[_CORE].to_pylist() if _CORE in text.column_names else ["AI_CORE"] * len(text)
     known = _framework(framework) if framework else {}
@@ -86,8 +82,7 @@ def read_r1_operators(path: Path, rank: int, remark: Remark) -> pa.Table:
     time = _GPU_TIME_US if _GPU_TIME_US in text.column_names else _one_of(text, _SUMS_MS)
     times, n_bad = numbers.to_float64(text[time])
     counts, n_bad_counts = numbers.to_int64(text[count])
-    if n_bad + n_bad_counts:
-        remark(left_out(n_bad + n_bad_counts, "cell", "no_number"))
+    tell_left_out(remark, n_bad + n_bad_counts, "cell", "no_number")
     totals = times if time == _GPU_TIME_US else pc.multiply(times, numbers.US_PER_MS)
     asked = pc.if_else(pc.greater(counts, 0), counts, None)
     return schema.rows(
@@ -101,21 +96,18 @@ def read_r1_operators(path: Path, rank: int, remark: Remark) -> pa.Table:
 
 
 def _one_of(text: pa.Table, names: tuple[str, ...]) -> str:
-    for name in names:
-        if name in text.column_names:
-            return name
-    raise BadFileError(fact("none_of_columns", columns=tuple(names)))
+    found = next((name for name in names if name in text.column_names), None)
+    if found is None:
+        raise BadFileError(fact("none_of_columns", columns=names))
+    return found
 
 
 def _framework(path: Path) -> Mapping[str, tuple[str, str, str]]:
     """Return kind, input shapes and output shapes by full name; nothing of a file that cannot be read."""
     try:
         text = read_columns(path, (*_NAMES[:2], *_KINDS, "op_info"), unheard)
+        name, kind = _one_of(text, _NAMES[:2]), _one_of(text, _KINDS)
     except BadFileError:
-        return {}
-    name = next((one for one in _NAMES[:2] if one in text.column_names), None)
-    kind = next((one for one in _KINDS if one in text.column_names), None)
-    if name is None or kind is None:
         return {}
     infos = text["op_info"].to_pylist() if "op_info" in text.column_names else [""] * len(text)
     return {

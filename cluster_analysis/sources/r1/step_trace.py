@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import names, numbers
-from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.errors import BadFileError, Remark, tell_left_out
 from cluster_analysis.sources.measured import without_repeated_steps
 from cluster_analysis.sources.text.csv_text import REPEAT_MARK, read_all_columns
 from cluster_analysis.sources.text.json_text import read_bytes
@@ -88,8 +88,7 @@ def _iterations(text: pa.Table, rank: int, remark: Remark) -> pa.Table:
             continue
         ticks, n_bad = numbers.to_float64(text[column])
         columns[name] = pc.divide(ticks, numbers.TICKS_PER_US)
-        if n_bad:
-            remark(left_out(n_bad, "cell", "no_number_in_column", column=column))
+        tell_left_out(remark, n_bad, "cell", "no_number_in_column", column=column)
     return schema.rows(schema.ITERATIONS, rank, **columns)
 
 
@@ -102,8 +101,7 @@ def _with_true_totals(iterations: pa.Table, remark: Remark) -> pa.Table:
     is_step = pc.is_valid(iterations["step"])
     damaged = pc.and_(pc.fill_null(off, True), is_step)
     n_damaged = pc.sum(damaged).as_py() or 0
-    if n_damaged:
-        remark(left_out(n_damaged, "step", "not_sum_of_parts"))
+    tell_left_out(remark, n_damaged, "step", "not_sum_of_parts")
     return iterations.filter(pc.invert(damaged))
 
 
@@ -164,16 +162,13 @@ def _cells(text: pa.Table, columns: Iterable[str]) -> pa.ChunkedArray:
 def _as_collectives(rows: pa.Table, rank: int) -> pa.Table:
     keys = rows["name"].combine_chunks() if rows.num_rows else pa.array([], pa.string())
     groups, op_names = graph_groups(keys)
-    op_types = names.operations(op_names)
     return schema.rows(
         schema.COLLECTIVES,
         rank,
         step=rows["step"],
         group=groups,
-        op_name=op_names,
-        op_type=op_types,
+        **names.columns(op_names),
         op_index=pa.repeat(pa.scalar(-1, pa.int32()), rows.num_rows),
-        is_p2p=names.point_to_point(op_types),
         start_ns=pc.multiply(rows["start"], numbers.NS_PER_TICK),
         elapse_us=pc.divide(rows["ticks"], numbers.TICKS_PER_US),
     )

@@ -11,13 +11,14 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from cluster_analysis.sources.errors import BadFileError, FileOfRank, NotTogetherError, Remark, left_out
+from cluster_analysis.sources.errors import BadFileError, FileOfRank, NotTogetherError, Remark, tell_left_out
 from cluster_analysis.sources.text.json_text import read_bytes
 from cluster_run.facts import fact
 
@@ -99,35 +100,48 @@ def _parse(content: bytes, header: tuple[str, ...], columns: list[str], remark: 
         lines = content.split(b"\n")
         whole = b"\n".join([lines[0], *(_without_empty_ends(line, len(header)) for line in lines[1:])])
         table, lengths = _table(whole, header, columns)
-    if lengths:
-        remark(left_out(len(lengths), "line", "other_number_of_cells"))
+    tell_left_out(remark, len(lengths), "line", "other_number_of_cells")
     return table.combine_chunks()
 
 
 def _table(content: bytes, header: tuple[str, ...], columns: list[str]) -> tuple[pa.Table, list[int]]:
     """Return the lines that have as many cells as the header, and how many cells each other one has."""
     lengths: list[int] = []
-
-    def skip(row: pa_csv.InvalidRow) -> str:
-        lengths.append(row.actual_columns)
-        return "skip"
-
+    options = csv_options(header, columns, lengths, has_quotes=b'"' in content)
     try:
-        table = pa_csv.read_csv(
-            pa.BufferReader(content),
-            read_options=pa_csv.ReadOptions(use_threads=False, column_names=list(header), skip_rows=1),
-            parse_options=pa_csv.ParseOptions(invalid_row_handler=skip, newlines_in_values=b'"' in content),
-            convert_options=pa_csv.ConvertOptions(
-                include_columns=columns,
-                column_types={name: pa.string() for name in columns},
-                strings_can_be_null=False,
-            ),
-        )
+        table = pa_csv.read_csv(pa.BufferReader(content), **options)
     except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError) as error:
         if "Empty" not in str(error):
             raise BadFileError(fact("not_csv", detail=_first_line(error))) from error
         table = pa.table({name: pa.array([], pa.string()) for name in columns})
     return table, lengths
+
+
+def csv_options(
+    header: Sequence[str],
+    columns: list[str],
+    lengths: list[int],
+    *,
+    has_quotes: bool = False,
+    block_bytes: int | None = None,
+) -> dict[str, Any]:
+    """Return how Arrow reads columns as text; `lengths` gathers how many cells each skipped line has."""
+
+    def skip(row: pa_csv.InvalidRow) -> str:
+        lengths.append(row.actual_columns)
+        return "skip"
+
+    return {
+        "read_options": pa_csv.ReadOptions(
+            use_threads=False, column_names=list(header), skip_rows=1, block_size=block_bytes
+        ),
+        "parse_options": pa_csv.ParseOptions(invalid_row_handler=skip, newlines_in_values=has_quotes),
+        "convert_options": pa_csv.ConvertOptions(
+            include_columns=columns,
+            column_types={name: pa.string() for name in columns},
+            strings_can_be_null=False,
+        ),
+    }
 
 
 def _without_empty_ends(line: bytes, length: int) -> bytes:

@@ -16,9 +16,9 @@ import pyarrow.csv as pa_csv
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.columns.kernels import kernel_calls_of, kernel_sums_of
 from cluster_analysis.sources.columns.place import columns_of
-from cluster_analysis.sources.errors import BadFileError, Remark, left_out, unheard
+from cluster_analysis.sources.errors import BadFileError, Remark, tell_left_out, unheard
 from cluster_analysis.sources.kernel_groups import KEYS, Calls, KernelSums
-from cluster_analysis.sources.text.csv_text import finished
+from cluster_analysis.sources.text.csv_text import csv_options, finished
 from cluster_analysis.tables import schema
 from cluster_reduce.sums.kernel_details import (
     COLUMNS_OF_KEYS,
@@ -63,17 +63,14 @@ def read_kernel_communication(path: Path, rank: int, remark: Remark) -> pa.Table
     calls = _calls(path)
     if calls is None or not len(calls.names):
         return None
-    op_types = names.operations(calls.names)
     digits = pc.extract_regex(calls.names, r"__(?P<group>\d+)_\d+").field("group")
     table = schema.rows(
         schema.COLLECTIVES,
         rank,
         step=[numbers.parse_step(cell) for cell in calls.steps],
         group=[f"{OWN_GROUP_PREFIX}{rank}:{one or ''}" for one in digits.to_pylist()],
-        op_name=calls.names,
-        op_type=op_types,
+        **names.columns(calls.names),
         op_index=names.indices_in_group(calls.names),
-        is_p2p=names.point_to_point(op_types),
         start_ns=calls.starts_ns,
         elapse_us=calls.lengths_us,
     )
@@ -134,10 +131,8 @@ def _sums(path: Path, remark: Remark) -> KernelSums:
         block = pa.table({**keys, "ps": lengths, "wait_ps": numbers.us_to_ps(waits)})
         is_kernel = pc.invert(pc.is_in(block["core_type"], value_set=_COMMUNICATION))
         summed.add(block.filter(pc.and_(is_kernel, is_time)))
-    if skipped:
-        remark(left_out(len(skipped), "line", "other_number_of_cells"))
-    if n_bad:
-        remark(left_out(n_bad, "duration", "no_number"))
+    tell_left_out(remark, len(skipped), "line", "other_number_of_cells")
+    tell_left_out(remark, n_bad, "duration", "no_number")
     return summed
 
 
@@ -168,24 +163,8 @@ def _blocks(
         raise BadFileError(fact("two_columns_of_one_name"))
     cut = _after_last_end(path)
     is_whole = not cut or finished(cut, header, remark) is not None
-
-    def skip(row: pa_csv.InvalidRow) -> str:
-        skipped.append(row.actual_columns)
-        return "skip"
-
     try:
-        reader = pa_csv.open_csv(
-            path,
-            read_options=pa_csv.ReadOptions(
-                use_threads=False, column_names=header, skip_rows=1, block_size=_BLOCK_BYTES
-            ),
-            parse_options=pa_csv.ParseOptions(invalid_row_handler=skip),
-            convert_options=pa_csv.ConvertOptions(
-                include_columns=wanted,
-                column_types={name: pa.string() for name in wanted},
-                strings_can_be_null=False,
-            ),
-        )
+        reader = pa_csv.open_csv(path, **csv_options(header, wanted, skipped, block_bytes=_BLOCK_BYTES))
         held: pa.Table | None = None
         for batch in reader:
             if held is not None:
@@ -207,7 +186,7 @@ def _without_last_cell(text: pa.Table, column: str) -> pa.Table:
     if column not in text.column_names:
         return text
     cells = [*text[column].to_pylist()[:-1], ""]
-    return text.set_column(text.column_names.index(column), column, pa.array(cells, pa.string()))
+    return schema.with_columns(text, **{column: pa.array(cells, pa.string())})
 
 
 def _after_last_end(path: Path) -> bytes:

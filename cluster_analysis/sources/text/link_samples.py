@@ -44,10 +44,10 @@ def sampled_links(links: pa.Table) -> pa.Table:
     begin = np.flatnonzero(np.diff(link[order], prepend=-1))
     count = np.diff(begin, append=len(order))
     samples = [
-        _changed(operators.take(pa.array(order[rows])), variant=_repeated(variant, len(rows)))
+        schema.with_columns(operators.take(pa.array(order[rows])), variant=_repeated(variant, len(rows)))
         for variant, rows in _draws(begin, count)
     ]
-    totals = _changed(
+    totals = schema.with_columns(
         operators.take(pa.array(order[begin])),
         variant=_repeated("total", len(begin)),
         op_name=pa.nulls(len(begin), pa.string()),
@@ -85,9 +85,3 @@ def _sums(values: _Floats, begin: _Ints, unit: float) -> pa.Array:
 
 def _repeated(variant: str, n: int) -> pa.Array:
     return pa.array([variant] * n, pa.string()).dictionary_encode()
-
-
-def _changed(table: pa.Table, **columns: pa.Array) -> pa.Table:
-    for name, values in columns.items():
-        table = table.set_column(table.schema.get_field_index(name), schema.LINKS.field(name), values)
-    return table

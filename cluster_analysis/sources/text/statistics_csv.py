@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.errors import FileOfRank, Remark, left_out
+from cluster_analysis.sources.errors import FileOfRank, Remark, tell_left_out
 from cluster_analysis.sources.text.csv_text import read_files
 from cluster_analysis.tables import schema
 
@@ -58,7 +58,6 @@ def _table(
     counts, n_bad = numbers.to_int64(text["Count"])
     found, bad = numbers.floats_of(text, list(times.values()))
     n_bad += sum(bad.values())
-    if n_bad:
-        remark(left_out(n_bad, "cell", "no_number"))
+    tell_left_out(remark, n_bad, "cell", "no_number")
     measured = {ours: found[theirs] for ours, theirs in times.items() if theirs in found}
     return schema.rows(kind, ranks, **known, n_calls=counts, **measured)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources import numbers
-from cluster_analysis.sources.errors import BadFileError, FileOfRank, Remark, left_out, unheard
+from cluster_analysis.sources.errors import BadFileError, FileOfRank, Remark, tell_left_out, unheard
 from cluster_analysis.sources.measured import (
     MEASURED_STEPS,
     of_own_device,
@@ -85,8 +85,7 @@ def _steps_from_text(text: pa.Table, ranks: npt.NDArray[np.int32], remark: Remar
             continue
         columns[name] = found[column]
         n_bad = columns[name].null_count if name in schema.NEEDED_STEPS else bad.get(column, 0)
-        if n_bad:
-            remark(left_out(n_bad, "cell", "no_number_in_column", column=column))
+        tell_left_out(remark, n_bad, "cell", "no_number_in_column", column=column)
     table = schema.rows(schema.STEPS, ranks, **columns)
     return table.filter(pc.is_valid(table["step"])) if table["step"].null_count else table
 
@@ -97,6 +96,5 @@ def _steps(text: pa.Table, remark: Remark) -> pa.Array:
     cells = text["Step"].to_pylist()
     steps = [numbers.parse_step(cell) for cell in cells]
     bad = [cell for cell, step in zip(cells, steps, strict=True) if step is None]
-    if bad:
-        remark(left_out(len(bad), "row", "no_step_number_but", text=repr(bad[0][:40])))
+    tell_left_out(remark, len(bad), "row", "no_step_number_but", text=repr("".join(bad[:1])[:40]))
     return pa.array(steps, pa.int64())

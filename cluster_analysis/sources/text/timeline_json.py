@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.errors import BadFileError, Remark, tell_left_out
 from cluster_analysis.sources.text.json_text import decode, read_bytes
 from cluster_analysis.tables import schema
 from cluster_run.facts import fact
@@ -124,8 +124,7 @@ def read_timeline_steps(paths: Sequence[Path], rank: int, remark: Remark) -> pa.
         sums[COLUMNS[event.name]] += length
         begins.append(begin)
         ends.append(begin + length)
-    if n_bad:
-        remark(left_out(n_bad, "event", "no_time"))
+    tell_left_out(remark, n_bad, "event", "no_time")
     if not begins:
         return None
     row = {

@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from cluster_analysis.sources.errors import BadFileError, Remark, left_out
+from cluster_analysis.sources.errors import BadFileError, Remark, tell_left_out
 from cluster_analysis.sources.text.json_text import decode
 from cluster_analysis.tables.schema import Counter
 from cluster_reduce.sums.host_times import HostTimes
@@ -69,8 +69,7 @@ def read_trace_view(path: Path, remark: Remark) -> list[Counter]:
                 n_bad += not add(times, kind, event.begin, event.length, said.connection)
     except OSError as error:
         raise BadFileError(fact("unreadable", detail=str(error.strerror or error))) from error
-    if n_bad:
-        remark(left_out(n_bad, "event", "no_time"))
+    tell_left_out(remark, n_bad, "event", "no_time")
     return [*times.figures()]
 
 
