@@ -20,7 +20,7 @@ from cluster_run.command_line import (
     positive_number,
     told,
 )
-from cluster_run.errors import ClusterError
+from cluster_run.errors import ClusterError, in_one_line
 from cluster_run.layout import FLEET_VARIABLE
 
 #: Queries that need no raw data. A directory of that name is analysed all the same.
@@ -59,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
     except Exception as error:
         if arguments.verbose:
             traceback.print_exc()
-        text = " ".join(str(error).split()) or "no message"
+        text = in_one_line(error, "no message")
         advice = "please report it" if arguments.verbose else "-v shows where; please report it"
         mistake = ClusterError(f"a mistake of ours: {type(error).__name__}: {text}", advice)
         return told("cluster-analyse", mistake, arguments.lang)

@@ -118,6 +118,11 @@ def spoken(error: Exception) -> str:
     return str(error) or "it ends too early"
 
 
+def in_one_line(error: BaseException, otherwise: str = "") -> str:
+    """Return what somebody else's error says, without a line break; `otherwise`, or its class, if nothing."""
+    return " ".join(str(error).split()) or otherwise or type(error).__name__
+
+
 def refused_by_system(error: OSError) -> str:
     """Say what the system refused. A working directory that was removed has no name any more."""
     name = os.fsdecode(error.filename) if error.filename else "a file"

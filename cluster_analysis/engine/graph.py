@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from cluster_analysis.engine.protocol import N_ATTEMPTS, Graph, Key, Outcome
+from cluster_run.errors import in_one_line
 
 R = TypeVar("R")
 
@@ -66,8 +67,7 @@ def one_line(error: BaseException) -> str:
     """Return what went wrong, and in which function, without a line break."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({frames[-1].name}, line {frames[-1].lineno})" if frames else ""
-    text = " ".join(str(error).split()) or "no message"
-    return f"{type(error).__name__}: {text}{place}"
+    return f"{type(error).__name__}: {in_one_line(error, 'no message')}{place}"
 
 
 def _outcomes(arguments: Any) -> list[Outcome[Any]]:

@@ -21,9 +21,9 @@ import pyarrow.acero  # and `group_by` this
 from cluster_analysis.engine.handover import dumps, loads
 from cluster_analysis.engine.protocol import (
     N_ATTEMPTS,
+    Engine,
     EngineError,
     Graph,
-    Kept,
     Key,
     OnProgress,
     Outcome,
@@ -37,13 +37,8 @@ _N_HANDED = 3
 _Callbacks = tuple[Any, Any, Any, Any, Any]
 
 
-class _LocalEngine:
+class _LocalEngine(Engine):
     """Common base of the three."""
-
-    wants_files = False
-    shares_scratch = True
-    writes_output = True
-    remarks: tuple[str, ...] = ()
 
     def run(self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored) -> list[Outcome[Any]]:
         """Work out what `keys` need; return their outcomes in the order of the keys."""
@@ -57,18 +52,6 @@ class _LocalEngine:
                 on_progress(len(keys) - len(waiting))
 
         return list(self._get(graph, list(keys), [(None, None, None, ended, None)]))
-
-    def run_keeping(
-        self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored
-    ) -> list[Outcome[tuple[Any, Kept]]]:
-        """Keep the large halves as they are: references to files, or tables."""
-        return self.run(graph, keys, on_progress)
-
-    def rest(self) -> None:
-        """Nothing waits."""
-
-    def close(self) -> None:
-        """Nothing was started."""
 
     def _get(self, graph: Graph, keys: list[Key], callbacks: list[_Callbacks]) -> Sequence[Outcome[Any]]:
         raise NotImplementedError

@@ -59,20 +59,20 @@ def ignored(_n_done: int) -> None:
     """Ignore progress."""
 
 
-class Engine(Protocol):
+class Engine:
     """Works graphs out. Values must be picklable; functions live in a module."""
 
     #: For the log: how the work is done.
     name: str
     n_workers: int
     #: Whether the kept values should go to files of the scratch directory.
-    wants_files: bool
+    wants_files = False
     #: Whether tasks see our scratch directory.
-    shares_scratch: bool
+    shares_scratch = True
     #: Whether tasks may write into our output folder.
-    writes_output: bool
+    writes_output = True
     #: Remarks for the user before the work begins: workers left out, address of the dashboard.
-    remarks: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
 
     def run(self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored) -> list[Outcome[Any]]:
         """Work out what `keys` need; return their outcomes in the order of the keys.
@@ -80,18 +80,19 @@ class Engine(Protocol):
         Raises:
             EngineError: the scheduler, or what its workers share, was lost.
         """
-        ...
+        raise NotImplementedError
 
     def run_keeping(
         self, graph: Graph, keys: Sequence[Key], on_progress: OnProgress = ignored
     ) -> list[Outcome[tuple[Any, Kept]]]:
-        """Like `run` for tasks that return `(small, large)`: the large halves stay where they were made."""
-        ...
+        """Like `run` for tasks that return `(small, large)`: the large halves stay where they were made.
+
+        On this machine they are references to files, or tables.
+        """
+        return self.run(graph, keys, on_progress)
 
     def rest(self) -> None:
         """Stop idle workers if they start again quickly: there is no work for a while."""
-        ...
 
     def close(self) -> None:
         """Stop what was started; connections to a cluster that somebody else runs are only closed."""
-        ...

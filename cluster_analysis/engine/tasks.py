@@ -42,6 +42,7 @@ from cluster_analysis.topology.use import group_use
 from cluster_analysis.trace.evidence import StepEvidence
 from cluster_analysis.trace.reduction import CALLS, reduce_step
 from cluster_analysis.windows.other_times import ranks_apart
+from cluster_run.errors import in_one_line
 from cluster_run.facts import Fact, fact
 from cluster_run.ids import Rank, Step
 from cluster_run.problem import Problem
@@ -279,9 +280,8 @@ def _read(source: RankSource, wanted: Wanted) -> RanksTables:
             return of_one(read_windows(source, wanted.selection, with_spans=wanted.spans))
         return read_ranks([source], wanted.selection.steps, with_spans=wanted.spans)
     except Exception as error:
-        text = " ".join(str(error).split()) or "no message"
         problem = Problem(
-            fact("reading_failed", error=type(error).__name__, detail=text),
+            fact("reading_failed", error=type(error).__name__, detail=in_one_line(error, "no message")),
             file=source.part or os.path.dirname(next(iter(source.files.values()), "")),
             rank=source.rank,
             host=source.host,

@@ -13,6 +13,7 @@ from cluster_analysis.engine.clusters.dask_engine import (
 )
 from cluster_analysis.engine.protocol import EngineError, Place
 from cluster_analysis.options import TlsFiles
+from cluster_run.errors import in_one_line
 
 
 def connect(address: str, tls: TlsFiles | None, place: Place) -> DaskEngine:
@@ -35,7 +36,7 @@ def connect(address: str, tls: TlsFiles | None, place: Place) -> DaskEngine:
         client = OwnClient(address, security=security, name="cluster-analyse")
     except (OSError, TimeoutError, ValueError, TypeError) as error:
         raise EngineError(
-            f"no Dask scheduler at {address}: {' '.join(str(error).split()) or type(error).__name__}",
+            f"no Dask scheduler at {address}: {in_one_line(error)}",
             "check the address and that it runs; tls:// needs --tls-ca-file, --tls-cert and --tls-key",
         ) from error
     try:

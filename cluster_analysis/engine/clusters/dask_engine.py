@@ -24,6 +24,7 @@ from cluster_analysis.engine.clusters.probe import probe_of
 from cluster_analysis.engine.graph import marked, renamed, task
 from cluster_analysis.engine.protocol import (
     N_ATTEMPTS,
+    Engine,
     EngineError,
     Graph,
     Kept,
@@ -33,6 +34,7 @@ from cluster_analysis.engine.protocol import (
     Place,
     ignored,
 )
+from cluster_run.errors import in_one_line
 
 #: For workers to come, and for a connection to be closed.
 CONNECT_DEADLINE_S = 20.0
@@ -80,10 +82,8 @@ class OwnClient(Client):
         """Leave it: `close` was called, or there was never a connection."""
 
 
-class DaskEngine:
-    """Tasks on the workers of one scheduler."""
-
-    wants_files = False
+class DaskEngine(Engine):
+    """Tasks on the workers of one scheduler. It never rests: it holds the tables."""
 
     def __init__(
         self,
@@ -147,9 +147,6 @@ class DaskEngine:
             for pair, outcome in zip(pairs, outcomes, strict=True)
         ]
 
-    def rest(self) -> None:
-        """Keep the cluster: it holds the tables."""
-
     def close(self) -> None:
         """Close the connection, and the cluster if it was started here."""
         # One that was lost has nobody to say goodbye to.
@@ -196,8 +193,7 @@ class DaskEngine:
             except (CancelledError, CommClosedError, TimeoutError):
                 raise
             except Exception as error:
-                text = " ".join(str(error).split()) or "no message"
-                return Outcome(failure=f"{type(error).__name__}: {text}")
+                return Outcome(failure=f"{type(error).__name__}: {in_one_line(error, 'no message')}")
             return found
 
     def _await(self, future: Future) -> None:

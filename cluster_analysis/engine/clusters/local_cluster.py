@@ -12,6 +12,7 @@ from distributed import LocalCluster
 from cluster_analysis.engine.clusters.certificates import own_certificates
 from cluster_analysis.engine.clusters.dask_engine import DaskEngine, OwnClient, be_quiet
 from cluster_analysis.engine.protocol import EngineError
+from cluster_run.errors import in_one_line
 
 _LOOPBACK = "127.0.0.1"
 #: Dask's usual port; another one where it is taken.
@@ -50,7 +51,7 @@ def start_local(n_workers: int, scratch: Path) -> DaskEngine:
         client.wait_for_workers(n_workers, timeout=_START_DEADLINE_S)
     except (OSError, RuntimeError, TimeoutError) as error:
         raise EngineError(
-            f"no Dask cluster could be started here: {' '.join(str(error).split()) or type(error).__name__}",
+            f"no Dask cluster could be started here: {in_one_line(error)}",
             "leave --scheduler out to work without one",
         ) from error
     link = cluster.dashboard_link

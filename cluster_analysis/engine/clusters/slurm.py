@@ -29,6 +29,7 @@ from cluster_analysis.engine.clusters.dask_engine import (
 from cluster_analysis.engine.clusters.reach import address_towards, slurm_node_addresses
 from cluster_analysis.engine.clusters.worker import NO_PAGES
 from cluster_analysis.engine.protocol import EngineError, Place
+from cluster_run.errors import in_one_line
 
 #: Default number of workers.
 DEFAULT_N_JOBS = 4
@@ -83,7 +84,7 @@ def _started(started: ExitStack, kind: Any, n_jobs: int, output: Path) -> tuple[
         client.wait_for_workers(1, timeout=NO_WORKERS_DEADLINE_S)
     except (OSError, RuntimeError, TimeoutError, ValueError) as error:
         raise EngineError(
-            f"Slurm started no worker: {' '.join(str(error).split()) or type(error).__name__}",
+            f"Slurm started no worker: {in_one_line(error)}",
             "see squeue; partition and account are set in dask-jobqueue's jobqueue.yaml",
         ) from error
     with suppress(TimeoutError):  # others join later, if Slurm gives them a place
