@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from cluster_simulate.files.capture_text import step_values
-from cluster_simulate.files.captured import CapturedJob, filed_as_p2p
+from cluster_simulate.files.capture_text import step_rows
+from cluster_simulate.files.captured import CapturedJob, filed_as_p2p, matrix_rows
 from cluster_simulate.files.communication_text import transport_figures
-from cluster_simulate.files.entries import MATRIX_TYPES, TOTAL, VARIANTS, local_copies
-from cluster_simulate.files.observed import seen_steps
+from cluster_simulate.files.entries import link_figures, local_copies
 from cluster_simulate.files.sqlite_file import write_database
 from cluster_simulate.job.job import LOCAL, TRANSPORTS
 
@@ -60,24 +59,15 @@ def write_analysis_database(captured: CapturedJob, rank: int, path: Path) -> Non
     if detail == "totals":
         tables = {}
     if is_pytorch:
-        tables["StepTraceTime"] = (_STEPS, _step_rows(captured, rank))
+        tables["StepTraceTime"] = (_STEPS, step_rows(captured, rank, str))
     declarations = "".join(f"CREATE TABLE {name} ({columns});" for name, (columns, _) in tables.items())
     write_database(path, declarations, {name: rows for name, (_, rows) in tables.items()})
-
-
-def _step_rows(captured: CapturedJob, rank: int) -> list[_Row]:
-    spec = captured.job.spec
-    device = spec.device_of(rank)
-    return [
-        [device, str(spec.first_step + step), *step_values(captured, step, rank)]
-        for step in seen_steps(captured.job)
-    ]
 
 
 def _op_keys(captured: CapturedJob, rank: int) -> tuple[slice, list[_Row], list[_Row]]:
     """Return a rank's rows, the (name, group) of each, and the (step, type) that PyTorch adds."""
     ops = captured.view.ops
-    rows = slice(int(captured.op_rows[rank]), int(captured.op_rows[rank + 1]))
+    rows = captured.op_rows[rank]
     hashes = captured.job.groups.hashes
     heads = [
         [captured.names[rows.start + i], hashes[group]] for i, group in enumerate(ops.group[rows].tolist())
@@ -88,12 +78,12 @@ def _op_keys(captured: CapturedJob, rank: int) -> tuple[slice, list[_Row], list[
 def _levels(captured: CapturedJob, steps: Any, kinds: Any) -> list[_Row]:
     if captured.framework == "ms":
         return [[] for _ in range(len(steps))]
-    first = captured.job.spec.first_step
     is_p2p = filed_as_p2p(kinds, captured.framework).tolist()
-    return [
-        [f"step{first + step}", "p2p" if alone else "collective"]
-        for step, alone in zip(steps.tolist(), is_p2p, strict=True)
-    ]
+    return [_level(captured, *pair) for pair in zip(steps.tolist(), is_p2p, strict=True)]
+
+
+def _level(captured: CapturedJob, step: int, is_p2p: bool) -> _Row:
+    return [f"step{captured.job.spec.first_step + step}", "p2p" if is_p2p else "collective"]
 
 
 def _time_rows(captured: CapturedJob, rank: int) -> list[_Row]:
@@ -120,29 +110,10 @@ def _bandwidth_rows(captured: CapturedJob, rank: int) -> list[_Row]:
 
 
 def _matrix_rows(captured: CapturedJob, rank: int) -> list[_Row]:
-    entries, hashes = captured.entries, captured.job.groups.hashes
-    rows = range(int(captured.entry_rows[rank]), int(captured.entry_rows[rank + 1]))
-    part = slice(rows.start, rows.stop)
-    levels = _levels(captured, entries.step[part], entries.kind[part])
-    found = []
-    for i, level in zip(rows, levels, strict=True):
-        variant = int(entries.variant[i])
-        name = f"{MATRIX_TYPES[entries.kind[i]]}-{VARIANTS[variant]}"
-        op_name = "" if variant == TOTAL else captured.names[int(entries.op[i])]
-        ends = [str(captured.entry_src[i]), str(captured.entry_dst[i])]
-        figures = _link_figures(float(entries.size_bytes[i]), float(entries.time_us[i]))
-        found.append(
-            [
-                name,
-                hashes[entries.group[i]],
-                *ends,
-                TRANSPORTS[entries.transport[i]],
-                *figures,
-                *level,
-                op_name,
-            ]
-        )
-    return found
+    return [
+        [name, group, str(src), str(dst), transport, *figures, *_level(captured, step, alone), op_name]
+        for step, alone, name, group, src, dst, transport, figures, op_name in matrix_rows(captured, rank)
+    ]
 
 
 def _operator_link_rows(captured: CapturedJob, rank: int) -> list[_Row]:
@@ -150,7 +121,7 @@ def _operator_link_rows(captured: CapturedJob, rank: int) -> list[_Row]:
     rows, heads, _ = _op_keys(captured, rank)
     view, members = captured.view, captured.job.groups.members
     links, group = view.links, view.ops.group[rows].tolist()
-    uses = slice(int(captured.link_rows[rank]), int(captured.link_rows[rank + 1]))
+    uses = captured.link_rows[rank]
     own = [members[one].index(rank) for one in group]
     copies = (values.tolist() for values in local_copies(view, rows, uses))
     found = [
@@ -164,11 +135,6 @@ def _operator_link_rows(captured: CapturedJob, rank: int) -> list[_Row]:
         )
     ]  # fmt: skip
     return [
-        [*heads[op], str(src), str(dst), TRANSPORTS[code], *_link_figures(size, time)]
+        [*heads[op], str(src), str(dst), TRANSPORTS[code], *link_figures(size, time)]
         for op, src, dst, code, size, time in sorted(found)
     ]
-
-
-def _link_figures(size_bytes: float, time_us: float) -> _Row:
-    size_mb, time_ms = round(size_bytes / 1e6, 6), round(time_us / 1e3, 5)
-    return [size_mb, time_ms, round(size_mb / time_ms, 4) if time_ms else 0]

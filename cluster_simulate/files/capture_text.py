@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from cluster_simulate.files.captured import CapturedJob
 from cluster_simulate.files.kernels import kernel_statistics
@@ -28,21 +28,20 @@ _FIRST_STAMP, _STAMP_SPREAD = 20251127123436123, 2903
 _ENVIRONMENT = {"ASCEND_GLOBAL_LOG_LEVEL": "3", "HCCL_RDMA_TC": "", "HCCL_ALGO": ""}
 
 
-def step_values(captured: CapturedJob, step: int, rank: int) -> list[float]:
-    """Return the totals of a step in the order of the file's columns."""
-    return [float(getattr(captured.totals, name)[step, rank]) for name in _STEP_FIELDS]
+def step_rows(captured: CapturedJob, rank: int, named: Callable[[int], object] = int) -> list[list[object]]:
+    """Return device, step and its totals, in the order of the columns; `named` makes a cell of the step."""
+    spec, totals = captured.job.spec, [getattr(captured.totals, name) for name in _STEP_FIELDS]
+    return [
+        [spec.device_of(rank), named(spec.first_step + step), *(float(one[step, rank]) for one in totals)]
+        for step in seen_steps(captured.job)
+    ]
 
 
 def step_trace_csv(captured: CapturedJob, rank: int) -> bytes:
     """Return step_trace_time.csv; PyTorch puts `Device_id` first."""
-    spec = captured.job.spec
-    is_pytorch = captured.framework == "pt"
-    device = [spec.device_of(rank)] if is_pytorch else []
-    rows = [
-        [*device, spec.first_step + step, *step_values(captured, step, rank)]
-        for step in seen_steps(captured.job)
-    ]
-    return csv_bytes([["Device_id", *_STEP_HEADER] if is_pytorch else list(_STEP_HEADER), *rows])
+    first = 0 if captured.framework == "pt" else 1
+    header: list[object] = ["Device_id", *_STEP_HEADER]
+    return csv_bytes(row[first:] for row in [header, *step_rows(captured, rank)])
 
 
 def op_statistic_csv(captured: CapturedJob, rank: int) -> bytes:
@@ -64,17 +63,8 @@ def api_statistic_csv(captured: CapturedJob, rank: int) -> bytes:
     n_launches = sum(row.n_calls for row in kernel_statistics(captured.job, rank))
     free = float(captured.totals.free_us[steps, rank].sum())
     launch = round(n_launches * _LAUNCH_US + 0.2 * free, 3)
-    header = [
-        "Device_id",
-        "Level",
-        "API Name",
-        "Time(us)",
-        "Count",
-        "Avg(us)",
-        "Min(us)",
-        "Max(us)",
-        "Variance",
-    ]
+    header = ["Device_id", "Level", "API Name", "Time(us)", "Count", "Avg(us)", "Min(us)", "Max(us)",
+              "Variance"]  # fmt: skip
     rows: list[list[object]] = []
     for level, name, share, n in (
         ("runtime", "KernelLaunch", 1.0, n_launches),

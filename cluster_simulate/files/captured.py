@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from cluster_simulate.files.entries import LinkEntries, link_entries
+from cluster_simulate.files.entries import (
+    MATRIX_TYPES,
+    TOTAL,
+    VARIANTS,
+    LinkEntries,
+    link_entries,
+    link_figures,
+)
 from cluster_simulate.files.naming import LocalIds, op_names
 from cluster_simulate.files.observed import OpView, observe
 from cluster_simulate.files.totals import StepTotals, step_totals
 from cluster_simulate.job import layout as kinds
 from cluster_simulate.job.arrays import Bools, Ints
-from cluster_simulate.job.job import SimulatedJob
+from cluster_simulate.job.job import TRANSPORTS, SimulatedJob
 from cluster_simulate.job.spec import Framework
 
 
 @dataclass(frozen=True)
 class CapturedJob:
-    """`*_rows` hold the first row of each rank, and one more: rank r has rows [rows[r], rows[r + 1])."""
+    """`*_rows` hold the rows of each rank."""
 
     job: SimulatedJob
     framework: Framework
@@ -28,9 +37,9 @@ class CapturedJob:
     entry_src: Ints
     entry_dst: Ints
     totals: StepTotals
-    op_rows: Ints
-    link_rows: Ints
-    entry_rows: Ints
+    op_rows: list[slice]
+    link_rows: list[slice]
+    entry_rows: list[slice]
     group_numbers: list[list[int]]
 
 
@@ -39,7 +48,6 @@ def capture(job: SimulatedJob, framework: Framework) -> CapturedJob:
     view = observe(job)
     entries = link_entries(view, framework)
     local = LocalIds(job)
-    every = np.arange(job.spec.n_ranks + 1)
     mine: list[list[int]] = [[] for _ in range(job.spec.n_ranks)]
     for number, members in enumerate(job.groups.members):
         for rank in members:
@@ -53,11 +61,36 @@ def capture(job: SimulatedJob, framework: Framework) -> CapturedJob:
         entry_src=local.of(entries.group, entries.rank),
         entry_dst=local.of(entries.group, entries.dst),
         totals=step_totals(job, framework),
-        op_rows=np.searchsorted(view.ops.rank, every),
-        link_rows=np.searchsorted(view.ops.rank[view.links.op], every),
-        entry_rows=np.searchsorted(entries.rank, every),
+        op_rows=_rows_of(view.ops.rank, job.spec.n_ranks),
+        link_rows=_rows_of(view.ops.rank[view.links.op], job.spec.n_ranks),
+        entry_rows=_rows_of(entries.rank, job.spec.n_ranks),
         group_numbers=mine,
     )
+
+
+def _rows_of(ranks: Ints, n_ranks: int) -> list[slice]:
+    """Return the rows of each rank; `ranks` are sorted."""
+    return [slice(*ends) for ends in pairwise(np.searchsorted(ranks, np.arange(n_ranks + 1)).tolist())]
+
+
+def matrix_rows(
+    captured: CapturedJob, rank: int
+) -> Iterator[tuple[int, bool, str, str, int, int, str, tuple[float, float, float], str]]:
+    """Give what communication_matrix.json says of each link of a rank, in its order.
+
+    That is step, whether it is filed under `p2p`, the entry's name, the group's hash, both ends in the group,
+    transport, `link_figures`, and the operator; that is empty for a total.
+    """
+    entries, rows = captured.entries.at(captured.entry_rows[rank]), captured.entry_rows[rank]
+    columns = (values.tolist() for values in vars(entries).values())
+    is_p2p = filed_as_p2p(entries.kind, captured.framework).tolist()
+    ends = captured.entry_src[rows].tolist(), captured.entry_dst[rows].tolist()
+    for (_, step, group, kind, variant, _, transport, size, time, op), alone, src, dst in zip(
+        zip(*columns, strict=True), is_p2p, *ends, strict=True
+    ):
+        name, of_group = f"{MATRIX_TYPES[kind]}-{VARIANTS[variant]}", captured.job.groups.hashes[group]
+        op_name = "" if variant == TOTAL else captured.names[op]
+        yield step, alone, name, of_group, src, dst, TRANSPORTS[transport], link_figures(size, time), op_name
 
 
 def filed_as_p2p(kind: Ints, framework: Framework) -> Bools:

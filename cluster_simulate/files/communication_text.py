@@ -6,13 +6,12 @@ The text is put together from templates, which is several times as fast as neste
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
-from cluster_simulate.files.captured import CapturedJob, filed_as_p2p
-from cluster_simulate.files.entries import MATRIX_TYPES, TOTAL, VARIANTS
-from cluster_simulate.job.job import HCCS, PCIE, RDMA, TRANSPORTS
+from cluster_simulate.files.captured import CapturedJob, filed_as_p2p, matrix_rows
+from cluster_simulate.job.job import HCCS, PCIE, RDMA
 
 _NOTHING = (
     '{"Transit Size(MB)": 0, "Transit Time(ms)": 0, "Bandwidth(GB/s)": 0, '
@@ -26,7 +25,7 @@ _TIME_LABELS = ("Elapse", "Transit", "Wait", "Synchronization", "Idle")
 def communication_json(captured: CapturedJob, rank: int) -> bytes:
     """Return communication.json of a rank; `{}` where it did not communicate."""
     view = captured.view
-    rows = slice(int(captured.op_rows[rank]), int(captured.op_rows[rank + 1]))
+    rows = captured.op_rows[rank]
     steps = view.ops.step[rows].tolist()
     is_p2p = filed_as_p2p(view.ops.kind[rows], captured.framework).tolist()
     times = {
@@ -57,27 +56,16 @@ def communication_json(captured: CapturedJob, rank: int) -> bytes:
 
 def matrix_json(captured: CapturedJob, rank: int) -> bytes:
     """Return communication_matrix.json of a rank."""
-    entries = captured.entries
-    rows = slice(int(captured.entry_rows[rank]), int(captured.entry_rows[rank + 1]))
-    columns = {one.name: getattr(entries, one.name)[rows].tolist() for one in fields(entries)}
-    src, dst = captured.entry_src[rows].tolist(), captured.entry_dst[rows].tolist()
-    is_p2p = filed_as_p2p(entries.kind[rows], captured.framework).tolist()
     name_key = "Op Name" if captured.framework == "pt" else "op_name"
-    hashes = captured.job.groups.hashes
     by_level: dict[tuple[int, bool], dict[str, list[str]]] = {}
-    for i, step in enumerate(columns["step"]):
-        variant = columns["variant"][i]
-        key = f"{MATRIX_TYPES[columns['kind'][i]]}-{VARIANTS[variant]}@{hashes[columns['group'][i]]}"
-        size_mb = round(columns["size_bytes"][i] / 1e6, 6)
-        time_ms = round(columns["time_us"][i] / 1e3, 5)
-        gbps = round(size_mb / time_ms, 4) if time_ms else 0
-        named = "" if variant == TOTAL else f', "{name_key}": "{captured.names[columns["op"][i]]}"'
+    for step, alone, name, group, src, dst, transport, figures, op_name in matrix_rows(captured, rank):
+        size_mb, time_ms, gbps = figures
+        named = f', "{name_key}": "{op_name}"' if op_name else ""
         link = (
-            f'"{src[i]}-{dst[i]}": {{"Transport Type": "{TRANSPORTS[columns["transport"][i]]}", '
-            f'"Transit Size(MB)": {size_mb!r}, "Transit Time(ms)": {time_ms!r}, '
-            f'"Bandwidth(GB/s)": {gbps!r}{named}}}'
+            f'"{src}-{dst}": {{"Transport Type": "{transport}", "Transit Size(MB)": {size_mb!r}, '
+            f'"Transit Time(ms)": {time_ms!r}, "Bandwidth(GB/s)": {gbps!r}{named}}}'
         )
-        by_level.setdefault((step, is_p2p[i]), {}).setdefault(key, []).append(link)
+        by_level.setdefault((step, alone), {}).setdefault(f"{name}@{group}", []).append(link)
     levels = {
         level: "{" + ", ".join(f'"{key}": {{{", ".join(links)}}}' for key, links in entry.items()) + "}"
         for level, entry in by_level.items()
@@ -128,7 +116,7 @@ def transport_figures(
 ) -> Mapping[tuple[int, int], TransportFigures]:
     """Return, by (operator counted from the rank's first row, transport), a rank's own links summed."""
     links = captured.view.links
-    mine = slice(int(captured.link_rows[rank]), int(captured.link_rows[rank + 1]))
+    mine = captured.link_rows[rank]
     sums: dict[tuple[int, int], dict[float, tuple[int, float]]] = {}
     for op, transport, size, time, packets in zip(
         (links.op[mine] - rows.start).tolist(),

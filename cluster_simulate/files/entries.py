@@ -8,7 +8,7 @@ import numpy as np
 
 from cluster_simulate.files.observed import DECIMALS_US, OpView
 from cluster_simulate.job import layout as kinds
-from cluster_simulate.job.arrays import Floats, Ints
+from cluster_simulate.job.arrays import Columns, Floats, Ints
 from cluster_simulate.job.job import LOCAL
 from cluster_simulate.job.spec import Framework
 
@@ -30,7 +30,7 @@ _LOCAL_GATHER_GBPS = 36.8
 
 
 @dataclass(frozen=True)
-class LinkEntries:
+class LinkEntries(Columns):
     """One row an entry, ordered by rank, step, group, kind, variant, destination. `op` is -1 for totals."""
 
     rank: Ints
@@ -82,7 +82,7 @@ def link_entries(view: OpView, framework: Framework) -> LinkEntries:
         transport[row], sizes, spent, np.where(is_total, -1, op[row]),
     )  # fmt: skip
     final = np.lexsort((entry.dst, entry.variant, entry.kind, entry.group, entry.step, entry.rank))
-    return LinkEntries(*(getattr(entry, name)[final] for name in LinkEntries.__dataclass_fields__))
+    return entry.at(final)
 
 
 def _uses(view: OpView) -> tuple[Ints, Ints, Ints, Floats, Floats]:
@@ -97,6 +97,12 @@ def _uses(view: OpView) -> tuple[Ints, Ints, Ints, Floats, Floats]:
         np.concatenate([links.size_bytes, local_size]),
         np.concatenate([links.time_us, local_time]).round(DECIMALS_US),
     )
+
+
+def link_figures(size_bytes: float, time_us: float) -> tuple[float, float, float]:
+    """Return MB, ms and GB/s of what a link carried, as files have them."""
+    size_mb, time_ms = round(size_bytes / 1e6, 6), round(time_us / 1e3, 5)
+    return size_mb, time_ms, round(size_mb / time_ms, 4) if time_ms else 0
 
 
 def local_copies(view: OpView, rows: slice, uses: slice) -> tuple[Floats, Floats]:

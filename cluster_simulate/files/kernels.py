@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cluster_simulate.files.observed import NS_PER_US, seen_steps, shown_ns, spans_ns
-from cluster_simulate.job.arrays import Ints
+from cluster_simulate.job.arrays import Columns, Ints
 from cluster_simulate.job.job import SimulatedJob
 
 #: Less computing than this is what is left of sums of floats.
@@ -56,7 +56,7 @@ class KernelStatistic:
 
 
 @dataclass(frozen=True)
-class Stretches:
+class Stretches(Columns):
     """Stretches of computing, in order of rank, then of time; ns on the hosts' clocks."""
 
     rank: Ints

@@ -76,7 +76,7 @@ def _slots(captured: CapturedJob, rank: int) -> list[_Slot]:
     by_key: dict[tuple[int, int, int], list[int]] = {}
     counts = Counter[tuple[int, int, int]]()
     steps = seen_steps(captured.job)
-    for row in range(int(captured.op_rows[rank]), int(captured.op_rows[rank + 1])):
+    for row in _numbers(captured.op_rows[rank]):
         step, group, kind = int(ops.step[row]), int(ops.group[row]), int(ops.kind[row])
         ordinal = counts[step, group, kind]
         counts[step, group, kind] += 1
@@ -90,6 +90,10 @@ def _slots(captured: CapturedJob, rank: int) -> list[_Slot]:
             slots.append(_Slot(name, rows))
         in_stream[stream] += 1
     return slots
+
+
+def _numbers(rows: slice) -> range:
+    return range(rows.start, rows.stop)
 
 
 def _ticks(captured: CapturedJob, rank: int, true_us: Floats) -> Ints:
@@ -162,7 +166,7 @@ def _links_by_op(captured: CapturedJob, rank: int) -> dict[int, dict[str, dict[s
     """Return the links of each operator row: ms, KB and KB/s; for RDMA also the ms it waited."""
     links, ops, groups = captured.view.links, captured.view.ops, captured.job.groups.members
     found: dict[int, dict[str, dict[str, list[float]]]] = {}
-    for use in range(int(captured.link_rows[rank]), int(captured.link_rows[rank + 1])):
+    for use in _numbers(captured.link_rows[rank]):
         row = int(links.op[use])
         members = groups[int(ops.group[row])]
         key = f"{members.index(rank)}-{members.index(int(links.dst[use]))}"

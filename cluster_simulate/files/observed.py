@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -129,6 +129,5 @@ def _without_missing(job: SimulatedJob) -> tuple[Ops, LinkUses]:
         return job.ops, job.links
     new_row = np.cumsum(kept) - 1
     stays = kept[job.links.op]
-    ops = Ops(**{one.name: getattr(job.ops, one.name)[kept] for one in fields(Ops)})
-    links = LinkUses(**{one.name: getattr(job.links, one.name)[stays] for one in fields(LinkUses)})
-    return ops, replace(links, op=new_row[links.op])
+    links = job.links.at(stays)
+    return job.ops.at(kept), replace(links, op=new_row[links.op])

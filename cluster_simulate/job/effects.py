@@ -95,7 +95,7 @@ def effects_of(spec: JobSpec, faults: tuple[Fault, ...], seed: int) -> Effects:
     retransmissions: list[Retransmission] = []
     for fault in faults:
         active = active_in_steps(spec, fault, seed)
-        ranks = _ranks(spec, fault)
+        ranks = ranks_of(spec, fault)
         extra = (fault.severity - 1.0) * active
         if fault.kind in ("slow_rank", "slow_host"):
             share_us = (extra * spec.nominal_step_ms * 1e3)[:, None]
@@ -120,15 +120,11 @@ def effects_of(spec: JobSpec, faults: tuple[Fault, ...], seed: int) -> Effects:
     return Effects(compute, throttle, cube, dispatch, late, pause, tuple(links), tuple(retransmissions))
 
 
-def _ranks(spec: JobSpec, fault: Fault) -> list[int]:
+def ranks_of(spec: JobSpec, fault: Fault) -> list[int]:
+    """Return the ranks that a placed fault is of, those of its hosts too."""
     if fault.ranks == (-1,):
         return list(range(spec.n_ranks))
-    return [*fault.ranks, *host_ranks(spec, fault.hosts)]
-
-
-def host_ranks(spec: JobSpec, hosts: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the ranks of hosts."""
-    return tuple(rank for rank in range(spec.n_ranks) if spec.host_of(rank) in hosts)
+    return [*fault.ranks, *(rank for host in sorted(fault.hosts) for rank in spec.ranks_of(host))]
 
 
 def active_in_steps(spec: JobSpec, fault: Fault, seed: int) -> Floats:
@@ -158,11 +154,9 @@ def link_effect(spec: JobSpec, fault: Fault, by_step: Floats) -> LinkEffect | No
     if fault.kind in ("slow_link", "retransmission"):
         return LinkEffect(by_step, links=fault.links)
     if fault.kind == "slow_host_pair":
-        one, other = fault.hosts
-        ranks = host_ranks(spec, (one,)), host_ranks(spec, (other,))
-        both = (*ranks[0], *ranks[1])
+        both = tuple(ranks_of(spec, fault))
         return LinkEffect(by_step, src_ranks=both, dst_ranks=both, transports=(RDMA,), is_between=True)
-    ranks_here = tuple(_ranks(spec, fault))
+    ranks_here = tuple(ranks_of(spec, fault))
     return LinkEffect(
         by_step,
         src_ranks=() if fault.direction == "rx" else ranks_here,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cluster_simulate.job.arrays import Bools, Floats, Ints
+from cluster_simulate.job.arrays import Bools, Columns, Floats, Ints
 from cluster_simulate.job.faults import Fault
 from cluster_simulate.job.layout import GroupTable
 from cluster_simulate.job.spec import JobSpec
@@ -19,7 +19,7 @@ HCCS, RDMA, PCIE, LOCAL = range(4)
 
 
 @dataclass(frozen=True)
-class Ops:
+class Ops(Columns):
     """One row a rank, step and communication operator, in order of rank, then of start.
 
     `step` counts from 0. `kind` indexes `OP_KINDS` of `layout`. `group` indexes the job's groups,
@@ -47,7 +47,7 @@ class Ops:
 
 
 @dataclass(frozen=True)
-class Waits:
+class Waits(Columns):
     """One row a rank that had to wait for its second stream.
 
     From `at_us` on it waited; before, it computed for `compute_us` since its previous blocking operator or
@@ -61,7 +61,7 @@ class Waits:
 
 
 @dataclass(frozen=True)
-class LinkUses:
+class LinkUses(Columns):
     """One row a link that an operator used, without LOCAL copies. `op` is the row in `Ops`; src is its rank.
 
     `n_packets` packets of `size_bytes / n_packets` took `time_us` together.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cluster_simulate.job.effects import active_in_steps, host_ranks, link_effect
+from cluster_simulate.job.effects import active_in_steps, link_effect, ranks_of
 from cluster_simulate.job.events import simulate
 from cluster_simulate.job.faults import Fault
 from cluster_simulate.job.job import SimulatedJob
@@ -104,8 +104,7 @@ def _used_links(job: SimulatedJob, fault: Fault) -> tuple[tuple[int, int], ...]:
 def _true_fault(job: SimulatedJob, fault: Fault, cost: float, saving: float) -> TrueFault:
     spec = job.spec
     active = active_in_steps(spec, fault, job.seed)
-    every = fault.ranks == (-1,)
-    ranks = tuple(range(spec.n_ranks)) if every else (*fault.ranks, *host_ranks(spec, fault.hosts))
+    ranks = tuple(ranks_of(spec, fault))
     hosts = fault.hosts or tuple(sorted(set(map(spec.host_of, ranks))))
     return TrueFault(
         kind=fault.kind,
