@@ -50,11 +50,7 @@ def counter_table(rank: int, counters: Iterable[Counter]) -> pa.Table:
 
 
 def read_memory_record(path: Path, remark: Remark) -> list[Counter]:
-    """Return the peaks of memory_record.csv.
-
-    Raises:
-        BadFileError: nothing of the file can be used; so do all readers below.
-    """
+    """Return the peaks of memory_record.csv."""
     columns = {
         "Total Allocated(MB)": ("memory_peak_allocated_bytes", _MIB),
         "Total Reserved(MB)": ("memory_peak_reserved_bytes", _MIB),

@@ -71,32 +71,19 @@ def not_together(why: Fact, *also: Fact) -> None:
 
 
 class BadFileError(InputError):
-    """The whole file cannot be used: why, what to do about it, and further reasons."""
+    """The whole file cannot be used: why, what to do about it, and further reasons.
+
+    Whatever reads a file, a database or a host's columns raises it.
+    """
 
     def __init__(self, why: Fact, advice: AdviceKind | None = None, *also: Fact) -> None:
         super().__init__(why, advice, *also)
-
-    @property
-    def why(self) -> Fact:
-        """The reason, without the file's name."""
-        reason: Fact = self.args[0]
-        return reason
+        self.why, self.advice_kind, self.also = why, advice, also
 
     @property
     def advice(self) -> str:
         """Kind of the advice; empty where the reason says it all."""
-        return self.args[1] or ""
-
-    @property
-    def advice_kind(self) -> AdviceKind | None:
-        """The advice."""
-        kind: AdviceKind | None = self.args[1]
-        return kind
-
-    @property
-    def also(self) -> tuple[Fact, ...]:
-        """Further reasons."""
-        return self.args[2:]
+        return self.advice_kind or ""
 
 
 def tell_left_out(remark: Remark, n_parts: int, part: Part, reason: LeftOutReason, **values: Value) -> None:

@@ -23,11 +23,7 @@ _COLUMNS = {
 
 
 def read_memory_curve(path: Path, rank: int, remark: Remark) -> pa.Table | None:
-    """Return MEMORY of memory_record.csv; None where it has no record. Bad cells are reported elsewhere.
-
-    Raises:
-        BadFileError: nothing of the file can be used.
-    """
+    """Return MEMORY of memory_record.csv; None where it has no record. Bad cells are reported elsewhere."""
     needed = ("Component", "Timestamp(us)")
     text = read_columns(path, (*needed, *_COLUMNS.values()), unheard, needed=needed)
     # As ns, because µs since 1970 with three decimals do not fit a float64.

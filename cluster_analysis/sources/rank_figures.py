@@ -45,21 +45,15 @@ def read_figures(reading: Reading, databases: Databases) -> dict[str, pa.Table]:
 
 def _counters(reading: Reading, databases: Databases) -> list[Counter]:
     """Return the figures of the capture as a whole; each file adds its own."""
-    found: list[Counter] = []
-    for role, read in (
+    found = reading.joined(
         ("memory_record", counters.read_memory_record),
         ("npu_module_mem", counters.read_module_memory),
         ("operator_memory", counters.read_operator_memory),
         ("dataset", counters.read_dataset),
         ("operator_details", counters.read_data_loader),
         *databases["counters"],
-    ):
-        found += reading.first((role, read)) or []
-    queues = reading.first(
-        ("minddata_pipeline", counters.read_minddata_pipeline),
-        ("minddata_summary", counters.read_minddata_summary),
     )
-    found += (queues or []) + read_input_pipeline(reading)
+    found += read_input_pipeline(reading)
     reported = {(metric, label) for metric, label, _ in found}
     return found + [one for one in _of_timeline(reading) if one[:2] not in reported]
 

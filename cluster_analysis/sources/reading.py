@@ -74,6 +74,10 @@ class Reading(Struct):
                 return value
         return None
 
+    def joined(self, *readers: Candidate[list[_T]]) -> list[_T]:
+        """Return what each of `(role, read)` gives that is there and readable, one behind the other."""
+        return [value for one in readers for value in self.first(one) or ()]
+
     def problem(self, why: Fact, file: str = "", advice: AdviceKind | None = None, *also: Fact) -> None:
         """Add a problem of this rank."""
         problem = Problem(why, file, self.source.rank, self.source.host, advice, also)

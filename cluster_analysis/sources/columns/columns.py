@@ -63,9 +63,6 @@ class GivenColumns(Columns):
         write: the reference reader of a file: takes its content, what takes columns, and what takes facts.
         content: the file.
         remark: called with what is left out.
-
-    Raises:
-        BadFileError: nothing of the file can be used.
     """
 
     def __init__(

@@ -24,11 +24,7 @@ Wanted = Mapping[str, tuple[str, ...] | None]
 
 
 def database_of(path: Path) -> tuple[sqlite3.Connection, Wanted]:
-    """Return a database in memory that holds what the columns say, and what the host looked for.
-
-    Raises:
-        BadFileError: the columns are damaged.
-    """
+    """Return a database in memory that holds what the columns say, and what the host looked for."""
     file = ColumnsFile(path, "database")
     connection = sqlite3.connect(":memory:", check_same_thread=False)
     try:

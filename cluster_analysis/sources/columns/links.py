@@ -17,11 +17,7 @@ from cluster_analysis.tables import schema
 
 
 def links_of(file: Columns, rank: int, remark: Remark) -> pa.Table:
-    """Return LINKS of one file; what they lack goes to `remark`.
-
-    Raises:
-        BadFileError: the columns are damaged.
-    """
+    """Return LINKS of one file; what they lack goes to `remark`."""
     levels = Levels(file, "n_links", "src_local")
     keys, operators = (levels.of_rows(file.names(name)) for name in ("key", "op_name"))
     columns = {

@@ -40,9 +40,6 @@ def communication_of(
         remark: called with what rows lack.
         n_skipped: bytes of a text before that which was read.
         with_spans: whether also where operators lie in a text.
-
-    Raises:
-        BadFileError: the columns are damaged.
     """
     levels = Levels(file, "n_operators", "start_ns")
     has_times = file.has(SUMMED[0])

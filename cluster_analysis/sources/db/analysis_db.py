@@ -56,11 +56,7 @@ class _Operators(Struct, frozen=True):
 
 
 def read_db_steps(path: Path, rank: int, remark: Remark) -> pa.Table | None:
-    """Return STEPS of the database, None where it has no step times.
-
-    Raises:
-        BadFileError: the database cannot be read.
-    """
+    """Return STEPS of the database, None where it has no step times."""
     with open_database(path, remark) as database:
         if not database.offers(remark, STEPS, "computing"):
             return None
@@ -87,9 +83,6 @@ def read_db_communication(
 
     Where the tables lack the step, an operator belongs to the step of `times` in which it starts; as in the
     text form, one that starts in none is left out.
-
-    Raises:
-        BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
         if not database.offers(remark, TIME, *_NEEDED):

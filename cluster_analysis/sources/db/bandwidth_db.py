@@ -124,9 +124,6 @@ def bandwidth_rows(path: Path, remark: Remark) -> list[BandwidthRow]:
     """Return the rows of single operators whose step is known, in the order of the table.
 
     For outputs that hand its packet sizes on: step, _TEXTS and _FIGURES; none where it lacks one of them.
-
-    Raises:
-        BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
         if not database.has(BANDWIDTH, "step", *_TEXTS, *_FIGURES):

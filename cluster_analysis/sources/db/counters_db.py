@@ -42,11 +42,7 @@ _PORTS = {
 
 
 def read_task_counters(path: Path, remark: Remark) -> list[Counter]:
-    """Return the clock of the AI cores, and operators that were sent again or went another way.
-
-    Raises:
-        BadFileError: the database cannot be read.
-    """
+    """Return the clock of the AI cores, and operators that were sent again or went another way."""
     found: list[Counter] = []
     with open_database(path, remark) as database:
         if database.has("AICORE_FREQ", "freq"):
@@ -94,11 +90,7 @@ def _clock(database: Database) -> list[Counter]:
 
 
 def read_link_counters(path: Path, remark: Remark) -> list[Counter]:
-    """Return the counters that this version and the options of the capture left.
-
-    Raises:
-        BadFileError: the database cannot be read.
-    """
+    """Return the counters that this version and the options of the capture left."""
     found: list[Counter] = []
     with open_database(path, remark) as database:
         for metric, columns in _SUMMED.items():

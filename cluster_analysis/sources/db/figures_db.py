@@ -18,11 +18,7 @@ from cluster_analysis.tables import schema
 
 
 def read_task_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
-    """Return KERNELS of the tasks; None where it has none.
-
-    Raises:
-        BadFileError: the database cannot be read; so do all readers below.
-    """
+    """Return KERNELS of the tasks; None where it has none."""
     with open_database(path, remark) as database:
         if not database.offers_all(remark, {KERNEL: (*KERNEL_TEXTS, "globalTaskId"), TASK: TIMED}):
             return None
@@ -50,11 +46,7 @@ def _cleaned(sums: pa.Table) -> pa.Table:
 
 
 def read_task_operators(path: Path, rank: int, remark: Remark) -> pa.Table | None:
-    """Return OPERATORS: calls and times of each kind of kernel; None where the database has no tasks.
-
-    Raises:
-        BadFileError: the database cannot be read.
-    """
+    """Return OPERATORS: calls and times of each kind of kernel; None where the database has no tasks."""
     with open_database(path, remark) as database:
         of_kernels = ("globalTaskId", "opType", "taskType")
         if not database.offers_all(remark, {TASK: TIMED, KERNEL: of_kernels}):

@@ -31,11 +31,7 @@ _API, _COLLECTED = "CANN_API", "GC_RECORD"
 
 
 def read_host_times(path: Path, remark: Remark) -> list[Counter]:
-    """Return the counters; none where the database has no steps or no calls of the host.
-
-    Raises:
-        BadFileError: the database cannot be read.
-    """
+    """Return the counters; none where the database has no steps or no calls of the host."""
     steps = read_step_times(path, unheard) or ()
     with open_database(path, remark) as database:
         needed = {TASK: (*TIMED, "taskType"), KERNEL: ("globalTaskId",)}

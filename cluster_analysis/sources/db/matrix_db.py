@@ -35,9 +35,6 @@ def read_db_matrix(
 
     MindSpore's links of single operators become the samples and totals that its text form has; the text
     form of PROF_* has single operators too.
-
-    Raises:
-        BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
         if not database.offers(remark, MATRIX, *_NAMES, *_FIGURES):

@@ -62,9 +62,6 @@ def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -
     the same to the ns; None where the database has neither.
 
     Without STEP_TIME the whole capture is step 0.
-
-    Raises:
-        BadFileError: the database cannot be read.
     """
     with open_database(path, remark) as database:
         steps = database.once(_step_times) or (None,)
@@ -159,11 +156,7 @@ def _union_ns(spans: Spans) -> int:
 
 
 def read_step_times(path: Path, remark: Remark) -> tuple[StepTime, ...]:
-    """Return when each step began and ended; nothing where the database has no steps.
-
-    Raises:
-        BadFileError: the database cannot be read.
-    """
+    """Return when each step began and ended; nothing where the database has no steps."""
     with open_database(path, remark) as database:
         database.offers(remark, _STEPS, *_OF_STEPS)
         return database.once(_step_times)
@@ -193,11 +186,7 @@ def _marked_steps(database: Database) -> tuple[StepTime, ...]:
 
 
 def read_task_communication(path: Path, rank: int, remark: Remark) -> pa.Table | None:
-    """Return COLLECTIVES from the operators alone: when and how long, without transports; None without any.
-
-    Raises:
-        BadFileError: the database cannot be read.
-    """
+    """Return COLLECTIVES from the operators alone: when and how long, no transports; None without any."""
     with open_database(path, remark) as database:
         if not database.offers(remark, OPERATOR, "startNs", "endNs", "opName", "groupName"):
             return None
@@ -246,11 +235,7 @@ def _payload(database: Database) -> str:
 
 
 def read_own_device(path: Path) -> int | None:
-    """Return the one device that RANK_DEVICE_MAP, else the step table, says that this database is of.
-
-    Raises:
-        BadFileError: the database cannot be read.
-    """
+    """Return the one device that RANK_DEVICE_MAP, else the step table, says that this database is of."""
     with open_database(path, unheard) as database:
         for table in ("RANK_DEVICE_MAP", "StepTraceTime"):
             if database.has(table, "deviceId"):
@@ -266,11 +251,7 @@ def _distinct(database: Database, table: str, column: str) -> list[Any]:
 
 
 def read_own_rank(path: Path) -> Rank | None:
-    """Return the one rank that RANK_DEVICE_MAP, else the metadata, says that this database is of.
-
-    Raises:
-        BadFileError: the database cannot be read.
-    """
+    """Return the one rank that RANK_DEVICE_MAP, else the metadata, says that this database is of."""
     with open_database(path, unheard) as database:
         if database.has("RANK_DEVICE_MAP", "rankId"):
             found = _distinct(database, "RANK_DEVICE_MAP", "rankId")
@@ -281,22 +262,14 @@ def read_own_rank(path: Path) -> Rank | None:
 
 
 def read_n_mapped_ranks(path: Path) -> int:
-    """Return how many ranks RANK_DEVICE_MAP names: several where one process had several devices.
-
-    Raises:
-        BadFileError: the database cannot be read.
-    """
+    """Return how many ranks RANK_DEVICE_MAP names: several where one process had several devices."""
     with open_database(path, unheard) as database:
         has_map = database.has("RANK_DEVICE_MAP", "rankId")
         return len(_distinct(database, "RANK_DEVICE_MAP", "rankId")) if has_map else 0
 
 
 def read_db_metadata(path: Path, remark: Remark) -> RankMetadata:
-    """Return what META_DATA and HOST_INFO say; sizes and groups are JSON texts in the former.
-
-    Raises:
-        BadFileError: the database cannot be read.
-    """
+    """Return what META_DATA and HOST_INFO say; sizes and groups are JSON texts in the former."""
     with open_database(path, remark) as database:
         values: dict[str, str] = {}
         if database.offers(remark, "META_DATA", "name", "value"):
@@ -315,11 +288,7 @@ def read_db_metadata(path: Path, remark: Remark) -> RankMetadata:
 
 
 def read_db_host(path: Path, metadata: RankMetadata) -> RankMetadata:
-    """Return the metadata with the host that HOST_INFO names, empty where it names none.
-
-    Raises:
-        BadFileError: the database cannot be read.
-    """
+    """Return the metadata with the host that HOST_INFO names, empty where it names none."""
     host = uid = ""
     with open_database(path, unheard) as database:
         if database.has("HOST_INFO", "hostName"):

@@ -46,11 +46,7 @@ _NO_PEER = 0xFFFFFFFF
 
 
 def read_task_links(path: Path, rank: int, remark: Remark) -> pa.Table | None:
-    """Return LINKS (variant `op`) of the copies between ranks; None where the database holds none.
-
-    Raises:
-        BadFileError: the database cannot be read.
-    """
+    """Return LINKS (variant `op`) of the copies between ranks; None where the database holds none."""
     times = read_step_times(path, remark)
     with open_database(path, remark) as database:
         if not database.offers_all(remark, {_INFO: _OF_TASKS, OPERATOR: _OF_OPERATORS, TASK: TIMED}):
@@ -101,11 +97,7 @@ def _query() -> str:
 
 
 def read_task_peers(path: Path, rank: int, remark: Remark) -> pa.Table | None:
-    """Return LINKS (variant `peer`, neither size nor time) of all messages; None where no task names a peer.
-
-    Raises:
-        BadFileError: the database cannot be read.
-    """
+    """Return LINKS (variant `peer`, neither size nor time) of all messages; None where no task names one."""
     times = read_step_times(path, remark)
     with open_database(path, remark) as database:
         needed = {_INFO: ("srcRank", "dstRank", "opId"), OPERATOR: _OF_OPERATORS, _STRINGS: ("id", "value")}

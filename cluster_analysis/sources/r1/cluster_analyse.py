@@ -30,11 +30,7 @@ _COLUMNS = (
 
 
 def read_r1_cluster_analyse(path: Path, remark: Remark) -> dict[str, pa.Array]:
-    """Return the file's columns by their name in STEPS, in µs, one value a step in the order of the steps.
-
-    Raises:
-        BadFileError: nothing of the file can be used.
-    """
+    """Return the file's columns by their name in STEPS, in µs, one value a step in the order of the steps."""
     text = read_all_columns(path, remark)
     if text.num_columns not in (2, 5):
         raise BadFileError(fact("other_number_of_columns", n_columns=text.num_columns, wanted=(2, 5)))

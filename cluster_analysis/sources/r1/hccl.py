@@ -43,11 +43,7 @@ _OTHER_UNIT = 50.0
 
 
 def read_r1_hccl(path: Path, rank: int, remark: Remark) -> pa.Table:
-    """Return the links of the operators (LINKS, variant `op`) of one file.
-
-    Raises:
-        BadFileError: nothing of the file can be used.
-    """
+    """Return the links of the operators (LINKS, variant `op`) of one file."""
     rows: list[tuple[int, str, str, str, float, float]] = []
     n_bad = 0
     for line in _lines_of(path, remark):
@@ -136,11 +132,7 @@ def _table(rows: list[tuple[int, str, str, str, float, float]], rank: int) -> pa
 
 
 def read_r1_costs(path: Path, rank: int, remark: Remark) -> pa.Table | None:
-    """Return COMMUNICATION_COSTS, a row a step; None where the file has no step.
-
-    Raises:
-        BadFileError: nothing of the file can be used.
-    """
+    """Return COMMUNICATION_COSTS, a row a step; None where the file has no step."""
     rows = []
     for line in _lines_of(path, remark):
         step = numbers.parse_step(line.get("step_num") or "")

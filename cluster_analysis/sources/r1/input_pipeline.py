@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from cluster_analysis.sources.counters import read_minddata_pipeline, read_minddata_summary
 from cluster_analysis.sources.errors import BadFileError, Remark, tell_left_out
 from cluster_analysis.sources.numbers import US_PER_MS
 from cluster_analysis.sources.reading import Reading
@@ -31,24 +32,26 @@ _NEXT = "GetNext"
 
 
 def read_input_pipeline(reading: Reading) -> list[Counter]:
-    """Return the counters of all these files of a rank."""
-    found: list[Counter] = []
-    for role, read in (
-        ("device_queue", read_device_queue),
-        ("device_fetches", read_device_fetches),
-        ("host_processors", read_host_processors),
-    ):
-        found += reading.first((role, read)) or []
-    return found
+    """Return the counters of all these files of a rank, and how full the queues between operations are."""
+    return [
+        *(
+            reading.first(
+                ("minddata_pipeline", read_minddata_pipeline), ("minddata_summary", read_minddata_summary)
+            )
+            or []
+        ),
+        *reading.joined(
+            ("device_queue", read_device_queue),
+            ("device_fetches", read_device_fetches),
+            ("host_processors", read_host_processors),
+        ),
+    ]
 
 
 def read_device_queue(path: Path, remark: Remark) -> list[Counter]:
     """Return mean times of a batch, and how often the queue was empty.
 
     A line is `0 kind step cost …` of a time (kind 0 fetched, 1 pushed, 2 both) or `1 capacity step size …`.
-
-    Raises:
-        BadFileError: it is no such file; so do all readers below.
     """
     times: dict[str, list[float]] = {}
     sizes: list[float] = []

@@ -40,9 +40,6 @@ def read_r1_kernels(path: Path, rank: int, framework: Path | None, remark: Remar
         rank: whose it is.
         framework: framework_raw_{id}.csv, where there is one.
         remark: called for rows without a time.
-
-    Raises:
-        BadFileError: nothing of the file can be used.
     """
     text = read_columns(path, (*_NAMES, *_TIMES_MS, _COUNT, _CORE), remark)
     name, time = _one_of(text, _NAMES), _one_of(text, _TIMES_MS)
@@ -72,11 +69,7 @@ def read_r1_kernels(path: Path, rank: int, framework: Path | None, remark: Remar
 
 
 def read_r1_operators(path: Path, rank: int, remark: Remark) -> pa.Table:
-    """Return calls and times of each kind of kernel (OPERATORS).
-
-    Raises:
-        BadFileError: nothing of the file can be used.
-    """
+    """Return calls and times of each kind of kernel (OPERATORS)."""
     text = read_columns(path, (*_KINDS_OF_SUMS, *_SUMS_MS, *_COUNTS, _GPU_TIME_US), remark)
     kind, count = _one_of(text, _KINDS_OF_SUMS), _one_of(text, _COUNTS)
     time = _GPU_TIME_US if _GPU_TIME_US in text.column_names else _one_of(text, _SUMS_MS)

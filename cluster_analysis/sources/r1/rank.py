@@ -61,16 +61,8 @@ def read_r1_rank(reading: Reading) -> RankTables:
         ("r1_gpu_operators", lambda path, remark: read_r1_operators(path, rank, remark)),
     )
     figures = [
-        *(reading.first(("r1_flops", counters.read_flops)) or []),
-        *(reading.first(("r1_memory", counters.read_memory_usage)) or []),
+        *reading.joined(("r1_flops", counters.read_flops), ("r1_memory", counters.read_memory_usage)),
         *read_input_pipeline(reading),
-        *(
-            reading.first(
-                ("minddata_pipeline", counters.read_minddata_pipeline),
-                ("minddata_summary", counters.read_minddata_summary),
-            )
-            or []
-        ),
     ]
     return RankTables(
         rank=rank,

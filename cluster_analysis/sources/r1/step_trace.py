@@ -34,11 +34,7 @@ _TOLERANCE_US = 0.02
 
 
 def read_r1_step_trace(path: Path, rank: int, remark: Remark, note: Remark) -> tuple[pa.Table, pa.Table]:
-    """Return the iterations (ITERATIONS) and the communication operators (COLLECTIVES) of one file.
-
-    Raises:
-        BadFileError: nothing of the file can be used.
-    """
+    """Return the iterations (ITERATIONS) and the communication operators (COLLECTIVES) of one file."""
     text = _read_text(path, remark)
     if not {"step_num", "total", "iteration_interval"} <= set(text.column_names):
         raise BadFileError(fact("header_not_step_trace"))

@@ -24,11 +24,7 @@ _VARIABLES: msgspec.json.Decoder[dict[str, object]] = msgspec.json.Decoder(dict[
 
 
 def read_environment(path: Path, rank: int, _: Remark) -> pa.Table | None:
-    """Return ENVIRONMENT of profiler_metadata.json; None where it records no variable.
-
-    Raises:
-        BadFileError: the file cannot be read.
-    """
+    """Return ENVIRONMENT of profiler_metadata.json; None where it records no variable."""
     content = read_bytes(path)
     # Most record none. The reader of the rest reports whether the file is damaged.
     if ENVIRONMENT_KEY.encode() not in content and b"\\" not in content:
@@ -37,11 +33,7 @@ def read_environment(path: Path, rank: int, _: Remark) -> pa.Table | None:
 
 
 def environment_of(rank: int, text: bytes) -> pa.Table | None:
-    """Return ENVIRONMENT of a JSON object of variables; None where it has none.
-
-    Raises:
-        BadFileError: it is none.
-    """
+    """Return ENVIRONMENT of a JSON object of variables; None where it has none."""
     variables = decode(text, _VARIABLES)
     return _table(rank, variables)
 

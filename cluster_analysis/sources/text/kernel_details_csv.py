@@ -43,11 +43,7 @@ _LONGEST_LINE_BYTES = 1024 * 1024
 
 
 def read_kernel_details(path: Path, rank: int, remark: Remark) -> pa.Table | None:
-    """Return calls and times of each kind of kernel (OPERATORS), longest first. Streamed like `read_kernels`.
-
-    Raises:
-        BadFileError: nothing of the file can be used.
-    """
+    """Return calls and times of each kind of kernel (OPERATORS), longest first; streamed like KERNELS."""
     return _sums(path, remark).operators(rank)
 
 
@@ -56,9 +52,6 @@ def read_kernel_communication(path: Path, rank: int, remark: Remark) -> pa.Table
 
     The name holds three digits of the group's hash, which two groups may share: so a group is of this rank
     alone, and nothing is matched over ranks.
-
-    Raises:
-        BadFileError: nothing of the file can be used.
     """
     calls = _calls(path)
     if calls is None or not len(calls.names):
@@ -99,11 +92,7 @@ def _calls(path: Path) -> Calls | None:
 
 
 def read_kernels(path: Path, rank: int, remark: Remark) -> pa.Table | None:
-    """Return KERNELS of one rank; None where there is none. Memory does not grow with the file.
-
-    Raises:
-        BadFileError: nothing of the file can be used.
-    """
+    """Return KERNELS of one rank; None where there is none. Memory does not grow with the file."""
     return _sums(path, remark).table(rank)
 
 

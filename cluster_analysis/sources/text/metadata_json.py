@@ -78,11 +78,7 @@ _INFO: msgspec.json.Decoder[_Info] = msgspec.json.Decoder(_Info)
 
 
 def read_metadata(path: Path) -> RankMetadata:
-    """Read profiler_metadata.json.
-
-    Raises:
-        BadFileError: it is not such a file.
-    """
+    """Read profiler_metadata.json."""
     return parse_metadata(read_bytes(path))
 
 
@@ -139,11 +135,7 @@ def _own_rank(said: object, groups: Iterable[_Group], members: Sequence[_Members
 
 
 def read_profiler_info(path: Path) -> tuple[str, Mapping[str, str]]:
-    """Return the profiling level and the versions of the software from profiler_info_{rank}.json.
-
-    Raises:
-        BadFileError: it is not such a file.
-    """
+    """Return the profiling level and the versions of the software from profiler_info_{rank}.json."""
     document = decode(read_bytes(path), _INFO)
     experimental = document.config.experimental_config if document.config else None
     level = (experimental.level if experimental else None) or document.profiler_level or ""

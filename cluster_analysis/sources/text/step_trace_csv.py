@@ -65,11 +65,7 @@ def read_step_trace(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
 
 
 def read_device_of_steps(path: Path) -> int | None:
-    """Return the one device that the file says it is of, None where it names none or several.
-
-    Raises:
-        BadFileError: nothing of the file can be used.
-    """
+    """Return the one device that the file says it is of, None where it names none or several."""
     text = read_columns(path, ("Step", DEVICE), unheard)
     cells = set(text[DEVICE].to_pylist()) if DEVICE in text.column_names else ()
     cell = next(iter(cells)) if len(cells) == 1 else ""

@@ -89,11 +89,7 @@ def slice_number(path: Path) -> int:
 
 
 def read_events(path: Path) -> list[Event]:
-    """Return all events of one file.
-
-    Raises:
-        BadFileError: it is no such file.
-    """
+    """Return all events of one file."""
     return decode(read_bytes(path), _EVENTS)
 
 
