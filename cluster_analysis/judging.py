@@ -236,12 +236,5 @@ def _problem_order(problem: Problem) -> tuple[bool, str, int, str, str]:
 
 
 def _ranks_table(topology: Topology) -> pa.Table:
-    columns = {
-        "rank": list(topology.ranks),
-        "host": [topology.hosts.get(rank) for rank in topology.ranks],
-        "device": [topology.devices.get(rank) for rank in topology.ranks],
-        "stage": [topology.stages.get(rank) for rank in topology.ranks],
-        "tp_index": [topology.tp_index.get(rank) for rank in topology.ranks],
-        "dp_index": [topology.dp_index.get(rank) for rank in topology.ranks],
-    }
-    return pa.table(columns, schema=RANKS)
+    rows = ((rank, *topology.place_of(rank)) for rank in topology.ranks)
+    return pa.Table.from_pylist([dict(zip(RANKS.names, row, strict=True)) for row in rows], schema=RANKS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -45,7 +46,7 @@ def by_stage(steps: pa.Table, topology: Topology) -> pa.Table:
     for row, rank in enumerate(ranks):
         rows_of[topology.stages.get(Rank(rank))].append(row)
     values = {name: numbers(steps[name]) for name in PartsOfStep.schema.names}
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     for stage in sorted(rows_of, key=lambda one: (one is None, one or 0)):
         here = np.array(rows_of[stage])
         means = {
@@ -61,7 +62,7 @@ def figures_between_ranks(counters: pa.Table) -> pa.Table:
     values: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     for row in counters.to_pylist():
         values[row["metric"], row["label"] or ""][row["rank"]] = row["value"]
-    rows: list[dict[str, object]] = [
+    rows: list[dict[str, Any]] = [
         {
             "metric": metric,
             "label": label,
@@ -81,7 +82,7 @@ def flops_of_ranks(kernels: pa.Table, counters: pa.Table) -> pa.Table:
 
     The share is of the fastest rank's, as the r1.x page has it (FLOPs / max FLOPs).
     """
-    rows: dict[int, dict[str, object]] = {}
+    rows: dict[int, dict[str, Any]] = {}
     stated = {
         "flops_count": "flops_count",
         "flops_per_s": "flops_per_s",
@@ -104,9 +105,9 @@ def flops_of_ranks(kernels: pa.Table, counters: pa.Table) -> pa.Table:
                 "flops_count": row["flops_count_sum"],
                 "flops_per_s": per_s,
             }
-    most = max((float(row.get("flops_count") or 0.0) for row in rows.values()), default=0.0)  # type: ignore[arg-type]
+    most = max((float(row.get("flops_count") or 0.0) for row in rows.values()), default=0.0)
     for row in rows.values():
-        row["share_of_largest"] = float(row.get("flops_count") or 0.0) / most if most else None  # type: ignore[arg-type]
+        row["share_of_largest"] = float(row.get("flops_count") or 0.0) / most if most else None
     return Flops.of_rows([rows[rank] for rank in sorted(rows)])
 
 
@@ -115,7 +116,7 @@ def memory_peaks(memory: pa.Table, counters: pa.Table, topology: Topology) -> pa
     grouped = memory.group_by(["rank", "component"], use_threads=False).aggregate(
         [(name, "max") for name in _PEAKS]
     )
-    rows: list[dict[str, object]] = [
+    rows: list[dict[str, Any]] = [
         {
             "rank": row["rank"],
             "component": row["component"],
@@ -137,31 +138,31 @@ def memory_peaks(memory: pa.Table, counters: pa.Table, topology: Topology) -> pa
         for rank, found in theory.items()
     ]
     _with_peers(rows, topology)
-    rows.sort(key=lambda row: (int(row["rank"]), str(row["component"])))  # type: ignore[call-overload]
+    rows.sort(key=lambda row: (int(row["rank"]), str(row["component"])))
     return MemoryPeaks.of_rows(rows)
 
 
-def _with_peers(rows: list[dict[str, object]], topology: Topology) -> None:
+def _with_peers(rows: list[dict[str, Any]], topology: Topology) -> None:
     """Add to each row the median of its component over the ranks of its stage."""
-    together: dict[tuple[object, object], list[dict[str, object]]] = defaultdict(list)
+    together: dict[tuple[object, object], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
-        together[topology.stages.get(Rank(int(row["rank"]))), row["component"]].append(row)  # type: ignore[call-overload]
+        together[topology.stages.get(Rank(int(row["rank"]))), row["component"]].append(row)
     for group in together.values():
         values = [one.get("reserved_bytes") or one.get("allocated_bytes") for one in group]
-        known = [float(one) for one in values if one is not None]  # type: ignore[arg-type]
+        known = [float(one) for one in values if one is not None]
         for one in group:
             one["peers_median_bytes"] = float(np.median(known)) if known else None
 
 
 def devices(tables: Tables, topology: Topology) -> pa.Table:
     """Return `Devices`: FLOPs, memory and clock of each rank, where any of them is known."""
-    rows: dict[int, dict[str, object]] = defaultdict(dict)
+    rows: dict[int, dict[str, Any]] = defaultdict(dict)
     for row in tables["flops"].to_pylist():
         rows[row["rank"]]["flops_share"] = row["share_of_largest"]
     for row in tables["memory_peaks"].to_pylist():
         own = rows[row["rank"]]
         most = max((row[name] or 0.0) for name in ("reserved_bytes", "allocated_bytes"))
-        own["memory_bytes"] = max(most, float(own.get("memory_bytes") or 0.0))  # type: ignore[arg-type]
+        own["memory_bytes"] = max(most, float(own.get("memory_bytes") or 0.0))
         own["capacity_bytes"] = own.get("capacity_bytes") or row["capacity_bytes"]
     clocks = tables["frequency"].group_by(["rank"], use_threads=False)
     for row in clocks.aggregate([("frequency_mhz", "min"), ("frequency_mhz", "max")]).to_pylist():
@@ -178,7 +179,7 @@ def devices(tables: Tables, topology: Topology) -> pa.Table:
 
 def groups(topology: Topology) -> pa.Table:
     """Return `Groups`, by role and members."""
-    rows: list[dict[str, object]] = [
+    rows: list[dict[str, Any]] = [
         {
             "role": one.role,
             "group": one.name or one.group,
@@ -201,7 +202,7 @@ def packet_sizes(packets: pa.Table) -> pa.Table:
     size = numbers(packets["packet_bytes"])
     power = np.floor(np.log2(np.maximum(size, 1.0))).astype(np.int64)
     n, time = numbers(packets["n_packets"]), np.nan_to_num(numbers(packets["total_us"]))
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     for code, exponent in sorted(set(zip(transport.tolist(), power.tolist(), strict=True))):
         here = (transport == code) & (power == exponent)
         total_us, moved = float(time[here].sum()), float((n * size)[here].sum())
@@ -220,7 +221,7 @@ def packet_sizes(packets: pa.Table) -> pa.Table:
 
 def host_times(counters: pa.Table) -> pa.Table:
     """Return `HostTimes`: what the host did while its device idled, and how long launches lie ahead."""
-    rows: dict[int, dict[str, object]] = defaultdict(dict)
+    rows: dict[int, dict[str, Any]] = defaultdict(dict)
     wanted = counters.filter(
         pc.is_in(counters["metric"].cast(pa.string()), pa.array([metric for metric, _ in _HOST_COUNTERS]))
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -60,13 +61,18 @@ def _counter(metric: str) -> Callable[[Tables], dict[int, float]]:
     """Return what gives the largest value of a counter by rank."""
 
     def measure(tables: Tables) -> dict[int, float]:
-        found: dict[int, float] = {}
-        for row in tables["counters"].to_pylist():
-            if row["metric"] == metric:
-                found[row["rank"]] = max(row["value"], found.get(row["rank"], row["value"]))
-        return found
+        rows = tables["counters"].to_pylist()
+        return _largest((row["rank"], row["value"]) for row in rows if row["metric"] == metric)
 
     return measure
+
+
+def _largest(of_ranks: Iterable[tuple[int, float]]) -> dict[int, float]:
+    """The largest value of each rank."""
+    found: dict[int, float] = {}
+    for rank, value in of_ranks:
+        found[rank] = max(value, found.get(rank, value))
+    return found
 
 
 def _slowed_clock(tables: Tables) -> dict[int, float]:
@@ -81,12 +87,11 @@ def _slowed_clock(tables: Tables) -> dict[int, float]:
 
 def _memory_over_peers(tables: Tables) -> dict[int, float]:
     """How much more memory a rank reserves than the median of its stage."""
-    found: dict[int, float] = {}
-    for row in tables["memory_peaks"].to_pylist():
-        most, peers = row["reserved_bytes"], row["peers_median_bytes"]
-        if most and peers:
-            found[row["rank"]] = max(found.get(row["rank"], -1.0), most / peers - 1.0)
-    return found
+    return _largest(
+        (row["rank"], row["reserved_bytes"] / row["peers_median_bytes"] - 1.0)
+        for row in tables["memory_peaks"].to_pylist()
+        if row["reserved_bytes"] and row["peers_median_bytes"]
+    )
 
 
 def _theoretical_peak(tables: Tables) -> dict[int, float]:
@@ -107,11 +112,8 @@ def _odd_packets(tables: Tables) -> dict[int, float]:
 def _most_shapes(tables: Tables) -> dict[int, float]:
     """The most shapes with which one kernel ran, by rank: each new one may be compiled or tiled anew."""
     shapes = tables["kernels"].group_by(["rank", "name"], use_threads=False)
-    counted = shapes.aggregate([("input_shapes", "count_distinct")])
-    found: dict[int, float] = {}
-    for row in counted.to_pylist():
-        found[row["rank"]] = max(found.get(row["rank"], 0.0), float(row["input_shapes_count_distinct"]))
-    return found
+    counted = shapes.aggregate([("input_shapes", "count_distinct")]).to_pylist()
+    return _largest((row["rank"], float(row["input_shapes_count_distinct"])) for row in counted)
 
 
 def _empty_queue(tables: Tables) -> dict[int, float]:
@@ -241,7 +243,7 @@ RULES: tuple[Rule, ...] = (
 
 def advice(tables: Tables) -> pa.Table:
     """Return `Advice`: a row for each rule that holds, in the order of RULES."""
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     for rule in RULES:
         held = {rank: value for rank, value in rule.measure(tables).items() if value > rule.limit}
         if not held:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -36,7 +38,7 @@ def by_group_and_type(matched: pa.Table) -> pa.Table:
         numbers(matched[name]) for name in ("transfer_us", "max_wait_us", "total_wait_us", "size_bytes")
     )
     names = matched["op_name"]
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     both = group.astype(np.int64) * max(len(kinds), 1) + kind
     order = np.argsort(both, kind="stable")
     for here in np.split(order, np.flatnonzero(np.diff(both[order])) + 1) if len(order) else ():
@@ -57,7 +59,7 @@ def by_group_and_type(matched: pa.Table) -> pa.Table:
                 "slowest_us": float(transfer[slowest] + spread[slowest]),
             }
         )
-    rows.sort(key=lambda row: (-float(row["wait_us"]), str(row["group"]), str(row["op_type"])))  # type: ignore[arg-type]
+    rows.sort(key=lambda row: (-float(row["wait_us"]), str(row["group"]), str(row["op_type"])))
     return Communication.of_rows(rows)
 
 
@@ -74,7 +76,7 @@ def between_ranks(kernels: pa.Table, topology: Topology) -> pa.Table:
     n_kinds = int(kind.max(initial=-1)) + 1
     time = numbers(kernels["total_us"])
     total = np.bincount(kind, time, n_kinds)
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     kept = np.argsort(-total, kind="stable")[:_MAX_KINDS]
     place = np.full(n_kinds, -1)
     place[kept] = np.arange(len(kept))
@@ -100,5 +102,5 @@ def between_ranks(kernels: pa.Table, topology: Topology) -> pa.Table:
                 "slowest_excess_us": float(values.max() - np.median(values)),
             }
         )
-    rows.sort(key=lambda row: (-float(row["max_us"]), str(row)))  # type: ignore[arg-type]
+    rows.sort(key=lambda row: (-float(row["max_us"]), str(row)))
     return KernelSpread.of_rows(rows)

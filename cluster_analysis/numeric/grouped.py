@@ -1,4 +1,4 @@
-"""Medians and quantiles of many groups at once, by sorting: many values of small groups."""
+"""Means, medians and quantiles of many groups at once, by sorting: many values of small groups."""
 
 from __future__ import annotations
 
@@ -14,6 +14,13 @@ def medians_of(values: FloatArray, groups: IntArray, n_groups: int = 0) -> Float
     """
     ordered, begin, count = _side_by_side(values, groups, n_groups)
     return _at(ordered, begin, count, (count - 1) // 2, count // 2)
+
+
+def means_of(values: FloatArray, groups: IntArray, n_groups: int) -> FloatArray:
+    """Mean of each group 0…G-1 of (N,), passing over NaN: (G,); NaN for a group without any number."""
+    known = ~np.isnan(values)
+    sums, counts = (np.bincount(groups[known], weights, n_groups) for weights in (values[known], None))
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
 def quantiles_of(values: FloatArray, groups: IntArray, quantile: float, n_groups: int = 0) -> FloatArray:

@@ -136,16 +136,7 @@ def _payload(result: AnalysisResult, baseline: Comparison | None, ticket: str) -
         "ranks": list(cube.ranks),
         "bins": [list(steps) for steps in cube.bins],
         "metrics": list(cube.values),
-        "places": [
-            [
-                topology.hosts.get(rank),
-                topology.devices.get(rank),
-                topology.stages.get(rank),
-                topology.tp_index.get(rank),
-                topology.dp_index.get(rank),
-            ]
-            for rank in topology.ranks
-        ],
+        "places": [list(topology.place_of(rank)) for rank in topology.ranks],
         "placed": list(topology.ranks),
         "changes": [asdict(change) for change in baseline.changes] if baseline else [],
         **per_rank.header,

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
+from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.columns import numbers
+from cluster_analysis.numeric.grouped import means_of
 from cluster_analysis.reports.page.cube import METRICS
 from cluster_analysis.result import AnalysisResult
 from cluster_run.findings import Finding, FindingsDocument
 from cluster_run.ids import Rank
-
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 
 #: A rank's time is worth a second look when it is above its stage's by this much of the part …
 _FAR_OF_PART = 0.1
@@ -108,8 +108,7 @@ def _parts(means: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
 
 
 def _column(table: pa.Table, name: str) -> FloatArray:
-    values: FloatArray = table[METRICS[name][1]].to_numpy(zero_copy_only=False).astype(np.float64)
-    return values
+    return numbers(table[METRICS[name][1]])
 
 
 def _mean(table: pa.Table, name: str) -> float:
@@ -118,11 +117,6 @@ def _mean(table: pa.Table, name: str) -> float:
     return float(values.mean()) if values.size else 0.0
 
 
-def _means_by_rank(
-    table: pa.Table, name: str, row_of: np.ndarray[Any, np.dtype[np.intp]], n_ranks: int
-) -> FloatArray:
+def _means_by_rank(table: pa.Table, name: str, row_of: IntArray, n_ranks: int) -> FloatArray:
     """Mean over the steps of each rank (ranks,); 0 where a rank has no value."""
-    values = _column(table, name)
-    known = ~np.isnan(values)
-    sums = np.bincount(row_of[known], values[known], n_ranks)
-    return np.asarray(sums / np.maximum(np.bincount(row_of[known], minlength=n_ranks), 1), np.float64)
+    return np.nan_to_num(means_of(_column(table, name), row_of, n_ranks))

@@ -120,6 +120,13 @@ class Topology(Struct, frozen=True, dict=True):
     confidence: Confidence = "high"
     starts_agree: bool = True
 
+    def place_of(
+        self, rank: Rank
+    ) -> tuple[HostId | None, DeviceId | None, int | None, int | None, int | None]:
+        """Return host, device, stage, and index in TP and DP of a rank."""
+        of = self.hosts.get(rank), self.devices.get(rank), self.stages.get(rank)
+        return (*of, self.tp_index.get(rank), self.dp_index.get(rank))
+
     @cached_property
     def stages_in_groups(self) -> Mapping[str, Mapping[int, int]]:
         """The place of each rank in the pipeline of each group, of one stage as the group has them."""

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
+from cluster_analysis.numeric.columns import numbers
+from cluster_analysis.numeric.grouped import means_of
 from cluster_analysis.result import AnalysisResult
 
 FloatArray = np.ndarray[Any, np.dtype[np.float32]]
@@ -65,14 +67,7 @@ def _dense(
     bin_of_step = np.repeat(np.arange(len(bins)), [len(part) for part in bins])
     row = np.searchsorted(ranks, table["rank"].to_numpy())
     bin_number = bin_of_step[np.searchsorted(steps, table["step"].to_numpy())] if len(steps) else row
-    measured = table[column].to_numpy(zero_copy_only=False).astype(np.float64)
-    known = ~np.isnan(measured)
-    cell = (row * len(bins) + bin_number)[known]
-    n_cells = len(ranks) * len(bins)
-    sums = np.bincount(cell, measured[known], n_cells)
-    counts = np.bincount(cell, minlength=n_cells)
-    with np.errstate(invalid="ignore"):
-        means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    means = means_of(numbers(table[column]), row * len(bins) + bin_number, len(ranks) * len(bins))
     return means.astype(np.float32).reshape(len(ranks), len(bins))
 
 

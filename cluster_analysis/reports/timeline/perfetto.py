@@ -87,15 +87,15 @@ def _events(
     result: AnalysisResult, collectives: Sequence[pa.Table], clocks: Clocks, steps: frozenset[int]
 ) -> Iterator[Event]:
     pids = {host: position for position, host in enumerate(clocks.by_host, start=1)}
-    yield _named("process_name", _FINDINGS_PID, 0, "Findings")
+    yield _told("process_name", _FINDINGS_PID, 0, name="Findings")
     for host, pid in pids.items():
         clock = clocks.by_host[host]
         error = "not aligned" if clock.error_us is None else f"± {clock.error_us:.0f} µs"
         address = next((name for one, name in result.addresses.items() if str(one) == host), "")
         name = host if host.startswith("rank ") else f"host {host}"
         label = f"{name} {plain(address)}".strip()
-        yield _named("process_name", pid, 0, f"{label} (clock {clock.offset_us:+.0f} µs, {error})")
-        yield {"ph": "M", "name": "process_sort_index", "pid": pid, "tid": 0, "args": {"sort_index": pid}}
+        yield _told("process_name", pid, 0, name=f"{label} (clock {clock.offset_us:+.0f} µs, {error})")
+        yield _told("process_sort_index", pid, 0, sort_index=pid)
     stage = _Stage(result, clocks, pids, {}, _earliest_us(collectives, clocks))
     for table in collectives:
         for rank in sorted(table["rank"].unique().to_pylist()):
@@ -129,14 +129,8 @@ def _rank_events(rank: Rank, rows: pa.Table, stage: _Stage) -> Iterator[Event]:
         span[0], span[1] = min(span[0], start), max(span[1], start + elapse)
         tid = rank * _LANES + lane + 1
         if free_at[lane] < 0:
-            yield _named("thread_name", pid, tid, _thread_name(stage, rank, lane))
-            yield {
-                "ph": "M",
-                "name": "thread_sort_index",
-                "pid": pid,
-                "tid": tid,
-                "args": {"sort_index": tid},
-            }
+            yield _told("thread_name", pid, tid, name=_thread_name(stage, rank, lane))
+            yield _told("thread_sort_index", pid, tid, sort_index=tid)
         arguments = {"step": step, "rank": rank, "op": columns["op_name"][position]}
         group = stage.result.topology.groups.get(columns["group"][position])
         if group:
@@ -174,8 +168,8 @@ def _finding_events(number: int, finding: Finding, stage: _Stage) -> Iterator[Ev
     """One slice a step in which the finding shows; a finding without steps shows in all."""
     bounds = stage.bounds
     tid = number + 1
-    yield _named("thread_name", _FINDINGS_PID, tid, finding.id)
-    yield {"ph": "M", "name": "thread_sort_index", "pid": 0, "tid": tid, "args": {"sort_index": tid}}
+    yield _told("thread_name", _FINDINGS_PID, tid, name=finding.id)
+    yield _told("thread_sort_index", _FINDINGS_PID, tid, sort_index=tid)
     end_us = -np.inf
     for step in sorted(bounds):
         if finding.steps and step not in finding.steps:
@@ -248,5 +242,6 @@ def _about(result: AnalysisResult, clocks: Clocks, left_out: Sequence[int]) -> d
     }
 
 
-def _named(kind: str, pid: int, tid: int, name: str) -> Event:
-    return {"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": {"name": name}}
+def _told(what: str, pid: int, tid: int, **arguments: object) -> Event:
+    """Return what a viewer is told of a process or thread."""
+    return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": arguments}
