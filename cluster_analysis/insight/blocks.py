@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cluster_analysis.insight.naming import rank_set
+from cluster_analysis.insight.naming import rank_set, step_key
 from cluster_analysis.numeric.columns import codes
 from cluster_run.ids import Rank
 
@@ -20,8 +20,27 @@ class RankSets:
     def __init__(self, members: Mapping[str, tuple[Rank, ...]]) -> None:
         distinct = sorted(set(members.values()))
         number_of = {ranks: number for number, ranks in enumerate(distinct)}
-        self.texts = [rank_set(ranks) for ranks in distinct]
+        self._texts = [rank_set(ranks) for ranks in distinct]
         self._number_of_group = {group: number_of[ranks] for group, ranks in members.items()}
+
+    def nested(self, places: Iterable[tuple[tuple[int, int], Iterable[bytes]]]) -> Iterator[bytes]:
+        """Yield `{set: {step: {…}, …}, …}` of the members of each set and step, which come in that order."""
+        last_set = None
+        yield b"{"
+        for (number, step), members in places:
+            if number == last_set:
+                yield b", "
+            else:
+                yield (b'"%b": {' if last_set is None else b'}, "%b": {') % self._texts[number].encode()
+                last_set = number
+            yield b'"%b": {' % step_key(step).encode()
+            separator = b""
+            for member in members:
+                yield separator
+                yield member
+                separator = b", "
+            yield b"}"
+        yield b"}\n" if last_set is None else b"}}\n"
 
     def numbers_of(self, groups: Sequence[str | None]) -> npt.NDArray[np.int64]:
         """Return the number of each group's set; -1 for a group that nothing mentions."""

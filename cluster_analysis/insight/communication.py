@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.engine.tasks import SpanFile, SpanTable, spans_of_pieces
 from cluster_analysis.insight.blocks import Blocks, RankSets, spans_of
-from cluster_analysis.insight.naming import TOTAL, op_key, step_key
+from cluster_analysis.insight.naming import TOTAL, op_key
 from cluster_analysis.insight.op_copy import OpenFiles
 from cluster_analysis.insight.totals import distributions_of, total_texts
 from cluster_analysis.sources import names
@@ -61,8 +61,7 @@ def write_communication(given: CommunicationInput, stream: IO[bytes]) -> None:
         InputError: a file that was read before is gone or has become shorter.
     """
     with OpenFiles(given.files) as files:
-        for text in _texts(given, files):
-            stream.write(text)
+        stream.writelines(_texts(given, files))
 
 
 def _texts(given: CommunicationInput, files: OpenFiles) -> Iterator[bytes]:
@@ -70,26 +69,14 @@ def _texts(given: CommunicationInput, files: OpenFiles) -> Iterator[bytes]:
     operators = _Operators(_spans(given), sets)
     totals = Blocks(given.totals, sets)
     entries = _TotalEntries(totals.table, given.packets)
-    places = sorted(operators.places() | totals.places())
-    yield b"{"
-    last_set = None
-    for number, step in places:
-        if number == last_set:
-            yield b", "
-        else:
-            yield (b'"%s": {' if last_set is None else b'}, "%s": {') % sets.texts[number].encode()
-            last_set = number
-        yield b'"%s": {' % step_key(step).encode()
-        separator = b""
-        for text in operators.texts(number, step, files):
-            yield separator
-            yield text
-            separator = b", "
+
+    def members(number: int, step: int) -> Iterator[bytes]:
+        yield from operators.texts(number, step, files)
         if text := entries.text(*totals.rows(number, step)):
-            yield separator
             yield text
-        yield b"}"
-    yield b"}}\n" if places else b"}\n"
+
+    places = sorted(operators.places() | totals.places())
+    return sets.nested((place, members(*place)) for place in places)
 
 
 def _spans(given: CommunicationInput) -> pa.Table:

@@ -12,15 +12,13 @@ import pyarrow.compute as pc
 
 from cluster_analysis.insight.blocks import Blocks, RankSets
 from cluster_analysis.insight.matrix import of_all_steps
-from cluster_analysis.insight.naming import op_key, step_key
+from cluster_analysis.insight.naming import op_key
 from cluster_analysis.numeric.columns import codes
 from cluster_analysis.numeric.sorting import begins
 from cluster_run.ids import Rank
 
 #: Links are made into text in pieces of about so many: some megabytes.
 _N_ROWS = 20_000
-#: Separator of two links.
-_COMMA = b", "
 
 
 def write_matrix_file(tables: Sequence[pa.Table], members: Mapping[str, tuple[Rank, ...]], path: str) -> None:
@@ -32,23 +30,17 @@ def write_matrix_file(tables: Sequence[pa.Table], members: Mapping[str, tuple[Ra
 def write_matrix(matrix: pa.Table, members: Mapping[str, tuple[Rank, ...]], stream: IO[bytes]) -> None:
     """Write cluster_communication_matrix.json, sorted by group, step, operation and link."""
     sets = RankSets(members)
-    blocks = Blocks(matrix, sets, by="place")
-    last_set = None
-    stream.write(b"{")
-    places = sorted(blocks.places())
-    for some in _cut(places, blocks):
+    stream.writelines(sets.nested(_links(Blocks(matrix, sets, by="place"))))
+
+
+def _links(blocks: Blocks) -> Iterator[tuple[tuple[int, int], Iterator[bytes]]]:
+    """Yield each set and step, and its links as text."""
+    for some in _cut(sorted(blocks.places()), blocks):
         first, last = blocks.rows(*some[0])[0], blocks.rows(*some[-1])[1]
         links = _LinkTexts(blocks.table.slice(first, last - first))
-        for number, step in some:
-            if number == last_set:
-                stream.write(_COMMA)
-            else:
-                opening = b'"%b": {' if last_set is None else b'}, "%b": {'
-                stream.write(opening % sets.texts[number].encode())
-                last_set = number
-            begin, end = blocks.rows(number, step)
-            stream.write(b'"%b": {%b}' % (step_key(step).encode(), links.text(begin - first, end - first)))
-    stream.write(b"}}\n" if places else b"}\n")
+        for place in some:
+            begin, end = blocks.rows(*place)
+            yield place, links.texts(begin - first, end - first)
 
 
 def _cut(places: Sequence[tuple[int, int]], blocks: Blocks) -> Iterator[list[tuple[int, int]]]:
@@ -83,14 +75,12 @@ class _LinkTexts:
         self._offsets = np.frombuffer(offsets, np.int64, rows.num_rows + 1)
         self._letters = letters.to_pybytes() if letters else b""
 
-    def text(self, first: int, last: int) -> bytes:
-        """Return `"label@group": {"0-1": {…}, …}, …` of the rows of one block."""
+    def texts(self, first: int, last: int) -> Iterator[bytes]:
+        """Yield each `"label@group": {"0-1": {…}, …}` of the rows of one block."""
         low, high = np.searchsorted(self._begins, [first, last]).tolist()
         bounds = self._offsets[[*self._begins[low:high].tolist(), last]].tolist()
-        return _COMMA.join(
-            b'"%b": {%b}' % (key, self._letters[begin + len(_COMMA) : end])
-            for key, (begin, end) in zip(self._keys[low:high], pairwise(bounds), strict=True)
-        )
+        for key, (begin, end) in zip(self._keys[low:high], pairwise(bounds), strict=True):
+            yield b'"%b": {%b}' % (key, self._letters[begin + len(", ") : end])
 
 
 def _link_json(rows: pa.Table) -> pa.ChunkedArray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -47,6 +47,8 @@ _TP_OVER_DP_OPERATORS = 2.0
 
 #: Rows of GROUP_USE.
 _Uses = list[dict[str, Any]]
+#: The stage of each rank (pp), and its index in its groups of tensor and data parallelism, where known.
+_Places = dict[Literal["pp", "tp", "dp"], dict[Rank, int]]
 
 
 def assign_roles(
@@ -75,27 +77,29 @@ def assign_roles(
         groups[key] = Group(key, roles.get(key, "unknown"), one.ranks, one.name, believed)
     rings |= {key for key, group in groups.items() if group.role == "cp"}
     messages = [row for row in uses if row["is_p2p"] and row["group"] not in rings]
-    stages = _stages(groups, members, messages)
-    tp_index, dp_index = _index_in(groups, "tp"), _index_in(groups, "dp")
+    by_group: _Places = {
+        "pp": _stages(groups, members, messages),
+        "tp": _index_in(groups, "tp"),
+        "dp": _index_in(groups, "dp"),
+    }
+    by_size = _places_of_sizes(sizes, ranks)
+    # Named groups place a rank best; then the declared sizes; guessed groups last.
+    worse, better = (by_size, by_group) if is_named else (by_group, by_size)
+    places: _Places = {of: {**worse[of], **better[of]} for of in by_group}
+    if not places["pp"] and sizes.pp <= 1 and not messages:
+        places["pp"] = dict.fromkeys(ranks, 0)
     confidence: Confidence = "high" if is_named else "low"
     if not is_named and any((sizes.tp, sizes.pp, sizes.dp)):
         confidence = "medium"
-    by_size = _places_of_sizes(sizes, ranks)
-    # Named groups place a rank best; then the declared sizes; guessed groups last.
-    stages = {**by_size[0], **stages} if is_named else {**stages, **by_size[0]}
-    tp_index = {**by_size[1], **tp_index} if is_named else {**tp_index, **by_size[1]}
-    dp_index = {**by_size[2], **dp_index} if is_named else {**dp_index, **by_size[2]}
-    if not stages and sizes.pp <= 1 and not messages:
-        stages = dict.fromkeys(ranks, 0)
     return Topology(
         ranks=ranks,
         hosts={},
         devices={},
         groups=groups,
-        parallel=_completed(sizes, stages, tp_index, dp_index, len(ranks)),
-        stages=stages,
-        tp_index=tp_index,
-        dp_index=dp_index,
+        parallel=_completed(sizes, places, len(ranks)),
+        stages=places["pp"],
+        tp_index=places["tp"],
+        dp_index=places["dp"],
         confidence=confidence,
     )
 
@@ -261,40 +265,29 @@ def _index_in(groups: Mapping[str, Group], role: GroupRole) -> dict[Rank, int]:
     return index
 
 
-def _places_of_sizes(
-    sizes: ParallelSizes, ranks: tuple[Rank, ...]
-) -> tuple[dict[Rank, int], dict[Rank, int], dict[Rank, int]]:
-    """Return stage, TP index and DP index of each rank as far as the sizes are declared.
+def _places_of_sizes(sizes: ParallelSizes, ranks: tuple[Rank, ...]) -> _Places:
+    """Return the places of each rank as far as the sizes are declared.
 
     Megatron and MindSpore number ranks in the order tp, cp, dp, pp.
     """
     n_ranks = max(ranks, default=-1) + 1
-    stages: dict[Rank, int] = {}
-    tp_index: dict[Rank, int] = {}
-    dp_index: dict[Rank, int] = {}
+    places: _Places = {"pp": {}, "tp": {}, "dp": {}}
     if sizes.pp and n_ranks % sizes.pp == 0:
-        stages = {rank: rank // (n_ranks // sizes.pp) for rank in ranks}
+        places["pp"] = {rank: rank // (n_ranks // sizes.pp) for rank in ranks}
     if sizes.tp:
-        tp_index = {rank: rank % sizes.tp for rank in ranks}
+        places["tp"] = {rank: rank % sizes.tp for rank in ranks}
     if sizes.dp and sizes.tp:
-        dp_index = {rank: rank // (sizes.tp * (sizes.cp or 1)) % sizes.dp for rank in ranks}
-    return stages, tp_index, dp_index
+        places["dp"] = {rank: rank // (sizes.tp * (sizes.cp or 1)) % sizes.dp for rank in ranks}
+    return places
 
 
-def _completed(
-    sizes: ParallelSizes,
-    stages: Mapping[Rank, int],
-    tp_index: Mapping[Rank, int],
-    dp_index: Mapping[Rank, int],
-    n_ranks: int,
-) -> ParallelSizes:
+def _completed(sizes: ParallelSizes, places: _Places, n_ranks: int) -> ParallelSizes:
     """Return the sizes, with those that nothing declares taken from the places.
 
     Where others account for all ranks, there is no tensor parallelism: no group shows that.
     """
-    tp = sizes.tp or max(tp_index.values(), default=-1) + 1
-    pp = sizes.pp or max(stages.values(), default=-1) + 1
-    dp = sizes.dp or max(dp_index.values(), default=-1) + 1
+    seen = {of: max(of_ranks.values(), default=-1) + 1 for of, of_ranks in places.items()}
+    tp, pp, dp = sizes.tp or seen["tp"], sizes.pp or seen["pp"], sizes.dp or seen["dp"]
     if not tp and pp * dp * max(sizes.cp, 1) == n_ranks:
         tp = 1
     return ParallelSizes(tp=tp, pp=pp, dp=dp, cp=sizes.cp, ep=sizes.ep)
