@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cluster_analysis.arrow_alone import import_arrow_alone
-from cluster_analysis.options import FORMATS, FailOn, fail_on
+from cluster_analysis.options import FailOn, add_format, fail_on
 from cluster_run.command_line import (
     Parser,
     add_about,
@@ -128,15 +128,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     """Add the options for outputs and remarks."""
     out = parser.add_argument_group("what to write")
     out.add_argument("--output", metavar="DIR", type=named_path, help="default: RUN/cluster_analysis_output")
-    out.add_argument(
-        "--format",
-        choices=FORMATS,
-        default=FORMATS[0],
-        help="of the result on stdout",
-    )
-    out.add_argument(
-        "--json", dest="format", action="store_const", const="json", help="short for --format json"
-    )
+    add_format(out)
     add_language(out, " of the result on stdout, not of JSON")
     out.add_argument(
         "--report", action=argparse.BooleanOptionalAction, default=True, help="write report.html"

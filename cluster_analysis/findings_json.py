@@ -15,11 +15,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.checks import next_check, page_of
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.notes import note
-from cluster_analysis.sentences.problems import reason
+from cluster_analysis.sentences.problems import advice, reason
 from cluster_run.errors import ClusterError, InputError, SchemaError
 from cluster_run.facts import fact_of
 from cluster_run.findings import Evidence, Finding, FindingsDocument, Link, LostPart, Place, RunInfo, Wait

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -18,6 +19,14 @@ MAX_INSIGHT_BYTES = 512_000_000
 ADDRESS_PREFIXES = ("tcp://", "tls://")
 #: Forms of the result on stdout, the default first.
 FORMATS = ("terminal", "json", "markdown")
+
+
+def add_format(parser: argparse._ActionsContainer) -> None:
+    """Add the option that says in which form the result is written to stdout."""
+    parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="of the result on stdout")
+    parser.add_argument(
+        "--json", dest="format", action="store_const", const="json", help="short for --format json"
+    )
 
 
 class FailOn(Struct, frozen=True):

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 
 from cluster_analysis.command import exit_code, shown
 from cluster_analysis.kept.loaded import is_output, load_document, load_result, output_of
-from cluster_analysis.options import FORMATS, FailOn
+from cluster_analysis.options import FailOn, add_format
 from cluster_analysis.outputs.registry import TEXTS
 from cluster_analysis.reports import html, runs_page
 from cluster_analysis.reports.runs_page import ListedRun
@@ -53,12 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     help_of_output = "an output, or the run that holds it"
     report.add_argument("output", metavar="OUT", type=named_path, help=help_of_output)
-    report.add_argument(
-        "--format", choices=FORMATS, default=FORMATS[0], help="of the result on stdout",
-    )  # fmt: skip
-    report.add_argument(
-        "--json", dest="format", action="store_const", const="json", help="short for --format json"
-    )
+    add_format(report)
     report.add_argument("--page", metavar="FILE", type=named_path, help="write the page, too")
     report.add_argument("--open", action="store_true", help="open the page in a browser")
     report.set_defaults(run=_report)

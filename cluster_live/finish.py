@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,12 +121,16 @@ async def parsed(
         request = requests[host]
         directory = targets[host].root + request.directory
         mine = ranks_of(targets[host], request.ranks)
-        there = await _found(sessions, host, directory, mine, began.get(host))
+
+        async def looked(is_enough: Callable[[Sequence[Found]], bool], last_s: float) -> Sequence[Found]:
+            while True:
+                there = await _found(sessions, host, directory, mine, began.get(host))
+                if is_enough(there) or time.monotonic() >= last_s:
+                    return there
+                await asyncio.sleep(_LOOK_S)
+
         # The rank that tells the end may be the first of its host.
-        last_s = time.monotonic() + _MORE_S
-        while len(there) < len(mine) and time.monotonic() < last_s:
-            await asyncio.sleep(_LOOK_S)
-            there = await _found(sessions, host, directory, mine, began.get(host))
+        there = await looked(lambda there: len(there) >= len(mine), time.monotonic() + _MORE_S)
         left = [one.path for one in there if not one.is_parsed]
         trouble = ""
         if left and options.parse == "host":
@@ -138,10 +142,9 @@ async def parsed(
                 root=targets[host].root,
                 longest_s=options.deadline_s,
             )
-        while options.parse == "job" and time.monotonic() < end_s and not all(one.is_parsed for one in there):
-            await asyncio.sleep(_LOOK_S)
-            there = await _found(sessions, host, directory, mine, began.get(host))
-        there = await _found(sessions, host, directory, mine, began.get(host))
+        there = await looked(
+            lambda there: options.parse != "job" or all(one.is_parsed for one in there), end_s
+        )
         n_left = sum(not one.is_parsed for one in there)
         if options.parse != "never" and (n_left or len(there) < len(mine)):
             sessions.lose(

@@ -28,8 +28,7 @@ from cluster_analysis.discovery.ranks import with_ranks
 from cluster_analysis.discovery.runs import Run, enclosing_run, name_of, one_job, split_by_run
 from cluster_analysis.discovery.walk import LEADS_NOWHERE, is_packed_capture, may_hold_captures, walk
 from cluster_analysis.discovery.windows import shown, with_windows_together
-from cluster_analysis.sentences.advice import advice
-from cluster_analysis.sentences.problems import reason
+from cluster_analysis.sentences.problems import advice, reason
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.sources.text.metadata_json import read_metadata
 from cluster_analysis.tables.model import Capture, RankSource

@@ -12,8 +12,7 @@ from cluster_analysis.engine.joined import canonical
 from cluster_analysis.engine.protocol import Engine, Graph, Kept, Key
 from cluster_analysis.engine.tasks import SMALL, Batch, BatchSummary, SmallTables, Wanted
 from cluster_analysis.options import AnalyseOptions
-from cluster_analysis.sentences.advice import advice
-from cluster_analysis.sentences.problems import reason
+from cluster_analysis.sentences.problems import advice, reason
 from cluster_analysis.tables.model import RankMetadata, RankSource
 from cluster_analysis.tables.schema import FIGURES, PACKETS, TOTALS
 from cluster_run.errors import InputError

@@ -1,21 +1,25 @@
-"""Next checks by kind and cause of a finding, and the page that says more, in both languages."""
+"""Next checks by kind and cause of a finding, and what rules and pages say, in both languages."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Any
 
 from cluster_analysis.sentences.findings import who
 from cluster_analysis.sentences.phrase import Phrase, fill, joined
-from cluster_analysis.sentences.rules import rule_of
 from cluster_analysis.sentences.texts import Template, texts
-from cluster_run.findings import Finding
+from cluster_run.facts import Fact
+from cluster_run.findings import Finding, RuleName
 
 #: The address of the site that `make docs` builds, where there is one; the site of the documents uses it too.
 BASE_VARIABLE = "CLUSTER_PROFILER_DOCS_URL"
 _SAID = texts("checks")
 #: By kind; of a rank or host by cause too. `where` is the rank or the host.
 CHECKS: Mapping[str, Template] = _SAID["checks"]
+#: What each rule says: `{who}` are the ranks it holds for, `{value}` is the largest; and what to do.
+RULES: Mapping[RuleName, Template] = _SAID["rules"]
+RULE_CHECKS: Mapping[RuleName, Template] = _SAID["rule_checks"]
 #: Facts that say better than the kind what to look at.
 _CONDITIONS = {
     "no_matrix": "no_matrix",
@@ -63,6 +67,22 @@ def check_kind(finding: Finding) -> str:
     if finding.kind == "periodic_pause" and finding.ranks:
         return "rank_pause"
     return finding.kind
+
+
+def rule_sentences(name: RuleName, ranks: tuple[int, ...], value: float) -> tuple[Phrase, Phrase]:
+    """Return what a rule says of these ranks, and what to check next."""
+    one, several = (
+        Phrase(f"rank {ranks[0]}", f"卡 {ranks[0]}"),
+        Phrase(f"{len(ranks)} ranks", f"{len(ranks)} 张卡"),
+    )
+    values = {"who": one if len(ranks) == 1 else several, "value": value}
+    return fill(RULES[name], values), fill(RULE_CHECKS[name], values)
+
+
+def rule_of(fact: Fact) -> tuple[Phrase, Phrase]:
+    """Return the same of a fact `rule_holds`."""
+    values: dict[str, Any] = dict(fact.values)
+    return rule_sentences(values["rule"], values["ranks"], values["value"])
 
 
 def page_of(finding: Finding) -> Phrase:

@@ -1,12 +1,14 @@
-"""Problems: data that could not be used, and why, in both languages."""
+"""Problems: data that could not be used, why, and what to do about it, in both languages."""
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping
 
 from cluster_analysis.sentences.phrase import Phrase, fill, joined
 from cluster_analysis.sentences.texts import Template, texts
-from cluster_run.facts import Fact, ReasonKind
+from cluster_run.facts import AdviceKind, Fact, ReasonKind
 from cluster_run.problem import Problem
 from cluster_run.said.chinese import SEMICOLON
 
@@ -15,6 +17,37 @@ WHY: Mapping[ReasonKind, Template] = _SAID["why"]
 #: Parts of files that are left out, and why.
 PARTS: Mapping[str, Template] = _SAID["parts"]
 REASONS: Mapping[str, Template] = _SAID["left_out"]
+ADVICE: Mapping[AdviceKind, Template] = _SAID["advice"]
+#: Advice where the problem brings none; all others are files that hold too little.
+_USUAL: Mapping[ReasonKind, AdviceKind] = {
+    "unforeseen_content": "report_file",
+    "reading_failed": "report_file",
+    "no_column": "report_names",
+    "no_expected_column": "report_names",
+    "none_of_columns": "report_names",
+    "other_number_of_columns": "report_names",
+    "header_not_hccl": "report_names",
+    "header_not_step_trace": "report_names",
+    "step_not_analysed": "report_step",
+    "several_devices": "one_directory_a_device",
+    "not_read_on_host": "collect_whole",
+    "other_size": "collect_again",
+    "other_hash": "collect_again",
+    "gone_since": "collect_again",
+    "not_collected": "collect_again",
+    "not_collected_whole": "collect_again",
+    "file_not_collected": "collect_again",
+    "given_up": "collect_again",
+    "no_step_times_of_rank": "parse_again_on_host",
+    "silent_steps": "parse_again_on_host",
+    "missing_ranks": "collect_them_too",
+    "links_not_mapped": "collect_group",
+    "unusable_description": "replace_rank_table",
+    "hosts_share_files": "put_rank_table",
+    "other_hosts_than_table": "put_rank_table_in_run",
+}
+#: The system's messages on files that the user may not read: they are there, and complete.
+_NOT_PERMITTED = os.strerror(errno.EACCES)
 
 
 def reason(problem: Problem) -> Phrase:
@@ -37,3 +70,21 @@ def _why(fact: Fact) -> Phrase:
     template = WHY[fact.kind]  # type: ignore[index]
     phrase = fill(template, values)
     return Phrase(phrase.en.rstrip(), phrase.zh.removesuffix("："))
+
+
+def advice(problem: Problem) -> Phrase:
+    """Return what to do about it."""
+    return fill(ADVICE[problem.advice or _usual(problem.why)], dict(problem.why.values))
+
+
+def _usual(why: Fact) -> AdviceKind:
+    values = dict(why.values)
+    if why.kind in ("unreadable", "unlistable") and values.get("detail") == _NOT_PERMITTED:
+        return "let_user_read"
+    # What a file that reads well lacks throughout is called otherwise in it: no other copy will have it.
+    if why.kind == "rows_lack" and values.get("n_lacking") == values.get("n_rows"):
+        return "report_names"
+    if why.kind == "keys_left_out" and values.get("what") in ("no_step", "no_level"):
+        return "report_names"
+    usual: AdviceKind = _USUAL.get(why.kind, "collect_or_parse_again")  # type: ignore[call-overload]
+    return usual

@@ -9,7 +9,6 @@ from typing import Protocol
 
 import pytest
 
-from cluster_analysis.sentences import advice as advices
 from cluster_analysis.sentences import checks, findings, notes, problems
 from cluster_analysis.sources.errors import BadFileError
 from cluster_run.facts import Fact
@@ -31,7 +30,7 @@ def reason(problem: Problem) -> str:
 
 def advice(problem: Problem) -> str:
     """What to do about it."""
-    return advices.advice(problem).en
+    return problems.advice(problem).en
 
 
 def summary(finding: Finding) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cluster_analysis.result import AnalysisResult
-from cluster_analysis.sentences.advice import advice
 from cluster_analysis.sentences.amounts import format_ms, format_share
 from cluster_analysis.sentences.headings import counted, say, words_of_page
 from cluster_analysis.sentences.phrase import Phrase, joined
-from cluster_analysis.sentences.problems import reason
+from cluster_analysis.sentences.problems import advice, reason
 from cluster_analysis.sentences.results.subjects import format_number, host_phrase, plain, subject
 from cluster_analysis.sentences.results.verdicts import lacks_hosts
 from cluster_run.findings import Evidence, Finding, FindingsDocument, RunInfo

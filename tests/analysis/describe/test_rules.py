@@ -6,8 +6,7 @@ import pytest
 
 from cluster_analysis.describe.places import memory_peaks
 from cluster_analysis.describe.rules import RULES, advice, advised
-from cluster_analysis.sentences.checks import next_check
-from cluster_analysis.sentences.rules import rule_sentences
+from cluster_analysis.sentences.checks import next_check, rule_sentences
 from cluster_analysis.tables import schema
 from cluster_run.findings import Finding
 from cluster_run.ids import Rank

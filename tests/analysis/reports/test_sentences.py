@@ -14,7 +14,6 @@ import pytest
 from cluster_analysis.reports import terminal
 from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.sentences import (
-    advice,
     chains,
     checks,
     findings,
@@ -42,7 +41,7 @@ TABLES: Mapping[str, tuple[Mapping[str, Template], tuple[str, ...]]] = {
     "findings": (findings.SENTENCES, get_args(FindingFact)),  # type: ignore[dict-item]
     "notes": (notes.SENTENCES, get_args(NoteFact)),  # type: ignore[dict-item]
     "reasons": (problems.WHY, get_args(ReasonKind)),  # type: ignore[dict-item]
-    "advice": (advice.ADVICE, get_args(AdviceKind)),  # type: ignore[dict-item]
+    "advice": (problems.ADVICE, get_args(AdviceKind)),  # type: ignore[dict-item]
     "parts": (problems.PARTS, get_args(Part)),
     "why left out": (problems.REASONS, get_args(LeftOutReason)),
     "refusals": (changes.REFUSALS, get_args(RefusalKind)),  # type: ignore[dict-item]
@@ -109,7 +108,7 @@ def test_every_kind_of_finding_has_a_name_and_something_to_look_at() -> None:
 
 
 def test_every_kind_that_the_code_names_is_declared() -> None:
-    # What a rule says is in sentences.rules, by the rule's name.
+    # What a rule says is in sentences.checks, by the rule's name.
     declared = {"rule_holds", *(kind for _, kinds in TABLES.values() for kind in kinds)}
     named = set()
     for name, path in modules().items():
@@ -120,7 +119,7 @@ def test_every_kind_that_the_code_names_is_declared() -> None:
 
 
 def test_every_problem_says_what_to_do() -> None:
-    said = {kind: advice.advice(Problem(Fact(kind, (("told", "x"),)))) for kind in get_args(ReasonKind)}
+    said = {kind: problems.advice(Problem(Fact(kind, (("told", "x"),)))) for kind in get_args(ReasonKind)}
     assert [kind for kind, one in said.items() if not (one.en and re.search("[\u4e00-\u9fff]", one.zh))] == []
 
 
@@ -204,7 +203,7 @@ def test_the_words_for_what_a_group_is_for_are_of_one_group(role: str) -> None:
 
 @pytest.mark.parametrize("kind", ["unreadable", "unlistable"])
 def test_what_the_user_may_not_read_is_to_be_permitted_and_not_collected_again(kind: ReasonKind) -> None:
-    said = advice.advice(Problem(Fact(kind, (("detail", "Permission denied"),))))
+    said = problems.advice(Problem(Fact(kind, (("detail", "Permission denied"),))))
     assert said.en == "let the user who analyses read it: chmod -R a+rX"
 
 
