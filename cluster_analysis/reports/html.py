@@ -85,7 +85,7 @@ def render(result: AnalysisResult, baseline: Comparison | None = None, analysed:
         "shown": sections.shown,
         "absent": sections.absent,
         "is_full": is_nearly_full(result),
-        "reasons": reasons(result.document.notes, result.document.run.expected_ranks),
+        "reasons": reasons(result.document),
         "document": result.document,
         "baseline": baseline,
         "since": changes.since(baseline) if baseline else (),

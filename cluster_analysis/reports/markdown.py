@@ -92,16 +92,12 @@ class _Ticket(Struct, frozen=True):
     def chosen(self) -> list[str]:
         """Return what else is there, and was not analysed."""
         document = self.result.document
-        return [
-            line
-            for one in reasons(document.notes, document.run.expected_ranks).to_choose
-            for line in (self.said(note(one)), "")
-        ]
+        return [line for one in reasons(document).to_choose for line in (self.said(note(one)), "")]
 
     def notes(self) -> list[str]:
         """Return what could not be judged, apart by what can be done about it, as on the page."""
         document, lines = self.result.document, list[str]()
-        apart = reasons(document.notes, document.run.expected_ranks)
+        apart = reasons(document)
         for name, notes in (("tomend", apart.to_mend), ("bounds", apart.bounds), ("toknow", apart.to_know)):
             if notes:
                 heading = self.said(say(f"problems.{name}"))

@@ -96,7 +96,7 @@ def render(
     if price is not None and price.lost:
         console.print(_prose(price.sentence().of(language)))
     console.print(_prose(phrases.run_line(document).of(language), "dim"))
-    for one in reasons(document.notes, document.run.expected_ranks).to_choose:
+    for one in reasons(document).to_choose:
         console.print(_prose(subjects.plain(note(one).of(language))))
     if document.verdict == "unknown":  # what could not be judged, and what to do about it, is the news
         _print_problems(result, console, language)
@@ -226,7 +226,7 @@ def _print_problems(result: AnalysisResult, console: Console, language: Language
 def _print_notes(result: AnalysisResult, console: Console, language: Language) -> None:
     """What could not be judged, first what can be put right; as the page has it."""
     document = result.document
-    apart = reasons(document.notes, document.run.expected_ranks)
+    apart = reasons(document)
     classes = (("to_mend", apart.to_mend), ("bounds", apart.bounds), ("to_know", apart.to_know))
     reported = [say(f"note.{name}", note=note(fact)) for name, facts in classes for fact in facts]
     most = MAX_NOTES if document.verdict == "unknown" else 2

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cluster_run.facts import Fact
+from cluster_run.findings import FindingsDocument
 from cluster_run.kinds import NOTES
 
 
@@ -19,13 +19,14 @@ class Reasons:
     to_choose: tuple[Fact, ...]
 
 
-def reasons(notes: Sequence[Fact], n_ranks: int) -> Reasons:
-    """Group the notes by the possible action: first what is to be put right first, the others as given.
+def reasons(document: FindingsDocument) -> Reasons:
+    """Group the notes of a document: first what is to be put right first, the others as given.
 
     A job of one rank does not communicate, and has no peers: no other capture of it would.
     """
+    n_ranks = document.run.expected_ranks
     alone = {"no_operators", "no_communication_matrix"} if n_ranks == 1 else set()
-    notes = [one for one in notes if n_ranks > 1 or one.kind != "few_peers"]
+    notes = [one for one in document.notes if n_ranks > 1 or one.kind != "few_peers"]
     return Reasons(
         tuple(one for kind in NOTES["mend"] if kind not in alone for one in notes if one.kind == kind),
         tuple(one for one in notes if one.kind in alone.union(NOTES["bear"])),

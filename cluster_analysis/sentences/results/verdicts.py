@@ -126,7 +126,7 @@ def unknown_reason(document: FindingsDocument) -> Phrase:
     little.
     """
     run = document.run
-    apart = reasons(document.notes, run.expected_ranks)
+    apart = reasons(document)
     question = why_open(apart.to_mend) or _lacking(document) or why_open(apart.bounds)
     if run.ranks < run.expected_ranks:
         few = say("too_few", n=run.ranks, expected=run.expected_ranks)

@@ -69,7 +69,10 @@ def test_words_of_the_trade_are_used(key, word):
 
 def test_what_can_be_put_right_stands_apart_from_what_cannot():
     notes = [fact("few_steps", n_steps=2), fact("unpaired_messages"), fact("no_operators")]
-    several, alone = reasons(notes, 8), reasons(notes, 1)
+    document = replace(builder.unknown().document, notes=tuple(notes))
+    several, alone = (
+        reasons(replace(document, run=replace(document.run, expected_ranks=n_ranks))) for n_ranks in (8, 1)
+    )
     assert [one.kind for one in several.to_mend] == ["no_operators", "few_steps"]
     assert [one.kind for one in several.bounds] == ["unpaired_messages"]
     assert [one.kind for one in alone.bounds] == ["unpaired_messages", "no_operators"]
@@ -90,7 +93,7 @@ def test_what_is_only_to_be_fetched_is_told_before_what_another_capture_or_nothi
         "only 8 of 64 ranks could be read; 17 % of the step went into waiting for ranks without files, or "
         "for the network"
     )
-    apart = reasons(document.notes, 64)
+    apart = reasons(document)
     assert [one.kind for one in apart.to_mend] == ["waits_for_absent", "costly_unexplained"]
 
 
