@@ -47,7 +47,10 @@ def exported(path: Path) -> Iterator[RunRecord]:
 
 
 def anonymous(record: RunRecord, salt: str) -> RunRecord:
-    """Return the run with hashes for all that names anything; the same salt gives the same hashes."""
+    """Return the run with hashes for all that names anything; the same salt gives the same hashes.
+
+    Its fingerprint stays: only who has the run can make it, and it counts once, however often it comes.
+    """
 
     def hashed(text: str) -> str:
         return hashlib.sha256(f"{salt}\0{text}".encode()).hexdigest()[:24] if text else ""
@@ -59,7 +62,6 @@ def anonymous(record: RunRecord, salt: str) -> RunRecord:
 
     return replace(
         record,
-        fingerprint=hashed(record.fingerprint),
         name=f"run {hashed(record.fingerprint)[:8]}",
         units=[unit(one) for one in record.units],
         series=[replace(one, keys=[hashed(key) for key in one.keys]) for one in record.series],

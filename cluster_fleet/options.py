@@ -64,7 +64,11 @@ def make_parser() -> argparse.ArgumentParser:
     _add_form(show)
     export = _command(commands, "export", "write all runs to a file, names and keys as hashes")
     export.add_argument("file", type=named_path, metavar="FILE")
-    export.add_argument("--salt", default="", help="the same salt gives the same hashes; random by default")
+    export.add_argument(
+        "--salt",
+        default="",
+        help="the same salt gives the same hashes, so that a later export goes on with them; random by default",
+    )
     export.add_argument("--with-names", action="store_true", help="leave names and keys as they are")
     bring = _command(commands, "import", "add the runs of such a file")
     bring.add_argument("file", type=named_path, metavar="FILE")

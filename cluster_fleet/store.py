@@ -83,9 +83,10 @@ class Fleet:
             InputError: the database cannot be written.
         """
         with self._writing() as connection:
-            numbers = self._numbers(connection, run)
             known = sa.select(RUN.c.number).where(RUN.c.fingerprint == run.fingerprint)
-            if connection.execute(known).first() is not None:
+            is_new = connection.execute(known).first() is None
+            numbers = self._numbers(connection, run, adds=is_new)
+            if not is_new:
                 return False
             row = connection.execute(
                 sa.insert(RUN).values(
@@ -106,12 +107,13 @@ class Fleet:
                 connection.execute(sa.insert(FINDING), findings)
         return True
 
-    def _numbers(self, connection: sa.Connection, run: RunRecord) -> dict[str, int]:
-        """Return the number of each of the run's units; those that are new get one."""
+    def _numbers(self, connection: sa.Connection, run: RunRecord, *, adds: bool) -> dict[str, int]:
+        """Return the number of each of the run's units; with `adds`, those that are new get one."""
         before = self._known(connection, [one.key for one in run.units])
         known = {key: row[0] for key, row in before.items()}
         # A hash never takes the place of a name: the hooks add without --show-addresses.
-        units = with_names(run.units, {key: row[2] for key, row in before.items()})
+        own = run.units if adds else [one for one in run.units if one.key in before]
+        units = with_names(own, {key: row[2] for key, row in before.items()})
         hosts = [one for one in units if not one.host_key]
         for group in (hosts, [one for one in units if one.host_key]):
             new = [

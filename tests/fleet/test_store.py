@@ -335,6 +335,19 @@ def test_what_is_forgotten_leaves_no_trace_and_the_rest_is_judged_as_if_it_had_n
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("salt", ["", "secret"])
+def test_a_run_counts_once_though_an_export_of_the_fleet_itself_brings_it_again(
+    tmp_path: Path, salt: str
+) -> None:
+    with Fleet(tmp_path / "a.db") as fleet:
+        for one in runs_of(4):
+            fleet.add(one)
+        before = status_of(fleet).plain()
+        export(fleet.records(), tmp_path / "export.gz", salt)
+        assert [fleet.add(one) for one in exported(tmp_path / "export.gz")] == [False] * 4
+        assert status_of(fleet).plain() == before
+
+
 def test_an_export_comes_back_whole_and_an_anonymous_one_names_nobody(tmp_path: Path) -> None:
     file = tmp_path / "export.gz"
     with (
