@@ -297,13 +297,10 @@ class HostCollection:
         fitting = [placed for placed in missing if placed.most_bytes <= room_bytes]
         if not fitting:
             return list(missing)  # it is the disk that is full, which is told of the host
+        room = f"there is room for {format_bytes(room_bytes)}{self._shared.writer.kept_free}"
         for placed in missing:
-            size_bytes = placed.most_bytes
-            if size_bytes > room_bytes:
-                sizes = (
-                    f"its {format_bytes(size_bytes)} do not fit: there is room for {format_bytes(room_bytes)}"
-                )
-                self._intake.refuse(placed, sizes + self._shared.writer.kept_free)
+            if placed.most_bytes > room_bytes:
+                self._intake.refuse(placed, f"its {format_bytes(placed.most_bytes)} do not fit: {room}")
         return fitting
 
     def _divided(self, selection: Selection) -> tuple[dict[bytes, CollectedFile], list[PlacedFile]]:
