@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from cluster_act.options import make_parser as act_parser
+from cluster_act.ways.registry import WAYS
 from cluster_analysis.cli import main as analyse
 from cluster_fleet.cli import main as fleet
 from cluster_fleet.judging.evidence import courses
@@ -28,6 +29,11 @@ def commands(page: str) -> Iterator[list[str]]:
     for block in re.findall(r"```bash\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL):
         lines = (shlex.split(line, comments=True) for line in block.splitlines())
         yield from (words for words in lines if words and words[0].startswith("cluster-"))
+
+
+def test_the_table_of_the_page_has_each_way_to_act() -> None:
+    text = (DOCS / "act.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w[\w-]*)` \|", text, re.MULTILINE) == list(WAYS)
 
 
 @pytest.mark.slow
