@@ -67,7 +67,7 @@ def make_parser() -> argparse.ArgumentParser:
     export.add_argument(
         "--salt",
         default="",
-        help="the same salt gives the same hashes, so that a later export goes on with them; random by default",
+        help="the same salt gives the same hashes, so that a later export goes on; random by default",
     )
     export.add_argument("--with-names", action="store_true", help="leave names and keys as they are")
     bring = _command(commands, "import", "add the runs of such a file")
