@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
-from pathlib import Path
 
 from cluster_act.values import NodeNames
+from cluster_act.ways.mindcluster import MindCluster
 from cluster_act.ways.registry import WAYS
 from cluster_run.command_line import (
     Parser,
     add_about,
     add_language,
+    add_valued,
     exit_codes_help,
     named_path,
     positive_number,
@@ -59,14 +60,14 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add_language(parser, ", not of the log")
     how = parser.add_argument_group("how")
-    how.add_argument("--way", choices=tuple(WAYS), default="slurm", help="(default: slurm)")
+    how.add_argument("--way", choices=tuple(WAYS), default="slurm", help="default: %(default)s")
     how.add_argument(
         "--node-name", type=_node_names, default=NodeNames("{host}"), metavar="TEXT",
         help="what nodes are called there: {host} is what a host calls itself, "
         "{short} that up to the first dot (default: {host})",
     )  # fmt: skip
     how.add_argument("--apply", action="store_true", help="do it")
-    how.add_argument("--budget", type=positive_number, default=2, metavar="N", help="nodes a day (default 2)")
+    add_valued(how, "--budget", positive_number, 2, "N", "nodes a day")
     how.add_argument("--unconfirmed", action="store_true", help="one run is enough")
     how.add_argument(
         "--drain-busy", action="store_true", help="slurm: also nodes on which jobs run, which end first"
@@ -75,12 +76,11 @@ def make_parser() -> argparse.ArgumentParser:
         "--exclude-file", type=named_path, metavar="FILE", help="keep a list of the nodes acted on"
     )
     how.add_argument(
-        "--sender", default="cluster-act", metavar="NAME", help="mindcluster: the fault's sender"
+        "--sender", default=MindCluster.sender, metavar="NAME", help="mindcluster: the fault's sender"
     )
-    how.add_argument("--namespace", default="cluster-system", help="mindcluster: of the ConfigMap")
+    how.add_argument("--namespace", default=MindCluster.namespace, help="mindcluster: of the ConfigMap")
     how.add_argument(
-        "--customization", type=named_path, metavar="FILE",
-        default=Path("/user1/mindx-dl/clusterd/publicCustomization.json"),
+        "--customization", type=named_path, metavar="FILE", default=MindCluster.customization,
         help="mindcluster: the site's publicCustomization.json",
     )  # fmt: skip
     how.add_argument(
@@ -91,5 +91,5 @@ def make_parser() -> argparse.ArgumentParser:
         "--probe-command", default="", metavar="LINE", help="prints a time last; {device} is its number"
     )
     probe.add_argument("--ssh", default="ssh -o BatchMode=yes", metavar="LINE", help="how nodes are reached")
-    probe.add_argument("--seconds", type=positive_number, default=120, metavar="S", help="(default 120)")
+    add_valued(probe, "--seconds", positive_number, 120, "S")
     return parser

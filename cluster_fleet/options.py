@@ -11,6 +11,7 @@ from cluster_run.command_line import (
     Parser,
     add_about,
     add_language,
+    add_valued,
     exit_codes_help,
     named_path,
     number_above_0,
@@ -42,9 +43,7 @@ def make_parser() -> argparse.ArgumentParser:
     add.add_argument(
         "--results", type=named_path, metavar="DIR", help="where the findings and tables of a single run are"
     )
-    add.add_argument(
-        "--hours", type=number_above_0, default=1.0, metavar="H", help="how long each job ran (default 1)"
-    )
+    add_valued(add, "--hours", number_above_0, 1.0, "H", "how long each job ran")
     add.add_argument(
         "--show-addresses",
         action="store_true",
