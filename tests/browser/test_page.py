@@ -5,6 +5,9 @@ import re
 import pytest
 
 from cluster_analysis.reports import html
+from cluster_fleet.page import page as fleet_page
+from cluster_fleet.status import status_of
+from cluster_fleet.store import Fleet
 from tests.analysis.reports import builder
 from tests.browser import pages
 from tests.browser.acting import (
@@ -19,6 +22,7 @@ from tests.browser.acting import (
 )
 from tests.browser.conftest import ACTION_TIMEOUT_MS
 from tests.browser.looking import READERS
+from tests.fleet.test_store import runs_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -208,3 +212,15 @@ def test_small_screens_need_no_sideways_scrolling(viewer):
         page.set_viewport_size({"width": width, "height": 800})
         page.wait_for_function("width => innerWidth === width", arg=width)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_page_of_the_fleet_needs_no_sideways_scrolling_on_a_telephone(browser, tmp_path):
+    with Fleet(tmp_path / "fleet.db") as fleet:
+        for one in runs_of(60):
+            fleet.add(one)
+        (tmp_path / "fleet.html").write_text(fleet_page(fleet, status_of(fleet), "en"))
+    context = browser.new_context(viewport={"width": 390, "height": 800})
+    page = context.new_page()
+    page.goto((tmp_path / "fleet.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    context.close()
