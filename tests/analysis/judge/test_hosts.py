@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from cluster_analysis.judge.detection import detect
-from cluster_analysis.judge.measures.deviation import relative_to_other_hosts
 from cluster_analysis.judge.measures.idle import lost_always_us
-from cluster_analysis.judge.view import JobView, build_view
+from cluster_analysis.judge.view import build_view
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.numeric.stats import sigma
 from cluster_run.findings import Finding
@@ -43,33 +42,6 @@ def test_a_checkpoint_that_one_stage_begins_with_and_another_makes_later_accuses
     """All ranks pause in the same steps: before the first operator where a stage begins, else behind it."""
     spec = replace(TWO_A_STAGE, steps=8, healthy=Healthy(checkpoint_every=4))
     assert judged(spec, seed=11).of_kind("slow_host") == ()
-
-
-def view_of(sizes: tuple[int, ...], *, knows_hosts: bool = True) -> JobView:
-    """A job of one role on hosts of so many ranks."""
-    where = on_hosts(sum(sizes), sum(sizes))
-    hosts = np.repeat(np.arange(len(sizes)), sizes).tolist()
-    named = {Rank(rank): HostId(str(host)) for rank, host in enumerate(hosts)} if knows_hosts else {}
-    return build_view(evidence_of_computing(peers_agree(sum(sizes), 3), where), replace(where, hosts=named))
-
-
-def test_each_host_is_one_peer_however_many_ranks_it_has() -> None:
-    values = np.repeat([0.0, 10.0, 40.0], [3, 5, 2])[:, None] * np.ones(2)
-    expected = np.repeat([-25.0, -10.0, 35.0], [3, 5, 2])[:, None] * np.ones(2)
-    assert relative_to_other_hosts(values, view_of((3, 5, 2))) == pytest.approx(expected)
-
-
-def test_where_hosts_are_not_known_no_rank_is_beside_other_hosts() -> None:
-    values = np.repeat([0.0, 10.0], [3, 5])[:, None]
-    assert np.isnan(relative_to_other_hosts(values, view_of((3, 5), knows_hosts=False))).all()
-
-
-def test_ranks_of_unknown_roles_are_beside_nobody() -> None:
-    view = view_of((3, 5))
-    values = np.ones((8, 2))
-    role = np.where(np.arange(8) == 4, -1, view.role)
-    found = relative_to_other_hosts(values, replace(view, role=role))
-    assert np.flatnonzero(np.isnan(found).any(axis=1)).tolist() == [4]
 
 
 @pytest.mark.parametrize(("others_ms", "is_named"), [(6.0, True), (11.0, False)])

@@ -107,11 +107,6 @@ def test_others_that_have_a_call_on_unlike_streams_do_not_say_when_the_one_that_
     assert np.isfinite(came_us).tolist() == [True, False]
 
 
-def test_complete_calls_are_left_as_they_are() -> None:
-    calls, filled = filled_of(three_rounds(set()))
-    assert filled is calls
-
-
 def test_the_time_in_a_lost_call_is_not_taken_for_local_work() -> None:
     totals = steps_table(dict.fromkeys(range(3), 3000.0))
     whole, holed = (
@@ -207,30 +202,6 @@ def test_totals_say_how_long_a_lost_call_took_as_far_as_waits_for_a_second_strea
     (moved,) = as_totals_say([found], exposed, np.zeros(1, bool), np.zeros(1, bool))
     assert moved.end_us == found.end_us
     assert moved.end_us - moved.start_us == pytest.approx(lasts_us)
-
-
-@pytest.mark.parametrize(("unrecorded_us", "lasts_us"), [(300.0, 300.0), (0.0, 400.0)])
-def test_totals_that_hold_no_call_beyond_the_records_say_nothing_though_a_second_stream_is_waited_for(
-    unrecorded_us: float, lasts_us: float
-) -> None:
-    found = MissingCall(0, 0, 0, 600.0, 1000.0, 0.0, 990.0)
-    exposed = Exposed(
-        np.full(6, 1300.0), np.full(6, 1000.0), np.full(6, 300.0), np.zeros(6, np.int64),
-        np.array([unrecorded_us, *[0.0] * 5]),
-    )  # fmt: skip
-    (moved,) = as_totals_say([found], exposed, np.zeros(1, bool), np.zeros(1, bool))
-    assert moved.end_us - moved.start_us == pytest.approx(lasts_us)
-
-
-def test_totals_say_how_long_a_lost_call_took_where_all_ranks_lost_one() -> None:
-    found = [
-        MissingCall(rank, 0, rank, 500.0 if rank == 2 else 700.0, 1000.0, 0.0, 990.0) for rank in range(6)
-    ]
-    exposed = Exposed(
-        np.full(6, 1300.0), np.full(6, 1000.0), np.zeros(6), np.zeros(6, np.int64), np.full(6, 300.0)
-    )
-    moved = as_totals_say(found, exposed, np.zeros(6, bool), np.zeros(6, bool))
-    assert [one.end_us - one.start_us for one in moved] == pytest.approx([300.0] * 6)
 
 
 def two_stages(lost: set[tuple[int, int]]) -> list[Call]:
@@ -363,18 +334,6 @@ def test_a_message_that_ends_within_the_jitter_of_a_lost_collective_stays_behind
         "receive",
         *["allreduce"] * 2,
     ]
-
-
-def test_two_calls_lost_in_a_row_come_one_after_the_other() -> None:
-    rounds = [
-        left_together(1000.0 * number, 300.0, number, lost=frozenset({2} if number in (2, 3) else ()))
-        for number in range(1, 6)
-    ]
-    found = filled_in(list(chain.from_iterable(rounds)))
-    own = np.flatnonzero(found.rank == 2)
-    assert len(own) == 5
-    assert (found.start_us[own][1:] >= found.end_us[own][:-1]).all()
-    assert found.start_us[own][1:] - found.end_us[own][:-1] == pytest.approx(700.0)
 
 
 @pytest.mark.parametrize("missing_us", [210.0, 620.0, 900.0], ids=["last", "as the others", "first"])
