@@ -49,11 +49,6 @@ def is_same_as_columns(root: Path, role: str, content: bytes, **selection: Any) 
 
 
 @pytest.mark.parametrize(("role", "document"), [("communication", OPERATORS), ("matrix", MATRIX)])
-def test_columns_give_the_tables_of_the_file(tmp_path: Path, role: str, document: object) -> None:
-    assert is_same_as_columns(tmp_path, role, json.dumps(document).encode())
-
-
-@pytest.mark.parametrize(("role", "document"), [("communication", OPERATORS), ("matrix", MATRIX)])
 def test_columns_give_the_steps_that_are_asked_for(tmp_path: Path, role: str, document: object) -> None:
     content = json.dumps(document).encode()
     assert is_same_as_columns(tmp_path, role, content, steps=frozenset({51}))

@@ -48,35 +48,11 @@ def test_totals_are_no_operators(tmp_path: Path) -> None:
     ]
 
 
-def test_start_time_stamps_keep_every_digit(tmp_path: Path) -> None:
-    text = json.dumps(communication_json({"step50": OPS[:1]})).replace(
-        "1736408883732241.5", "1736408883732241.123"
-    )
+@pytest.mark.parametrize("written", ["1736408883732241.123", "1736408883732241.12399"])
+def test_start_time_stamps_keep_every_digit_to_the_nanosecond(tmp_path: Path, written: str) -> None:
+    text = json.dumps(communication_json({"step50": OPS[:1]})).replace("1736408883732241.5", written)
     rows, _, _ = read(tmp_path, text)
     assert rows[0]["start_ns"] == 1736408883732241123
-
-
-def test_time_stamps_finer_than_a_nanosecond_are_cut_to_it(tmp_path: Path) -> None:
-    text = json.dumps(communication_json({"step50": OPS[:1]})).replace(
-        "1736408883732241.5", "1736408883732241.12399"
-    )
-    rows, _, _ = read(tmp_path, text)
-    assert rows[0]["start_ns"] == 1736408883732241123
-
-
-def test_group_is_the_whole_hash_after_the_last_at_sign(tmp_path: Path) -> None:
-    rows, _, _ = read(tmp_path, communication_json({"step1": [Op("a@b__210_7_1@123")]}))
-    assert (rows[0]["group"], rows[0]["op_name"], rows[0]["op_index"]) == ("123", "a@b__210_7_1", 7)
-
-
-def test_an_operator_without_group_has_an_empty_one(tmp_path: Path) -> None:
-    rows, _, _ = read(tmp_path, communication_json({"step1": [Op("hcom_allReduce__210_7_1")]}))
-    assert rows[0]["group"] == ""
-
-
-def test_reduce_scatter_is_not_reduce(tmp_path: Path) -> None:
-    rows, _, _ = read(tmp_path, communication_json({"step50": OPS}))
-    assert {row["op_type"] for row in rows} == {"allreduce", "reducescatter", "send"}
 
 
 def test_send_filed_under_collective_is_point_to_point(tmp_path: Path) -> None:
@@ -86,19 +62,6 @@ def test_send_filed_under_collective_is_point_to_point(tmp_path: Path) -> None:
     rows, _, _ = read(tmp_path, communication_json({"step0": [filed_wrong, batch, graph]}))
     assert [row["is_p2p"] for row in rows] == [True, True, True]
     assert [row["op_type"] for row in rows] == ["send", "batchsendrecv", "send"]
-
-
-def test_an_operator_of_a_graph_has_no_index(tmp_path: Path) -> None:
-    rows, _, _ = read(
-        tmp_path, communication_json({"step0": [Op(f"Default/gradients/AllReduce-op4542@{GROUP}")]})
-    )
-    assert (rows[0]["op_index"], rows[0]["op_type"]) == (-1, "allreduce")
-
-
-@pytest.mark.parametrize("key", ["step", "step0"])
-def test_a_capture_without_steps_is_step_0_in_both_frameworks(tmp_path: Path, key: str) -> None:
-    rows, _, _ = read(tmp_path, communication_json({key: OPS}))
-    assert {row["step"] for row in rows} == {0}
 
 
 def test_prof_files_without_step_and_level_are_step_0(tmp_path: Path) -> None:
@@ -114,25 +77,6 @@ def test_idel_is_read_as_idle(tmp_path: Path) -> None:
         tmp_path, json.dumps(communication_json({"step1": OPS[:1]})).replace("Idle Time", "Idel Time")
     )
     assert rows[0]["idle_us"] == pytest.approx(73214.52021875)
-
-
-def test_a_missing_number_is_null_and_not_zero(tmp_path: Path) -> None:
-    document = {
-        "step1": {"p2p": {}, "collective": {f"hcom_allReduce__1_0@{GROUP}": {"Communication Time Info": {}}}}
-    }
-    rows, _, _ = read(tmp_path, document)
-    assert rows[0]["elapse_us"] is None
-    assert rows[0]["start_ns"] is None
-    assert rows[0]["hccs_bytes"] is None
-
-
-def test_older_files_without_sio_leave_it_null(tmp_path: Path) -> None:
-    document = {
-        "step1": {"p2p": {}, "collective": {OPS[0].name: op_json(OPS[0], ("RDMA", "HCCS", "PCIE", "SDMA"))}}
-    }
-    rows, _, _ = read(tmp_path, document)
-    assert rows[0]["sio_bytes"] is None
-    assert rows[0]["hccs_bytes"] is not None
 
 
 def test_packets_are_summed_by_step_group_transport_and_size(tmp_path: Path) -> None:
@@ -164,12 +108,6 @@ def test_a_file_of_100_000_empty_groups_is_read(tmp_path: Path) -> None:
     assert not remarks
 
 
-def test_truncation_names_the_byte(tmp_path: Path) -> None:
-    text = json.dumps(communication_json({"step1": OPS}))[:500]
-    with refused("truncated at byte 500"):
-        read(tmp_path, text)
-
-
 @pytest.mark.parametrize("written", ["NaN", "Infinity", "-Infinity"])
 def test_what_python_writes_for_no_number_is_null_and_costs_nothing_else(
     tmp_path: Path, written: str
@@ -180,22 +118,8 @@ def test_what_python_writes_for_no_number_is_null_and_costs_nothing_else(
     assert [row["transit_us"] for row in rows].count(None) == 1
 
 
-def test_a_wrong_type_names_the_step_and_where_it_begins(tmp_path: Path) -> None:
-    document = communication_json({"step1": OPS, "step2": OPS})
-    text = json.dumps(document)
-    begin = text.index('"step2": ') + len('"step2": ')
-    broken = text[:begin] + text[begin:].replace("0.25", '"much"', 1)
-    with refused(rf"in 'step2', which begins at byte {begin}: .*str"):
-        read(tmp_path, broken)
-
-
 def test_the_hash_of_a_group_id_is_the_number_in_operator_names() -> None:
     assert group_hash("90.91.105.46%enp189s0f0_60000_0_1736410538306028") == "17148521525495523210"
-
-
-@pytest.mark.parametrize("document", [{}, {"step1": {}}, {"step1": {"p2p": {}, "collective": {}}}])
-def test_a_file_without_operators_is_empty_and_no_damage(tmp_path: Path, document: object) -> None:
-    assert read(tmp_path, document) == ([], [], [])
 
 
 def spans_of(path: Path) -> dict[str, object]:

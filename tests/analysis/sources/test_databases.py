@@ -41,14 +41,6 @@ def told_of_profiler(tables: RankTables) -> list[str]:
     return [reason(problem) for problem in tables.problems if problem.file == PROFILER]
 
 
-def test_text_and_database_form_of_one_rank_give_equal_tables(tmp_path: Path) -> None:
-    text = read_rank(source_of(write_capture(tmp_path / "text", 0)))
-    database = read(analysed(tmp_path / "db"))
-    assert database.problems == text.problems == ()
-    for name in ("steps", "collectives", "links", "packets"):
-        assert rows(getattr(database, name)) == rows(getattr(text, name)), name
-
-
 def test_a_database_is_never_changed(tmp_path: Path) -> None:
     output = analysed(tmp_path)
     profiler_db(output / PROFILER)
@@ -111,22 +103,6 @@ def test_operators_without_analysis_db_have_times_and_a_group_but_no_sizes(tmp_p
     assert [problem.file for problem in tables.problems] == ["communication_matrix.json"]
 
 
-def test_kernels_are_counted_by_kind(tmp_path: Path) -> None:
-    (kernel,) = read(profiled(tmp_path)).operators.to_pylist()
-    assert (kernel["op_type"], kernel["core_type"], kernel["n_calls"]) == ("MatMulV2", "AI_CORE", 2)
-    assert [kernel[f"{name}_us"] for name in ("total", "min", "avg", "max")] == [35.0, 15.0, 17.5, 20.0]
-
-
-def test_kernels_whose_kind_stands_twice_among_the_texts_are_one_kind(tmp_path: Path) -> None:
-    output = profiled(
-        tmp_path,
-        "INSERT INTO STRING_IDS VALUES (9, 'MatMulV2')",
-        "UPDATE COMPUTE_TASK_INFO SET opType = 9 WHERE globalTaskId = 1",
-    )
-    (kernel,) = read(output).operators.to_pylist()
-    assert (kernel["op_type"], kernel["n_calls"], kernel["total_us"]) == ("MatMulV2", 2, 35.0)
-
-
 def test_operators_of_mindspore_belong_to_the_step_in_which_they_start(tmp_path: Path) -> None:
     output = profiled(tmp_path, framework="ms")
     inside = Op(f"hcom_allReduce__210_0_1@{GROUP}", start=f"{(BEGIN + 35 * NS) / 1000:.1f}")
@@ -163,12 +139,6 @@ def test_a_damaged_database_is_one_problem_and_no_traceback(tmp_path: Path, cont
     tables = read(output)
     assert "analysis.db" in {problem.file for problem in tables.problems}
     assert tables.steps.num_rows == 0
-
-
-def test_text_in_a_number_column_is_null_and_told(tmp_path: Path) -> None:
-    tables = read(analysed(tmp_path, row=("much", *STEP_ROW[1:])))
-    assert tables.steps["computing_us"].to_pylist() == [None]
-    assert [reason(problem) for problem in tables.problems] == ["left out: 1 value without a number"]
 
 
 def test_a_database_stands_in_for_a_damaged_text_file_which_is_still_told(tmp_path: Path) -> None:

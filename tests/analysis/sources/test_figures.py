@@ -49,18 +49,6 @@ def test_kernels_are_summed_from_their_details_where_the_statistic_is_missing(tm
     assert cast["op_type"] == "Cast"
 
 
-@pytest.mark.parametrize("spelling", ["Step Id", "Step ID"])
-def test_both_spellings_of_the_step_column_are_one(tmp_path: Path, spelling: str) -> None:
-    tables = read(tmp_path, kernel_details=KERNELS.replace("Step Id", spelling))
-    assert tables.operators.num_rows == 2
-    assert tables.problems == ()
-
-
-def test_communication_is_no_kernel(tmp_path: Path) -> None:
-    kinds = read(tmp_path, kernel_details=KERNELS).operators["core_type"].to_pylist()
-    assert "HCCL" not in kinds
-
-
 def test_the_statistic_goes_before_the_details(tmp_path: Path) -> None:
     statistic = (
         "Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)\n"

@@ -174,11 +174,6 @@ def test_a_total_is_not_known_where_a_part_is_not(tmp_path: Path) -> None:
     assert found["total"]["time_us"] == 3000.0
 
 
-def test_reduce_scatter_is_told_from_reduce(tmp_path: Path) -> None:
-    found = links_of(tmp_path, [(0, 8.0, 2.0)], "reduceScatter")
-    assert {row["op_type"] for row in found.values()} == {"reducescatter"}
-
-
 # What operators carried over each transport, read from entries that are mostly zeros.
 FIGURES = st.sampled_from([0, 0.0, 3, 0.25, 1e9])
 ENTRIES = st.fixed_dictionaries(

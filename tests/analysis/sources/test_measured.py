@@ -145,6 +145,7 @@ def test_a_value_that_a_text_does_not_hold_is_told(tmp_path: Path, file: str, ke
     ("damage", "told"),
     [
         ("StepTraceTime SET computing = NULL", "left out: 1 value without a number"),
+        ("StepTraceTime SET computing = 'much'", "left out: 1 value without a number"),
         ("CommAnalyzerTime SET elapse_time = NULL WHERE rowid = 1", "left out: 1 value without a number"),
         (
             "CommAnalyzerTime SET start_timestamp = NULL WHERE rowid = 1",

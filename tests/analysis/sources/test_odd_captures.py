@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,6 @@ from tests.analysis.said import notes_of, reason
 from tests.analysis.sources.builders import (
     OPS,
     OUTPUT,
-    STEP_HEADER,
     STEP_ROW,
     source_of,
     step_csv,
@@ -85,17 +83,6 @@ def test_08_a_rank_without_profiler_info_is_told_and_never_rank_0(job: dict[int,
     assert unknown[:2] == (None, "*_1002_20250109123456002_ascend_pt")
     assert "its rank is not known" in unknown[2]
     assert missing[2] == f"no profiler data of 1 of {RANKS} ranks: {BAD}"
-
-
-def test_12_a_rank_of_another_version_keeps_its_columns_apart(job: dict[int, Path]) -> None:
-    output_of(job, "step_trace_time.csv").write_text(
-        step_csv({"7,50": (*STEP_ROW, 99.5)}, f"Device_id,{STEP_HEADER},Preparing")
-    )
-    capture, tables = read_all(job[0].parent)
-    assert problems_of(capture, tables) == []
-    assert tables[BAD].steps["stage_us"].to_pylist() == tables[0].steps["stage_us"].to_pylist()
-    assert tables[BAD].steps["preparing_us"].to_pylist() == [99.5]
-    assert tables[0].steps["preparing_us"].to_pylist() == [None]
 
 
 def test_13_of_two_captures_without_a_time_in_their_names_the_later_ended_is_used_and_told(
@@ -183,12 +170,6 @@ def test_18_ranks_far_down_are_found(tmp_path: Path) -> None:
     assert [source.rank for source in discover(tmp_path).sources] == [0]
 
 
-def test_20_reading_needs_no_second_processor(job: dict[int, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    _, tables = read_all(job[0].parent)
-    assert sorted(tables) == [0, 1, 2, 3]
-
-
 def test_26_a_level_0_capture_has_steps_and_says_why_it_has_no_communication(job: dict[int, Path]) -> None:
     output_of(job, "communication.json").unlink()
     output_of(job, "communication_matrix.json").unlink()
@@ -253,16 +234,6 @@ def test_01_02_a_json_that_is_cut_off_keeps_its_whole_steps_and_names_the_first_
         assert getattr(tables, table).to_pylist() == expected
 
 
-@pytest.mark.parametrize("cell", ["much", "nan"])
-def test_10_11_a_cell_that_is_no_number_is_null_and_never_zero(job: dict[int, Path], cell: str) -> None:
-    path = output_of(job, "step_trace_time.csv")
-    path.write_text(path.read_text().replace("8873.75", cell))
-    assert the_problem(job)[:2] == (BAD, "step_trace_time.csv")
-    _, tables = read_all(job[0].parent)
-    assert tables[BAD].steps["computing_us"].to_pylist() == [None]
-    assert tables[BAD].steps["free_us"].to_pylist() == [STEP_ROW[4]]
-
-
 @pytest.mark.slow
 def test_19_a_huge_sparse_file_is_refused_by_its_content_not_read_as_empty(job: dict[int, Path]) -> None:
     path = output_of(job, "communication.json")
@@ -270,11 +241,6 @@ def test_19_a_huge_sparse_file_is_refused_by_its_content_not_read_as_empty(job: 
     with path.open("r+b") as stream:
         stream.truncate(40_000_000)
     assert the_problem(job) == (BAD, path.name, f"filled with NUL from byte {length} of 40000000")
-
-
-def test_24_broken_metadata_of_one_rank_costs_its_metadata(job: dict[int, Path]) -> None:
-    (job[BAD] / "profiler_metadata.json").write_text('{"distributed_args": {')
-    assert the_problem(job) == (BAD, "profiler_metadata.json", "truncated at byte 22")
 
 
 def test_arguments_of_a_job_that_are_no_numbers_cost_nothing(job: dict[int, Path]) -> None:

@@ -75,10 +75,11 @@ def test_a_tick_is_10_ns(tmp_path: Path) -> None:
     assert tables.problems == ()
 
 
-def test_the_average_row_is_no_step(tmp_path: Path) -> None:
+def test_the_average_row_is_no_step_and_agrees_silently_where_it_leaves_the_first_out(tmp_path: Path) -> None:
     tables = read(tmp_path, trace(STEP_1, STEP_2, STEP_3, AVERAGE))
     assert tables.steps["step"].to_pylist() == [1, 2, 3]
     assert tables.iterations["step"].to_pylist() == [1, 2, 3, None]
+    assert not any("average row" in note for note in notes_of(tables))
 
 
 def test_iterations_are_those_of_the_steps_that_are_asked_for(tmp_path: Path) -> None:
@@ -87,11 +88,6 @@ def test_iterations_are_those_of_the_steps_that_are_asked_for(tmp_path: Path) ->
     source = source_of(tmp_path, 2, "mindspore_r1/text", r1_step_trace=path)
     tables = read_rank(source, Selection(steps=frozenset({2})))
     assert [tables.steps["step"].to_pylist(), tables.iterations["step"].to_pylist()] == [[2], [2]]
-
-
-def test_an_average_that_leaves_the_first_step_out_agrees_silently(tmp_path: Path) -> None:
-    tables = read(tmp_path, trace(STEP_1, STEP_2, STEP_3, AVERAGE))
-    assert not any("average row" in note for note in notes_of(tables))
 
 
 def test_an_average_over_all_steps_agrees_too_as_2_x_writes_it(tmp_path: Path) -> None:
@@ -203,10 +199,6 @@ def test_a_row_of_hccl_raw_that_is_neither_json_nor_python_is_told(tmp_path: Pat
     ]
 
 
-def test_an_operator_without_links_is_no_damage(tmp_path: Path) -> None:
-    assert read(tmp_path, trace(STEP_1), r1_hccl=hccl(("1", OPERATORS))).problems == ()
-
-
 ANALYSED = (
     "computation_time,communication_alone_time,stage_time,receive_alone_time,"
     "collective_communication_alone_time"
@@ -228,11 +220,6 @@ def test_idle_time_is_in_the_computing_of_the_cluster_analysis_so_free_is_zero_a
     (step,) = tables.steps.to_pylist()
     parts = ("computing_us", "communication_not_overlapped_us", "free_us")
     assert sum(step[name] for name in parts) == step["stage_us"] + step["bubble_us"]
-
-
-def test_a_single_row_of_the_cluster_analysis_is_a_step_and_no_mean(tmp_path: Path) -> None:
-    tables = read(tmp_path, trace(STEP_1), r1_cluster_analyse=f"{ANALYSED}\n13.5,6.5,15,5,1.5\n")
-    assert tables.steps["computing_us"].to_pylist() == [13_500.0]
 
 
 def test_columns_of_the_cluster_analysis_count_by_position_because_names_vary(tmp_path: Path) -> None:

@@ -26,26 +26,10 @@ def test_columns_are_found_by_name_with_and_without_device_and_preparing(tmp_pat
     assert old[0]["computing_us"] == 8873.75
 
 
-def test_every_digit_of_a_time_is_kept(tmp_path: Path) -> None:
-    rows, _ = read(tmp_path, step_csv({"13": (231290.09999999995, *STEP_ROW[1:])}))
-    assert rows[0]["computing_us"] == 231290.09999999995
-
-
-def test_an_empty_step_of_pytorch_is_step_0(tmp_path: Path) -> None:
-    rows, remarks = read(tmp_path, step_csv({"": STEP_ROW}))
-    assert rows[0]["step"] == 0
-    assert not remarks
-
-
 def test_windows_line_ends_are_read(tmp_path: Path) -> None:
     rows, remarks = read(tmp_path, step_csv({"50": STEP_ROW}).replace("\n", "\r\n"))
     assert rows[0]["communication_not_overlapped_exclude_receive_us"] == 101963.203
     assert not remarks
-
-
-def test_a_negative_time_is_kept(tmp_path: Path) -> None:
-    rows, _ = read(tmp_path, step_csv({"50": (*STEP_ROW[:7], -12.5)}))
-    assert rows[0]["communication_not_overlapped_exclude_receive_us"] == -12.5
 
 
 @pytest.mark.parametrize("cell", ["nan", "inf", "-inf", "much", "12,5".replace(",", ";"), "0x10", "1_000"])

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from cluster_analysis.discovery.discover import discover
 from cluster_analysis.engine.tasks import Batch, BatchSummary, Wanted, read_batch
 from cluster_analysis.sources.communication_tables import CommunicationTables
-from cluster_analysis.sources.compiled.reader import CHOICE
 from cluster_analysis.sources.errors import BadFileError, NotTogetherError, not_together
 from cluster_analysis.sources.rank import read_ranks
 from cluster_analysis.sources.text.communication_json import read_communication
@@ -125,14 +124,6 @@ def test_a_last_row_whose_line_has_no_end_is_read_by_both_readers(job: Path) -> 
     small, figures, metadata, problems, *others = each_alone(sources)
     assert (small, figures, metadata, [], *others) == before
     assert {problem.why.kind for problem in problems} == {"last_cell_in_doubt"}
-
-
-@of_both_forms
-def test_by_python_alone_ranks_give_the_same(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sources = discover(job).sources
-    wanted = said([sources])
-    monkeypatch.setenv(CHOICE, "python")
-    assert said([sources]) == wanted
 
 
 @pytest.mark.many

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from cluster_analysis.discovery.discover import discover
-from cluster_analysis.sources.names import operation
 from cluster_analysis.sources.rank import read_rank
 from cluster_analysis.tables.model import Capture
 from cluster_analysis.tables.rank_tables import RankTables
@@ -100,11 +99,6 @@ def test_a_link_of_r1_from_a_rank_to_itself_is_no_copy_on_the_chip(tmp_path: Pat
     )
     mapped, _ = map_links(tables.links, topology)
     assert {row["src_rank"] for row in mapped.to_pylist() if row["op_type"] == "receive"} == {None}
-
-
-@pytest.mark.parametrize("name", ["allReduce_1_2", "stream_36_0_AllReduce-op4542", "AllReduce"])
-def test_operators_are_known_by_the_names_of_every_version(name: str) -> None:
-    assert operation(name) == "allreduce"
 
 
 def test_one_hash_under_both_levels_is_one_group(tmp_path: Path) -> None:
