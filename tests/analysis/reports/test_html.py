@@ -158,17 +158,9 @@ def test_addresses_stay_out_unless_they_may_be_shown():
     assert "rank 5 = node-secret-1 / device 5" in shown(named)
 
 
-def test_the_same_result_gives_the_same_bytes(page):
-    assert html.render(builder.degraded()) == page
-
-
 def test_a_result_without_tables_still_makes_a_page():
     result = builder.with_tables(builder.unknown(), {})
     assert "No step times were measured." in shown(result)
-
-
-def test_a_rank_of_one_step_makes_a_page():
-    assert "1 rank" in shown(builder.healthy(builder.Job(1, 1, 1, 1)))
 
 
 def test_a_thousand_ranks_stay_under_six_megabytes():

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import re
-
 import pytest
 
-from cluster_analysis.findings_json import document_to_json
 from cluster_analysis.reports import html, markdown, terminal
 from cluster_analysis.reports.unevenness import price_of_unevenness
-from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.results import phrases, verdicts
 from cluster_analysis.sentences.results.costs import Cost, cost_between, cost_of
 from cluster_run.facts import fact
@@ -65,15 +60,6 @@ def test_headline_and_split_tell_the_cost_that_the_list_tells(costs):
     assert (written.en in split.en, written.zh in split.zh) == (True, True)
 
 
-@pytest.mark.parametrize("costs", CASES.values(), ids=list(CASES))
-def test_the_cost_that_is_written_is_that_of_findings_json(costs):
-    result = with_costs(*costs)
-    console = terminal.render(result, 200, False)
-    for one in json.loads(document_to_json(result.document))["findings"]:
-        told = [one[name] for name in ("cost_low_ms", "cost_high_ms") if one[name]]
-        assert all(re.search(re.escape(format_ms(ms).split()[0]), console) for ms in told)
-
-
 def test_a_bound_stands_in_the_place_of_a_cost_that_is_not_known():
     console = terminal.render(with_costs(*CASES["bound"]), 200, False)
     assert "up to 55.3 ms" in console
@@ -115,11 +101,6 @@ def test_nothing_is_painted_on_a_healthy_page():
     assert "beside is-far" in html.render(builder.degraded()).decode()
 
 
-def test_the_headline_says_why_nothing_could_be_told():
-    result = builder.unknown()
-    assert "only 2 of 32 ranks could be read" in Elements(html.render(result).decode()).text
-
-
 def test_the_command_that_names_a_host_is_told_where_a_file_knows_it():
     known = builder.with_run(builder.degraded(), mapping="run1/host_ips_mapping.txt")
     command = "grep ' 1$' run1/host_ips_mapping.txt"
@@ -139,18 +120,6 @@ def told(result):
             *(markdown.render(result, language=one) for one in ("en", "zh")),
             *(terminal.render(result, 200, False, language=one) for one in ("en", "zh")),
         ]
-    )
-
-
-def test_price_names_the_one_finding_that_a_part_is_about():
-    price = price_of_unevenness(builder.degraded().document)
-    assert price.sentence().en == (
-        "283 ms a step, 266 ms if all ranks were alike: 12.3 ms of the difference is slow rank 5, "
-        "4.1 ms the slow link 2 ↔ 10, 300 µs variation without a single cause."
-    )
-    assert price.sentence().zh == (
-        "每步 283 ms，若各卡一致则为 266 ms：差值中 12.3 ms 来自慢卡 5，4.1 ms 来自慢链路 2 ↔ 10，"
-        "300 µs 来自无单一原因的波动。"
     )
 
 

@@ -13,7 +13,6 @@ from cluster_analysis.judge.baseline import Comparison
 from cluster_analysis.reports import commands, html, markdown, terminal
 from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.result import AnalysisResult, Reported, Shown
-from cluster_analysis.sentences.results.subjects import locator
 from cluster_hook.telling.verdict import read_verdict
 from cluster_run.facts import fact
 from cluster_run.findings import Place
@@ -224,30 +223,10 @@ def test_every_report_tells_a_place_in_the_same_words(tmp_path):
     assert WHERE in read_verdict(tmp_path / "findings.json").headline()
 
 
-def test_with_addresses_the_place_is_a_name_on_a_door():
-    named = builder.with_addresses(builder.degraded(), {"1": "node001"})
-    assert f"rank {builder.SLOW_RANK} = node001 / device 5" in terminal.render(named, 100, colour=False)
-
-
-def test_both_ends_of_a_link_have_a_place():
-    link = builder.degraded().document.findings[1]
-    assert [place.rank for place in link.places] == list(builder.SLOW_LINK)
-    assert [place.host for place in link.places] == ["1", "2"]
-
-
 def test_a_place_that_is_not_known_is_not_made_up():
     assert Place(3, None, None).text() == "rank 3"
     assert Place(3, None, 2).text() == "rank 3 = device 2"
     assert Place(3, "7", None).text() == "rank 3 = host 7"
-
-
-def test_english_of_the_page_is_that_of_the_other_reports():
-    result = builder.degraded()
-    locate = locator(result)
-    for finding in result.document.findings:
-        for place in finding.places:
-            assert locate(place).en == place.text()
-            assert locate(place).zh != place.text()
 
 
 def test_commands_of_a_slow_device_name_it_and_one_without_a_device_gets_none():

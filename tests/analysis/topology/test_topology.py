@@ -98,15 +98,6 @@ def test_members_come_from_metadata_before_the_data() -> None:
     assert topology.groups[group_id(1)].confidence == "high"
 
 
-def test_links_of_a_rank_to_itself_give_the_order_of_members() -> None:
-    read = [
-        tables(rank, links=[(group_id(1), local, other) for other in (0, 1)])
-        for rank, local in ((6, 1), (2, 0))
-    ]
-    topology, _ = build(read)
-    assert topology.groups[group_id(1)].ranks == (2, 6)
-
-
 def test_a_group_without_such_links_has_its_users_as_members() -> None:
     topology, _ = build([tables(rank, [(group_id(1), "allreduce", 1)]) for rank in (5, 3)])
     assert topology.groups[group_id(1)].ranks == (3, 5)
@@ -227,12 +218,6 @@ def test_a_chain_of_pairs_is_one_pipeline() -> None:
     assert topology.stages == {0: 0, 1: 1, 2: 2, 3: 3}
 
 
-def test_two_ranks_that_send_are_a_pipeline_of_two_also_where_no_file_has_links() -> None:
-    messages = [(group_id(1), kind, 4) for kind in ("send", "receive")]
-    topology, _ = build([tables(rank, [*messages, (group_id(2), "allreduce", 1)]) for rank in range(2)])
-    assert topology.stages == {0: 0, 1: 1}
-
-
 def of_messages(counts: tuple[int, ...]) -> Topology:
     """Three groups of four ranks, in which ranks send and receive so often, and one over distant ranks."""
     read = []
@@ -339,11 +324,6 @@ def test_groups_of_one_id_are_told_and_what_to_do() -> None:
     assert problem.advice == "name_groups_apart"
 
 
-def test_ranks_of_the_jobs_size_without_data_are_told() -> None:
-    _, problems = build([tables(0), tables(1)], {0: declared(tp=2, world_size=4)})
-    assert [reason(problem) for problem in problems] == ["no profiler data of 2 of 4 ranks: 2-3"]
-
-
 def test_local_ranks_become_global_ones() -> None:
     read = [
         tables(rank, links=[(group_id(1), local, other) for other in (0, 1)])
@@ -370,13 +350,6 @@ def test_links_that_cannot_be_mapped_stay_and_are_counted_once_a_group() -> None
         f"2 links of group {group_id(1)} could not be mapped to global ranks: its members, 3 or more, "
         "are not known"
     ]
-
-
-def test_an_empty_table_of_links_is_mapped() -> None:
-    topology, _ = build([tables(0)])
-    mapped, problems = map_links(schema.LINKS.empty_table(), topology)
-    assert mapped.schema == schema.LINKS
-    assert (mapped.num_rows, problems) == (0, ())
 
 
 def test_a_job_of_which_only_a_few_ranks_are_known_has_whole_blocks_of_ranks() -> None:
@@ -406,12 +379,3 @@ def test_a_ring_of_which_a_rank_has_no_files_is_a_ring_where_others_are() -> Non
     topology = build(read)[0]
     assert {topology.groups[group_id(number)].role for number in (1, 2)} == {"cp"}
     assert set(topology.stages.values()) == {0}
-
-
-def test_a_ring_of_all_ranks_is_no_pipeline() -> None:
-    links = [(group_id(1), local, (local + 1) % 8) for local in range(8)]
-    read = [
-        tables(rank, [(group_id(1), "send", 4), (group_id(1), "receive", 4)], links, link_type="send")
-        for rank in range(8)
-    ]
-    assert set(build(read)[0].stages.values()) == {0}
