@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.replay.lanes import ENDED, TRANSFER, WORK, Lanes, lanes_tables, span_of
 from cluster_analysis.replay.lanes import lanes_of as lanes_of_span
-from cluster_analysis.replay.order import Block, Instances, ReplayOrder, replay_order
+from cluster_analysis.replay.order import Instances, ReplayOrder, replay_order
 from cluster_analysis.replay.passes import ends_of, entries_of
 from cluster_analysis.replay.replay import Graph, Repair
 from tests.analysis.copies import replace
@@ -22,8 +22,6 @@ from tests.analysis.jobs import SMALL, Judged, judged
 N_RANKS = 4
 #: One event of a job: the ranks that meet in a collective, or a message from one to the other.
 Event = tuple[str, tuple[int, ...]]
-#: Two operators that can be replayed at once.
-SIDE_BY_SIDE: list[Event] = [("collective", (0, 1)), ("collective", (2, 3))]
 events = st.lists(
     st.one_of(
         st.tuples(
@@ -94,65 +92,6 @@ def ordered(happened: list[Event]) -> tuple[Instances, ReplayOrder]:
     return instances, replay_order(instances, n_operators, N_RANKS)
 
 
-def rows_waited_for(order: ReplayOrder, block: Block) -> IntArray:
-    """Rows of operators that must have ended before the block can be replayed."""
-    parts = [order.after[block.begin : block.end], block.join_rows, block.late_join_rows]
-    parts += [rows for one in block.partners for rows in (one.after, one.join) if rows is not None]
-    rows: IntArray = np.concatenate(parts)
-    return rows[rows < order.nothing]
-
-
-@given(events)
-def test_whatever_a_block_waits_for_lies_before_it(happened: list[Event]) -> None:
-    _, order = ordered(happened)
-    for block in order.blocks:
-        assert (rows_waited_for(order, block) < block.first).all()
-
-
-@given(events)
-@example(SIDE_BY_SIDE)
-def test_every_instance_and_operator_has_one_place_and_blocks_fill_them_all(happened: list[Event]) -> None:
-    instances, order = ordered(happened)
-    assert order.place[order.instances].tolist() == list(range(len(instances)))
-    assert order.operator_place[order.operators].tolist() == list(range(len(order.operators)))
-    assert [block.begin for block in order.blocks] == [0, *[block.end for block in order.blocks][:-1]]
-    assert order.blocks[-1].end == len(instances)
-
-
-@given(events)
-@example(SIDE_BY_SIDE)
-def test_a_blocks_instances_lie_member_by_member(happened: list[Event]) -> None:
-    instances, order = ordered(happened)
-    for block in order.blocks:
-        inside = instances.operator[order.instances[block.begin : block.end]]
-        by_member = inside.reshape(block.n_members, block.n_operators)
-        assert (by_member == order.operators[block.first : block.first + block.n_operators]).all()
-        assert (instances.is_p2p[order.instances[block.begin : block.end]] == block.is_messages).all()
-
-
-@given(events)
-def test_a_instance_counts_from_its_ranks_instance_before_or_from_the_begin_of_its_step(
-    happened: list[Event],
-) -> None:
-    instances, order = ordered(happened)
-    for place, row in enumerate(order.after.tolist()):
-        instance = order.instances[place]
-        if instances.after[instance] < len(instances):
-            assert order.operators[row] == instances.operator[instances.after[instance]]
-        else:
-            assert row == order.nothing + 1 + instances.cell[instance]
-
-
-@given(events)
-def test_a_ranks_step_has_ended_when_its_last_instance_has(happened: list[Event]) -> None:
-    instances, order = ordered(happened)
-    assert order.cells.tolist() == sorted(set(instances.cell.tolist()))
-    bounds = [*order.last_begin.tolist(), len(order.last_rows)]
-    for cell, begin, end in zip(order.cells.tolist(), bounds, bounds[1:], strict=False):
-        last = int(np.flatnonzero(instances.cell == cell)[-1])
-        assert order.operators[order.last_rows[begin:end]].tolist() == [instances.operator[last]]
-
-
 @given(events, st.randoms())
 def test_the_numbers_of_instances_do_not_change_what_is_replayed_together(
     happened: list[Event], random: object
@@ -167,17 +106,6 @@ def test_the_numbers_of_instances_do_not_change_what_is_replayed_together(
     for one in order.blocks:
         inside = slice(one.first, one.first + one.n_operators)
         assert set(renamed[order.operators[inside]].tolist()) == set(other.operators[inside].tolist())
-
-
-def test_a_waiting_send_comes_after_what_its_receiver_did_before_and_an_eager_one_need_not() -> None:
-    for kind, is_later in (("waiting", True), ("eager", False)):
-        instances, order = ordered([("collective", (1,)), ("collective", (1,)), (kind, (0, 1))])
-        send = int(np.flatnonzero(instances.receiver < len(instances))[0])
-        level = [
-            number for number, one in enumerate(order.blocks) if one.begin <= order.place[send] < one.end
-        ]
-        before = [number for number, one in enumerate(order.blocks) if one.begin <= order.place[1] < one.end]
-        assert (level > before) == is_later
 
 
 def test_operators_matched_into_a_circle_have_the_last_places_and_no_block() -> None:
@@ -201,21 +129,6 @@ def test_a_rank_that_runs_into_a_circle_has_its_last_instance_before_it_among_it
     operator[[2, 4]] = operator[[4, 2]]
     order = replay_order(renumbered(instances, operator), n_operators, N_RANKS)
     assert order.operator_place[0] in order.last_rows[order.last_begin[0] : order.last_begin[1]]
-
-
-@given(events)
-def test_members_that_come_from_one_operator_together_are_kept_apart_from_others(
-    happened: list[Event],
-) -> None:
-    instances, order = ordered(happened)
-    for block in order.blocks:
-        inside = order.instances[block.begin : block.end].reshape(block.n_members, block.n_operators)
-        for members in inside.T.tolist():
-            before = {int(instances.after[one]) for one in members}
-            is_begin = len(instances) in before
-            came_from = {int(instances.operator[one]) for one in before if one < len(instances)}
-            is_joint = len(members) > 1 and len(came_from) == 1 and not is_begin
-            assert block.is_joint == is_joint
 
 
 # A pass over the blocks gives what each operator, asked one after the other, would say.
