@@ -138,12 +138,11 @@ def _places(
     examined: Examined,
 ) -> tuple[list[tuple[str, str]], list[tuple[int, int | None, str]]]:
     topology, addresses = examined.topology, examined.shown_addresses
-    hosts = sorted(set(topology.hosts.values()), key=lambda host: (len(host), host))
     ranks: list[tuple[int, int | None, str]] = [
         (source.rank, topology.devices.get(source.rank), topology.hosts.get(source.rank, HostId("")))
         for source in examined.sources
     ]
-    return [(host, addresses.get(host, host)) for host in hosts], ranks
+    return [(host, addresses.get(host, host)) for host in topology.all_hosts], ranks
 
 
 def _add_operators(examined: Examined, database: InsightDatabase) -> None:

@@ -196,7 +196,7 @@ def build_view(evidence: JobEvidence, topology: Topology) -> JobView:
     graph = job_graph(evidence)
     stage, replica = _codes(ranks, topology.stages), _codes(ranks, topology.dp_index)
     role = stage if (stage >= 0).any() else _signature_roles(ranks, graph)
-    hosts = tuple(sorted(set(topology.hosts.values()), key=lambda name: (len(name), name)))
+    hosts = topology.all_hosts
     position = {name: number for number, name in enumerate(hosts)}
     experts = _expert_groups(topology)
     fused = communicating(evidence.operators, ranks)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct, field
 
 from cluster_run.facts import Fact
-from cluster_run.ids import DeviceId, GroupRole, HostId, ParallelSizes, Rank, Step
+from cluster_run.ids import DeviceId, GroupRole, HostId, ParallelSizes, Rank, Step, host_number
 from cluster_run.problem import Problem
 
 if TYPE_CHECKING:
@@ -119,6 +119,11 @@ class Topology(Struct, frozen=True, dict=True):
     dp_index: Mapping[Rank, int] = field(default_factory=dict)
     confidence: Confidence = "high"
     starts_agree: bool = True
+
+    @property
+    def all_hosts(self) -> tuple[HostId, ...]:
+        """The hosts of the ranks, by number."""
+        return tuple(sorted(set(self.hosts.values()), key=host_number))
 
     def place_of(
         self, rank: Rank

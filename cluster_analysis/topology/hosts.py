@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from cluster_analysis.tables.model import Capture, RankMetadata
 from cluster_run.facts import Fact, fact
-from cluster_run.ids import DeviceId, HostId, Rank
+from cluster_run.ids import DeviceId, HostId, Rank, host_number
 
 _LAST_NUMBER = re.compile(r"(\d+)$")
 #: Fewer ranks start again by chance: what is one device a host, or one process that sees one device?
@@ -68,7 +68,7 @@ def _one_machine(
         hosts_of.setdefault(machine_of.get(rank, ("folder", host)), set()).add(host)
     first: dict[HostId, HostId] = {}
     for hosts in hosts_of.values():
-        ordered = sorted(hosts, key=lambda host: (len(host), host))
+        ordered = sorted(hosts, key=host_number)
         if len(ordered) < 2:
             continue
         ranks = [rank for rank, host in capture.hosts.items() if host in hosts]

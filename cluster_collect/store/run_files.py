@@ -16,7 +16,7 @@ from cluster_collect.store.writer import RunWriter
 from cluster_collect.wording import printable
 from cluster_run.errors import InputError
 from cluster_run.files import lock_file, write_bytes_whole, write_text_whole, written_whole
-from cluster_run.ids import HostId, ServerId
+from cluster_run.ids import HostId, ServerId, host_number
 from cluster_run.layout import JOURNAL_NAME, MANIFEST_NAME, MAPPING_NAME, PROFILER_TREE_NAME, RANK_TABLE_NAME
 from cluster_run.manifest import Manifest, manifest_pieces
 from cluster_run.ranktable import format_host_mapping, parse_host_mapping
@@ -39,7 +39,7 @@ def prepare_run(
         known |= parse_host_mapping(mapping_path.read_text(errors="replace"))
     wanted = {spec.server_id: spec.host for spec in specs}
     refuse_other_hosts(known, wanted, run)
-    mapping = dict(sorted({**known, **wanted}.items(), key=lambda pair: (len(pair[1]), pair[1])))
+    mapping = dict(sorted({**known, **wanted}.items(), key=lambda pair: host_number(pair[1])))
     table = None if rank_table is None else _bytes_of(rank_table)
     try:
         write_text_whole(mapping_path, format_host_mapping(mapping))

@@ -14,7 +14,7 @@ from cluster_collect.store.journal import Journal
 from cluster_collect.store.run_files import finish_run
 from cluster_collect.store.writer import RunWriter
 from cluster_collect.transports.dialers import Dialers
-from cluster_run.ids import HostId
+from cluster_run.ids import HostId, host_number
 from cluster_run.manifest import CollectedFile, FileList, HostOutcome, HostState, Manifest, Origin
 from cluster_run.version import VERSION
 
@@ -108,7 +108,7 @@ def _with_earlier(
         for server_id, outcome in journal.earlier.items()
         if server_id not in collected and outcome.host in hosts
     ]
-    return tuple(sorted([*outcomes, *earlier], key=lambda outcome: (len(outcome.host), outcome.host)))
+    return tuple(sorted([*outcomes, *earlier], key=lambda outcome: host_number(outcome.host)))
 
 
 def with_all_ranks(outcome: HostOutcome, journal: Journal) -> HostOutcome:

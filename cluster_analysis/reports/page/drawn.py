@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from cluster_analysis.result import AnalysisResult
+from cluster_run.ids import host_number
 
 #: Size of the picture of a curve, in its own units.
 WIDTH, HEIGHT = 600, 120
@@ -111,7 +112,7 @@ def device_map(result: AnalysisResult) -> list[tuple[str, list[Cell]]]:
     for row in sorted(rows, key=lambda one: (one["device"] is None, one["device"], one["rank"])):
         shade = 0.0 if name == "rank" else float(row[name] or 0.0) / most
         hosts[row["host"] or ""].append(Cell(row["rank"], shade, _written(row)))
-    return sorted(hosts.items(), key=lambda one: (len(one[0]), one[0]))
+    return sorted(hosts.items(), key=lambda one: host_number(one[0]))
 
 
 def _written(row: dict[str, float | None]) -> list[str]:

@@ -7,6 +7,7 @@ import numpy as np
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
 from cluster_analysis.reports.page.picture import Picture
 from cluster_analysis.result import AnalysisResult
+from cluster_run.ids import host_number
 
 #: Of a job with more ranks hosts are drawn, where they are known, and no more than so many hosts or ranks.
 MAX_RANKS, MAX_ENDS = 64, 128
@@ -43,7 +44,7 @@ def build_who_waits(result: AnalysisResult) -> Picture:
     ranks = [int(rank) for rank in result.topology.ranks]
     by_host = len(ranks) > MAX_RANKS and len(set(hosts.values())) > 1
     names = {rank: hosts.get(rank, "") if by_host else rank for rank in result.topology.ranks}
-    ends = sorted(set(names.values()), key=lambda end: (len(str(end)), str(end)))
+    ends = sorted(set(names.values()), key=lambda end: host_number(str(end)))
     position = {end: number for number, end in enumerate(ends)}
     place = np.full(max(ranks) + 2, -1)
     for rank, name in names.items():

@@ -31,7 +31,7 @@ def build_traffic(result: AnalysisResult, max_links: int = MAX_LINKS) -> Picture
         "transports": [],
         "op_types": [],
         "links_total": 0,
-        "hosts": sorted(set(result.topology.hosts.values()), key=_natural),
+        "hosts": list(result.topology.all_hosts),
         "groups": _groups(result, matched, n_steps) if matched is not None else [],
         "operators": waiting.slowest_operators(matched) if matched is not None else [],
         "chains": _chains(result, matched, n_steps) if matched is not None else {},
@@ -138,7 +138,3 @@ def _groups(result: AnalysisResult, matched: pa.Table, n_steps: int) -> list[dic
 def _chains(result: AnalysisResult, matched: pa.Table, n_steps: int) -> dict[str, list[dict[str, Any]]]:
     chains = waiting.build_chains(result, matched, n_steps)
     return {finding: [asdict(one) for one in chain] for finding, chain in chains.items()}
-
-
-def _natural(host: str) -> tuple[int, str]:
-    return (int(host), "") if host.isdecimal() else (1 << 30, host)

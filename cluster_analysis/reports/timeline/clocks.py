@@ -19,7 +19,7 @@ from msgspec import Struct
 from cluster_analysis.numeric.sorting import places_in_runs
 from cluster_analysis.numeric.stats import MAD_TO_SIGMA
 from cluster_analysis.tables.operations import COMMON_END
-from cluster_run.ids import HostId, Rank
+from cluster_run.ids import HostId, Rank, host_number
 
 Array = np.ndarray[Any, Any]
 
@@ -65,7 +65,7 @@ def estimate_clocks(collectives: Sequence[pa.Table], hosts: Mapping[Rank, HostId
     """
     ranks = sorted({Rank(rank) for table in collectives for rank in table["rank"].unique().to_pylist()})
     host_of = {rank: str(hosts[rank]) if rank in hosts else f"rank {rank}" for rank in ranks}
-    names = sorted(set(host_of.values()), key=lambda name: (len(name), name))
+    names = sorted(set(host_of.values()), key=host_number)
     if not names:
         return Clocks("", 0, {}, {})
     number = {name: position for position, name in enumerate(names)}
