@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from cluster_analysis.engine.memory import scratch_directory
-from cluster_run.errors import InputError
+from cluster_run.errors import InputError, spoken
 
 #: By what a name ends with, which forms are unpacked.
 _TAR = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst")
@@ -53,7 +53,7 @@ def unpacked(path: Path, scratch: Path | None) -> Iterator[Path]:
             raise InputError(f"{path}: damaged, or no archive: {error}", "copy it again") from error
         except OSError as error:
             raise InputError(
-                f"{path}: cannot be unpacked: {error.strerror or error}", "--scratch DIR names another place"
+                f"{path}: cannot be unpacked: {spoken(error)}", "--scratch DIR names another place"
             ) from error
         inside = list(folder.iterdir())
         yield inside[0] if len(inside) == 1 and inside[0].is_dir() else folder

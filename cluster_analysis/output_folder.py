@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from cluster_run.errors import InputError, UsageError
+from cluster_run.errors import InputError, UsageError, spoken
 from cluster_run.files import lock_file
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
 
@@ -92,7 +92,7 @@ def new_output(folder: Path, owned: Sequence[Sequence[str]]) -> Iterator[Path]:
 
 
 def _unwritable(folder: Path, error: OSError) -> InputError:
-    why = error.strerror or error
+    why = spoken(error)
     return InputError(f"{folder}: cannot be written: {why}", "name another directory with --output")
 
 

@@ -24,7 +24,7 @@ from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.headings import say
 from cluster_analysis.sentences.results import subjects, verdicts
 from cluster_run.command_line import Parser, add_language, exit_code_of, named_path
-from cluster_run.errors import ExitCode, InputError
+from cluster_run.errors import ExitCode, InputError, spoken
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, REPORT_NAME
 from cluster_run.said.chinese import Language
 from cluster_run.standard_streams import write_result
@@ -87,7 +87,7 @@ def _write_page(page: Path, content: bytes) -> None:
     try:
         page.write_bytes(content)
     except OSError as error:
-        raise InputError(f"{page}: cannot be written: {error.strerror or error}") from error
+        raise InputError(f"{page}: cannot be written: {spoken(error)}") from error
 
 
 class Row(Struct, frozen=True):

@@ -22,7 +22,7 @@ from cluster_hook.telling.verdict import Verdict, read_verdict
 from cluster_hook.telling.webhook import FORMATS, WebhookFormat, find_webhook
 from cluster_live.collected import SUSPECTS_SUFFIX, Hosts, Shown, Taken, analysed, findings_of, taken
 from cluster_live.options import LiveOptions
-from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError, UsageError
+from cluster_run.errors import ClusterError, ExitCode, InterruptedRunError, UsageError, spoken
 from cluster_run.files import json_of, write_text_whole
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME
 from cluster_run.said.chinese import translated
@@ -126,7 +126,7 @@ def _text_of(error: ClusterError | OSError) -> str:
     """Return what is wrong, with its file and what to do about it."""
     if isinstance(error, ClusterError):
         return str(error)
-    return f"{error.filename or 'this machine'}: {error.strerror or error}"
+    return f"{error.filename or 'this machine'}: {spoken(error)}"
 
 
 def _tell_options(live: LiveOptions) -> TellOptions:

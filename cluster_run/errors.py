@@ -130,4 +130,4 @@ def refused_by_system(error: OSError) -> str:
         os.getcwd()
     except OSError as gone:
         name = name if error.filename or gone.errno != error.errno else "the working directory"
-    return f"{name}: {error.strerror or error}"
+    return f"{name}: {spoken(error)}"

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NoReturn, TextIO
 
-from cluster_run.errors import ClusterError
+from cluster_run.errors import ClusterError, spoken
 
 _NAME = "plain-signs"
 _PLAIN = {
@@ -128,9 +128,7 @@ def write_result(text: str) -> None:
         _write_no_more()
     except OSError as error:
         _write_no_more()
-        raise UnwritableStdoutError(
-            f"the result could not be written to stdout: {error.strerror or error}"
-        ) from None
+        raise UnwritableStdoutError(f"the result could not be written to stdout: {spoken(error)}") from None
 
 
 @contextmanager

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal, Protocol
 
-from cluster_run.errors import InputError
+from cluster_run.errors import InputError, spoken
 from cluster_run.facts import AdviceKind, Fact, Value, fact
 
 #: Parts of files that are left out one by one.
@@ -90,3 +92,12 @@ def tell_left_out(remark: Remark, n_parts: int, part: Part, reason: LeftOutReaso
     """Tell `remark` that so many parts of a file were not used, and why; nothing where all were."""
     if n_parts > 0:
         remark(fact("left_out", n_parts=n_parts, part=part, reason=reason, **values))
+
+
+@contextmanager
+def as_bad_file() -> Iterator[None]:
+    """Raise BadFileError for what the system has against reading a file."""
+    try:
+        yield
+    except OSError as error:
+        raise BadFileError(fact("unreadable", detail=spoken(error))) from error

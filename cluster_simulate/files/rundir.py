@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cluster_run import layout
 from cluster_run.command_line import SIGNALS, is_ignored, release_signals, signals_held
-from cluster_run.errors import ClusterError, InputError
+from cluster_run.errors import ClusterError, InputError, spoken
 from cluster_run.files import write_text_whole
 from cluster_run.ids import HostId, ServerId
 from cluster_run.manifest import CollectedFile, FileList, HostOutcome, Manifest, manifest_to_json
@@ -64,7 +64,7 @@ def write_run(
         manifest = Manifest(what=("analysis",), hosts=hosts, tool_version=VERSION)
         write_text_whole(out / layout.MANIFEST_NAME, manifest_to_json(manifest))
     except OSError as error:
-        raise InputError(f"{out}: cannot write: {error.strerror or error}") from error
+        raise InputError(f"{out}: cannot write: {spoken(error)}") from error
     return answer
 
 
@@ -151,7 +151,7 @@ def _write_share(
     except ClusterError as error:
         results.put(error)
     except OSError as error:
-        results.put(InputError(f"{output.out}: cannot write: {error.strerror or error}"))
+        results.put(InputError(f"{output.out}: cannot write: {spoken(error)}"))
 
 
 def _write_host(output: _Output, host: int) -> HostOutcome:

@@ -14,10 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster_analysis.sources.columns.columns import Columns, are_places, damaged
-from cluster_analysis.sources.errors import BadFileError
+from cluster_analysis.sources.errors import as_bad_file
 from cluster_reduce.form import MOST_NUMBERS, SCHEMA
 from cluster_reduce.packing import N_BYTES, RAW_WINDOW
-from cluster_run.facts import fact
 
 _MAX_HEAD_BYTES = 4 << 20
 #: The largest heads of real databases have some hundred columns.
@@ -82,10 +81,8 @@ class ColumnsFile(Columns):
     """The columns of one file. Every method raises BadFileError where the file is damaged."""
 
     def __init__(self, path: Path, kind: str) -> None:
-        try:
+        with as_bad_file():
             content = path.read_bytes()
-        except OSError as error:
-            raise BadFileError(fact("unreadable", detail=str(error.strerror or error))) from error
         head, begin = _head(content)
         if zlib.crc32(memoryview(content)[begin:]) != head.crc32:
             raise damaged("other bytes than were written")

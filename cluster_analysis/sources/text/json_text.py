@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from cluster_analysis.sources.errors import BadFileError
+from cluster_analysis.sources.errors import BadFileError, as_bad_file
 from cluster_run.facts import Fact, fact
 
 _T = TypeVar("_T")
@@ -32,11 +32,9 @@ def read_with_offset(path: Path) -> tuple[bytes, int]:
     Raises:
         BadFileError: it is missing, unreadable, empty or UTF-16.
     """
-    try:
-        with open(path, "rb", 0) as file:  # whole at once: nothing to keep in a buffer
-            content = file.read()
-    except OSError as error:
-        raise BadFileError(fact("unreadable", detail=str(error.strerror or error))) from error
+    # Whole at once: nothing to keep in a buffer.
+    with as_bad_file(), open(path, "rb", 0) as file:
+        content = file.read()
     if content.startswith(_UTF16):
         raise BadFileError(fact("utf16"))
     if not content or content.isspace():

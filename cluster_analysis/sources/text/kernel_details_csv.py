@@ -16,7 +16,7 @@ import pyarrow.csv as pa_csv
 from cluster_analysis.sources import names, numbers
 from cluster_analysis.sources.columns.kernels import kernel_calls_of, kernel_sums_of
 from cluster_analysis.sources.columns.place import columns_of
-from cluster_analysis.sources.errors import BadFileError, Remark, tell_left_out, unheard
+from cluster_analysis.sources.errors import BadFileError, Remark, as_bad_file, tell_left_out, unheard
 from cluster_analysis.sources.kernel_groups import KEYS, Calls, KernelSums
 from cluster_analysis.sources.text.csv_text import csv_options, finished
 from cluster_analysis.tables import schema
@@ -127,11 +127,8 @@ def _sums(path: Path, remark: Remark) -> KernelSums:
 
 def _header(path: Path, *needed: str) -> list[str]:
     """Return the names of the columns; those of `needed` are among them."""
-    try:
-        with path.open("rb") as stream:
-            line = stream.readline()
-    except OSError as error:
-        raise BadFileError(fact("unreadable", detail=str(error.strerror))) from error
+    with as_bad_file(), path.open("rb") as stream:
+        line = stream.readline()
     try:
         header = as_we_spell([name.strip().strip('"') for name in line.decode("utf-8-sig").split(",")])
     except UnicodeDecodeError as error:

@@ -22,12 +22,12 @@ from typing import BinaryIO
 
 import msgspec
 
-from cluster_analysis.sources.errors import BadFileError, Remark, tell_left_out
+from cluster_analysis.sources.errors import BadFileError, Remark, as_bad_file, tell_left_out
 from cluster_analysis.sources.text.json_text import decode
 from cluster_analysis.tables.schema import Counter
 from cluster_reduce.sums.host_times import HostTimes
 from cluster_reduce.sums.trace_view import add, kind_of
-from cluster_run.facts import Fact, fact
+from cluster_run.facts import Fact
 
 _BLOCK_BYTES = 8 << 20
 #: Where one event ends and the next begins; inside a text it may stand too, and then the piece is not JSON.
@@ -61,14 +61,11 @@ def read_trace_view(path: Path, remark: Remark) -> list[Counter]:
         BadFileError: the file is cut off or no list of events.
     """
     times, n_bad = HostTimes(), 0
-    try:
-        with path.open("rb") as stream:
-            for event in chain.from_iterable(_pieces(stream)):
-                said = event.arguments
-                kind = kind_of(event.name, event.kind, said.task, said.level) if event.phase == "X" else ""
-                n_bad += not add(times, kind, event.begin, event.length, said.connection)
-    except OSError as error:
-        raise BadFileError(fact("unreadable", detail=str(error.strerror or error))) from error
+    with as_bad_file(), path.open("rb") as stream:
+        for event in chain.from_iterable(_pieces(stream)):
+            said = event.arguments
+            kind = kind_of(event.name, event.kind, said.task, said.level) if event.phase == "X" else ""
+            n_bad += not add(times, kind, event.begin, event.length, said.connection)
     tell_left_out(remark, n_bad, "event", "no_time")
     return [*times.figures()]
 
