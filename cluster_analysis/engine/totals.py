@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.numeric.arrays import IntArray
 from cluster_analysis.numeric.sorting import combined, distinct, first_positions
-from cluster_analysis.tables.schema import HOST_SUMS, STEP_CALLS, TOTALS, with_columns
+from cluster_analysis.tables.schema import HOST_SUMS, STEP_CALLS, TOTALS, rows_of, with_columns
 
 _KEYS = ("rank", "step", "group")
 #: Stands for a step that is not known; no step has such a number.
@@ -72,14 +70,10 @@ def _summed(column: pa.ChunkedArray, number: IntArray, n_sums: int, order: IntAr
 def _with_reported(totals: pa.Table, reported: pa.Table) -> pa.Table:
     if not reported.num_rows:
         return totals
-    places = {key: place for place, key in enumerate(_keys(reported))}
-    rows = pa.array(map(places.get, _keys(totals)), pa.int64())
+    places = {key: place for place, key in enumerate(rows_of(reported, *_KEYS))}
+    rows = pa.array(map(places.get, rows_of(totals, *_KEYS)), pa.int64())
     is_reported = rows.is_valid()
     for name in HOST_SUMS.names[len(_KEYS) :]:
         values = pc.if_else(is_reported, reported[name].combine_chunks().take(rows), totals[name])
         totals = with_columns(totals, **{name: values})
     return totals
-
-
-def _keys(table: pa.Table) -> Iterator[tuple[int, int, str]]:
-    return zip(*(table[name].to_pylist() for name in _KEYS), strict=True)

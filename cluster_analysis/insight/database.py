@@ -22,6 +22,7 @@ from cluster_analysis.insight.totals import TIMES, TRANSPORTS, ratio, ratios
 from cluster_analysis.sources.db.cells import each
 from cluster_analysis.sources.numbers import BYTES_PER_MB, NS_PER_US, US_PER_MS
 from cluster_analysis.sources.text.step_trace_csv import DATABASE_COLUMNS
+from cluster_analysis.tables.schema import rows_of
 from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
 
 _TABLES = f"""
@@ -190,13 +191,10 @@ def _band_rows(collectives: pa.Table) -> Iterator[tuple[Any, ...]]:
 def _total_band_rows(totals: pa.Table, packets: pa.Table) -> Iterator[tuple[Any, ...]]:
     keys = ("rank", "step", "group", "transport", "packet_bytes", "n_packets", "total_us")
     sizes: dict[tuple[int, int, str, str], list[tuple[float, int, float]]] = {}
-    for rank, step, group, transport, packet, count, total in zip(
-        *(packets[name].to_pylist() for name in keys), strict=True
-    ):
+    for rank, step, group, transport, packet, count, total in rows_of(packets, *keys):
         entry = ((packet or 0.0) / BYTES_PER_MB, count or 0, (total or 0.0) / US_PER_MS)
         sizes.setdefault((rank, step, group or "", transport or ""), []).append(entry)
-    names = ("step", "rank", "group", *TRANSPORT_COLUMNS)
-    for step, rank, group, *values in zip(*(totals[column].to_pylist() for column in names), strict=True):
+    for step, rank, group, *values in rows_of(totals, "step", "rank", "group", *TRANSPORT_COLUMNS):
         for transport, size, time in _bands(values):
             head = (step_key(step), rank, TOTAL, group or NO_GROUP, transport, size, time, ratio(size, time))
             for entry in sizes.get((rank, step, group or "", transport), [(0.0, 0, 0.0)]):

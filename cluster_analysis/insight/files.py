@@ -28,6 +28,7 @@ from cluster_analysis.sources.columns.place import columns_of
 from cluster_analysis.sources.db.bandwidth_db import BandwidthRow, bandwidth_rows
 from cluster_analysis.sources.errors import BadFileError, unheard
 from cluster_analysis.tables.model import RankSource
+from cluster_analysis.tables.schema import rows_of
 from cluster_run.errors import InputError
 from cluster_run.ids import HostId, Rank, Step
 
@@ -186,7 +187,7 @@ def _bandwidths_of(path: Path, steps: frozenset[Step] | None) -> list[BandwidthR
 
 def _mentions(uses: pa.Table) -> dict[str, set[Rank]]:
     mentioned: dict[str, set[Rank]] = {}
-    for rank, group in zip(uses["rank"].to_pylist(), uses["group"].to_pylist(), strict=True):
+    for rank, group in rows_of(uses, "rank", "group"):
         mentioned.setdefault(group or "", set()).add(Rank(rank))
     return mentioned
 

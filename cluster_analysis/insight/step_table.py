@@ -10,6 +10,7 @@ from msgspec import Struct
 from cluster_analysis.insight.naming import rank_set
 from cluster_analysis.sources.text import step_trace_csv
 from cluster_analysis.tables.model import Topology
+from cluster_analysis.tables.schema import rows_of
 from cluster_run.ids import Rank
 
 #: Column of STEPS and what Insight calls it, in the order of its file: the profilers have the same.
@@ -41,11 +42,9 @@ def step_rows(steps: pa.Table, topology: Topology) -> tuple[StepRow, ...]:
     columns may come from different ranks and need not add up.
     """
     table = steps.sort_by([("step", "ascending"), ("rank", "ascending")])
-    columns = [table["step"].to_pylist(), table["rank"].to_pylist()]
-    columns += [table[name].to_pylist() for name, _ in COLUMNS]
     rows = [
         StepRow(step, "rank", (rank,), tuple(times), _indices(topology, Rank(rank)))
-        for step, rank, *times in zip(*columns, strict=True)
+        for step, rank, *times in rows_of(table, "step", "rank", *(name for name, _ in COLUMNS))
     ]
     return (*rows, *_stage_rows(rows, topology))
 

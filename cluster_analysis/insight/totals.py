@@ -8,6 +8,7 @@ import pyarrow as pa
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.sources.numbers import BYTES_PER_MB, US_PER_MS
 from cluster_analysis.tables import sent
+from cluster_analysis.tables.schema import rows_of
 
 #: In the spelling of columns.
 TRANSPORTS = tuple(name.lower() for name in sent.TRANSPORTS)
@@ -22,10 +23,11 @@ Distributions = dict[tuple[int, int, str, str], str]
 
 def distributions_of(packets: pa.Table) -> Distributions:
     """Return the packet sizes of PACKETS as the inside of a JSON object: `"2.064384": [12, 1.58]`."""
-    columns = [packets[name].to_pylist() for name in ("rank", "step", "group", "transport")]
-    columns += [packets[name].to_pylist() for name in ("packet_bytes", "n_packets", "total_us")]
+    keys = ("rank", "step", "group", "transport")
     texts: dict[tuple[int, int, str, str], list[str]] = {}
-    for rank, step, group, transport, size, count, total in zip(*columns, strict=True):
+    for rank, step, group, transport, size, count, total in rows_of(
+        packets, *keys, "packet_bytes", "n_packets", "total_us"
+    ):
         entry = f'"{(size or 0.0) / BYTES_PER_MB!r}": [{count or 0}, {(total or 0.0) / US_PER_MS!r}]'
         texts.setdefault((rank, step, group or "", (transport or "").lower()), []).append(entry)
     return {key: ", ".join(entries) for key, entries in texts.items()}
@@ -47,7 +49,7 @@ def total_texts(totals: pa.Table, distributions: Distributions) -> list[str]:
     bands = [
         (name, [ms[name].tolist(), mb[name].tolist(), ratios(mb[name], ms[name]).tolist()]) for name in _BANDS
     ]
-    keys = list(zip(*(totals[name].to_pylist() for name in ("rank", "step", "group")), strict=True))
+    keys = list(rows_of(totals, "rank", "step", "group"))
     band_texts = [
         [
             f'"{name.upper()}": {{"Transit Time(ms)": {time!r}, "Transit Size(MB)": {size!r}, '

@@ -16,6 +16,7 @@ from msgspec import Struct
 from cluster_analysis.sources import numbers
 from cluster_analysis.sources.errors import BadFileError
 from cluster_analysis.tables import schema
+from cluster_analysis.tables.schema import rows_of
 from cluster_run.facts import fact
 
 KEYS = ("op_type", "core_type", "name", "input_shapes", "output_shapes", "op_state")
@@ -117,10 +118,7 @@ class KernelSums:
 
 
 def _kernels(ordered: pa.Table, rank: int) -> pa.Table:
-    flops = [
-        matrix_flops(*row)
-        for row in zip(*(ordered[name].to_pylist() for name in ("op_type", *KEYS[3:5])), strict=True)
-    ]
+    flops = [matrix_flops(*row) for row in rows_of(ordered, "op_type", *KEYS[3:5])]
     return schema.rows(
         schema.KERNELS,
         rank,

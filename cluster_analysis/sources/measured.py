@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.sources.errors import Remark, tell_left_out, unheard
-from cluster_analysis.tables.schema import NEEDED_STEPS, with_columns
+from cluster_analysis.tables.schema import NEEDED_STEPS, rows_of, with_columns
 from cluster_analysis.tables.sent import TRANSPORT_COLUMNS
 from cluster_run.facts import fact
 
@@ -97,14 +97,14 @@ def of_own_device(steps: pa.Table, remark: Remark) -> pa.Table:
     A process may touch other devices than its own. Where several communicate, or none, it is
     unknown whose the operators in the other files are.
     """
-    rows = _rows_of(steps)
+    rows = list(rows_of(steps, "rank", "step"))
     counts = Counter(rows)
     if len(counts) == len(rows):
         return steps
     communicates = pc.fill_null(pc.greater(steps["communication_us"], 0.0), False).to_pylist()
     is_own = [does or counts[row] == 1 for row, does in zip(rows, communicates, strict=True)]
     own = steps.filter(pa.array(is_own))
-    if Counter(_rows_of(own)) == dict.fromkeys(counts, 1):
+    if Counter(rows_of(own, "rank", "step")) == dict.fromkeys(counts, 1):
         return own
     n_different = len({tuple(row.values()) for row in steps.to_pylist()})
     if n_different < len(rows):  # a file that was copied behind itself
@@ -115,14 +115,10 @@ def of_own_device(steps: pa.Table, remark: Remark) -> pa.Table:
 
 def without_repeated_steps(table: pa.Table, remark: Remark) -> pa.Table:
     """Return the rows of `table` whose `rank` and `step` no other row has; rows without a step stay."""
-    rows = _rows_of(table)
+    rows = list(rows_of(table, "rank", "step"))
     counts = Counter(rows)
     is_repeated = [row[1] is not None and counts[row] > 1 for row in rows]
     if not any(is_repeated):
         return table
     tell_left_out(remark, sum(is_repeated), "row", "step_repeated")
     return table.filter(pc.invert(pa.array(is_repeated)))
-
-
-def _rows_of(table: pa.Table) -> list[tuple[int, int | None]]:
-    return list(zip(table["rank"].to_pylist(), table["step"].to_pylist(), strict=True))

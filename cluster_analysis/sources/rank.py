@@ -55,6 +55,7 @@ from cluster_analysis.sources.text.timeline_json import (
 )
 from cluster_analysis.tables.model import RankMetadata, RankSource, Selection
 from cluster_analysis.tables.rank_tables import BY_STEP, RanksTables, RankTables, alone, of_one
+from cluster_analysis.tables.schema import rows_of
 from cluster_run.ids import DeviceId
 
 _T = TypeVar("_T")
@@ -273,7 +274,7 @@ def _steps_in(table: pa.Table) -> Mapping[int, set[int]]:
     """Return the steps of which a table has rows, by rank."""
     found: dict[int, set[int]] = defaultdict(set)
     pairs = table.group_by(["rank", "step"], use_threads=False).aggregate([])
-    for rank, step in zip(pairs["rank"].to_pylist(), pairs["step"].to_pylist(), strict=True):
+    for rank, step in rows_of(pairs, "rank", "step"):
         found[rank].add(step)
     return found
 

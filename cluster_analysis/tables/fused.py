@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster_analysis.tables.columns_described import ComputingApart
+from cluster_analysis.tables.schema import rows_of
 
 #: A collective with what it is fused with (`MatmulAllReduce`, `AllGatherMatmulV2`, `AlltoAllvGroupedMatMul`)
 #: or on cores that compute, and the two halves of a mixture of experts (`MoeDistributeDispatchV2`,
@@ -54,8 +55,7 @@ def computing_apart(operators: pa.Table) -> pa.Table:
     if not fused:
         return ComputingApart.schema.empty_table()
     sums: dict[int, list[float]] = {}
-    columns = (operators[name].to_pylist() for name in ("rank", "op_type", "total_us", "n_calls"))
-    for rank, kind, total_us, n_calls in zip(*columns, strict=True):
+    for rank, kind, total_us, n_calls in rows_of(operators, "rank", "op_type", "total_us", "n_calls"):
         own = sums.setdefault(rank, [0.0, 0.0, 0.0])
         own[kind in fused] += total_us or 0.0
         own[2] += (n_calls or 0) if kind in fused else 0

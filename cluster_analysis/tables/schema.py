@@ -7,7 +7,7 @@ A missing value is null, never 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -161,6 +161,11 @@ FIGURES = {
 def one_behind_the_other(tables: Sequence[pa.Table]) -> pa.Table:
     """Return the rows of all tables of one schema, each column in one piece."""
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+
+
+def rows_of(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
+    """Return these columns row by row, with None for null."""
+    return zip(*(table[name].to_pylist() for name in names), strict=True)
 
 
 def with_columns(table: pa.Table, **columns: pa.Array | pa.ChunkedArray) -> pa.Table:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray
 from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.numeric.stats import median, medians_by
-from cluster_analysis.tables.schema import with_columns
+from cluster_analysis.tables.schema import rows_of, with_columns
 from cluster_analysis.thresholds.common import HALFWAY, MOSTLY, TOLERANCE_SHARE
 from cluster_analysis.trace.calls import on_device_us
 
@@ -80,7 +80,7 @@ def _in_free_time(
     MindSpore cuts free time where the host begins a step: it holds preparing of its own step. PyTorch counts
     it to the step in which it begins: that of the next step, where hosts wait for their devices.
     """
-    free, keys = numbers(steps["free_us"]), _keys(steps)
+    free, keys = numbers(steps["free_us"]), list(rows_of(steps, "rank", "step"))
     place = {key: row for row, key in enumerate(keys)}
     now = np.flatnonzero(known)
     before = np.array([place[rank, step - 1] for rank, step in (keys[row] for row in now)], int)
@@ -100,9 +100,9 @@ def _in_free_time(
 
 def _room_us(steps: pa.Table, calls: pa.Table) -> tuple[FloatArray, FloatArray]:
     """Return how long each device was idle before its step, by first and by last calls; NaN if unknown."""
-    times = zip(calls["start_ns"].to_pylist(), calls["end_ns"].to_pylist(), strict=True)
-    called = dict(zip(_keys(calls), times, strict=True))
-    keys = _keys(steps)
+    times = rows_of(calls, "start_ns", "end_ns")
+    called = dict(zip(rows_of(calls, "rank", "step"), times, strict=True))
+    keys = list(rows_of(steps, "rank", "step"))
     span = dict(zip(keys, on_device_us(steps).tolist(), strict=True))
     room = np.full((2, len(keys)), np.nan)
     for row, (rank, step) in enumerate(keys):
@@ -113,7 +113,3 @@ def _room_us(steps: pa.Table, calls: pa.Table) -> tuple[FloatArray, FloatArray]:
             if now[end] is not None and before[end] is not None:
                 room[end, row] = (now[end] - before[end]) / 1000 - span.get((rank, behind), np.nan)
     return room[0], room[1]
-
-
-def _keys(table: pa.Table) -> list[tuple[int, int]]:
-    return list(zip(table["rank"].to_pylist(), table["step"].to_pylist(), strict=True))

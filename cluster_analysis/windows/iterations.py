@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from cluster_analysis.numeric.arrays import FloatArray
-from cluster_analysis.tables.schema import with_columns
+from cluster_analysis.tables.schema import rows_of, with_columns
 from cluster_analysis.thresholds.windows import MOST_KINDS, OTHER_LENGTH_SHARE, SAME_COUNT_SHARE
 from cluster_analysis.trace.calls import on_device_us
 from cluster_run.facts import Fact, fact
@@ -66,8 +66,7 @@ def as_many_iterations(steps: pa.Table, operators: pa.Table) -> Alike:
 
 def _counts(operators: pa.Table) -> dict[int, dict[str, int]]:
     counts: dict[int, dict[str, int]] = {}
-    columns = (operators[name].to_pylist() for name in ("rank", "op_type", "n_calls"))
-    for rank, kind, n in zip(*columns, strict=True):
+    for rank, kind, n in rows_of(operators, "rank", "op_type", "n_calls"):
         if kind is not None and n:
             own = counts.setdefault(rank, {})
             own[kind] = own.get(kind, 0) + n

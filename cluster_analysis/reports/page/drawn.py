@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.tables.schema import rows_of
 from cluster_run.ids import host_number
 
 #: Size of the picture of a curve, in its own units.
@@ -68,9 +69,7 @@ def memory_curves(result: AnalysisResult) -> list[Curves]:
 def _lines(table: pa.Table, most: float) -> list[tuple[int, str]]:
     last = pc.max(table["time_us"]).as_py() or 1.0
     points: dict[int, list[tuple[float, float]]] = defaultdict(list)
-    for rank, time, value in zip(
-        *(table[name].to_pylist() for name in ("rank", "time_us", "reserved_bytes")), strict=True
-    ):
+    for rank, time, value in rows_of(table, "rank", "time_us", "reserved_bytes"):
         if value is not None:
             points[rank].append((WIDTH * time / last, HEIGHT * (1.0 - value / most)))
     highest = sorted(points, key=lambda rank: (min(y for _, y in points[rank]), rank))[:_MAX_LINES]

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.result import AnalysisResult
+from cluster_analysis.tables.schema import rows_of
 
 _MAX_LEVELS = 2
 _MAX_GROUPS_A_LEVEL = 6
@@ -39,8 +40,7 @@ def waits_by_rank(matched: pa.Table, n_steps: int) -> dict[str, dict[int, float]
     sums = matched.group_by(["group", "last_rank"], use_threads=False).aggregate([("total_wait_us", "sum")])
     n_ranks = ranks_of_groups(matched)
     waits: dict[str, dict[int, float]] = defaultdict(dict)
-    columns = (sums[name].to_pylist() for name in ("group", "last_rank", "total_wait_us_sum"))
-    for group, last_rank, total_us in zip(*columns, strict=True):
+    for group, last_rank, total_us in rows_of(sums, "group", "last_rank", "total_wait_us_sum"):
         if last_rank is not None:
             waits[group][last_rank] = (total_us or 0.0) / n_ranks[group] / n_steps
     return dict(waits)
@@ -51,8 +51,8 @@ def ranks_of_groups(matched: pa.Table) -> dict[str, int]:
     counted = matched.group_by(["group"], use_threads=False).aggregate(
         [("n_ranks", "max"), ("rank", "count_distinct")]
     )
-    columns = (counted[name].to_pylist() for name in ("group", "n_ranks_max", "rank_count_distinct"))
-    return {group: max(together, alone, 1) for group, together, alone in zip(*columns, strict=True)}
+    rows = rows_of(counted, "group", "n_ranks_max", "rank_count_distinct")
+    return {group: max(together, alone, 1) for group, together, alone in rows}
 
 
 def build_chains(result: AnalysisResult, matched: pa.Table, n_steps: int) -> dict[str, list[Waiting]]:
@@ -107,7 +107,7 @@ def _chain(
 def _quiet_waits(matched: pa.Table, waits: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
     """For each group the lower quartile, over the groups of its role, of their longest wait for one rank."""
     pairs = matched.select(["group", "role"]).group_by(["group", "role"], use_threads=False).aggregate([])
-    roles = dict(zip(pairs["group"].to_pylist(), pairs["role"].to_pylist(), strict=True))
+    roles = dict(rows_of(pairs, "group", "role"))
     longest: dict[str, list[float]] = defaultdict(list)
     for group, by_rank in waits.items():
         longest[roles[group]].append(max(by_rank.values(), default=0.0))
