@@ -30,14 +30,12 @@ from cluster_analysis.reports.step_time import blamed, step_parts, unusual_steps
 from cluster_analysis.reports.templates import templates
 from cluster_analysis.reports.unevenness import price_of_unevenness
 from cluster_analysis.result import AnalysisResult, Reported
-from cluster_analysis.sentences.chains import chain
 from cluster_analysis.sentences.checks import next_check, page_of
-from cluster_analysis.sentences.findings import summary
+from cluster_analysis.sentences.findings import chain, summary
 from cluster_analysis.sentences.headings import counted, say
-from cluster_analysis.sentences.notes import note
+from cluster_analysis.sentences.notes import note, reasons
 from cluster_analysis.sentences.problems import advice, reason
 from cluster_analysis.sentences.results import changes, costs, phrases, subjects, verdicts
-from cluster_analysis.sentences.results.reasons import reasons
 from cluster_run.kinds import HOST_KINDS, UNIT_KINDS
 from cluster_run.layout import REPORT_NAME
 

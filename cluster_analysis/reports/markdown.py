@@ -11,15 +11,13 @@ from cluster_analysis.reports.commands import commands
 from cluster_analysis.reports.unevenness import price_of_unevenness
 from cluster_analysis.result import AnalysisResult, Reported, Shown
 from cluster_analysis.sentences import terms
-from cluster_analysis.sentences.chains import chain
 from cluster_analysis.sentences.checks import next_check
-from cluster_analysis.sentences.findings import summary
+from cluster_analysis.sentences.findings import chain, summary
 from cluster_analysis.sentences.headings import say, term
-from cluster_analysis.sentences.notes import note
+from cluster_analysis.sentences.notes import note, reasons
 from cluster_analysis.sentences.phrase import Phrase
 from cluster_analysis.sentences.results import changes, phrases, subjects, verdicts
 from cluster_analysis.sentences.results.costs import Cost, cost_of
-from cluster_analysis.sentences.results.reasons import reasons
 from cluster_run.findings import Finding
 from cluster_run.said.chinese import Language
 

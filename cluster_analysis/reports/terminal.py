@@ -18,11 +18,10 @@ from cluster_analysis.result import AnalysisResult, Reported, Shown
 from cluster_analysis.sentences.checks import next_check
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import say
-from cluster_analysis.sentences.notes import note
+from cluster_analysis.sentences.notes import note, reasons
 from cluster_analysis.sentences.phrase import Phrase, joined
 from cluster_analysis.sentences.results import changes, phrases, subjects, verdicts
 from cluster_analysis.sentences.results.costs import cost_of
-from cluster_analysis.sentences.results.reasons import reasons
 from cluster_analysis.sentences.terms import VERDICT_SIGNS
 from cluster_run.findings import Finding
 from cluster_run.said.chinese import SEMICOLON, Language

@@ -1,13 +1,14 @@
-"""Sentences of findings: one for each fact, in both languages."""
+"""Sentences of findings: one for each fact, and who waits for whom; in both languages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from cluster_analysis.sentences.phrase import Phrase, fill, joined
 from cluster_analysis.sentences.texts import Template, texts
 from cluster_run.facts import Fact, FindingFact, FleetFact
-from cluster_run.findings import Finding
+from cluster_run.findings import Finding, Wait
 
 #: A saving below this gets no sentence.
 _NOTHING_US = 5.0
@@ -23,6 +24,7 @@ QUOTES: Mapping[FindingFact, Template] = {
 #: The sentence of each fact. Besides the fact's values it may speak of the finding's: `who` (the rank and its
 #: host), `rank`, `host`, `hosts`, `src`, `dst`, `ends`, and `when` (in which steps).
 SENTENCES: Mapping[FindingFact, Template] = {**_SAID["findings"], **QUOTES}
+WAITS: Mapping[str, Template] = _SAID["chains"]
 
 
 def summary(finding: Finding) -> Phrase:
@@ -87,3 +89,23 @@ def _ends(finding: Finding) -> tuple[int, ...]:
 def story(said: Fact) -> Phrase:
     """Return what is said of a unit."""
     return fill(STORIES[said.kind], dict(said.values))  # type: ignore[index]
+
+
+def chain(finding: Finding) -> tuple[Phrase, ...]:
+    """Return how a finding's delay travels, a sentence a row."""
+    late = _late(finding)
+    return tuple(fill(WAITS[row.waits_for], _wait_values(row, late)) for row in finding.chain)
+
+
+def _wait_values(row: Wait, late: Phrase) -> dict[str, Any]:
+    digits = 0 if row.ms_per_step >= 100 else 1 if row.ms_per_step >= 1 else 2
+    longest = fill(_SAID["in_chains"]["longest"], {"rank": row.rank, "ms": f"{row.ms_per_step:.{digits}f}"})
+    return {"who": late, "group": row.group, "n_ranks": row.n_ranks, "longest": longest}
+
+
+def _late(finding: Finding) -> Phrase:
+    if finding.record.subject == "rank":
+        return fill(_SAID["in_chains"]["rank"], {"who": finding.ranks[0]})
+    if finding.record.subject == "host":
+        return fill(_SAID["in_chains"]["host"], {"who": finding.hosts[0]})
+    return fill(_SAID["in_chains"]["network"], {})

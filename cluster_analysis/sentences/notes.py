@@ -1,13 +1,15 @@
-"""Notes on what could not be judged, and why, in both languages."""
+"""Notes on what could not be judged, and why, in both languages; and what their reader can do."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from cluster_analysis.sentences.phrase import Phrase, fill
 from cluster_analysis.sentences.texts import Template, texts
 from cluster_run.facts import Fact
-from cluster_run.kinds import NoteFact
+from cluster_run.findings import FindingsDocument
+from cluster_run.kinds import NOTES, NoteFact
 
 _SAID = texts("notes")
 SENTENCES: Mapping[NoteFact, Template] = _SAID["notes"]
@@ -23,3 +25,29 @@ def why_open(notes: Sequence[Fact]) -> Phrase | None:
 def note(fact: Fact) -> Phrase:
     """Return the sentence of a note."""
     return fill(SENTENCES[fact.kind], dict(fact.values))  # type: ignore[index]
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """Notes by the reader's action: put it right, live with it, know it, or choose otherwise."""
+
+    to_mend: tuple[Fact, ...]
+    bounds: tuple[Fact, ...]
+    to_know: tuple[Fact, ...]
+    to_choose: tuple[Fact, ...]
+
+
+def reasons(document: FindingsDocument) -> Reasons:
+    """Group the notes of a document: first what is to be put right first, the others as given.
+
+    A job of one rank does not communicate, and has no peers: no other capture of it would.
+    """
+    n_ranks = document.run.expected_ranks
+    alone = {"no_operators", "no_communication_matrix"} if n_ranks == 1 else set()
+    notes = [one for one in document.notes if n_ranks > 1 or one.kind != "few_peers"]
+    return Reasons(
+        tuple(one for kind in NOTES["mend"] if kind not in alone for one in notes if one.kind == kind),
+        tuple(one for one in notes if one.kind in alone.union(NOTES["bear"])),
+        tuple(one for one in notes if one.kind in NOTES["know"]),
+        tuple(one for one in notes if one.kind in NOTES["choose"]),
+    )

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.numeric.sorting import begins, places_in_runs
-from cluster_analysis.reports.page.picture import Array, Picture
+from cluster_analysis.reports.page.packing import Array, Picture
 from cluster_analysis.result import AnalysisResult
 
 #: Messages of one stage and step that are drawn.

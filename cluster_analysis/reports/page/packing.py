@@ -16,14 +16,23 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
+Array = np.ndarray[Any, Any]
 #: numpy's name of a type → what the page calls it. Little-endian, as every browser is.
 _TYPES = {"float32": "f4", "int32": "i4", "uint8": "u1"}
 _DTYPES = {short: np.dtype(long).newbyteorder("<") for long, short in _TYPES.items()}
 _ALIGNMENT = 8
 
 
-def pack(header: Mapping[str, object], columns: Mapping[str, np.ndarray[Any, Any]]) -> str:
+class Picture(Struct, frozen=True):
+    """What a picture adds to the payload: an entry of the header, None without a picture, and its columns."""
+
+    header: dict[str, Any]
+    columns: dict[str, Array]
+
+
+def pack(header: Mapping[str, object], columns: Mapping[str, Array]) -> str:
     """Return `header` (JSON values) and `columns` (float32, int32 or uint8) as ASCII text.
 
     Raises:

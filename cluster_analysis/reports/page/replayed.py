@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_analysis.numeric.arrays import FloatArray, IntArray
-from cluster_analysis.reports.page.picture import Picture
+from cluster_analysis.reports.page.packing import Picture
 from cluster_analysis.result import AnalysisResult
 from cluster_run.ids import host_number
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from msgspec.structs import asdict
 
 from cluster_analysis.reports.page import waiting
-from cluster_analysis.reports.page.picture import Array, Picture
+from cluster_analysis.reports.page.packing import Array, Picture
 from cluster_analysis.result import AnalysisResult
 
 #: A page with more links keeps those that deviate most and those that take most time; the pairs of

@@ -5,10 +5,9 @@ from __future__ import annotations
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.findings import summary
 from cluster_analysis.sentences.headings import counted, say
-from cluster_analysis.sentences.notes import why_open
+from cluster_analysis.sentences.notes import reasons, why_open
 from cluster_analysis.sentences.phrase import Phrase, joined
 from cluster_analysis.sentences.results.costs import Cost, cost_of
-from cluster_analysis.sentences.results.reasons import reasons
 from cluster_analysis.sentences.results.subjects import plain, subject, whom
 from cluster_run.findings import WARNING_COST_SHARE, Finding, FindingsDocument, RunInfo, gains_ms
 from cluster_run.said.chinese import COLON, SEMICOLON

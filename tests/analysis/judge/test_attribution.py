@@ -16,7 +16,7 @@ from cluster_analysis.judge.open_questions import _unexplained
 from cluster_analysis.judge.view import build_view
 from cluster_analysis.numeric.arrays import FloatArray
 from cluster_analysis.replay.replay import Graph, Repair
-from cluster_analysis.sentences.chains import chain
+from cluster_analysis.sentences.findings import chain
 from cluster_analysis.thresholds.limits import Thresholds
 from cluster_analysis.trace.evidence import StepOperators
 from cluster_run.findings import Evidence, Finding

@@ -14,7 +14,6 @@ import pytest
 from cluster_analysis.reports import terminal
 from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.sentences import (
-    chains,
     checks,
     findings,
     headings,
@@ -49,7 +48,7 @@ TABLES: Mapping[str, tuple[Mapping[str, Template], tuple[str, ...]]] = {
     "patterns": (terms.PATTERNS, get_args(Pattern)),
     "confidences": (terms.CONFIDENCES, get_args(Confidence)),
     "lost": (terms.LOST, get_args(LostTo)),
-    "chains": (chains.WAITS, ("late", "held_up")),
+    "chains": (findings.WAITS, ("late", "held_up")),
 }
 FILES = [path for path in Path(headings.__file__).parent.glob("*.json") if path.name != "words.json"]
 PAIRS = [
@@ -247,7 +246,7 @@ def test_a_finding_of_some_steps_says_which_and_never_every_step() -> None:
 @pytest.mark.parametrize("kind", ["slow_rank", "slow_host", "slow_link"])
 def test_a_chain_is_told_in_both_languages_with_its_numbers(kind) -> None:
     for role, waits_for, n_ranks in product(get_args(GroupRole), ("late", "held_up"), (1, 7)):
-        (row,) = chains.chain(finding(kind, chain=(Wait(role, waits_for, n_ranks, Rank(29), 78.3),)))
+        (row,) = findings.chain(finding(kind, chain=(Wait(role, waits_for, n_ranks, Rank(29), 78.3),)))
         assert not re.search("[A-Za-z]{3}", row.zh)
         for number in (str(n_ranks), "29", "78.3 ms"):
             assert number in row.en

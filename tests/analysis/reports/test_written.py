@@ -17,9 +17,8 @@ from cluster_analysis.reports.templates import templates
 from cluster_analysis.reports.timeline import perfetto
 from cluster_analysis.sentences.checks import BASE_VARIABLE, page_of
 from cluster_analysis.sentences.headings import words_of_page
-from cluster_analysis.sentences.notes import WHY_OPEN
+from cluster_analysis.sentences.notes import WHY_OPEN, reasons
 from cluster_analysis.sentences.results.costs import Cost
-from cluster_analysis.sentences.results.reasons import reasons
 from cluster_analysis.sentences.results.verdicts import unknown_reason
 from cluster_hook.telling.metrics import labelled
 from cluster_run.facts import fact
