@@ -130,9 +130,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     out.add_argument("--output", metavar="DIR", type=named_path, help="default: RUN/cluster_analysis_output")
     add_format(out)
     add_language(out, " of the result on stdout, not of JSON")
-    out.add_argument(
-        "--report", action=argparse.BooleanOptionalAction, default=True, help="write report.html"
-    )
+    out.add_argument("--report", action=argparse.BooleanOptionalAction, help="write report.html")
+    # Not beside its help, to which Python 3.10 would add it.
+    parser.set_defaults(report=True)
     out.add_argument(
         "--insight",
         action=argparse.BooleanOptionalAction,

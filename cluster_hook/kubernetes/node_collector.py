@@ -44,6 +44,7 @@ def collect_asked(options: CollectorOptions, report: Callable[[str, str], None])
     Raises:
         OSError: the exchange cannot be read.
     """
+    options.exchange.stat()  # one that is not mounted is none in which nothing is asked
     for asked, request in requests(options.exchange):
         part = asked / options.node
         if options.node not in request.nodes or read_ended(part) is not None:

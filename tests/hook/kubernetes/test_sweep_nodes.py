@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster_hook.cli import main
 from cluster_hook.kubernetes.node_exchange import NodeRequest, read_ended, write_request
 from cluster_hook.kubernetes.trainingjob import PREFIX
 from cluster_run.errors import ExitCode
@@ -184,6 +185,14 @@ def test_a_node_that_is_not_asked_collects_nothing_and_a_damaged_request_stops_n
     nodes.collect("node-a")
     assert read_ended(asked / "node-a") is not None
     assert not (asked / "node-c").exists()
+
+
+def test_a_collector_whose_exchange_is_not_mounted_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ("--node=node-a", f"--profiles={tmp_path}", f"--exchange={tmp_path}/none", "--once")
+    assert main(["node-collect", *given]) == 1
+    assert f"{tmp_path}/none" in capsys.readouterr().err
 
 
 def test_what_was_asked_for_a_job_that_was_deleted_is_removed_after_a_day(nodes: Nodes) -> None:
