@@ -138,7 +138,9 @@ def examined(
             )
             if not wanted.spans:  # else Insight's files come at once
                 engine.rest()
-            apart = (*of_same_times(read.steps, read.step_calls), *at_other_times(steps))
+            used = topology.groups.keys() & set(read.uses["group"].to_pylist())
+            teams = {topology.groups[name].ranks for name in used}
+            apart = at_other_times(steps, read.step_calls, teams) + of_same_times(read.steps, read.step_calls)
             notes = (*in_one, *alike.notes, *unlike, *apart, *_without_cut_step(steps))
             capture = structs.replace(capture, notes=capture.notes + notes)
             read = structs.replace(read, problems=read.problems + contradictions + problems)

@@ -145,6 +145,7 @@ ReasonKind = Literal[
     "no_link_in_it",
     "no_communication_data",
     "matrix_not_there",
+    "others_have_it",
     "silent_steps",
     # Captures.
     "other_size",
@@ -164,6 +165,7 @@ ReasonKind = Literal[
     "raw_only",
     "exported_by_old_cann",
     "several_devices",
+    "rows_of_one_step",
     "ranks_counted",
     "missing_ranks",
     "hosts_not_mapped",
@@ -187,6 +189,7 @@ ReasonKind = Literal[
     "file_of_no_capture",
     # Statements of the captures about the job.
     "group_disagreement",
+    "no_member",
     "groups_of_one_id",
     "size_not_known",
     "two_of_one_local_rank",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cluster_analysis.discovery.found import Found, is_file, modified_ns
@@ -43,6 +43,7 @@ FILES = {
 
 _MAIN = frozenset({"r1_step_trace", "r1_hccl", "r1_cluster_analyse"})
 _STAMP = re.compile(r"^profiler-(\d+)$")
+_LAST_NUMBER = re.compile(r"\d+(?=\D*$)")
 
 
 def inspect_legacy(
@@ -97,7 +98,20 @@ def inspect_legacy(
                 folder=directory.name if host is not None else str(directory),
             )
         )
-    return found, problems
+    return found, problems + _lacking(found)
+
+
+def _lacking(found: Sequence[Found]) -> list[Problem]:
+    """Return a problem for each file of a judged role that a rank lacks, and that most ranks have."""
+    problems = []
+    of_rank = {one.rank: one for one in found}
+    for role in sorted(_MAIN):
+        names = {one.rank: original_name(one.files[role].name) for one in found if role in one.files}
+        for rank in of_rank.keys() - names.keys() if 2 * len(names) > len(of_rank) else ():
+            file = _LAST_NUMBER.sub("*", next(iter(names.values())))
+            why = fact("others_have_it", n_ranks=len(names))
+            problems.append(Problem(why, file, rank, of_rank[rank].host, "collect_from_host"))
+    return problems
 
 
 def names_rank(name: str) -> bool:

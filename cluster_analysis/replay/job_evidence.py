@@ -51,11 +51,13 @@ def merge_steps(parts: Sequence[StepEvidence], operators: pa.Table, packets: pa.
     ordered = sorted(parts, key=lambda part: part.step)
     seen = {rank for part in ordered for rank in part.steps["rank"].to_pylist()}
     notes = list(dict.fromkeys(note for part in ordered for note in part.notes))
-    partial = [part.step for part in ordered if len(set(part.steps["rank"].to_pylist())) < len(seen)]
+    lacking = {part.step: seen.difference(part.steps["rank"].to_pylist()) for part in ordered}
+    partial = tuple(step for step, ranks in lacking.items() if ranks)
     if partial and len(partial) == len(ordered) and len(seen) > 1:
         notes.append(NO_COMMON_STEP)
     elif partial:
-        notes.append(fact("steps_of_some_ranks", steps=tuple(partial)))
+        ranks = tuple(sorted(set().union(*lacking.values())))
+        notes.append(fact("steps_of_some_ranks", steps=partial, ranks=ranks))
     # All that is judged has these steps: operators and links of a step that nobody timed belong to none.
     timed = [part for part in ordered if part.steps.num_rows] or ordered
     return JobEvidence(

@@ -30,6 +30,7 @@ _USUAL: Mapping[ReasonKind, AdviceKind] = {
     "header_not_step_trace": "report_names",
     "step_not_analysed": "report_step",
     "several_devices": "one_directory_a_device",
+    "rows_of_one_step": "one_directory_a_device",
     "not_read_on_host": "collect_whole",
     "other_size": "collect_again",
     "other_hash": "collect_again",

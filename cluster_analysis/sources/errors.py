@@ -31,7 +31,7 @@ Part = Literal[
 LeftOutReason = Literal[
     "no_number",
     "no_number_in_column",
-    "below_0",
+    "impossible",
     "no_time",
     "no_start",
     "in_no_step",

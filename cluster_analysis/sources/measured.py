@@ -38,20 +38,21 @@ NEEDED: Mapping[Literal["operators", "links"], tuple[str, ...]] = {
 }
 #: A nanosecond; sums of floats may miss 0 by less.
 _TOLERANCE = 1e-3
-#: As many µs had passed in 2001 since 1970: no step takes as long.
+#: As many µs had passed in 2001 since 1970: nothing takes as long, or has as many bytes.
 _IN_2001_US = 1e15
 
 
-def without_negative(table: pa.Table, columns: tuple[str, ...], remark: Remark) -> pa.Table:
-    """Return the table with null where one of `columns` is below 0; `remark` is called with their number."""
+def without_impossible(table: pa.Table, columns: tuple[str, ...], remark: Remark) -> pa.Table:
+    """Return the table with null where one of `columns` is below 0 or beyond all; that is remarked."""
     n_bad = 0
     for name in columns:
         # With NumPy, because nearly all tables are small and have none.
-        is_bad = table[name].to_numpy() < -_TOLERANCE
+        given = table[name].to_numpy()
+        is_bad = (given < -_TOLERANCE) | (given > _IN_2001_US)
         if is_bad.any():
             n_bad += int(is_bad.sum())
             table = with_columns(table, **{name: pc.if_else(pa.array(is_bad), None, table[name])})
-    tell_left_out(remark, n_bad, "value", "below_0")
+    tell_left_out(remark, n_bad, "value", "impossible")
     return table
 
 
@@ -109,7 +110,7 @@ def of_own_device(steps: pa.Table, remark: Remark) -> pa.Table:
     n_different = len({tuple(row.values()) for row in steps.to_pylist()})
     if n_different < len(rows):  # a file that was copied behind itself
         return without_repeated_steps(steps, remark)
-    remark(fact("several_devices", n_devices=max(counts.values())))
+    remark(fact("rows_of_one_step", n_rows=max(counts.values())))
     return without_repeated_steps(steps, unheard)
 
 

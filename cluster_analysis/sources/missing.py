@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from os.path import basename
 
 import pyarrow as pa
@@ -42,7 +42,9 @@ def tell_what_is_missing(
         # The damaged database would have held the missing data.
         return
     if steps is None and "step_trace" not in files:
-        reading.problem(fact("no_step_times_of_rank"), "step_trace_time.csv", "parse_again_on_host")
+        reading.problem(
+            fact("no_step_times_of_rank"), _database(files) or "step_trace_time.csv", "parse_again_on_host"
+        )
     _tell_missing_files(reading, metadata, operators is not None, links is not None)
     wanted = reading.steps
     if wanted is not None:
@@ -76,7 +78,13 @@ def _tell_missing_files(
     else:
         was_recorded = metadata.profiler_level in _LEVELS_WITH_COMMUNICATION
         advice: AdviceKind = "collect_or_parse" if was_recorded else "profile_at_level1"
-        reading.problem(fact("no_communication_data", files=tuple(missing)), missing[0], advice)
+        file = _database(reading.source.files) or missing[0]
+        reading.problem(fact("no_communication_data", files=tuple(missing)), file, advice)
+
+
+def _database(files: Mapping[str, str]) -> str:
+    """Return the name of the database that would hold what no text does; "" where none is there."""
+    return next((basename(files[role]) for role in _DATABASES if role in files), "")
 
 
 def _tell_silent_steps(

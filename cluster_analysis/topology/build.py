@@ -47,7 +47,8 @@ def build_topology(
     declared, contradictions = declared_members(metadata)
     captured = tuple(source.rank for source in capture.sources)
     members, ambiguous = find_members(use, declared, captured)
-    problems += contradictions + ambiguous
+    told = {one.why["group"] for one in contradictions}
+    problems += contradictions + [one for one in ambiguous if one.why["group"] not in told]
     if not world_size and set(capture.expected_ranks) <= set(captured):
         members, guessed = in_whole_blocks(members)
         problems += [guessed] if guessed else []

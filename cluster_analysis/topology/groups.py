@@ -98,6 +98,10 @@ def find_members(
         if group in declared and declared[group][1]:
             name, ranks = declared[group]
             members[group] = Members(group, ranks, name, "high", users)
+            strangers = tuple(rank for rank in users if rank not in ranks)
+            if strangers:
+                said = fact("no_member", group=name or group, ranks=strangers, members=ranks)
+                problems.append(Problem(said, rank=strangers[0], advice="check_one_job"))
             continue
         clash = one.clash()
         if clash is not None or _is_several(group, one):

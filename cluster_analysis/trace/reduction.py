@@ -71,9 +71,7 @@ def reduce_step(
     if filled is not calls:
         whole = _matched(filled, match_calls(filled), moved, own_steps, own_links, topology)
     operators = _operators(whole, own_steps, offset_us) if calls.has_clock else None
-    notes = []
-    if not calls.has_clock:
-        notes.append(fact("no_start_times"))
+    notes = [] if calls.has_clock else [fact("no_start_times")]
     if whole.ends.n_unpaired:
         notes.append(fact("unpaired_messages"))
     return StepEvidence(

@@ -8,14 +8,16 @@ the files of one are a copy of the other's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import numpy as np
 import pyarrow as pa
 
-from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
+from cluster_analysis.numeric.columns import numbers
 from cluster_analysis.numeric.grouped import medians_of, quantiles_of
 from cluster_analysis.numeric.sorting import combined
+from cluster_analysis.numeric.stats import median
 from cluster_analysis.tables.model import Topology
 from cluster_analysis.tables.operations import COMMON_END
 from cluster_analysis.thresholds.common import MOSTLY, TOLERANCE_SHARE
@@ -26,17 +28,46 @@ from cluster_analysis.trace.calls import Calls, calls_of
 from cluster_analysis.trace.evidence import StepEvidence
 from cluster_analysis.trace.matching import match_calls
 from cluster_run.facts import Fact, fact
-from cluster_run.ids import Rank
+from cluster_run.ids import Rank, Step
 
 _NEVER_US = 1e18
 _UNSURE = -1
 
 
-def at_other_times(steps: Sequence[StepEvidence]) -> tuple[Fact, ...]:
-    """Return a note on ranks that were not in steps together with most others of their groups."""
-    ranks = sorted({rank for one in steps for rank in one.apart})
-    numbers = tuple(one.step for one in steps if one.apart)
-    return (fact("other_times", ranks=tuple(ranks), steps=numbers),) if ranks else ()
+def at_other_times(
+    steps: Sequence[StepEvidence], calls: pa.Table, teams: Set[tuple[Rank, ...]]
+) -> tuple[Fact, ...]:
+    """Return a note on ranks that were not in steps together with most others of their groups.
+
+    Args:
+        steps: all of them.
+        calls: STEP_CALLS of all ranks.
+        teams: members of groups that communicate.
+    """
+    apart = {(one.step, rank) for one in steps for rank in one.apart} | _after_a_clock_was_set(calls, teams)
+    ranks, in_steps = (tuple(sorted({one[at] for one in apart})) for at in (1, 0))
+    return (fact("other_times", ranks=ranks, steps=in_steps),) if apart else ()
+
+
+def _after_a_clock_was_set(calls: pa.Table, teams: Set[tuple[Rank, ...]]) -> set[tuple[Step, Rank]]:
+    """Return steps, and who ended them later behind the step before than its team, by a whole step."""
+    if not calls.num_rows:
+        return set()
+    ranks, at = np.unique(calls["rank"].to_numpy(), return_inverse=True)
+    steps, step = np.unique(calls["step"].to_numpy(), return_inverse=True)
+    end = np.full((len(ranks), len(steps)), np.nan)
+    end[at, step] = numbers(calls["end_ns"])
+    took = np.diff(end)
+
+    def is_far(some: FloatArray) -> BoolArray:
+        return np.asarray(np.abs(some - median(some, 0)) > np.nan_to_num(np.abs(some), nan=np.inf).min(0))
+
+    found: set[tuple[Step, Rank]] = set()
+    for team in teams if is_far(took).any() else ():
+        rows = np.flatnonzero(np.isin(ranks, team))
+        for row, column in zip(*np.nonzero(is_far(took[rows])), strict=True) if len(rows) > 1 else ():
+            found.add((Step(int(steps[column + 1])), Rank(int(ranks[rows[row]]))))
+    return found
 
 
 def of_same_times(steps: pa.Table, calls: pa.Table) -> tuple[Fact, ...]:
@@ -46,15 +77,17 @@ def of_same_times(steps: pa.Table, calls: pa.Table) -> tuple[Fact, ...]:
         steps: STEPS of all ranks.
         calls: STEP_CALLS of all ranks.
     """
-    own: dict[int, list[tuple[object, ...]]] = {}
+    found: dict[Fact, None] = {}
     for table in (steps, calls):
+        own: dict[int, list[tuple[object, ...]]] = {}
         for rank, *row in zip(*table.to_pydict().values(), strict=True):
             if any(row[1:]):
                 own.setdefault(rank, []).append(tuple(row))
-    alike: dict[object, list[int]] = {}
-    for rank, rows in sorted(own.items()):
-        alike.setdefault(frozenset(rows), []).append(rank)
-    return tuple(fact("same_times", ranks=tuple(one)) for one in alike.values() if len(one) > 1)
+        alike: dict[object, list[int]] = {}
+        for rank, rows in sorted(own.items()):
+            alike.setdefault(frozenset(rows), []).append(rank)
+        found |= {fact("same_times", ranks=tuple(one)): None for one in alike.values() if len(one) > 1}
+    return tuple(found)
 
 
 def ranks_apart(collectives: pa.Table, topology: Topology) -> tuple[Rank, ...]:

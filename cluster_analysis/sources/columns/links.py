@@ -12,7 +12,7 @@ from cluster_analysis.sources.columns.columns import Columns, damaged
 from cluster_analysis.sources.columns.levels import Levels
 from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.link_names import Described, LinkNames, links_table
-from cluster_analysis.sources.measured import MEASURED_LINKS, tell_missing, without_negative
+from cluster_analysis.sources.measured import MEASURED_LINKS, tell_missing, without_impossible
 from cluster_analysis.tables import schema
 
 
@@ -33,7 +33,7 @@ def links_of(file: Columns, rank: int, remark: Remark) -> pa.Table:
         return schema.LINKS.empty_table()
     table = links_table(_described(keys, operators), pa.array(levels.is_p2p), columns)
     tell_missing(table, "links", remark)
-    return without_negative(table, MEASURED_LINKS, remark)
+    return without_impossible(table, MEASURED_LINKS, remark)
 
 
 def _described(keys: pa.Array, operators: pa.Array) -> Described:

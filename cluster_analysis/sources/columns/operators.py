@@ -17,7 +17,7 @@ from cluster_analysis.sources.errors import Remark
 from cluster_analysis.sources.measured import (
     MEASURED_COLLECTIVES,
     tell_missing,
-    without_negative,
+    without_impossible,
 )
 from cluster_analysis.sources.names import coded_rows
 from cluster_analysis.tables import schema
@@ -52,7 +52,7 @@ def communication_of(
         spans = _spans(file, rank, n_skipped)
     tell_missing(collectives, "operators", remark)
     return CommunicationTables(
-        without_negative(collectives, MEASURED_COLLECTIVES, remark), packets, spans, sums
+        without_impossible(collectives, MEASURED_COLLECTIVES, remark), packets, spans, sums
     )
 
 

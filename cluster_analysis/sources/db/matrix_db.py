@@ -78,7 +78,7 @@ def _table(
         "time_us": pc.multiply(link_times, numbers.US_PER_MS),
     }
     table = links_table(described, is_p2p(texts["type"]), columns)
-    return measured.without_negative(cells.with_step(table), measured.MEASURED_LINKS, remark)
+    return measured.without_impossible(cells.with_step(table), measured.MEASURED_LINKS, remark)
 
 
 def _keys(

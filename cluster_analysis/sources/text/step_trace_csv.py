@@ -21,7 +21,7 @@ from cluster_analysis.sources.measured import (
     of_own_device,
     tell_no_columns,
     without_empty_steps,
-    without_negative,
+    without_impossible,
     without_unknown_begin,
 )
 from cluster_analysis.sources.text.csv_text import read_columns, read_files
@@ -57,7 +57,7 @@ def read_step_trace(files: Sequence[FileOfRank], remark: Remark) -> pa.Table:
     text, ranks = read_files(files, _WANTED, ("Computing",), remark)
     if text.num_rows == 0:
         raise BadFileError(fact("no_step_in_it"))
-    steps = without_negative(_steps_from_text(text, ranks, remark), MEASURED_STEPS, remark)
+    steps = without_impossible(_steps_from_text(text, ranks, remark), MEASURED_STEPS, remark)
     measured = without_empty_steps(steps, remark)
     if measured.num_rows == 0:
         raise BadFileError(fact("no_step_in_it"))

@@ -104,6 +104,24 @@ def test_a_flat_directory_of_r1_files_holds_ranks(tmp_path: Path) -> None:
     assert ranks_of(discover(tmp_path / "profiler")) == [0, 1, 7]
 
 
+@pytest.mark.parametrize(
+    ("lacking", "told"),
+    [((), ()), ((2,), (2,)), ((0, 1), ()), ((0, 1, 3), ())],
+)
+def test_an_r1_file_that_a_rank_lacks_and_most_have_is_told(
+    tmp_path: Path, lacking: tuple[int, ...], told: tuple[int, ...]
+) -> None:
+    for rank in range(4):
+        write_r1(tmp_path / "profiler", rank)
+        if rank not in lacking:
+            (tmp_path / f"profiler/hccl_raw_{rank}.csv").write_text("step_num\n")
+    problems = discover(tmp_path).problems
+    assert [(one.rank, one.file, reason(one)) for one in problems] == [
+        (rank, "hccl_raw_*.csv", f"it is not there, and {4 - len(lacking)} other ranks have theirs")
+        for rank in told
+    ]
+
+
 @pytest.mark.parametrize("kind", ["step_trace_raw_{}_detail_time.csv", "hccl_raw_{}.csv"])
 def test_one_r1_file_that_is_there_twice_costs_that_file_which_is_named(tmp_path: Path, kind: str) -> None:
     for rank in range(4):

@@ -80,7 +80,7 @@ def test_steps_that_only_some_ranks_have_are_named() -> None:
     ranks_of = {1: (0, 1, 2, 3), 2: (0, 1, 2), 3: (3,), 4: (0, 1, 2, 3)}
     totals = [steps_table(dict.fromkeys(ranks, 1e6), step=step) for step, ranks in ranks_of.items()]
     notes = notes_of(evidence_of(where, pa.concat_tables(totals)))
-    assert "steps 2-3: not of all ranks; their other steps are compared" in notes
+    assert "steps 2-3: ranks 0-3 lack some of them; their other steps are compared" in notes
 
 
 def test_times_of_which_none_could_be_read_are_no_healthy_job() -> None:

@@ -30,6 +30,8 @@ from tests.analysis.sources.hand_made_databases import BEGIN, NS, analysed, chan
 from tests.analysis.sources.test_r1 import HEAD
 from tests.analysis.sources.test_r1 import read as read_r1
 
+LEFT_OUT = "left out: 1 value below 0, or larger than any can be"
+
 
 def tables_of_damaged_database(tmp_path: Path, damage: str) -> RankTables:
     """Read a rank's analysis.db after `UPDATE damage`."""
@@ -45,18 +47,19 @@ def tables_of_damaged_database(tmp_path: Path, damage: str) -> RankTables:
         ("communication_matrix.json", '"Transit Time(ms)": 2.125', "links", "time_us"),
     ],
 )
-def test_a_value_below_0_in_a_text_is_null_and_told(
-    tmp_path: Path, file: str, positive: str, table: str, column: str
+@pytest.mark.parametrize("bad", ["-{}", "9e29"])
+def test_a_value_that_cannot_be_in_a_text_is_null_and_told(
+    tmp_path: Path, file: str, positive: str, table: str, column: str, bad: str
 ) -> None:
     capture = write_capture(tmp_path, 0)
     path = capture / OUTPUT / file
     text = path.read_text()
     assert positive in text
-    head, _, number = positive.rpartition(" ")
-    path.write_text(text.replace(positive, f"{head} -{number}".strip(), 1))
+    head, _, number = positive.rstrip(",").rpartition(" ")
+    path.write_text(text.replace(positive.rstrip(","), f"{head} {bad.format(number)}".strip(), 1))
     tables = read_rank(source_of(capture))
     (problem,) = tables.problems
-    assert (problem.file, reason(problem)) == (file, "left out: 1 value below 0")
+    assert (problem.file, reason(problem)) == (file, LEFT_OUT)
     assert getattr(tables, table)[column].null_count == 1
 
 
@@ -64,15 +67,16 @@ def test_a_value_below_0_in_a_text_is_null_and_told(
     ("damage", "table", "column"),
     [
         ("StepTraceTime SET computing = -1", "steps", "computing_us"),
+        ("StepTraceTime SET computing = 1e30", "steps", "computing_us"),
         ("CommAnalyzerTime SET elapse_time = -1 WHERE rowid = 1", "collectives", "elapse_us"),
         ("CommAnalyzerMatrix SET transit_size = -1 WHERE rowid = 1", "links", "size_bytes"),
     ],
 )
-def test_a_value_below_0_in_a_database_is_null_and_told(
+def test_a_value_that_cannot_be_in_a_database_is_null_and_told(
     tmp_path: Path, damage: str, table: str, column: str
 ) -> None:
     tables = tables_of_damaged_database(tmp_path, damage)
-    assert [reason(problem) for problem in tables.problems] == ["left out: 1 value below 0"]
+    assert [reason(problem) for problem in tables.problems] == [LEFT_OUT]
     assert getattr(tables, table)[column].null_count == 1
 
 
@@ -233,7 +237,7 @@ def test_rows_of_several_devices_in_a_database_are_nobodys_and_told(tmp_path: Pa
     tables = read(output)
     assert tables.steps["step"].to_pylist() == [51]
     assert [reason(problem) for problem in tables.problems] == [
-        "it holds 2 devices, and its files do not tell them apart"
+        "it has 2 rows of one step: of as many devices or windows, which nothing tells apart"
     ]
 
 

@@ -314,6 +314,23 @@ def test_ranks_that_disagree_on_a_group_are_told_and_most_ranks_win() -> None:
     assert [reason(problem) for problem in problems] == [said]
 
 
+def test_ranks_that_communicate_in_a_group_of_others_are_told() -> None:
+    groups = {group_id(1): (0, 1), group_id(2): (2, 3)}
+    metadata = {
+        rank: declared(*((group, "tp", ranks) for group, ranks in groups.items() if rank in ranks))
+        for rank in range(4)
+    }
+    calls_of = {0: group_id(1), 1: group_id(2), 2: group_id(2), 3: group_id(1)}
+    _, problems = build(
+        [tables(rank, [(group, "allreduce", 3)]) for rank, group in calls_of.items()], metadata
+    )
+    assert [reason(problem) for problem in problems] == [
+        f"rank {rank} communicates in group tp, which has other members ({members}): files of ranks may have "
+        "been exchanged"
+        for rank, members in ((3, "0-1"), (1, "2-3"))
+    ]
+
+
 def test_groups_of_one_id_are_told_and_what_to_do() -> None:
     group = group_id(1)
     metadata = {rank: declared((group, "tp", (0, 1) if rank < 2 else (2, 3))) for rank in range(4)}

@@ -8,7 +8,7 @@ import pytest
 
 from cluster_analysis.tables.model import Group, ParallelSizes, Topology
 from cluster_analysis.tables.schema import COLLECTIVES, STEP_CALLS, STEPS
-from cluster_analysis.windows.other_times import of_same_times, ranks_apart
+from cluster_analysis.windows.other_times import at_other_times, of_same_times, ranks_apart
 from cluster_run.facts import fact
 from cluster_run.ids import HostId, Rank
 
@@ -135,12 +135,51 @@ def test_calls_without_start_times_tell_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("ended_ms", "teams", "named"),
+    [
+        ([(0, 100, 200)] * 4, {(0, 1, 2, 3)}, ()),
+        ([(0, 100, 200)] * 3 + [(0, 100, 260)], {(0, 1, 2, 3)}, ()),
+        ([(0, 100, 200)] * 3 + [(0, 100, 900)], {(0, 1, 2, 3)}, ((2, 3),)),
+        ([(0, 100, 200)] * 3 + [(0, -700, -600)], {(0, 1, 2, 3)}, ((1, 3),)),
+        # Half of the ranks, or teams of two: nobody says whose clock was right.
+        ([(0, 100, 200)] * 2 + [(0, 100, 900)] * 2, {(0, 2), (1, 3)}, ((2, 0), (2, 1), (2, 2), (2, 3))),
+        # Clocks were always apart; and ranks that share no team may work as they like.
+        ([(0, 100, 200)] * 2 + [(900, 1000, 1100)] * 2, {(0, 1, 2, 3)}, ()),
+        ([(0, 100, 200)] * 2 + [(0, 100, 900)] * 2, {(0, 1), (2, 3)}, ()),
+        ([(0, 100, 200)] * 3 + [()], {(0, 1, 2, 3)}, ()),
+        ([()] * 4, {(0, 1, 2, 3)}, ()),
+    ],
+)
+def test_who_ended_a_step_a_whole_step_apart_from_its_team_is_named(
+    ended_ms: list[tuple[int, ...]], teams: set[tuple[Rank, ...]], named: tuple[tuple[int, int], ...]
+) -> None:
+    rows = [
+        {"rank": rank, "step": step, "start_ns": 10**18, "end_ns": 10**18 + one * MS}
+        for rank, of_rank in enumerate(ended_ms)
+        for step, one in enumerate(of_rank)
+    ]
+    found = at_other_times([], pa.Table.from_pylist(rows, STEP_CALLS), teams)
+    assert [dict(one.values) for one in found] == (
+        [
+            {
+                "ranks": tuple(sorted({rank for _, rank in named})),
+                "steps": tuple(sorted({step for step, _ in named})),
+            }
+        ]
+        if named
+        else []
+    )
+
+
+@pytest.mark.parametrize(
     ("computing_us", "begun_ns", "copies"),
     [
         ((10.5, 11.25, 10.5), (1, 2, 1), ((0, 2),)),
-        ((10.5, 11.25, 10.5), (1, 2, 3), ()),
+        # A file of one kind is enough.
+        ((10.5, 11.25, 10.5), (1, 2, 3), ((0, 2),)),
+        ((10.5, 11.25, 10.75), (1, 1, 3), ((0, 1),)),
         ((10.5, 11.25, 10.5), (), ((0, 2),)),
-        ((10.5, 10.5, 11.0), (1, 2, 3), ()),
+        ((10.5, 11.25, 11.0), (1, 2, 3), ()),
         ((0.0, 0.0, 11.0), (), ()),
     ],
 )
