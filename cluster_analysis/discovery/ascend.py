@@ -150,8 +150,9 @@ def _several_databases(directory: Path, rank: Rank, databases: Sequence[re.Match
 def _found(
     directory: Path, rank: Rank | None, files: dict[str, Path], database: re.Match[str] | None
 ) -> Found:
-    is_mindspore = directory.name.endswith(layout.MINDSPORE_SUFFIX) or bool(
-        database and database.group(1) == "mindspore"
+    info = _read_info(files.get("profiler_info"))
+    is_mindspore = layout.MINDSPORE_SUFFIX in directory.name or bool(
+        info.ms_version or (database and database.group(1) == "mindspore")
     )
     is_text = any(role in files for role in _TEXT_ROLES)
     kinds: dict[tuple[bool, bool], SourceKind] = {
@@ -171,7 +172,7 @@ def _found(
         host_name=worker.group("host") if worker else "",
         window=window.group("window") if window else "",
         stamp=int(stamp.group(1).ljust(17, "0")) if stamp else 0,
-        ended_ns=_ended_ns(files.get("profiler_info")),
+        ended_ns=_ended_ns(info),
         folder=str(directory.parent),
         worker=worker.group("worker") if worker else "",
     )
@@ -180,6 +181,7 @@ def _found(
 class _Info(msgspec.Struct):
     rank_id: object = None
     end_info: object = None
+    ms_version: object = None
 
 
 _INFO_DECODER: msgspec.json.Decoder[_Info] = msgspec.json.Decoder(_Info)
@@ -192,8 +194,8 @@ def _read_info(path: Path | None) -> _Info:
     return _Info()
 
 
-def _ended_ns(path: Path | None) -> int:
-    end = _read_info(path).end_info
+def _ended_ns(info: _Info) -> int:
+    end = info.end_info
     time_ns = end.get("collectionTimeEnd") if isinstance(end, dict) else None
     return time_ns if isinstance(time_ns, int) else 0
 

@@ -105,6 +105,20 @@ def test_a_flat_directory_of_r1_files_holds_ranks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "info"), [("node1_1_20250109123456003_ascend_ms - Copy", {}), ("rank3", {"ms_version": "2.7.0"})]
+)
+def test_a_capture_of_mindspore_that_was_renamed_is_of_the_same_job(
+    tmp_path: Path, name: str, info: dict[str, str]
+) -> None:
+    for rank in range(3):
+        write_capture(tmp_path, rank, suffix="ascend_ms")
+    (write_capture(tmp_path, 3, name) / "profiler_info_3.json").write_text(json.dumps(info))
+    capture = discover(tmp_path)
+    assert ranks_of(capture) == [0, 1, 2, 3]
+    assert capture.problems == ()
+
+
+@pytest.mark.parametrize(
     ("lacking", "told"),
     [((), ()), ((2,), (2,)), ((0, 1), ()), ((0, 1, 3), ())],
 )
