@@ -11,7 +11,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 from msgspec import Struct, structs
-from rich.cells import cell_len
 
 from cluster_analysis.command import exit_code, shown
 from cluster_analysis.kept.loaded import is_output, load_document, load_result, output_of
@@ -27,6 +26,7 @@ from cluster_run.command_line import Parser, add_language, exit_code_of, named_p
 from cluster_run.errors import ExitCode, InputError, spoken
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, REPORT_NAME
 from cluster_run.said.chinese import Language
+from cluster_run.said.tables import format_table
 from cluster_run.standard_streams import write_result
 
 #: Findings of one run that stand in its row.
@@ -184,11 +184,6 @@ def _trend(arguments: argparse.Namespace) -> int:
         return code
     language = shown(arguments.lang, is_verbose=False).language
     heads = tuple(say("trend_columns").of(language).split("|"))
-    table = [heads, *(row.cells(language) for row in rows)]
-    widths = [max(cell_len(cells[i]) for cells in table) for i in range(len(heads))]
-    lines = []
-    for cells in table:
-        padded = [cell + " " * (wide - cell_len(cell)) for cell, wide in zip(cells, widths, strict=True)]
-        lines.append("  ".join(padded).rstrip())
-    write_result("\n".join(subjects.plain(line) for line in lines) + "\n")
+    cells = [[*map(subjects.plain, row.cells(language))] for row in rows]
+    write_result(format_table(heads, cells))
     return code

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from cluster_collect.inventory.nodesets import fold
@@ -15,6 +14,7 @@ from cluster_collect.transfer.plan import HostLook
 from cluster_collect.wording import count, format_bytes, format_seconds, printable
 from cluster_run.manifest import CollectedFile, HostOutcome
 from cluster_run.said.chinese import translated, word
+from cluster_run.said.tables import format_table
 
 #: With more hosts than this, those that are well share one row.
 MAX_ROWS = 40
@@ -237,47 +237,6 @@ def _troubles_text(troubles: Iterable[Trouble]) -> str:
         if trouble.command:
             text += f"  → try: {printable(trouble.command)}\n"
     return text
-
-
-_GAP = "  "
-
-
-def format_table(
-    head: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    numbers: Collection[int] = (),
-    empty_columns: bool = True,
-) -> str:
-    """Return aligned columns, those in `numbers` to the right, each line without trailing blanks.
-
-    Without `empty_columns`, columns that are empty in every row are left out with their heads.
-    """
-    columns = [
-        column for column in range(len(head)) if empty_columns or any(row[column] for row in rows) or not rows
-    ]
-    lines = [[line[column] for column in columns] for line in (head, *rows)]
-    widths = [max(map(display_width, cells)) for cells in zip(*lines, strict=True)]
-    text = ""
-    for line in lines:
-        cells = [
-            _padded(cell, width, to_the_right=column in numbers)
-            for column, cell, width in zip(columns, line, widths, strict=True)
-        ]
-        text += _GAP.join(cells).rstrip() + "\n"
-    return text
-
-
-def display_width(text: str) -> int:
-    """Return how many columns of a terminal a text takes; East Asian characters take two."""
-    return sum(
-        0 if unicodedata.combining(character) else 1 + (unicodedata.east_asian_width(character) in "WF")
-        for character in text
-    )
-
-
-def _padded(cell: str, width: int, to_the_right: bool) -> str:
-    blanks = " " * (width - display_width(cell))
-    return blanks + cell if to_the_right else cell + blanks
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_collect.show.summary import Trouble, display_width, fold_troubles, format_table
+from cluster_collect.show.summary import Trouble, fold_troubles
 from cluster_collect.wording import count, format_bytes, format_seconds, printable
+from cluster_run.said.tables import display_width, format_table
 
 
 @pytest.mark.parametrize(
