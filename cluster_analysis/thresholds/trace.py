@@ -18,12 +18,6 @@ WAITED_FACTOR = 3.0
 STOOD_STILL_US = 200_000.0
 ENOUGH_TOGETHER = 10
 
-# Durations.
-#: Ranks that it takes to say how records and totals agree.
-ENOUGH_RANKS = FEWEST_PEERS
-#: Less than this is the profiler's own inaccuracy.
-LEAST_MISSING_US = 100.0
-
 # Matching.
 #: More calls than this missing on one rank: the group's tail is left unmatched instead of searched.
 MAX_MISSING = 64

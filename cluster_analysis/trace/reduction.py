@@ -27,10 +27,10 @@ from cluster_analysis.trace.calls import COLUMNS, Calls, calls_of, on_device_us
 from cluster_analysis.trace.evidence import Queue, StepEvidence, StepOperators
 from cluster_analysis.trace.links import sent_by_ranks, usable_links
 from cluster_analysis.trace.matching import match_calls
-from cluster_analysis.trace.missing.imputation import Exposed, with_missing_calls
+from cluster_analysis.trace.missing.imputation import with_missing_calls
 from cluster_analysis.trace.pairing.ends import Ends, Program, ends_of, last_to_arrive, programs_of
 from cluster_analysis.trace.pairing.hints import Stated
-from cluster_analysis.trace.streams.free import busy_us, is_one_queue, likely_streams, outside_us
+from cluster_analysis.trace.streams.free import is_one_queue, likely_streams, outside_us
 from cluster_analysis.trace.streams.streams import Streams
 from cluster_analysis.trace.streams.waits import most_waited_us, waited_first_us, waited_us, with_issues
 from cluster_run.facts import fact
@@ -65,9 +65,7 @@ def reduce_step(
     whole = seen
     on_device = _by_rank(own_steps, calls.ranks, on_device_us(own_steps))
     began_us = _last_end_us(calls) - np.stack((on_device, _step_time(own_steps, calls.ranks)))
-    filled, moved = with_missing_calls(
-        calls, operator, offset_us, topology, programs, seen.exposed, seen.local, began_us
-    )
+    filled, moved = with_missing_calls(calls, operator, offset_us, topology, programs, seen.local, began_us)
     if filled is not calls:
         whole = _matched(filled, match_calls(filled), moved, own_steps, own_links, topology)
     operators = _operators(whole, own_steps, offset_us) if calls.has_clock else None
@@ -99,7 +97,8 @@ class _Matched(Struct, frozen=True, dict=True):
     ends: Ends
     local: Streams
     waited_us: FloatArray
-    exposed: Exposed
+    stage: IntArray
+    unrecorded_us: FloatArray
 
     @property
     def first(self) -> IntArray:
@@ -141,14 +140,13 @@ def _matched(
     )
     wait = calls.elapse_us - moved[operator]
     most, first = most_waited_us(calls, local), waited_first_us(calls, local)
-    all_waited = first + np.bincount(calls.rank, np.nan_to_num(most), len(calls.ranks))
-    exposed = _exposed(calls, local, steps, stage, all_waited)
-    missing = exposed.rest_us - first
+    unrecorded = _unrecorded_us(calls, local, steps)
+    missing = unrecorded - first
     if local.fetches:
         missing = np.full_like(missing, np.nan)  # behind the last sum all is waiting
     waited = waited_us(calls, most, missing)
     return _Matched(
-        calls, operator, place, members, begin, transfer, moved, wait, ends, local, waited, exposed
+        calls, operator, place, members, begin, transfer, moved, wait, ends, local, waited, stage, unrecorded
     )
 
 
@@ -226,9 +224,9 @@ def _operators(seen: _Matched, steps: pa.Table, offset_us: FloatArray) -> StepOp
     gap = local.gap_us.copy()
     leads = (local.after < 0) & ~local.is_queued
     gap[leads] = head[calls.rank[leads]] + calls.start_us[leads]
-    room = np.maximum(waited_first_us(calls, local) - seen.exposed.rest_us, 0.0)
+    room = np.maximum(waited_first_us(calls, local) - seen.unrecorded_us, 0.0)
     gap = np.maximum(gap - seen.waited_us, 0.0)
-    after, gap = with_issues(calls, local, gap, seen.exposed.stage, room)
+    after, gap = with_issues(calls, local, gap, seen.stage, room)
     late_before = np.where(after >= 0, late[after], 0.0)
     operators = StepOperators(
         ranks=calls.ranks,
@@ -267,7 +265,7 @@ def _operators(seen: _Matched, steps: pa.Table, offset_us: FloatArray) -> StepOp
     if local.is_side.any():  # during sums on the second stream the gaps of the main one are computing
         waited = np.bincount(calls.rank, seen.waited_us, len(calls.ranks))
         covered = np.maximum(covered - np.maximum(outside_us(calls, local.is_side) - waited, 0.0), 0.0)
-    queue = Queue(calls.start_us, calls.rows >= 0, late_before, seen.exposed.stage, covered, computing, idle)
+    queue = Queue(calls.start_us, calls.rows >= 0, late_before, seen.stage, covered, computing, idle)
     return replace(operators, queue=queue)
 
 
@@ -293,8 +291,8 @@ def _last_end_us(calls: Calls) -> FloatArray:
     return np.maximum(ends, 0.0)
 
 
-def _exposed(calls: Calls, local: Streams, steps: pa.Table, stage: IntArray, waited: FloatArray) -> Exposed:
-    """Communication that computing does not cover, by the totals and by the records of the main streams.
+def _unrecorded_us(calls: Calls, local: Streams, steps: pa.Table) -> FloatArray:
+    """Communication of the totals that computing does not cover, beyond records of main streams (ranks,).
 
     With one stream, the records do not tell what computing covers: there it is all communication.
     """
@@ -306,8 +304,7 @@ def _exposed(calls: Calls, local: Streams, steps: pa.Table, stage: IntArray, wai
     recorded = np.bincount(calls.rank, elapse, len(calls.ranks)).astype(np.float64)
     if all_count and local.is_side.any():
         recorded += outside_us(calls, local.is_side)
-    every = _totals_us(steps, calls, "communication_us") - busy_us(calls, np.arange(len(calls)))
-    return Exposed(total, recorded, waited, stage, np.where(np.isnan(every), total - recorded, every))
+    return np.asarray(total - recorded)
 
 
 def _step_time(steps: pa.Table, ranks: IntArray) -> FloatArray:

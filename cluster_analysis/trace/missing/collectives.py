@@ -18,9 +18,9 @@ class Incomplete(Struct, frozen=True):
 
     `known` are the calls that others make in its place: those of its members, or of a message its replicas'.
     `group` is that of those who lack it. `ended_us` is when it was over, on the clock of all, NaN where
-    nobody tells. `needed_us` is how long it takes who waits for nobody, and `usual_us` how long complete ones
-    take, NaN if there are none. `waited` says whether all who are known waited for one who is not. A message
-    has a place in a program: its number among the programs, the row of its group there, and its slot.
+    nobody tells. `needed_us` is how long it takes who waits for nobody. `waited` says whether all who are
+    known waited for one who is not. A message has a place in a program: its number among the programs, the
+    row of its group there, and its slot.
     """
 
     known: IntArray
@@ -28,7 +28,6 @@ class Incomplete(Struct, frozen=True):
     group: int
     ended_us: float
     needed_us: float
-    usual_us: float
     waited: bool
     place: tuple[int, int, int] | None = None
 
@@ -97,7 +96,7 @@ def incomplete_collectives(
         waited = bool(least_us > WAITED_FACTOR * usual_us) and not stood_still
         ended_us = float(np.median(calls.end_us[known] + offset_us[calls.rank[known]]))
         needed_us = float(np.fmin(least_us, usual_us))
-        found.append(Incomplete(known, lacking, group, ended_us, needed_us, float(usual_us), waited))
+        found.append(Incomplete(known, lacking, group, ended_us, needed_us, waited))
     return found
 
 

@@ -77,7 +77,6 @@ def _incomplete(
             group=int(calls.group[table[row, is_there[row]][0]]),
             ended_us=float(ended_us - later_us[row, slot]),
             needed_us=float(needed_us),
-            usual_us=np.nan,
             waited=False,
             place=(number, row, slot),
         )

@@ -159,8 +159,7 @@ def _gaps(calls: Calls) -> tuple[FloatArray, IntArray]:
 class MissingCall(Struct, frozen=True):
     """One call to fill in: like `source` (a call of another rank), on this rank's clock, in µs.
 
-    `earliest_us` and `latest_us` are between which times it may have begun instead. `place` is that of a
-    message in a program.
+    `place` is that of a message in a program.
     """
 
     rank: int
@@ -168,8 +167,6 @@ class MissingCall(Struct, frozen=True):
     source: int
     start_us: float
     end_us: float
-    earliest_us: float
-    latest_us: float
     place: tuple[int, int, int] | None = None
 
 
@@ -279,6 +276,4 @@ def _made_up(
         usual_us = float(np.median(calls.elapse_us[one.known]))
         start = min(start, issued_us if np.isfinite(issued_us) else end - usual_us)
     start = max(start, before)
-    latest = max(start, end - float(np.nan_to_num(one.usual_us)))
-    source = int(one.known[0])
-    return MissingCall(rank, one.group, source, start, end, min(before, start), latest, one.place)
+    return MissingCall(rank, one.group, int(one.known[0]), start, end, one.place)

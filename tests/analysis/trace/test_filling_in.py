@@ -10,8 +10,8 @@ from cluster_analysis.tables.model import Topology
 from cluster_analysis.trace.alignment import clock_offsets
 from cluster_analysis.trace.calls import Calls, calls_of
 from cluster_analysis.trace.matching import match_calls
-from cluster_analysis.trace.missing.imputation import Exposed, as_totals_say, with_missing_calls
-from cluster_analysis.trace.missing.placing import MissingCall, UsualGaps
+from cluster_analysis.trace.missing.imputation import with_missing_calls
+from cluster_analysis.trace.missing.placing import UsualGaps
 from cluster_analysis.trace.pairing.ends import programs_of
 from cluster_analysis.trace.reduction import reduce_step
 from cluster_analysis.trace.streams.streams import sequence
@@ -41,19 +41,16 @@ def filled_of(
     return calls, with_missing(calls, where)
 
 
-def with_missing(
-    calls: Calls, where: Topology, exposed: Exposed | None = None, began_us: FloatArray | None = None
-) -> Calls:
-    """The calls with those that are missing; without `exposed` nothing says what they add up to.
+def with_missing(calls: Calls, where: Topology, began_us: FloatArray | None = None) -> Calls:
+    """The calls with those that are missing.
 
     `began_us` (2, ranks) is when devices and steps began, by each rank's clock, which is 0 at its first call.
     """
     operator, _ = match_calls(calls)
     offset, n = clock_offsets(calls, operator), len(calls.ranks)
-    exposed = exposed or Exposed(*np.full((3, n), np.nan), np.zeros(n, np.int64), np.full(n, np.nan))
     programs, local = programs_of(calls, offset, where), sequence(calls, np.zeros(n, np.int32))
     began = np.full((2, n), np.nan) if began_us is None else began_us
-    return with_missing_calls(calls, operator, offset, where, programs, exposed, local, began)[0]
+    return with_missing_calls(calls, operator, offset, where, programs, local, began)[0]
 
 
 def test_a_lost_collective_ends_where_the_other_members_left_it() -> None:
@@ -152,16 +149,11 @@ def test_a_lost_call_of_the_one_whom_all_others_waited_for_begins_when_its_trans
     assert filled.elapse_us[filled.rank == 0].tolist() == pytest.approx([100.0, 100.0, 100.0])
 
 
-def filled_in(calls: list[Call], *, exposed_us: dict[int, float] | None = None) -> Calls:
-    """The calls of a step with the missing ones, given what the totals say of each rank's communication."""
+def filled_in(calls: list[Call]) -> Calls:
+    """The calls of a step with the missing ones."""
     found = calls_of(collectives_table(calls))
     where = small_topology({"g": tuple(range(6))}, stages=dict.fromkeys(range(6), 0))
-    exposed = None
-    if exposed_us is not None:
-        recorded = np.bincount(found.rank, found.elapse_us)
-        total = np.array(list(exposed_us.values()))
-        exposed = Exposed(total, recorded, np.zeros(6), np.zeros(6, np.int64), total - recorded)
-    return with_missing(found, where, exposed)
+    return with_missing(found, where)
 
 
 def test_of_two_that_lack_a_call_all_others_waited_for_the_one_that_came_later() -> None:
@@ -181,27 +173,6 @@ def test_of_two_that_lack_a_call_all_others_waited_for_the_one_that_came_later()
     made_up = filled.rows < 0
     assert filled.start_us[made_up].tolist() == pytest.approx([1000.0, 1800.0])
     assert filled.end_us[made_up].tolist() == pytest.approx([1900.0, 1900.0])
-
-
-@pytest.mark.parametrize(
-    ("waited_us", "lasts_us"),
-    [
-        pytest.param(0.0, 300.0, id="all that no record explains is the lost call's"),
-        pytest.param(100.0, 200.0, id="but for what the main stream may have waited for the second one"),
-        pytest.param(250.0, 100.0, id="and nothing is left to say where that may be all"),
-    ],
-)
-def test_totals_say_how_long_a_lost_call_took_as_far_as_waits_for_a_second_stream_allow(
-    waited_us: float, lasts_us: float
-) -> None:
-    found = MissingCall(0, 0, 0, 900.0, 1000.0, 0.0, 990.0)
-    exposed = Exposed(
-        np.array([1300.0, *[1000.0] * 5]), np.full(6, 1000.0),
-        np.array([waited_us, *[0.0] * 5]), np.zeros(6, np.int64), np.array([300.0, *[0.0] * 5]),
-    )  # fmt: skip
-    (moved,) = as_totals_say([found], exposed, np.zeros(1, bool), np.zeros(1, bool))
-    assert moved.end_us == found.end_us
-    assert moved.end_us - moved.start_us == pytest.approx(lasts_us)
 
 
 def two_stages(lost: set[tuple[int, int]]) -> list[Call]:
@@ -315,9 +286,7 @@ def test_a_call_in_which_many_stood_still_lasted_as_long_for_the_one_whose_recor
         )
     )
     where = small_topology({"g": tuple(range(n_ranks))}, stages=dict.fromkeys(range(n_ranks), 0))
-    recorded = np.bincount(found.rank, found.elapse_us)  # the totals lack what the records lack
-    exposed = Exposed(recorded, recorded, np.zeros(n_ranks), np.zeros(n_ranks, np.int64), np.zeros(n_ranks))
-    filled = with_missing(found, where, exposed)
+    filled = with_missing(found, where)
     lasted = filled.elapse_us[filled.rank == 1][2]
     assert lasted == pytest.approx(stood_still_us + 300.0 if is_transfer else 300.0, abs=1.0)
 
@@ -336,32 +305,6 @@ def test_a_message_that_ends_within_the_jitter_of_a_lost_collective_stays_behind
     ]
 
 
-@pytest.mark.parametrize("missing_us", [210.0, 620.0, 900.0], ids=["last", "as the others", "first"])
-def test_a_lost_call_lasts_as_long_as_the_totals_of_its_rank_say(missing_us: float) -> None:
-    calls = left_together(1000.0, 200.0, 1, lost=frozenset())
-    calls += left_together(3000.0, 500.0, 2, lost=frozenset({4}))
-    found = filled_in(
-        calls, exposed_us={rank: 200.0 + (missing_us if rank == 4 else 500.0) for rank in range(6)}
-    )
-    assert found.elapse_us[found.rank == 4].tolist() == pytest.approx([200.0, missing_us])
-
-
-def test_totals_that_lack_what_the_records_lack_do_not_shorten_the_wait_in_a_lost_call() -> None:
-    calls = left_together(1000.0, 200.0, 1, lost=frozenset())
-    calls += left_together(3000.0, 500.0, 2, lost=frozenset())
-    calls += left_together(5000.0, 600.0, 3, lost=frozenset({4}))
-    found = filled_in(calls, exposed_us={rank: 700.0 if rank == 4 else 1300.0 for rank in range(6)})
-    assert found.elapse_us[found.rank == 4].tolist() == pytest.approx([200.0, 500.0, 600.0])
-
-
-def test_totals_that_no_rank_s_records_agree_with_move_nothing() -> None:
-    calls = left_together(1000.0, 200.0, 1, lost=frozenset())
-    calls += left_together(3000.0, 500.0, 2, lost=frozenset({4}))
-    uneven = {rank: 1000.0 * rank for rank in range(6)}
-    untold = filled_in(calls).elapse_us
-    assert filled_in(calls, exposed_us=uneven).elapse_us.tolist() == untold.tolist()
-
-
 @pytest.mark.slow
 def test_a_replay_with_lost_records_lasts_as_long_as_the_job_did() -> None:
     spec = JobSpec(tp=4, pp=4, dp=4, vpp=2, steps=5, microbatches=8)
@@ -371,7 +314,7 @@ def test_a_replay_with_lost_records_lasts_as_long_as_the_job_did() -> None:
 
 
 def test_a_lost_record_of_the_one_whom_all_wait_for_does_not_hide_its_cost() -> None:
-    spec = JobSpec(tp=1, pp=1, dp=16, steps=5, healthy=Healthy(missing_records=0.1))
+    spec = JobSpec(tp=1, pp=1, dp=16, steps=5, healthy=Healthy(missing_records=0.05))
     result = judged(spec, "slow_rank:1.2@9", seed=7)
     (finding,) = result.alarms
     assert finding.cost_ms_per_step == pytest.approx(result.true_cost_ms, rel=0.03)

@@ -7,7 +7,7 @@ import pytest
 
 from cluster_analysis.trace.calls import calls_of
 from cluster_analysis.trace.matching import match_calls
-from cluster_analysis.trace.missing.imputation import Exposed, with_missing_calls
+from cluster_analysis.trace.missing.imputation import with_missing_calls
 from cluster_analysis.trace.streams.streams import sequence
 from cluster_simulate.api import Healthy, JobSpec
 from tests.analysis.copies import replace
@@ -125,8 +125,7 @@ def test_a_lost_call_ends_before_the_call_of_the_second_stream_that_it_issued() 
     found = calls_of(collectives_table(given))
     operator, _ = match_calls(found)
     local = sequence(found, np.zeros(6, int), frozenset({"d"}), data_is_free=True)
-    unknown = Exposed(*np.full((3, 6), np.nan), np.zeros(6, int), np.full(6, np.nan))
-    filled, _ = with_missing_calls(found, operator, np.zeros(6), groups, (), unknown, local, unknown.total_us)
+    filled, _ = with_missing_calls(found, operator, np.zeros(6), groups, (), local, np.full((2, 6), np.nan))
     lost = np.flatnonzero(filled.rows < 0)
     again = sequence(filled, np.zeros(6, int), frozenset({"d"}), data_is_free=True)
     issued = np.flatnonzero(again.is_side & (filled.rank == late))
