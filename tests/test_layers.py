@@ -14,6 +14,7 @@ from tests.layers import (
     ALLOWED,
     DECODING,
     IN_ONE_MODULE,
+    MAX_DECIDING_LINES,
     MAX_LINES,
     MAX_MODULES,
     OF_VALUES,
@@ -79,6 +80,12 @@ def test_no_package_has_more_modules_than_a_reader_can_hold() -> None:
 def test_no_module_is_longer_than_one_idea() -> None:
     lengths = {name: len(path.read_text().splitlines()) for name, path in modules().items()}
     assert {name: n for name, n in lengths.items() if n > MAX_LINES} == {}
+
+
+def test_what_decides_is_short_enough_to_be_known_as_a_whole() -> None:
+    rooms = ("cluster_analysis.judge", "cluster_analysis.trace", "cluster_analysis.replay")
+    deciding = [path for name, path in modules().items() if any(is_in(name, room) for room in rooms)]
+    assert sum(len(path.read_text().splitlines()) for path in deciding) <= MAX_DECIDING_LINES
 
 
 def test_cluster_run_needs_the_standard_library_only() -> None:
