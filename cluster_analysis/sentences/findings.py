@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cluster_analysis.sentences.phrase import Phrase, fill, joined
+from cluster_analysis.sentences.phrase import Phrase, fill, joined, of_fact
 from cluster_analysis.sentences.texts import Template, texts
 from cluster_run.facts import Fact, FindingFact, FleetFact
 from cluster_run.findings import Finding, Wait
@@ -88,7 +88,7 @@ def _ends(finding: Finding) -> tuple[int, ...]:
 
 def story(said: Fact) -> Phrase:
     """Return what is said of a unit."""
-    return fill(STORIES[said.kind], dict(said.values))  # type: ignore[index]
+    return of_fact(STORIES, said)
 
 
 def chain(finding: Finding) -> tuple[Phrase, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cluster_analysis.sentences.phrase import Phrase, fill
+from cluster_analysis.sentences.phrase import Phrase, of_fact
 from cluster_analysis.sentences.texts import Template, texts
 from cluster_run.facts import Fact
 from cluster_run.findings import FindingsDocument
@@ -19,12 +19,12 @@ WHY_OPEN: Mapping[NoteFact, Template] = _SAID["open"]
 
 def why_open(notes: Sequence[Fact]) -> Phrase | None:
     """Return, shorter than its note, the first question that notes leave open; None where none does."""
-    return next((fill(WHY_OPEN[one.kind], dict(one.values)) for one in notes if one.kind in WHY_OPEN), None)  # type: ignore[index]
+    return next((of_fact(WHY_OPEN, one) for one in notes if one.kind in WHY_OPEN), None)
 
 
 def note(fact: Fact) -> Phrase:
     """Return the sentence of a note."""
-    return fill(SENTENCES[fact.kind], dict(fact.values))  # type: ignore[index]
+    return of_fact(SENTENCES, fact)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 from cluster_analysis.sentences import amounts, terms
 from cluster_analysis.sentences.texts import Template
+from cluster_run.facts import Fact
 from cluster_run.ids import format_number_ranges
 from cluster_run.said.chinese import Language, in_chinese
 
@@ -49,6 +50,11 @@ def fill(template: Template, values: Mapping[str, Any]) -> Phrase:
     """
     english, chinese = template
     return Phrase(_ENGLISH.vformat(english, (), values), _CHINESE.vformat(chinese, (), values))
+
+
+def of_fact(table: Mapping[Any, Template], fact: Fact) -> Phrase:
+    """Return what a table says of a fact, by its kind and values."""
+    return fill(table[fact.kind], dict(fact.values))
 
 
 def joined(phrases: Iterable[Phrase], between: tuple[str, str] = (" ", "")) -> Phrase:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from cluster_analysis.judge.baseline import Change, Comparison, Matched
 from cluster_analysis.sentences.amounts import format_ms
 from cluster_analysis.sentences.headings import say
-from cluster_analysis.sentences.phrase import Phrase, fill
+from cluster_analysis.sentences.phrase import Phrase, fill, of_fact
 from cluster_analysis.sentences.results import subjects
 from cluster_analysis.sentences.results.costs import cost_of
 from cluster_analysis.sentences.texts import Template, texts
-from cluster_run.facts import Fact, RefusalKind
+from cluster_run.facts import RefusalKind
 
 #: More lines are not read.
 MAX_REPORTED = 12
@@ -31,7 +31,7 @@ def summary(comparison: Comparison) -> tuple[Phrase, ...]:
 
 def refusals(comparison: Comparison) -> tuple[Phrase, ...]:
     """Return what could not be compared, and why."""
-    return tuple(_refusal(one) for one in comparison.refusals)
+    return tuple(of_fact(REFUSALS, one) for one in comparison.refusals)
 
 
 def _sentences(comparison: Comparison) -> Iterator[Phrase]:
@@ -62,10 +62,6 @@ def _values(change: Change) -> dict[str, object]:
     if change.ranks:
         known |= {"rank": change.ranks[0], "src": change.ranks[0], "dst": change.ranks[-1]}
     return known
-
-
-def _refusal(fact: Fact) -> Phrase:
-    return fill(REFUSALS[fact.kind], dict(fact.values))  # type: ignore[index]
 
 
 def since(comparison: Comparison) -> tuple[tuple[str, Phrase], ...]:
