@@ -34,8 +34,9 @@ class Transfers(Struct, frozen=True):
     Of several in a step the middle of each link's counts. `unit` is the link, `kind` a number for group and
     type, `cell` for these and the step, `part` for these and what carries the data, `path` with its sender,
     `cell_of_part` the cell of each. Of operators (O,): `operator_kind` is -1 where no link shows any of that
-    kind, and `operator_unit` the link of a message, -1 for others; `alike` numbers type and size; `usual_us`
-    is the middle of a group's or pair's of a type and step, `is_unseen` whether links are missing.
+    kind, and `operator_unit` the link of a message, -1 for others; `usual_share` is what is left of exchanges
+    in a ring if they last as usually between two ranks, infinite of others; `alike` numbers type and size;
+    `usual_us` is the middle of a group's or pair's of a type and step, `is_unseen` whether links are missing.
     """
 
     n_steps: int
@@ -50,6 +51,7 @@ class Transfers(Struct, frozen=True):
     operator_kind: IntArray
     operator_step: IntArray
     operator_unit: IntArray
+    usual_share: FloatArray
     alike: IntArray
     usual_us: FloatArray
     took_us: FloatArray
@@ -58,7 +60,8 @@ class Transfers(Struct, frozen=True):
     def remaining(self, mended: Sequence[Mended]) -> FloatArray:
         """Return what is left of each operator's transfer (O,) once all of these are healthy.
 
-        Those with links that no file shows take as long as the like of them that are mended.
+        Those with links that no file shows take as long as the like of them that are mended. An exchange in
+        a ring that has a slow link waits for that one in turn: mended, it lasts no longer than usually.
         """
         left = np.ones((len(mended[0].left), self.n_steps))
         for one in mended:
@@ -73,11 +76,12 @@ class Transfers(Struct, frozen=True):
         own[self.kind[hit], self.step[hit]] = cells[self.cell[hit]]
         factor = np.where(self.operator_kind < 0, 1.0, own[self.operator_kind, self.operator_step])
         at = np.flatnonzero(self.operator_unit >= 0)
+        usual_share = np.where(factor < 1.0, self.usual_share, np.inf)
         factor[at] = left[self.operator_unit[at], self.operator_step[at]]
         mended_us = np.where((factor < 1.0) & ~self.is_unseen, factor * self.usual_us, np.nan)
         as_like = np.fmin(factor, medians_of(mended_us, self.alike)[self.alike] / self.usual_us)
         is_slow = np.asarray((left < 1.0).any(axis=0))[self.operator_step]
-        factor = np.where(self.is_unseen & is_slow, as_like, factor)
+        factor = np.minimum(np.where(self.is_unseen & is_slow, as_like, factor), usual_share)
         usual = self.usual_us / self.took_us
         return np.where(TWICE * usual < 1.0, 1.0 - (1.0 - factor) * usual, factor)
 
@@ -129,6 +133,8 @@ def transfers_of(graph: Graph, teams: Observations, seen: Observations) -> Trans
     operator_unit = np.where(teams.is_group, -1, of_team)[teams.unit]
     at, of_step = np.flatnonzero(operator_kind >= 0), operator_kind * graph.n_steps + teams.step
     took = medians_of(teams.time_us[at], of_step[at], len(known) * graph.n_steps)
+    row, took_us = combined(operator_kind, operator_unit)[1], np.maximum(graph.transfer_us, 1.0)
+    usual_share = np.where(is_ring, medians_of(took_us, row)[row] / took_us, np.inf)
     share = seen.time_us / took[kind * graph.n_steps + seen.step]
     rows = np.flatnonzero(np.isfinite(share))
     _, row = combined(kind[rows], seen.step[rows], seen.unit[rows])
@@ -147,8 +153,7 @@ def transfers_of(graph: Graph, teams: Observations, seen: Observations) -> Trans
     place = combined(teams.kind, size, teams.unit, teams.step)[1]
     return Transfers(
         graph.n_steps, medians_of(share[rows], row), unit, step, kind[first], cell, path, part,
-        cell[first_positions(part)], operator_kind, teams.step, operator_unit,
-        combined(teams.kind, size)[1], medians_of(teams.time_us, place)[place],
-        np.maximum(graph.transfer_us, 1.0),
+        cell[first_positions(part)], operator_kind, teams.step, operator_unit, usual_share,
+        combined(teams.kind, size)[1], medians_of(teams.time_us, place)[place], took_us,
         (operator_unit < 0) & (lacks_links | (operator_kind < 0)),
     )  # fmt: skip
