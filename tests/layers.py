@@ -29,9 +29,7 @@ _COLLECTOR = (
     "cluster_collect.spec cluster_collect.threads cluster_collect.watchdog cluster_collect.wording"
 )
 _CONNECTIONS = (
-    "cluster_collect.transports.become "
-    "cluster_collect.transports.bounds cluster_collect.transports.ssh.by_asyncssh.connection "
-    "cluster_collect.transports.protocol cluster_collect.transports.ssh.by_asyncssh.files"
+    "cluster_collect.transports.become cluster_collect.transports.bounds cluster_collect.transports.protocol"
 )
 _HOOK = "cluster_hook.job cluster_hook.processes cluster_hook.isolation"
 _STEP = (

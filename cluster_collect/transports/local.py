@@ -12,8 +12,8 @@ from cluster_collect.entries import Allowance, RemoteEntry, kind_letter
 from cluster_collect.faults import RemoteFailureError
 from cluster_collect.threads import in_thread
 from cluster_collect.transports.protocol import (
-    MAX_ERROR_BYTES,
     CommandResult,
+    Output,
     Receive,
     RemoteFiles,
     hand_on,
@@ -38,33 +38,23 @@ class LocalConnection:
 
     async def open_files(self) -> RemoteFiles:
         """Return the local file system."""
-        return LocalFiles()
+        return _Files()
 
     async def close(self) -> None:
         """Nothing is open."""
 
 
-class LocalCommand:
+class LocalCommand(Output):
     """A command of this machine."""
 
     def __init__(self, process: asyncio.subprocess.Process, receive: Receive) -> None:
+        super().__init__(receive)
         if process.stdin is None or process.stdout is None or process.stderr is None:
             raise RemoteFailureError("the command has no pipes")
         self._process = process
         self._stdin = process.stdin
-        self._stdout = process.stdout
-        self._receive = receive
-        self._errors = asyncio.ensure_future(process.stderr.read(MAX_ERROR_BYTES))
-        self._ended = asyncio.ensure_future(self._listen())
-
-    @property
-    def errors(self) -> bytes:
-        """What it has said on its error output, once that has ended."""
-        return self._errors.result() if self._errors.done() else b""
-
-    def redirect(self, receive: Receive) -> None:
-        """Give its further output to `receive`."""
-        self._receive = receive
+        self._complaining = asyncio.ensure_future(self._hear(process.stderr))
+        self._ended = asyncio.ensure_future(self._listen(process.stdout))
 
     def send(self, data: bytes) -> None:
         """Give it more input."""
@@ -83,33 +73,33 @@ class LocalCommand:
         if self._process.returncode is None:
             self._process.kill()
         await cancelled(self._ended)
-        await cancelled(self._errors)
+        await cancelled(self._complaining)
         await self._process.wait()
 
-    async def _listen(self) -> int:
-        while data := await self._stdout.read(_PIECE_BYTES):
+    async def _hear(self, stderr: asyncio.StreamReader) -> None:
+        while data := await stderr.read(_PIECE_BYTES):
+            self.complained(data)
+
+    async def _listen(self, stdout: asyncio.StreamReader) -> int:
+        while data := await stdout.read(_PIECE_BYTES):
             await hand_on(self._receive, data)
-        await self._errors
+        await self._complaining
         return await self._process.wait()
 
 
-class LocalFiles:
+class _Files:
     """The file system of this machine. Calls that may block run in threads: shared file systems hang."""
 
     async def real_path(self, path: bytes) -> bytes:
-        """Return the absolute path, links resolved."""
         return await _in_thread(path, lambda: os.path.realpath(os.path.expanduser(path)))
 
     async def scan(self, directory: bytes, allowance: Allowance) -> list[RemoteEntry]:
-        """Return what lies in a directory."""
         return await _in_thread(directory, _scan, directory, allowance)
 
     async def stat(self, path: bytes) -> RemoteEntry:
-        """Return one file's entry."""
         return await _in_thread(path, lambda: _entry(path, os.lstat(path)))
 
     async def read(self, path: bytes, size_bytes: int, receive: Receive, begin: int = 0) -> None:
-        """Read a file in order, one piece after the other."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = await _in_thread(path, os.open, path, flags)
 

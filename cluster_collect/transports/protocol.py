@@ -23,6 +23,11 @@ THE_HOST, THE_JUMP_HOST = "the host", "the jump host"
 Receive = Callable[[bytes], float]
 
 
+def take_nothing(_data: bytes) -> float:
+    """Drop what arrives."""
+    return 0.0
+
+
 async def hand_on(receive: Receive, data: bytes) -> None:
     """Give a piece to `receive`, and pause as long as it says."""
     pause_s = receive(data)
@@ -120,6 +125,27 @@ class RunningCommand(Protocol):
 
     async def close(self) -> None:
         """End it if it still runs; nothing reaches its receiver after that."""
+
+
+class Output:
+    """What a command prints: who takes it, and what is kept of its errors."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._errors = bytearray()
+
+    @property
+    def errors(self) -> bytes:
+        """That of `RunningCommand`."""
+        return bytes(self._errors)
+
+    def redirect(self, receive: Receive) -> None:
+        """That of `RunningCommand`."""
+        self._receive = receive
+
+    def complained(self, data: bytes) -> None:
+        """It said so on its error output."""
+        self._errors += data[: MAX_ERROR_BYTES - len(self._errors)]
 
 
 class HostConnection(Protocol):

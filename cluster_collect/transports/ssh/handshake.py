@@ -73,6 +73,11 @@ def window_bytes(spec: HostSpec, options: CollectOptions) -> int:
     return min(_WINDOW_BYTES, max(_LEAST_WINDOW_BYTES, int(min(caps) * _AHEAD_S)))
 
 
+def below_home(path: bytes) -> bytes:
+    """Return a path as SFTP takes it, which begins at home and knows no `~`."""
+    return path[2:] if path.startswith(b"~/") else b"." if path == b"~" else path
+
+
 @dataclass(frozen=True)
 class Jump:
     """One jump host; unset values come from the client's configuration."""

@@ -1,4 +1,4 @@
-"""What happens on a connection that asyncssh has made: commands, and the way to files."""
+"""What happens on a connection that asyncssh has made: commands, and files by SFTP."""
 
 from __future__ import annotations
 
@@ -7,12 +7,23 @@ from typing import Any
 
 import asyncssh
 
-from cluster_collect.transports.protocol import MAX_ERROR_BYTES, CommandResult, Receive, RemoteFiles
+from cluster_collect.entries import Allowance, RemoteEntry, kind_letter
+from cluster_collect.transports.protocol import (
+    CommandResult,
+    Output,
+    Receive,
+    RemoteFiles,
+    RunningCommand,
+    read_in_order,
+    take_nothing,
+)
 from cluster_collect.transports.ssh.by_asyncssh.errors import our_errors, translated
-from cluster_collect.transports.ssh.by_asyncssh.files import AsyncsshFiles
 from cluster_collect.transports.ssh.errors import no_commands, no_way_to_files
+from cluster_collect.transports.ssh.handshake import below_home
 
 _CLOSE_DEADLINE_S = 3.0
+#: Pieces of a file that are asked for ahead, and their size.
+_N_AHEAD, _PIECE_BYTES = 16, 255 * 1024
 
 
 class AsyncsshConnection:
@@ -22,9 +33,9 @@ class AsyncsshConnection:
         self._connection = connection
         self._window_bytes = window_bytes
 
-    async def start(self, command: str, receive: Receive) -> AsyncsshCommand:
+    async def start(self, command: str, receive: Receive) -> RunningCommand:
         """Start a command; its output goes to `receive` straight from the packet."""
-        running = AsyncsshCommand(receive)
+        running = _Command(receive)
         try:
             await self._connection.create_session(
                 lambda: running,
@@ -42,7 +53,7 @@ class AsyncsshConnection:
     async def open_files(self) -> RemoteFiles:
         """Start SFTP."""
         try:
-            return AsyncsshFiles(await self._connection.start_sftp_client(path_encoding=None))
+            return _Files(await self._connection.start_sftp_client(path_encoding=None))
         except (OSError, asyncssh.Error) as error:
             came = "" if isinstance(error, asyncssh.ChannelOpenError) else str(error)
             raise translated(error) if self._connection.is_closed() else no_way_to_files(came) from None
@@ -61,16 +72,14 @@ async def close(connection: asyncssh.SSHClientConnection) -> None:
         connection.abort()
 
 
-class AsyncsshCommand(asyncssh.SSHClientSession):  # type: ignore[type-arg]
+class _Command(Output, asyncssh.SSHClientSession):  # type: ignore[type-arg]
     """A command that runs on a host: hands its output to a receiver straight from the packet.
 
-    It keeps the first 64 KiB of errors. `_ended` is done when the command is; it holds the error that ended
-    it, be it the receiver's.
+    `_ended` is done when the command is; it holds the error that ended it, be it the receiver's.
     """
 
     def __init__(self, receive: Receive) -> None:
-        self._receive: Receive | None = receive
-        self._errors = bytearray()
+        super().__init__(receive)
         self._channel: Any = None
         self._resume_at_s = 0.0
         self._pausing: asyncio.Handle | None = None
@@ -79,44 +88,33 @@ class AsyncsshCommand(asyncssh.SSHClientSession):  # type: ignore[type-arg]
         # Fetched when nobody waits for it, or asyncio would report it as forgotten.
         self._ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
-    @property
-    def errors(self) -> bytes:
-        """What it has said on its error output."""
-        return bytes(self._errors)
-
-    def redirect(self, receive: Receive) -> None:
-        """Give its further output to `receive`."""
-        self._receive = receive
-
     def send(self, data: bytes) -> None:
-        """Give it more input; input for a command that has ended is dropped."""
+        # Input for a command that has ended is dropped.
         if not self._channel.is_closing():
             self._channel.write(data)
 
     def end_input(self) -> None:
-        """Tell it that no more input comes."""
         if not self._channel.is_closing():
             self._channel.write_eof()
 
     async def wait(self) -> CommandResult:
-        """Wait for its end."""
         with our_errors():
             await asyncio.shield(self._ended)
         return CommandResult(self._channel.get_exit_status(), self.errors)
 
     async def close(self) -> None:
-        """End it if it still runs."""
-        self._forget()
+        self._receive = take_nothing
+        self._cancel_resume()
+        if self._pausing is not None:
+            self._pausing.cancel()
         self._channel.abort()
 
     def connection_made(self, chan: Any) -> None:
-        """Keep the channel."""
         self._channel = chan
 
     def data_received(self, data: Any, datatype: int | None) -> None:
-        """Pass it on, and let the sender pause where that is asked for."""
         if datatype == asyncssh.EXTENDED_DATA_STDERR:
-            self._errors += data[: MAX_ERROR_BYTES - len(self._errors)]
+            self.complained(data)
             return
         pause_s = self._taken(data)
         if pause_s > 0:
@@ -133,13 +131,11 @@ class AsyncsshCommand(asyncssh.SSHClientSession):  # type: ignore[type-arg]
 
     def _taken(self, data: bytes) -> float:
         """Give output to the receiver and return the pause it asks for; what it raises is the end."""
-        if self._receive is None:
-            return 0.0
         try:
             return self._receive(data)
         except Exception as error:
             self._end(error)
-            self._receive = None
+            self._receive = take_nothing
             return 0.0
 
     def _end(self, error: Exception | None) -> None:
@@ -157,13 +153,48 @@ class AsyncsshCommand(asyncssh.SSHClientSession):  # type: ignore[type-arg]
         self._cancel_resume()
         self._resume = asyncio.get_running_loop().call_at(self._resume_at_s, self._channel.resume_reading)
 
-    def _forget(self) -> None:
-        """Drop whatever still arrives."""
-        self._receive = None
-        self._cancel_resume()
-        if self._pausing is not None:
-            self._pausing.cancel()
-
     def _cancel_resume(self) -> None:
         if self._resume is not None:
             self._resume.cancel()
+
+
+class _Files:
+    """SFTP; paths stay bytes, reads are sent ahead and handed on in order."""
+
+    def __init__(self, client: asyncssh.SFTPClient) -> None:
+        self._client = client
+
+    async def real_path(self, path: bytes) -> bytes:
+        with our_errors():
+            found = await self._client.realpath(below_home(path))
+        return found if isinstance(found, bytes) else str(found).encode()
+
+    async def scan(self, directory: bytes, allowance: Allowance) -> list[RemoteEntry]:
+        entries: list[RemoteEntry] = []
+        with our_errors():
+            async for name in self._client.scandir(directory):
+                if name.filename not in (b".", b".."):
+                    allowance.take_entry(len(name.filename))
+                    entries.append(_entry(bytes(name.filename), name.attrs))  # type: ignore[arg-type]
+        return entries
+
+    async def stat(self, path: bytes) -> RemoteEntry:
+        with our_errors():
+            return _entry(path, await self._client.lstat(path))
+
+    async def read(self, path: bytes, size_bytes: int, receive: Receive, begin: int = 0) -> None:
+        with our_errors():
+            # Without a block size of its own it sends each read as it is; with one, reads that a lost
+            # connection interrupts would be reported as forgotten.
+            async with self._client.open(path, "rb", encoding=None, block_size=0) as file:
+                await read_in_order(file.read, begin, size_bytes, receive, _N_AHEAD, _PIECE_BYTES)
+
+    async def close(self) -> None:
+        self._client.exit()
+
+
+def _entry(path: bytes, attributes: asyncssh.SFTPAttrs) -> RemoteEntry:
+    mode = attributes.permissions
+    kind = "?" if mode is None else kind_letter(mode)
+    mtime_ns = int(attributes.mtime or 0) * 1_000_000_000 + int(attributes.mtime_ns or 0)
+    return RemoteEntry(path, kind, attributes.size or 0, mtime_ns)

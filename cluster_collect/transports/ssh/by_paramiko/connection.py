@@ -12,11 +12,13 @@ import paramiko
 from cluster_collect.faults import HostError
 from cluster_collect.threads import in_loop, in_thread
 from cluster_collect.transports.protocol import (
-    MAX_ERROR_BYTES,
     CommandResult,
+    Output,
     Receive,
     RemoteFiles,
+    RunningCommand,
     hand_on,
+    take_nothing,
 )
 from cluster_collect.transports.ssh.by_paramiko.errors import ERRORS, closed, translated
 from cluster_collect.transports.ssh.by_paramiko.files import ParamikoFiles
@@ -31,15 +33,15 @@ class ParamikoConnection:
     def __init__(self, opened: list[paramiko.Transport], window_bytes: int) -> None:
         self._opened = opened
         self._window_bytes = window_bytes
-        self._commands: list[ParamikoCommand] = []
+        self._commands: list[_Command] = []
 
-    async def start(self, command: str, receive: Receive) -> ParamikoCommand:
+    async def start(self, command: str, receive: Receive) -> RunningCommand:
         """Start a command; its output crosses from a thread into the loop piece by piece."""
         try:
             channel = await in_thread(self._start, command)
         except ERRORS as error:
             raise self._broken(error) or no_commands() from None
-        self._commands.append(ParamikoCommand(channel, receive))
+        self._commands.append(_Command(channel, receive))
         return self._commands[-1]
 
     def _start(self, command: str) -> paramiko.Channel:
@@ -73,13 +75,12 @@ def _spoiling(error: Exception) -> str:
     return str(error) if isinstance(error, paramiko.SFTPError) else ""
 
 
-class ParamikoCommand:
+class _Command(Output):
     """A command that runs on a host: one thread sends, another receives."""
 
     def __init__(self, channel: paramiko.Channel, receive: Receive) -> None:
+        super().__init__(receive)
         self._channel = channel
-        self._receive = receive
-        self._errors = bytearray()
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._loop = asyncio.get_running_loop()
         # A long list of names is sent while the answer already comes, or both ends could wait for each other.
@@ -88,25 +89,13 @@ class ParamikoCommand:
         # Fetched when nobody waits for it, or asyncio would report it as forgotten.
         self._ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
-    @property
-    def errors(self) -> bytes:
-        """What it has said on its error output."""
-        return bytes(self._errors)
-
-    def redirect(self, receive: Receive) -> None:
-        """Give its further output to `receive`."""
-        self._receive = receive
-
     def send(self, data: bytes) -> None:
-        """Give it more input."""
         self._outgoing.put(data)
 
     def end_input(self) -> None:
-        """Tell it that no more input comes."""
         self._outgoing.put(None)
 
     async def wait(self) -> CommandResult:
-        """Wait for its end."""
         try:
             status = await asyncio.shield(self._ended)
         except ERRORS as error:
@@ -114,7 +103,6 @@ class ParamikoCommand:
         return CommandResult(status if status >= 0 else None, self.errors)
 
     async def close(self) -> None:
-        """End it if it still runs."""
         self.forget()
         await closed(self._channel.close)
         await asyncio.wait((self._ended,))
@@ -122,7 +110,7 @@ class ParamikoCommand:
     def forget(self) -> None:
         """Let the sending thread go, and drop whatever still arrives."""
         self._outgoing.put(None)
-        self._receive = lambda _: 0.0
+        self._receive = take_nothing
 
     def _send_all(self) -> None:
         try:
@@ -137,9 +125,9 @@ class ParamikoCommand:
         while data := channel.recv(_READ_BYTES):
             in_loop(self._loop, partial(hand_on, self._receive, data))
             while channel.recv_stderr_ready():
-                self._errors += channel.recv_stderr(_READ_BYTES)[: MAX_ERROR_BYTES - len(self._errors)]
+                self.complained(channel.recv_stderr(_READ_BYTES))
         while more := channel.recv_stderr(_READ_BYTES):
-            self._errors += more[: MAX_ERROR_BYTES - len(self._errors)]
+            self.complained(more)
         transport = channel.get_transport()
         if not channel.exit_status_ready() and not transport.is_active():
             raise EOFError

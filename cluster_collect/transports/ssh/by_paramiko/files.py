@@ -24,6 +24,7 @@ from cluster_collect.threads import in_loop, in_thread
 from cluster_collect.transports.protocol import Receive, hand_on
 from cluster_collect.transports.ssh.by_paramiko.errors import ERRORS, closed, translated_sftp
 from cluster_collect.transports.ssh.errors import lost
+from cluster_collect.transports.ssh.handshake import below_home
 
 #: What one answer holds: every server sends as much at once.
 _PIECE_BYTES = 32 * 1024
@@ -64,10 +65,9 @@ class ParamikoFiles:
 
     async def real_path(self, path: bytes) -> bytes:
         """Return the absolute path, links resolved."""
-        home_free = path[2:] if path.startswith(b"~/") else b"." if path == b"~" else path
 
         def resolve() -> bytes:
-            answer = self._ask(CMD_REALPATH, home_free)
+            answer = self._ask(CMD_REALPATH, below_home(path))
             if answer.get_int() != 1:
                 raise paramiko.SFTPError("the path has several names")
             return bytes(answer.get_string())
