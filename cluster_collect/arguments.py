@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import TypeVar, get_args
 
 from cluster_collect.argument_types import (
     host_defaults,
@@ -43,6 +43,7 @@ from cluster_run.command_line import (
 from cluster_run.errors import ExitCode
 from cluster_run.said.chinese import Language
 
+_T = TypeVar("_T")
 _DEFAULTS = CollectOptions()
 
 _EXAMPLES = """\
@@ -72,15 +73,15 @@ class Arguments:
     rank_table: Path | None
     output: Path | None
     options: CollectOptions
-    of_ranks: RankArguments = field(default_factory=RankArguments)
-    live: LiveOptions | None = None
-    host_defaults: Mapping[str, str | int] = field(default_factory=dict)
-    ask_password: bool = False
-    ask_passphrase: bool = False
-    json: bool = False
-    print_reader: bool = False
-    verbosity: int = 1
-    language: Language = "en"
+    of_ranks: RankArguments
+    live: LiveOptions | None
+    host_defaults: Mapping[str, str | int]
+    ask_password: bool
+    ask_passphrase: bool
+    json: bool
+    print_reader: bool
+    verbosity: int
+    language: Language
 
     @property
     def mode(self) -> str:
@@ -101,55 +102,32 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         parser.error("no hosts: give --inventory FILE, --hosts NODESET, --rank-table FILE or --like RUN")
     what = what_arguments(parser, given.what or _DEFAULTS.what)
     of_ranks = rank_arguments(parser, given, what)
-    options = CollectOptions(
+    by_default_s = _DEFAULTS.host_deadline_s if given.live is None else LIVE_HOST_DEADLINE_S
+    options = _made(
+        CollectOptions,
+        given,
         what=what,
         ranks=of_ranks.ranks,
         whole_ranks=of_ranks.whole_ranks,
         exclude=tuple(given.exclude),
-        since_s=given.since,
-        capture=given.capture,
-        n_jobs=given.jobs,
-        connect_deadline_s=given.connect_deadline,
-        login_deadline_s=given.login_deadline,
-        prepare_deadline_s=given.prepare_deadline,
-        listing_deadline_s=given.listing_deadline,
-        progress_deadline_s=given.progress_deadline,
-        least_bytes_per_s=given.least_rate,
-        give_up_s=given.give_up,
-        host_deadline_s=given.host_deadline
-        or (_DEFAULTS.host_deadline_s if given.live is None else LIVE_HOST_DEADLINE_S),
-        deadline_s=given.deadline or _DEFAULTS.deadline_s,
-        n_attempts=given.attempts,
-        bandwidth_bytes_per_s=given.bandwidth,
-        compression=given.compression,
-        min_free_bytes=given.min_free,
-        accept_new_host_keys=given.accept_new_host_keys,
-        verify=given.verify,
-        hide_addresses=given.hide_addresses,
-        dry_run=given.dry_run,
-        check=given.check,
-        columns_as_root=given.columns_as_root,
-        columns_deadline_s=given.columns_deadline,
-        columns_memory_bytes=given.columns_memory,
-        while_running=given.while_running,
+        host_deadline_s=given.host_deadline_s or by_default_s,
     )
-    return Arguments(
-        inventory=given.inventory,
-        hosts=given.hosts,
-        limit=given.limit,
-        rank_table=given.rank_table,
-        output=given.output,
+    return _made(
+        Arguments,
+        given,
         options=options,
         of_ranks=of_ranks,
         live=live_options(parser, given),
         host_defaults=host_defaults(given),
-        ask_password=given.ask_password,
-        ask_passphrase=given.ask_passphrase,
-        json=given.json,
-        print_reader=given.print_reader,
         verbosity=0 if given.quiet else 1 + given.verbose,
         language=language_of(given.lang, sys.stderr),
     )
+
+
+def _made(kind: type[_T], given: argparse.Namespace, **worked_out: object) -> _T:
+    """Return a dataclass of what was given: each option is kept under the name of its field."""
+    names = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    return kind(**{name: getattr(given, name) for name in names if hasattr(given, name)} | worked_out)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -256,6 +234,7 @@ def _add_data_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--since",
+        dest="since_s",
         type=moment,
         metavar="TIME",
         help="captures that were written later: 2025-01-31, 2025-01-31T12:00, 90m, 12h, 3d, or @SECONDS",
@@ -286,6 +265,7 @@ def _add_columns_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--columns-memory",
+        dest="columns_memory_bytes",
         type=size,
         default=_DEFAULTS.columns_memory_bytes,
         metavar="SIZE",
@@ -293,36 +273,53 @@ def _add_columns_options(group: argparse._ArgumentGroup) -> None:
         f"(default: {_DEFAULTS.columns_memory_bytes // 2**30}Gi)",
     )
     longest = "longest time for reducing on a host; what is not done then travels as it is"
-    add_valued(group, "--columns-deadline", number_above_0, _DEFAULTS.columns_deadline_s, "SECONDS", longest)
+    _add_limit(group, "--columns-deadline", "columns_deadline_s", number_above_0, "SECONDS", longest)
 
 
 def _add_limits(group: argparse._ArgumentGroup) -> None:
-    add_valued(group, "--jobs", positive_number, _DEFAULTS.n_jobs, "N", "hosts that send at a time")
+    _add_limit(group, "--jobs", "n_jobs", positive_number, "N", "hosts that send at a time")
     tries = "tries a host, where trying again may help"
-    add_valued(group, "--attempts", positive_number, _DEFAULTS.n_attempts, "N", tries)
-    group.add_argument("--bandwidth", type=size, metavar="SIZE", help="bytes a second in all, like 200M")
+    _add_limit(group, "--attempts", "n_attempts", positive_number, "N", tries)
+    in_all = "bytes a second in all, like 200M"
+    group.add_argument("--bandwidth", dest="bandwidth_bytes_per_s", type=size, metavar="SIZE", help=in_all)
     group.add_argument("--host-bandwidth", type=size, metavar="SIZE", help="bytes a second of each host")
     group.add_argument(
         "--min-free",
+        dest="min_free_bytes",
         type=size_or_nothing,
         default=_DEFAULTS.min_free_bytes,
         metavar="SIZE",
         help=f"space to leave free on this disk (default: {_DEFAULTS.min_free_bytes // 2**20}Mi)",
     )
     hangs = "a host that sends less in a second is taken for one that hangs"
-    add_valued(group, "--least-rate", size, int(_DEFAULTS.least_bytes_per_s), "SIZE", hangs)
+    _add_limit(group, "--least-rate", "least_bytes_per_s", size, "SIZE", hangs)
     by_default = f"(default: {_DEFAULTS.host_deadline_s:g}, with --live {LIVE_HOST_DEADLINE_S:g})"
-    for name, text in (
-        ("host-deadline", f"longest time for each host, without queues; 0: without end {by_default}"),
-        ("deadline", "longest time for all hosts (default: none)"),
+    for name, default, text in (
+        ("host-deadline", None, f"longest time for each host, without queues; 0: without end {by_default}"),
+        ("deadline", _DEFAULTS.deadline_s, "longest time for all hosts (default: none)"),
     ):
-        group.add_argument(f"--{name}", type=time_limit, metavar="SECONDS", help=text)
-    for name, longest_s, what in (
-        ("give-up", _DEFAULTS.give_up_s, "a host that brings nothing for so long, in all attempts, is left"),
-        ("connect-deadline", _DEFAULTS.connect_deadline_s, "longest wait for a connection"),
-        ("login-deadline", _DEFAULTS.login_deadline_s, "longest wait for logging in"),
-        ("prepare-deadline", _DEFAULTS.prepare_deadline_s, "longest wait for the prepare command"),
-        ("listing-deadline", _DEFAULTS.listing_deadline_s, "longest wait for a name of a listing"),
-        ("progress-deadline", _DEFAULTS.progress_deadline_s, "longest wait for content"),
+        dest = f"{name.replace('-', '_')}_s"
+        group.add_argument(
+            f"--{name}", dest=dest, type=time_limit, default=default, metavar="SECONDS", help=text
+        )
+    for name, what in (
+        ("give-up", "a host that brings nothing for so long, in all attempts, is left"),
+        ("connect-deadline", "longest wait for a connection"),
+        ("login-deadline", "longest wait for logging in"),
+        ("prepare-deadline", "longest wait for the prepare command"),
+        ("listing-deadline", "longest wait for a name of a listing"),
+        ("progress-deadline", "longest wait for content"),
     ):
-        add_valued(group, f"--{name}", number_above_0, longest_s, "SECONDS", what)
+        _add_limit(group, f"--{name}", f"{name.replace('-', '_')}_s", number_above_0, "SECONDS", what)
+
+
+def _add_limit(
+    group: argparse._ArgumentGroup,
+    option: str,
+    field: str,
+    kind: Callable[[str], object],
+    metavar: str,
+    meaning: str,
+) -> None:
+    """Add an option for a field of `CollectOptions`, whose default it has."""
+    add_valued(group, option, kind, getattr(_DEFAULTS, field), metavar, meaning, field)

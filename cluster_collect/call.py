@@ -203,7 +203,7 @@ def _live(job: _Job, shown: Display) -> Result:
 def _look(job: _Job, shown: Display) -> Result:
     looks = run_interruptibly(look(job.inventory.specs, job.arguments.options, shown.tracker), shown.tick)
     is_check = job.arguments.options.check
-    found = ((one.host, (file.source for file in one.files)) for one in looks)
+    found = ((one.outcome.host, (file.source for file in one.files)) for one in looks)
     around = _surroundings(job, None if is_check else found)
     code = _code_of_looks(looks, around)
     if job.arguments.json:
@@ -261,7 +261,7 @@ def _code_of_outcomes(job: _Job, outcomes: Sequence[HostOutcome], around: Surrou
 
 
 def _code_of_looks(looks: Sequence[HostLook], around: Surroundings) -> ExitCode:
-    n_failed = sum(bool(one.reason) for one in looks)
+    n_failed = sum(bool(one.outcome.reason) for one in looks)
     if n_failed == len(looks):
         return ExitCode.FAILED
     return ExitCode.INCOMPLETE if n_failed or around.lacks_something else ExitCode.DONE

@@ -29,6 +29,24 @@ Compression = Literal["auto", Codec]
 
 
 @dataclass(frozen=True)
+class Server:
+    """Where to log in, as people write it: `[user@]name[:port]`; what is not said is None."""
+
+    user: str | None
+    name: str
+    port: int | None
+
+
+def parse_server(text: str) -> Server:
+    """Read a server or a node set of them; an IPv6 address is in brackets when a port follows."""
+    user, _, place = text.strip().removeprefix("ssh://").rpartition("@")
+    name, colon, port = place.rpartition(":")
+    if not (colon and port.isdecimal() and (":" not in name or name.startswith("["))):
+        name, port = place, ""
+    return Server(user or None, name.strip("[]") if ":" in name else name, int(port) if port else None)
+
+
+@dataclass(frozen=True)
 class HostSpec:
     """One host of the inventory. Paths are on that host; unset SSH values come from `~/.ssh/config`.
 
@@ -131,7 +149,7 @@ class CollectOptions:
     progress_deadline_s: float = 25.0
     parsing_deadline_s: float = 120.0
     parsing_look_s: float = 5.0
-    least_bytes_per_s: float = 1000.0
+    least_bytes_per_s: float = 1000
     n_attempts: int = 5
     give_up_s: float = 40.0
     host_deadline_s: float = 400.0

@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 #: Seconds between two looks at the time. A look that comes later shows how long this process could not read.
 _LOOK_S = 1.0
 _LOOKS = 10
-_LONGEST_WAIT_S = 3600.0
+_SHORTEST_WAIT_S, _LONGEST_WAIT_S = 0.01, 3600.0
 
 
 class Watchdog:
@@ -42,6 +42,7 @@ class Watchdog:
         self._quiet_s = min(quiet_s, deadline_s)
         self._when_quiet = when_quiet
         self._last = self._last_sent = time.monotonic()
+        self._next_look_s = math.inf
 
     def progress(self) -> None:
         """Something happened, on our side or on the other."""
@@ -73,29 +74,27 @@ class Watchdog:
         Raises:
             StalledError: no progress for the deadline; `work` has been cancelled.
         """
-        task = asyncio.ensure_future(work)
-        look_s = min(_LOOK_S, self._deadline_s / _LOOKS)
         self.progress()
-        try:
-            while not task.done():
-                silent_s, quiet_s = (time.monotonic() - last for last in (self._last, self._last_sent))
-                if silent_s >= self._deadline_s:
-                    raise StalledError(
-                        f"no answer for {self._deadline_s:g} s while {waiting_for}",
-                        "look whether the host hangs; call it again to go on",
-                    )
-                if quiet_s >= self._quiet_s and self._when_quiet is not None:
-                    self._when_quiet()
-                    self._when_quiet = None
-                left_s = self._deadline_s - silent_s
-                if self._when_quiet is not None:
-                    left_s = min(left_s, self._quiet_s - quiet_s)
-                wait_s, began_s = max(0.01, min(look_s, left_s)), time.monotonic()
-                await asyncio.wait((task,), timeout=wait_s)
-                self._later(max(0.0, time.monotonic() - began_s - wait_s))
-            return task.result()
-        finally:
-            await cancelled(task)
+        return await _watched(work, lambda: self._look(waiting_for))
+
+    def _look(self, waiting_for: str) -> float:
+        """Return for how long all is well; raise what `guard` does."""
+        now = time.monotonic()
+        self._later(max(0.0, now - self._next_look_s))
+        silent_s, quiet_s = now - self._last, now - self._last_sent
+        if silent_s >= self._deadline_s:
+            raise StalledError(
+                f"no answer for {self._deadline_s:g} s while {waiting_for}",
+                "look whether the host hangs; call it again to go on",
+            )
+        if quiet_s >= self._quiet_s and self._when_quiet is not None:
+            self._when_quiet()
+            self._when_quiet = None
+        left_s = min(_LOOK_S, self._deadline_s / _LOOKS, self._deadline_s - silent_s)
+        if self._when_quiet is not None:
+            left_s = min(left_s, self._quiet_s - quiet_s)
+        self._next_look_s = now + max(_SHORTEST_WAIT_S, left_s)
+        return self._next_look_s - now
 
 
 async def within(work: Awaitable[_T], deadline_s: float, waiting_for: str) -> _T:
@@ -113,14 +112,23 @@ async def until(work: Awaitable[_T], left_s: Callable[[], float], why: str, advi
     Raises:
         DeadlineError: the time is over; `work` has been cancelled.
     """
+
+    def look() -> float:
+        left = left_s()
+        if left <= 0:
+            raise DeadlineError(why, advice)
+        # It may stand still while the work waits for its turn: then it is looked at at intervals.
+        return min(max(left, _LOOK_S / _LOOKS), _LONGEST_WAIT_S)
+
+    return await _watched(work, look)
+
+
+async def _watched(work: Awaitable[_T], look: Callable[[], float]) -> _T:
+    """Await `work`; `look` says after how long it is to be asked again, and raises what ends the work."""
     task = asyncio.ensure_future(work)
     try:
         while not task.done():
-            left = left_s()
-            if left <= 0:
-                raise DeadlineError(why, advice)
-            # It may stand still while the work waits for its turn: then it is looked at at intervals.
-            await asyncio.wait((task,), timeout=min(max(left, _LOOK_S / _LOOKS), _LONGEST_WAIT_S))
+            await asyncio.wait((task,), timeout=look())
         return task.result()
     finally:
         await cancelled(task)

@@ -119,11 +119,12 @@ def add_valued(
     default: object,
     metavar: str,
     meaning: str = "",
+    dest: str | None = None,
 ) -> None:
-    """Add an option with a value whose help ends with its default."""
+    """Add an option with a value whose help ends with its default; `dest` as argparse has it."""
     shown = "default: %(default)g" if isinstance(default, float) else "default: %(default)s"
     text = f"{meaning} ({shown})" if meaning else shown
-    group.add_argument(name, type=kind, default=default, metavar=metavar, help=text)
+    group.add_argument(name, type=kind, default=default, metavar=metavar, help=text, dest=dest)
 
 
 class Parser(argparse.ArgumentParser):

@@ -12,15 +12,13 @@ from pathlib import Path
 from cluster_collect.inventory.keys import Entry
 from cluster_collect.inventory.located import Located, not_utf8
 from cluster_collect.inventory.nodesets import has_operators, split_list
+from cluster_collect.spec import parse_server
 from cluster_run.errors import InputError
 
 #: How messages call the command line.
 COMMAND_LINE = "--hosts"
 
 _LINE = re.compile(r"\w[\w@.\[\]:,/-]*(?<!:)(?:\s+\w+=\S*)*")
-_HOST = re.compile(
-    r"(?:(?P<user>[^@\s]+)@)?(?P<address>\[[0-9A-Fa-f:.%\w]*:[^\]]*\]|.+?)(?::(?P<port>\d{1,5}))?"
-)
 
 
 def read_hosts(text: str) -> tuple[Entry, ...]:
@@ -70,15 +68,8 @@ def _parts(text: str) -> list[str]:
 
 def _entry(part: str, file: str, line: int) -> Entry:
     where = Located(part, file, line)
-    match = _HOST.fullmatch(part)
-    if match is None:
+    server = parse_server(part)
+    if not server.name:
         raise where.wrong(f"not a list of hosts: {part!r}", "write it like node[01-16]")
-    address, port = match["address"], match["port"]
-    if port and address.count(":") >= 1 and not address.startswith("["):
-        address, port = f"{address}:{port}", None  # an IPv6 address; with a port it is [address]:port
-    values = {"address": Located(address, file, line)}
-    if match["user"]:
-        values["user"] = Located(match["user"], file, line)
-    if port:
-        values["port"] = Located(int(port), file, line)
-    return Entry(where, values)
+    said = {"address": server.name, "user": server.user, "port": server.port}
+    return Entry(where, {key: Located(one, file, line) for key, one in said.items() if one is not None})

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from cluster_collect.selection.select import COLLIDED_NAME, Selection
+from cluster_collect.selection.select import Selection
 from cluster_run.manifest import CollectedFile
 
 
@@ -20,20 +20,12 @@ def merge_identical(
     `remove` takes a file out of the run directory, with directories that are empty then.
     A copy with other content stays, and its line says whose place it would have had.
     """
-    collided = [
-        placed
+    rivals = {
+        os.fsdecode(placed.entry.path): os.fsdecode(placed.rival)
         for placed in selection.files
-        if placed.target.startswith(COLLIDED_NAME + b"/") and placed.target != placed.entry.path
-    ]
-    if not collided:
-        return list(files)
-    winners = {file.target: file for file in selection.files}
-    by_source = {file.source: file for file in files}
-    rivals: dict[str, str] = {}
-    for placed in collided:
-        winner = winners.get(placed.entry.path.rpartition(b"/")[2])
-        if winner is not None:
-            rivals[os.fsdecode(placed.entry.path)] = os.fsdecode(winner.entry.path)
+        if placed.rival
+    }
+    by_source = {file.source: file for file in files} if rivals else {}
     return [_merged(remove, file, by_source.get(rivals.get(file.source, ""))) for file in files]
 
 

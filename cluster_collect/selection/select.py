@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -52,7 +52,8 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class PlacedFile:
-    """A wanted file. `target` is relative to the host's `profiler` directory.
+    """A wanted file. `target` is relative to the host's `profiler` directory; `rival` is the path on the host
+    of the file that has the place of one in `collided/`.
 
     `reduced_from_bytes` is the size on the host of a file that came as columns, of which `entry` tells.
     One that `stays_whole` never comes as columns, and one that `comes_reduced` in no other form; one that
@@ -65,6 +66,7 @@ class PlacedFile:
     stays_whole: bool = False
     comes_reduced: bool = False
     is_unread: bool = False
+    rival: bytes = b""
 
     @property
     def most_bytes(self) -> int:
@@ -219,18 +221,20 @@ def _wanted(
     return wanted
 
 
-def _apart(taken: Iterable[tuple[RemoteEntry, bytes]]) -> tuple[PlacedFile, ...]:
+def _apart(taken: Sequence[tuple[RemoteEntry, bytes]]) -> tuple[PlacedFile, ...]:
     """Give every file a place of its own. Of several for one place the last in natural order gets it."""
-    winners: dict[bytes, PlacedFile] = {}
-    losers: list[PlacedFile] = []
+    winners: dict[bytes, bytes] = {}
     for entry, target in taken:
-        placed, rival = PlacedFile(entry, target), winners.get(target)
-        if rival is not None:
-            if natural_order(entry.path) < natural_order(rival.entry.path):
-                placed, rival = rival, placed
-            losers.append(replace(rival, target=COLLIDED_NAME + b"/" + rival.entry.path))
-        winners[target] = placed
-    return tuple(sorted([*winners.values(), *losers], key=lambda file: file.entry.path))
+        rival = winners.get(target)
+        if rival is None or natural_order(rival) <= natural_order(entry.path):
+            winners[target] = entry.path
+    files = [
+        PlacedFile(entry, target)
+        if (winner := winners[target]) == entry.path
+        else PlacedFile(entry, COLLIDED_NAME + b"/" + entry.path, rival=winner)
+        for entry, target in taken
+    ]
+    return tuple(sorted(files, key=lambda file: file.entry.path))
 
 
 def natural_order(path: bytes) -> tuple[tuple[int, bytes], ...]:

@@ -64,16 +64,16 @@ def plan_json(plans: Sequence[HostLook], around: Surroundings, code: ExitCode) -
     """Return the result of a dry run, with every file."""
     hosts = [
         {
-            "host": plan.host,
-            "server_id": plan.server_id,
+            "host": plan.outcome.host,
+            "server_id": plan.outcome.server_id,
             "method": plan.method,
             "n_files": len(plan.files),
             "n_bytes": plan.n_bytes,
-            **_failure(plan, around),
+            **_failure(plan.outcome, around),
             "files": [
                 {"source": file.source, "path": file.path, "n_bytes": file.size_bytes} for file in plan.files
             ],
-            "skipped": [{"source": file.source, "reason": file.reason} for file in plan.skipped],
+            "skipped": [{"source": file.source, "reason": file.reason} for file in plan.outcome.files],
         }
         for plan in plans
     ]
@@ -85,17 +85,17 @@ def check_json(checks: Sequence[HostLook], around: Surroundings, code: ExitCode)
     """Return the result of a check."""
     hosts = [
         {
-            "host": check.host,
-            "server_id": check.server_id,
+            "host": check.outcome.host,
+            "server_id": check.outcome.server_id,
             "login_seconds": check.login_s,
             "n_files": len(check.files),
             "n_bytes": check.n_bytes,
             "n_free_bytes": check.free_bytes,
-            "clock_offset_ms": check.clock_offset_ms,
-            "clock_uncertainty_ms": check.clock_uncertainty_ms,
+            "clock_offset_ms": check.outcome.clock_offset_ms,
+            "clock_uncertainty_ms": check.outcome.clock_uncertainty_ms,
             "method": check.method,
             "tools": dict(check.tools),
-            **_failure(check, around),
+            **_failure(check.outcome, around),
         }
         for check in checks
     ]
@@ -109,7 +109,7 @@ def error_json(mode: str, error: ClusterError) -> str:
     )
 
 
-def _failure(host: HostOutcome | HostLook, around: Surroundings) -> Mapping[str, str]:
+def _failure(host: HostOutcome, around: Surroundings) -> Mapping[str, str]:
     return {
         "failure": host.failure,
         "reason": host.reason,

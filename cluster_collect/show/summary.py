@@ -67,12 +67,10 @@ def plan_text(plans: Sequence[HostLook], around: Surroundings) -> str:
     """Return the table of a dry run."""
     rows = [
         (
-            "✗" if plan.reason else "✓",
-            plan.host,
-            printable(plan.server_id),
+            *_host_cells(plan),
             f"{len(plan.files):,}",
             format_bytes(plan.n_bytes),
-            f"{len(plan.skipped):,}" if plan.skipped else "",
+            f"{len(plan.outcome.files):,}" if plan.outcome.files else "",
             printable(plan.method),
         )
         for plan in plans
@@ -95,15 +93,15 @@ def check_text(checks: Sequence[HostLook], around: Surroundings) -> str:
     rows = [_check_row(check) for check in checks]
     head = ("", "", "host", "login", "files", "size", "free", "clock", "method", "tools")
     table = format_table(_words(head, around), rows, numbers={1, 3, 4, 5, 6, 7}, empty_columns=False)
-    off = [check for check in checks if _is_clock_off(check)]
+    off = [check.outcome for check in checks if _is_clock_off(check.outcome)]
     text = _troubles_text(
         [
             *_answer_troubles(checks, around),
-            *(Trouble((check.server_id,), _CLOCK_REASON, _CLOCK_ADVICE) for check in off),
+            *(Trouble((outcome.server_id,), _CLOCK_REASON, _CLOCK_ADVICE) for outcome in off),
         ]
     )
     text += _missing_text(around)
-    n_good = sum(not check.reason for check in checks)
+    n_good = sum(not check.outcome.reason for check in checks)
     free = "" if around.free_bytes is None else f", {format_bytes(around.free_bytes)} free here"
     text += f"\n{n_good} of {count(len(checks), 'host')} ready{free}"
     return table + translated(f"{text}{_sizes_text(around)}; nothing was copied\n", around.language)
@@ -143,25 +141,28 @@ def _folded_row(outcomes: Sequence[HostOutcome], around: Surroundings) -> tuple[
 
 
 def _check_row(check: HostLook) -> tuple[str, ...]:
-    answered = check.login_s is not None
+    answered, offset_ms = check.login_s is not None, check.outcome.clock_offset_ms
     return (
-        "✗" if check.reason else "✓",
-        check.host,
-        printable(check.server_id),
+        *_host_cells(check),
         "" if check.login_s is None else format_seconds(check.login_s),
         f"{len(check.files):,}" if answered else "",
         format_bytes(check.n_bytes) if answered else "",
         "" if check.free_bytes is None else format_bytes(check.free_bytes),
-        "" if check.clock_offset_ms is None else f"{check.clock_offset_ms:+.0f} ms",
+        "" if offset_ms is None else f"{offset_ms:+.0f} ms",
         printable(check.method),
         printable(", ".join(f"{name} {_version(text)}" for name, text in check.tools)),
     )
 
 
+def _host_cells(look: HostLook) -> tuple[str, str, str]:
+    host = look.outcome
+    return "✗" if host.reason else "✓", host.host, printable(host.server_id)
+
+
 _CLOCK_REASON = f"its clock is more than {MAX_CLOCK_OFFSET_MS / 1000:g} s off"
 
 
-def _is_clock_off(host: HostLook | HostOutcome) -> bool:
+def _is_clock_off(host: HostOutcome) -> bool:
     """Whether a clock is off for certain: a slow answer makes none wrong."""
     if host.clock_offset_ms is None:
         return False
@@ -189,10 +190,10 @@ def _outcome_troubles(outcome: HostOutcome, around: Surroundings) -> list[Troubl
 
 
 def _answer_troubles(answers: Sequence[HostLook], around: Surroundings) -> list[Trouble]:
-    return [_trouble(one, around) for one in answers if one.reason]
+    return [_trouble(one.outcome, around) for one in answers if one.outcome.reason]
 
 
-def _trouble(host: HostOutcome | HostLook, around: Surroundings, details: tuple[str, ...] = ()) -> Trouble:
+def _trouble(host: HostOutcome, around: Surroundings, details: tuple[str, ...] = ()) -> Trouble:
     spec = around.specs.get(host.host)
     command = around.command_to_try(host.host, host.failure)
     address = "" if spec is None else spec.address

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from cluster_collect.spec import HostSpec
+from cluster_collect.spec import HostSpec, parse_server
 from cluster_run.host_names import IPV4, IPV6
 from cluster_run.manifest import HostOutcome
 
@@ -38,7 +38,7 @@ def hidden(text: str, spec: HostSpec, called: Mapping[str, str]) -> str:
 
 
 def _names(spec: HostSpec, called: Mapping[str, str]) -> dict[str, str]:
-    jumps = [part.rpartition("@")[2].partition(":")[0] for part in (spec.jump or "").split(",")]
+    jumps = [parse_server(part).name for part in (spec.jump or "").split(",")]
     return {
         **called,
         **dict.fromkeys(jumps, "the jump host"),

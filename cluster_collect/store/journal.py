@@ -33,9 +33,9 @@ class Journal:
 
     def __init__(self, run: Path) -> None:
         self._run = run
-        # By host and source.
-        self._proven: defaultdict[ServerId, dict[str, CollectedFile]] = defaultdict(dict)
-        self._claimed: defaultdict[ServerId, dict[str, CollectedFile]] = defaultdict(dict)
+        # By host and source; which of them only the journal knows.
+        self._known: defaultdict[ServerId, dict[str, CollectedFile]] = defaultdict(dict)
+        self._claimed: defaultdict[ServerId, set[str]] = defaultdict(set)
         self._is_begun = False
         self._is_torn = False
         # Of what earlier calls left: several sources may share one stored file, which bears the time of one.
@@ -44,7 +44,7 @@ class Journal:
         self.what: tuple[str, ...] = ()
         self._read_manifest()
         self._read_journal()
-        for files in (*self._proven.values(), *self._claimed.values()):
+        for files in self._known.values():
             for file in files.values():
                 self._note_time(file)
         try:
@@ -78,7 +78,7 @@ class Journal:
             self.earlier[outcome.server_id] = outcome
             for file in outcome.files:
                 if file.state == "stored":
-                    self._proven[outcome.server_id][file.source] = file
+                    self._known[outcome.server_id][file.source] = file
 
     def _read_journal(self) -> None:
         path = self._run / JOURNAL_NAME
@@ -93,7 +93,8 @@ class Journal:
                 file = file_from_json(record)
             except (ValueError, KeyError, TypeError, AttributeError):
                 continue  # the line that was being written when the process was killed
-            self._claimed[server_id][file.source] = file
+            self._known[server_id][file.source] = file
+            self._claimed[server_id].add(file.source)
 
     def record(self, server_id: ServerId, file: CollectedFile) -> None:
         """Write down a file that now has its final name."""
@@ -104,8 +105,8 @@ class Journal:
             self._stream.write(line.encode())
         except OSError as error:
             raise _journal_error(error, self._run) from None
-        self._claimed[server_id].pop(file.source, None)
-        self._proven[server_id][file.source] = file
+        self._claimed[server_id].discard(file.source)
+        self._known[server_id][file.source] = file
         if file.path in self._mtimes:
             self._note_time(file)
 
@@ -126,18 +127,17 @@ class Journal:
 
     def knows(self, server_id: ServerId) -> bool:
         """Whether earlier calls, or this one, brought any file of a host."""
-        return bool(self._claimed.get(server_id) or self._proven.get(server_id))
+        return bool(self._known.get(server_id))
 
     def forget(self, server_id: ServerId) -> None:
         """Drop from memory what is known of a host that is done."""
         self._claimed.pop(server_id, None)
-        self._proven.pop(server_id, None)
+        self._known.pop(server_id, None)
 
     def lies_at(self, server_id: ServerId, source: str, path: str) -> bool:
         """Whether earlier calls, or this one, put a file of a host at `path`."""
-        claimed = self._claimed[server_id].get(source)
-        proven = self._proven[server_id].get(source)
-        return (claimed is not None and claimed.path == path) or (proven is not None and proven.path == path)
+        known = self._known[server_id].get(source)
+        return known is not None and known.path == path
 
     def stored(
         self, server_id: ServerId, source: str, entry: RemoteEntry, *, hash_again: bool = False
@@ -146,14 +146,11 @@ class Journal:
 
         With `hash_again` also the manifest's files are hashed before they are believed.
         """
-        claimed = self._claimed[server_id].get(source)
-        if claimed is not None and _is_version(claimed, entry) and self._is_whole(claimed):
-            return claimed
-        proven = self._proven[server_id].get(source)
-        if proven is not None and _is_version(proven, entry):
-            is_here = self._is_whole(proven) if hash_again else self._is_there(proven)
-            return proven if is_here else None
-        return None
+        file = self._known[server_id].get(source)
+        if file is None or not _is_version(file, entry):
+            return None
+        is_doubtful = hash_again or source in self._claimed[server_id]
+        return file if (self._is_whole(file) if is_doubtful else self._is_there(file)) else None
 
     def kept(self, server_id: ServerId, without: Iterable[str]) -> tuple[CollectedFile, ...]:
         """Return a host's files of earlier calls that are still here, `without` some sources.
@@ -161,10 +158,9 @@ class Journal:
         The host may have other versions of them by now, or none.
         """
         asked = set(without)
-        known = {**self._proven[server_id], **self._claimed[server_id]}
         return tuple(
             file if file.reason == UNREAD else replace(file, reason="kept from an earlier call")
-            for source, file in known.items()
+            for source, file in self._known[server_id].items()
             if source not in asked and self._is_there(file)
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -78,8 +78,23 @@ def outcome_of(
         missing = ranks_missing(table, spec.server_id, found, ranks)
         advice = "did these ranks write a profile? look at profiler_root of this host, and at the rank table"
         failure = Failure("ranks-missing", missing, advice) if missing else failure
+    return replace(
+        summed_up(spec, failure, files, so_far.clocks),
+        seconds=round(seconds, 3),
+        wire_bytes=so_far.wire_bytes,
+        same_files_as=so_far.same_files_as or "",
+        raw_because=so_far.raw_because,
+        n_over_limits=len(so_far.over_limits),
+        hardware={} if so_far.hardware is None else _plain(so_far.hardware),
+    )
+
+
+def summed_up(
+    spec: HostSpec, failure: Failure, files: FileList, clocks: Iterable[ClockOffset] = ()
+) -> HostOutcome:
+    """Return how a host fared, be it collected from or looked at."""
     state: HostState = "complete" if not failure.reason else "partial" if files.n_stored else "failed"
-    clock = best(so_far.clocks)
+    clock = best(clocks)
     return HostOutcome(
         host=spec.host,
         server_id=spec.server_id,
@@ -89,13 +104,7 @@ def outcome_of(
         advice=failure.advice,
         clock_offset_ms=None if clock is None else round(clock.offset_ms, 3),
         clock_uncertainty_ms=None if clock is None else round(clock.uncertainty_ms, 3),
-        seconds=round(seconds, 3),
-        wire_bytes=so_far.wire_bytes,
         failure=failure.word,
-        same_files_as=so_far.same_files_as or "",
-        raw_because=so_far.raw_because,
-        n_over_limits=len(so_far.over_limits),
-        hardware={} if so_far.hardware is None else _plain(so_far.hardware),
     )
 
 
@@ -107,7 +116,7 @@ def _plain(hardware: Hardware) -> dict[str, object]:
 def _why(spec: HostSpec, so_far: OutcomeSoFar, *, may_be_empty: bool) -> Failure:
     """Why the host is not complete, worst first."""
     if so_far.error is not None:
-        return Failure(so_far.error.failure, so_far.error.message, so_far.error.advice)
+        return failure_of(so_far.error)
     if so_far.prepare_problem:
         log = host_directory(Path(), spec.host).parent / PREPARE_LOG_NAME
         advice = f"its output is in the run directory, in {log}"
@@ -180,6 +189,11 @@ class Failure:
     word: str = ""
     reason: str = ""
     advice: str = ""
+
+
+def failure_of(error: HostError) -> Failure:
+    """Return an error as a failure."""
+    return Failure(error.failure, error.message, error.advice)
 
 
 def nothing_found(profiler_root: str, capture: str, names: Sequence[str]) -> Failure:

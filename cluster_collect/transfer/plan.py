@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cluster_run.ids import HostId, ServerId
-from cluster_run.manifest import CollectedFile
+from cluster_run.manifest import HostOutcome
 
 
 @dataclass(frozen=True)
@@ -21,23 +20,16 @@ class PlannedFile:
 class HostLook:
     """How one host answered, and what would be fetched from it.
 
-    `reason` says what is in the way, empty when nothing is. `method` is how files would travel; `tools` are
-    name and version pairs. `free_bytes` is the free space on the host's profiler root, `clock_offset_ms` its
-    clock minus ours.
+    `outcome` says what is in the way, if anything; its files are those that are not taken. `method` is how
+    files would travel; `tools` are name and version pairs. `free_bytes` is the free space on the host's
+    profiler root.
     """
 
-    host: HostId
-    server_id: ServerId
+    outcome: HostOutcome
     files: tuple[PlannedFile, ...] = ()
-    skipped: tuple[CollectedFile, ...] = ()
     method: str = ""
-    reason: str = ""
-    advice: str = ""
-    failure: str = ""
     login_s: float | None = None
     free_bytes: int | None = None
-    clock_offset_ms: float | None = None
-    clock_uncertainty_ms: float | None = None
     tools: tuple[tuple[str, str], ...] = ()
 
     @property

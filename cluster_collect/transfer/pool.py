@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from cluster_collect.faults import as_host_error
 from cluster_collect.progress_events import ProgressListener
-from cluster_collect.remote.clock import best
 from cluster_collect.remote.reader import reader
 from cluster_collect.selection.select import select
 from cluster_collect.spec import CollectOptions, HostSpec
@@ -22,7 +21,7 @@ from cluster_collect.store.run_files import locked, prepare_run
 from cluster_collect.store.writer import RunWriter
 from cluster_collect.transfer.host import HostCollection, Shared, in_time
 from cluster_collect.transfer.manifests import Manifests
-from cluster_collect.transfer.outcome import not_taken, why_not_all
+from cluster_collect.transfer.outcome import failure_of, not_taken, summed_up, why_not_all
 from cluster_collect.transfer.plan import HostLook, PlannedFile
 from cluster_collect.transfer.same_files import SameFiles
 from cluster_collect.transfer.survey import clocks_of, survey_host
@@ -32,7 +31,7 @@ from cluster_collect.transports.protocol import Dial
 from cluster_collect.watchdog import each
 from cluster_run.ids import HostId
 from cluster_run.layout import host_directory
-from cluster_run.manifest import HostOutcome, HostState, Manifest, Origin
+from cluster_run.manifest import FileList, HostOutcome, Manifest, Origin
 from cluster_run.ranktable import read_rank_table
 
 _T = TypeVar("_T")
@@ -115,14 +114,8 @@ async def look(
                 looking = look_at_host(dialers.dial, spec, options, dialers.bounds)
                 found = await in_time(looking, options, end_s)
             except Exception as error:
-                why = as_host_error(error)
-                found = HostLook(
-                    spec.host, spec.server_id, reason=why.message, advice=why.advice, failure=why.failure
-                )
-            state: HostState = "failed" if found.reason else "complete"
-            watch.host_finished(
-                HostOutcome(spec.host, spec.server_id, state, reason=found.reason, failure=found.failure)
-            )
+                found = HostLook(summed_up(spec, failure_of(as_host_error(error)), FileList()))
+            watch.host_finished(found.outcome)
             return found
 
         return tuple(await each(one, specs, len(specs)))
@@ -150,7 +143,7 @@ async def look_at_host(dial: Dial, spec: HostSpec, options: CollectOptions, boun
     login_s = time.monotonic() - began_s
     try:
         survey = await survey_host(connection, spec, options, bounds)
-        clock = best(await clocks_of(survey))
+        clocks = await clocks_of(survey)
     finally:
         await connection.close()
     selection = select(survey, spec, options)
@@ -164,17 +157,10 @@ async def look_at_host(dial: Dial, spec: HostSpec, options: CollectOptions, boun
     failure = why_not_all(spec, len(files), selection.refused, survey, may_be_empty=options.ranks is not None)
     method = survey.method(spec)
     return HostLook(
-        host=spec.host,
-        server_id=spec.server_id,
-        files=files,
-        skipped=tuple(map(not_taken, selection.refused)),
+        summed_up(spec, failure, FileList(map(not_taken, selection.refused)), clocks),
+        files,
         method=f"{method}; columns, if it can run {reader().name}" if options.columns else method,
-        reason=failure.reason,
-        advice=failure.advice,
-        failure=failure.word,
         login_s=round(login_s, 3),
         free_bytes=survey.free_bytes,
-        clock_offset_ms=None if clock is None else clock.offset_ms,
-        clock_uncertainty_ms=None if clock is None else clock.uncertainty_ms,
         tools=tuple((name, version) for name, version in asdict(survey.tools).items() if version),
     )

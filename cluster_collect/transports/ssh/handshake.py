@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -76,24 +75,6 @@ def window_bytes(spec: HostSpec, options: CollectOptions) -> int:
 def below_home(path: bytes) -> bytes:
     """Return a path as SFTP takes it, which begins at home and knows no `~`."""
     return path[2:] if path.startswith(b"~/") else b"." if path == b"~" else path
-
-
-@dataclass(frozen=True)
-class Jump:
-    """One jump host; unset values come from the client's configuration."""
-
-    user: str | None
-    name: str
-    port: int | None
-
-
-def parse_jump(text: str) -> Jump:
-    """Read one jump host; IPv6 addresses are in brackets when a port follows."""
-    user, _, place = text.strip().removeprefix("ssh://").rpartition("@")
-    name, colon, port = place.rpartition(":")
-    if colon and port.isdecimal() and (":" not in name or name.startswith("[")):
-        return Jump(user or None, name.strip("[]"), int(port))
-    return Jump(user or None, place.strip("[]"), None)
 
 
 _DEFAULT_NAMES = ("id_ed25519", "id_ecdsa", "id_rsa")

@@ -111,7 +111,8 @@ def test_ranks_without_a_host_are_part_of_the_result() -> None:
 
 def plan(*sizes: int, reason: str = "") -> HostLook:
     planned = tuple(PlannedFile(f"f{size}", f"p/{size}", size) for size in sizes)
-    return HostLook(HostId("1"), ServerId("a"), planned, files("skipped"), "tar+zstd", reason)
+    seen = HostOutcome(HostId("1"), ServerId("a"), "complete", FileList(files("skipped")), reason)
+    return HostLook(seen, planned, "tar+zstd")
 
 
 @pytest.mark.parametrize(("free", "enough"), [(3000, False), (3001, False), (4000, True), (None, True)])
@@ -142,15 +143,17 @@ def test_files_that_a_host_had_no_time_or_memory_to_read_are_told_and_counted() 
 
 
 def test_a_check_leaves_out_what_nobody_knows() -> None:
+    planned = plan(1000, 2000, 2000)
     known = replace(
-        plan(1000, 2000, 2000),
+        planned,
+        outcome=replace(planned.outcome, clock_offset_ms=12.4),
         method="tar",
         login_s=0.1,
         free_bytes=10**12,
-        clock_offset_ms=12.4,
         tools=(("tar", "tar (GNU tar) 1.34"),),
     )
-    unknown = HostLook(HostId("2"), ServerId("b"), reason="b: refused", advice="try")
+    refused = HostOutcome(HostId("2"), ServerId("b"), "failed", reason="b: refused", advice="try")
+    unknown = HostLook(refused)
     head, first, second, *_ = check_text([known, unknown], Surroundings(RUN)).splitlines()
     assert head.split() == ["host", "login", "files", "size", "free", "clock", "method", "tools"]
     assert " ".join(first.split()) == "✓ 1 a 0.1 s 3 5.0 kB 1.0 TB +12 ms tar tar 1.34"
@@ -187,7 +190,7 @@ def test_every_json_result_has_schema_tool_mode_and_code() -> None:
     texts = {
         "collect": collection_json([], Surroundings(RUN), ExitCode.DONE),
         "dry-run": plan_json([plan(1)], Surroundings(RUN), ExitCode.DONE),
-        "check": check_json([HostLook(HostId("1"), ServerId("a"))], Surroundings(RUN), ExitCode.DONE),
+        "check": check_json([plan()], Surroundings(RUN), ExitCode.DONE),
     }
     for mode, text in texts.items():
         document = json.loads(text)

@@ -186,11 +186,11 @@ def test_a_look_writes_nothing_and_knows_sizes(lab: SshLab, two_servers: TWO, tm
     ]
     before = tree(tmp_path / "host")
     good, bad = asyncio.run(look(specs, QUICK, ProgressListener()))
-    assert (len(good.files), good.method, good.reason) == (5, "tar+zstd", "")
+    assert (len(good.files), good.method, good.outcome.reason) == (5, "tar+zstd", "")
     assert good.n_bytes == sum((tmp_path / "host" / file.source).stat().st_size for file in good.files)
-    assert "nowhere" in bad.reason
+    assert "nowhere" in bad.outcome.reason
     assert (good.free_bytes or 0) > 0
-    assert abs(good.clock_offset_ms or 1e9) < 5000
+    assert abs(good.outcome.clock_offset_ms or 1e9) < 5000
     assert dict(good.tools)["tar"].startswith("tar (GNU tar)")
     assert tree(tmp_path / "host") == before
     assert sorted(os.listdir(tmp_path)) == ["host"]

@@ -184,7 +184,7 @@ def test_other_hosts_are_collected_and_asked_beside_one_with_an_unforeseen_error
     monkeypatch.setattr(Dialers, "dial", lambda _, spec: dialers[spec.host].dial(spec))
     specs = [HostSpec(HostId(n), ServerId(f"s{n}"), address="fake", profiler_root="/root") for n in dialers]
     plans = asyncio.run(look(specs, OPTIONS, Recorder()))
-    assert [(one.failure, len(one.files)) for one in plans] == [("unexpected", 0), ("", 2)]
+    assert [(one.outcome.failure, len(one.files)) for one in plans] == [("unexpected", 0), ("", 2)]
     manifest = asyncio.run(collect(specs, tmp_path / "run", OPTIONS, None, Recorder()))
     assert [(one.failure, one.files.n_stored) for one in manifest.hosts] == [("unexpected", 0), ("", 2)]
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from cluster_collect.entries import same_mtime, unsafe_because
 from cluster_collect.faults import RunLockedError, StalledError, UnwritableError
+from cluster_collect.spec import Server, parse_server
 from cluster_collect.store.run_files import LOCK_NAME, locked
 from cluster_collect.transfer.retry import backoff_s
 from cluster_collect.transports.bounds import BURST_S, BandwidthCap, Bounds
-from cluster_collect.transports.ssh.handshake import Jump, parse_jump
 from cluster_collect.watchdog import Watchdog
 
 
@@ -135,15 +135,15 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "jump"),
     [
-        ("bastion", Jump(None, "bastion", None)),
-        ("me@bastion:2222", Jump("me", "bastion", 2222)),
-        ("ssh://me@bastion", Jump("me", "bastion", None)),
-        ("[fe80::1]:22", Jump(None, "fe80::1", 22)),
-        ("fe80::1", Jump(None, "fe80::1", None)),
+        ("bastion", Server(None, "bastion", None)),
+        ("me@bastion:2222", Server("me", "bastion", 2222)),
+        ("ssh://me@bastion", Server("me", "bastion", None)),
+        ("[fe80::1]:22", Server(None, "fe80::1", 22)),
+        ("fe80::1", Server(None, "fe80::1", None)),
     ],
 )
-def test_jump_hosts_are_read(text: str, jump: Jump) -> None:
-    assert parse_jump(text) == jump
+def test_jump_hosts_are_read(text: str, jump: Server) -> None:
+    assert parse_server(text) == jump
 
 
 @given(st.binary(max_size=60))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import asyncssh
 
 from cluster_collect.faults import HostError
 from cluster_collect.progress_events import ProgressListener
-from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_collect.spec import CollectOptions, HostSpec, Server, parse_server
 from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.protocol import THE_HOST, THE_JUMP_HOST
 from cluster_collect.transports.ssh.by_asyncssh.connection import AsyncsshConnection, close
@@ -23,7 +24,6 @@ from cluster_collect.transports.ssh.handshake import (
     client_configuration,
     default_keys,
     in_time,
-    parse_jump,
     refuse_open_keys,
     window_bytes,
 )
@@ -52,7 +52,7 @@ class AsyncsshDialer:
 
     async def dial(self, spec: HostSpec) -> AsyncsshConnection:
         """Connect and log in."""
-        base = await self._base_options(spec, spec.address, spec.port, spec.user)
+        base = await self._base_options(spec, Server(spec.user, spec.address, spec.port))
         self._names[spec.host] = dict.fromkeys(_called(base), THE_HOST)
         jump = spec.jump or (base.tunnel if isinstance(base.tunnel, str) else "")
         tunnel = await self._gateway(spec, tuple(jump.split(","))) if jump else None
@@ -74,10 +74,10 @@ class AsyncsshDialer:
 
         async def connect() -> asyncssh.SSHClientConnection:
             tunnel = await self._gateway(spec, chain[:-1]) if len(chain) > 1 else None
-            jump = parse_jump(chain[-1])
-            base = await self._base_options(spec, jump.name, jump.port, jump.user)
+            jump = parse_server(chain[-1])
+            base = await self._base_options(spec, jump)
             if jump.user is None and base.config.get("User") is None and spec.user is not None:
-                base = await self._base_options(spec, jump.name, jump.port, spec.user)
+                base = await self._base_options(spec, replace(jump, user=spec.user))
             self._gateway_names.update(dict.fromkeys((jump.name, *_called(base)), THE_JUMP_HOST))
             # The target's password is not for the gateway.
             try:
@@ -87,15 +87,10 @@ class AsyncsshDialer:
 
         return await self._gateways.get(key, connect)
 
-    async def _base_options(
-        self, spec: HostSpec, name: str, port: int | None, user: str | None
-    ) -> asyncssh.SSHClientConnectionOptions:
+    async def _base_options(self, spec: HostSpec, server: Server) -> asyncssh.SSHClientConnectionOptions:
         """Read the client configuration and the keys for a server."""
-        given: dict[str, Any] = {"host": name}
-        if port is not None:
-            given["port"] = port
-        if user is not None:
-            given["username"] = user
+        said = {"host": server.name, "port": server.port, "username": server.user}
+        given: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
         if config := client_configuration(spec):
             # By itself asyncssh reads it when it connects: too late for us, who hand it the port.
             given["config"] = [config]

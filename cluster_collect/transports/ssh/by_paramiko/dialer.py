@@ -17,7 +17,7 @@ import paramiko
 
 from cluster_collect.faults import HostError, SshSetupError
 from cluster_collect.progress_events import ProgressListener
-from cluster_collect.spec import CollectOptions, HostSpec
+from cluster_collect.spec import CollectOptions, HostSpec, Server, parse_server
 from cluster_collect.threads import in_thread
 from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.protocol import THE_HOST, THE_JUMP_HOST
@@ -25,10 +25,8 @@ from cluster_collect.transports.ssh.by_paramiko.connection import ParamikoConnec
 from cluster_collect.transports.ssh.by_paramiko.errors import ERRORS, translated
 from cluster_collect.transports.ssh.errors import login_refused, of_jump_host
 from cluster_collect.transports.ssh.handshake import (
-    Jump,
     client_configuration,
     default_keys,
-    parse_jump,
     refuse_open_keys,
     window_bytes,
 )
@@ -75,18 +73,18 @@ class ParamikoDialer:
         jumps = spec.jump or target.get("proxyjump", "")
         through: paramiko.Transport | None = None
         for text in filter(None, jumps.split(",") if jumps.lower() != "none" else []):
-            jump = parse_jump(text)
+            jump = parse_server(text)
             try:
                 through = self._open(spec, jump, config, through, opened)
             except HostError as error:
                 raise of_jump_host(error, jump.name) from None
-        self._open(spec, Jump(spec.user, spec.address, spec.port), config, through, opened, spec.password)
+        self._open(spec, Server(spec.user, spec.address, spec.port), config, through, opened, spec.password)
         return ParamikoConnection(opened, window_bytes(spec, self._options))
 
     def _open(
         self,
         spec: HostSpec,
-        place: Jump,
+        place: Server,
         config: paramiko.SSHConfig,
         through: paramiko.Transport | None,
         opened: list[paramiko.Transport],
