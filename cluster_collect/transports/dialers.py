@@ -17,6 +17,7 @@ from cluster_collect.transports.bounds import Bounds
 from cluster_collect.transports.local import LocalConnection
 from cluster_collect.transports.protocol import HostConnection
 from cluster_collect.transports.srun import SrunDialer
+from cluster_collect.transports.ssh.host_keys import HostKeys
 from cluster_run.errors import MissingExtraError, extra
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Dialers:
 
     def __init__(self, options: CollectOptions, watch: ProgressListener) -> None:
         self._options = options
-        self._watch = watch
+        self._host_keys = HostKeys(options, watch)
         self.bounds = Bounds(options.n_connecting, options.n_handshakes_per_gateway, options.n_jobs)
         self._srun = SrunDialer(options, self.bounds)
         self._ssh: dict[str, SshDialer] = {}
@@ -50,15 +51,12 @@ class Dialers:
 
     def _by_ssh(self, library: str) -> SshDialer:
         if library not in self._ssh:
-            self._ssh[library] = _maker(library)(self._options, self.bounds, self._watch)
+            self._ssh[library] = _maker(library)(self._options, self.bounds, self._host_keys)
         return self._ssh[library]
 
     def names(self, spec: HostSpec) -> Mapping[str, str]:
-        """Return what the servers on the way to a host are called in messages, and what each of them is.
-
-        The client's configuration may call them something else than the inventory does (`HostName`).
-        """
-        return self._ssh[spec.transport].names(spec) if spec.transport in self._ssh else {}
+        """That of `HostKeys`."""
+        return self._host_keys.names(spec.host)
 
     async def aclose(self) -> None:
         """Close what the connections shared."""

@@ -17,8 +17,6 @@ from cluster_collect.watchdog import cancelled
 
 #: What is kept of a command's error output.
 MAX_ERROR_BYTES = 64 * 1024
-#: What a server is to a host, where its name must not be told.
-THE_HOST, THE_JUMP_HOST = "the host", "the jump host"
 #: Takes bytes as they arrive; returns the seconds that the sender must pause. May raise to end the stream.
 Receive = Callable[[bytes], float]
 

@@ -91,8 +91,8 @@ def wait_for_nodes(
     asked, nodes = asked_directory(job, exchange), _nodes(work_dir)
     if asked is None or not nodes:
         return ""
-    request = asked_request(asked)
-    if request is None:
+    request = read_request(asked)
+    if request is None:  # or it was damaged
         request = NodeRequest(nodes, job.annotations[NODE_DIR], job.began_s, now_s)
         try:
             write_request(asked, request)
@@ -102,13 +102,6 @@ def wait_for_nodes(
     if not waiting or now_s - request.asked_s > patience_s:
         return ""
     return f"waits for the collectors of {len(waiting)} of {len(request.nodes)} nodes"
-
-
-def asked_request(asked: Path) -> NodeRequest | None:
-    """Return what was asked there; None where nothing was, or it was damaged: then it is written anew."""
-    with contextlib.suppress(InputError):
-        return read_request(asked)
-    return None
 
 
 def assemble(job: TrainingJob, asked: Path | None, work_dir: Path, patience_s: float) -> tuple[Path, str]:
@@ -127,7 +120,7 @@ def assemble(job: TrainingJob, asked: Path | None, work_dir: Path, patience_s: f
             f"the job has the annotation {NODE_DIR}, and this sweep has no collectors on the nodes",
             "install them (deploy/kubernetes/nodes), or let the job write to a volume",
         )
-    request = asked_request(asked)
+    request = read_request(asked)
     if request is None and _nodes(work_dir):
         raise InputError(f"{asked}: the collectors could not be asked", "may the sweep write there?")
     if request is None:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cluster_run.errors import InputError, spoken
+from cluster_run.errors import spoken
 from cluster_run.files import json_of, write_text_whole
 from cluster_run.ids import HostId
 
@@ -66,31 +66,20 @@ def write_request(asked: Path, request: NodeRequest) -> None:
 
 
 def read_request(asked: Path) -> NodeRequest | None:
-    """Return what was asked in this directory; None where nothing was.
-
-    Raises:
-        InputError: the request has another form.
-    """
-    path = asked / REQUEST_NAME
-    try:
-        with path.open(encoding="utf-8") as stream:
+    """Return what was asked in this directory; None where nothing was, or it was damaged."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        with (asked / REQUEST_NAME).open(encoding="utf-8") as stream:
             document = json_of(stream.read(_N_REQUEST_BYTES))
-        nodes = {str(name): str(address) for name, address in document["nodes"].items()}
         began_s = document["began_s"]
         request = NodeRequest(
-            nodes=nodes,
+            nodes={str(name): str(address) for name, address in document["nodes"].items()},
             directory=str(document["directory"]),
             began_s=None if began_s is None else float(began_s),
             asked_s=float(document["asked_s"]),
             suspects_for=str(document.get("suspects_for", "")),
         )
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: not a request of a sweep: {spoken(error)}") from error
-    if wrong := [name for name in nodes if not is_node_name(name)]:
-        raise InputError(f"{path}: {wrong[0]!r} is no name of a node")
-    return request
+        return request if all(map(is_node_name, request.nodes)) else None
+    return None
 
 
 def requests(exchange: Path) -> Iterator[tuple[Path, NodeRequest]]:
@@ -98,9 +87,8 @@ def requests(exchange: Path) -> Iterator[tuple[Path, NodeRequest]]:
     if not exchange.is_dir():
         return
     for asked in sorted(exchange.iterdir()):
-        with contextlib.suppress(InputError):
-            if (request := read_request(asked)) is not None:
-                yield asked, request
+        if (request := read_request(asked)) is not None:
+            yield asked, request
 
 
 def write_ended(part: Path, reason: str) -> None:
@@ -136,9 +124,7 @@ def forget_older(exchange: Path, before_s: float) -> None:
         return
     for asked in exchange.iterdir():
         with contextlib.suppress(OSError):
-            asked_s = asked.lstat().st_mtime
-            with contextlib.suppress(InputError):
-                if (request := read_request(asked)) is not None:
-                    asked_s = request.asked_s
+            request = read_request(asked)
+            asked_s = asked.lstat().st_mtime if request is None else request.asked_s
             if asked.is_dir() and not asked.is_symlink() and asked_s < before_s:
                 forget(asked)

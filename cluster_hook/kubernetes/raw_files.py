@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from cluster_hook.kubernetes.node_disks import asked_request, numbered_nodes
+from cluster_hook.kubernetes.node_disks import numbered_nodes
 from cluster_hook.kubernetes.node_exchange import (
     ONLY_HOST,
     NodeRequest,
     forget,
     read_ended,
+    read_request,
     requests,
     write_request,
 )
@@ -38,7 +39,7 @@ def with_raw_asked(outcome: Outcome, asked: Path | None, work_dir: str) -> Outco
 
     Where the findings name nobody nothing is asked, and where it fails the verdict stands.
     """
-    request = None if asked is None else asked_request(asked)
+    request = None if asked is None else read_request(asked)
     names_somebody = outcome.verdict is not None and outcome.verdict.alarms
     if asked is None or request is None or outcome.results is None or not names_somebody:
         return outcome

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cluster_collect.faults import HostKeyError
 from cluster_collect.progress_events import ProgressListener
-from cluster_collect.spec import CollectOptions
+from cluster_collect.spec import CollectOptions, HostSpec, Server
 from cluster_collect.transports.ssh.known_hosts import (
     KnownHosts,
     KnownKeys,
@@ -33,6 +34,8 @@ _KEY_KINDS = (
     "rsa-sha2-512",
     "rsa-sha2-256",
 )
+#: What a server is to a host, where its name must not be told.
+_ROLES = {True: "the host", False: "the jump host"}
 _SYSTEM_KNOWN_HOSTS = Path("/etc/ssh/ssh_known_hosts")
 
 
@@ -48,9 +51,26 @@ class HostKeys:
         self._accepts_new = options.accept_new_host_keys
         self._watch = watch
         self._read = cache(read_known_hosts)
+        self._hosts: defaultdict[HostId, dict[str, str]] = defaultdict(dict)
+        self._jump_hosts: dict[str, str] = {}
 
-    def judge(self, name: str, port: int, alias: str | None, paths: Sequence[Path]) -> HostKeyJudge:
-        """Return who judges the key of a server by these files, and those of the system."""
+    def names(self, host: HostId) -> Mapping[str, str]:
+        """Return what messages call the servers on the way to a host, and what each of them is.
+
+        The client's configuration may call them something else than the inventory does (`HostName`).
+        """
+        return {**self._jump_hosts, **self._hosts.get(host, {})}
+
+    def judge(
+        self, spec: HostSpec, server: Server, name: str, port: int, alias: str | None, paths: Sequence[Path]
+    ) -> HostKeyJudge:
+        """Return who judges the key of a server on the way to a host, by these files and those of the system.
+
+        The client's configuration gives it `name` and `alias`.
+        """
+        is_host = server.name == spec.address
+        called = self._hosts[spec.host] if is_host else self._jump_hosts
+        called.update(dict.fromkeys(filter(None, (server.name, name, alias)), _ROLES[is_host]))
         return HostKeyJudge(name, port, alias, (*paths, _SYSTEM_KNOWN_HOSTS), self._read, self._accepts_new)
 
     def confirm(self, judge: HostKeyJudge, host: HostId) -> None:

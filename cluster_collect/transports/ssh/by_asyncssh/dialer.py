@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,8 @@ from typing import Any
 import asyncssh
 
 from cluster_collect.faults import HostError
-from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec, Server, parse_server
 from cluster_collect.transports.bounds import Bounds
-from cluster_collect.transports.protocol import THE_HOST, THE_JUMP_HOST
 from cluster_collect.transports.ssh.by_asyncssh.connection import AsyncsshConnection, close
 from cluster_collect.transports.ssh.by_asyncssh.errors import setup_error, translated
 from cluster_collect.transports.ssh.errors import of_jump_host
@@ -29,7 +27,6 @@ from cluster_collect.transports.ssh.handshake import (
 )
 from cluster_collect.transports.ssh.host_keys import HostKeyJudge, HostKeys, user_known_hosts
 from cluster_collect.watchdog import cancelled
-from cluster_run.ids import HostId
 
 # AES-GCM costs a third less than the libraries' first choice where the CPU has AES instructions.
 _CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
@@ -41,28 +38,23 @@ _NEXT_ADDRESS_S = 1.0
 class AsyncsshDialer:
     """Connects to hosts; shares jump connections, parsed known_hosts files and decrypted keys."""
 
-    def __init__(self, options: CollectOptions, bounds: Bounds, watch: ProgressListener) -> None:
+    def __init__(self, options: CollectOptions, bounds: Bounds, host_keys: HostKeys) -> None:
         self._options = options
         self._bounds = bounds
-        self._host_keys = HostKeys(options, watch)
+        self._host_keys = host_keys
         self._identities = Identities()
-        self._names: dict[HostId, dict[str, str]] = {}
-        self._gateway_names: dict[str, str] = {}
         self._gateways = _Gateways()
 
     async def dial(self, spec: HostSpec) -> AsyncsshConnection:
         """Connect and log in."""
-        base = await self._base_options(spec, Server(spec.user, spec.address, spec.port))
-        self._names[spec.host] = dict.fromkeys(_called(base), THE_HOST)
+        server = Server(spec.user, spec.address, spec.port)
+        base = await self._base_options(spec, server)
+        judge = self._judge(spec, server, base)
         jump = spec.jump or (base.tunnel if isinstance(base.tunnel, str) else "")
         tunnel = await self._gateway(spec, tuple(jump.split(","))) if jump else None
         gateway = jump or f"{spec.address}:{spec.port}"
-        connection = await self._connect(spec, base, tunnel, gateway, spec.password)
+        connection = await self._connect(spec, base, judge, tunnel, gateway, spec.password)
         return AsyncsshConnection(connection, window_bytes(spec, self._options))
-
-    def names(self, spec: HostSpec) -> Mapping[str, str]:
-        """Return what the configuration calls the host, and all jump hosts."""
-        return {**self._gateway_names, **self._names.get(spec.host, {})}
 
     async def close(self) -> None:
         """Close the jump connections."""
@@ -78,10 +70,10 @@ class AsyncsshDialer:
             base = await self._base_options(spec, jump)
             if jump.user is None and base.config.get("User") is None and spec.user is not None:
                 base = await self._base_options(spec, replace(jump, user=spec.user))
-            self._gateway_names.update(dict.fromkeys((jump.name, *_called(base)), THE_JUMP_HOST))
+            judge = self._judge(spec, jump, base)
             # The target's password is not for the gateway.
             try:
-                return await self._connect(spec, base, tunnel, ",".join(chain), password=None)
+                return await self._connect(spec, base, judge, tunnel, ",".join(chain), password=None)
             except HostError as error:
                 raise of_jump_host(error, jump.name) from None
 
@@ -120,11 +112,11 @@ class AsyncsshDialer:
         self,
         spec: HostSpec,
         base: asyncssh.SSHClientConnectionOptions,
+        judge: HostKeyJudge,
         tunnel: asyncssh.SSHClientConnection | None,
         gateway: str,
         password: str | None,
     ) -> asyncssh.SSHClientConnection:
-        judge = self._judge(spec, base)
         client = _Client(judge)
         try:
             async with self._bounds.handshake(gateway):
@@ -148,18 +140,16 @@ class AsyncsshDialer:
             raise
         return connection
 
-    def _judge(self, spec: HostSpec, base: asyncssh.SSHClientConnectionOptions) -> HostKeyJudge:
+    def _judge(
+        self, spec: HostSpec, server: Server, base: asyncssh.SSHClientConnectionOptions
+    ) -> HostKeyJudge:
         configured = base.config.get("UserKnownHostsFile", None)
         if spec.known_hosts is not None or not isinstance(configured, (list, tuple)):
             paths = [user_known_hosts(spec.known_hosts)]
         else:  # "none" comes as an empty list: no host is known then
             paths = [Path(str(name)).expanduser() for name in configured] or [Path(os.devnull)]
-        return self._host_keys.judge(str(base.host), int(base.port), base.host_key_alias, paths)
-
-
-def _called(base: asyncssh.SSHClientConnectionOptions) -> tuple[str, ...]:
-    """Return the names by which messages call a server."""
-    return tuple(str(name) for name in (base.host, base.host_key_alias) if name)
+        name, port = str(base.host), int(base.port)
+        return self._host_keys.judge(spec, server, name, port, base.host_key_alias, paths)
 
 
 class _Straight:

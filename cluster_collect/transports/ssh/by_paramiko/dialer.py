@@ -9,18 +9,16 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import paramiko
 
 from cluster_collect.faults import HostError, SshSetupError
-from cluster_collect.progress_events import ProgressListener
 from cluster_collect.spec import CollectOptions, HostSpec, Server, parse_server
 from cluster_collect.threads import in_thread
 from cluster_collect.transports.bounds import Bounds
-from cluster_collect.transports.protocol import THE_HOST, THE_JUMP_HOST
 from cluster_collect.transports.ssh.by_paramiko.connection import ParamikoConnection
 from cluster_collect.transports.ssh.by_paramiko.errors import ERRORS, translated
 from cluster_collect.transports.ssh.errors import login_refused, of_jump_host
@@ -31,7 +29,6 @@ from cluster_collect.transports.ssh.handshake import (
     window_bytes,
 )
 from cluster_collect.transports.ssh.host_keys import HostKeyJudge, HostKeys, user_known_hosts
-from cluster_run.ids import HostId
 
 _KEEPALIVE_S = 15
 # What its threads log comes as errors too; unheard, Python would print it with tracebacks.
@@ -42,11 +39,10 @@ _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
 class ParamikoDialer:
     """Connects to hosts, each through jump connections of its own."""
 
-    def __init__(self, options: CollectOptions, bounds: Bounds, watch: ProgressListener) -> None:
+    def __init__(self, options: CollectOptions, bounds: Bounds, host_keys: HostKeys) -> None:
         self._options = options
         self._bounds = bounds
-        self._host_keys = HostKeys(options, watch)
-        self._names: dict[HostId, dict[str, str]] = {}
+        self._host_keys = host_keys
 
     async def dial(self, spec: HostSpec) -> ParamikoConnection:
         """Connect and log in."""
@@ -59,10 +55,6 @@ class ParamikoDialer:
                 for transport in opened:
                     transport.close()
                 raise
-
-    def names(self, spec: HostSpec) -> Mapping[str, str]:
-        """Return what the configuration calls the host and its jump hosts."""
-        return self._names.get(spec.host, {})
 
     async def close(self) -> None:
         """Nothing is shared."""
@@ -93,12 +85,9 @@ class ParamikoDialer:
         """Connect to one server, directly or through the one before it, and log in."""
         settings = config.lookup(place.name)
         name = settings.get("hostname", place.name)
-        role = THE_HOST if place.name == spec.address else THE_JUMP_HOST
-        called = filter(None, (place.name, name, settings.get("hostkeyalias")))
-        self._names.setdefault(spec.host, {}).update(dict.fromkeys(called, role))
         port = place.port or int(settings.get("port", 22))
         paths = [user_known_hosts(spec.known_hosts)]
-        judge = self._host_keys.judge(name, port, settings.get("hostkeyalias"), paths)
+        judge = self._host_keys.judge(spec, place, name, port, settings.get("hostkeyalias"), paths)
         try:
             transport = paramiko.Transport(
                 self._socket(name, port, through), default_window_size=window_bytes(spec, self._options)
