@@ -14,7 +14,7 @@ import numpy as np
 
 from cluster_fleet.identity import Known
 from cluster_fleet.records import NamedFinding, RunRecord, Series
-from cluster_run.errors import InputError, SchemaError, spoken
+from cluster_run.errors import SchemaError, read_as
 from cluster_run.files import json_of, write_bytes_whole
 
 SCHEMA = "cluster-fleet-export/1"
@@ -35,15 +35,13 @@ def exported(path: Path) -> Iterator[RunRecord]:
     Raises:
         InputError: it is none.
     """
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") as stream:
-            head = json_of(next(stream, "{}"))
-            if head.get("schema") != SCHEMA:
-                raise SchemaError(f"{path}: schema {head.get('schema')!r} found, {SCHEMA!r} wanted")
-            for line in stream:
-                yield _record(json_of(line))
-    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: not a whole export of a fleet: {spoken(error)}") from error
+    whole = read_as(f"{path}: not a whole export of a fleet")
+    with whole, gzip.open(path, "rt", encoding="utf-8") as stream:
+        head = json_of(next(stream, "{}"))
+        if head.get("schema") != SCHEMA:
+            raise SchemaError(f"{path}: schema {head.get('schema')!r} found, {SCHEMA!r} wanted")
+        for line in stream:
+            yield _record(json_of(line))
 
 
 def anonymous(record: RunRecord, salt: str) -> RunRecord:

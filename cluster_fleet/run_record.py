@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from cluster_fleet.identity import Known, Places, places_of_run
 from cluster_fleet.judging.evidence import FloatArray
 from cluster_fleet.records import NamedFinding, RunRecord, Series
-from cluster_run.errors import InputError, spoken
+from cluster_run.errors import InputError, read_as
 from cluster_run.files import json_of
 from cluster_run.ids import HostId
 from cluster_run.kinds import HOST_KINDS
@@ -85,13 +85,11 @@ def _series(relative: pa.Table, by_rank: Mapping[int, Known], places: Places) ->
 
 
 def _findings(path: Path) -> dict[str, Any]:
-    try:
+    with read_as(f"{path}: cannot be read", _ADVICE):
         document: dict[str, Any] = json_of(path.read_bytes())
         if document["schema"] != _SCHEMA:
             raise InputError(f"{path}: schema {document['schema']!r} found, {_SCHEMA!r} wanted", _ADVICE)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: cannot be read: {spoken(error)}", _ADVICE) from error
-    return document
+        return document
 
 
 def _table(path: Path) -> pa.Table:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from cluster_run.errors import InputError, UsageError, spoken
+from cluster_run.errors import InputError, UsageError, read_as
 from cluster_run.files import json_of
 
 #: How the data of a job are reached: `auto` decides by the file system of the job's work directory.
@@ -191,12 +191,10 @@ def job_from_text(text: str) -> ReportedJob:
     Raises:
         InputError: not such a text.
     """
-    try:
+    with read_as(f"not a job: {text[:80]!r}"):
         document = json_of(text)
         if document.pop("schema") != SCHEMA:
             raise InputError(f"not a job of schema {SCHEMA}: {text[:80]!r}")
         nodes = document.pop("nodes")
         work_dir = Path(document.pop("work_dir"))
         return ReportedJob(**document, work_dir=work_dir, nodes=None if nodes is None else tuple(nodes))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"not a job: {text[:80]!r}: {spoken(error)}") from error

@@ -123,6 +123,19 @@ def in_one_line(error: BaseException, otherwise: str = "") -> str:
     return " ".join(str(error).split()) or otherwise or type(error).__name__
 
 
+@contextmanager
+def read_as(what: str, advice: str = "") -> Iterator[None]:
+    """Read a document within. Whatever keeps that from being done is told as an InputError: `what`, and why.
+
+    That is what the system refuses, and what those meet who take a document of another form apart. Errors of
+    ours say by themselves what is wrong.
+    """
+    try:
+        yield
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"{what}: {spoken(error)}", advice) from error
+
+
 def refused_by_system(error: OSError) -> str:
     """Say what the system refused. A working directory that was removed has no name any more."""
     name = os.fsdecode(error.filename) if error.filename else "a file"

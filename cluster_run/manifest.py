@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from cluster_run.errors import InputError, SchemaError, spoken
+from cluster_run.errors import SchemaError, read_as
 from cluster_run.files import json_of
 from cluster_run.ids import HostId, ServerId
 
@@ -222,14 +222,12 @@ def read_manifest(path: Path) -> Manifest:
         InputError: the file is missing, or not a manifest.
         SchemaError: it has another schema version.
     """
-    try:
+    with read_as(f"{path}: not a readable manifest"):
         document = json_of(path.read_bytes())
         found = document.pop("schema")
         if found != SCHEMA:
             raise SchemaError(f"{path}: schema {found!r} found, {SCHEMA!r} wanted")
         return _manifest_from_document(document)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: not a readable manifest: {spoken(error)}") from error
 
 
 def file_from_json(document: dict[str, Any]) -> CollectedFile:

@@ -23,6 +23,7 @@ _STAY_ENGLISH = {
 }
 #: Calls that say something, beside errors; the first argument of some is a word for programs.
 _SAYING = {
+    "read_as": 0,
     "wrong": 0,
     "say": 0,
     "_say": 0,
@@ -79,7 +80,12 @@ def _in_calls(tree: ast.Module) -> Iterator[tuple[int, ast.expr]]:
             continue
         for given in call.args[_SAYING.get(name, 0) :]:
             for said in named.get(getattr(given, "id", ""), [given]):
-                yield call.lineno, said
+                yield call.lineno, _with_why(said) if name == "read_as" and given is call.args[0] else said
+
+
+def _with_why(said: ast.expr) -> ast.JoinedStr:
+    """Return a text as `read_as` tells it: why it is so stands behind it."""
+    return ast.JoinedStr([*getattr(said, "values", [said]), ast.Constant(": 7")])
 
 
 def _reasons(tree: ast.Module) -> Iterator[tuple[int, ast.expr]]:

@@ -14,7 +14,7 @@ from cluster_analysis.tables import columns
 from cluster_analysis.tables.model import Group, Topology
 from cluster_analysis.tables.schema import LINKS
 from cluster_analysis.tables.table import Table
-from cluster_run.errors import InputError, spoken
+from cluster_run.errors import InputError, read_as
 from cluster_run.findings import FindingsDocument
 from cluster_run.ids import DeviceId, HostId, Rank
 from cluster_run.layout import ANALYSIS_OUTPUT_NAME, FINDINGS_NAME, TABLES_NAME
@@ -51,10 +51,8 @@ def load_document(path: Path) -> FindingsDocument:
         InputError: there is none, or it is damaged.
     """
     file = output_of(path) / FINDINGS_NAME
-    try:
+    with read_as(f"{file}: cannot be read"):
         return document_from_json(file.read_bytes(), str(file))
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read: {spoken(error)}") from error
 
 
 def load_result(path: Path) -> AnalysisResult:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster_run.errors import InputError
+from cluster_run.errors import InputError, read_as
 from cluster_run.files import json_of
 
 #: A handful: what a person opens. The costliest findings come first.
@@ -34,16 +34,12 @@ def read_suspects(path: Path) -> Suspects:
     Raises:
         InputError: there is none, or it cannot be read.
     """
-    try:
+    with read_as(f"{path}: not readable findings", "analyse the run again"):
+        if not path.exists():
+            none = f"{path}: there are no findings yet"
+            raise InputError(none, "cluster-analyse makes them of the run directory")
         findings = json_of(path.read_bytes())["findings"]
         alarms = [_of_finding(one) for one in findings if one["severity"] != "info"]
-    except FileNotFoundError:
-        raise InputError(
-            f"{path}: there are no findings yet", "cluster-analyse makes them of the run directory"
-        ) from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        why = str(error) if isinstance(error, OSError | ValueError) else "a field is not what it should be"
-        raise InputError(f"{path}: not readable findings: {why}", "analyse the run again") from error
     everyone = {rank for named, _ in alarms for rank in named}
     named: list[int] = []
     peers: list[int] = []

@@ -14,7 +14,7 @@ from cluster_collect.spec import HostSpec
 from cluster_collect.store.journal import PREVIOUS_NAME, Journal, refuse_other_hosts
 from cluster_collect.store.writer import RunWriter
 from cluster_collect.wording import printable
-from cluster_run.errors import InputError
+from cluster_run.errors import read_as
 from cluster_run.files import lock_file, write_bytes_whole, write_text_whole, written_whole
 from cluster_run.ids import HostId, ServerId, host_number
 from cluster_run.layout import JOURNAL_NAME, MANIFEST_NAME, MAPPING_NAME, PROFILER_TREE_NAME, RANK_TABLE_NAME
@@ -40,7 +40,8 @@ def prepare_run(
     wanted = {spec.server_id: spec.host for spec in specs}
     refuse_other_hosts(known, wanted, run)
     mapping = dict(sorted({**known, **wanted}.items(), key=lambda pair: host_number(pair[1])))
-    table = None if rank_table is None else _bytes_of(rank_table)
+    with read_as(f"{rank_table}: the rank table cannot be read"):
+        table = None if rank_table is None else rank_table.read_bytes()
     try:
         write_text_whole(mapping_path, format_host_mapping(mapping))
         if rank_table is not None and table is not None:
@@ -60,13 +61,6 @@ def finish_run(writer: RunWriter, manifest: Manifest) -> None:
                 stream.write(piece.encode())
     except OSError as error:
         raise local_error(error, str(path)) or UnwritableError(f"{path}: {error.strerror}") from None
-
-
-def _bytes_of(rank_table: Path) -> bytes:
-    try:
-        return rank_table.read_bytes()
-    except OSError as error:
-        raise InputError(f"{rank_table}: the rank table cannot be read: {error.strerror}") from None
 
 
 def rank_table_name(name: str) -> str:

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 
-from cluster_run.errors import InputError, UsageError
+from cluster_run.errors import InputError, UsageError, read_as
 from cluster_run.host_names import is_address
 from cluster_run.ids import ServerId
 from cluster_run.ranktable import RankTable, parse_rank_table
@@ -46,10 +46,8 @@ def read_rank_table(path: Path) -> RankTable:
         InputError: it cannot be read.
         UsageError: it is none, and will not become one.
     """
-    try:
+    with read_as(f"{path}: the rank table cannot be read"):
         text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise InputError(f"{path}: the rank table cannot be read: {error.strerror}") from error
     try:
         return parse_rank_table(text, str(path))
     except InputError as error:

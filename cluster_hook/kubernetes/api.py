@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster_hook.telling.webhook import NoRedirection
-from cluster_run.errors import ClusterError, InputError, spoken
+from cluster_run.errors import ClusterError, InputError, read_as, spoken
 from cluster_run.files import json_of
 
 #: Objects of the API are JSON objects of any form; `trainingjob` gives the ones we use a type.
@@ -185,12 +185,8 @@ class ApiClient:
         return answer
 
     def _token(self, file: Path) -> str:
-        try:
+        with read_as(f"{file}: the service account's token cannot be read"):
             return file.read_text().strip()
-        except OSError as error:
-            raise InputError(
-                f"{file}: the service account's token cannot be read: {error.strerror}"
-            ) from error
 
 
 def _message(error: urllib.error.HTTPError) -> str:

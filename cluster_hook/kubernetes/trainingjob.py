@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cluster_hook.kubernetes.api import ApiObject
-from cluster_run.errors import InputError, spoken
+from cluster_run.errors import read_as
 
 JobState = Literal["running", "succeeded", "failed"]
 
@@ -144,7 +144,7 @@ def parse_training_job(kind: JobKind, item: ApiObject) -> TrainingJob:
     Raises:
         InputError: the object has not the form of its kind.
     """
-    try:
+    with read_as(f"an object of {kind.group_version} {kind.plural} has another form"):
         metadata = item["metadata"]
         status = item.get("status") or {}
         state, finished_s = _volcano_end(status) if kind == VOLCANO else _end_by_conditions(status)
@@ -162,10 +162,6 @@ def parse_training_job(kind: JobKind, item: ApiObject) -> TrainingJob:
             finalizers=tuple(map(str, metadata.get("finalizers") or ())),
             is_deleted=bool(metadata.get("deletionTimestamp")),
         )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"an object of {kind.group_version} {kind.plural} has another form: {spoken(error)}"
-        ) from error
 
 
 def _end_by_conditions(status: ApiObject) -> tuple[JobState, float | None]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cluster_hook.job import ReportedJob
 from cluster_hook.slurm.nodelist import expand_node_list
-from cluster_run.errors import InputError, spoken
+from cluster_run.errors import InputError, read_as
 
 #: Far more than a node list and a comment need; a larger file is not a request.
 MAX_REQUEST_BYTES = 256 * 1024
@@ -23,12 +23,9 @@ def parse_request_file(content: bytes, name: str) -> ReportedJob:
     fields = dict(pairs)
     if len(fields) != len(pairs) or not pairs or pairs[-1] != ("end", ""):
         raise InputError(f"{name}: not a whole request")
-    try:
-        uid, job = int(fields["uid"]), fields["job"]
-        work_dir = fields["work_dir"]
+    with read_as(f"{name}: not a request"):
+        uid, job, work_dir = int(fields["uid"]), fields["job"], fields["work_dir"]
         nodes = expand_node_list(fields["nodes"])
-    except (KeyError, ValueError) as error:
-        raise InputError(f"{name}: not a request: {spoken(error)}") from error
     if not job.isdecimal() or uid < 0 or not work_dir.startswith("/"):
         raise InputError(f"{name}: not a request: job {job!r}, user {uid}, work directory {work_dir!r}")
     return ReportedJob(

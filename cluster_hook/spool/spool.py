@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cluster_hook.spool.request import MAX_REQUEST_BYTES
-from cluster_run.errors import InputError
+from cluster_run.errors import InputError, read_as
 from cluster_run.files import json_of, lock_held, naming, write_text_whole
 
 _AREAS = ("pending", "active", "done", "failed", "attempts", "log", "untold")
@@ -121,12 +121,10 @@ class Spool:
             InputError: it cannot be read, is a link, or is too large to be one.
         """
         path = self.path(area, key, ".job")
-        try:
+        with read_as(f"{path}: the request cannot be read"):
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             with os.fdopen(descriptor, "rb") as stream:
                 content = stream.read(MAX_REQUEST_BYTES + 1)
-        except OSError as error:
-            raise InputError(f"{path}: the request cannot be read: {error.strerror}") from error
         if len(content) > MAX_REQUEST_BYTES:
             raise InputError(f"{path}: too large to be a request")
         return content

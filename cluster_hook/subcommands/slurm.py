@@ -28,7 +28,7 @@ from cluster_hook.subcommands.json_lines import add_json, print_line, print_trou
 from cluster_hook.telling.outcome import Outcome, outcome_to_line
 from cluster_hook.telling.teller import Teller
 from cluster_run.command_line import Commands, language_of, named_path, positive_number
-from cluster_run.errors import ExitCode, InputError, UsageError, worst
+from cluster_run.errors import ExitCode, UsageError, read_as, worst
 from cluster_run.said.chinese import translated
 from cluster_run.standard_streams import write_result
 
@@ -130,10 +130,8 @@ def add_slurm_post(commands: Commands) -> None:
 
 def _read_job(path: Path) -> ReportedJob:
     """Read a job from a file; `-` is stdin, on which the drain gives it."""
-    try:
+    with read_as(f"{path}: the job cannot be read"):
         return job_from_text(sys.stdin.read() if str(path) == "-" else path.read_text())
-    except OSError as error:
-        raise InputError(f"{path}: the job cannot be read: {error.strerror}") from error
 
 
 def _slurm_post(arguments: argparse.Namespace) -> ExitCode:

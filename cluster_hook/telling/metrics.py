@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cluster_run import metric_names
-from cluster_run.errors import InputError
+from cluster_run.errors import InputError, read_as
 from cluster_run.files import write_text_whole
 from cluster_run.layout import FINDINGS_NAME
 
@@ -49,10 +49,8 @@ def write_metrics(results: Path) -> str:
     from cluster_analysis.tables.model import Topology  # noqa: PLC0415
 
     path = results / FINDINGS_NAME
-    try:
+    with read_as(f"{path}: cannot be read"):
         document = document_from_json(path.read_bytes(), str(path))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     nothing_else = Topology((), {}, {}, {}, document.run.parallel, {})
     text = prometheus.render(AnalysisResult(document, nothing_else, {}), time.time())
     write_text_whole(results / METRICS_NAME, text)

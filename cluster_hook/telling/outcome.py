@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from cluster_hook.telling.metrics import MAX_METRICS_LENGTH
 from cluster_hook.telling.sentences import say
 from cluster_hook.telling.verdict import Verdict
-from cluster_run.errors import ExitCode, InputError, SchemaError, spoken
+from cluster_run.errors import ExitCode, InputError, SchemaError, read_as
 from cluster_run.files import json_of
 from cluster_run.host_names import HostNames
 from cluster_run.layout import REPORT_NAME
@@ -117,7 +117,7 @@ def outcome_from_text(text: str) -> Outcome:
     """
     from msgspec import convert  # noqa: PLC0415  most calls read none
 
-    try:
+    with read_as(f"not an outcome: {text[:80]!r}"):
         if len(text) > _MAX_LENGTH:
             raise InputError(f"{len(text)} characters are too many for an outcome")
         document = json_of(text)
@@ -138,8 +138,6 @@ def outcome_from_text(text: str) -> Outcome:
             metrics=metrics,
             is_permanent=bool(document.get("is_permanent", False)),
         )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(f"not an outcome: {text[:80]!r}: {spoken(error)}") from error
 
 
 def _bounded(value: Any) -> Any:

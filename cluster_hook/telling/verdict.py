@@ -9,7 +9,7 @@ from cluster_analysis.findings_json import document_from_json
 from cluster_analysis.sentences import findings, problems
 from cluster_analysis.sentences.results.costs import cost_between
 from cluster_hook.telling.sentences import place_text, say, verdict_name
-from cluster_run.errors import InputError, spoken
+from cluster_run.errors import read_as
 from cluster_run.findings import ALARMS, Finding
 from cluster_run.problem import Problem
 from cluster_run.said.chinese import Language
@@ -113,7 +113,7 @@ def read_verdict(path: Path) -> Verdict:
         InputError: the file is missing or not whole.
         SchemaError: it has another schema version.
     """
-    try:
+    with read_as(f"{path}: not readable findings"):
         document = document_from_json(path.read_bytes(), str(path))
         told = document.problems[:_N_PROBLEMS]
         reasons = [problems.reason(one) for one in told]
@@ -126,8 +126,6 @@ def read_verdict(path: Path) -> Verdict:
             problems_zh=tuple(_problem(one, why.zh) for one, why in zip(told, reasons, strict=True)),
             n_problems=len(document.problems),
         )
-    except (OSError, KeyError) as error:
-        raise InputError(f"{path}: not readable findings: {spoken(error)}") from error
 
 
 def _finding(finding: Finding) -> FindingLine:
