@@ -28,6 +28,7 @@ def listed(hosts: str, **defaults: str | int) -> tuple[HostSpec, ...]:
         ("root@[fe80::1]:22", ("fe80::1", "root", 22)),
         ("fe80::1", ("fe80::1", None, None)),
         ("n[7]:22", ("n7", None, 22)),
+        ("me@corp@n7", ("n7", "me@corp", None)),
     ],
 )
 def test_a_part_may_have_a_user_and_a_port(text: str, expected: tuple[str, str | None, int | None]) -> None:

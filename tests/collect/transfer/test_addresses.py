@@ -78,6 +78,7 @@ def test_no_failure_in_the_manifest_names_an_address(own_lab: SshLab, tmp_path: 
         ("fe80::1%eth0: timed out", "timed out"),
         ("the key of [node01]:2222 is not known (SHA256:ab)", "the key of the host is not known (SHA256:ab)"),
         ("logging in to gate took too long", "logging in to the jump host took too long"),
+        ("the key of [fe80::77]:22 is revoked", "the key of the jump host is revoked"),
         ("the key of nfs7.lan has changed (SHA256:ab)", "the key of the host has changed (SHA256:ab)"),
         ("/data/node01/prof: missing", "/data/node01/prof: missing"),
         ("a_ascend_pt/x: a link to 1.2.3.4:22 broke", "a_ascend_pt/x: a link to an address broke"),
@@ -85,6 +86,6 @@ def test_no_failure_in_the_manifest_names_an_address(own_lab: SshLab, tmp_path: 
     ],
 )
 def test_a_reason_keeps_all_but_the_addresses(reason: str, told: str) -> None:
-    spec = HostSpec(HostId("1"), ServerId("10.0.0.1"), address="node01", jump="me@gate:22")
+    spec = HostSpec(HostId("1"), ServerId("10.0.0.1"), address="node01", jump="me@gate:22,[fe80::77]:22")
     outcome = HostOutcome(HostId("1"), ServerId("10.0.0.1"), "failed", reason=reason)
     assert without_addresses(outcome, spec, {"nfs7.lan": "the host"}).reason == told
