@@ -140,7 +140,7 @@ def examined(
                 engine.rest()
             used = topology.groups.keys() & set(read.uses["group"].to_pylist())
             teams = {topology.groups[name].ranks for name in used}
-            apart = at_other_times(steps, read.step_calls, teams) + of_same_times(read.steps, read.step_calls)
+            apart = at_other_times(steps, read.step_calls, teams) + of_same_times(read.steps)
             notes = (*in_one, *alike.notes, *unlike, *apart, *_without_cut_step(steps))
             capture = structs.replace(capture, notes=capture.notes + notes)
             read = structs.replace(read, problems=read.problems + contradictions + problems)

@@ -70,24 +70,16 @@ def _after_a_clock_was_set(calls: pa.Table, teams: Set[tuple[Rank, ...]]) -> set
     return found
 
 
-def of_same_times(steps: pa.Table, calls: pa.Table) -> tuple[Fact, ...]:
-    """Return a note for ranks whose times are those of another rank, to the last digit.
-
-    Args:
-        steps: STEPS of all ranks.
-        calls: STEP_CALLS of all ranks.
-    """
-    found: dict[Fact, None] = {}
-    for table in (steps, calls):
-        own: dict[int, list[tuple[object, ...]]] = {}
-        for rank, *row in zip(*table.to_pydict().values(), strict=True):
-            if any(row[1:]):
-                own.setdefault(rank, []).append(tuple(row))
-        alike: dict[object, list[int]] = {}
-        for rank, rows in sorted(own.items()):
-            alike.setdefault(frozenset(rows), []).append(rank)
-        found |= {fact("same_times", ranks=tuple(one)): None for one in alike.values() if len(one) > 1}
-    return tuple(found)
+def of_same_times(steps: pa.Table) -> tuple[Fact, ...]:
+    """Return a note for ranks whose times of steps (STEPS) are those of another rank, to the last digit."""
+    own: dict[int, list[tuple[object, ...]]] = {}
+    for rank, *row in zip(*steps.to_pydict().values(), strict=True):
+        if any(row[1:]):
+            own.setdefault(rank, []).append(tuple(row))
+    alike: dict[object, list[int]] = {}
+    for rank, rows in sorted(own.items()):
+        alike.setdefault(frozenset(rows), []).append(rank)
+    return tuple(fact("same_times", ranks=tuple(one)) for one in alike.values() if len(one) > 1)
 
 
 def ranks_apart(collectives: pa.Table, topology: Topology) -> tuple[Rank, ...]:

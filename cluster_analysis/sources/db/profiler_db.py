@@ -53,6 +53,8 @@ _BESIDE_COMPUTING = (
     "free_us",
     "communication_not_overlapped_exclude_receive_us",
 )
+#: Those that compare with communication.
+_BESIDE_COMMUNICATION = (*_BESIDE_COMPUTING[1:], "communication_us", "stage_us", "bubble_us")
 #: Operators whose time is bubble: PyTorch counts receiving, MindSpore all point-to-point operators.
 _BUBBLES = {False: ("receive",), True: MESSAGES}
 
@@ -76,9 +78,11 @@ def read_task_steps(path: Path, rank: int, is_mindspore: bool, remark: Remark) -
             if not len(operators):
                 operators = _stated(database, _COMMUNICATION, steps)
                 kinds = np.full(len(operators), "")
+        is_recorded = len(operators) or database.offers(unheard, OPERATOR, "startNs")
     rows = [_step_row((rank, is_mindspore), step, compute, operators, kinds) for step in steps]
-    # Where no computing was recorded, nothing tells it from idling.
-    unknown = {} if len(compute) else dict.fromkeys(_BESIDE_COMPUTING)
+    # Where no computing was recorded, nothing tells it from idling; nor communication without its table.
+    unknown = dict.fromkeys(() if len(compute) else _BESIDE_COMPUTING)
+    unknown |= dict.fromkeys(() if is_recorded else _BESIDE_COMMUNICATION)
     found = [row | unknown for row in rows if row is not None]
     return pa.Table.from_pylist(found, schema=schema.STEPS) if found else None
 

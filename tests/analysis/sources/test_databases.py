@@ -82,6 +82,27 @@ def test_step_times_are_recomputed_from_tasks_where_the_table_is_missing(tmp_pat
     }
 
 
+@pytest.mark.parametrize(
+    ("damage", "computing_us", "communication_us", "is_idle_known"),
+    [
+        ("DELETE FROM COMMUNICATION_OP", 30.0, 0.0, True),
+        ("DROP TABLE COMMUNICATION_OP", 30.0, None, False),
+        ("DELETE FROM COMPUTE_TASK_INFO", None, 35.0, False),
+    ],
+)
+def test_without_its_table_communication_is_not_known_and_is_no_idle_time(
+    tmp_path: Path,
+    damage: str,
+    computing_us: float | None,
+    communication_us: float | None,
+    *,
+    is_idle_known: bool,
+) -> None:
+    (step,) = read(profiled(tmp_path, damage)).steps.to_pylist()
+    assert (step["computing_us"], step["communication_us"]) == (computing_us, communication_us)
+    assert (step["free_us"] is not None) == is_idle_known
+
+
 def test_mindspore_counts_the_stage_from_communication_only(tmp_path: Path) -> None:
     (step,) = read(profiled(tmp_path, framework="ms")).steps.to_pylist()
     assert (step["stage_us"], step["bubble_us"]) == (35.0, 10.0)
