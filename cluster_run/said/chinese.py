@@ -65,7 +65,8 @@ def in_chinese(text: str) -> str:
             values |= {name: kinds.get(values[name], values[name]) for name in _KINDS & values.keys()}
             return meaning.format(**values)
     if (found := _ASIDE.fullmatch(text)) is not None:
-        said, aside = map(in_chinese, found.groups())
+        # An advice may be of several lines.
+        said, aside = in_chinese(found[1]), translated(found[2], "zh")
         if (said, aside) != found.groups():
             return f"{said}（{aside}）"
     for between, chinese in (COLON, SEMICOLON):

@@ -219,7 +219,7 @@ def test_the_newest_window_with_most_ranks_is_taken_and_the_other_noted(two_wind
     assert first_steps(capture) == {0: 12, 1: 12, 2: 12, 3: 12}
     assert capture.problems == ()
     assert (
-        "only 20250101120000000 is analysed (the newest with most ranks, unless --part names one). "
+        "this is of 20250101120000000 alone (the newest with most ranks, unless --part names one). "
         "The others: --part 20250101130000000;" in notes_of(capture)[0]
     )
     assert notes_of(capture)[1] == "capture 20250101130000000 lacks rank 3"
