@@ -11,20 +11,12 @@ from hypothesis import strategies as st
 
 from cluster_analysis.numeric.grouped import medians_of
 from cluster_analysis.numeric.sorting import (
-    first_positions,
-    n_distinct,
-    ranges,
     searchsorted_within,
 )
 from cluster_analysis.numeric.stats import leave_one_out, median, medians_by, others_median, sigma, theil_sen
 from cluster_analysis.numeric.tails import binomial_tail, over_looks, student_tail
 
 numbers = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40)
-
-
-@given(numbers)
-def test_the_median_is_numpys(values: list[float]) -> None:
-    assert float(median(np.array(values))) == pytest.approx(float(np.median(values)))
 
 
 @given(numbers, st.integers(0, 5))
@@ -113,23 +105,9 @@ def test_binomial_tails_are_exact_for_thousands_of_trials_too(
     assert binomial_tail(events, trials, rate) == pytest.approx(tail, rel=1e-5)
 
 
-def test_the_first_place_of_each_code_is_found() -> None:
-    assert first_positions(np.array([1, 0, 1, 2, 0])).tolist() == [1, 0, 3]
-
-
-def test_distinct_values_are_counted_by_group() -> None:
-    groups, values = np.array([0, 0, 2, 2, 0]), np.array([7, 7, 7, 8, 9])
-    assert n_distinct(groups, values, 4).tolist() == [2, 0, 2, 0]
-
-
 def test_groups_without_values_have_no_median() -> None:
     found = medians_of(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1]), 3)
     assert found == pytest.approx([2.0, 5.0, np.nan], nan_ok=True)
-
-
-def test_ranges_are_laid_one_after_the_other() -> None:
-    assert ranges(np.array([5, 1, 9]), np.array([2, 0, 3])).tolist() == [5, 6, 9, 10, 11]
-    assert ranges(np.empty(0, int), np.empty(0, int)).tolist() == []
 
 
 def test_values_are_found_in_slices_as_in_arrays_of_their_own() -> None:

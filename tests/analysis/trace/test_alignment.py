@@ -135,15 +135,6 @@ def later_by(calls: Calls, program: Program, offset_us: FloatArray) -> FloatArra
     return later_of_stages(program, end, calls.elapse_us[table])
 
 
-def test_without_messages_clocks_stay_as_collectives_say() -> None:
-    played = play(one_f_one_b(N_STAGES, 6))
-    calls = calls_of(collectives_table(played.calls))
-    offset = clock_offsets(calls, match_calls(calls)[0])
-    (found,) = programs_of(calls, offset, played.topology)
-    nobody = np.zeros(0, np.int64)
-    assert not later_by(calls, Program(found.family, (nobody, nobody)), offset).any()
-
-
 # Two clocks have one shift, whichever way the messages go.
 _N = 12
 _EVERY_US = 30_000.0

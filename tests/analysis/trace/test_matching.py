@@ -104,13 +104,6 @@ def test_calls_that_overtake_others_on_another_stream_are_matched_by_their_numbe
     }
 
 
-def test_numbers_that_count_over_the_whole_capture_match_too() -> None:
-    later = rounds(3, first_number=40)
-    assert partners(collectives_table(later)) == {
-        frozenset((rank, number) for rank in range(3)) for number in (40, 41, 42)
-    }
-
-
 def test_files_without_numbers_match_by_order() -> None:
     calls = [Call(one.rank, one.op_type, one.start_us, one.elapse_us) for one in rounds(3)]
     operator, place = match_calls(calls_of(collectives_table(calls)))
