@@ -71,7 +71,10 @@ def _after_a_clock_was_set(calls: pa.Table, teams: Set[tuple[Rank, ...]]) -> set
 
 
 def of_same_times(steps: pa.Table) -> tuple[Fact, ...]:
-    """Return a note for ranks whose times of steps (STEPS) are those of another rank, to the last digit."""
+    """Return a note for ranks whose times of steps (STEPS) are those of another rank, to the last digit.
+
+    Where half of them or more would be copies nobody measured these times: a program wrote them.
+    """
     own: dict[int, list[tuple[object, ...]]] = {}
     for rank, *row in zip(*steps.to_pydict().values(), strict=True):
         if any(row[1:]):
@@ -79,6 +82,8 @@ def of_same_times(steps: pa.Table) -> tuple[Fact, ...]:
     alike: dict[object, list[int]] = {}
     for rank, rows in sorted(own.items()):
         alike.setdefault(frozenset(rows), []).append(rank)
+    if 2 * len(alike) <= len(own):
+        return ()
     return tuple(fact("same_times", ranks=tuple(one)) for one in alike.values() if len(one) > 1)
 
 

@@ -177,6 +177,8 @@ def test_who_ended_a_step_a_whole_step_apart_from_its_team_is_named(
         ((10.5, 11.25, 10.5), ((0, 2),)),
         ((10.5, 11.25, 11.0), ()),
         ((0.0, 0.0, 11.0), ()),
+        # One rank is slow in a capture that a program wrote.
+        ((10.5, 10.5, 10.5, 12.5), ()),
     ],
 )
 def test_captures_with_the_same_times_are_copies(
