@@ -32,14 +32,14 @@ def print_ended(
     arguments: argparse.Namespace, about: About, outcome: Outcome | None, /, state: str, text: str, **of: str
 ) -> None:
     """Print how one request or job ended, into a log; `of` is its name, by the key that it has in JSON."""
-    document, said = None, text
+    document, said, language = None, text, language_of(arguments.lang, sys.stdout)
     if outcome is not None:
         document = outcome_document(outcome)
-        said = text.replace(outcome.line, outcome.line_in(language_of(arguments.lang, sys.stdout)))
+        said = text.replace(outcome.line, outcome.line_in(language))
     (name,) = of.values()
     with as_log():
         values = {**of, "state": state, "text": text, "outcome": document}
-        print_line(arguments, f"{name} {state}: {said}", about, **values)
+        print_line(arguments, f"{name} {state}: {translated(said, language)}", about, **values)
 
 
 def say_on_stderr(arguments: argparse.Namespace, text: str) -> None:

@@ -6,13 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cluster_hook.cli import main
+from cluster_hook.job import Wording
 from cluster_hook.spool.spool import Spool
+from cluster_hook.subcommands.json_lines import print_ended
 from tests.chinese import english_in
 from tests.commands import program, ran
 from tests.hook.kubernetes.sweep_site import Site
@@ -67,6 +70,15 @@ def test_a_check_and_a_drain_answer_in_chinese(
     said = capsys.readouterr().out
     assert english_in(said) == []
     assert "作业 1 train：它从未启动，没有可读的数据" in said
+
+
+def test_a_reason_with_something_in_parentheses_behind_a_request_is_chinese(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    why = "there is no directory /p; the job wrote no profile, or elsewhere (" + Wording().on_nodes + ")"
+    text = f"attempt 1 of 3 failed: {why}"
+    print_ended(Namespace(json=False, lang="zh"), "request", None, "retried", text, key="1-0")
+    assert english_in(capsys.readouterr().out) == []
 
 
 _ENVIRONMENT = {**os.environ, "PATH": f"{STAND_IN}:{os.environ['PATH']}"}
