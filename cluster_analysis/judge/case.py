@@ -9,13 +9,18 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cluster_analysis.judge.measures.deviation import Deviation, deviation_of, relative_to_peers
+from cluster_analysis.judge.measures.deviation import (
+    Deviation,
+    deviation_of,
+    relative_to_other_hosts,
+    relative_to_peers,
+)
 from cluster_analysis.judge.measures.idle import beyond_scatter, shared_by_seat
 from cluster_analysis.judge.measures.links import observe
 from cluster_analysis.judge.measures.local_times import LocalTime, local_times
 from cluster_analysis.judge.measures.operators import observe_operators, observe_sent, slow_senders
 from cluster_analysis.judge.measures.slow_units import Observations
-from cluster_analysis.judge.measures.steady import Kernels, kernels_of
+from cluster_analysis.judge.measures.steady import Kernels, kernels_of, work_by_calls
 from cluster_analysis.judge.measures.transfers import Transfers, transfers_of
 from cluster_analysis.judge.suspects import Suspect
 from cluster_analysis.judge.view import JobView, build_view
@@ -94,6 +99,21 @@ class Case(Struct, frozen=True, dict=True):
     def by_device(self) -> FloatArray | None:
         """How much longer each rank's kernels take by its device (R,), as logarithms; None if unknown."""
         return None if self.kernels is None else self.kernels.of_device(self.view)
+
+    @cached_property
+    def work_by_calls(self) -> FloatArray:
+        """How much longer each rank computes as it calls kernels more often (R,), as logarithms."""
+        return work_by_calls(self.evidence.operators, self.view)
+
+    def work_of_hosts(self, known: BoolArray) -> FloatArray:
+        """How much more than other hosts ranks have to compute (R,), by calls of kernels and their lengths.
+
+        As logarithms; ranks that are not `known` (R,) are no peers.
+        """
+        calls = np.where(known, self.work_by_calls, np.nan)
+        by_calls = np.nan_to_num(relative_to_other_hosts(calls[:, None], self.view)[:, 0])
+        by_lengths = 0.0 if self.kernels is None else self.kernels.of_samples(known, self.view)
+        return np.asarray(np.maximum(by_calls, 0.0) + np.maximum(by_lengths, 0.0))
 
     @cached_property
     def whatever_stage(self) -> FloatArray | None:

@@ -93,6 +93,8 @@ def _worst_host(case: Case, local: LocalTime, whole: LocalTime, relative: FloatA
     hosts, code = np.unique(view.host[known], return_inverse=True)
     by_step = medians_by(relative[known], code)
     level = median(by_step, 1)
+    # What more work explains, no device does.
+    own_loss = of_rank - case.work_of_hosts(np.isfinite(of_rank)) if local.follows_work else of_rank
     # How ranks of one host scatter says how far their middle may lie by chance.
     scatter = float(np.nan_to_num(sigma(of_rank[known] - level[code])))
     least, n_peers = np.full(len(hosts), local.floor), dict[int, tuple[int, int]]()
@@ -102,7 +104,7 @@ def _worst_host(case: Case, local: LocalTime, whole: LocalTime, relative: FloatA
         # A single slow rank is no slow host, and neither are experts, whose load is nobody's fault.
         needed = max(2, (MOSTLY if local.is_computing else HALFWAY) * len(own))
         is_told = view.knows_work or not local.follows_work
-        if is_told and (of_rank[own] >= slow_from).sum() >= needed:
+        if is_told and (own_loss[own] >= slow_from).sum() >= needed:
             peers = others[np.isin(view.role[others], view.role[own])]
             n_peers[host] = len(peers), len(np.unique(view.host[peers]))
             by_chance = MEDIAN_SE * scatter / np.sqrt(len(own))

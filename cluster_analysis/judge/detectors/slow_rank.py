@@ -19,7 +19,6 @@ from cluster_analysis.judge.measures.deviation import (
 )
 from cluster_analysis.judge.measures.local_times import LocalTime
 from cluster_analysis.judge.suspects import Suspect, most_significant
-from cluster_analysis.judge.view import JobView
 from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.stats import beyond_chance, group_medians, median, theil_sen
 from cluster_analysis.numeric.tails import over_looks
@@ -102,7 +101,7 @@ def rank_suspects(
     found = []
     for rank in np.flatnonzero((lasts | often | once) & (~not_named | often)).tolist():
         lost = level if lasts[rank] else median(series[:, events[rank]], 1)
-        if local.follows_work and not _is_own(view, lost, rank):
+        if local.follows_work and not _is_own(case, lost, rank):
             continue
         peers, p_value = view.peers_of(rank), float(p_events[rank])
         course = _course(level[rank], by_step, rank, peers) if lasts[rank] else series[rank]
@@ -132,15 +131,18 @@ def rank_suspects(
     return found
 
 
-def _is_own(view: JobView, lost: FloatArray, rank: int) -> bool:
+def _is_own(case: Case, lost: FloatArray, rank: int) -> bool:
     """Whether it is the device: if TP/CP peers lose with a rank it got more work, as may experts' holders.
+
+    So did who calls kernels more often.
 
     `lost` (R,) is what ranks lose in the steps in which it is slow, or on the whole.
     """
+    view = case.view
     same = view.sample == view.sample[rank]
     same[rank] = False
-    alone = lost[rank] - float(np.nan_to_num(median(lost[same])))
-    return bool(alone >= HALFWAY * lost[rank] if same.any() else view.knows_work)
+    work = float(np.nan_to_num(median(lost[same])) if same.any() else case.work_by_calls[rank])
+    return bool(lost[rank] - work >= HALFWAY * lost[rank] and (same.any() or view.knows_work))
 
 
 def _is_lasting(local: LocalTime, deviation: Deviation, limits: Thresholds) -> BoolArray:

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from cluster_analysis.judge.measures.deviation import most_of_others, relative_to_other_hosts
 from cluster_analysis.judge.view import JobView
-from cluster_analysis.numeric.arrays import FloatArray, IntArray
+from cluster_analysis.numeric.arrays import BoolArray, FloatArray, IntArray
 from cluster_analysis.numeric.columns import codes, numbers
 from cluster_analysis.numeric.stats import group_medians, median, shortest_half_sigma, sigma
 from cluster_analysis.tables.fused import communicate
@@ -67,6 +67,25 @@ class Kernels(Struct, frozen=True):
         own = self._share_of_all(np.maximum(beyond - most_of_others(beyond, role), 0.0))
         return np.asarray(np.where(is_most, least + np.log1p(own), np.nan))
 
+    def of_samples(self, known: BoolArray, view: JobView) -> FloatArray:
+        """Return how much longer all types take than on other hosts, but those that update weights (R,).
+
+        As logarithms, of the ranks that are `known` (R,): longer samples lengthen all of them, a slow device
+        the updates, too, which are the same work on all ranks. 0 without these.
+        """
+        call_us = np.where(known[:, None], self.call_us, np.nan)
+        longer = relative_to_other_hosts(np.log(call_us), view)
+        matters = self.total_us >= SMALL_SHARE * self.total_us.sum()
+        if not (self.updates & matters).any() or not (~self.updates & matters).any():
+            return np.zeros(len(longer))
+        least = np.fmin.reduce(longer[:, ~self.updates & matters], axis=1)
+        return np.asarray(np.nan_to_num(least - median(longer[:, self.updates & matters], 1)))
+
+    @property
+    def updates(self) -> BoolArray:
+        """Which types update weights (T,): there are as many weights whatever the samples are."""
+        return np.array([any(word in name.lower() for word in OPTIMIZERS) for name, _ in self.types])
+
     def at_equal_calls(self) -> FloatArray:
         """Return how much longer kernels, called as often, take, also the shortest (R,), as logarithms."""
         return np.log1p(self._share_of_all(np.minimum(self.longer, np.nan_to_num(self.shortest, nan=np.inf))))
@@ -86,9 +105,7 @@ class Kernels(Struct, frozen=True):
         # ranks of one host through slow hosts, where they have unlike samples.
         within = sigma(self.longer - group_medians(self.longer, view.host), 0)
         scatters = (sigma(self.longer, 0), shortest_half_sigma(self.longer), within)
-        # There are as many weights whatever the samples are.
-        updates = np.array([any(word in name.lower() for word in OPTIMIZERS) for name, _ in self.types])
-        for types, may_follow in ((np.ones_like(updates), work_differs), (updates, False)):
+        for types, may_follow in ((np.ones_like(self.updates), work_differs), (self.updates, False)):
             for scatter in scatters:
                 limit = self._usual(scatter) / STEADIER_FACTOR if may_follow else STEADY_SIGMA
                 is_steady = types & (scatter <= limit)
@@ -108,7 +125,9 @@ class Kernels(Struct, frozen=True):
         """
         usual = self._usual(sigma(self.longer, 0))
         apart = sigma(self.longer - median(self.longer, 1)[:, None], 0)
-        alike = apart <= usual / (TWICE * STEADIER_FACTOR)
+        # A type that few of those who call it call as often is not known to follow anything.
+        is_known = np.isfinite(self.longer).sum(0) >= HALFWAY * (self.spent_us > 0).sum(0)
+        alike = is_known & (apart <= usual / (TWICE * STEADIER_FACTOR))
         if alike.sum() < FEWEST_PEERS or not usual > HALFWAY * STEADY_SIGMA:
             return None
         beyond = np.maximum(self.longer - _least(self.longer[:, alike], apart[alike])[:, None], 0.0)
@@ -130,14 +149,8 @@ def _least(longer: FloatArray, scatter: FloatArray) -> FloatArray:
 
 def kernels_of(operators: pa.Table, view: JobView, role: IntArray) -> Kernels | None:
     """Return OPERATORS of all ranks, compared within each `role` (R,); None if none can be compared."""
-    operators = operators.filter(pc.invert(communicate(operators)))
-    table = operators.filter(pa.array(np.isin(operators["rank"].to_numpy(), view.ranks)))
-    (names, name), (cores, core) = codes(table["op_type"]), codes(table["core_type"])
-    both, kind = np.unique(name * len(cores) + core, return_inverse=True)
-    row = np.searchsorted(view.ranks, table["rank"].to_numpy())
-    spent, calls = np.zeros((2, len(view.ranks), len(both)))
-    np.add.at(spent, (row, kind), np.nan_to_num(numbers(table["total_us"])))
-    np.add.at(calls, (row, kind), np.nan_to_num(numbers(table["n_calls"])))
+    types, table, row, kind = _rows(operators, view)
+    spent, calls = _sums(table, row, kind, (len(view.ranks), len(types)))
     shortest_us = np.full(spent.shape, np.inf)
     least_us = numbers(table["min_us"])
     np.fmin.at(shortest_us, (row, kind), np.where(least_us > 0, least_us, np.nan))  # 0 was not measured
@@ -150,9 +163,40 @@ def kernels_of(operators: pa.Table, view: JobView, role: IntArray) -> Kernels | 
     matters = (np.isfinite(call_us).sum(0) > FEWEST_PEERS) & (spent.sum(0) > 0)
     if not matters.any():
         return None
-    types = [(names[one // len(cores)], cores[one % len(cores)]) for one in both[matters].tolist()]
     longer = np.log(call_us) - group_medians(np.log(call_us), role)
-    return Kernels(types, *(one[:, matters] for one in (longer, shortest, call_us, spent)))
+    compared = [types[one] for one in np.flatnonzero(matters).tolist()]
+    return Kernels(compared, *(one[:, matters] for one in (longer, shortest, call_us, spent)))
+
+
+def work_by_calls(operators: pa.Table, view: JobView) -> FloatArray:
+    """Return how much longer each rank computes as it calls kernels more often (R,), as a logarithm.
+
+    More calls are more micro-batches, or longer answers: no device. Each counts as the mean call of its type;
+    0 where nothing is known.
+    """
+    types, table, row, kind = _rows(operators, view)
+    spent, calls = _sums(table, row, kind, (len(view.ranks), len(types)))
+    expected_us = calls @ (spent.sum(0) / np.maximum(calls.sum(0), 1.0))
+    work = np.log(np.where(expected_us > 0, expected_us, np.nan))
+    return np.asarray(np.nan_to_num(work - group_medians(work[:, None], view.role)[:, 0]))
+
+
+def _rows(operators: pa.Table, view: JobView) -> tuple[list[tuple[str, str]], pa.Table, IntArray, IntArray]:
+    """Types of kernels, the rows of OPERATORS that ranks of the job have, whose each is, and of what type."""
+    operators = operators.filter(pc.invert(communicate(operators)))
+    table = operators.filter(pa.array(np.isin(operators["rank"].to_numpy(), view.ranks)))
+    (names, name), (cores, core) = codes(table["op_type"]), codes(table["core_type"])
+    both, kind = np.unique(name * len(cores) + core, return_inverse=True)
+    types = [(names[one // len(cores)], cores[one % len(cores)]) for one in both.tolist()]
+    return types, table, np.searchsorted(view.ranks, table["rank"].to_numpy()), kind
+
+
+def _sums(table: pa.Table, row: IntArray, kind: IntArray, shape: tuple[int, int]) -> FloatArray:
+    """Time and number of calls of each rank (row) and type (2, R, T)."""
+    sums = np.zeros((2, *shape))
+    for one, column in zip(sums, ("total_us", "n_calls"), strict=True):
+        np.add.at(one, (row, kind), np.nan_to_num(numbers(table[column])))
+    return sums
 
 
 def _chance(view: JobView) -> float:
